@@ -1,0 +1,87 @@
+// Builds the library (ESM and CommonJS) and the sample app into dist/.
+//
+//   node .ci/build.mjs [lib] [app]     builds what is named, both when nothing is
+//
+// The set-up script calls `buildIfChanged`, which builds only when a source is not the one that was built last.
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { exclusively } from './exclusive.mjs';
+import { root, tool } from './process.mjs';
+
+const at = (...path) => join(root, ...path);
+const STAMP = at('dist', '.built-from');
+const SOURCES = [
+  'lib',
+  'sample-app',
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+  'nest-cli.json',
+  '.ci/build.mjs',
+];
+const RESULTS = ['esm/index.js', 'cjs/index.js', 'cjs/package.json', 'sample-app/cli.js'].map((file) =>
+  at('dist', file),
+);
+
+const filesIn = (path) => {
+  const entries = readdirSync(path, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
+  return entries.flatMap((entry) =>
+    entry.isDirectory() ? filesIn(join(path, entry.name)) : [join(path, entry.name)],
+  );
+};
+
+const digestOfSources = () => {
+  const hash = createHash('sha256');
+  const files = SOURCES.flatMap((name) =>
+    statSync(at(name)).isDirectory() ? filesIn(at(name)) : [at(name)],
+  );
+  for (const file of files)
+    hash.update(relative(root, file)).update('\0').update(readFileSync(file)).update('\0');
+  return hash.digest('hex');
+};
+
+// Nest's CLI empties dist/esm and dist/sample-app itself (`deleteOutDir`); tsc leaves files of deleted sources behind.
+const buildLib = () => {
+  tool('nest', 'build', 'lib');
+  rmSync(at('dist', 'cjs'), { recursive: true, force: true });
+  tool('tsc', '-p', 'lib/tsconfig.cjs.json');
+  writeFileSync(at('dist', 'cjs', 'package.json'), '{ "type": "commonjs" }\n');
+};
+
+const buildApp = () => tool('nest', 'build', 'sample-app');
+
+const build = (parts) => {
+  // Taken before the build: a source that changes meanwhile makes the next command build again.
+  const digest = digestOfSources();
+  rmSync(STAMP, { force: true });
+  if (parts.includes('lib')) buildLib();
+  if (parts.includes('app')) buildApp();
+  if (parts.length < 2) return;
+  mkdirSync(at('dist'), { recursive: true });
+  writeFileSync(STAMP, digest);
+};
+
+const isBuilt = () =>
+  existsSync(STAMP) &&
+  RESULTS.every((file) => existsSync(file)) &&
+  readFileSync(STAMP, 'utf8') === digestOfSources();
+
+export const buildIfChanged = () => {
+  if (isBuilt()) return;
+  console.log('set-up: building the library and the sample app into dist/');
+  build(['lib', 'app']);
+};
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const named = process.argv.slice(2);
+  const unknown = named.filter((part) => part !== 'lib' && part !== 'app');
+  try {
+    if (unknown.length > 0) throw new Error(`unknown part ${unknown.join(', ')}; there are lib and app`);
+    await exclusively(() => build(named.length > 0 ? named : ['lib', 'app']));
+  } catch (error) {
+    console.error(`build: ${error.message}`);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,30 @@
+// Runs every check, also after one has failed, and says at the end which did.
+//
+//   node .ci/check.mjs [--report=file]     the file gets [{ "name", "passed" }] as JSON
+//
+import { writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { npm } from './process.mjs';
+
+// Scripts of package.json, so that each can also be run alone.
+const CHECKS = ['types', 'lint', 'format:check', 'deps', 'lockfile', 'build', 'publint', 'attw'];
+
+const { values } = parseArgs({ options: { report: { type: 'string' } } });
+
+const passes = (name) => {
+  console.log(`\n--- ${name}`);
+  try {
+    npm('run', '--silent', name);
+    return true;
+  } catch (error) {
+    console.error(error.message);
+    return false;
+  }
+};
+
+const results = CHECKS.map((name) => ({ name, passed: passes(name) }));
+if (values.report) writeFileSync(values.report, JSON.stringify(results));
+
+console.log('');
+for (const { name, passed } of results) console.log(`${passed ? 'ok    ' : 'FAILED'} ${name}`);
+process.exitCode = results.every(({ passed }) => passed) ? 0 : 1;

@@ -1,0 +1,51 @@
+// Installs the development dependencies when what is installed is not what package-lock.json asks for.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { npm, root } from './process.mjs';
+
+const packagesIn = (file) => {
+  try {
+    return JSON.parse(readFileSync(join(root, file), 'utf8')).packages;
+  } catch (error) {
+    if (error.code === 'ENOENT') return undefined;
+    throw new Error(`${file} cannot be read: ${error.message}`, { cause: error });
+  }
+};
+
+const suits = (list, value) =>
+  !list ||
+  ((list.includes(value) || list.every((entry) => entry.startsWith('!'))) && !list.includes(`!${value}`));
+const runsHere = ({ os, cpu }) => suits(os, process.platform) && suits(cpu, process.arch);
+
+/**
+ * Why an install is needed; undefined when it is not. npm writes the hidden lockfile as the last act of an
+ * install, so one that was broken off shows as missing, and one of another branch or machine as different.
+ */
+export const whyInstall = () => {
+  const wanted = packagesIn('package-lock.json');
+  if (!wanted) throw new Error('package-lock.json is missing');
+  const installed = packagesIn('node_modules/.package-lock.json');
+  if (!installed) return 'node_modules is missing or was left unfinished';
+  for (const [path, entry] of Object.entries(wanted)) {
+    if (path === '' || entry.link) continue;
+    const there = installed[path];
+    if (!there) {
+      if (entry.optional) continue;
+      return `${path} is not installed`;
+    }
+    if (there.version !== entry.version || there.integrity !== entry.integrity)
+      return `${path} differs from package-lock.json`;
+  }
+  for (const [path, entry] of Object.entries(installed)) {
+    if (!wanted[path]) return `${path} is no longer in package-lock.json`;
+    if (!runsHere(entry)) return `${path} was installed for another platform`;
+  }
+  return undefined;
+};
+
+export const installDependencies = () => {
+  const reason = whyInstall();
+  if (!reason) return;
+  console.log(`set-up: installing dependencies with npm ci (${reason})`);
+  npm('ci', '--no-audit', '--no-fund', '--loglevel=error');
+};

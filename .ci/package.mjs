@@ -1,0 +1,28 @@
+// Looks at the package as a user gets it: packs it and lets publint and attw ("are the types wrong?") read the tarball.
+//
+//   node .ci/package.mjs publint|attw
+//
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { captureNpm, tool } from './process.mjs';
+
+const checks = {
+  publint: (tarball) => tool('publint', 'run', tarball, '--strict'),
+  // The strict profile is all of them: node10, node16 from CommonJS and from ESM, and bundlers.
+  attw: (tarball) => tool('attw', tarball, '--profile', 'strict', '--no-emoji', '--no-definitely-typed'),
+};
+
+const [name] = process.argv.slice(2);
+const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-pack-'));
+try {
+  const check = Object.hasOwn(checks, name ?? '') ? checks[name] : undefined;
+  if (!check) throw new Error(`say which check: ${Object.keys(checks).join(' or ')}`);
+  const [packed] = JSON.parse(captureNpm('pack', '--json', '--ignore-scripts', '--pack-destination', folder));
+  check(join(folder, packed.filename));
+} catch (error) {
+  console.error(error.message);
+  process.exitCode = 1;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

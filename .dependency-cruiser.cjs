@@ -1,0 +1,127 @@
+// The layers of the library: decorator -> key -> service -> core <- stores. `npm run deps` enforces the direction.
+const { dependencies, peerDependencies } = require('./package.json');
+
+const escaped = (name) => name.replace(/[/\-.]/g, '\\$&');
+const packages = (...names) => `^node_modules/(@types/)?(${names.map(escaped).join('|')})(/|$)`;
+const published = packages(...Object.keys({ ...dependencies, ...peerDependencies }));
+
+/** @type {import('dependency-cruiser').IConfiguration} */
+module.exports = {
+  forbidden: [
+    {
+      name: 'no-cycles',
+      comment: 'Two files that import each other are one file in two pieces, or one is in the wrong layer.',
+      severity: 'error',
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: 'resolvable',
+      comment: 'An import that cannot be resolved breaks when it is loaded.',
+      severity: 'error',
+      from: {},
+      to: { couldNotResolve: true },
+    },
+    {
+      name: 'no-nest-below-the-service',
+      comment: 'core, key and stores are plain TypeScript: they must be usable and testable without Nest.',
+      severity: 'error',
+      from: { path: '^lib/(core|key|stores)/' },
+      to: { path: '^node_modules/@nestjs/' },
+    },
+    {
+      name: 'core-stands-alone',
+      comment:
+        'The core knows no store, no Redis, no key templates and no Nest: it imports only itself and Node.',
+      severity: 'error',
+      from: { path: '^lib/core/' },
+      to: { pathNot: '^lib/core/', dependencyTypesNot: ['core'] },
+    },
+    {
+      name: 'core-has-no-node-io',
+      comment:
+        'The core is driven from outside, by a clock and a store. Of Node it needs only contexts and events.',
+      severity: 'error',
+      from: { path: '^lib/core/', pathNot: '^lib/core/runtime\\.ts$' },
+      to: { dependencyTypes: ['core'], pathNot: '^(node:)?(async_hooks|events)$' },
+    },
+    {
+      name: 'key-stands-alone',
+      comment: 'Key templates need the errors of the core and a parser, nothing else.',
+      severity: 'error',
+      from: { path: '^lib/key/' },
+      to: {
+        pathNot: ['^lib/key/', '^lib/core/lock\\.errors\\.ts$', packages('acorn')],
+        dependencyTypesNot: ['core'],
+      },
+    },
+    {
+      name: 'store-imports-only-core',
+      comment: 'A store imports itself and core, and no other store.',
+      severity: 'error',
+      from: { path: '^lib/stores/([^/]+)/' },
+      to: {
+        pathNot: ['^lib/core/', '^lib/stores/$1/', packages('ioredis')],
+        dependencyTypesNot: ['core'],
+      },
+    },
+    {
+      name: 'ioredis-only-in-the-redis-store',
+      comment: 'Only stores/redis talks to ioredis. The options of the module may name its types.',
+      severity: 'error',
+      from: { path: '^lib/', pathNot: ['^lib/stores/redis/'] },
+      to: { path: packages('ioredis'), dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'no-ioredis-in-other-stores',
+      comment: 'Other stores do not even know its types.',
+      severity: 'error',
+      from: { path: '^lib/(stores|core|key)/', pathNot: '^lib/stores/redis/' },
+      to: { path: packages('ioredis') },
+    },
+    {
+      name: 'stores-are-chosen-at-the-top',
+      comment:
+        'Everything else gets a store handed in: only the index, the module and the testing subpath import one.',
+      severity: 'error',
+      from: {
+        path: '^lib/',
+        pathNot: ['^lib/stores/', '^lib/index\\.ts$', '^lib/[^/]+\\.module\\.ts$', '^lib/testing/'],
+      },
+      to: { path: '^lib/stores/' },
+    },
+    {
+      name: 'library-imports-no-app-and-no-test',
+      severity: 'error',
+      from: { path: '^lib/' },
+      to: { path: '^(sample-app|test)/' },
+    },
+    {
+      name: 'app-imports-the-package',
+      comment: 'The sample app uses nest-redis-lock as its users do, by its name, and never a file of lib/.',
+      severity: 'error',
+      from: { path: '^sample-app/' },
+      to: { path: '^(lib|test)/', dependencyTypes: ['local'], dependencyTypesNot: ['aliased'] },
+    },
+    {
+      name: 'library-imports-what-users-install',
+      comment:
+        'A package imported by the library is in dependencies or peerDependencies, or it is missing at users.',
+      severity: 'error',
+      from: { path: '^lib/' },
+      to: { pathNot: ['^lib/', '^(sample-app|test)/', published], dependencyTypesNot: ['core'] },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '^(dist|test/package/apps)/' },
+    // Imports of types count: a layer that names another one's types depends on it.
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'require', 'node', 'default', 'types'],
+      mainFields: ['module', 'main', 'types', 'typings'],
+    },
+  },
+};

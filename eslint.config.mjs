@@ -1,0 +1,126 @@
+import eslint from '@eslint/js';
+import { defineConfig, globalIgnores } from 'eslint/config';
+import tseslint from 'typescript-eslint';
+
+const typescript = ['**/*.ts'];
+
+export default defineConfig(
+  globalIgnores(['dist/', 'coverage/', 'node_modules/', 'docs/', 'test/package/apps/']),
+  {
+    linterOptions: { reportUnusedDisableDirectives: 'error', reportUnusedInlineConfigs: 'error' },
+  },
+
+  {
+    files: ['**/*.{js,mjs,cjs}'],
+    extends: [eslint.configs.recommended],
+    languageOptions: {
+      globals: {
+        console: 'readonly',
+        process: 'readonly',
+        URL: 'readonly',
+        require: 'readonly',
+        module: 'writable',
+      },
+    },
+  },
+
+  {
+    files: typescript,
+    extends: [eslint.configs.recommended, tseslint.configs.recommendedTypeChecked],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      // A promise nobody looks at is how a lock library gets unhandled rejections.
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/no-misused-promises': 'error',
+      '@typescript-eslint/return-await': ['error', 'in-try-catch'],
+      '@typescript-eslint/prefer-promise-reject-errors': ['error', { allowThrowingUnknown: true }],
+      '@typescript-eslint/only-throw-error': ['error', { allowThrowingUnknown: true, allowRethrowing: true }],
+
+      '@typescript-eslint/no-explicit-any': 'error',
+      '@typescript-eslint/switch-exhaustiveness-check': [
+        'error',
+        { considerDefaultExhaustiveForUnions: true },
+      ],
+      '@typescript-eslint/prefer-readonly': 'error',
+      '@typescript-eslint/no-deprecated': 'error',
+
+      // The rule leaves files with decorators alone: there an import may be needed at run time, as metadata.
+      '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
+      '@typescript-eslint/consistent-type-exports': 'error',
+      'no-duplicate-imports': ['error', { includeExports: false, allowSeparateTypeImports: true }],
+
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
+      // Interfaces of Nest and of the stores ask for promises where there is nothing to wait for.
+      '@typescript-eslint/require-await': 'off',
+      // Decorated classes without members (modules) are how Nest works.
+      '@typescript-eslint/no-extraneous-class': 'off',
+      '@typescript-eslint/restrict-template-expressions': [
+        'error',
+        { allowNumber: true, allowBoolean: true },
+      ],
+
+      eqeqeq: ['error', 'always'],
+      'no-empty': ['error', { allowEmptyCatch: false }],
+      'no-implicit-coercion': 'error',
+      'no-param-reassign': 'error',
+      'object-shorthand': 'error',
+      'prefer-const': 'error',
+    },
+  },
+
+  {
+    files: ['lib/**/*.ts'],
+    rules: {
+      'no-console': 'error',
+      'max-lines': ['error', { max: 300, skipBlankLines: true, skipComments: true }],
+      complexity: ['error', 20],
+    },
+  },
+
+  {
+    // The core runs on a virtual clock in tests. The real one is read in one file.
+    files: ['lib/core/**/*.ts'],
+    ignores: ['lib/core/runtime.ts'],
+    rules: {
+      'no-restricted-globals': [
+        'error',
+        ...['setTimeout', 'setInterval', 'setImmediate', 'performance', 'crypto'].map((name) => ({
+          name,
+          message: 'The core takes clock, timers and ids from outside.',
+        })),
+      ],
+      'no-restricted-properties': [
+        'error',
+        { object: 'Date', property: 'now', message: 'The core takes its clock from outside.' },
+        { object: 'Math', property: 'random', message: 'The core takes randomness from outside.' },
+      ],
+    },
+  },
+
+  {
+    files: ['test/**/*.ts'],
+    rules: {
+      // What a test knows about a reply or a mock, the types often do not.
+      '@typescript-eslint/no-unsafe-assignment': 'off',
+      '@typescript-eslint/no-unsafe-member-access': 'off',
+      '@typescript-eslint/no-unsafe-argument': 'off',
+      '@typescript-eslint/no-unsafe-call': 'off',
+      '@typescript-eslint/no-unsafe-return': 'off',
+      '@typescript-eslint/unbound-method': 'off',
+      // Tests throw what nobody should, and use what is deprecated, to see that it is dealt with.
+      '@typescript-eslint/only-throw-error': 'off',
+      '@typescript-eslint/no-deprecated': 'off',
+      // Classes under test have methods that lock and do nothing else, and arguments only a key is made of.
+      '@typescript-eslint/no-unused-vars': ['error', { args: 'none', varsIgnorePattern: '^_' }],
+      '@typescript-eslint/no-empty-function': 'off',
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector:
+            'CallExpression[callee.object.name=/^(it|test|describe)$/][callee.property.name=/^(skip|skipIf|runIf|only|todo)$/]',
+          message: 'A test that does not run proves nothing.',
+        },
+      ],
+    },
+  },
+);

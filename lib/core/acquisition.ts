@@ -1,0 +1,187 @@
+import type { LockKind } from './claim.js';
+import { contend } from './contend.js';
+import type { CoreContext } from './core-context.js';
+import {
+  abortedError,
+  endlessOutOfOrderError,
+  lostError,
+  notReentrantError,
+  queueFullError,
+  storeError,
+} from './failures.js';
+import { enclosingPlace, heldAfter, isNested } from './frames.js';
+import type { Hold } from './hold.js';
+import type { Wait } from './key-queue.js';
+import type { LeasePart } from './lease.js';
+import { LockKeyError } from './lock.errors.js';
+import { StoreFailure } from './lock-store.js';
+import type { LockCall } from './lock-settings.js';
+import type { Releasing } from './releasing.js';
+
+const KIND: LockKind = 'exclusive';
+
+interface Wanted {
+  readonly key: string;
+  readonly finalKey: string;
+}
+
+/** Takes one or several keys for a caller: all or none. */
+export class Acquisition {
+  private warnedOfOrder = false;
+
+  constructor(
+    private readonly scope: object,
+    private readonly core: CoreContext,
+    private readonly releasing: Releasing,
+  ) {}
+
+  async take(keys: readonly string[], call: LockCall): Promise<LeasePart[]> {
+    const wanted = this.inOrder(keys);
+    const { waitMs, signal } = call;
+    const startedAt = this.core.runtime.now();
+    const nested = isNested(this.scope);
+    // While others are still to come, those already taken must not run out: the watchdog keeps them all.
+    const leaseMs = wanted.length === 1 ? call.leaseMs : undefined;
+    const parts: LeasePart[] = [];
+    try {
+      for (const { key, finalKey } of wanted) {
+        parts.push(await this.takeOne({ key, startedAt, waitMs, signal, nested }, finalKey, call, leaseMs));
+      }
+      if (wanted.length > 1 && call.leaseMs !== undefined) await this.fixLeases(parts, call.leaseMs);
+    } catch (error) {
+      await Promise.all(parts.reverse().map((part) => this.releasing.endPart(part, 0)));
+      throw error;
+    }
+    return parts;
+  }
+
+  /** Without duplicates, by code units: everybody takes the same keys in the same order. */
+  private inOrder(keys: readonly string[]): Wanted[] {
+    const { keyPrefix } = this.core.settings;
+    if (keys.length === 1) {
+      const key = keys[0]!;
+      this.core.store.checkKey?.(keyPrefix + key);
+      return [{ key, finalKey: keyPrefix + key }];
+    }
+    if (keys.length === 0) throw new LockKeyError('There is no key to lock: the list of keys is empty.');
+    return [...new Set(keys)].sort().map((key) => {
+      this.core.store.checkKey?.(keyPrefix + key);
+      return { key, finalKey: keyPrefix + key };
+    });
+  }
+
+  private async takeOne(
+    wait: Wait,
+    finalKey: string,
+    call: LockCall,
+    leaseMs: number | undefined,
+  ): Promise<LeasePart> {
+    for (;;) {
+      const { key } = wait;
+      const place = wait.nested ? enclosingPlace(this.scope, KIND, finalKey) : undefined;
+      if (!place) {
+        if (wait.nested) this.checkOrder(key, finalKey, wait.waitMs);
+        const hold = await this.takeHold(wait, finalKey, call, leaseMs);
+        return { key, finalKey, hold, place: undefined };
+      }
+      if (!call.reentrant) throw notReentrantError(key);
+      if (await place.enter(wait, this.core.runtime)) return { key, finalKey, hold: place.hold, place };
+    }
+  }
+
+  private async takeHold(
+    wait: Wait,
+    finalKey: string,
+    call: LockCall,
+    leaseMs: number | undefined,
+  ): Promise<Hold> {
+    const { core } = this;
+    const { settings } = core;
+    const { key, signal } = wait;
+    if (signal?.aborted) throw abortedError(key, signal, core.runtime.now() - wait.startedAt);
+    const refused = core.refusal(wait);
+    if (refused) throw refused;
+    const queue = core.queue(KIND, finalKey);
+    if (!queue.enter()) {
+      if (queue.length >= settings.maxWaiters) throw queueFullError(key, settings.maxWaiters);
+      await queue.queue(wait);
+    }
+    const claim = {
+      kind: KIND,
+      key: finalKey,
+      owner: core.nextOwner(),
+      leaseMs: Math.max(leaseMs ?? settings.watchdogMs, call.holdAtLeastMs),
+      fenceBlock: settings.fencing ? 1 : 0,
+    };
+    const contention = contend(core, queue, wait, claim, leaseMs === undefined);
+    const hold = await (signal ? this.unlessAborted(contention, wait, signal) : contention);
+    core.keeper.add(hold);
+    hold.onLoss(() => this.releasing.onLoss(hold));
+    return hold;
+  }
+
+  /** An aborted caller goes at once; what its request still brings is given back. */
+  private unlessAborted(contention: Promise<Hold>, wait: Wait, signal: AbortSignal): Promise<Hold> {
+    return new Promise((resolve, reject) => {
+      let gone = false;
+      const onAbort = (): void => {
+        gone = true;
+        reject(abortedError(wait.key, signal, this.core.runtime.now() - wait.startedAt));
+      };
+      signal.addEventListener('abort', onAbort, { once: true });
+      contention.then(
+        (hold) => {
+          signal.removeEventListener('abort', onAbort);
+          if (!gone) return resolve(hold);
+          this.core.settler.settle(hold.claim, undefined, hold.validUntil);
+          hold.queue.leave(false);
+        },
+        (error: Error) => {
+          signal.removeEventListener('abort', onAbort);
+          reject(error);
+        },
+      );
+    });
+  }
+
+  /** Gives holds that were taken one after the other the fixed lease that was asked for, all from now on. */
+  private async fixLeases(parts: LeasePart[], leaseMs: number): Promise<void> {
+    const own = parts.filter(({ place }) => !place).map(({ hold }) => hold);
+    const sentAt = this.core.runtime.now();
+    await Promise.all(
+      own.map(async (hold) => {
+        // The owner's own hold is re-armed, also to a shorter time; that brings a new token.
+        const claim = { ...hold.claim, leaseMs };
+        const reply = await this.core.store.acquire(claim).catch((failure: unknown) => {
+          this.core.health.failed(failure);
+          if (failure instanceof StoreFailure && failure.outcome === 'unknown') {
+            this.core.settler.settle(claim, failure, this.core.runtime.now() + leaseMs);
+          }
+          throw storeError(hold.key, failure, 'setting the lease of', this.core.runtime.now() - sentAt);
+        });
+        if (reply.status === 'taken' || hold.state !== 'held') {
+          hold.lose('refused');
+          throw lostError(hold.key, hold.lossReason ?? 'refused', this.core.runtime.now() - hold.grantedAt);
+        }
+        hold.claim = claim;
+        hold.token = reply.token;
+        hold.renewed = false;
+        hold.confirm(sentAt, reply.validForMs);
+        this.core.keeper.watch(hold);
+      }),
+    );
+  }
+
+  /** Nested locks in another order than everybody else's can deadlock across callers: never wait there for ever. */
+  private checkOrder(key: string, finalKey: string, waitMs: number): void {
+    const held = heldAfter(this.scope, finalKey);
+    if (held === undefined) return;
+    if (waitMs === Infinity) throw endlessOutOfOrderError(key, held);
+    if (this.warnedOfOrder) return;
+    this.warnedOfOrder = true;
+    this.core.logger.warn(
+      `"${key}" is taken while "${held}" is held. Where others take them the other way round, both wait until ` +
+        `waitMs is over. Take both at once, or nest them in ascending order. (Said once.)`,
+    );
+  }
+}

@@ -1,0 +1,67 @@
+import type { LockKind } from './claim.js';
+import { shutdownError } from './failures.js';
+import { KeyQueue, type Wait } from './key-queue.js';
+import { LeaseKeeper } from './lease-keeper.js';
+import { LockEventHub, type LockLogger } from './lock-events.js';
+import type { LockSettings } from './lock-settings.js';
+import type { LockStore } from './lock-store.js';
+import type { Runtime } from './runtime.js';
+import { Settler } from './settler.js';
+import { StoreHealth } from './store-health.js';
+
+/** What the parts of the core share, for one service instance. */
+export class CoreContext {
+  readonly events: LockEventHub;
+  readonly health: StoreHealth;
+  readonly keeper: LeaseKeeper;
+  readonly settler: Settler;
+  /** `stopping`: only work that runs already may take locks. `closed`: nobody may. */
+  phase: 'open' | 'stopping' | 'closed' = 'open';
+  private readonly instanceId: string;
+  private ownerCount = 0;
+  private readonly queues: Record<LockKind, Map<string, KeyQueue>> = { exclusive: new Map() };
+
+  constructor(
+    readonly store: LockStore,
+    readonly settings: LockSettings,
+    readonly runtime: Runtime,
+    readonly logger: LockLogger,
+  ) {
+    this.events = new LockEventHub(logger);
+    this.health = new StoreHealth(runtime, this.events, logger);
+    this.keeper = new LeaseKeeper(store, runtime, this.health, settings.watchdogMs);
+    this.settler = new Settler(store, runtime);
+    this.instanceId = runtime.newId();
+  }
+
+  /** A name for one hold, never used again. Redisson's form: the client's id and a number. */
+  nextOwner(): string {
+    return `${this.instanceId}:${++this.ownerCount}`;
+  }
+
+  /** The error for a caller that may not take locks any more; undefined while it may. */
+  readonly refusal = (wait: Pick<Wait, 'key' | 'nested'>): Error | undefined =>
+    this.phase === 'open' || (this.phase === 'stopping' && wait.nested) ? undefined : shutdownError(wait.key);
+
+  queue(kind: LockKind, finalKey: string): KeyQueue {
+    const queues = this.queues[kind];
+    const existing = queues.get(finalKey);
+    if (existing) return existing;
+    const queue: KeyQueue = new KeyQueue(kind, finalKey, this.store, this.runtime, () => {
+      if (queues.get(finalKey) === queue) queues.delete(finalKey);
+    });
+    queues.set(finalKey, queue);
+    return queue;
+  }
+
+  /** How many keys this process knows of at the moment. */
+  get queueCount(): number {
+    return Object.values(this.queues).reduce((sum, queues) => sum + queues.size, 0);
+  }
+
+  refuseWaiters(): void {
+    for (const queues of Object.values(this.queues)) {
+      for (const queue of [...queues.values()]) queue.shutDown(this.refusal);
+    }
+  }
+}

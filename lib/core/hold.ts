@@ -1,0 +1,62 @@
+import type { Claim } from './claim.js';
+import type { KeyQueue } from './key-queue.js';
+import type { LossReason } from './lock-events.js';
+
+export type HoldState = 'held' | 'lost' | 'released';
+
+/** What one owner has in the store, as far as this process knows. */
+export class Hold {
+  state: HoldState = 'held';
+  lossReason: LossReason | undefined;
+  /** When the newest request that the store confirmed was sent; older confirmations are ignored. */
+  confirmedFrom: number;
+  /** Until when the hold is certainly there, on the runtime's clock. */
+  validUntil: number;
+  /** Not released before this moment, however early the work ends. */
+  keepUntil = 0;
+  /** A renewal is on its way. */
+  renewing = false;
+  /** Set when a renewal failed: when to try again. */
+  retryAt = Infinity;
+  private lossListeners: Set<() => void> | undefined;
+
+  constructor(
+    /** The key as the caller wrote it. */
+    readonly key: string,
+    /** The local queue whose turn it occupies. */
+    readonly queue: KeyQueue,
+    public claim: Claim,
+    public token: number | undefined,
+    /** Whether the watchdog renews it. */
+    public renewed: boolean,
+    readonly grantedAt: number,
+    sentAt: number,
+    validForMs: number,
+  ) {
+    this.confirmedFrom = sentAt;
+    this.validUntil = sentAt + validForMs;
+  }
+
+  /** Takes in that the store confirmed the hold; late and repeated answers change nothing. */
+  confirm(sentAt: number, validForMs: number): void {
+    if (sentAt < this.confirmedFrom) return;
+    this.confirmedFrom = sentAt;
+    this.validUntil = sentAt + validForMs;
+    this.retryAt = Infinity;
+  }
+
+  /** Listens for the loss; the returned function stops that. */
+  onLoss(listener: () => void): () => void {
+    const listeners = (this.lossListeners ??= new Set());
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }
+
+  /** The hold is not there any more. Listeners hear of it once. */
+  lose(reason: LossReason): void {
+    if (this.state !== 'held') return;
+    this.state = 'lost';
+    this.lossReason = reason;
+    for (const listener of [...(this.lossListeners ?? [])]) listener();
+  }
+}

@@ -1,0 +1,223 @@
+import type { LockKind } from './claim.js';
+import { abortedError, storeError, takenError } from './failures.js';
+import type { LockStore, StoreFailure, Watch } from './lock-store.js';
+import type { Runtime } from './runtime.js';
+
+/** Somebody who wants a key: until when, and how it may be called off. */
+export interface Wait {
+  /** The key as the caller wrote it. */
+  readonly key: string;
+  readonly startedAt: number;
+  readonly waitMs: number;
+  readonly signal: AbortSignal | undefined;
+  /** Part of work that runs already; it may go on waiting while the app stops. */
+  readonly nested: boolean;
+}
+
+export const deadlineOf = (wait: Wait): number => wait.startedAt + wait.waitMs;
+
+interface Waiter {
+  readonly wait: Wait;
+  /** Its time is over, but a request is under way that may show why it really waits. */
+  due: boolean;
+  admit(): void;
+  refuse(error: Error): void;
+}
+
+/** How long the process that had the lock lets others go first, in ms. */
+const SIT_OUT_MS = 25;
+/** Two messages end the turn: the echo of our own release, and the release of whoever came in between. */
+const SIT_OUT_HINTS = 2;
+
+/**
+ * The callers of this process that want one key, in the order in which they came. One of them at a time has the
+ * turn: it asks the store, and if it gets the hold it keeps the turn until that is over. So a process puts one
+ * contender per key before the store, however many callers it has.
+ */
+export class KeyQueue {
+  private readonly waiters = new Set<Waiter>();
+  private turnTaken = false;
+  /** A request for this key is under way, so nobody knows whether the store works. */
+  private unanswered = false;
+  private watching: Watch | undefined;
+  private watchFailure: StoreFailure | undefined;
+  private onHint: (() => void) | undefined;
+  private sitOutUntil = -Infinity;
+  private sitOutHints = 0;
+  private idleTimer: unknown;
+
+  /** How many times the key may have become free. Read before asking, compare after a refusal. */
+  hints = 0;
+
+  constructor(
+    private readonly kind: LockKind,
+    private readonly finalKey: string,
+    private readonly store: LockStore,
+    private readonly runtime: Runtime,
+    private readonly onIdle: () => void,
+  ) {}
+
+  get length(): number {
+    return this.waiters.size;
+  }
+
+  get taken(): boolean {
+    return this.turnTaken;
+  }
+
+  /** Takes the turn if nobody has it. */
+  enter(): boolean {
+    if (this.turnTaken) return false;
+    this.turnTaken = true;
+    return true;
+  }
+
+  /** Resolves when it is this caller's turn. Rejects when its time is over, it is aborted, or the store fails. */
+  queue(wait: Wait): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const { signal } = wait;
+      const settle = (): void => {
+        this.waiters.delete(waiter);
+        if (timer !== undefined) this.runtime.clearTimer(timer);
+        signal?.removeEventListener('abort', onAbort);
+      };
+      const waiter: Waiter = {
+        wait,
+        due: false,
+        admit: () => {
+          settle();
+          resolve();
+        },
+        refuse: (error) => {
+          settle();
+          reject(error);
+        },
+      };
+      const onAbort = (): void =>
+        waiter.refuse(abortedError(wait.key, signal!, this.runtime.now() - wait.startedAt));
+      const onDeadline = (): void => {
+        // A request without an answer may be the sign of a dead store, which must not pass for a taken lock.
+        if (this.unanswered) waiter.due = true;
+        else waiter.refuse(this.takenError(wait));
+      };
+      const leftMs = deadlineOf(wait) - this.runtime.now();
+      const timer = leftMs > 0 && leftMs < Infinity ? this.runtime.setTimer(onDeadline, leftMs) : undefined;
+      this.waiters.add(waiter);
+      signal?.addEventListener('abort', onAbort, { once: true });
+      if (leftMs <= 0) onDeadline();
+    });
+  }
+
+  /** Runs a request to the store for whoever has the turn. Those whose time ends meanwhile hear its outcome. */
+  async ask<T>(request: () => Promise<T>): Promise<T> {
+    this.unanswered = true;
+    try {
+      return await request();
+    } finally {
+      this.unanswered = false;
+    }
+  }
+
+  /** The store answered: those whose time is over are told that the lock is taken. */
+  answered(): void {
+    for (const waiter of [...this.waiters]) if (waiter.due) waiter.refuse(this.takenError(waiter.wait));
+  }
+
+  /** The store failed: all who wait hear of it, or only those whose time is over anyway. */
+  failed(failure: unknown, doing: string, who: 'all' | 'due' = 'all'): void {
+    for (const waiter of [...this.waiters]) {
+      if (who === 'due' && !waiter.due) continue;
+      const { key, startedAt } = waiter.wait;
+      waiter.refuse(storeError(key, failure, doing, this.runtime.now() - startedAt));
+    }
+  }
+
+  /** Refuses all waiters for whom `refusal` has an error; the one whose turn it is looks for itself. */
+  shutDown(refusal: (wait: Wait) => Error | undefined): void {
+    for (const waiter of [...this.waiters]) {
+      const error = refusal(waiter.wait);
+      if (error) waiter.refuse(error);
+    }
+    this.onHint?.();
+  }
+
+  /** Gives up the turn. `othersWaiting`: somebody in another process wants the key too. */
+  leave(othersWaiting: boolean, hintsBefore = this.hints): void {
+    if (othersWaiting) {
+      this.sitOutUntil = this.runtime.now() + SIT_OUT_MS;
+      this.sitOutHints = hintsBefore + SIT_OUT_HINTS;
+    }
+    this.answered();
+    const next = this.waiters.values().next();
+    if (!next.done) return next.value.admit();
+    this.turnTaken = false;
+    this.unwatch();
+    if (othersWaiting) {
+      // Whoever comes in this moment is to let the others go first as well.
+      this.idleTimer = this.runtime.setTimer(() => this.idle(), SIT_OUT_MS);
+    } else this.idle();
+  }
+
+  /** Until when the one whose turn it is lets other processes go first; undefined when it need not. */
+  get sittingOutUntil(): number | undefined {
+    const over = this.hints >= this.sitOutHints || this.runtime.now() >= this.sitOutUntil;
+    return over ? undefined : this.sitOutUntil;
+  }
+
+  /** Starts listening for the end of the hold in the way; from now on hints are counted. */
+  listen(): void {
+    this.watching ??= this.store.watch(
+      this.kind,
+      this.finalKey,
+      () => {
+        this.hints++;
+        this.onHint?.();
+      },
+      (failure) => {
+        this.watchFailure = failure;
+        this.onHint?.();
+      },
+    );
+  }
+
+  /** Whether hints can arrive. */
+  get hearing(): boolean {
+    return this.watching?.live ?? false;
+  }
+
+  /** Waits for a hint, `ms`, or the signal, whichever comes first. Throws when hints can never come. */
+  async hinted(ms: number, cancelled: AbortSignal | undefined): Promise<void> {
+    if (this.watchFailure) {
+      const failure = this.watchFailure;
+      this.unwatch();
+      throw failure;
+    }
+    await new Promise<void>((resolve) => {
+      const settle = (): void => {
+        this.onHint = undefined;
+        this.runtime.clearTimer(timer);
+        cancelled?.removeEventListener('abort', settle);
+        resolve();
+      };
+      const timer = this.runtime.setTimer(settle, ms);
+      this.onHint = settle;
+      cancelled?.addEventListener('abort', settle, { once: true });
+      if (cancelled?.aborted) settle();
+    });
+  }
+
+  private takenError({ key, startedAt, waitMs }: Wait): Error {
+    return takenError(key, this.runtime.now() - startedAt, waitMs);
+  }
+
+  private unwatch(): void {
+    this.watching?.close();
+    this.watching = undefined;
+    this.watchFailure = undefined;
+  }
+
+  private idle(): void {
+    this.runtime.clearTimer(this.idleTimer);
+    if (!this.turnTaken && this.waiters.size === 0) this.onIdle();
+  }
+}

@@ -1,0 +1,131 @@
+import type { ExtendReply } from './claim.js';
+import type { Hold } from './hold.js';
+import { StoreFailure, type LockStore } from './lock-store.js';
+import type { Runtime } from './runtime.js';
+import type { StoreHealth } from './store-health.js';
+
+/**
+ * Keeps all holds of a process alive, with one timer: every third of the watchdog's time it renews the watched
+ * ones in one batch, and it notices the end of every lease.
+ *
+ * A failed renewal is unknown, not lost: it is tried again until the hold's time is over. A refusal, or the end
+ * of the time, is a loss. Nothing is ever taken again silently.
+ */
+export class LeaseKeeper {
+  private readonly holds = new Set<Hold>();
+  private readonly periodMs: number;
+  private readonly retryMs: number;
+  private nextRenewalAt = -Infinity;
+  private timer: unknown;
+  private timerDueAt = Infinity;
+
+  constructor(
+    private readonly store: LockStore,
+    private readonly runtime: Runtime,
+    private readonly health: StoreHealth,
+    private readonly watchdogMs: number,
+  ) {
+    this.periodMs = Math.floor(watchdogMs / 3);
+    this.retryMs = Math.max(50, Math.min(1_000, Math.floor(watchdogMs / 10)));
+  }
+
+  get all(): ReadonlySet<Hold> {
+    return this.holds;
+  }
+
+  add(hold: Hold): void {
+    this.holds.add(hold);
+    this.watch(hold);
+  }
+
+  /** Makes the timer fit a hold whose time or kind of lease has changed. */
+  watch(hold: Hold): void {
+    if (hold.renewed && this.nextRenewalAt <= this.runtime.now())
+      this.nextRenewalAt = this.runtime.now() + this.periodMs;
+    const dueAt = hold.renewed ? Math.min(this.nextRenewalAt, hold.validUntil) : hold.validUntil;
+    if (dueAt < this.timerDueAt) this.arm(dueAt);
+  }
+
+  /** The timer stays: it finds nothing to do, and is not set again. Setting it for each short lock would cost more. */
+  remove(hold: Hold): void {
+    this.holds.delete(hold);
+  }
+
+  stop(): void {
+    this.runtime.clearTimer(this.timer);
+    this.timerDueAt = Infinity;
+    this.holds.clear();
+  }
+
+  /** Ends the hold at once if its time is over; for whoever looks at a lease before the timer does. */
+  checkExpiry(hold: Hold): void {
+    if (hold.state === 'held' && this.runtime.now() >= hold.validUntil) this.lose(hold, 'expired');
+  }
+
+  private arm(dueAt: number): void {
+    this.runtime.clearTimer(this.timer);
+    this.timerDueAt = dueAt;
+    this.timer = this.runtime.setTimer(() => this.tick(), dueAt - this.runtime.now());
+  }
+
+  private tick(): void {
+    this.timerDueAt = Infinity;
+    const now = this.runtime.now();
+    const renewAll = now >= this.nextRenewalAt;
+    if (renewAll) this.nextRenewalAt = now + this.periodMs;
+    const due: Hold[] = [];
+    let nextAt = Infinity;
+    for (const hold of this.holds) {
+      if (now >= hold.validUntil) {
+        this.lose(hold, 'expired');
+        continue;
+      }
+      if (hold.renewed && !hold.renewing && (renewAll || now >= hold.retryAt)) due.push(hold);
+      nextAt = Math.min(nextAt, hold.validUntil, hold.retryAt > now ? hold.retryAt : Infinity);
+      if (hold.renewed) nextAt = Math.min(nextAt, this.nextRenewalAt);
+    }
+    if (due.length > 0) void this.renew(due);
+    if (nextAt < this.timerDueAt) this.arm(nextAt);
+  }
+
+  private async renew(holds: readonly Hold[]): Promise<void> {
+    const sentAt = this.runtime.now();
+    for (const hold of holds) {
+      hold.renewing = true;
+      hold.retryAt = Infinity;
+    }
+    let replies: readonly (ExtendReply | undefined)[] = [];
+    let failure: unknown;
+    try {
+      const claims = holds.map(({ claim }) => ({ ...claim, leaseMs: this.watchdogMs, fenceBlock: 0 }));
+      replies = await this.store.extendMany(claims);
+    } catch (error) {
+      failure = error;
+    }
+    holds.forEach((hold, i) => {
+      hold.renewing = false;
+      this.settle(hold, replies[i] ?? { status: 'failed', cause: failure }, sentAt);
+    });
+  }
+
+  private settle(hold: Hold, reply: ExtendReply, sentAt: number): void {
+    if (hold.state !== 'held' || !this.holds.has(hold)) return;
+    if (reply.status === 'lost') return this.lose(hold, 'refused');
+    // Whoever had stopped believing in the hold may not start again because an answer came late.
+    this.checkExpiry(hold);
+    if ((hold.state as string) !== 'held') return;
+    if (reply.status === 'held') {
+      this.health.works();
+      hold.confirm(sentAt, reply.validForMs);
+    } else {
+      if (reply.cause instanceof StoreFailure) this.health.failed(reply.cause);
+      hold.retryAt = this.runtime.now() + this.retryMs;
+      if (hold.retryAt < this.timerDueAt) this.arm(hold.retryAt);
+    }
+  }
+
+  private lose(hold: Hold, reason: 'expired' | 'refused'): void {
+    this.holds.delete(hold);
+    hold.lose(reason);
+  }
+}

@@ -1,0 +1,70 @@
+/** What an operator may want to hear of. One event for each key. */
+export interface LockEvents {
+  acquired: { readonly key: string; readonly waitedMs: number; readonly fencingToken: number | undefined };
+  /** A caller was turned away: its wait was over, or the queue was full. */
+  busy: { readonly key: string; readonly waitedMs: number };
+  released: { readonly key: string; readonly heldMs: number };
+  /** The lease ended before its holder released it. */
+  lost: { readonly key: string; readonly heldMs: number; readonly reason: LossReason };
+  /** The store stopped working; said once for each outage. */
+  'store-down': { readonly cause: unknown };
+  /** The store works again. */
+  'store-up': { readonly downMs: number };
+}
+
+/** Why a lease was lost. */
+export type LossReason =
+  /** Its time ran out before it could be renewed. */
+  | 'expired'
+  /** The store said at a renewal or release that the hold is not there any more. */
+  | 'refused'
+  /** `forceUnlock` of this process ended it. */
+  | 'force-unlocked'
+  /** The app is stopping, and the section did not end within the grace period. */
+  | 'shutdown';
+
+export type LockEventListener<E extends keyof LockEvents> = (event: LockEvents[E]) => void;
+
+/** Where the core writes what nobody may miss. Nest's logger fits. */
+export interface LockLogger {
+  warn(message: string): void;
+  log(message: string): void;
+}
+
+/** Delivers events. A listener that throws harms neither the lock nor the next listener. */
+export class LockEventHub {
+  private readonly listeners = new Map<keyof LockEvents, Set<(event: never) => void>>();
+
+  constructor(private readonly logger: LockLogger) {}
+
+  /** Returns the function that takes the listener off again. */
+  on<E extends keyof LockEvents>(event: E, listener: LockEventListener<E>): () => void {
+    // A wrapper of its own, so that one function registered twice is taken off once.
+    const entry = (payload: LockEvents[E]): void => listener(payload);
+    const entries = this.listeners.get(event) ?? new Set();
+    this.listeners.set(event, entries.add(entry));
+    return () => {
+      entries.delete(entry);
+      if (entries.size === 0 && this.listeners.get(event) === entries) this.listeners.delete(event);
+    };
+  }
+
+  /** Builds the event only when somebody listens. */
+  emit<E extends keyof LockEvents>(event: E, build: () => LockEvents[E]): void {
+    const entries = this.listeners.get(event);
+    if (!entries) return;
+    const payload = build();
+    for (const entry of [...entries]) {
+      try {
+        const returned: unknown = (entry as LockEventListener<E>)(payload);
+        if (returned instanceof Promise) returned.catch((error: unknown) => this.complain(event, error));
+      } catch (error) {
+        this.complain(event, error);
+      }
+    }
+  }
+
+  private complain(event: string, error: unknown): void {
+    this.logger.warn(`A listener for the lock event "${event}" failed: ${String(error)}`);
+  }
+}

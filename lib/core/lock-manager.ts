@@ -1,0 +1,293 @@
+import { Acquisition } from './acquisition.js';
+import type { HoldInfo, LockKind } from './claim.js';
+import { CoreContext } from './core-context.js';
+import { lostError, storeError } from './failures.js';
+import { currentFrame, Frame, runInFrame } from './frames.js';
+import type { Hold } from './hold.js';
+import { Lease, type LeaseHost } from './lease.js';
+import { LockConfigurationError, LockNotAcquiredError } from './lock.errors.js';
+import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
+import { checkMs, type LockCall, type LockSettings } from './lock-settings.js';
+import type { LockStore } from './lock-store.js';
+import { Releasing, type Ending } from './releasing.js';
+import { systemRuntime, type Runtime } from './runtime.js';
+
+/** One lock that this process holds. */
+export interface HeldLock {
+  readonly key: string;
+  readonly fencingToken: number | undefined;
+  readonly heldMs: number;
+  readonly remainingMs: number;
+}
+
+/** Sizes of all that could grow; zero when nothing is held and nobody waits. */
+export interface LockUsage {
+  readonly leases: number;
+  readonly keys: number;
+  readonly holds: number;
+  readonly lingering: number;
+  readonly settling: number;
+}
+
+const KIND: LockKind = 'exclusive';
+
+/** Acquires, keeps and ends leases, for one service instance on one store. Knows neither Nest nor Redis. */
+export class LockManager implements LeaseHost {
+  private readonly core: CoreContext;
+  private readonly releasing: Releasing;
+  private readonly acquisition: Acquisition;
+  private readonly endings = new WeakMap<Lease, Promise<Ending>>();
+  /** Acquisitions under way and leases not yet ended. */
+  private active = 0;
+  private onInactive: (() => void) | undefined;
+  private shuttingDown: Promise<void> | undefined;
+
+  constructor(
+    private readonly store: LockStore,
+    readonly settings: LockSettings,
+    logger: LockLogger,
+    private readonly runtime: Runtime = systemRuntime(),
+  ) {
+    if (!store.kinds.has(KIND)) {
+      throw new LockConfigurationError(`This store cannot keep locks of the kind "${KIND}".`);
+    }
+    this.core = new CoreContext(store, settings, runtime, logger);
+    this.releasing = new Releasing(this.core);
+    this.acquisition = new Acquisition(this, this.core, this.releasing);
+  }
+
+  on<E extends keyof LockEvents>(event: E, listener: LockEventListener<E>): () => void {
+    return this.core.events.on(event, listener);
+  }
+
+  now(): number {
+    return this.runtime.now();
+  }
+
+  checkExpiry(hold: Hold): void {
+    this.core.keeper.checkExpiry(hold);
+  }
+
+  async acquire(keys: readonly string[], call: LockCall): Promise<Lease> {
+    const startedAt = this.runtime.now();
+    this.active++;
+    try {
+      const parts = await this.acquisition.take(keys, call);
+      for (const { key, hold, place } of parts) {
+        if (place) continue;
+        this.core.events.emit('acquired', () => ({
+          key,
+          waitedMs: Math.round(this.runtime.now() - startedAt),
+          fencingToken: hold.token,
+        }));
+      }
+      return new Lease(this, parts);
+    } catch (error) {
+      this.inactive();
+      if (error instanceof LockNotAcquiredError && error.code !== 'LOCK_NOT_REENTRANT') {
+        const key = error.key ?? keys[0]!;
+        this.core.events.emit('busy', () => ({ key, waitedMs: Math.round(this.runtime.now() - startedAt) }));
+      }
+      throw error;
+    }
+  }
+
+  /** Null when the lock is taken; every other trouble is thrown. */
+  async tryAcquire(keys: readonly string[], call: LockCall): Promise<Lease | null> {
+    try {
+      return await this.acquire(keys, call);
+    } catch (error) {
+      if (error instanceof LockNotAcquiredError && error.code !== 'LOCK_NOT_REENTRANT') return null;
+      throw error;
+    }
+  }
+
+  /** Runs `section` with the lock held, and gives back its result or its error untouched. */
+  async withLock<T>(
+    keys: readonly string[],
+    call: LockCall,
+    section: (lease: Lease) => T | PromiseLike<T>,
+  ): Promise<T> {
+    const lease = await this.acquire(keys, call);
+    let result: T;
+    try {
+      result = await this.runSection(lease, section);
+    } finally {
+      await this.end(lease, call.holdAtLeastMs);
+    }
+    if (call.onLost === 'throw' && lease.loss) throw lease.loss;
+    return result;
+  }
+
+  async runSection<T>(lease: Lease, section: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
+    const frame = new Frame(this, lease, lease.parts, currentFrame());
+    try {
+      return await runInFrame(frame, () => section(lease));
+    } finally {
+      await frame.close();
+    }
+  }
+
+  async extend(lease: Lease, ms: number): Promise<void> {
+    checkMs('extend', ms, { min: 1 });
+    const holds = lease.parts.map((part) => part.hold);
+    const sentAt = this.runtime.now();
+    if (lease.loss) throw lease.loss;
+    const replies = await this.asking(lease.key, 'extending', () =>
+      this.store.extendMany(holds.map(({ claim }) => ({ ...claim, leaseMs: ms, fenceBlock: 0 }))),
+    );
+    holds.forEach((hold, i) => {
+      const reply = replies[i]!;
+      this.checkExpiry(hold);
+      if (reply.status === 'lost') hold.lose('refused');
+      else if (reply.status === 'failed')
+        throw storeError(hold.key, reply.cause, 'extending', this.runtime.now() - sentAt);
+      else if (hold.state === 'held') {
+        hold.confirm(sentAt, reply.validForMs);
+        this.core.keeper.watch(hold);
+      }
+      if (hold.state !== 'held') {
+        throw lostError(hold.key, hold.lossReason ?? 'refused', this.runtime.now() - hold.grantedAt);
+      }
+    });
+  }
+
+  release(lease: Lease): Promise<Ending> {
+    const earlier = this.endings.get(lease);
+    if (earlier) return earlier;
+    const ending = this.releaseParts(lease);
+    this.endings.set(lease, ending);
+    return ending;
+  }
+
+  inspect(key: string): Promise<HoldInfo | null> {
+    return this.asking(key, 'inspecting', () => this.store.inspect(KIND, this.settings.keyPrefix + key));
+  }
+
+  async forceUnlock(key: string): Promise<boolean> {
+    const finalKey = this.settings.keyPrefix + key;
+    const ended = await this.asking(key, 'unlocking', () => this.store.forceUnlock(KIND, finalKey));
+    for (const hold of [...this.core.keeper.all])
+      if (hold.claim.key === finalKey) hold.lose('force-unlocked');
+    return ended;
+  }
+
+  held(): HeldLock[] {
+    const now = this.runtime.now();
+    return [...this.core.keeper.all].map((hold) => ({
+      key: hold.key,
+      fencingToken: hold.token,
+      heldMs: Math.round(now - hold.grantedAt),
+      remainingMs: Math.max(0, Math.floor(hold.validUntil - now)),
+    }));
+  }
+
+  async ping(): Promise<void> {
+    await this.asking(undefined, 'pinging it', () => this.store.ping());
+  }
+
+  get usage(): LockUsage {
+    return {
+      leases: this.active,
+      keys: this.core.queueCount,
+      holds: this.core.keeper.all.size,
+      lingering: this.releasing.lingeringCount,
+      settling: this.core.settler.size,
+    };
+  }
+
+  /**
+   * Refuses whoever waits, gives running work `shutdownGraceMs`, then tells it that its locks are lost. Holds
+   * whose work still runs are left to their lease: freeing them would let somebody else in beside it.
+   */
+  shutDown(): Promise<void> {
+    return (this.shuttingDown ??= this.stop());
+  }
+
+  /** Shuts down if that has not happened, and closes the store. */
+  async close(): Promise<void> {
+    await this.shutDown();
+    this.core.settler.stop();
+    this.core.keeper.stop();
+    this.releasing.stop();
+    await this.store.close();
+  }
+
+  private async stop(): Promise<void> {
+    this.core.phase = 'stopping';
+    this.core.refuseWaiters();
+    await this.quiet(this.settings.shutdownGraceMs);
+    this.core.phase = 'closed';
+    this.core.refuseWaiters();
+    for (const hold of [...this.core.keeper.all]) hold.lose('shutdown');
+  }
+
+  /** Resolves when nothing is under way any more, or after `ms`. */
+  private quiet(ms: number): Promise<void> {
+    const done = Promise.all([this.inactivity(), this.core.settler.idle()]);
+    return new Promise((resolve) => {
+      const timer = this.runtime.setTimer(resolve, ms);
+      void done.then(() => {
+        this.runtime.clearTimer(timer);
+        resolve();
+      });
+    });
+  }
+
+  private inactivity(): Promise<void> {
+    return this.active === 0 ? Promise.resolve() : new Promise((resolve) => (this.onInactive = resolve));
+  }
+
+  private inactive(): void {
+    this.active--;
+    if (this.active === 0) this.onInactive?.();
+  }
+
+  private async releaseParts(lease: Lease): Promise<Ending> {
+    const endings = await Promise.allSettled(
+      lease.parts.map(async ({ hold, place }): Promise<Ending> => {
+        if (!place) return this.releasing.release(hold);
+        place.leave();
+        return hold.state === 'lost' ? 'lost' : 'released';
+      }),
+    );
+    lease.detach();
+    this.inactive();
+    const failed = endings.find((ending) => ending.status === 'rejected');
+    if (failed) throw failed.reason;
+    return endings.some((ending) => ending.status === 'fulfilled' && ending.value === 'lost')
+      ? 'lost'
+      : 'released';
+  }
+
+  /** The end of a section. Never throws: trouble has been logged, and the section's own result stands. */
+  private async end(lease: Lease, holdAtLeastMs: number): Promise<void> {
+    const earlier = this.endings.get(lease);
+    if (earlier) {
+      await earlier.catch(() => undefined);
+      return;
+    }
+    const ending = this.endParts(lease, holdAtLeastMs);
+    this.endings.set(lease, ending);
+    await ending;
+  }
+
+  private async endParts(lease: Lease, holdAtLeastMs: number): Promise<Ending> {
+    const endings = await Promise.all(lease.parts.map((part) => this.releasing.endPart(part, holdAtLeastMs)));
+    lease.detach();
+    this.inactive();
+    return endings.includes('lost') ? 'lost' : 'released';
+  }
+
+  private async asking<T>(key: string | undefined, doing: string, request: () => Promise<T>): Promise<T> {
+    const startedAt = this.runtime.now();
+    try {
+      const reply = await request();
+      this.core.health.works();
+      return reply;
+    } catch (failure) {
+      this.core.health.failed(failure);
+      throw storeError(key, failure, doing, this.runtime.now() - startedAt);
+    }
+  }
+}

@@ -1,0 +1,31 @@
+/** Options of one acquisition. Durations are whole milliseconds; an explicit `undefined` keeps the default. */
+export interface AcquireOptions {
+  /**
+   * How long to wait for the lock, in ms. Default: the module's `waitMs` (5,000); for `tryAcquire` 0. `Infinity`
+   * waits without end. 0 asks once: with a store that does not answer it still ends after the command time-out.
+   */
+  readonly waitMs?: number;
+  /**
+   * A fixed lease in ms, which is not renewed. Default: the module's `leaseMs`, and without that the watchdog
+   * keeps the lock for as long as it is held. Inside a lock already held by the caller it is not applied.
+   */
+  readonly leaseMs?: number;
+  /** Ends the wait with `LockAbortedError`. It does not end a lease that was granted. */
+  readonly signal?: AbortSignal;
+  /** False makes taking a lock that the caller already holds an immediate `LockNotAcquiredError`. Default: true. */
+  readonly reentrant?: boolean;
+}
+
+/** Options of a locked section: `withLock` and `@Locked`. */
+export interface SectionOptions extends AcquireOptions {
+  /**
+   * What happens when the section succeeds after its lock was lost. `event` (default): the result stands, the
+   * loss is an event and a log line. `throw`: `LockLostError`.
+   */
+  readonly onLost?: 'event' | 'throw';
+  /**
+   * After an early finish the hold stays until this many ms after the grant, without renewal, so that replicas
+   * whose clocks differ do not run a job twice. Default: 0.
+   */
+  readonly holdAtLeastMs?: number;
+}

@@ -1,0 +1,143 @@
+import { LockConfigurationError } from './lock.errors.js';
+import type { AcquireOptions, SectionOptions } from './lock-options.js';
+
+/** What applies to every lock of one service instance, resolved and checked. */
+export interface LockSettings {
+  readonly keyPrefix: string;
+  readonly waitMs: number;
+  /** Undefined: the watchdog. */
+  readonly leaseMs: number | undefined;
+  readonly watchdogMs: number;
+  readonly maxWaiters: number;
+  readonly onLost: 'event' | 'throw';
+  readonly reentrant: boolean;
+  readonly fencing: boolean;
+  readonly shutdownGraceMs: number;
+}
+
+/** The same, as a user gives it. Durations are whole milliseconds; `undefined` keeps the default. */
+export interface LockSettingsInput {
+  /** Put before every key. Default: `lock:`. Use `''` to share names with Java services. */
+  readonly keyPrefix?: string;
+  /** How long callers wait for a lock. Default: 5,000. `Infinity` waits without end. */
+  readonly waitMs?: number;
+  /** A fixed lease that is not renewed. Default: none; the watchdog renews. */
+  readonly leaseMs?: number;
+  /**
+   * The lease the watchdog renews, three times within its length. A crashed holder's lock is free after at most
+   * this long. Default: 30,000; at least 1,000.
+   */
+  readonly watchdogMs?: number;
+  /** How many callers of this process may wait for one key; one more is refused at once. Default: no limit. */
+  readonly maxWaiters?: number;
+  /** Default for sections that end after their lock was lost. Default: `event`. */
+  readonly onLost?: 'event' | 'throw';
+  /** Whether a call may take again what it holds already. Default: true. */
+  readonly reentrant?: boolean;
+  /** Whether every grant carries a fencing token. Default: true. */
+  readonly fencing?: boolean;
+  /** How long running sections may go on when the app stops. Default: 10,000. */
+  readonly shutdownGraceMs?: number;
+}
+
+export const DEFAULT_SETTINGS: LockSettings = {
+  keyPrefix: 'lock:',
+  waitMs: 5_000,
+  leaseMs: undefined,
+  watchdogMs: 30_000,
+  maxWaiters: Infinity,
+  onLost: 'event',
+  reentrant: true,
+  fencing: true,
+  shutdownGraceMs: 10_000,
+};
+
+/** Redis takes larger times, but nothing sensible is that long: a year. */
+const MAX_LEASE_MS = 366 * 24 * 3_600_000;
+const MIN_WATCHDOG_MS = 1_000;
+
+const refuse = (name: string, expected: string, value: unknown): never => {
+  const shown = typeof value === 'string' ? `"${value}"` : String(value);
+  throw new LockConfigurationError(`${name} must be ${expected}, but is ${shown}.`);
+};
+
+/** A whole number of ms in a range, or undefined. */
+export const checkMs = (
+  name: string,
+  value: unknown,
+  { min = 0, max = MAX_LEASE_MS, infinite = false } = {},
+): number | undefined => {
+  if (value === undefined) return undefined;
+  if (value === Infinity && infinite) return Infinity;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value;
+  return refuse(
+    name,
+    `a whole number of milliseconds from ${min} to ${max}${infinite ? ', or Infinity' : ''}`,
+    value,
+  );
+};
+
+const checkChoice = <T>(name: string, value: unknown, choices: readonly T[]): T | undefined => {
+  if (value === undefined || choices.includes(value as T)) return value as T | undefined;
+  return refuse(name, choices.map((choice) => JSON.stringify(choice)).join(' or '), value);
+};
+
+const checkCount = (name: string, value: unknown): number | undefined => {
+  if (value === undefined || value === Infinity) return value;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value;
+  return refuse(name, 'a whole number, or Infinity', value);
+};
+
+export const resolveSettings = (input: LockSettingsInput): LockSettings => {
+  if (input.keyPrefix !== undefined && typeof input.keyPrefix !== 'string') {
+    refuse('keyPrefix', 'a string', input.keyPrefix);
+  }
+  const d = DEFAULT_SETTINGS;
+  return {
+    keyPrefix: input.keyPrefix ?? d.keyPrefix,
+    waitMs: checkMs('waitMs', input.waitMs, { infinite: true }) ?? d.waitMs,
+    leaseMs: checkMs('leaseMs', input.leaseMs, { min: 1 }),
+    watchdogMs: checkMs('watchdogMs', input.watchdogMs, { min: MIN_WATCHDOG_MS }) ?? d.watchdogMs,
+    maxWaiters: checkCount('maxWaiters', input.maxWaiters) ?? d.maxWaiters,
+    onLost: checkChoice('onLost', input.onLost, ['event', 'throw'] as const) ?? d.onLost,
+    reentrant: checkChoice('reentrant', input.reentrant, [true, false]) ?? d.reentrant,
+    fencing: checkChoice('fencing', input.fencing, [true, false]) ?? d.fencing,
+    shutdownGraceMs: checkMs('shutdownGraceMs', input.shutdownGraceMs) ?? d.shutdownGraceMs,
+  };
+};
+
+/** One acquisition's options, resolved and checked. */
+export interface LockCall {
+  readonly waitMs: number;
+  readonly leaseMs: number | undefined;
+  readonly signal: AbortSignal | undefined;
+  readonly reentrant: boolean;
+  readonly onLost: 'event' | 'throw';
+  readonly holdAtLeastMs: number;
+}
+
+export const defaultCall = (settings: LockSettings): LockCall => ({
+  waitMs: settings.waitMs,
+  leaseMs: settings.leaseMs,
+  signal: undefined,
+  reentrant: settings.reentrant,
+  onLost: settings.onLost,
+  holdAtLeastMs: 0,
+});
+
+const isSignal = (value: unknown): value is AbortSignal =>
+  typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value;
+
+/** Puts a call's options over the defaults. Throws `LockConfigurationError` naming the option that is wrong. */
+export const resolveCall = (options: AcquireOptions & SectionOptions, defaults: LockCall): LockCall => {
+  const { signal } = options;
+  if (signal !== undefined && !isSignal(signal)) refuse('signal', 'an AbortSignal', signal);
+  return {
+    waitMs: checkMs('waitMs', options.waitMs, { infinite: true }) ?? defaults.waitMs,
+    leaseMs: checkMs('leaseMs', options.leaseMs, { min: 1 }) ?? defaults.leaseMs,
+    signal,
+    reentrant: checkChoice('reentrant', options.reentrant, [true, false]) ?? defaults.reentrant,
+    onLost: checkChoice('onLost', options.onLost, ['event', 'throw'] as const) ?? defaults.onLost,
+    holdAtLeastMs: checkMs('holdAtLeastMs', options.holdAtLeastMs) ?? defaults.holdAtLeastMs,
+  };
+};

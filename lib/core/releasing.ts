@@ -1,0 +1,123 @@
+import type { CoreContext } from './core-context.js';
+import { lostError, storeError } from './failures.js';
+import type { Hold } from './hold.js';
+import type { LeasePart } from './lease.js';
+import { StoreFailure } from './lock-store.js';
+
+export type Ending = 'released' | 'lost';
+
+/** Ends holds: by release, after a minimum time, or because they were lost. */
+export class Releasing {
+  /** Holds whose work is over but which stay for a while. */
+  private readonly lingering = new Map<Hold, unknown>();
+
+  constructor(private readonly core: CoreContext) {}
+
+  /** How many holds outlast their work at the moment. */
+  get lingeringCount(): number {
+    return this.lingering.size;
+  }
+
+  /**
+   * Ends a caller's part in a key. Never throws: a release that failed has been logged and is tried again.
+   * `holdAtLeastMs`: how long after the grant the hold has to stay.
+   */
+  async endPart(part: LeasePart, holdAtLeastMs: number): Promise<Ending> {
+    const { hold, place } = part;
+    if (holdAtLeastMs > 0) hold.keepUntil = Math.max(hold.keepUntil, hold.grantedAt + holdAtLeastMs);
+    if (place) {
+      this.core.keeper.checkExpiry(hold);
+      place.leave();
+      return hold.state === 'lost' ? 'lost' : 'released';
+    }
+    if (hold.keepUntil > this.core.runtime.now() && hold.state === 'held') return this.linger(hold);
+    try {
+      return await this.release(hold);
+    } catch (error) {
+      this.core.logger.warn(`${(error as Error).message} It is tried again until the lease is over.`);
+      return 'released';
+    }
+  }
+
+  /** Releases a hold in the store. Rejects with `LockStoreError`, after having set off the retries. */
+  async release(hold: Hold): Promise<Ending> {
+    const { core } = this;
+    core.keeper.checkExpiry(hold);
+    if (hold.state === 'lost') {
+      // A renewal that was never answered may have kept it in the store.
+      if (hold.lossReason !== 'refused') core.settler.settle(hold.claim, undefined, core.runtime.now());
+      return 'lost';
+    }
+    if (hold.state === 'released') return 'released';
+    hold.state = 'released';
+    core.keeper.remove(hold);
+    return this.send(hold);
+  }
+
+  /** What follows from a loss, whoever noticed it. */
+  onLoss(hold: Hold): void {
+    const { core } = this;
+    core.keeper.remove(hold);
+    const heldMs = Math.round(core.runtime.now() - hold.grantedAt);
+    const reason = hold.lossReason ?? 'refused';
+    core.logger.warn(lostError(hold.key, reason, heldMs).message);
+    core.events.emit('lost', () => ({ key: hold.key, heldMs, reason }));
+    // The next caller of this process need not wait for work that lost its right.
+    hold.queue.leave(false);
+  }
+
+  /** Leaves what lingers to its lease. */
+  stop(): void {
+    for (const timer of this.lingering.values()) this.core.runtime.clearTimer(timer);
+    this.lingering.clear();
+  }
+
+  private async send(hold: Hold): Promise<Ending> {
+    const { core } = this;
+    const { queue, claim } = hold;
+    const hintsBefore = queue.hints;
+    const startedAt = core.runtime.now();
+    let reply;
+    try {
+      reply = await queue.ask(() => core.store.release(claim));
+    } catch (failure) {
+      core.health.failed(failure);
+      if (failure instanceof StoreFailure) core.settler.settle(claim, undefined, hold.validUntil);
+      queue.failed(failure, 'waiting for', 'due');
+      queue.leave(false);
+      throw storeError(hold.key, failure, 'releasing', core.runtime.now() - startedAt);
+    }
+    core.health.works();
+    queue.leave(reply.othersWaiting, hintsBefore);
+    const heldMs = Math.round(core.runtime.now() - hold.grantedAt);
+    if (reply.wasHeld) {
+      core.events.emit('released', () => ({ key: hold.key, heldMs }));
+      return 'released';
+    }
+    hold.state = 'lost';
+    hold.lossReason = 'refused';
+    core.logger.warn(lostError(hold.key, 'refused', heldMs).message);
+    core.events.emit('lost', () => ({ key: hold.key, heldMs, reason: 'refused' }));
+    return 'lost';
+  }
+
+  /** Keeps the hold, without renewal, until its minimum time is over. */
+  private linger(hold: Hold): Ending {
+    const { core } = this;
+    core.keeper.remove(hold);
+    hold.state = 'released';
+    const leftMs = Math.ceil(hold.keepUntil - core.runtime.now());
+    if (hold.validUntil < hold.keepUntil) {
+      void core.store
+        .extendMany([{ ...hold.claim, leaseMs: leftMs }])
+        .catch((failure) => core.health.failed(failure));
+    }
+    const end = (): void => {
+      this.lingering.delete(hold);
+      // A failure has been noted and is tried again.
+      this.send(hold).catch(() => undefined);
+    };
+    this.lingering.set(hold, core.runtime.setTimer(end, leftMs));
+    return 'released';
+  }
+}

@@ -1,0 +1,62 @@
+import { AsyncResource } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
+import { uptime } from 'node:os';
+
+/** What the core needs of the world, so that it can be run on a virtual clock. */
+export interface Runtime {
+  /** Milliseconds on a clock that never steps back, and that counts the time the machine was asleep. */
+  now(): number;
+  setTimer(action: () => void, ms: number): unknown;
+  clearTimer(timer: unknown): void;
+  /** Unique in the world; names this process among all that use the store. */
+  newId(): string;
+}
+
+/** Nobody's asynchronous context: what is started in it keeps no request of a user alive. */
+const nobody = new AsyncResource('nest-redis-lock');
+
+/** Runs `action` outside the caller's asynchronous context; for timers that outlive a call. */
+export const unbound = <T>(action: () => T): T => nobody.runInAsyncScope(action);
+
+/** The longest delay a Node timer takes; a longer one would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+/** How often the clock is checked against the machine's uptime, and how much of a difference is sleep. */
+const SLEEP_CHECK_MS = 1_000;
+const SLEEP_MS = 1_000;
+
+/**
+ * The monotonic clock stands still while a machine sleeps, the store's does not. The machine's uptime goes on, so
+ * what it gained on the monotonic clock is added.
+ */
+export class SuspendAwareClock {
+  private asleepMs = 0;
+  private checkedAt = -Infinity;
+  private readonly offset: number;
+
+  constructor(
+    private readonly monotonicMs: () => number = () => performance.now(),
+    private readonly uptimeMs: () => number = () => uptime() * 1_000,
+  ) {
+    this.offset = uptimeMs() - monotonicMs();
+  }
+
+  now(): number {
+    const now = this.monotonicMs();
+    if (now - this.checkedAt >= SLEEP_CHECK_MS || now < this.checkedAt) {
+      this.checkedAt = now;
+      const gained = this.uptimeMs() - now - this.offset;
+      if (gained - this.asleepMs > SLEEP_MS) this.asleepMs = gained;
+    }
+    return now + this.asleepMs;
+  }
+}
+
+export const systemRuntime = (): Runtime => {
+  const clock = new SuspendAwareClock();
+  return {
+    now: () => clock.now(),
+    setTimer: (action, ms) => unbound(() => setTimeout(action, Math.min(Math.max(ms, 0), MAX_TIMER_MS))),
+    clearTimer: (timer) => clearTimeout(timer as NodeJS.Timeout),
+    newId: () => randomUUID(),
+  };
+};

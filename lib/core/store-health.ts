@@ -1,0 +1,34 @@
+import type { LockEventHub, LockLogger } from './lock-events.js';
+import type { Runtime } from './runtime.js';
+import { StoreFailure } from './lock-store.js';
+
+/** Knows whether the store works, and says so once for each outage: one event, one line. */
+export class StoreHealth {
+  private downSince: number | undefined;
+
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly events: LockEventHub,
+    private readonly logger: LockLogger,
+  ) {}
+
+  works(): void {
+    if (this.downSince === undefined) return;
+    const downMs = Math.round(this.runtime.now() - this.downSince);
+    this.downSince = undefined;
+    this.logger.log(`The lock store works again, after ${downMs} ms.`);
+    this.events.emit('store-up', () => ({ downMs }));
+  }
+
+  failed(cause: unknown): void {
+    if (this.downSince !== undefined) return;
+    if (cause instanceof StoreFailure && (cause.transient || cause.keyOnly)) return;
+    this.downSince = this.runtime.now();
+    const text = cause instanceof Error ? describe(cause) : String(cause);
+    this.logger.warn(`The lock store does not work: ${text}. Locks cannot be taken until it does.`);
+    this.events.emit('store-down', () => ({ cause }));
+  }
+}
+
+const describe = (error: Error): string =>
+  error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;

@@ -1,0 +1,89 @@
+import { LockKeyError } from '../core/lock.errors.js';
+import { isWellFormed } from './escape.js';
+
+/** The longest key, in bytes of UTF-8. Redis takes more, but a key beyond this is a value by mistake. */
+export const MAX_KEY_BYTES = 65_536;
+
+const MAX_BYTES_PER_CODE_UNIT = 3;
+
+/** What is wrong with a string as a key, or undefined when nothing is. */
+export function keyProblem(key: string): string | undefined {
+  if (key === '') return 'is empty';
+  if (key.length * MAX_BYTES_PER_CODE_UNIT > MAX_KEY_BYTES) {
+    const bytes = Buffer.byteLength(key);
+    if (bytes > MAX_KEY_BYTES) return `is ${bytes} bytes long, and ${MAX_KEY_BYTES} is the limit`;
+  }
+  if (!isWellFormed(key)) return 'has half a surrogate pair in it (broken UTF-16), which UTF-8 cannot carry';
+  return undefined;
+}
+
+/**
+ * Makes sure that a key written by hand, or returned by a key function, can be used: a string, not empty,
+ * well-formed, at most {@link MAX_KEY_BYTES} bytes. It is used verbatim, nothing is escaped.
+ *
+ * @param where who asks, for the message, such as `OrderService.pay`
+ * @throws LockKeyError
+ */
+export function checkKey(key: unknown, where?: string): asserts key is string {
+  const problem = typeof key === 'string' ? keyProblem(key) : `must be a string, but it is ${describe(key)}`;
+  if (problem !== undefined) throw new LockKeyError(`${where ? `${where}: ` : ''}the lock key ${problem}.`);
+}
+
+/**
+ * Like {@link checkKey}, for one key or a list of them. Answers the keys in the order given; duplicates stay.
+ *
+ * @throws LockKeyError also for an empty list
+ */
+export function checkKeys(keys: unknown, where?: string): readonly string[] {
+  if (!isArray(keys)) {
+    checkKey(keys, where);
+    return [keys];
+  }
+  if (keys.length === 0) {
+    throw new LockKeyError(
+      `${where ? `${where}: ` : ''}the list of lock keys is empty, so nothing would be locked.`,
+    );
+  }
+  return Array.from(keys, (key: unknown) => {
+    checkKey(key, where);
+    return key;
+  });
+}
+
+/** What a value is, in words, for an error message. Never the value itself: it may be long, or a secret. */
+export function describe(value: unknown): string {
+  switch (typeof value) {
+    case 'undefined':
+    case 'boolean':
+      return String(value);
+    case 'number':
+      return Number.isFinite(value) ? 'a number' : String(value);
+    case 'string':
+      return value === '' ? 'an empty string' : 'a string';
+    case 'object':
+      return value === null ? 'null' : describeObject(value);
+    default:
+      return `a ${typeof value}`;
+  }
+}
+
+function describeObject(value: object): string {
+  if (isArray(value)) return 'an array';
+  try {
+    const prototype: unknown = Object.getPrototypeOf(value);
+    const name: unknown = (prototype as { constructor?: { name?: unknown } } | null)?.constructor?.name;
+    const isTelling = typeof name === 'string' && /^[\w$]{1,60}$/.test(name) && name !== 'Object';
+    return isTelling ? `an object (${name})` : 'an object';
+  } catch {
+    return 'an object that cannot be looked into';
+  }
+}
+
+/** `Array.isArray`, which throws on a revoked Proxy. */
+function isArray(value: unknown): value is readonly unknown[] {
+  try {
+    return Array.isArray(value);
+  } catch {
+    return false;
+  }
+}

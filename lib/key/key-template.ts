@@ -1,0 +1,139 @@
+import { LockKeyError } from '../core/lock.errors.js';
+import { describe, keyProblem } from './key-check.js';
+import { formatParameters, type Parameter } from './parameter-names.js';
+import { readProperty } from './read-property.js';
+import {
+  renderTemplate,
+  type CompiledTemplate,
+  type ContextLookup,
+  type RootReader,
+} from './render-template.js';
+import { parseTemplate, quoteTemplate, type Placeholder } from './template-syntax.js';
+
+export type { ContextLookup } from './render-template.js';
+
+/** The method a key is for. */
+export interface KeySite {
+  readonly className: string;
+  readonly methodName: string | symbol;
+  /** Of `parameterNames`; undefined when they cannot be read, and then only `<<0>>` and `<<$name>>` work. */
+  readonly parameters: readonly Parameter[] | undefined;
+}
+
+/** The keys of one method, ready to be rendered for each call. */
+export interface CompiledKey {
+  /**
+   * One key for each template, in order; duplicates stay.
+   *
+   * @param args the arguments of the call, as they were passed
+   * @param context what `<<$name>>` reads from
+   * @throws LockKeyError when an argument cannot be part of a key; nothing else is ever thrown
+   */
+  render(args: readonly unknown[], context?: ContextLookup): string[];
+}
+
+/**
+ * Compiles the key templates of a method. Do it once; rendering is cheap.
+ *
+ * @throws LockKeyError when a template is malformed, the list is empty, or a name is no parameter
+ *
+ * @example
+ * const site = { className: 'Orders', methodName: 'pay', parameters: [{ name: 'userId', rest: false }] };
+ * compileKey('order:<<userId>>', site).render(['a:b']); // ['order:a%3Ab']
+ */
+export function compileKey(template: string | readonly string[], site: KeySite): CompiledKey {
+  const where = `${site.className || '(anonymous class)'}.${String(site.methodName)}`;
+  const signature = `${where}${formatParameters(site.parameters)}`;
+  const texts: readonly unknown[] = Array.isArray(template) ? template : [template];
+  if (texts.length === 0) {
+    throw new LockKeyError(`${signature}: the list of lock keys is empty, so nothing would be locked.`);
+  }
+  const templates = Array.from(texts, (text) => {
+    const compiled = compile(text, signature, (placeholder, problem) =>
+      argumentReader(placeholder, site.parameters, problem),
+    );
+    return { ...compiled, where };
+  });
+  return {
+    render: (args, context) => templates.map((compiled) => renderTemplate(compiled, args, context)),
+  };
+}
+
+/**
+ * Renders a key from the properties of an object, exactly as `@Locked` renders it from the arguments of a method.
+ * Use it where the same lock is taken by hand, so that values are escaped in the same way.
+ *
+ * @throws LockKeyError when the template is malformed, `values` lacks a name, or a value cannot be part of a key
+ *
+ * @example
+ * await locks.withLock(lockKey('order:<<id>>', { id }), () => pay(id));
+ */
+export function lockKey(template: string, values: object): string {
+  if (typeof values !== 'object' || values === null) {
+    throw new LockKeyError(
+      `lockKey: the values must be an object such as { id }, but got ${describe(values)}.`,
+    );
+  }
+  const compiled = compile(template, 'lockKey', ({ root }) => {
+    return () => readProperty(values, root);
+  });
+  return renderTemplate(compiled, [], undefined);
+}
+
+type Problem = (what: string) => LockKeyError;
+
+function compile(
+  text: unknown,
+  where: string,
+  readerOf: (placeholder: Placeholder, problem: Problem) => RootReader,
+): CompiledTemplate {
+  if (typeof text !== 'string') {
+    throw new LockKeyError(`${where}: the lock key must be a string, but it is ${describe(text)}.`);
+  }
+  const problem: Problem = (what) =>
+    new LockKeyError(`${where}: the lock key ${quoteTemplate(text)} ${what}.`, { key: text });
+  const unusable = keyProblem(text);
+  if (unusable !== undefined) throw problem(unusable);
+
+  const { literals, placeholders } = parseTemplate(text, problem);
+  const slots = placeholders.map((placeholder, i) => ({
+    placeholder,
+    readRoot: readerOf(placeholder, problem),
+    tail: literals[i + 1] ?? '',
+  }));
+  return { text, where, head: literals[0] ?? '', slots };
+}
+
+function argumentReader(
+  { text, root }: Placeholder,
+  parameters: readonly Parameter[] | undefined,
+  problem: Problem,
+): RootReader {
+  if (root.startsWith('$')) {
+    const name = root.slice(1);
+    return (_args, context) => context?.(name);
+  }
+  if (/^[0-9]/.test(root)) {
+    const index = Number(root);
+    const isOpenEnded = parameters === undefined || parameters.at(-1)?.rest === true;
+    if (!isOpenEnded && index >= parameters.length) {
+      throw problem(`has the placeholder ${text}, but the method has only ${parameters.length} parameter(s)`);
+    }
+    return (args) => args[index];
+  }
+  if (parameters === undefined) {
+    throw problem(
+      `has the placeholder ${text}, but the names of the method's parameters cannot be read (another decorator ` +
+        `may hide them). Use an index such as <<0>>, or a key function`,
+    );
+  }
+  const index = parameters.findIndex(({ name }) => name === root);
+  if (index === -1) {
+    throw problem(
+      `has the placeholder ${text}, which is no parameter of the method. Use one of its names, an index such ` +
+        `as <<0>>, or a key function; a minified bundle keeps no names`,
+    );
+  }
+  // Inside the method a rest parameter is an array, so `<<ids.0>>` works and `<<ids>>` is refused like any array.
+  return parameters[index]?.rest ? (args) => args.slice(index) : (args) => args[index];
+}

@@ -1,0 +1,158 @@
+import { parse } from 'acorn';
+import type {
+  ArrowFunctionExpression,
+  ClassBody,
+  Expression,
+  FunctionExpression,
+  Node,
+  Pattern,
+  Program,
+} from 'acorn';
+
+/** One parameter of a method, at its index. */
+export interface Parameter {
+  /** Undefined for a destructured parameter, which has none. */
+  readonly name: string | undefined;
+  /** True for `...rest`, and for the unnamed rest of a method that reads `arguments`. */
+  readonly rest: boolean;
+}
+
+type AnyFunction = (...args: never[]) => unknown;
+type Method = FunctionExpression | ArrowFunctionExpression;
+type MethodTable = ReadonlyMap<string, readonly Parameter[]>;
+
+// Only a memo: the source text of a class never changes, so two apps in one process cannot disagree about it.
+const methodTables = new WeakMap<object, MethodTable>();
+
+/**
+ * The parameters of a method, from the source text of its class; and when it is not there (a computed name, a class
+ * down-levelled to ES5), from the method's own text. The class comes first because its text still has the names
+ * when another decorator or a Proxy has wrapped the method. Undefined when neither can be read.
+ *
+ * A minified bundle has other names than the source file. There use `<<0>>` or a key function: a short name such
+ * as `n` could even name another parameter than the one that was meant.
+ *
+ * @param owner the class whose prototype has the method: `target.constructor` in a decorator
+ * @param methodName its name, as the decorator gets it
+ * @param method the function, which may already be wrapped
+ */
+export function parameterNames(
+  owner: unknown,
+  methodName: string | symbol,
+  method: unknown,
+): readonly Parameter[] | undefined {
+  const fromClass =
+    typeof owner === 'function' && typeof methodName === 'string'
+      ? methodTable(owner as AnyFunction).get(methodName)
+      : undefined;
+  return fromClass ?? (typeof method === 'function' ? functionParameters(method as AnyFunction) : undefined);
+}
+
+/** The parameters as a person would write them: `(userId, {…}, ...rest)`. */
+export function formatParameters(parameters: readonly Parameter[] | undefined): string {
+  if (parameters === undefined) return '(unknown parameters)';
+  const words = parameters.map(({ name, rest }) => (rest ? `...${name ?? ''}` : (name ?? '{…}')));
+  return `(${words.join(', ')})`;
+}
+
+function methodTable(owner: AnyFunction): MethodTable {
+  const known = methodTables.get(owner);
+  if (known) return known;
+  const source = `(${sourceOf(owner)}\n)`;
+  const expression = parseExpression(source);
+  const table: MethodTable =
+    expression?.type === 'ClassExpression' ? readClass(expression.body, source) : new Map();
+  methodTables.set(owner, table);
+  return table;
+}
+
+function readClass(body: ClassBody, source: string): MethodTable {
+  const table = new Map<string, readonly Parameter[]>();
+  for (const member of body.body) {
+    if (member.type !== 'MethodDefinition' || member.kind !== 'method' || member.static) continue;
+    const name = memberName(member.key, member.computed);
+    if (name !== undefined) table.set(name, readParameters(member.value, source));
+  }
+  return table;
+}
+
+/** The property name a class member declares; undefined when only running the code could tell. */
+function memberName(key: Node, computed: boolean): string | undefined {
+  const { type, name, value } = key as Node & { name?: string; value?: unknown };
+  if (type === 'Identifier' && !computed) return name;
+  if (type === 'Literal' && (typeof value === 'string' || typeof value === 'number')) return String(value);
+  return undefined;
+}
+
+function functionParameters(method: AnyFunction): readonly Parameter[] | undefined {
+  const source = sourceOf(method);
+  // A function or arrow stands for itself; a method needs a class around it, where `super` and `#x` are legal.
+  const standalone = `(${source}\n)`;
+  const expression = parseExpression(standalone);
+  if (expression?.type === 'FunctionExpression' || expression?.type === 'ArrowFunctionExpression') {
+    return readParameters(expression, standalone);
+  }
+  const enclosed = `(class extends Object { ${source}\n})`;
+  const enclosing = parseExpression(enclosed);
+  const member = enclosing?.type === 'ClassExpression' ? enclosing.body.body[0] : undefined;
+  return member?.type === 'MethodDefinition' ? readParameters(member.value, enclosed) : undefined;
+}
+
+function readParameters(method: Method, source: string): readonly Parameter[] {
+  const { params, body } = helperBody(method) ?? method;
+  const parameters = params.map(readParameter);
+  const readsArguments = source.slice(body.start, body.end).includes('arguments');
+  const isClosed = !parameters.at(-1)?.rest;
+  return isClosed && readsArguments ? [...parameters, { name: undefined, rest: true }] : parameters;
+}
+
+function readParameter(pattern: Pattern): Parameter {
+  switch (pattern.type) {
+    case 'Identifier':
+      return { name: pattern.name, rest: false };
+    case 'AssignmentPattern':
+      return readParameter(pattern.left);
+    case 'RestElement':
+      return { name: readParameter(pattern.argument).name, rest: true };
+    default:
+      return { name: undefined, rest: false };
+  }
+}
+
+/**
+ * Compilers that lower async methods move parameters with defaults into an inner function and leave made-up names
+ * outside: `m(a_1) { return __awaiter(this, arguments, void 0, function* (a, b = 1) { … }); }`.
+ */
+function helperBody(method: Method): Method | undefined {
+  const last = method.body.type === 'BlockStatement' ? method.body.body.at(-1) : undefined;
+  const call = last?.type === 'ReturnStatement' ? last.argument : undefined;
+  if (call?.type !== 'CallExpression') return undefined;
+  const passesArguments = call.arguments.some((a) => a.type === 'Identifier' && a.name === 'arguments');
+  const inner = call.arguments.at(-1);
+  return passesArguments && inner?.type === 'FunctionExpression' && inner.params.length > 0
+    ? inner
+    : undefined;
+}
+
+/** The text itself, also when a class has a static `toString`. */
+const sourceOf = (target: AnyFunction): string => Function.prototype.toString.call(target);
+
+function parseExpression(source: string): Expression | undefined {
+  const program = tryParse(source, 'module') ?? tryParse(source, 'script');
+  const statement = program?.body[0];
+  return statement?.type === 'ExpressionStatement' ? statement.expression : undefined;
+}
+
+function tryParse(source: string, sourceType: 'module' | 'script'): Program | undefined {
+  try {
+    return parse(source, {
+      ecmaVersion: 'latest',
+      sourceType,
+      checkPrivateFields: false,
+      allowAwaitOutsideFunction: true,
+      allowSuperOutsideMethod: true,
+    });
+  } catch {
+    return undefined; // native code, or syntax newer than the parser: the caller has another way, or says so
+  }
+}

@@ -1,0 +1,42 @@
+/** The answer of {@link readProperty} for a property that is not there, or must not be read. */
+export const MISSING: unique symbol = Symbol('missing');
+
+/**
+ * Reads an own property, or an accessor that a class on the prototype chain declares: fields, Mongoose documents,
+ * getters of a DTO. What the language itself puts there is never read: a caller's `dto.constructor` or
+ * `dto.__proto__.x` would be the same for everybody, and so would the lock. Inherited methods and values are not
+ * read either.
+ *
+ * Throws what an accessor or a Proxy throws.
+ */
+export function readProperty(holder: object, name: string): unknown {
+  if (Object.hasOwn(holder, name)) return (holder as Record<string, unknown>)[name];
+  let prototype: unknown = Object.getPrototypeOf(holder);
+  while (isObject(prototype) && !isBuiltIn(prototype)) {
+    const property = Object.getOwnPropertyDescriptor(prototype, name);
+    if (property) return property.get ? Reflect.get(prototype, name, holder) : MISSING;
+    prototype = Object.getPrototypeOf(prototype);
+  }
+  return MISSING;
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+// Only a memo of a fact about the prototype: nothing in here differs between two apps in one process.
+const builtIns = new WeakMap<object, boolean>();
+
+function isBuiltIn(prototype: object): boolean {
+  const known = builtIns.get(prototype);
+  if (known !== undefined) return known;
+  const answer = Object.getPrototypeOf(prototype) === null || hasNativeConstructor(prototype);
+  builtIns.set(prototype, answer);
+  return answer;
+}
+
+// By its constructor and not by identity: under Jest, in a vm context, there are several Object and Array. A bound
+// or Proxy-wrapped class has no name in its source text, so it still counts as a class.
+function hasNativeConstructor(prototype: object): boolean {
+  const constructor: unknown = Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value;
+  if (typeof constructor !== 'function') return false;
+  return /^function \w+\(\)\s*\{\s*\[native code\]\s*\}$/.test(Function.prototype.toString.call(constructor));
+}

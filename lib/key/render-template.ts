@@ -1,0 +1,114 @@
+import { LockKeyError } from '../core/lock.errors.js';
+import { escapeValue } from './escape.js';
+import { describe, keyProblem } from './key-check.js';
+import { MISSING, readProperty } from './read-property.js';
+import { quoteTemplate, type Placeholder } from './template-syntax.js';
+
+/** Answers what `<<$name>>` stands for: it is called with `name`, without the `$`. Undefined when there is none. */
+export type ContextLookup = (name: string) => unknown;
+
+/** Answers the root of a placeholder; MISSING when there is nothing of that name. */
+export type RootReader = (args: readonly unknown[], context: ContextLookup | undefined) => unknown;
+
+export interface Slot {
+  readonly placeholder: Placeholder;
+  readonly readRoot: RootReader;
+  /** The literal after the placeholder. */
+  readonly tail: string;
+}
+
+export interface CompiledTemplate {
+  /** As written. */
+  readonly text: string;
+  /** Who renders, for messages: `OrderService.pay`. */
+  readonly where: string;
+  /** The literal before the first placeholder. */
+  readonly head: string;
+  readonly slots: readonly Slot[];
+}
+
+type Failure = (what: string, cause?: { cause: unknown }) => LockKeyError;
+
+/** Renders one key. Throws LockKeyError and nothing else, whatever the arguments do when they are read. */
+export function renderTemplate(
+  template: CompiledTemplate,
+  args: readonly unknown[],
+  context: ContextLookup | undefined,
+): string {
+  const failure: Failure = (what, cause) =>
+    new LockKeyError(`${template.where}: no lock key from ${quoteTemplate(template.text)}: ${what}.`, {
+      key: template.text,
+      ...cause,
+    });
+  let key = template.head;
+  for (const slot of template.slots) {
+    key += valueText(slot, readValue(slot, args, context, failure), failure) + slot.tail;
+  }
+  const problem = keyProblem(key);
+  if (problem !== undefined) throw failure(`the rendered key ${problem}`);
+  return key;
+}
+
+function readValue(
+  { placeholder, readRoot }: Slot,
+  args: readonly unknown[],
+  context: ContextLookup | undefined,
+  failure: Failure,
+): unknown {
+  const { text, root, path } = placeholder;
+  let value = attempt(() => readRoot(args, context), text, failure);
+  if (value === MISSING) throw failure(`there is no ${root} in the values given`);
+  for (const [depth, name] of path.entries()) {
+    const holder = value;
+    const holderName = () => `${[root, ...path.slice(0, depth)].join('.')} in ${text}`;
+    if (typeof holder !== 'object' || holder === null) {
+      throw failure(
+        `${holderName()} is ${describe(holder)}, so it has no ${name} to read${contextHint(root, holder)}`,
+      );
+    }
+    value = attempt(() => readProperty(holder, name), text, failure);
+    if (value === MISSING) {
+      throw failure(
+        `${holderName()} has no ${name}. Own properties and getters of the object's class are read; inherited ` +
+          `methods and what JavaScript itself defines are not`,
+      );
+    }
+  }
+  return value;
+}
+
+function attempt(read: () => unknown, text: string, failure: Failure): unknown {
+  try {
+    return read();
+  } catch (cause) {
+    throw failure(`reading ${text} threw an error (see cause)`, { cause });
+  }
+}
+
+function valueText({ placeholder }: Slot, value: unknown, failure: Failure): string {
+  if (typeof value === 'string' && value !== '') {
+    const escaped = escapeValue(value);
+    if (escaped !== undefined) return escaped;
+    throw failure(
+      `${placeholder.text} has half a surrogate pair in it (broken UTF-16), which UTF-8 cannot carry`,
+    );
+  }
+  if (Number.isFinite(value) || typeof value === 'bigint' || typeof value === 'boolean') return String(value);
+  throw failure(`${placeholder.text} is ${describe(value)}. ${remedy(placeholder, value)}`);
+}
+
+function remedy({ text, root }: Placeholder, value: unknown): string {
+  const allowed = 'A value must be a string that is not empty, a finite number, a bigint or a boolean';
+  if (value === undefined) {
+    return `${allowed}${contextHint(root, value) || '; defaults of parameters are not applied yet when the key is made'}`;
+  }
+  if (typeof value === 'object' && value !== null) {
+    return `${allowed}: name a property of it, such as ${text.slice(0, -2)}.id>>, or use a key function`;
+  }
+  return allowed;
+}
+
+const contextHint = (root: string, value: unknown): string =>
+  root.startsWith('$') && value === undefined
+    ? `; $request is there in HTTP requests only, other $names come from the module's context option`
+    : '';

@@ -1,0 +1,74 @@
+import type { LockKeyError } from '../core/lock.errors.js';
+
+/** One `<<root.path>>` of a template. */
+export interface Placeholder {
+  /** As written, with its brackets. */
+  readonly text: string;
+  /** A name, a decimal index, or `$name`. */
+  readonly root: string;
+  readonly path: readonly string[];
+}
+
+/** A template taken apart: `literals[0] placeholders[0] literals[1] …`, one literal more than placeholders. */
+export interface TemplateSyntax {
+  readonly literals: readonly string[];
+  readonly placeholders: readonly Placeholder[];
+}
+
+const ROOT = /^(?:0|[1-9][0-9]{0,5}|[\p{ID_Start}_$][\p{ID_Continue}$]*)$/u;
+// Also what header names and other keys of plain data look like: `<<$request.headers.x-tenant-id>>`.
+const SEGMENT = /^[\p{ID_Continue}$-]+$/u;
+
+/**
+ * Takes a template apart, which is known to be a usable key; `problem` makes the error.
+ *
+ * Every literal between two placeholders must contain `:`, and that is enough for different rendered values to
+ * give different keys. Proof, for one template: a rendered value contains no `:` (it is escaped), so the number
+ * of `:` in a key is that of its literals, and the n-th `:` of the key is the n-th `:` of the literals. The first
+ * value starts where the first literal ends. Where it ends is known from the first `:` after that, which stands at
+ * a known place in the second literal; from there the start of the next value is known, and so on. The last value
+ * ends where the last literal begins, counted from the end. So the key gives every rendered value back, whatever
+ * else stands in the literals: `a<<x>>:b<<y>>`, `{<<x>>}`, `<<x>>b`.
+ */
+export function parseTemplate(template: string, problem: (text: string) => LockKeyError): TemplateSyntax {
+  const literals: string[] = [];
+  const placeholders: Placeholder[] = [];
+  let from = 0;
+  for (;;) {
+    const open = template.indexOf('<<', from);
+    const literal = open === -1 ? template.slice(from) : template.slice(from, open);
+    if (literal.includes('>>')) throw problem(`has a '>>' without a '<<' before it`);
+    literals.push(literal);
+    if (open === -1) return { literals, placeholders };
+
+    const previous = placeholders.at(-1);
+    const close = template.indexOf('>>', open);
+    if (close === -1) throw problem(`has a '<<' without a '>>' after it`);
+    const placeholder = parsePlaceholder(template.slice(open, close + 2), problem);
+    if (previous && !literal.includes(':')) {
+      throw problem(
+        `has no ':' between ${previous.text} and ${placeholder.text}, so different arguments could share a key. ` +
+          `Write ${previous.text}:${placeholder.text}`,
+      );
+    }
+    placeholders.push(placeholder);
+    from = close + 2;
+  }
+}
+
+function parsePlaceholder(text: string, problem: (text: string) => LockKeyError): Placeholder {
+  const inner = text.slice(2, -2);
+  if (inner === '') throw problem('has an empty placeholder <<>>');
+  const [root = '', ...path] = inner.split('.');
+  if (!ROOT.test(root) || root === '$' || !path.every((segment) => SEGMENT.test(segment))) {
+    throw problem(
+      `has the placeholder ${text}, which is no path. Paths look like <<userId>>, <<cart.owner.id>>, <<0>>, ` +
+        `<<1.user.id>>, <<items.0.sku>> or <<$request.user.id>>, without spaces`,
+    );
+  }
+  return { text, root, path };
+}
+
+/** A template in an error message. */
+export const quoteTemplate = (template: string): string =>
+  JSON.stringify(template.length > 200 ? `${template.slice(0, 200)}…` : template);

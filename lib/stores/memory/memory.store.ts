@@ -1,0 +1,123 @@
+import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from '../../core/claim.js';
+import { StoreFailure, type LockStore, type Watch } from '../../core/lock-store.js';
+import { MemorySpace, type MemorySpaceOptions } from './memory.space.js';
+
+/** Either the space of another store, or the clocks of a space of its own. */
+export type MemoryStoreOptions =
+  (MemorySpaceOptions & { readonly shared?: undefined }) | { readonly shared: MemorySpace };
+
+/**
+ * Keeps locks in the memory of this process and behaves at the seam as the Redis store does. For tests and for
+ * apps that are one process; it excludes nobody in another process.
+ *
+ * Two stores with the same `shared` space exclude each other, as two processes on one Redis do:
+ *
+ * ```ts
+ * const space = new MemorySpace();
+ * const here = new MemoryStore({ shared: space });
+ * const there = new MemoryStore({ shared: space });
+ * ```
+ *
+ * It starts no timers and polls nothing, so it works under fake timers. Install those before the first lock is
+ * taken: a clock that is exchanged under a running lease moves the end of that lease.
+ *
+ * The only error is `StoreFailure`: after {@link close}, and when the wall clock allows no exact fencing token.
+ */
+export class MemoryStore implements LockStore {
+  readonly kinds: ReadonlySet<LockKind> = new Set(['exclusive'] as const);
+
+  /** Where the holds are; hand it to another store as `shared` to simulate a second process. */
+  readonly space: MemorySpace;
+  private readonly watches = new Set<Watch>();
+  private closed = false;
+
+  constructor(options: MemoryStoreOptions = {}) {
+    this.space = options.shared ?? new MemorySpace(options);
+  }
+
+  /** How many running holds and subscriptions the space keeps, those of stores sharing it included. */
+  get size(): { readonly holds: number; readonly watches: number } {
+    return this.space.size;
+  }
+
+  acquire(claim: Claim): Promise<AcquireReply> {
+    return this.ask(() => this.space.acquire(claim));
+  }
+
+  extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
+    return this.ask(() => claims.map((claim) => this.space.extend(claim)));
+  }
+
+  // A doubt cannot arise here: nothing is ever under way, so the first answer is final.
+  release(claim: Claim): Promise<ReleaseReply> {
+    return this.ask(() => this.space.release(claim, this));
+  }
+
+  inspect(_kind: LockKind, key: string): Promise<HoldInfo | null> {
+    return this.ask(() => this.space.inspect(key));
+  }
+
+  forceUnlock(_kind: LockKind, key: string): Promise<boolean> {
+    return this.ask(() => this.space.forceUnlock(key));
+  }
+
+  ping(): Promise<void> {
+    return this.ask(() => undefined);
+  }
+
+  watch(_kind: LockKind, key: string, onHint: () => void, onFailure: (cause: StoreFailure) => void): Watch {
+    let open = true;
+    let unsubscribe: (() => void) | undefined;
+    const watch: Watch = {
+      get live() {
+        return unsubscribe !== undefined;
+      },
+      close: () => {
+        open = false;
+        unsubscribe?.();
+        unsubscribe = undefined;
+        this.watches.delete(watch);
+      },
+    };
+    // Hints arrive later, never inside the call that causes them, as they would over a network.
+    const hint = () => later(() => (open ? onHint() : undefined));
+
+    this.watches.add(watch);
+    later(() => {
+      if (!open) return;
+      if (this.closed) {
+        watch.close();
+        onFailure(this.closedFailure());
+        return;
+      }
+      unsubscribe = this.space.subscribe(key, { process: this, notify: hint });
+      onHint();
+    });
+    return watch;
+  }
+
+  /** Ends the watches of this store. Holds stay until their lease ends, as those of a process that exits do. */
+  close(): Promise<void> {
+    this.closed = true;
+    for (const watch of this.watches) watch.close();
+    return Promise.resolve();
+  }
+
+  /** Does the work at once, so that requests take effect in the order of the calls; a throw becomes a rejection. */
+  private ask<T>(work: () => T): Promise<T> {
+    return new Promise((resolve) => {
+      if (this.closed) throw this.closedFailure();
+      resolve(work());
+    });
+  }
+
+  private closedFailure(): StoreFailure {
+    return new StoreFailure(
+      'The memory store is closed. Use it only while the app is running.',
+      'not-executed',
+    );
+  }
+}
+
+// A promise reaction and not `queueMicrotask`, which the fake timers of Jest and Vitest can hold back.
+const later = (work: () => void): void => void Promise.resolve().then(work);

@@ -1,0 +1,54 @@
+/** Redis Cluster's slots: CRC16 (XMODEM) of the hash tag, modulo 16,384. */
+const SLOTS = 16_384;
+
+const CRC_TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte << 8;
+  for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
+  return crc & 0xffff;
+});
+
+const crc16 = (text: string): number => {
+  let crc = 0;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit > 0x7f) return crc16OfBytes(Buffer.from(text));
+    crc = ((crc << 8) & 0xffff) ^ CRC_TABLE[(crc >> 8) ^ unit]!;
+  }
+  return crc;
+};
+
+const crc16OfBytes = (bytes: Buffer): number => {
+  let crc = 0;
+  for (const byte of bytes) crc = ((crc << 8) & 0xffff) ^ CRC_TABLE[(crc >> 8) ^ byte]!;
+  return crc;
+};
+
+/** The part of a name that decides its slot: what stands in the first non-empty braces, else the whole name. */
+export const hashTag = (name: string): string => {
+  const open = name.indexOf('{');
+  if (open === -1) return name;
+  const close = name.indexOf('}', open + 1);
+  return close === -1 || close === open + 1 ? name : name.slice(open + 1, close);
+};
+
+export const hashSlot = (name: string): number => crc16(hashTag(name)) % SLOTS;
+
+let tags: readonly string[] | undefined;
+
+/** A short text that hashes to the slot, for ever the same one: the smallest decimal number that does. */
+export const tagOfSlot = (slot: number): string => {
+  tags ??= buildTags();
+  return tags[slot]!;
+};
+
+const buildTags = (): string[] => {
+  const found = new Array<string>(SLOTS);
+  for (let n = 0, missing = SLOTS; missing > 0; n++) {
+    const slot = crc16(String(n)) % SLOTS;
+    if (found[slot] === undefined) {
+      found[slot] = String(n);
+      missing--;
+    }
+  }
+  return found;
+};

@@ -1,0 +1,32 @@
+/**
+ * The few things the store needs of an ioredis client. Structural, because the types of ioredis 5 and 6 cannot
+ * be assigned to each other.
+ */
+export interface RedisLike {
+  readonly status: string;
+  readonly options: object;
+  connect(): Promise<unknown>;
+  disconnect(reconnect?: boolean): void;
+  call(command: string, ...args: (string | number)[]): Promise<unknown>;
+  subscribe(...channels: string[]): Promise<unknown>;
+  unsubscribe(...channels: string[]): Promise<unknown>;
+  on(event: string, listener: (...args: never[]) => void): unknown;
+}
+
+/** The two connections the store opens. */
+export type ConnectionRole = 'commands' | 'subscriber';
+
+/** The socket under a client; ioredis does not declare it. */
+interface WithStream {
+  readonly stream?: { destroy(): void };
+}
+
+/**
+ * Drops the socket at once and lets the client reconnect. A polite end would wait for the other side, which on a
+ * half-open connection never comes.
+ */
+export const dropSocket = (client: RedisLike): void => {
+  const { stream } = client as WithStream;
+  if (stream) stream.destroy();
+  else client.disconnect(true);
+};

@@ -1,0 +1,179 @@
+import { RedisFailure, failureOf, isNoScript, isReadOnly } from './redis-failure.js';
+import { CommandDeadlines } from './command-deadlines.js';
+import { dropSocket, type RedisLike } from './redis-client.js';
+import type { Script } from './script.js';
+
+/** One life of the connection. */
+export interface RedisSession {
+  /** How the server names this connection; undefined when it would not say. */
+  readonly id: string | undefined;
+  /** Its address as the server sees it: with the id it names this connection and no other. */
+  readonly address: string | undefined;
+  alive: boolean;
+}
+
+const NAMELESS = { id: undefined, address: undefined };
+
+interface Waiter {
+  resolve(session: RedisSession): void;
+  reject(failure: RedisFailure): void;
+}
+
+/**
+ * The connection that commands travel on. Each command is sent at most once, and ends within the time-out: with
+ * its reply, or with a failure that says whether it can have been executed.
+ */
+export class RedisConnection {
+  private session: RedisSession | undefined;
+  private life: { alive: boolean } | undefined;
+  private waiters = new Set<Waiter>();
+  private readonly deadlines: CommandDeadlines;
+  private lastError: unknown;
+  private closed = false;
+
+  constructor(
+    private readonly client: RedisLike,
+    private readonly timeoutMs: number,
+    /** False where commands go to more than one server. */
+    private readonly identifies: boolean,
+  ) {
+    this.deadlines = new CommandDeadlines(timeoutMs);
+    client.on('error', (error: unknown) => (this.lastError = error));
+    client.on('ready', () => void this.begin());
+    client.on('close', () => this.end());
+    client.on('end', () => this.end());
+    if (client.status === 'ready') void this.begin();
+    else this.connect();
+  }
+
+  /** The current connection, if it is up. */
+  get current(): RedisSession | undefined {
+    return this.session;
+  }
+
+  /** Runs a script; by its hash where the server knows it. */
+  async run(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
+    try {
+      return await this.send('evalsha', [script.sha, keys.length, ...keys, ...args]);
+    } catch (error) {
+      if (!(error instanceof RedisFailure) || !isNoScript(error.cause)) throw error;
+      return this.send('eval', [script.source, keys.length, ...keys, ...args]);
+    }
+  }
+
+  send(command: string, args: readonly (string | number)[]): Promise<unknown> {
+    const { session } = this;
+    return session ? this.sendOn(session, command, args) : this.sendWhenReady(command, args);
+  }
+
+  close(): void {
+    this.closed = true;
+    this.client.disconnect();
+    this.end();
+    const waiters = this.waiters;
+    this.waiters = new Set();
+    for (const waiter of waiters) waiter.reject(this.notSent('the lock store is closed'));
+  }
+
+  private async sendWhenReady(command: string, args: readonly (string | number)[]): Promise<unknown> {
+    return this.sendOn(await this.ready(), command, args);
+  }
+
+  private sendOn(
+    session: RedisSession,
+    command: string,
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const inFlight = this.deadlines.add(() => {
+        inFlight.done = true;
+        reject(
+          new RedisFailure(
+            `Redis did not answer within ${this.timeoutMs} ms`,
+            'unknown',
+            { cause: this.lastError },
+            session,
+          ),
+        );
+        // Replies come in order, so nothing sent on this connection since then was answered either.
+        if (session.alive) dropSocket(this.client);
+      });
+      this.client.call(command, ...args).then(
+        (reply) => {
+          if (inFlight.done) return;
+          inFlight.done = true;
+          resolve(reply);
+        },
+        (error: unknown) => {
+          if (isReadOnly(error) && session.alive) dropSocket(this.client);
+          if (inFlight.done) return;
+          inFlight.done = true;
+          reject(failureOf(error, session));
+        },
+      );
+    });
+  }
+
+  /** Waits for the connection, within the command time-out. */
+  private ready(): Promise<RedisSession> {
+    if (this.closed) return Promise.reject(this.notSent('the lock store is closed'));
+    // A client that gave up (a foreign retryStrategy) is asked once more for each command.
+    if (this.client.status === 'end' || this.client.status === 'wait') this.connect();
+    return new Promise((resolve, reject) => {
+      const inFlight = this.deadlines.add(() => {
+        this.waiters.delete(waiter);
+        reject(this.notSent(`there was no connection to Redis within ${this.timeoutMs} ms`));
+      });
+      const waiter: Waiter = {
+        resolve: (session) => {
+          inFlight.done = true;
+          resolve(session);
+        },
+        reject: (failure) => {
+          inFlight.done = true;
+          reject(failure);
+        },
+      };
+      this.waiters.add(waiter);
+    });
+  }
+
+  private connect(): void {
+    // What went wrong arrives as an 'error' event too, and the client goes on trying.
+    this.client.connect().catch((error: unknown) => (this.lastError ??= error));
+  }
+
+  /** A new connection counts as ready once it is known how to end it from elsewhere. */
+  private async begin(): Promise<void> {
+    const life = { alive: true };
+    this.life = life;
+    const name = this.identifies ? await this.identify() : NAMELESS;
+    if (!life.alive) return;
+    this.lastError = undefined;
+    this.session = Object.assign(life, name);
+    const waiters = this.waiters;
+    this.waiters = new Set();
+    for (const waiter of waiters) waiter.resolve(this.session);
+  }
+
+  private async identify(): Promise<Pick<RedisSession, 'id' | 'address'>> {
+    const inFlight = this.deadlines.add(() => dropSocket(this.client));
+    const info = await this.client.call('client', 'info').catch(() => '');
+    // Before Redis 6.2 there is only the id.
+    const id = info || (await this.client.call('client', 'id').catch(() => ''));
+    inFlight.done = true;
+    if (!info) return { id: id ? String(id) : undefined, address: undefined };
+    const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S+)`).exec(String(info))?.[1];
+    return { id: field('id'), address: field('addr') };
+  }
+
+  private end(): void {
+    if (this.life) this.life.alive = false;
+    this.life = undefined;
+    this.session = undefined;
+  }
+
+  private notSent(message: string): RedisFailure {
+    return new RedisFailure(message, 'not-executed', { cause: this.lastError });
+  }
+}

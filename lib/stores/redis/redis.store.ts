@@ -1,0 +1,190 @@
+import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from '../../core/claim.js';
+import { StoreFailure, type LockStore, type Watch } from '../../core/lock-store.js';
+import { RedisConnection } from './redis-connection.js';
+import { RedisFailure } from './redis-failure.js';
+import { RedisKeys } from './redis-keys.js';
+import { resolveEndpoint, type RedisSource } from './redis-settings.js';
+import { RedisSubscriber } from './redis-subscriber.js';
+import { Script } from './script.js';
+import {
+  EXCLUSIVE_ACQUIRE,
+  EXCLUSIVE_EXTEND,
+  EXCLUSIVE_FORCE_UNLOCK,
+  EXCLUSIVE_INSPECT,
+  EXCLUSIVE_RELEASE,
+} from './scripts/exclusive.js';
+
+export interface RedisStoreOptions {
+  /** Where Redis is; see {@link RedisSource}. */
+  readonly redis: RedisSource;
+  /** How long one command may take, connecting included, in ms. Default: 2,000. */
+  readonly commandTimeoutMs?: number;
+}
+
+const scripts = {
+  acquire: new Script(EXCLUSIVE_ACQUIRE),
+  release: new Script(EXCLUSIVE_RELEASE),
+  extend: new Script(EXCLUSIVE_EXTEND),
+  forceUnlock: new Script(EXCLUSIVE_FORCE_UNLOCK),
+  inspect: new Script(EXCLUSIVE_INSPECT),
+};
+
+/** Renewing more holds than this at once would keep Redis from others for too long. */
+const EXTEND_BATCH = 100;
+/** A foreign hold without an end announces nothing when it goes: look for it at this interval, in ms. */
+const ENDLESS_RETRY_MS = 1_000;
+
+/**
+ * Keeps holds on one Redis server (or behind Sentinel), in Redisson's layout. Opens two connections of its own,
+ * one for commands and one for wake-ups, and closes both.
+ */
+export class RedisStore implements LockStore {
+  readonly kinds: ReadonlySet<LockKind> = new Set<LockKind>(['exclusive']);
+  private readonly keys: RedisKeys;
+  private readonly connection: RedisConnection;
+  private readonly subscriber: RedisSubscriber;
+  private readonly publish = 'PUBLISH';
+  private readonly perSlot: boolean;
+
+  constructor(options: RedisStoreOptions) {
+    const timeoutMs = options.commandTimeoutMs ?? 2_000;
+    const endpoint = resolveEndpoint(options.redis, timeoutMs);
+    this.keys = new RedisKeys(endpoint.keyPrefix);
+    this.perSlot = endpoint.cluster;
+    this.connection = new RedisConnection(endpoint.createClient('commands'), timeoutMs, !endpoint.cluster);
+    this.subscriber = new RedisSubscriber(endpoint.createClient('subscriber'), timeoutMs);
+  }
+
+  /** Number of channels this process listens to; for tests. */
+  get subscriptions(): number {
+    return this.subscriber.size;
+  }
+
+  checkKey(key: string): void {
+    this.keys.check(key);
+  }
+
+  async acquire(claim: Claim): Promise<AcquireReply> {
+    const name = this.keys.hold(claim.key);
+    const names = claim.fenceBlock > 0 ? [name, this.keys.fence(name)] : [name];
+    const reply = await this.connection.run(scripts.acquire, names, [
+      claim.owner,
+      claim.leaseMs,
+      claim.fenceBlock,
+    ]);
+    if (typeof reply === 'string') {
+      const token = claim.fenceBlock > 0 ? Number(reply) : undefined;
+      return { status: 'granted', validForMs: claim.leaseMs, token };
+    }
+    return { status: 'taken', retryInMs: reply === -1 ? ENDLESS_RETRY_MS : Math.max(1, Number(reply)) };
+  }
+
+  async extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
+    const replies = new Array<ExtendReply>(claims.length);
+    const batches = this.batchesOf(claims);
+    const failures = await Promise.all(
+      batches.map((batch) => this.extendBatch(claims, batch, replies).catch((failure: unknown) => failure)),
+    );
+    if (failures.length > 0 && failures.every((failure) => failure !== undefined)) throw failures[0];
+    failures.forEach((cause, i) => {
+      if (cause !== undefined) for (const at of batches[i]!) replies[at] = { status: 'failed', cause };
+    });
+    return replies;
+  }
+
+  async release(claim: Claim, doubt?: StoreFailure): Promise<ReleaseReply> {
+    const name = this.keys.hold(claim.key);
+    const channel = this.keys.channel(name);
+    const session = doubt instanceof RedisFailure ? doubt.session : undefined;
+    const sameSession = session === this.connection.current;
+    if (session && !sameSession) await this.endSession(session);
+    const told = Number(
+      await this.connection.run(scripts.release, [name], [claim.owner, channel, this.publish]),
+    );
+    if (told >= 0) return { wasHeld: true, othersWaiting: told > (this.subscriber.isLive(channel) ? 1 : 0) };
+    // On the connection of the acquire, "not there" is final: commands are executed in the order they were sent.
+    if (session && sameSession && (this.perSlot || session !== this.connection.current)) {
+      throw new RedisFailure('an earlier command may still arrive', 'unknown', { cause: doubt });
+    }
+    return { wasHeld: false, othersWaiting: false };
+  }
+
+  watch(_kind: LockKind, key: string, onHint: () => void, onFailure: (cause: StoreFailure) => void): Watch {
+    return this.subscriber.watch(this.keys.channel(this.keys.hold(key)), onHint, onFailure);
+  }
+
+  async inspect(_kind: LockKind, key: string): Promise<HoldInfo | null> {
+    const reply = await this.connection.run(scripts.inspect, [this.keys.hold(key)], []);
+    if (!Array.isArray(reply)) return null;
+    const [owner, count, left] = reply as [string, string, number];
+    return { owner, count: Number(count), remainingMs: left === -1 ? Infinity : left };
+  }
+
+  async forceUnlock(_kind: LockKind, key: string): Promise<boolean> {
+    const name = this.keys.hold(key);
+    const reply = await this.connection.run(
+      scripts.forceUnlock,
+      [name],
+      [this.keys.channel(name), this.publish],
+    );
+    return reply === 1;
+  }
+
+  async ping(): Promise<void> {
+    await this.connection.send('ping', []);
+  }
+
+  close(): Promise<void> {
+    this.connection.close();
+    this.subscriber.close();
+    return Promise.resolve();
+  }
+
+  /**
+   * Makes sure that nothing more arrives from a connection that is gone for us but perhaps not for the server:
+   * its last bytes may still be on their way. The address keeps a stranger with the same id on another server
+   * out of harm's way.
+   */
+  private async endSession(session: { id: string | undefined; address: string | undefined }): Promise<void> {
+    if (session.id === undefined) {
+      throw new RedisFailure(
+        'the old connection to Redis cannot be ended: it has no known id',
+        'unknown',
+        {},
+      );
+    }
+    const filter = session.address === undefined ? [] : ['addr', session.address];
+    await this.connection.send('client', ['kill', 'id', session.id, ...filter]);
+  }
+
+  private async extendBatch(
+    claims: readonly Claim[],
+    batch: readonly number[],
+    replies: ExtendReply[],
+  ): Promise<void> {
+    const names = batch.map((at) => this.keys.hold(claims[at]!.key));
+    const args = batch.flatMap((at) => [claims[at]!.owner, claims[at]!.leaseMs]);
+    const answers = (await this.connection.run(scripts.extend, names, args)) as (number | string)[];
+    batch.forEach((at, i) => {
+      const answer = answers[i]!;
+      if (typeof answer === 'string') replies[at] = { status: 'failed', cause: new Error(answer) };
+      else replies[at] = answer === -1 ? { status: 'lost' } : { status: 'held', validForMs: answer };
+    });
+  }
+
+  /** Positions of claims that may travel in one script: at most a batch, and in a cluster of one slot. */
+  private batchesOf(claims: readonly Claim[]): number[][] {
+    const groups = new Map<number, number[]>();
+    claims.forEach((claim, at) => {
+      const slot = this.perSlot ? this.keys.slot(claim.key) : 0;
+      const group = groups.get(slot);
+      if (group) group.push(at);
+      else groups.set(slot, [at]);
+    });
+    const batches: number[][] = [];
+    for (const group of groups.values()) {
+      for (let i = 0; i < group.length; i += EXTEND_BATCH) batches.push(group.slice(i, i + EXTEND_BATCH));
+    }
+    return batches;
+  }
+}

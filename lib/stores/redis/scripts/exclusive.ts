@@ -1,0 +1,128 @@
+/**
+ * The scripts of the exclusive lock. The hold is Redisson's: a hash with one field, the owner's id, whose value
+ * is the hold count, and a time to live. All state changes of one step are one script.
+ *
+ * Every script checks all it depends on before its first write, so an error reply means that nothing happened.
+ */
+
+/**
+ * Takes the hold for an owner, or tells what is left of the one in the way.
+ *
+ * Algorithm: a free key becomes a hash with the owner's field at 1; the owner's own hold is only re-armed (a
+ * repeated request takes nothing twice). Both get the full lease and, if asked for, a block of fencing tokens:
+ * max(stored + 1, server time in µs), of which the last is stored. So tokens grow without a counter per lock,
+ * survive a clock that steps back, and keep growing when the stored value is lost.
+ *
+ * KEYS[1] hold   KEYS[2] fence key of the hold's slot (only when ARGV[3] > 0)
+ * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] number of tokens to reserve, 0 for none
+ * Reply: integer  what is left of the other hold in ms, -1 for one without an end
+ *        string   granted: the first token, '0' when none was asked for
+ *        error    FENCE when the fence key holds no usable number
+ */
+export const EXCLUSIVE_ACQUIRE = `
+local left = redis.call('pttl', KEYS[1])
+if left ~= -2 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
+  return left
+end
+local token = '0'
+local block = tonumber(ARGV[3])
+if block > 0 then
+  if redis.replicate_commands then redis.replicate_commands() end
+  local now = redis.call('time')
+  local first = now[1] * 1000000 + now[2]
+  local stored = redis.call('get', KEYS[2])
+  if stored then
+    local last = string.match(stored, '^%d+$') and #stored <= 16 and tonumber(stored)
+    if not last or last + block >= 9007199254740992 then
+      return redis.error_reply('FENCE ' .. KEYS[2] .. ' holds no usable fencing token')
+    end
+    if last >= first then first = last + 1 end
+  end
+  token = string.format('%.0f', first)
+  redis.call('set', KEYS[2], string.format('%.0f', first + block - 1))
+end
+if left == -2 then redis.call('hset', KEYS[1], ARGV[1], 1) end
+redis.call('pexpire', KEYS[1], ARGV[2])
+return token
+`;
+
+/**
+ * Ends the owner's hold and wakes who waits for it.
+ *
+ * Algorithm: announce, then delete. The announcement comes first because it is what can be refused (a missing
+ * permission), and subscribers get it only after the script. Neither needs memory, so it works at OOM.
+ *
+ * KEYS[1] hold
+ * ARGV[1] owner  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH
+ * Reply: integer  number of subscribers that were told, -1 when the owner did not hold it
+ */
+export const EXCLUSIVE_RELEASE = `
+if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
+  return -1
+end
+local told = redis.call(ARGV[3], ARGV[2], '0')
+redis.call('del', KEYS[1])
+return told
+`;
+
+/**
+ * Lengthens many holds.
+ *
+ * Algorithm: for each key on its own, if the owner's field is there, raise the time to live to the lease; never
+ * lower it, never create anything. A key that cannot be asked does not stop the others.
+ *
+ * KEYS[i]     hold
+ * ARGV[2i-1]  owner  ARGV[2i] lease in ms
+ * Reply: list, for each key: integer what is left in ms, -1 when lost, or a string: the error
+ */
+export const EXCLUSIVE_EXTEND = `
+local replies = {}
+for i = 1, #KEYS do
+  local held = redis.pcall('hexists', KEYS[i], ARGV[2 * i - 1])
+  if type(held) == 'table' then
+    replies[i] = held.err
+  elseif held == 0 then
+    replies[i] = -1
+  else
+    local lease = tonumber(ARGV[2 * i])
+    local left = redis.call('pttl', KEYS[i])
+    if left < lease then
+      redis.call('pexpire', KEYS[i], lease)
+      left = lease
+    end
+    replies[i] = left
+  end
+end
+return replies
+`;
+
+/**
+ * Ends whatever hold is there, and wakes who waits for it.
+ *
+ * KEYS[1] hold
+ * ARGV[1] channel  ARGV[2] PUBLISH or SPUBLISH
+ * Reply: integer  1 when there was a hold, else 0
+ */
+export const EXCLUSIVE_FORCE_UNLOCK = `
+if redis.call('exists', KEYS[1]) == 0 then
+  return 0
+end
+redis.call('hlen', KEYS[1])
+redis.call(ARGV[2], ARGV[1], '0')
+return redis.call('del', KEYS[1])
+`;
+
+/**
+ * Tells who has the hold. Looks at one field only, however large a foreign hash may be.
+ *
+ * KEYS[1] hold
+ * Reply: nil when free, else list: owner, hold count, time left in ms (-1 for one without an end)
+ */
+export const EXCLUSIVE_INSPECT = `
+local left = redis.call('pttl', KEYS[1])
+if left == -2 then
+  return nil
+end
+local fields = redis.call('hscan', KEYS[1], 0, 'count', 1)[2]
+return { fields[1] or '', fields[2] or '', left }
+`;

@@ -1,0 +1,18 @@
+import { Module, type DynamicModule } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { flashSaleDatabase } from './flash-sale/flash-sale.database.js';
+import { FlashSaleModule } from './flash-sale/flash-sale.module.js';
+import type { AppSettings } from './settings.js';
+
+@Module({})
+export class AppModule {
+  static forRoot(settings: AppSettings): DynamicModule {
+    return {
+      module: AppModule,
+      imports: [
+        TypeOrmModule.forRoot(flashSaleDatabase(settings.databaseUrl, settings.namespace)),
+        FlashSaleModule.forRoot(settings),
+      ],
+    };
+  }
+}

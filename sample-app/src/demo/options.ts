@@ -1,0 +1,76 @@
+import { parseArgs } from 'node:util';
+import { isStrategyName, STRATEGY_NAMES, type StrategyName } from '../flash-sale/strategies/strategy-names.js';
+
+export interface DemoOptions {
+  readonly buyers: number;
+  readonly items: number;
+  readonly strategies: readonly StrategyName[];
+  readonly instances: number;
+  readonly serve: boolean;
+  readonly json: boolean;
+  readonly help: boolean;
+}
+
+/** A mistake on the command line; its message is all that the user needs. */
+export class UsageError extends Error {}
+
+export const USAGE = `The flash sale: several instances of a Nest app sell the same few articles to a crowd.
+
+npm start                     runs the sale with every strategy, kills and stops instances, prints a table
+npm start -- --serve          keeps the app up for curl, until Ctrl-C
+
+  --buyers <n>                how many different buyers there are (default 2000); every tenth clicks five times
+  --items <n>                 how many articles there are (default 100)
+  --strategies <a,b>          some of ${STRATEGY_NAMES.join(', ')} (default all; with --serve the first, default locked)
+  --instances <n>             instances of the app (default 3)
+  --json                      the result as JSON on stdout, all else on stderr
+  --help                      this text
+
+REDIS_URL and DATABASE_URL (PostgreSQL) name servers to use. Without them a redis-server or valkey-server on the
+PATH is started, else an embedded Valkey; and an embedded PostgreSQL. Nothing that was there before is touched.`;
+
+const wholeNumber = (name: string, value: string, least: number): number => {
+  const number = Number(value);
+  if (!Number.isSafeInteger(number) || number < least) {
+    throw new UsageError(`--${name} must be a whole number of at least ${least}, not "${value}".`);
+  }
+  return number;
+};
+
+const strategyList = (value: string): StrategyName[] =>
+  value.split(',').map((name) => {
+    if (isStrategyName(name)) return name;
+    throw new UsageError(`There is no strategy "${name}". Choose from ${STRATEGY_NAMES.join(', ')}.`);
+  });
+
+export const parseOptions = (args: readonly string[]): DemoOptions => {
+  const { values } = parse(args);
+  return {
+    buyers: wholeNumber('buyers', values.buyers, 1),
+    items: wholeNumber('items', values.items, 1),
+    instances: wholeNumber('instances', values.instances, 1),
+    strategies: values.strategies ? strategyList(values.strategies) : values.serve ? ['locked'] : STRATEGY_NAMES,
+    serve: values.serve,
+    json: values.json,
+    help: values.help,
+  };
+};
+
+const parse = (args: readonly string[]) => {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        buyers: { type: 'string', default: '2000' },
+        items: { type: 'string', default: '100' },
+        instances: { type: 'string', default: '3' },
+        strategies: { type: 'string' },
+        serve: { type: 'boolean', default: false },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    });
+  } catch (error) {
+    throw new UsageError(`${(error as Error).message}\nTry --help.`);
+  }
+};

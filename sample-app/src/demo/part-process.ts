@@ -1,0 +1,26 @@
+/** What the parts of the demo, each a process of its own, tell the process that started them. */
+export type PartMessage =
+  | { readonly type: 'ready'; readonly url: string }
+  | { readonly type: 'failed'; readonly reason: string }
+  /** An instance of the app has just got the lock. `owner` begins the name of its holds in Redis. */
+  | { readonly type: 'acquired'; readonly key: string; readonly owner: string };
+
+/** Sends a message to the starting process, if there is one that listens. */
+export const tell = (message: PartMessage): void => {
+  if (process.connected) process.send?.(message);
+};
+
+/**
+ * Runs a part: tells where it can be reached, and ends it when the starting process is gone, however it went. What
+ * a part has to tidy up belongs into a listener of `process.once('exit')`.
+ */
+export const runPart = async (start: () => Promise<string>): Promise<void> => {
+  process.once('disconnect', () => process.exit());
+  try {
+    tell({ type: 'ready', url: await start() });
+  } catch (error) {
+    tell({ type: 'failed', reason: error instanceof Error ? error.message : String(error) });
+    process.exitCode = 1;
+    process.disconnect?.();
+  }
+};

@@ -1,0 +1,90 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { PartMessage } from './part-process.js';
+
+const START_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 10_000;
+
+/** A part that runs. */
+export interface Part {
+  readonly name: string;
+  readonly url: string;
+  readonly alive: boolean;
+  kill(signal: NodeJS.Signals): void;
+  /** Returns the function that takes the listener off again. */
+  onMessage(listener: (message: PartMessage) => void): () => void;
+  /** Asks it to end and waits until it has; makes it end when it does not listen. */
+  stop(): Promise<void>;
+}
+
+/** Starts the processes of the demo, and sees to it that none outlives it. */
+export class Parts implements AsyncDisposable {
+  private readonly children = new Set<ChildProcess>();
+  /** Parts end by themselves when this process is gone, but a stopped one has to be woken up to see it. */
+  private readonly wakeAll = () => this.children.forEach((child) => child.kill('SIGCONT'));
+
+  constructor() {
+    process.once('exit', this.wakeAll);
+  }
+
+  /** Starts a compiled module of this app as a process; resolves when it says that it is ready. */
+  async start(name: string, module: string, env: Record<string, string> = {}, args: string[] = []): Promise<Part> {
+    const child = fork(fileURLToPath(new URL(module, import.meta.url)), args, {
+      env: { ...process.env, ...env },
+      execArgv: ['--enable-source-maps', '--disable-warning=ExperimentalWarning'],
+      // A group of its own: Ctrl-C in the terminal reaches this process alone, which then ends the parts in order.
+      detached: true,
+      stdio: ['ignore', 2, 2, 'ipc'],
+    });
+    this.children.add(child);
+    child.once('exit', () => this.children.delete(child));
+    const url = await this.untilReady(name, child);
+    return {
+      name,
+      url,
+      get alive() {
+        return child.exitCode === null && child.signalCode === null;
+      },
+      kill: (signal) => void child.kill(signal),
+      onMessage: (listener) => {
+        child.on('message', listener);
+        return () => void child.off('message', listener);
+      },
+      stop: () => this.stop(child),
+    };
+  }
+
+  /** Ends every part that still runs. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.children].map((child) => this.stop(child)));
+    process.off('exit', this.wakeAll);
+  }
+
+  private untilReady(name: string, child: ChildProcess): Promise<string> {
+    return new Promise<string>((resolve, reject) => {
+      const fail = (why: string) => {
+        child.kill('SIGTERM');
+        reject(new Error(`The ${name} did not start: ${why}.`));
+      };
+      const timer = setTimeout(() => fail(`nothing heard for ${START_TIMEOUT_MS} ms`), START_TIMEOUT_MS);
+      const settled = () => clearTimeout(timer);
+      child.once('error', (error) => (settled(), fail(error.message)));
+      child.once('exit', (code, signal) => (settled(), fail(`it ended with ${signal ?? code}`)));
+      child.on('message', (message: PartMessage) => {
+        if (message.type === 'ready') (settled(), resolve(message.url));
+        if (message.type === 'failed') (settled(), fail(message.reason));
+      });
+    });
+  }
+
+  private async stop(child: ChildProcess): Promise<void> {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    child.kill('SIGCONT');
+    child.kill('SIGTERM');
+    await ended;
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,37 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePort } from '../free-port.js';
+import { runPart } from '../part-process.js';
+
+/**
+ * Watches over a `redis-server` or `valkey-server` (the first argument is its path): that one knows nothing of the
+ * process that wanted it, this one does and ends it.
+ */
+await runPart(async () => {
+  const [program = 'redis-server'] = process.argv.slice(2);
+  const directory = mkdtempSync(join(tmpdir(), 'flash-sale-redis-'));
+  const port = await freePort();
+  const settings = ['--bind', '127.0.0.1', '--port', String(port), '--dir', directory];
+  const server = spawn(program, [...settings, '--save', '', '--appendonly', 'no'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  process.once('SIGTERM', () => process.exit());
+  process.once('exit', () => {
+    server.kill('SIGKILL');
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  let log = '';
+  await new Promise<void>((resolve, reject) => {
+    server.stdout.setEncoding('utf8').on('data', (text: string) => {
+      log += text;
+      if (log.includes('Ready to accept connections')) resolve();
+    });
+    server.once('error', reject);
+    server.once('exit', () => reject(new Error(`${program} ended: ${log.trim().split('\n').at(-1)}`)));
+  });
+  server.once('exit', () => process.exit(1));
+  return `redis://127.0.0.1:${port}`;
+});

@@ -1,0 +1,80 @@
+import { DataSource } from 'typeorm';
+import { flashSaleDatabase } from '../flash-sale/flash-sale.database.js';
+import { Order } from '../flash-sale/order.entity.js';
+import { RefusedWrite } from '../flash-sale/refused-write.entity.js';
+import { Stock } from '../flash-sale/stock.entity.js';
+
+/** What happened, as the database and the payment service know it. */
+export interface Facts {
+  readonly sold: number;
+  readonly oversold: number;
+  /** Customers with more than one order. */
+  readonly doubleOrders: number;
+  /** Customers who were charged more than once. */
+  readonly chargedTwice: number;
+  /** Customers who were charged and have no order. */
+  readonly chargedForNothing: number;
+  /** Orders that were not paid in the end. */
+  readonly unpaid: number;
+  readonly staleWritesRefused: number;
+  /** The longest time without a sale, between the first and the last one, in ms. */
+  readonly longestOutageMs: number;
+}
+
+const moreThanOne = (counts: Map<string, number>): number =>
+  [...counts.values()].filter((times) => times > 1).length;
+
+const longestGap = (times: readonly number[]): number =>
+  times.reduce((longest, time, index) => Math.max(longest, time - (times[index - 1] ?? time)), 0);
+
+/** The sales of one run: makes their tables, puts articles on sale, finds out what became of them. */
+export class Sales implements AsyncDisposable {
+  private constructor(
+    private readonly database: DataSource,
+    private readonly paymentUrl: string,
+  ) {}
+
+  static async open(databaseUrl: string, namespace: string, paymentUrl: string): Promise<Sales> {
+    const database = await new DataSource(flashSaleDatabase(databaseUrl, namespace)).initialize();
+    await database.synchronize();
+    return new Sales(database, paymentUrl);
+  }
+
+  async putOnSale(sku: string, items: number): Promise<void> {
+    await this.database.getRepository(Stock).insert({ sku, remaining: items });
+  }
+
+  async facts(sku: string, items: number): Promise<Facts> {
+    const orders = await this.database.getRepository(Order).find({ where: { sku }, order: { createdAt: 'ASC' } });
+    const charges = await this.charges(sku);
+    const customers = new Map<string, number>();
+    for (const { userId } of orders) customers.set(userId, (customers.get(userId) ?? 0) + 1);
+    return {
+      sold: orders.length,
+      oversold: Math.max(0, orders.length - items),
+      doubleOrders: moreThanOne(customers),
+      chargedTwice: moreThanOne(charges),
+      chargedForNothing: [...charges.keys()].filter((customer) => !customers.has(customer)).length,
+      unpaid: orders.filter((order) => order.status !== 'paid' || !charges.has(order.userId)).length,
+      staleWritesRefused: await this.staleWritesRefused(sku),
+      longestOutageMs: longestGap(orders.map((order) => order.createdAt.getTime())),
+    };
+  }
+
+  staleWritesRefused(sku: string): Promise<number> {
+    return this.database.getRepository(RefusedWrite).countBy({ sku });
+  }
+
+  /** Drops the tables of this run. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const runner = this.database.createQueryRunner();
+    for (const { tablePath } of this.database.entityMetadatas) await runner.dropTable(tablePath, true);
+    await runner.release();
+    await this.database.destroy();
+  }
+
+  private async charges(sku: string): Promise<Map<string, number>> {
+    const answer = await fetch(`${this.paymentUrl}/charges/${encodeURIComponent(sku)}`);
+    return new Map(Object.entries((await answer.json()) as Record<string, number>));
+  }
+}

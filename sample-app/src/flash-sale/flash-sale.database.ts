@@ -1,0 +1,14 @@
+import type { DataSourceOptions } from 'typeorm';
+import { Order } from './order.entity.js';
+import { RefusedWrite } from './refused-write.entity.js';
+import { Stock } from './stock.entity.js';
+
+type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
+
+/** The tables of one namespace in a PostgreSQL database. */
+export const flashSaleDatabase = (url: string, namespace: string): PostgresOptions => ({
+  type: 'postgres',
+  url,
+  entities: [Stock, Order, RefusedWrite],
+  entityPrefix: `${namespace}_`,
+});

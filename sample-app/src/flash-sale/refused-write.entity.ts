@@ -1,0 +1,17 @@
+import { Column, Entity, PrimaryGeneratedColumn } from 'typeorm';
+
+/** A write that the fence refused: its lock had passed to somebody else. The demo counts these rows. */
+@Entity('refused_writes')
+export class RefusedWrite {
+  @PrimaryGeneratedColumn('identity')
+  id!: number;
+
+  @Column()
+  sku!: string;
+
+  @Column('bigint')
+  token!: number;
+
+  @Column()
+  step!: string;
+}

@@ -1,0 +1,20 @@
+import { Injectable } from '@nestjs/common';
+import { currentLease, Locked } from 'nest-redis-lock';
+import { FencedCheckout } from '../fenced-checkout.js';
+import type { Order } from '../order.entity.js';
+import { OrderStrategy } from './order-strategy.js';
+
+/** One buyer of a sku at a time, across all instances: the lock as a decorator. */
+@Injectable()
+export class LockedStrategy extends OrderStrategy {
+  readonly name = 'locked';
+
+  constructor(private readonly checkout: FencedCheckout) {
+    super();
+  }
+
+  @Locked('sku:<<sku>>')
+  place(sku: string, userId: string): Promise<Order> {
+    return this.checkout.sell(sku, userId, this.name, currentLease());
+  }
+}

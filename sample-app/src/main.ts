@@ -1,0 +1,15 @@
+import 'reflect-metadata';
+import { ValidationPipe } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { AppModule } from './app.module.js';
+import { runPart } from './demo/part-process.js';
+import { readSettings } from './settings.js';
+
+await runPart(async () => {
+  const settings = readSettings(process.env);
+  const app = await NestFactory.create(AppModule.forRoot(settings), { logger: ['warn', 'error', 'fatal'] });
+  app.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true }));
+  app.enableShutdownHooks();
+  await app.listen(settings.port, '127.0.0.1');
+  return app.getUrl();
+});

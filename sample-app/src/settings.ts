@@ -1,0 +1,35 @@
+import { isStrategyName, type StrategyName } from './flash-sale/strategies/strategy-names.js';
+
+/** What one instance of the app needs to know; from its environment. */
+export interface AppSettings {
+  readonly redisUrl: string;
+  readonly databaseUrl: string;
+  readonly paymentUrl: string;
+  readonly strategy: StrategyName;
+  /** Before every key in Redis and every table, so that runs share nothing with anybody. */
+  readonly namespace: string;
+  /** For how long the sale stands still when a holder of the lock dies, in ms. */
+  readonly watchdogMs: number;
+  /** 0: any free port. */
+  readonly port: number;
+}
+
+const required = (env: NodeJS.ProcessEnv, name: string): string => {
+  const value = env[name];
+  if (!value) throw new Error(`${name} is not set. "npm start -- --serve" starts an instance with all it needs.`);
+  return value;
+};
+
+export const readSettings = (env: NodeJS.ProcessEnv): AppSettings => {
+  const strategy = env['STRATEGY'] ?? 'locked';
+  if (!isStrategyName(strategy)) throw new Error(`STRATEGY names no strategy: "${strategy}".`);
+  return {
+    strategy,
+    redisUrl: required(env, 'REDIS_URL'),
+    databaseUrl: required(env, 'DATABASE_URL'),
+    paymentUrl: required(env, 'PAYMENT_URL'),
+    namespace: env['NAMESPACE'] ?? 'flash_sale',
+    watchdogMs: Number(env['WATCHDOG_MS'] ?? 30_000),
+    port: Number(env['PORT'] ?? 0),
+  };
+};

@@ -1,0 +1,154 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { StoreFailure } from '../../lib/core/lock-store.js';
+import { MemorySpace } from '../../lib/stores/memory/memory.space.js';
+import { MemoryStore } from '../../lib/stores/memory/memory.store.js';
+import { claimFor, expectGranted, expectTaken, HintCounter, newKey, takeToken } from './harness.js';
+
+/** What only the memory store promises. */
+describe('MemoryStore', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('stores with spaces of their own do not exclude each other', async () => {
+    const claim = claimFor(newKey());
+    expectGranted(await new MemoryStore().acquire(claim));
+    expectGranted(await new MemoryStore().acquire(claimFor(claim.key)));
+  });
+
+  it('a store made with the space of another excludes it', async () => {
+    const store = new MemoryStore();
+    const claim = claimFor(newKey());
+    await store.acquire(claim);
+    expectTaken(await new MemoryStore({ shared: store.space }).acquire(claimFor(claim.key)));
+  });
+
+  it('a lease ends on the default clock', async () => {
+    const store = new MemoryStore();
+    const claim = claimFor(newKey(), { leaseMs: 20 });
+    await store.acquire(claim);
+    const end = performance.now() + 20;
+    await vi.waitUntil(async () => (await store.inspect('exclusive', claim.key)) === null, { interval: 1 });
+    expect(performance.now()).toBeGreaterThanOrEqual(end - 1);
+  });
+
+  it.each([
+    ['the default ones', undefined],
+    [
+      'microtasks included',
+      { toFake: ['Date', 'performance', 'setTimeout', 'setImmediate', 'queueMicrotask'] },
+    ],
+  ] satisfies [string, Parameters<typeof vi.useFakeTimers>[0]][])(
+    'works under fake timers (%s): leases follow them, hints need none, no timer is started',
+    async (_, config) => {
+      vi.useFakeTimers(config);
+      const space = new MemorySpace();
+      const [a, b] = [new MemoryStore({ shared: space }), new MemoryStore({ shared: space })];
+      const claim = claimFor(newKey(), { leaseMs: 1_000 });
+      await a.acquire(claim);
+      let hints = 0;
+      const watch = b.watch(
+        'exclusive',
+        claim.key,
+        () => {
+          hints += 1;
+        },
+        () => expect.unreachable(),
+      );
+      await b.ping();
+      expect({ live: watch.live, hints }).toEqual({ live: true, hints: 1 });
+
+      vi.advanceTimersByTime(999);
+      expect(await b.acquire(claimFor(claim.key))).toEqual({ status: 'taken', retryInMs: 1 });
+      vi.advanceTimersByTime(1);
+      const next = claimFor(claim.key);
+      expectGranted(await b.acquire(next));
+      await b.release(next);
+      await b.ping();
+      expect(hints).toBe(2);
+      expect(vi.getTimerCount()).toBe(0);
+    },
+  );
+
+  it('rounds retryInMs up, so that looking again then finds the lease over', async () => {
+    let now = 0.3;
+    const store = new MemoryStore({ now: () => now });
+    const claim = claimFor(newKey(), { leaseMs: 100 });
+    await store.acquire(claim);
+    now = 50.7;
+    const reply = await store.acquire(claimFor(claim.key));
+    expect(reply).toEqual({ status: 'taken', retryInMs: 50 });
+    now += 50;
+    expectGranted(await store.acquire(claimFor(claim.key)));
+  });
+
+  it('tokens start at the wall clock in µs, follow it, and still grow when it steps back or stands still', async () => {
+    let wall = 2_000_000;
+    const store = new MemoryStore({ wallClockMicros: () => wall });
+    expect(await takeToken(store, claimFor(newKey()))).toBe(2_000_000);
+    expect(await takeToken(store, claimFor(newKey()))).toBe(2_000_001);
+    wall = 3_000_000.7;
+    expect(await takeToken(store, claimFor(newKey(), { fenceBlock: 10 }))).toBe(3_000_000);
+    wall = 5;
+    expect(await takeToken(store, claimFor(newKey()))).toBe(3_000_010);
+  });
+
+  it.each([Number.MAX_SAFE_INTEGER, Number.NaN, Infinity])(
+    'a wall clock at %s gives no token and takes no hold: StoreFailure',
+    async (micros) => {
+      const store = new MemoryStore({ wallClockMicros: () => micros });
+      const claim = claimFor(newKey(), { fenceBlock: 2 });
+      const failure = await store.acquire(claim).catch((error: unknown) => error);
+      expect(failure).toBeInstanceOf(StoreFailure);
+      expect(failure).toMatchObject({ outcome: 'not-executed' });
+      expect((failure as StoreFailure).message).toContain(claim.key);
+      expect(store.size.holds).toBe(0);
+    },
+  );
+
+  it('size counts running holds and watches of all who share the space', async () => {
+    let now = 0;
+    const space = new MemorySpace({ now: () => now });
+    const [a, b] = [new MemoryStore({ shared: space }), new MemoryStore({ shared: space })];
+    await a.acquire(claimFor(newKey(), { leaseMs: 10 }));
+    await b.acquire(claimFor(newKey(), { leaseMs: 20 }));
+    await HintCounter.live(b, newKey());
+    expect(a.size).toEqual({ holds: 2, watches: 1 });
+    now = 10;
+    expect(b.size).toEqual({ holds: 1, watches: 1 });
+    await b.close();
+    expect(a.size).toEqual({ holds: 1, watches: 0 });
+  });
+
+  it('holds that nobody looks at again do not pile up: 100,000 never repeated keys leave no maps behind', async () => {
+    let now = 0;
+    const space = new MemorySpace({ now: () => now });
+    const store = new MemoryStore({ shared: space });
+    // `size` leaves out what is over; here it matters what is still in memory.
+    const { holds, subscriptions } = space as unknown as Record<
+      'holds' | 'subscriptions',
+      Map<string, unknown>
+    >;
+    let most = 0;
+    for (let i = 0; i < 100_000; i += 1) {
+      now += 1;
+      await store.acquire(claimFor(`lock:${String(i)}`, { owner: 'me', leaseMs: 100 }));
+      most = Math.max(most, holds.size);
+    }
+    expect(most).toBeLessThanOrEqual(201);
+    for (let i = 0; i < 100; i += 1) (await HintCounter.live(store, newKey())).watch.close();
+    expect(subscriptions.size).toBe(0);
+  });
+
+  it('a hint comes after the call that causes it, as over a network', async () => {
+    const space = new MemorySpace();
+    const [a, b] = [new MemoryStore({ shared: space }), new MemoryStore({ shared: space })];
+    const claim = claimFor(newKey());
+    await a.acquire(claim);
+    const hints = await HintCounter.live(b, claim.key);
+    const release = a.release(claim);
+    expect(hints.count).toBe(1);
+    expect((await release).wasHeld).toBe(true);
+    await hints.next(1);
+  });
+});

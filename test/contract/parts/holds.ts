@@ -1,0 +1,171 @@
+import { describe, expect, it } from 'vitest';
+import { claimFor, expectGranted, expectTaken, LONG_LEASE_MS, newKey, takeWhenFree } from '../harness.js';
+import type { ContractContext } from '../store.contract.js';
+
+/** Taking, keeping, giving back. */
+export function describeHolds(context: ContractContext): void {
+  describe('holds', () => {
+    it('of many who ask at once, exactly one gets the key', async () => {
+      const stores = await Promise.all([context.connect(), context.connect(), context.connect()]);
+      const key = newKey();
+      const claims = Array.from({ length: 30 }, () => claimFor(key));
+      const replies = await Promise.all(claims.map((claim, i) => stores[i % 3]!.acquire(claim)));
+      const winners = claims.filter((_, i) => replies[i]!.status === 'granted');
+      expect(winners).toHaveLength(1);
+      expect((await stores[0].inspect('exclusive', key))?.owner).toBe(winners[0]!.owner);
+    });
+
+    it('a grant is valid for the lease, counted from before the request', async () => {
+      const store = await context.connect();
+      const claim = claimFor(newKey());
+      const sentAt = performance.now();
+      const reply = await store.acquire(claim);
+      expectGranted(reply);
+      expect(reply.validForMs).toBeLessThanOrEqual(claim.leaseMs);
+      expect(reply.validForMs).toBeGreaterThan(claim.leaseMs - 5_000);
+      const info = await store.inspect('exclusive', claim.key);
+      // The end its owner believes in is never later than the end the store keeps (which counts whole ms).
+      expect(sentAt + reply.validForMs).toBeLessThanOrEqual(performance.now() + info!.remainingMs + 1);
+    });
+
+    it('"taken" says when to look again: no later than the end of the lease in the way', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      await a.acquire(claimFor(key));
+      const reply = await b.acquire(claimFor(key));
+      expectTaken(reply);
+      expect(reply.retryInMs).toBeGreaterThan(LONG_LEASE_MS - 5_000);
+      expect(reply.retryInMs).toBeLessThanOrEqual(LONG_LEASE_MS);
+    });
+
+    it('a lease ends by itself, and who looks again after retryInMs gets the key', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      const mine = claimFor(key, { leaseMs: 150 });
+      const theirs = claimFor(key);
+      await a.acquire(mine);
+      let reply = await b.acquire(theirs);
+      if (reply.status === 'taken') {
+        expect(reply.retryInMs).toBeLessThanOrEqual(150);
+        await context.harness.pass(reply.retryInMs);
+        reply = await b.acquire(theirs);
+      }
+      expectGranted(reply);
+      expect(await a.extendMany([mine])).toEqual([{ status: 'lost' }]);
+      expect((await a.inspect('exclusive', key))?.owner).toBe(theirs.owner);
+    });
+
+    it('an own hold is re-armed to the new lease, and one release ends it', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const claim = claimFor(newKey());
+      await a.acquire(claim);
+      const again = await a.acquire({ ...claim, leaseMs: 60_000 });
+      expectGranted(again);
+      expect(again.validForMs).toBeGreaterThan(55_000);
+      const info = await b.inspect('exclusive', claim.key);
+      expect(info).toMatchObject({ owner: claim.owner, count: 1 });
+      expect(info!.remainingMs).toBeGreaterThan(55_000);
+      expect((await a.release(claim)).wasHeld).toBe(true);
+      expect(await b.inspect('exclusive', claim.key)).toBeNull();
+    });
+
+    it('a release is idempotent', async () => {
+      const store = await context.connect();
+      const claim = claimFor(newKey());
+      await store.acquire(claim);
+      expect((await store.release(claim)).wasHeld).toBe(true);
+      expect((await store.release(claim)).wasHeld).toBe(false);
+      expectGranted(await store.acquire(claimFor(claim.key)));
+    });
+
+    it('a release by one who never had the key changes nothing', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      expect((await b.release(claimFor(key))).wasHeld).toBe(false);
+      const claim = claimFor(key);
+      await a.acquire(claim);
+      expect((await b.release(claimFor(key))).wasHeld).toBe(false);
+      expect(await b.inspect('exclusive', key)).toMatchObject({ owner: claim.owner, count: 1 });
+      expectTaken(await b.acquire(claimFor(key)));
+    });
+
+    it('the late release of an expired hold leaves the next owner alone', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      const expired = claimFor(key, { leaseMs: 40 });
+      await a.acquire(expired);
+      await context.harness.pass(40);
+      const next = claimFor(key);
+      expectGranted(await b.acquire(next));
+      expect((await a.release(expired)).wasHeld).toBe(false);
+      expect(await a.inspect('exclusive', key)).toMatchObject({ owner: next.owner, count: 1 });
+    });
+
+    it('the release of an expired hold that nobody took answers "was not held"', async () => {
+      const store = await context.connect();
+      const claim = claimFor(newKey(), { leaseMs: 40 });
+      await store.acquire(claim);
+      await context.harness.pass(40);
+      expect((await store.release(claim)).wasHeld).toBe(false);
+    });
+
+    it('keys are independent of each other', async () => {
+      const store = await context.connect();
+      const [one, two] = [claimFor(newKey()), claimFor(newKey())];
+      expectGranted(await store.acquire(one));
+      expectGranted(await store.acquire(two));
+      await store.release(one);
+      expect(await store.inspect('exclusive', two.key)).toMatchObject({ owner: two.owner });
+    });
+
+    it('inspect shows owner, count and what is left, and null for a free key', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const claim = claimFor(newKey());
+      expect(await b.inspect('exclusive', claim.key)).toBeNull();
+      await a.acquire(claim);
+      const info = await b.inspect('exclusive', claim.key);
+      expect(info).toMatchObject({ owner: claim.owner, count: 1 });
+      expect(info!.remainingMs).toBeGreaterThan(LONG_LEASE_MS - 5_000);
+      expect(info!.remainingMs).toBeLessThanOrEqual(LONG_LEASE_MS);
+      await a.release(claim);
+      expect(await b.inspect('exclusive', claim.key)).toBeNull();
+    });
+
+    it('forceUnlock ends any hold and says whether there was one', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const claim = claimFor(newKey());
+      expect(await b.forceUnlock('exclusive', claim.key)).toBe(false);
+      await a.acquire(claim);
+      expect(await b.forceUnlock('exclusive', claim.key)).toBe(true);
+      expect(await b.forceUnlock('exclusive', claim.key)).toBe(false);
+      expect((await a.release(claim)).wasHeld).toBe(false);
+      expectGranted(await b.acquire(claimFor(claim.key)));
+    });
+
+    it('100 tasks of four processes are never two inside the section, and all are served', async () => {
+      const stores = await Promise.all(Array.from({ length: 4 }, () => context.connect()));
+      const key = newKey();
+      let inside = 0;
+      let most = 0;
+      let served = 0;
+      let lastToken = 0;
+      const task = async (index: number): Promise<void> => {
+        const store = stores[index % stores.length]!;
+        for (let round = 0; round < 3; round += 1) {
+          const claim = claimFor(key);
+          const { token } = await takeWhenFree(store, claim);
+          inside += 1;
+          most = Math.max(most, inside);
+          expect(token).toBeGreaterThan(lastToken);
+          lastToken = token as number;
+          await store.ping();
+          inside -= 1;
+          served += 1;
+          expect((await store.release(claim)).wasHeld).toBe(true);
+        }
+      };
+      await Promise.all(Array.from({ length: 100 }, (_, index) => task(index)));
+      expect({ most, served, inside }).toEqual({ most: 1, served: 300, inside: 0 });
+    });
+  });
+}

@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import { LockKeyError } from '../../../lib/core/lock.errors.js';
+import { claimFor, expectGranted, expectTaken, HintCounter } from '../harness.js';
+import type { ContractContext } from '../store.contract.js';
+
+/** Names that have broken quoting, matching or storage somewhere. All of them are different keys. */
+const HOSTILE_KEYS: Readonly<Record<string, string>> = {
+  'spaces at both ends': '  lock: two  words ',
+  'a trailing space less': '  lock: two  words',
+  'line breaks': 'lock:a\r\nb\n',
+  'a protocol line': 'lock:\r\n*1\r\n$8\r\nFLUSHALL\r\n',
+  'NUL and control characters': 'lock:\u0000\u0007\u001b[31m',
+  'single and double quotes': `lock:'"\`"'`,
+  'a Lua string end': `lock:']]..redis.call('flushall')--`,
+  'template syntax': 'lock:${process.exit(1)}:<<id>>:#{x}',
+  'percent escapes': 'lock:%s%d%%%00',
+  backslashes: 'lock:\\n\\u0000\\',
+  'glob characters': 'lock:*?[a-z]',
+  'accents composed': 'lock:é'.normalize('NFC'),
+  'accents decomposed': 'lock:é'.normalize('NFD'),
+  'emoji and right-to-left': 'lock:🔒\u200f\u202eabc\u200d',
+  'names of Object.prototype': '__proto__',
+  'the constructor': 'constructor',
+  'a number': '0',
+  'a slot tag': 'lock:{tag}:a',
+  'the same slot tag': 'lock:{tag}:b',
+  '10,000 characters': `lock:${'x'.repeat(10_000)}`,
+  'the same, one less': `lock:${'x'.repeat(9_999)}`,
+};
+
+/** Brace forms a store may refuse by name, but never mishandle. */
+const DOUBTFUL_KEYS = ['lock:{}', 'lock:{', 'lock:}', 'lock:}{', 'lock:{{x}}', 'lock:{}x{y}'];
+
+/** Keys nobody would choose. */
+export function describeHostileKeys(context: ContractContext): void {
+  describe('hostile keys', () => {
+    it('are all different keys: each has its own owner', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const claims = Object.values(HOSTILE_KEYS).map((key) => claimFor(key));
+      for (const claim of claims) {
+        a.checkKey?.(claim.key);
+        expectGranted(await a.acquire(claim));
+      }
+      for (const { key, owner } of claims) expect((await b.inspect('exclusive', key))?.owner).toBe(owner);
+      expect((await a.extendMany(claims)).map(({ status }) => status)).toEqual(claims.map(() => 'held'));
+      for (const claim of claims) expect((await a.release(claim)).wasHeld).toBe(true);
+    });
+
+    it.each(Object.entries(HOSTILE_KEYS))('%s: taken, watched, released, woken', async (_, key) => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const claim = claimFor(key);
+      expectGranted(await a.acquire(claim));
+      expectTaken(await b.acquire(claimFor(key)));
+      const hints = await HintCounter.live(b, key);
+      const seen = hints.count;
+      expect(await a.release(claim)).toEqual({ wasHeld: true, othersWaiting: true });
+      await hints.next(seen);
+      expect(await b.inspect('exclusive', key)).toBeNull();
+    });
+
+    it.each(DOUBTFUL_KEYS)('%j is refused with LockKeyError, or works', async (key) => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      try {
+        a.checkKey?.(key);
+      } catch (error) {
+        expect(error).toBeInstanceOf(LockKeyError);
+        return;
+      }
+      const claim = claimFor(key);
+      expectGranted(await a.acquire(claim));
+      const hints = await HintCounter.live(b, key);
+      const seen = hints.count;
+      expect(await a.release(claim)).toEqual({ wasHeld: true, othersWaiting: true });
+      await hints.next(seen);
+    });
+  });
+}

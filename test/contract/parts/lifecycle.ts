@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest';
+import { StoreFailure, type LockStore } from '../../../lib/core/lock-store.js';
+import { claimFor, HintCounter, newKey, takeWhenFree, turn, type MakeHarness } from '../harness.js';
+import type { ContractContext } from '../store.contract.js';
+
+const REQUESTS: readonly [string, (store: LockStore, key: string) => Promise<unknown>][] = [
+  ['acquire', (store, key) => store.acquire(claimFor(key))],
+  ['extendMany', (store, key) => store.extendMany([claimFor(key)])],
+  ['release', (store, key) => store.release(claimFor(key))],
+  ['inspect', (store, key) => store.inspect('exclusive', key)],
+  ['forceUnlock', (store, key) => store.forceUnlock('exclusive', key)],
+  ['ping', (store) => store.ping()],
+];
+
+/** Opening, closing, and what is left behind. */
+export function describeLifecycle(context: ContractContext, makeHarness: MakeHarness): void {
+  describe('life of a store', () => {
+    it('keeps exclusive locks and answers a ping', async () => {
+      const store = await context.connect();
+      expect(store.kinds.has('exclusive')).toBe(true);
+      await expect(store.ping()).resolves.toBeUndefined();
+    });
+
+    it('close can be called twice, also at once', async () => {
+      const store = await context.connect();
+      await Promise.all([store.close(), store.close()]);
+      await store.close();
+    });
+
+    it.each(REQUESTS)('after close, %s rejects with StoreFailure "not executed"', async (_, request) => {
+      const store = await context.connect();
+      await store.ping();
+      await store.close();
+      const failure = await request(store, newKey()).catch((error: unknown) => error);
+      expect(failure).toBeInstanceOf(StoreFailure);
+      expect(failure).toMatchObject({ outcome: 'not-executed' });
+    });
+
+    it('after close, a watch never becomes live and says why', async () => {
+      const store = await context.connect();
+      await store.close();
+      const hints = new HintCounter(store, newKey());
+      await hints.until(() => hints.failures.length > 0);
+      expect(hints.failures[0]).toBeInstanceOf(StoreFailure);
+      expect(hints.watch.live).toBe(false);
+      expect(hints.count).toBe(0);
+    });
+
+    it('requests under way when it closes end with an answer or a StoreFailure', async () => {
+      const store = await context.connect();
+      const key = newKey();
+      const under = REQUESTS.map(([, request]) => request(store, key));
+      const closing = store.close();
+      for (const result of await Promise.allSettled(under)) {
+        if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(StoreFailure);
+      }
+      await closing;
+    });
+
+    it('close ends its watches, those not yet live too, and nothing of other stores', async () => {
+      const [a, b, c] = [await context.connect(), await context.connect(), await context.connect()];
+      const claim = claimFor(newKey());
+      await a.acquire(claim);
+      const ending = await HintCounter.live(b, claim.key);
+      const starting = new HintCounter(b, claim.key);
+      const staying = await HintCounter.live(c, claim.key);
+      const [endingSeen, startingSeen, stayingSeen] = [ending.count, starting.count, staying.count];
+      await b.close();
+      expect([ending.watch.live, starting.watch.live]).toEqual([false, false]);
+      await a.release(claim);
+      await staying.next(stayingSeen);
+      await turn();
+      expect([ending.count, starting.count]).toEqual([endingSeen, startingSeen]);
+      ending.watch.close();
+    });
+
+    it('close releases nothing: a hold stays until its lease ends', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const claim = claimFor(newKey());
+      await a.acquire(claim);
+      await a.close();
+      expect(await b.inspect('exclusive', claim.key)).toMatchObject({ owner: claim.owner });
+    });
+
+    it('requests of one store take effect in the order of the calls, from the first one on', async () => {
+      // A server that has seen nothing yet: what a store has to prepare there must not change the order either.
+      const harness = await makeHarness();
+      const store = await harness.connect();
+      const key = newKey();
+      const [one, two] = [claimFor(key), claimFor(key)];
+      // Something known and something new, mixed.
+      await store.release(claimFor(key));
+      const requests = [
+        store.acquire(one),
+        store.acquire(two),
+        store.release(one),
+        store.acquire(two),
+        store.inspect('exclusive', key),
+        store.forceUnlock('exclusive', key),
+        store.extendMany([two]),
+      ];
+      const replies = await Promise.allSettled(requests);
+      await store.close();
+      await harness.cleanup();
+      expect(replies.map((reply) => reply.status === 'fulfilled' && reply.value)).toMatchObject([
+        { status: 'granted' },
+        { status: 'taken' },
+        { wasHeld: true },
+        { status: 'granted' },
+        { owner: two.owner },
+        true,
+        [{ status: 'lost' }],
+      ]);
+    });
+
+    it('leaves nothing behind: no holds, no subscriptions', async () => {
+      const harness = await makeHarness();
+      const stores = await Promise.all([harness.connect(), harness.connect()]);
+      try {
+        const keys = Array.from({ length: 5 }, () => newKey());
+        const use = async (index: number): Promise<void> => {
+          const store = stores[index % 2]!;
+          const claim = claimFor(keys[index % keys.length]!);
+          await takeWhenFree(store, claim);
+          await store.extendMany([claim]);
+          if (index % 7 === 0) await store.forceUnlock('exclusive', claim.key);
+          await store.release(claim);
+          await store.release(claimFor(claim.key));
+          await store.inspect('exclusive', claim.key);
+        };
+        await Promise.all(Array.from({ length: 60 }, (_, index) => use(index)));
+        const brief = Array.from({ length: 200 }, () => claimFor(newKey(), { leaseMs: 40 }));
+        await Promise.all(brief.map((claim) => stores[0].acquire(claim)));
+        await harness.pass(40);
+        await expect.poll(() => harness.leftovers(), { timeout: 5_000 }).toEqual({ holds: 0, watches: 0 });
+      } finally {
+        await Promise.all(stores.map((store) => store.close()));
+        await harness.cleanup();
+      }
+    });
+  });
+}

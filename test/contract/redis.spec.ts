@@ -1,0 +1,180 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { StoreFailure } from '../../lib/core/lock-store.js';
+import { RedisStore } from '../../lib/stores/redis/redis.store.js';
+import { claimFor, expectGranted, expectTaken, HintCounter, newKey, takeToken } from './harness.js';
+import { redisHarness, type RedisHarness } from './redis.harness.js';
+
+const failureOf = async (request: Promise<unknown>): Promise<unknown> => {
+  const failure = await request.catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(StoreFailure);
+  return failure;
+};
+
+/** What the contract means in Redis, where foreign hands can reach the same keys. */
+describe('RedisStore', () => {
+  let harness: RedisHarness;
+  let store: RedisStore;
+
+  const fenceKey = async (): Promise<string> => {
+    const keys = await harness.admin.keys('nest_redis_lock_fence:*');
+    expect(keys).toHaveLength(1);
+    return keys[0]!;
+  };
+
+  beforeAll(async () => {
+    harness = await redisHarness();
+    store = new RedisStore({ redis: harness.server.url });
+  });
+
+  afterEach(async () => {
+    await harness.admin.flushall();
+  });
+
+  afterAll(async () => {
+    await store.close();
+    await harness.cleanup();
+  });
+
+  it('one key of another type in a batch fails by itself; the others are renewed', async () => {
+    const claims = Array.from({ length: 250 }, () => claimFor(newKey()));
+    const bad = new Set([0, 99, 150, 249]);
+    await Promise.all(
+      claims.map((claim, i) =>
+        bad.has(i) ? harness.admin.set(claim.key, 'a string') : store.acquire(claim),
+      ),
+    );
+    const replies = await store.extendMany(claims.map((claim) => ({ ...claim, leaseMs: 120_000 })));
+    expect(replies.map(({ status }) => status)).toEqual(
+      claims.map((_, i) => (bad.has(i) ? 'failed' : 'held')),
+    );
+    for (const reply of replies)
+      if (reply.status === 'failed') expect(String(reply.cause)).toContain('WRONGTYPE');
+    const left = await Promise.all(claims.map(({ key }) => harness.admin.pttl(key)));
+    left.forEach((ms, i) => (bad.has(i) ? expect(ms).toBe(-1) : expect(ms).toBeGreaterThan(110_000)));
+  });
+
+  it('a key of another type is a store failure, never "taken", and is left alone', async () => {
+    const claim = claimFor(newKey());
+    await harness.admin.set(claim.key, 'a string');
+    for (const request of [
+      () => store.acquire(claim),
+      () => store.release(claim),
+      () => store.inspect('exclusive', claim.key),
+      () => store.forceUnlock('exclusive', claim.key),
+    ]) {
+      expect(await failureOf(request())).toMatchObject({ outcome: 'not-executed' });
+    }
+    expect(await harness.admin.get(claim.key)).toBe('a string');
+  });
+
+  it.each(['inf', 'nan', '-1', '1e3', '1.5', ' 7', '', '9007199254740992', '99999999999999999999', 'x'])(
+    'a fence key that holds %j is refused, and no hold is made',
+    async (poison) => {
+      const claim = claimFor(newKey());
+      await store.acquire(claim);
+      await store.release(claim);
+      const fence = await fenceKey();
+      await harness.admin.set(fence, poison);
+      expect(await failureOf(store.acquire(claimFor(claim.key)))).toMatchObject({ outcome: 'not-executed' });
+      expect(await harness.admin.exists(claim.key)).toBe(0);
+      expect(await harness.admin.get(fence)).toBe(poison);
+    },
+  );
+
+  it('tokens keep growing when the server clock is behind the last one, and when the fence key is lost', async () => {
+    const key = newKey();
+    const take = async (): Promise<number> => {
+      const claim = claimFor(key);
+      const token = await takeToken(store, claim);
+      await store.release(claim);
+      return token;
+    };
+    const first = await take();
+    const fence = await fenceKey();
+    const ahead = (Date.now() + 3_600_000) * 1_000;
+    await harness.admin.set(fence, String(ahead));
+    expect(await take()).toBe(ahead + 1);
+    expect(await harness.admin.get(fence)).toBe(String(ahead + 1));
+    await harness.admin.del(fence);
+    expect(await take()).toBeGreaterThan(first);
+  });
+
+  it('fence keys are bounded: one for all keys of a slot, and none without tokens', async () => {
+    const claims = Array.from({ length: 200 }, (_, i) => claimFor(`lock:{slot}:${String(i)}`));
+    await Promise.all(claims.map((claim) => store.acquire(claim)));
+    await Promise.all(claims.map((claim) => store.release(claim)));
+    const unfenced = claimFor(newKey(), { fenceBlock: 0 });
+    await store.acquire(unfenced);
+    await store.release(unfenced);
+    expect(await harness.admin.keys('*')).toEqual([await fenceKey()]);
+  });
+
+  it("a hold is Redisson's: a hash with the owner's field at 1 and a time to live", async () => {
+    const claim = claimFor(newKey());
+    await store.acquire(claim);
+    await store.acquire(claim);
+    expect(await harness.admin.hgetall(claim.key)).toEqual({ [claim.owner]: '1' });
+    const left = await harness.admin.pttl(claim.key);
+    expect(left).toBeGreaterThan(claim.leaseMs - 5_000);
+    expect(left).toBeLessThanOrEqual(claim.leaseMs);
+  });
+
+  it('a foreign hold, nested and without an end: taken, to be looked at again soon, and shown as it is', async () => {
+    const claim = claimFor(newKey());
+    await harness.admin.hset(claim.key, 'java:7', '3');
+    const reply = await store.acquire(claim);
+    expectTaken(reply);
+    expect(reply.retryInMs).toBeGreaterThan(0);
+    expect(reply.retryInMs).toBeLessThanOrEqual(5_000);
+    expect(await store.inspect('exclusive', claim.key)).toEqual({
+      owner: 'java:7',
+      count: 3,
+      remainingMs: Infinity,
+    });
+    expect((await store.release(claim)).wasHeld).toBe(false);
+    expect(await store.forceUnlock('exclusive', claim.key)).toBe(true);
+  });
+
+  it('a hash of 100,000 foreign fields blocks nobody: inspect still answers', async () => {
+    const key = newKey();
+    const fill = "for i = 1, 100000 do redis.call('hset', KEYS[1], 'field' .. i, 1) end";
+    await harness.admin.eval(fill, 1, key);
+    expect((await store.inspect('exclusive', key))?.owner).toMatch(/^field\d+$/);
+    expectTaken(await store.acquire(claimFor(key)));
+  });
+
+  it('every request works after SCRIPT FLUSH', async () => {
+    const [one, two] = [claimFor(newKey()), claimFor(newKey())];
+    for (const claim of [one, two]) {
+      await harness.admin.script('FLUSH');
+      expectGranted(await store.acquire(claim));
+      await harness.admin.script('FLUSH');
+      expect((await store.extendMany([claim]))[0]!.status).toBe('held');
+      await harness.admin.script('FLUSH');
+      expect(await store.inspect('exclusive', claim.key)).toMatchObject({ owner: claim.owner });
+    }
+    await harness.admin.script('FLUSH');
+    expect((await store.release(one)).wasHeld).toBe(true);
+    await harness.admin.script('FLUSH');
+    expect(await store.forceUnlock('exclusive', two.key)).toBe(true);
+  });
+
+  it('a message of a foreign client on the channel is a hint', async () => {
+    const claim = claimFor(newKey());
+    const hints = await HintCounter.live(store, claim.key);
+    const seen = hints.count;
+    await harness.admin.publish(`redisson_lock__channel:{${claim.key}}`, '0');
+    await hints.next(seen);
+    hints.watch.close();
+    expect(store.subscriptions).toBe(0);
+  });
+
+  it('after the subscriber connection was killed, the watch becomes live again and hints', async () => {
+    const hints = await HintCounter.live(store, newKey());
+    const seen = hints.count;
+    expect(await harness.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')).toBeGreaterThan(0);
+    await hints.next(seen);
+    expect(hints.watch.live).toBe(true);
+    hints.watch.close();
+  });
+});

@@ -1,0 +1,61 @@
+import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
+import type { LockStore } from '../../lib/core/lock-store.js';
+import type { MakeHarness, StoreHarness } from './harness.js';
+import { describeExtending } from './parts/extending.js';
+import { describeHolds } from './parts/holds.js';
+import { describeHostileKeys } from './parts/hostile-keys.js';
+import { describeLifecycle } from './parts/lifecycle.js';
+import { describeModel } from './parts/model.js';
+import { describeTokens } from './parts/tokens.js';
+import { describeWatching } from './parts/watching.js';
+
+/** What a part of the contract works with. */
+export interface ContractContext {
+  readonly harness: StoreHarness;
+  /** A store on the harness's server, closed after the test. */
+  connect(): Promise<LockStore>;
+}
+
+/**
+ * Everything the core relies on at the seam, as tests. Each store has to pass it unchanged; what only one store
+ * promises is tested beside it.
+ */
+export function describeStoreContract(name: string, makeHarness: MakeHarness): void {
+  describe(`${name} keeps the promises of the seam:`, () => {
+    const opened: LockStore[] = [];
+    let current: StoreHarness | undefined;
+    const context: ContractContext = {
+      get harness() {
+        if (!current) throw new Error('the harness is there only while tests run');
+        return current;
+      },
+      connect: async () => {
+        const store = await context.harness.connect();
+        opened.push(store);
+        return store;
+      },
+    };
+
+    beforeAll(async () => {
+      current = await makeHarness();
+    });
+
+    afterEach(async () => {
+      await Promise.all(opened.splice(0).map((store) => store.close()));
+      // The server hears of a closed connection a moment after the client has let go of it.
+      await expect.poll(async () => (await context.harness.leftovers()).watches, { timeout: 5_000 }).toBe(0);
+    });
+
+    afterAll(async () => {
+      await current?.cleanup();
+    });
+
+    describeHolds(context);
+    describeTokens(context);
+    describeExtending(context);
+    describeWatching(context);
+    describeHostileKeys(context);
+    describeLifecycle(context, makeHarness);
+    describeModel(context);
+  });
+}

@@ -1,0 +1,41 @@
+import { randomInt } from 'node:crypto';
+import { createServer, type Server } from 'node:net';
+
+export const LOOPBACK = '127.0.0.1';
+
+// Below the range that systems take outgoing ports from. A client that keeps reconnecting to a stopped server's port
+// inside that range can be given that very port for itself, and is then connected to itself.
+const LOWEST = 15_000;
+const HIGHEST = 32_000;
+const ATTEMPTS = 50;
+
+/** Listens on a free port of the loopback interface that no outgoing connection takes. */
+export async function listenOnFreePort(server: Server): Promise<number> {
+  for (let attempt = 1; ; attempt += 1) {
+    const port = randomInt(LOWEST, HIGHEST);
+    try {
+      await listen(server, port);
+      return port;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE' || attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
+export function listen(server: Server, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ port, host: LOOPBACK }, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+/** A port that is free now. Somebody may take it before it is used: whoever binds it has to be ready to try another. */
+export async function freePort(): Promise<number> {
+  const probe = createServer();
+  const port = await listenOnFreePort(probe);
+  await new Promise<void>((resolve) => probe.close(() => resolve()));
+  return port;
+}
