@@ -86,9 +86,16 @@ module.exports = {
       severity: 'error',
       from: {
         path: '^lib/',
-        pathNot: ['^lib/stores/', '^lib/index\\.ts$', '^lib/[^/]+\\.module\\.ts$', '^lib/testing/'],
+        pathNot: ['^lib/stores/', '^lib/index\\.ts$', '^lib/[^/]+\\.(module|options)\\.ts$', '^lib/testing/'],
       },
       to: { path: '^lib/stores/' },
+    },
+    {
+      name: 'options-name-only-types-of-stores',
+      comment: 'The options of the module may describe what a store is made from, but not make one.',
+      severity: 'error',
+      from: { path: '^lib/redis-lock\\.options\\.ts$' },
+      to: { path: '^lib/stores/', dependencyTypesNot: ['type-only'] },
     },
     {
       name: 'library-imports-no-app-and-no-test',

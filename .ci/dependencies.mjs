@@ -48,4 +48,8 @@ export const installDependencies = () => {
   if (!reason) return;
   console.log(`set-up: installing dependencies with npm ci (${reason})`);
   npm('ci', '--no-audit', '--no-fund', '--loglevel=error');
+  // npm 10 can break off on a network error and still exit with 0.
+  const missing = whyInstall();
+  if (missing)
+    throw new Error(`npm ci did not finish (${missing}): can this machine reach its npm registry?`);
 };

@@ -57,17 +57,16 @@ export class Acquisition {
 
   /** Without duplicates, by code units: everybody takes the same keys in the same order. */
   private inOrder(keys: readonly string[]): Wanted[] {
-    const { keyPrefix } = this.core.settings;
-    if (keys.length === 1) {
-      const key = keys[0]!;
-      this.core.store.checkKey?.(keyPrefix + key);
-      return [{ key, finalKey: keyPrefix + key }];
-    }
+    if (keys.length === 1) return [this.wanted(keys[0]!)];
     if (keys.length === 0) throw new LockKeyError('There is no key to lock: the list of keys is empty.');
-    return [...new Set(keys)].sort().map((key) => {
-      this.core.store.checkKey?.(keyPrefix + key);
-      return { key, finalKey: keyPrefix + key };
-    });
+    return [...new Set(keys)].sort().map((key) => this.wanted(key));
+  }
+
+  private wanted(key: string): Wanted {
+    const { store, settings } = this.core;
+    const finalKey = settings.keyPrefix + key;
+    store.checkKey?.(finalKey);
+    return { key, finalKey: settings.excludes ? finalKey : `${finalKey} ${this.core.nextOwner()}` };
   }
 
   private async takeOne(

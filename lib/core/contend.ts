@@ -1,4 +1,4 @@
-import type { Claim } from './claim.js';
+import type { AcquireReply, Claim } from './claim.js';
 import { abortedError, storeError, takenError } from './failures.js';
 import { Hold } from './hold.js';
 import { deadlineOf, type KeyQueue, type Wait } from './key-queue.js';
@@ -12,13 +12,14 @@ const TRANSIENT_RETRY_MS = 50;
 /** How soon to look again while no wake-up can arrive, in ms. */
 const DEAF_RETRY_MS = 1_000;
 
-export interface Contention {
+/** What contending needs of the service instance. */
+export interface Surroundings {
   readonly store: LockStore;
   readonly runtime: Runtime;
   readonly health: StoreHealth;
   readonly settler: Settler;
   /** The error for a caller that may not wait any longer because the app stops; undefined while it may. */
-  refusal(wait: Wait): Error | undefined;
+  readonly refusal: (wait: Wait) => Error | undefined;
 }
 
 /**
@@ -26,94 +27,128 @@ export interface Contention {
  * once that can be heard, and after each hint or at the end of the hold in the way. There is no polling.
  *
  * Hints count from before the question was sent: the message of a release can arrive before the answer "taken".
- * On failure the turn is given up; on success the caller keeps it.
+ * When it throws, the turn has been given up; otherwise the caller keeps it.
  */
 export const contend = async (
-  { store, runtime, health, settler, refusal }: Contention,
+  around: Surroundings,
   queue: KeyQueue,
   wait: Wait,
   claim: Claim,
   renewed: boolean,
 ): Promise<Hold> => {
-  const deadline = deadlineOf(wait);
-  const waited = (): number => runtime.now() - wait.startedAt;
-  const giveUp = (error: Error): Error => {
-    queue.leave(false);
-    return error;
-  };
-
-  if (wait.waitMs > 0 && queue.sittingOutUntil !== undefined) await sitOut(queue, runtime, wait.signal);
-
-  for (;;) {
-    if (wait.signal?.aborted) throw giveUp(abortedError(wait.key, wait.signal, waited()));
-    const refused = refusal(wait);
-    if (refused) throw giveUp(refused);
-    const hintsBefore = queue.hints;
-    const sentAt = runtime.now();
-    let retryInMs: number;
-    try {
-      const reply = await queue.ask(() => store.acquire(claim));
-      health.works();
-      if (reply.status === 'granted') {
-        const hold = new Hold(
-          wait.key,
-          queue,
-          claim,
-          reply.token,
-          renewed,
-          runtime.now(),
-          sentAt,
-          reply.validForMs,
-        );
-        if (wait.signal?.aborted) {
-          settler.settle(claim, undefined, hold.validUntil);
-          throw giveUp(abortedError(wait.key, wait.signal, waited()));
-        }
-        if (hold.validUntil > runtime.now()) {
-          queue.answered();
-          return hold;
-        }
-        throw new StoreFailure(`the answer came after the lease of ${claim.leaseMs} ms was over`, 'unknown');
-      }
-      queue.answered();
-      retryInMs = reply.retryInMs;
-    } catch (error) {
-      if (!(error instanceof StoreFailure)) throw giveUp(error as Error);
-      health.failed(error);
-      if (error.outcome === 'unknown') settler.settle(claim, error, runtime.now() + claim.leaseMs);
-      if (!error.transient || runtime.now() >= deadline) {
-        // A value that is not ours concerns all who want this key, just as a dead store does.
-        queue.failed(error, 'acquiring');
-        throw giveUp(storeError(wait.key, error, 'acquiring', waited()));
-      }
-      retryInMs = TRANSIENT_RETRY_MS;
+  try {
+    if (wait.waitMs > 0 && queue.sittingOutUntil !== undefined) await sitOut(around.runtime, queue, wait);
+    for (;;) {
+      throwIfOver(around, wait);
+      const hintsBefore = queue.hints;
+      const answer = await ask(around, queue, wait, claim, renewed);
+      if (answer instanceof Hold) return answer;
+      await wakeUp(around, queue, wait, hintsBefore, answer.retryInMs);
     }
+  } catch (error) {
+    queue.leave(false);
+    throw error;
+  }
+};
 
-    if (runtime.now() >= deadline) throw giveUp(takenError(wait.key, waited(), wait.waitMs));
+const waitedMs = ({ runtime }: Surroundings, wait: Wait): number => runtime.now() - wait.startedAt;
+
+const throwIfOver = (around: Surroundings, wait: Wait): void => {
+  if (wait.signal?.aborted) throw abortedError(wait.key, wait.signal, waitedMs(around, wait));
+  const refused = around.refusal(wait);
+  if (refused) throw refused;
+};
+
+/** Asks the store once. */
+const ask = async (
+  around: Surroundings,
+  queue: KeyQueue,
+  wait: Wait,
+  claim: Claim,
+  renewed: boolean,
+): Promise<Hold | { retryInMs: number }> => {
+  const { store, runtime, health, settler } = around;
+  const sentAt = runtime.now();
+  let reply: AcquireReply;
+  try {
+    reply = await queue.ask(() => store.acquire(claim));
+    if (reply.status === 'granted' && runtime.now() >= sentAt + reply.validForMs) {
+      throw new StoreFailure(`the answer came after the lease of ${claim.leaseMs} ms was over`, 'unknown');
+    }
+  } catch (failure) {
+    return afterFailure(around, queue, wait, claim, failure);
+  }
+  health.works();
+  queue.answered();
+  if (reply.status === 'taken') return { retryInMs: reply.retryInMs };
+  const hold = new Hold(
+    wait.key,
+    queue,
+    claim,
+    reply.token,
+    renewed,
+    runtime.now(),
+    sentAt,
+    reply.validForMs,
+  );
+  if (wait.signal?.aborted) {
+    settler.settle(claim, undefined, hold.validUntil);
+    throwIfOver(around, wait);
+  }
+  return hold;
+};
+
+/** A store that asks for another try gets one, within the wait. Any other failure reaches all who want the key. */
+const afterFailure = (
+  around: Surroundings,
+  queue: KeyQueue,
+  wait: Wait,
+  claim: Claim,
+  failure: unknown,
+): { retryInMs: number } => {
+  const { runtime, health, settler } = around;
+  if (!(failure instanceof StoreFailure)) throw failure;
+  health.failed(failure);
+  if (failure.outcome === 'unknown') settler.settle(claim, failure, runtime.now() + claim.leaseMs);
+  else if (failure.transient && runtime.now() < deadlineOf(wait)) return { retryInMs: TRANSIENT_RETRY_MS };
+  queue.failed(failure, 'acquiring');
+  throw storeError(wait.key, failure, 'acquiring', waitedMs(around, wait));
+};
+
+/** Waits until it is worth to ask again. Throws when the wait is over. */
+const wakeUp = async (
+  around: Surroundings,
+  queue: KeyQueue,
+  wait: Wait,
+  hintsBefore: number,
+  retryInMs: number,
+): Promise<void> => {
+  const { runtime } = around;
+  const leftMs = deadlineOf(wait) - runtime.now();
+  if (leftMs > 0) {
     queue.listen();
-    if (queue.hints !== hintsBefore) continue;
-    const leftMs = deadline - runtime.now();
+    if (queue.hints !== hintsBefore) return;
     const lookAgainMs = queue.hearing ? retryInMs : Math.min(retryInMs, DEAF_RETRY_MS);
     try {
       await queue.hinted(Math.min(leftMs, lookAgainMs + 1), wait.signal);
     } catch (failure) {
       queue.failed(failure, 'waiting for');
-      throw giveUp(storeError(wait.key, failure, 'waiting for', waited()));
+      throw storeError(wait.key, failure, 'waiting for', waitedMs(around, wait));
     }
-    if (runtime.now() >= deadline && queue.hints === hintsBefore) {
-      throw giveUp(takenError(wait.key, waited(), wait.waitMs));
-    }
+    // A hint at the last moment is worth one more question.
+    if (queue.hints !== hintsBefore || runtime.now() < deadlineOf(wait)) return;
   }
+  throw takenError(wait.key, waitedMs(around, wait), wait.waitMs);
 };
 
 /** This process had the lock just now and others wait for it: they go first. */
-const sitOut = async (queue: KeyQueue, runtime: Runtime, signal: AbortSignal | undefined): Promise<void> => {
+const sitOut = async (runtime: Runtime, queue: KeyQueue, wait: Wait): Promise<void> => {
   queue.listen();
   for (;;) {
     const until = queue.sittingOutUntil;
-    if (until === undefined || signal?.aborted) return;
+    if (until === undefined || wait.signal?.aborted) return;
     try {
-      await queue.hinted(until - runtime.now(), signal);
+      await queue.hinted(until - runtime.now(), wait.signal);
     } catch {
       // Nothing can be heard; asking the store will show whether that matters.
       return;

@@ -1,6 +1,4 @@
-import { randomUUID } from 'node:crypto';
 import { lostError } from './failures.js';
-import type { Place } from './frames.js';
 import type { Hold } from './hold.js';
 import { LockConfigurationError, LockKeyError, type LockLostError } from './lock.errors.js';
 
@@ -11,12 +9,13 @@ export interface LeasePart {
   readonly finalKey: string;
   readonly hold: Hold;
   /** Set when an enclosing section holds the key; releasing then only leaves the place. */
-  readonly place: Place | undefined;
+  readonly place: { leave(): void } | undefined;
 }
 
 /** What a lease needs of the service that made it. */
 export interface LeaseHost {
   now(): number;
+  newId(): string;
   checkExpiry(hold: Hold): void;
   extend(lease: Lease, ms: number): Promise<void>;
   release(lease: Lease): Promise<'released' | 'lost'>;
@@ -54,7 +53,7 @@ export class Lease implements AsyncDisposable {
 
   /** Names this lease in logs; every lease has its own. */
   get id(): string {
-    return (this.uniqueId ??= randomUUID());
+    return (this.uniqueId ??= this.host.newId());
   }
 
   /**

@@ -64,6 +64,10 @@ export class LockManager implements LeaseHost {
     return this.runtime.now();
   }
 
+  newId(): string {
+    return this.runtime.newId();
+  }
+
   checkExpiry(hold: Hold): void {
     this.core.keeper.checkExpiry(hold);
   }

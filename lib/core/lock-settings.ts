@@ -13,6 +13,8 @@ export interface LockSettings {
   readonly reentrant: boolean;
   readonly fencing: boolean;
   readonly shutdownGraceMs: number;
+  /** False only in tests without locks: every acquisition then gets a key of its own. */
+  readonly excludes: boolean;
 }
 
 /** The same, as a user gives it. Durations are whole milliseconds; `undefined` keeps the default. */
@@ -50,6 +52,7 @@ export const DEFAULT_SETTINGS: LockSettings = {
   reentrant: true,
   fencing: true,
   shutdownGraceMs: 10_000,
+  excludes: true,
 };
 
 /** Redis takes larger times, but nothing sensible is that long: a year. */
@@ -103,6 +106,7 @@ export const resolveSettings = (input: LockSettingsInput): LockSettings => {
     reentrant: checkChoice('reentrant', input.reentrant, [true, false]) ?? d.reentrant,
     fencing: checkChoice('fencing', input.fencing, [true, false]) ?? d.fencing,
     shutdownGraceMs: checkMs('shutdownGraceMs', input.shutdownGraceMs) ?? d.shutdownGraceMs,
+    excludes: d.excludes,
   };
 };
 

@@ -15,11 +15,14 @@ export type LockErrorCode =
 // The ESM and the CommonJS build may both be loaded in one process; the brand makes `instanceof` work across.
 const BRAND = Symbol.for('nest-redis-lock:error');
 
-const lineage = (constructor: unknown): string[] => {
-  const names: string[] = [];
-  for (let c = constructor as { kind?: string } | null; c?.kind; c = Object.getPrototypeOf(c))
-    names.push(c.kind);
-  return names;
+interface ErrorClass {
+  readonly kind?: string;
+}
+
+const lineage = (errorClass: ErrorClass): string[] => {
+  const kinds: string[] = [];
+  for (let c: ErrorClass = errorClass; c.kind; c = Object.getPrototypeOf(c) as ErrorClass) kinds.push(c.kind);
+  return kinds;
 };
 
 /** The base of every error this library throws. `cause` holds what was underneath. */

@@ -51,12 +51,10 @@ export class SuspendAwareClock {
   }
 }
 
-export const systemRuntime = (): Runtime => {
-  const clock = new SuspendAwareClock();
-  return {
-    now: () => clock.now(),
-    setTimer: (action, ms) => unbound(() => setTimeout(action, Math.min(Math.max(ms, 0), MAX_TIMER_MS))),
-    clearTimer: (timer) => clearTimeout(timer as NodeJS.Timeout),
-    newId: () => randomUUID(),
-  };
-};
+/** Timers of Node, and a clock: by default one that knows of the machine's sleep. */
+export const systemRuntime = (clock: { now(): number } = new SuspendAwareClock()): Runtime => ({
+  now: () => clock.now(),
+  setTimer: (action, ms) => unbound(() => setTimeout(action, Math.min(Math.max(ms, 0), MAX_TIMER_MS))),
+  clearTimer: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
+  newId: () => randomUUID(),
+});

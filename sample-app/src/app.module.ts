@@ -1,5 +1,6 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { RedisLockModule } from 'nest-redis-lock';
 import { flashSaleDatabase } from './flash-sale/flash-sale.database.js';
 import { FlashSaleModule } from './flash-sale/flash-sale.module.js';
 import type { AppSettings } from './settings.js';
@@ -11,6 +12,11 @@ export class AppModule {
       module: AppModule,
       imports: [
         TypeOrmModule.forRoot(flashSaleDatabase(settings.databaseUrl, settings.namespace)),
+        RedisLockModule.forRoot({
+          redis: settings.redisUrl,
+          keyPrefix: settings.keyPrefix,
+          watchdogMs: settings.watchdogMs,
+        }),
         FlashSaleModule.forRoot(settings),
       ],
     };

@@ -1,8 +1,10 @@
 import 'reflect-metadata';
 import { ValidationPipe } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { LockService } from 'nest-redis-lock';
 import { AppModule } from './app.module.js';
 import { runPart } from './demo/part-process.js';
+import { reportAcquisitions } from './demo/report-acquisitions.js';
 import { readSettings } from './settings.js';
 
 await runPart(async () => {
@@ -11,5 +13,6 @@ await runPart(async () => {
   app.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true }));
   app.enableShutdownHooks();
   await app.listen(settings.port, '127.0.0.1');
+  await reportAcquisitions(app.get(LockService));
   return app.getUrl();
 });

@@ -6,8 +6,10 @@ export interface AppSettings {
   readonly databaseUrl: string;
   readonly paymentUrl: string;
   readonly strategy: StrategyName;
-  /** Before every key in Redis and every table, so that runs share nothing with anybody. */
+  /** Before the name of every table. */
   readonly namespace: string;
+  /** Before every key in Redis. */
+  readonly keyPrefix: string;
   /** For how long the sale stands still when a holder of the lock dies, in ms. */
   readonly watchdogMs: number;
   /** 0: any free port. */
@@ -16,7 +18,8 @@ export interface AppSettings {
 
 const required = (env: NodeJS.ProcessEnv, name: string): string => {
   const value = env[name];
-  if (!value) throw new Error(`${name} is not set. "npm start -- --serve" starts an instance with all it needs.`);
+  if (!value)
+    throw new Error(`${name} is not set. "npm start -- --serve" starts an instance with all it needs.`);
   return value;
 };
 
@@ -29,6 +32,7 @@ export const readSettings = (env: NodeJS.ProcessEnv): AppSettings => {
     databaseUrl: required(env, 'DATABASE_URL'),
     paymentUrl: required(env, 'PAYMENT_URL'),
     namespace: env['NAMESPACE'] ?? 'flash_sale',
+    keyPrefix: env['KEY_PREFIX'] ?? 'flash-sale:',
     watchdogMs: Number(env['WATCHDOG_MS'] ?? 30_000),
     port: Number(env['PORT'] ?? 0),
   };

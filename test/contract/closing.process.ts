@@ -1,5 +1,5 @@
 // Arguments: the name of a store under contract, and its server's address.
-// Uses the store, closes it, says so, and has nothing more to do.
+// Uses the store, whether its server answers or not, closes it, says so, and has nothing more to do.
 import { STORES } from './stores.js';
 
 const store = STORES.find(({ name }) => name === process.argv[2])!.open(process.argv[3]);
@@ -11,9 +11,8 @@ const claim = {
   fenceBlock: 1,
 } as const;
 const nothing = (): void => undefined;
-await store.acquire(claim);
 store.watch('exclusive', claim.key, nothing, nothing);
-await store.release(claim);
+await Promise.allSettled([store.acquire(claim), store.release(claim)]);
 await store.close();
 store.watch('exclusive', claim.key, nothing, nothing);
 process.stdout.write('closed\n');

@@ -1,15 +1,21 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 
-// Reads "+ <pid>" and "- <pid>" lines; when its input ends, everything still on the list is killed.
+// Reads lines "+ <pid>", "- <pid>" and "folder <path>"; when its input ends, every process still on the list is killed
+// and every folder removed that was not removed before.
 const GUARD = `
 pids=
-while read -r op pid; do
-  kept=
-  for p in $pids; do [ "$p" = "$pid" ] || kept="$kept $p"; done
-  pids=$kept
-  [ "$op" = + ] && pids="$pids $pid"
+while read -r op what; do
+  case $op in
+    folder) set -- "$@" "$what" ;;
+    *)
+      kept=
+      for p in $pids; do [ "$p" = "$what" ] || kept="$kept $p"; done
+      pids=$kept
+      [ "$op" = + ] && pids="$pids $what" ;;
+  esac
 done
 [ -z "$pids" ] || kill -9 $pids 2>/dev/null
+[ $# -eq 0 ] || rm -rf -- "$@"
 `;
 
 let guard: ChildProcess | undefined;
@@ -37,4 +43,9 @@ export function guardProcess(child: ChildProcess): void {
   if (pid === undefined) return;
   tell(`+ ${pid}`);
   child.once('exit', () => tell(`- ${pid}`));
+}
+
+/** Makes sure that a temporary folder is removed, at the latest when this process has ended. */
+export function guardFolder(path: string): void {
+  tell(`folder ${path}`);
 }

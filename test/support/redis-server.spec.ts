@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -115,9 +116,10 @@ describe('RedisServer', () => {
         throw new Error('the fixture ended before it said its pid');
       }),
     ]);
-    const pid = Number(line);
-    expect(isAlive(pid)).toBe(true);
+    const [pid = 0, folder = ''] = JSON.parse(line) as [number, string];
+    expect([isAlive(pid), existsSync(folder)]).toEqual([true, true]);
     parent.kill('SIGKILL');
     await until(() => !isAlive(pid), { what: 'the server has ended' });
+    await until(() => !existsSync(folder), { what: "the server's files are gone" });
   });
 });

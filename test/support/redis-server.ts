@@ -1,32 +1,20 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants } from 'node:fs';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { Redis, type RedisOptions } from 'ioredis';
 import { until } from './async.js';
 import { selfSignedCertificate, type Certificate } from './certificate.js';
 import { freePort, LOOPBACK } from './loopback.js';
-import { guardProcess } from './process-guard.js';
+import { guardFolder, guardProcess } from './process-guard.js';
+import { ADMIN, writeRedisConfiguration, type RedisServerOptions } from './redis-configuration.js';
 
-export interface RedisServerOptions {
-  /** Lines of redis.conf, as they would stand there: `'maxmemory 2mb'`, `'maxmemory-policy noeviction'`. */
-  readonly config?: readonly string[];
-  /** Keeps data in an append-only file, so that it survives `kill('SIGKILL')`. Default: nothing is written. */
-  readonly appendFsync?: 'always' | 'everysec';
-  /** Password of the default user. */
-  readonly password?: string;
-  /** ACL rules, each `'<name> <rules>'`: `'app on >secret ~lock:* &* +@all'`. */
-  readonly users?: readonly string[];
-  /** Listens with TLS only, with a self-signed certificate: `server.certificate.cert` is the `ca` to trust. */
-  readonly tls?: boolean;
-}
+export type { RedisServerOptions } from './redis-configuration.js';
 
 const START_ATTEMPTS = 10;
 const START_TIMEOUT_MS = 15_000;
-const ADMIN = 'test-admin';
-const ADMIN_PASSWORD = 'test-admin';
 
 class PortTakenError extends Error {}
 
@@ -72,6 +60,7 @@ export class RedisServer implements AsyncDisposable {
     const certificate = options.tls ? selfSignedCertificate() : undefined;
     for (let attempt = 1; ; attempt += 1) {
       const folder = await mkdtemp(join(tmpdir(), 'nest-redis-lock-redis-'));
+      guardFolder(folder);
       const server = new RedisServer(options, folder, certificate, await freePort());
       try {
         await server.launch();
@@ -127,8 +116,7 @@ export class RedisServer implements AsyncDisposable {
   async cli(...command: readonly [string, ...(string | number)[]]): Promise<unknown> {
     const client = new Redis({
       ...this.clientOptions(),
-      username: ADMIN,
-      password: ADMIN_PASSWORD,
+      ...ADMIN,
       protocol: 2,
       lazyConnect: true,
       disableClientInfo: true,
@@ -193,7 +181,8 @@ export class RedisServer implements AsyncDisposable {
 
   private async launch(): Promise<void> {
     const started = this.output.length;
-    const child = spawn(serverProgram(), [await this.writeConfiguration()], {
+    const configuration = await writeRedisConfiguration(this.folder, this, this.options);
+    const child = spawn(serverProgram(), [configuration], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.child = child;
@@ -225,40 +214,5 @@ export class RedisServer implements AsyncDisposable {
     if (!this.isRunning) return false;
     const info = await this.text('INFO');
     return info.includes(`process_id:${child.pid}\r\n`) && info.includes('loading:0\r\n');
-  }
-
-  private async writeConfiguration(): Promise<string> {
-    const { appendFsync, config = [], password, users = [] } = this.options;
-    const lines = [
-      `bind ${this.host}`,
-      `dir ${this.folder}`,
-      'daemonize no',
-      'save ""',
-      ...(appendFsync ? ['appendonly yes', `appendfsync ${appendFsync}`] : []),
-      ...(await this.transport()),
-      ...(password === undefined ? [] : [`requirepass ${JSON.stringify(password)}`]),
-      `user ${ADMIN} on >${ADMIN_PASSWORD} ~* &* +@all`,
-      ...users.map((user) => `user ${user}`),
-      ...config,
-    ];
-    const file = join(this.folder, 'redis.conf');
-    await writeFile(file, `${lines.join('\n')}\n`, { mode: 0o600 });
-    return file;
-  }
-
-  private async transport(): Promise<string[]> {
-    if (!this.certificate) return [`port ${this.port}`];
-    const certFile = join(this.folder, 'server.crt');
-    const keyFile = join(this.folder, 'server.key');
-    await writeFile(certFile, this.certificate.cert);
-    await writeFile(keyFile, this.certificate.key, { mode: 0o600 });
-    return [
-      'port 0',
-      `tls-port ${this.port}`,
-      `tls-cert-file ${certFile}`,
-      `tls-key-file ${keyFile}`,
-      `tls-ca-cert-file ${certFile}`,
-      'tls-auth-clients no',
-    ];
   }
 }

@@ -1,16 +1,8 @@
 import { RedisFailure, failureOf, isNoScript, isReadOnly } from './redis-failure.js';
 import { CommandDeadlines } from './command-deadlines.js';
 import { dropSocket, type RedisLike } from './redis-client.js';
+import type { RedisSession } from './redis-session.js';
 import type { Script } from './script.js';
-
-/** One life of the connection. */
-export interface RedisSession {
-  /** How the server names this connection; undefined when it would not say. */
-  readonly id: string | undefined;
-  /** Its address as the server sees it: with the id it names this connection and no other. */
-  readonly address: string | undefined;
-  alive: boolean;
-}
 
 const NAMELESS = { id: undefined, address: undefined };
 
@@ -36,6 +28,8 @@ export class RedisConnection {
     private readonly timeoutMs: number,
     /** False where commands go to more than one server. */
     private readonly identifies: boolean,
+    /** Made known to the server first: a script it has to be sent again would be overtaken by later commands. */
+    private readonly scripts: readonly Script[] = [],
   ) {
     this.deadlines = new CommandDeadlines(timeoutMs);
     client.on('error', (error: unknown) => (this.lastError = error));
@@ -158,12 +152,22 @@ export class RedisConnection {
 
   private async identify(): Promise<Pick<RedisSession, 'id' | 'address'>> {
     const inFlight = this.deadlines.add(() => dropSocket(this.client));
-    const info = await this.client.call('client', 'info').catch(() => '');
+    const ask = (...words: [string, ...string[]]): Promise<string> => {
+      const [command, ...args] = words;
+      return this.client.call(command, ...args).then(
+        (reply) => (typeof reply === 'string' || typeof reply === 'number' ? `${reply}` : ''),
+        () => '',
+      );
+    };
+    // Who may not do this sends each script in full once.
+    const loads = this.scripts.map(({ source }) => ask('script', 'load', source));
+    const info = await ask('client', 'info');
     // Before Redis 6.2 there is only the id.
-    const id = info || (await this.client.call('client', 'id').catch(() => ''));
+    const id = info || (await ask('client', 'id'));
+    await Promise.all(loads);
     inFlight.done = true;
-    if (!info) return { id: id ? String(id) : undefined, address: undefined };
-    const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S+)`).exec(String(info))?.[1];
+    if (!info) return { id: id || undefined, address: undefined };
+    const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S+)`).exec(info)?.[1];
     return { id: field('id'), address: field('addr') };
   }
 

@@ -1,5 +1,5 @@
 import { StoreFailure, type StoreOutcome } from '../../core/lock-store.js';
-import type { RedisSession } from './redis-connection.js';
+import type { RedisSession } from './redis-session.js';
 
 /** A failed command, with the connection it was sent on: an undo has to know. */
 export class RedisFailure extends StoreFailure {

@@ -28,6 +28,8 @@ const lockSettings = (commandTimeoutMs: number): RedisOptions => ({
   enableAutoPipelining: false,
   enableReadyCheck: true,
   connectTimeout: commandTimeoutMs,
+  // ioredis arms this timer when it disconnects without a socket too, and nothing then clears it.
+  disconnectTimeout: 100,
   stringNumbers: false,
   noDelay: true,
   // All that is asked for works in RESP2, on every server and proxy.
@@ -83,7 +85,7 @@ const endpointOf = (options: RedisOptions, settings: RedisOptions): RedisEndpoin
   return {
     keyPrefix: options.keyPrefix ?? '',
     cluster: false,
-    createClient: () => new Redis({ ...address, ...settings }) as unknown as RedisLike,
+    createClient: () => new Redis({ ...address, ...settings }),
   };
 };
 

@@ -54,6 +54,11 @@ export class RedisSubscriber {
 
   watch(name: string, onHint: () => void, onFailure: (failure: RedisFailure) => void): Watch {
     const listener: Listener = { onHint, onFailure };
+    if (this.closed) {
+      const failure = new RedisFailure('the lock store is closed', 'not-executed', {});
+      queueMicrotask(() => onFailure(failure));
+      return { live: false, close: () => undefined };
+    }
     const existing = this.channels.get(name);
     const channel = existing ?? { listeners: new Set(), live: false };
     channel.listeners.add(listener);
@@ -67,7 +72,7 @@ export class RedisSubscriber {
     }
     return {
       get live() {
-        return channel.live;
+        return channel.live && channel.listeners.has(listener);
       },
       close: () => this.leave(name, channel, listener),
     };
@@ -75,6 +80,7 @@ export class RedisSubscriber {
 
   close(): void {
     this.closed = true;
+    for (const channel of this.channels.values()) channel.listeners.clear();
     this.channels.clear();
     this.stopPinging();
     this.client.disconnect();
@@ -124,7 +130,11 @@ export class RedisSubscriber {
   }
 
   private hint(channel: Channel | undefined): void {
-    if (channel) for (const listener of [...channel.listeners]) listener.onHint();
+    if (!channel) return;
+    for (const listener of [...channel.listeners]) {
+      // One that is woken may close another.
+      if (channel.listeners.has(listener)) listener.onHint();
+    }
   }
 
   private ping(): void {

@@ -1,5 +1,5 @@
 import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from '../../core/claim.js';
-import { StoreFailure, type LockStore, type Watch } from '../../core/lock-store.js';
+import { type StoreFailure, type LockStore, type Watch } from '../../core/lock-store.js';
 import { RedisConnection } from './redis-connection.js';
 import { RedisFailure } from './redis-failure.js';
 import { RedisKeys } from './redis-keys.js';
@@ -51,7 +51,12 @@ export class RedisStore implements LockStore {
     const endpoint = resolveEndpoint(options.redis, timeoutMs);
     this.keys = new RedisKeys(endpoint.keyPrefix);
     this.perSlot = endpoint.cluster;
-    this.connection = new RedisConnection(endpoint.createClient('commands'), timeoutMs, !endpoint.cluster);
+    this.connection = new RedisConnection(
+      endpoint.createClient('commands'),
+      timeoutMs,
+      !endpoint.cluster,
+      Object.values(scripts),
+    );
     this.subscriber = new RedisSubscriber(endpoint.createClient('subscriber'), timeoutMs);
   }
 
@@ -85,7 +90,7 @@ export class RedisStore implements LockStore {
     const failures = await Promise.all(
       batches.map((batch) => this.extendBatch(claims, batch, replies).catch((failure: unknown) => failure)),
     );
-    if (failures.length > 0 && failures.every((failure) => failure !== undefined)) throw failures[0];
+    if (failures.length > 0 && failures.every((failure) => failure !== undefined)) throw failures[0] as Error;
     failures.forEach((cause, i) => {
       if (cause !== undefined) for (const at of batches[i]!) replies[at] = { status: 'failed', cause };
     });

@@ -73,7 +73,10 @@ const buy = async ({ sku, urls, signal }: CrowdOptions, userId: string, first: n
 
 type Tried = { readonly outcome: Outcome } | { readonly outcome?: undefined; readonly failure: string };
 
-const OUTCOMES: Readonly<Record<string, Outcome>> = { SOLD_OUT: 'sold-out', ALREADY_ORDERED: 'already-ordered' };
+const OUTCOMES: Readonly<Record<string, Outcome>> = {
+  SOLD_OUT: 'sold-out',
+  ALREADY_ORDERED: 'already-ordered',
+};
 
 /** One request. A dead or silent instance and an answer like "taken" or "overtaken" are a reason to try again. */
 const click = async (url: string, userId: string, signal: AbortSignal): Promise<Tried> => {

@@ -1,19 +1,79 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Part } from './parts.js';
 
-const POLL_MS = 20;
-const STALE_WRITE_TIMEOUT_MS = 1_000;
-const MAX_STOPS = 5;
-
-/** What the drill needs to know of the world. */
-export interface DrillWitness {
+export interface FaultOptions {
+  readonly instances: readonly Part[];
   /** The owner of the lock's hold in Redis; undefined when nobody holds it. */
-  owner(key: string): Promise<string | undefined>;
+  readonly owner: (key: string) => Promise<string | undefined>;
   /** How many writes the database has refused so far. */
-  staleWritesRefused(): Promise<number>;
+  readonly staleWritesRefused: () => Promise<number>;
+  /** How much of the stock is sold, from 0 to 1. */
+  readonly soldShare: () => number;
+  readonly onEvent: (text: string) => void;
+  /** Ends the drill. */
+  readonly signal: AbortSignal;
 }
 
-/** An instance that was stopped while it held the lock. */
+/** How many instances were killed and stopped while they held the lock. */
+export interface FaultReport {
+  readonly killed: number;
+  readonly stopped: number;
+}
+
+export const NO_FAULTS: FaultReport = { killed: 0, stopped: 0 };
+
+const KILL_AT_SHARE = 0.2;
+const STOP_AT_SHARE = 0.5;
+const MAX_STOPS = 5;
+const POLL_MS = 20;
+/** An instance that goes on has written, or will not write, within this time. */
+const STALE_WRITE_WITHIN_MS = 1_000;
+
+/**
+ * Does to instances what machines do to them, while they hold the lock, and reports what came about before the
+ * signal ended it: kills one; stops one until another has taken the lock over, which is after the lease, then lets
+ * it go on. Where it is stopped is left to chance, and not everywhere does a write follow, so stopping is repeated
+ * until the database has refused one.
+ */
+export const rehearseFaults = async (options: FaultOptions): Promise<FaultReport> => {
+  const { instances, soldShare, staleWritesRefused, onEvent, signal } = options;
+  const done = { killed: 0, stopped: 0 };
+  const until = async (condition: () => boolean | Promise<boolean>): Promise<void> => {
+    while (!(await condition())) await sleep(POLL_MS, undefined, { signal });
+  };
+  try {
+    await until(() => soldShare() >= KILL_AT_SHARE);
+    const victim = await stopHolder(options);
+    victim.instance.kill('SIGKILL');
+    done.killed++;
+    onEvent(`${victim.instance.name} killed while it held the lock`);
+
+    await until(() => soldShare() >= STOP_AT_SHARE);
+    while (done.stopped < MAX_STOPS && (await staleWritesRefused()) === 0) {
+      const { instance, key, owner } = await stopHolder(options);
+      onEvent(`${instance.name} stopped while it held the lock`);
+      try {
+        await until(async () => {
+          const now = await options.owner(key);
+          return now !== undefined && !now.startsWith(owner);
+        });
+      } finally {
+        instance.kill('SIGCONT');
+      }
+      done.stopped++;
+      onEvent(`${instance.name} goes on`);
+      const deadline = performance.now() + STALE_WRITE_WITHIN_MS;
+      await until(async () => (await staleWritesRefused()) > 0 || performance.now() > deadline);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    for (const instance of instances) instance.kill('SIGCONT');
+  }
+  return done;
+};
+
+/** An instance that is stopped and holds the lock. */
 interface StoppedHolder {
   readonly instance: Part;
   readonly key: string;
@@ -21,98 +81,38 @@ interface StoppedHolder {
 }
 
 /**
- * Does to instances what machines do to them, and only while they hold the lock: an instance tells that it got the
- * lock, is stopped at once, and Redis is asked whether it still holds it. If not, it goes on and the next is tried.
+ * Stops an instance that says it got the lock, and asks Redis whether it still holds it; if not, lets it go on and
+ * tries the next.
  */
-export class FaultDrill {
-  killed = 0;
-  stopped = 0;
-
-  constructor(
-    private readonly instances: readonly Part[],
-    private readonly witness: DrillWitness,
-    private readonly signal: AbortSignal,
-  ) {}
-
-  /** Kills an instance that holds the lock. */
-  async kill(): Promise<void> {
-    const { instance } = await this.stopHolder();
-    instance.kill('SIGKILL');
-    this.killed++;
+const stopHolder = async (options: FaultOptions): Promise<StoppedHolder> => {
+  const holds = async ({ key, owner }: StoppedHolder): Promise<boolean> =>
+    (await options.owner(key))?.startsWith(owner) ?? false;
+  for (;;) {
+    const holder = await stopNextHolder(options);
+    // Asked twice: a release that was under way when the instance stopped has arrived at the second time.
+    if ((await holds(holder)) && (await holds(holder))) return holder;
+    holder.instance.kill('SIGCONT');
   }
+};
 
-  /**
-   * Stops an instance that holds the lock until another one has taken it over, which is after the lease; then lets
-   * it go on, to find out what becomes of the write it was about to make. Where it is stopped is left to chance, and
-   * not everywhere a write follows: repeated until the database has refused one.
-   */
-  async stop(): Promise<void> {
-    for (let stops = 0; stops < MAX_STOPS; stops++) {
-      const holder = await this.stopHolder();
-      try {
-        await this.until(async () => {
-          const owner = await this.witness.owner(holder.key);
-          return owner !== undefined && !owner.startsWith(holder.owner);
-        });
-      } finally {
-        holder.instance.kill('SIGCONT');
-      }
-      this.stopped++;
-      if (await this.staleWriteIsRefused()) return;
-    }
-  }
-
-  /** An instance that holds the lock, stopped. */
-  private async stopHolder(): Promise<StoppedHolder> {
-    for (;;) {
-      const holder = await this.nextHolder();
-      // Asked twice: a release that was under way when the instance stopped has arrived at the second time.
-      if ((await this.holds(holder)) && (await this.holds(holder))) return holder;
-      holder.instance.kill('SIGCONT');
-    }
-  }
-
-  private async holds({ key, owner }: StoppedHolder): Promise<boolean> {
-    return (await this.witness.owner(key))?.startsWith(owner) ?? false;
-  }
-
-  /** Stops the next instance that says it has got the lock. */
-  private nextHolder(): Promise<StoppedHolder> {
-    return new Promise((resolve, reject) => {
-      const offs = this.instances
-        .filter((instance) => instance.alive)
-        .map((instance) =>
-          instance.onMessage((message) => {
-            if (message.type !== 'acquired') return;
-            instance.kill('SIGSTOP');
-            done();
-            resolve({ instance, key: message.key, owner: message.owner });
-          }),
-        );
-      const onAbort = () => {
-        done();
-        reject(this.signal.reason as Error);
-      };
-      const done = () => {
-        this.signal.removeEventListener('abort', onAbort);
-        for (const off of offs) off();
-      };
-      this.signal.addEventListener('abort', onAbort);
-      if (this.signal.aborted) onAbort();
-    });
-  }
-
-  private async staleWriteIsRefused(): Promise<boolean> {
-    const deadline = performance.now() + STALE_WRITE_TIMEOUT_MS;
-    let refused = 0;
-    await this.until(async () => {
-      refused = await this.witness.staleWritesRefused();
-      return refused > 0 || performance.now() > deadline;
-    });
-    return refused > 0;
-  }
-
-  private async until(condition: () => Promise<boolean>): Promise<void> {
-    while (!(await condition())) await sleep(POLL_MS, undefined, { signal: this.signal });
-  }
-}
+const stopNextHolder = ({ instances, signal }: FaultOptions): Promise<StoppedHolder> =>
+  new Promise((resolve, reject) => {
+    const listeners = instances.map((instance) =>
+      instance.onMessage((message) => {
+        if (message.type !== 'acquired') return;
+        instance.kill('SIGSTOP');
+        stopListening();
+        resolve({ instance, key: message.key, owner: message.owner });
+      }),
+    );
+    const onAbort = () => {
+      stopListening();
+      reject(signal.reason as Error);
+    };
+    const stopListening = () => {
+      signal.removeEventListener('abort', onAbort);
+      for (const off of listeners) off();
+    };
+    signal.addEventListener('abort', onAbort);
+    if (signal.aborted) onAbort();
+  });

@@ -1,5 +1,9 @@
 import { parseArgs } from 'node:util';
-import { isStrategyName, STRATEGY_NAMES, type StrategyName } from '../flash-sale/strategies/strategy-names.js';
+import {
+  isStrategyName,
+  STRATEGY_NAMES,
+  type StrategyName,
+} from '../flash-sale/strategies/strategy-names.js';
 
 export interface DemoOptions {
   readonly buyers: number;
@@ -22,7 +26,7 @@ npm start -- --serve          keeps the app up for curl, until Ctrl-C
   --buyers <n>                how many different buyers there are (default 2000); every tenth clicks five times
   --items <n>                 how many articles there are (default 100)
   --strategies <a,b>          some of ${STRATEGY_NAMES.join(', ')} (default all; with --serve the first, default locked)
-  --instances <n>             instances of the app (default 3)
+  --instances <n>             instances of the app with --serve (default 3)
   --json                      the result as JSON on stdout, all else on stderr
   --help                      this text
 
@@ -49,7 +53,11 @@ export const parseOptions = (args: readonly string[]): DemoOptions => {
     buyers: wholeNumber('buyers', values.buyers, 1),
     items: wholeNumber('items', values.items, 1),
     instances: wholeNumber('instances', values.instances, 1),
-    strategies: values.strategies ? strategyList(values.strategies) : values.serve ? ['locked'] : STRATEGY_NAMES,
+    strategies: values.strategies
+      ? strategyList(values.strategies)
+      : values.serve
+        ? ['locked']
+        : STRATEGY_NAMES,
     serve: values.serve,
     json: values.json,
     help: values.help,

@@ -29,13 +29,19 @@ export class Parts implements AsyncDisposable {
   }
 
   /** Starts a compiled module of this app as a process; resolves when it says that it is ready. */
-  async start(name: string, module: string, env: Record<string, string> = {}, args: string[] = []): Promise<Part> {
+  async start(
+    name: string,
+    module: string,
+    env: Record<string, string> = {},
+    args: string[] = [],
+  ): Promise<Part> {
     const child = fork(fileURLToPath(new URL(module, import.meta.url)), args, {
       env: { ...process.env, ...env },
       execArgv: ['--enable-source-maps', '--disable-warning=ExperimentalWarning'],
       // A group of its own: Ctrl-C in the terminal reaches this process alone, which then ends the parts in order.
       detached: true,
-      stdio: ['ignore', 2, 2, 'ipc'],
+      // What a part has to say on stdout (Valkey's log, Nest's notices) is of no interest here; errors are.
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
     this.children.add(child);
     child.once('exit', () => this.children.delete(child));

@@ -12,7 +12,8 @@ const RULES = {
   notOversold: ({ facts, items }: Sale) =>
     facts.oversold > 0 && `sold ${facts.sold} of ${items} items, ${facts.oversold} too many`,
   notUndersold: ({ facts, items, buyers }: Sale) =>
-    facts.sold < Math.min(items, buyers) && `sold only ${facts.sold} of ${items} items, though there were buyers`,
+    facts.sold < Math.min(items, buyers) &&
+    `sold only ${facts.sold} of ${items} items, though there were buyers`,
   oneOrderEach: ({ facts }: Sale) =>
     facts.doubleOrders > 0 && `${facts.doubleOrders} customers have more than one order`,
   chargedOnce: ({ facts }: Sale) =>

@@ -45,7 +45,9 @@ export class Sales implements AsyncDisposable {
   }
 
   async facts(sku: string, items: number): Promise<Facts> {
-    const orders = await this.database.getRepository(Order).find({ where: { sku }, order: { createdAt: 'ASC' } });
+    const orders = await this.database
+      .getRepository(Order)
+      .find({ where: { sku }, order: { createdAt: 'ASC' } });
     const charges = await this.charges(sku);
     const customers = new Map<string, number>();
     for (const { userId } of orders) customers.set(userId, (customers.get(userId) ?? 0) + 1);

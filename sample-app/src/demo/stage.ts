@@ -3,13 +3,14 @@ import type { StrategyName } from '../flash-sale/strategies/strategy-names.js';
 import { startDatabase, startRedis, type Backend } from './backends.js';
 import { Parts, type Part } from './parts.js';
 import { RedisDesk } from './redis-desk.js';
+import { Resources } from './resources.js';
 import { Sales } from './sales.js';
 
 /** Short, so that a killed holder is an outage one can wait for. In production 30 seconds are a good start. */
-export const WATCHDOG_MS = 1_500;
+export const WATCHDOG_MS = 2_000;
 
 /** Everything around the instances of the app: servers, payment service, tables. */
-export class Stage implements AsyncDisposable {
+export class Stage {
   private constructor(
     readonly redis: Backend,
     readonly database: Backend,
@@ -17,11 +18,10 @@ export class Stage implements AsyncDisposable {
     readonly locks: RedisDesk,
     private readonly parts: Parts,
     private readonly environment: Record<string, string>,
-    private readonly dispose: () => Promise<void>,
   ) {}
 
-  static async set(): Promise<Stage> {
-    await using resources = new AsyncDisposableStack();
+  /** Sets the stage; what it opens goes to `resources`, whose owner closes it. */
+  static async set(resources: Resources): Promise<Stage> {
     const parts = resources.use(new Parts());
     const [redis, database, payment] = await Promise.all([
       startRedis(parts),
@@ -33,16 +33,14 @@ export class Stage implements AsyncDisposable {
     const keyPrefix = `flash-sale:{${run}}:`;
     const sales = resources.use(await Sales.open(database.url, namespace, payment.url));
     const locks = resources.use(await RedisDesk.open(redis.url, keyPrefix));
-    const environment = {
+    return new Stage(redis, database, sales, locks, parts, {
       REDIS_URL: redis.url,
       DATABASE_URL: database.url,
       PAYMENT_URL: payment.url,
       NAMESPACE: namespace,
       KEY_PREFIX: keyPrefix,
       WATCHDOG_MS: String(WATCHDOG_MS),
-    };
-    const kept = resources.move();
-    return new Stage(redis, database, sales, locks, parts, environment, () => kept.disposeAsync());
+    });
   }
 
   /** So many instances of the app, each a process. */
@@ -52,9 +50,5 @@ export class Stage implements AsyncDisposable {
         this.parts.start(`instance ${index + 1}`, '../main.js', { ...this.environment, STRATEGY: strategy }),
       ),
     );
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.dispose();
   }
 }

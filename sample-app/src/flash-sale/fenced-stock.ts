@@ -42,7 +42,11 @@ export class FencedStock {
   }
 
   /** Writes the new stock and the reserved order, both or none. */
-  async reserve(order: Pick<Order, 'sku' | 'userId' | 'strategy'>, left: number, token: number): Promise<Order> {
+  async reserve(
+    order: Pick<Order, 'sku' | 'userId' | 'strategy'>,
+    left: number,
+    token: number,
+  ): Promise<Order> {
     const reserved = this.orders.create({ ...order, id: randomUUID(), status: 'reserved' });
     const written = await this.writeFenced(
       `UPDATE ${this.stocks.metadata.tablePath} SET remaining = $3, fence = $2 WHERE sku = $1 AND fence <= $2`,

@@ -1,12 +1,15 @@
 import { Module, type DynamicModule, type Type } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { PaymentModule } from '../payment/payment.module.js';
+import { FencedCheckout } from './fenced-checkout.js';
 import { FencedStock } from './fenced-stock.js';
 import { FlashSaleController } from './flash-sale.controller.js';
 import { FlashSaleService } from './flash-sale.service.js';
 import { Order } from './order.entity.js';
 import { RefusedWrite } from './refused-write.entity.js';
 import { Stock } from './stock.entity.js';
+import { LockedStrategy } from './strategies/locked.strategy.js';
+import { ManualStrategy } from './strategies/manual.strategy.js';
 import { NoneStrategy } from './strategies/none.strategy.js';
 import { OptimisticStrategy } from './strategies/optimistic.strategy.js';
 import { OrderStrategy } from './strategies/order-strategy.js';
@@ -17,8 +20,8 @@ const STRATEGIES: Record<StrategyName, Type<OrderStrategy>> = {
   none: NoneStrategy,
   optimistic: OptimisticStrategy,
   sql: SqlStrategy,
-  locked: NoneStrategy,
-  manual: NoneStrategy,
+  locked: LockedStrategy,
+  manual: ManualStrategy,
 };
 
 export interface FlashSaleOptions {
@@ -33,7 +36,12 @@ export class FlashSaleModule {
       module: FlashSaleModule,
       imports: [TypeOrmModule.forFeature([Stock, Order, RefusedWrite]), PaymentModule.forRoot(paymentUrl)],
       controllers: [FlashSaleController],
-      providers: [FlashSaleService, FencedStock, { provide: OrderStrategy, useClass: STRATEGIES[strategy] }],
+      providers: [
+        FlashSaleService,
+        FencedCheckout,
+        FencedStock,
+        { provide: OrderStrategy, useClass: STRATEGIES[strategy] },
+      ],
     };
   }
 }

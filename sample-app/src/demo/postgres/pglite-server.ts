@@ -18,6 +18,7 @@ const IDLE = 'I'.charCodeAt(0);
  */
 export class PgliteServer {
   private readonly server = createServer({ noDelay: true }, (socket) => this.serve(socket));
+  private readonly sockets = new Set<Socket>();
   private jobs: Job[] = [];
   private inTransaction: Socket | undefined;
   private working = false;
@@ -31,7 +32,16 @@ export class PgliteServer {
     return (this.server.address() as AddressInfo).port;
   }
 
+  /** Ends all connections. The database stays open. */
+  async close(): Promise<void> {
+    const closed = once(this.server, 'close');
+    this.server.close();
+    for (const socket of this.sockets) socket.destroy();
+    await closed;
+  }
+
   private serve(socket: Socket): void {
+    this.sockets.add(socket);
     const reader = new RequestReader();
     socket.on('data', (chunk) => {
       for (const request of reader.push(chunk)) {
@@ -44,6 +54,7 @@ export class PgliteServer {
     // 'close' follows, and does what there is to do.
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
+      this.sockets.delete(socket);
       this.jobs = this.jobs.filter((job) => job.socket !== socket);
       if (this.inTransaction !== socket) return;
       this.jobs.unshift({ socket, messages: [ROLLBACK] });

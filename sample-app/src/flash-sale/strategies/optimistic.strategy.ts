@@ -4,7 +4,12 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { DataSource, Repository } from 'typeorm';
 import { PaymentClient } from '../../payment/payment.client.js';
-import { AlreadyOrderedError, SoldOutError, TooContendedError, UnknownSkuError } from '../flash-sale.errors.js';
+import {
+  AlreadyOrderedError,
+  SoldOutError,
+  TooContendedError,
+  UnknownSkuError,
+} from '../flash-sale.errors.js';
 import { Order } from '../order.entity.js';
 import { Stock } from '../stock.entity.js';
 import { OrderStrategy } from './order-strategy.js';
@@ -62,7 +67,13 @@ export class OptimisticStrategy extends OrderStrategy {
     return this.database.transaction(async (tx) => {
       const { affected } = await tx.update(Stock, { sku, version }, { remaining: remaining - 1 });
       if (affected === 0) return undefined;
-      const order = tx.create(Order, { id: randomUUID(), sku, userId, strategy: this.name, status: 'reserved' });
+      const order = tx.create(Order, {
+        id: randomUUID(),
+        sku,
+        userId,
+        strategy: this.name,
+        status: 'reserved',
+      });
       await tx.insert(Order, order);
       return order;
     });

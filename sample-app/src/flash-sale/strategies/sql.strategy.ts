@@ -11,7 +11,9 @@ import { OrderStrategy } from './order-strategy.js';
 const UNIQUE_VIOLATION = '23505';
 
 const isDuplicate = (error: unknown): boolean =>
-  error instanceof QueryFailedError && 'code' in error.driverError && error.driverError.code === UNIQUE_VIOLATION;
+  error instanceof QueryFailedError &&
+  'code' in error.driverError &&
+  error.driverError.code === UNIQUE_VIOLATION;
 
 /**
  * The answer of every experienced colleague: one conditional UPDATE and a unique constraint. Nothing is simpler or
@@ -55,7 +57,13 @@ export class SqlStrategy extends OrderStrategy {
           { remaining: () => 'remaining - 1' },
         );
         if (taken.affected === 0) return undefined;
-        const order = tx.create(Order, { id: randomUUID(), sku, userId, strategy: this.name, status: 'reserved' });
+        const order = tx.create(Order, {
+          id: randomUUID(),
+          sku,
+          userId,
+          strategy: this.name,
+          status: 'reserved',
+        });
         await tx.insert(Order, order);
         return order;
       });

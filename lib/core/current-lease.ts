@@ -1,0 +1,22 @@
+import { currentFrame } from './frames.js';
+import type { Lease } from './lease.js';
+import { LockConfigurationError } from './lock.errors.js';
+
+/**
+ * The lease of the locked section the caller runs in: the innermost, or the innermost with the given key (as the
+ * caller of the lock wrote it, without the prefix). Throws `LockConfigurationError` outside of one.
+ *
+ * @example
+ * const { fencingToken, signal } = currentLease();
+ */
+export const currentLease = (key?: string): Lease => {
+  for (let frame = currentFrame(); frame; frame = frame.parent) {
+    if (key === undefined || frame.lease.keys.includes(key)) return frame.lease;
+  }
+  throw new LockConfigurationError(
+    key === undefined
+      ? 'currentLease() was called outside of a locked section: use it inside a @Locked method, withLock or lease.run.'
+      : `currentLease("${key}") was called outside of a section that holds this key.`,
+    { key },
+  );
+};

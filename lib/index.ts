@@ -1,0 +1,50 @@
+export { RedisLockModule, type RedisLockModuleExtras } from './redis-lock.module.js';
+export type { LockInterceptorOptions, RedisLockModuleOptions } from './redis-lock.options.js';
+export { InjectLockService, getLockServiceToken } from './redis-lock.tokens.js';
+export { LockService, type LockKeys, type LockSection } from './lock.service.js';
+
+export { Locked } from './locked/locked.decorator.js';
+export type { BusyFallback, LockedOptions } from './locked/locked.options.js';
+export type { KeyResult, Lockable, LockedDecorator } from './locked/locked.types.js';
+export { lockKey } from './key/key-template.js';
+
+export { currentLease } from './core/current-lease.js';
+export { detached } from './core/frames.js';
+export type { Lease } from './core/lease.js';
+export type { AcquireOptions, SectionOptions } from './core/lock-options.js';
+export type { LockSettingsInput } from './core/lock-settings.js';
+export type { LockEventListener, LockEvents, LossReason } from './core/lock-events.js';
+export type { HeldLock, LockUsage } from './core/lock-manager.js';
+
+export {
+  LockAbortedError,
+  LockConfigurationError,
+  LockError,
+  LockKeyError,
+  LockLostError,
+  LockNotAcquiredError,
+  LockStoreError,
+  type LockErrorCode,
+} from './core/lock.errors.js';
+
+export { LockInterceptor } from './transport/lock.interceptor.js';
+export { LockExceptionFilter } from './transport/lock-exception.filter.js';
+export { LockHttpException } from './transport/lock-error-mapping.js';
+
+// What a store is made of.
+export { StoreFailure, type LockStore, type StoreOutcome, type Watch } from './core/lock-store.js';
+export { KIND_TRAITS } from './core/claim.js';
+export type {
+  AcquireReply,
+  Claim,
+  ExtendReply,
+  Grant,
+  HoldInfo,
+  KindTraits,
+  LockKind,
+  ReleaseReply,
+  Taken,
+} from './core/claim.js';
+export { RedisStore, type RedisStoreOptions } from './stores/redis/redis.store.js';
+export type { CreateRedisClient, RedisSource } from './stores/redis/redis-settings.js';
+export type { ConnectionRole, RedisLike } from './stores/redis/redis-client.js';

@@ -1,0 +1,119 @@
+import { Injectable } from '@nestjs/common';
+import type { HoldInfo } from './core/claim.js';
+import type { Lease } from './core/lease.js';
+import type { LockEventListener, LockEvents } from './core/lock-events.js';
+import type { HeldLock, LockManager, LockUsage } from './core/lock-manager.js';
+import type { AcquireOptions, SectionOptions } from './core/lock-options.js';
+import { defaultCall, resolveCall, type LockCall } from './core/lock-settings.js';
+import { checkKey, checkKeys } from './key/key-check.js';
+import { processWide } from './process-wide.js';
+
+/** One key, or several that are taken all or none. Used verbatim; see `lockKey` for templates. */
+export type LockKeys = string | readonly string[];
+
+/** What runs while the lock is held. */
+export type LockSection<T> = (lease: Lease) => T | PromiseLike<T>;
+
+@Injectable()
+class Service {
+  private readonly defaults: LockCall;
+  private readonly tryDefaults: LockCall;
+
+  /** @internal Injected, never made by hand. */
+  constructor(
+    private readonly manager: LockManager,
+    private readonly context?: () => Record<string, unknown>,
+  ) {
+    this.defaults = defaultCall(manager.settings);
+    this.tryDefaults = { ...this.defaults, waitMs: 0 };
+  }
+
+  /**
+   * Takes the lock, runs `section`, and releases it, whatever happens. Gives back what `section` gives; its errors
+   * pass untouched. A failed release or a lost lock changes neither: that is an event and a log line.
+   *
+   * Throws `LockNotAcquiredError` when the wait is over, `LockStoreError` when the store fails, `LockAbortedError`,
+   * `LockKeyError`; with `onLost: 'throw'` also `LockLostError`.
+   *
+   * @example
+   * await locks.withLock(lockKey('order:<<id>>', { id }), async (lease) => pay(id, lease.fencingToken));
+   */
+  withLock<T>(key: LockKeys, section: LockSection<T>): Promise<T>;
+  withLock<T>(key: LockKeys, options: SectionOptions, section: LockSection<T>): Promise<T>;
+  async withLock<T>(
+    key: LockKeys,
+    optionsOrSection: SectionOptions | LockSection<T>,
+    maybeSection?: LockSection<T>,
+  ): Promise<T> {
+    const keys = checkKeys(key);
+    return typeof optionsOrSection === 'function'
+      ? this.manager.withLock(keys, this.defaults, optionsOrSection)
+      : this.manager.withLock(keys, resolveCall(optionsOrSection, this.defaults), maybeSection!);
+  }
+
+  /**
+   * Takes the lock until `release()` or the end of the `await using` block. Throws like {@link withLock}.
+   *
+   * @example await using lease = await locks.acquire('report', { waitMs: 2_000 });
+   */
+  async acquire(key: LockKeys, options: AcquireOptions = {}): Promise<Lease> {
+    return this.manager.acquire(checkKeys(key), resolveCall(options, this.defaults));
+  }
+
+  /**
+   * Like {@link acquire}, but answers null when the lock is taken, and does not wait unless `waitMs` says so. A
+   * store that failed is never taken for a busy lock: that throws.
+   */
+  async tryAcquire(key: LockKeys, options: AcquireOptions = {}): Promise<Lease | null> {
+    return this.manager.tryAcquire(checkKeys(key), resolveCall(options, this.tryDefaults));
+  }
+
+  /** Who holds the key now, in whichever process; null when nobody does. Throws `LockStoreError`. */
+  async inspect(key: string): Promise<HoldInfo | null> {
+    checkKey(key);
+    return this.manager.inspect(key);
+  }
+
+  /** Whether anybody holds the key at this moment. For people and dashboards: it may be over when you read it. */
+  async isLocked(key: string): Promise<boolean> {
+    return (await this.inspect(key)) !== null;
+  }
+
+  /** Ends whatever hold there is, and wakes who waits. The holder learns of it at its next renewal. */
+  async forceUnlock(key: string): Promise<boolean> {
+    checkKey(key);
+    return this.manager.forceUnlock(key);
+  }
+
+  /** The locks that this process holds. */
+  held(): HeldLock[] {
+    return this.manager.held();
+  }
+
+  /** Sizes of all that could grow; all zero when nothing is held and nobody waits. */
+  get usage(): LockUsage {
+    return this.manager.usage;
+  }
+
+  /** Resolves when the store answers; throws `LockStoreError` otherwise. For health checks. */
+  ping(): Promise<void> {
+    return this.manager.ping();
+  }
+
+  /** @internal What `<<$name>>` in a key template stands for. */
+  contextValue(name: string): unknown {
+    const values = this.context?.();
+    return values !== undefined && Object.hasOwn(values, name) ? values[name] : undefined;
+  }
+
+  /** Listens to an event; the returned function takes the listener off. One that throws harms nobody. */
+  on<E extends keyof LockEvents>(event: E, listener: LockEventListener<E>): () => void {
+    return this.manager.on(event, listener);
+  }
+}
+
+Object.defineProperty(Service, 'name', { value: 'LockService' });
+
+/** Locks, by hand. Injected by its class wherever `RedisLockModule` is imported once. */
+export const LockService = processWide('LockService', Service);
+export type LockService = Service;

@@ -1,0 +1,165 @@
+import { Observable } from 'rxjs';
+import { LockConfigurationError, LockNotAcquiredError } from '../core/lock.errors.js';
+import type { LockSection, LockService } from '../lock.service.js';
+import type { SectionOptions } from '../core/lock-options.js';
+import { openSection } from './open-section.js';
+import { asStream, iterateIn } from './streams.js';
+import type { BusyFallback, LockedOptions } from './locked.options.js';
+
+type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
+
+/** What the wrapper of a locked method needs to know. */
+export interface LockedMethodSpec {
+  readonly original: AnyMethod;
+  /** `Class.method`, for messages. */
+  readonly where: string;
+  readonly options: LockedOptions;
+  keysOf(locks: LockService, args: unknown[]): readonly string[];
+  /** The service of an instance; throws when there is none. */
+  serviceOf(instance: unknown): LockService;
+  /** Ends the wait when whoever asked is gone. */
+  callSignal(): AbortSignal | undefined;
+}
+
+/** How a method gives its result decides how long the lock is held. */
+export type ResultStyle = 'promise' | 'observable' | 'generator';
+
+/** Wraps a method so that it runs inside its lock, or not at all. */
+export const wrapMethod = (spec: LockedMethodSpec, style: ResultStyle): AnyMethod => {
+  if (style === 'observable') return lockedObservable(spec);
+  if (style === 'generator') return lockedGenerator(spec);
+  return lockedPromise(spec);
+};
+
+/** `skip` asks once, unless a wait time is given. */
+const sectionOptions = (spec: LockedMethodSpec): SectionOptions => {
+  const { onBusy, service: _service, ...options } = spec.options;
+  const signal = options.signal ?? spec.callSignal();
+  return onBusy === 'skip' && options.waitMs === undefined
+    ? { ...options, signal, waitMs: 0 }
+    : { ...options, signal };
+};
+
+/** Whether an error says that this method's own lock is taken, rather than one that its body wanted. */
+const isBusy = (error: unknown, started: boolean): error is LockNotAcquiredError =>
+  !started && error instanceof LockNotAcquiredError && error.code !== 'LOCK_NOT_REENTRANT';
+
+const lockedPromise = (spec: LockedMethodSpec): AnyMethod =>
+  function (this: unknown, ...args: unknown[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      let started = false;
+      const body: LockSection<void> = async () => {
+        started = true;
+        const result = await spec.original.apply(this, args);
+        const stream = asStream(result, spec.where);
+        if (!stream) return void (plain = { result });
+        // The caller gets what it asked for now; the lock stays until that has been read.
+        resolve(stream.result);
+        await stream.done;
+      };
+      let plain: { result: unknown } | undefined;
+      const run = async (): Promise<void> => {
+        const locks = spec.serviceOf(this);
+        await locks.withLock(spec.keysOf(locks, args), sectionOptions(spec), body);
+        if (!started) throw notRun(spec);
+        resolve(plain?.result);
+      };
+      run().catch((error: unknown) => {
+        const { onBusy } = spec.options;
+        if (!onBusy || !isBusy(error, started)) return reject(error);
+        if (onBusy === 'skip') return resolve(undefined);
+        resolve(fallBack(onBusy, this, error, args));
+      });
+    });
+  };
+
+/** The fallback's own trouble becomes a rejection. */
+const fallBack = async (
+  fallback: BusyFallback,
+  self: unknown,
+  error: LockNotAcquiredError,
+  args: unknown[],
+): Promise<unknown> => fallback.apply(self, [error, ...args] as never);
+
+const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
+  function (this: unknown, ...args: unknown[]): Observable<unknown> {
+    const { onBusy } = spec.options;
+    const locks = spec.serviceOf(this);
+    const keys = spec.keysOf(locks, args);
+    return new Observable((subscriber) => {
+      const gone = new AbortController();
+      const options = sectionOptions(spec);
+      const signal = options.signal ? AbortSignal.any([options.signal, gone.signal]) : gone.signal;
+      let started = false;
+      const body: LockSection<void> = () =>
+        new Promise<void>((done) => {
+          started = true;
+          // Ends the section when the source completes, fails, or is unsubscribed from.
+          subscriber.add(done);
+          const source = spec.original.apply(this, args) as Observable<unknown>;
+          subscriber.add(
+            source.subscribe({ next: (value) => subscriber.next(value), error: fail, complete: done }),
+          );
+          function fail(error: unknown): void {
+            failure = { error };
+            done();
+          }
+        });
+      let failure: { error: unknown } | undefined;
+      locks
+        .withLock(keys, { ...options, signal }, body)
+        .then(() => {
+          if (!started) throw notRun(spec);
+          if (failure) throw failure.error;
+          subscriber.complete();
+        })
+        .catch((error: unknown) => {
+          if (!onBusy || !isBusy(error, started)) return subscriber.error(error);
+          if (onBusy === 'skip') return subscriber.complete();
+          const fallback = onBusy.apply(this, [error, ...args] as never);
+          subscriber.add((fallback as Observable<unknown>).subscribe(subscriber));
+        });
+      return () => gone.abort();
+    });
+  };
+
+const lockedGenerator = (spec: LockedMethodSpec): AnyMethod =>
+  async function* (this: unknown, ...args: unknown[]): AsyncGenerator<unknown, unknown, unknown> {
+    const { onBusy } = spec.options;
+    const locks = spec.serviceOf(this);
+    const keys = spec.keysOf(locks, args);
+    let section;
+    try {
+      section = await openSection(locks, keys, sectionOptions(spec), () => notRun(spec));
+    } catch (error) {
+      if (!onBusy || !isBusy(error, false)) throw error;
+      if (onBusy === 'skip') return undefined;
+      return yield* onBusy.apply(this, [error, ...args] as never) as AsyncGenerator<
+        unknown,
+        unknown,
+        unknown
+      >;
+    }
+    const opened = section;
+    let done = false;
+    try {
+      const source = opened.inSection(() => spec.original.apply(this, args)) as AsyncGenerator<
+        unknown,
+        unknown,
+        unknown
+      >;
+      const result = yield* iterateIn((fn) => opened.inSection(fn), source);
+      done = true;
+      return result;
+    } finally {
+      // What the body threw must not be replaced by what the end of the lock has to say.
+      await (done ? opened.end() : opened.end().catch(() => undefined));
+    }
+  };
+
+/** A lock that was granted without running the body can only be a mock; a silent undefined would hide that. */
+const notRun = (spec: LockedMethodSpec): LockConfigurationError =>
+  new LockConfigurationError(
+    `${spec.where} is @Locked, but its LockService did not run it: it is a mock. In tests import ` +
+      `RedisLockTestingModule from 'nest-redis-lock/testing'.`,
+  );

@@ -1,0 +1,159 @@
+import 'reflect-metadata';
+import { defaultCall, DEFAULT_SETTINGS, resolveCall } from '../core/lock-settings.js';
+import { LockConfigurationError } from '../core/lock.errors.js';
+import { checkKeys } from '../key/key-check.js';
+import { compileKey } from '../key/key-template.js';
+import { parameterNames } from '../key/parameter-names.js';
+import { requestContext } from '../transport/request-context.js';
+import { register, requireService } from './lock-binding.js';
+import { wrapMethod, type LockedMethodSpec, type ResultStyle } from './locked-method.js';
+import type { LockedOptions } from './locked.options.js';
+import type { Locked as LockedSignature } from './locked.types.js';
+
+type KeyFunction = (...args: unknown[]) => unknown;
+type Key = string | readonly string[] | KeyFunction;
+type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
+
+const isOptions = (value: unknown): value is LockedOptions =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const decorate = (keyOrOptions?: Key | LockedOptions, maybeOptions?: LockedOptions) => {
+  const [key, options] = isOptions(keyOrOptions)
+    ? [undefined, keyOrOptions]
+    : [keyOrOptions, maybeOptions ?? {}];
+
+  return (target: object, property: PropertyKey, descriptor: TypedPropertyDescriptor<AnyMethod>): void => {
+    const owner = target.constructor;
+    const where = `${owner.name || '(anonymous class)'}.${String(property)}`;
+    const original = checkTarget(target, descriptor, where);
+    checkOptions(options, where);
+    const style = resultStyle(target, property, original, where);
+    const spec: LockedMethodSpec = {
+      original,
+      where,
+      options,
+      keysOf: keysOf(key, owner, property as string | symbol, original, where),
+      serviceOf: (instance) => requireService(instance, options.service, where),
+      callSignal: () => requestContext.getStore()?.signal,
+    };
+    const wrapper = likeOriginal(wrapMethod(spec, style), original);
+    descriptor.value = wrapper;
+    register(target, { name: property, service: options.service, wrapper });
+  };
+};
+
+/**
+ * Runs a method of any provider or controller inside a lock: the key is rendered from the arguments, the lock is
+ * taken, kept while the method runs, and released whatever happens. A locked method never runs without its lock.
+ *
+ * Keys: `'order:<<userId>>'` by parameter name, `'cart:<<cart.owner.id>>:<<1>>'` by path or index, several for all
+ * or none, a function (used verbatim), `<<$request.user.id>>` on HTTP, `<<$name>>` from the module's `context`, or
+ * none for `ClassName.methodName`. Mistakes in a key are `LockKeyError` when the class is loaded.
+ *
+ * At a call it throws `LockNotAcquiredError` (taken for longer than `waitMs`), `LockStoreError` (the store failed),
+ * `LockKeyError` (an argument cannot be part of a key), `LockAbortedError` (client gone, app stopping). The
+ * method's own errors pass untouched.
+ *
+ * @example
+ * @Locked('order:<<userId>>', { waitMs: 2_000 })
+ * async placeOrder(userId: string, items: Item[]): Promise<Order> { … }
+ */
+export const Locked = decorate as LockedSignature;
+
+const checkTarget = (
+  target: object,
+  descriptor: TypedPropertyDescriptor<AnyMethod>,
+  where: string,
+): AnyMethod => {
+  if (typeof target === 'function') {
+    throw new LockConfigurationError(
+      `${where}: a static method cannot be @Locked, there is no instance to inject into.`,
+    );
+  }
+  const original = descriptor?.value;
+  if (typeof original !== 'function') {
+    throw new LockConfigurationError(`${where}: only methods can be @Locked, not accessors or properties.`);
+  }
+  return original;
+};
+
+const checkOptions = (options: LockedOptions, where: string): void => {
+  try {
+    resolveCall(options, defaultCall(DEFAULT_SETTINGS));
+  } catch (error) {
+    throw new LockConfigurationError(`${where}: ${(error as Error).message}`, { cause: error });
+  }
+  const { onBusy, service } = options;
+  if (onBusy !== undefined && onBusy !== 'skip' && typeof onBusy !== 'function') {
+    throw new LockConfigurationError(
+      `${where}: onBusy must be 'skip' or a function, but is ${String(onBusy)}.`,
+    );
+  }
+  if (service !== undefined && typeof service !== 'string') {
+    throw new LockConfigurationError(
+      `${where}: service must be the name of a module, but is ${String(service)}.`,
+    );
+  }
+};
+
+/** Return types that tell for certain that a method does not give a promise. */
+const SYNCHRONOUS: readonly unknown[] = [String, Number, Boolean, BigInt, Symbol, Array, Function, Date];
+
+const resultStyle = (
+  target: object,
+  property: PropertyKey,
+  original: AnyMethod,
+  where: string,
+): ResultStyle => {
+  const kind = Object.prototype.toString.call(original);
+  if (kind === '[object AsyncGeneratorFunction]') return 'generator';
+  if (kind === '[object AsyncFunction]') return 'promise';
+  const declared = Reflect.getMetadata('design:returntype', target, property as string) as
+    { name?: string } | undefined;
+  if (declared?.name === 'Observable') return 'observable';
+  if (SYNCHRONOUS.includes(declared) || kind === '[object GeneratorFunction]') {
+    throw new LockConfigurationError(
+      `${where}: a @Locked method must return a Promise, an Observable or an AsyncIterable, because taking a lock ` +
+        `takes time. Make it async.`,
+    );
+  }
+  return 'promise';
+};
+
+const keysOf = (
+  key: Key | undefined,
+  owner: object,
+  property: string | symbol,
+  original: AnyMethod,
+  where: string,
+): LockedMethodSpec['keysOf'] => {
+  if (typeof key === 'function') return (_locks, args) => checkKeys(key(...args), where);
+  if (key === undefined) {
+    if ((owner as { name: string }).name === '') {
+      throw new LockConfigurationError(
+        `${where}: without a key the class needs a name. Name the class or give a key.`,
+      );
+    }
+    return () => [where];
+  }
+  const template = compileKey(key, {
+    className: (owner as { name: string }).name,
+    methodName: property,
+    parameters: parameterNames(owner, property, original),
+  });
+  return (locks, args) =>
+    template.render(args, (name) =>
+      name === 'request' ? requestContext.getStore()?.request : locks.contextValue(name),
+    );
+};
+
+/** Decorators below have left metadata on the method, and Nest looks at its name and length. */
+const likeOriginal = (wrapper: AnyMethod, original: AnyMethod): AnyMethod => {
+  for (const name of ['name', 'length'] as const) {
+    Object.defineProperty(wrapper, name, { value: original[name], configurable: true });
+  }
+  for (const metadataKey of Reflect.getOwnMetadataKeys(original)) {
+    Reflect.defineMetadata(metadataKey, Reflect.getOwnMetadata(metadataKey, original), wrapper);
+  }
+  return wrapper;
+};

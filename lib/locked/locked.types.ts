@@ -1,0 +1,71 @@
+import type { Observable } from 'rxjs';
+import type { LockedOptions } from './locked.options.js';
+
+/** One key, or several that are taken all or none. */
+export type KeyResult = string | readonly string[];
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+type Any = any;
+type AnyFunction = (...args: Any[]) => Any;
+
+/** What a lockable method returns: something that ends later. */
+export type Lockable = Promise<Any> | Observable<Any> | AsyncIterable<Any>;
+
+/** What comes out of it in the end. */
+type Settled<R> = R extends Observable<infer V> ? V : R extends AsyncIterable<infer V> ? V : Awaited<R>;
+
+type IsAny<T> = 0 extends 1 & T ? true : false;
+
+/** Streams can always be empty, so only a promise has to admit `undefined`. */
+type AllowsSkip<R> =
+  R extends Promise<infer V>
+    ? IsAny<V> extends true
+      ? true
+      : undefined extends V
+        ? true
+        : void extends V
+          ? true
+          : false
+    : true;
+
+type CheckResult<M extends AnyFunction, O> =
+  ReturnType<M> extends Lockable
+    ? O extends { readonly onBusy: 'skip' }
+      ? AllowsSkip<ReturnType<M>> extends true
+        ? unknown
+        : {
+            'onBusy: "skip" makes the method return undefined, which its type does not allow': Settled<
+              ReturnType<M>
+            >;
+          }
+      : unknown
+    : { 'a locked method must return a Promise, an Observable or an AsyncIterable': ReturnType<M> };
+
+type CheckParameters<M extends AnyFunction, A extends unknown[]> =
+  Parameters<M> extends [...A, ...Any[]]
+    ? unknown
+    : { 'the key function’s parameters do not match the method’s': A };
+
+/** A method decorator that only fits methods which can be locked in this way. */
+export type LockedDecorator<A extends unknown[], O> = <M extends AnyFunction>(
+  target: object,
+  property: PropertyKey,
+  descriptor: TypedPropertyDescriptor<M> & CheckResult<M, O> & CheckParameters<M, A>,
+) => void;
+
+export interface Locked {
+  /** No key: the lock is `ClassName.methodName`. For jobs that must run once. */
+  <const O extends LockedOptions = Record<never, never>>(options?: O): LockedDecorator<[], O>;
+  /** A template, or several that are taken all or none. */
+  <const O extends LockedOptions = Record<never, never>>(key: KeyResult, options?: O): LockedDecorator<[], O>;
+  /** `@Locked<Service['method']>(…)`: the method's parameters are inferred. */
+  <M extends AnyFunction>(
+    key: (...args: Parameters<M>) => KeyResult,
+    options?: LockedOptions,
+  ): LockedDecorator<Parameters<M>, Record<never, never>>;
+  /** A function of the method's first parameters; what it returns is used verbatim. */
+  <A extends unknown[], const O extends LockedOptions = Record<never, never>>(
+    key: (...args: A) => KeyResult,
+    options?: O,
+  ): LockedDecorator<A, O>;
+}

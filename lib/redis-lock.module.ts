@@ -1,0 +1,149 @@
+import {
+  ConfigurableModuleBuilder,
+  Inject,
+  Logger,
+  Module,
+  type BeforeApplicationShutdown,
+  type DynamicModule,
+  type OnApplicationShutdown,
+  type OnModuleInit,
+} from '@nestjs/common';
+import { APP_INTERCEPTOR, DiscoveryModule, DiscoveryService, ModulesContainer } from '@nestjs/core';
+import { LockManager } from './core/lock-manager.js';
+import { LockConfigurationError } from './core/lock.errors.js';
+import { LockService } from './lock.service.js';
+import { bindAll } from './locked/lock-binder.js';
+import { resolveOptions, type RedisLockModuleOptions, type ResolvedOptions } from './redis-lock.options.js';
+import { getLockServiceToken } from './redis-lock.tokens.js';
+import { RedisStore } from './stores/redis/redis.store.js';
+import { LockInterceptor } from './transport/lock.interceptor.js';
+
+/** What a module has to know before its options are there. */
+export interface RedisLockModuleExtras {
+  /** More instances beside the unnamed one: `@InjectLockService(name)`, `@Locked(key, { service: name })`. */
+  name?: string;
+}
+
+// Under `Symbol.for`: the modules of both builds have to recognize each other.
+const RESOLVED = Symbol.for('nest-redis-lock:resolved-options');
+const MANAGER = Symbol.for('nest-redis-lock:manager');
+const SERVICE = Symbol.for('nest-redis-lock:service');
+const NAME = Symbol.for('nest-redis-lock:module-name');
+/** Marks the module class. */
+const MODULE = Symbol.for('nest-redis-lock:module');
+
+const withName = (definition: DynamicModule, name: string | undefined): DynamicModule => {
+  const tokens = name === undefined ? [getLockServiceToken(), LockService] : [getLockServiceToken(name)];
+  return {
+    ...definition,
+    global: true,
+    providers: [
+      ...(definition.providers ?? []),
+      { provide: NAME, useValue: name ?? null },
+      ...tokens.map((token) => ({ provide: token, useExisting: SERVICE })),
+    ],
+    exports: tokens,
+  };
+};
+
+const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
+  new ConfigurableModuleBuilder<RedisLockModuleOptions>()
+    .setClassMethodName('forRoot')
+    .setFactoryMethodName('createRedisLockOptions')
+    .setExtras<RedisLockModuleExtras>({ name: undefined }, (definition, { name }) =>
+      withName(definition, name),
+    )
+    .build();
+
+/**
+ * Makes `@Locked` and `LockService` work everywhere in the app. Import it once, in the root module; it is global.
+ *
+ * @example
+ * @Module({ imports: [RedisLockModule.forRoot({ redis: 'redis://localhost:6379' })] })
+ * export class AppModule {}
+ */
+@Module({
+  imports: [DiscoveryModule],
+  providers: [
+    { provide: RESOLVED, useFactory: resolveOptions, inject: [MODULE_OPTIONS_TOKEN] },
+    {
+      provide: MANAGER,
+      useFactory: (options: ResolvedOptions) => {
+        const { redis, commandTimeoutMs, settings, store } = options;
+        const holds = store ?? new RedisStore({ redis: redis!, commandTimeoutMs });
+        return new LockManager(holds, settings, new Logger('RedisLockModule'));
+      },
+      inject: [RESOLVED],
+    },
+    {
+      provide: SERVICE,
+      useFactory: (manager: LockManager, { context }: ResolvedOptions) => new LockService(manager, context),
+      inject: [MANAGER, RESOLVED],
+    },
+    {
+      provide: APP_INTERCEPTOR,
+      useFactory: ({ interceptor }: ResolvedOptions) => new LockInterceptor(interceptor),
+      inject: [RESOLVED],
+    },
+  ],
+})
+export class RedisLockModule
+  extends ConfigurableModuleClass
+  implements OnModuleInit, BeforeApplicationShutdown, OnApplicationShutdown
+{
+  static readonly [MODULE] = true;
+  private readonly logger = new Logger(RedisLockModule.name);
+
+  constructor(
+    @Inject(NAME) private readonly name: string | null,
+    @Inject(MANAGER) private readonly manager: LockManager,
+    @Inject(SERVICE) private readonly locks: LockService,
+    @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
+    @Inject(ModulesContainer) private readonly modules: ModulesContainer,
+  ) {
+    super();
+  }
+
+  async onModuleInit(): Promise<void> {
+    if (this.countOfSameName() > 1) {
+      await this.manager.close();
+      throw new LockConfigurationError(
+        `RedisLockModule.forRoot() is imported twice ${this.name === null ? 'without a name' : `as "${this.name}"`}. ` +
+          `It is global: import it once, in the root module, and give further ones a name of their own.`,
+      );
+    }
+    const wrappers = [...this.discovery.getProviders(), ...this.discovery.getControllers()];
+    bindAll(wrappers, this.name ?? undefined, this.locks, this.logger);
+    this.warnWithoutShutdownHooks();
+  }
+
+  /** Runs before the HTTP server closes: that waits for its handlers, and those may wait for locks. */
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.manager.shutDown();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.manager.close();
+  }
+
+  private countOfSameName(): number {
+    let count = 0;
+    for (const module of this.modules.values()) {
+      if (!(module.metatype as unknown as Record<symbol, unknown>)[MODULE]) continue;
+      if (module.getProviderByKey(NAME)?.instance === this.name) count++;
+    }
+    return count;
+  }
+
+  /** Looked for at the first lock, when the app is up and has had the chance to enable them. */
+  private warnWithoutShutdownHooks(): void {
+    const stop = this.manager.on('acquired', () => {
+      stop();
+      if (process.listenerCount('SIGTERM') > 0) return;
+      this.logger.warn(
+        'app.enableShutdownHooks() was not called: at SIGTERM held locks stay until their lease is over ' +
+          `(${this.manager.settings.watchdogMs} ms), instead of being released.`,
+      );
+    });
+  }
+}

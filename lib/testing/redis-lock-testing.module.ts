@@ -1,0 +1,79 @@
+import {
+  Module,
+  type DynamicModule,
+  type OnApplicationShutdown,
+  Inject,
+  type OnModuleInit,
+} from '@nestjs/common';
+import { APP_INTERCEPTOR, DiscoveryModule, DiscoveryService } from '@nestjs/core';
+import type { LockManager } from '../core/lock-manager.js';
+import type { LockSettingsInput } from '../core/lock-settings.js';
+import { LockService } from '../lock.service.js';
+import { bindAll } from '../locked/lock-binder.js';
+import { resolveInterceptor } from '../redis-lock.options.js';
+import { getLockServiceToken } from '../redis-lock.tokens.js';
+import { LockInterceptor } from '../transport/lock.interceptor.js';
+import { createTestingManager, type TestingMode } from './testing-locks.js';
+
+/** Options of `RedisLockTestingModule.forRoot`. */
+export interface RedisLockTestingOptions extends LockSettingsInput {
+  /** `memory` (default): locks exclude each other inside this process. `off`: every lock is granted at once. */
+  readonly mode?: TestingMode;
+  /** The names of modules it stands for, beside the unnamed one. */
+  readonly names?: readonly string[];
+  /** Values for `<<$name>>` in key templates. */
+  readonly context?: () => Record<string, unknown>;
+}
+
+const MANAGER = Symbol('nest-redis-lock/testing: manager');
+const NAMES = Symbol('nest-redis-lock/testing: names');
+
+/**
+ * Takes the place of `RedisLockModule` in a test module: no Redis, the same behaviour.
+ *
+ * @example
+ * const app = await Test.createTestingModule({
+ *   imports: [RedisLockTestingModule.forRoot({ mode: 'memory' })],
+ *   providers: [OrderService],
+ * }).compile();
+ */
+@Module({ imports: [DiscoveryModule] })
+export class RedisLockTestingModule implements OnModuleInit, OnApplicationShutdown {
+  constructor(
+    @Inject(MANAGER) private readonly manager: LockManager,
+    @Inject(LockService) private readonly locks: LockService,
+    @Inject(NAMES) private readonly names: readonly string[],
+    @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
+  ) {}
+
+  static forRoot(options: RedisLockTestingOptions = {}): DynamicModule {
+    const { mode = 'memory', names = [], context, ...settings } = options;
+    const tokens = [getLockServiceToken(), ...names.map((name) => getLockServiceToken(name))];
+    return {
+      module: RedisLockTestingModule,
+      global: true,
+      providers: [
+        { provide: MANAGER, useFactory: () => createTestingManager(mode, settings) },
+        { provide: NAMES, useValue: names },
+        {
+          provide: LockService,
+          useFactory: (manager: LockManager) => new LockService(manager, context),
+          inject: [MANAGER],
+        },
+        ...tokens.map((token) => ({ provide: token, useExisting: LockService })),
+        { provide: APP_INTERCEPTOR, useFactory: () => new LockInterceptor(resolveInterceptor()) },
+      ],
+      exports: [LockService, ...tokens],
+    };
+  }
+
+  onModuleInit(): void {
+    const wrappers = [...this.discovery.getProviders(), ...this.discovery.getControllers()];
+    for (const name of [undefined, ...this.names])
+      bindAll(wrappers, name, this.locks, { warn: () => undefined, log: () => undefined });
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.manager.close();
+  }
+}

@@ -1,0 +1,48 @@
+import { LockManager } from '../core/lock-manager.js';
+import type { LockLogger } from '../core/lock-events.js';
+import { resolveSettings, type LockSettingsInput } from '../core/lock-settings.js';
+import { systemRuntime } from '../core/runtime.js';
+import { LockService } from '../lock.service.js';
+import { bindService, lockedMethodsOf } from '../locked/lock-binding.js';
+import { LockConfigurationError } from '../core/lock.errors.js';
+import { MemoryStore } from '../stores/memory/memory.store.js';
+
+/** `memory`: locks exclude each other inside this process. `off`: every lock is granted at once. */
+export type TestingMode = 'memory' | 'off';
+
+const SILENT: LockLogger = { warn: () => undefined, log: () => undefined };
+
+/** @internal */
+export const createTestingManager = (mode: TestingMode, settings: LockSettingsInput): LockManager => {
+  if (mode !== 'memory' && mode !== 'off') {
+    throw new LockConfigurationError(`mode must be 'memory' or 'off', but is ${String(mode)}.`);
+  }
+  const resolved = { ...resolveSettings(settings), excludes: mode === 'memory' };
+  // A plain clock: fake timers move it, and it must not take that for a sleeping machine.
+  const runtime = systemRuntime({ now: () => performance.now() });
+  return new LockManager(new MemoryStore(), resolved, SILENT, runtime);
+};
+
+/**
+ * A lock service on a memory store, without Nest.
+ *
+ * @example
+ * const orders = bindLocks(new OrderService(), createTestingLocks());
+ */
+export const createTestingLocks = (
+  mode: TestingMode = 'memory',
+  settings: LockSettingsInput = {},
+): LockService => new LockService(createTestingManager(mode, settings));
+
+/**
+ * Gives an object that was made by hand its lock service, so that its `@Locked` methods work. Returns the object.
+ * Throws `LockConfigurationError` when it has none.
+ */
+export const bindLocks = <T extends object>(instance: T, locks: LockService): T => {
+  const methods = lockedMethodsOf(instance);
+  if (methods.length === 0) {
+    throw new LockConfigurationError(`bindLocks: ${instance.constructor.name} has no @Locked method.`);
+  }
+  for (const { method } of methods) bindService(instance, method.service, locks);
+  return instance;
+};

@@ -1,0 +1,100 @@
+import { HttpException, HttpStatus, type ArgumentsHost } from '@nestjs/common';
+import type { LockError, LockErrorCode } from '../core/lock.errors.js';
+import type { LockInterceptorOptions } from '../redis-lock.options.js';
+
+type Settings = Required<LockInterceptorOptions>;
+
+/** Whose trouble it is, told to a client: never the key, which may name a user. */
+const MESSAGES: Record<LockErrorCode, string> = {
+  LOCK_TAKEN: 'The resource is busy. Try again shortly.',
+  LOCK_QUEUE_FULL: 'The resource is busy. Try again shortly.',
+  LOCK_NOT_REENTRANT: 'Internal server error',
+  LOCK_LOST: 'Internal server error',
+  LOCK_STORE_FAILED: 'The service is temporarily unavailable. Try again shortly.',
+  LOCK_KEY_INVALID: 'Internal server error',
+  LOCK_CONFIGURATION: 'Internal server error',
+  LOCK_ABORTED: 'The request was given up.',
+  LOCK_SHUTDOWN: 'This instance is shutting down. Try again.',
+};
+
+/** nginx's "client closed request"; nobody is there to read it. */
+const CLIENT_CLOSED_REQUEST = 499;
+
+const statusOf = (code: LockErrorCode, { takenStatus }: Settings): number => {
+  switch (code) {
+    case 'LOCK_TAKEN':
+    case 'LOCK_QUEUE_FULL':
+      return takenStatus;
+    case 'LOCK_STORE_FAILED':
+    case 'LOCK_SHUTDOWN':
+      return HttpStatus.SERVICE_UNAVAILABLE;
+    case 'LOCK_ABORTED':
+      return CLIENT_CLOSED_REQUEST;
+    default:
+      return HttpStatus.INTERNAL_SERVER_ERROR;
+  }
+};
+
+/** What a client sees of a lock error; `cause` is the error itself, for filters and error trackers. */
+export class LockHttpException extends HttpException {
+  /** GraphQL puts these into its answer. */
+  readonly extensions: { code: LockErrorCode; status: number };
+
+  constructor(
+    readonly code: LockErrorCode,
+    status: number,
+    error: LockError,
+  ) {
+    super({ statusCode: status, message: MESSAGES[code], code }, status, { cause: error });
+    this.extensions = { code, status };
+  }
+}
+
+interface Response {
+  headersSent?: boolean;
+  sent?: boolean;
+  setHeader?(name: string, value: string): unknown;
+  header?(name: string, value: string): unknown;
+}
+
+const isTaken = (code: LockErrorCode): boolean => code === 'LOCK_TAKEN' || code === 'LOCK_QUEUE_FULL';
+
+type Host = Pick<ArgumentsHost, 'getType' | 'switchToHttp'>;
+
+/** The answer of an HTTP handler, and of anything else that Nest maps from its HTTP exceptions (GraphQL). */
+export const httpExceptionOf = (error: LockError, host: Host, settings: Settings): LockHttpException => {
+  if (host.getType() === 'http' && isTaken(error.code)) {
+    advise(host.switchToHttp().getResponse<Response>(), settings);
+  }
+  return new LockHttpException(error.code, statusOf(error.code, settings), error);
+};
+
+/** Turns a lock error into what the transport of the call understands. */
+export const mapLockError = async (error: LockError, host: Host, settings: Settings): Promise<Error> => {
+  const { code } = error;
+  const body = { status: statusOf(code, settings), code, message: MESSAGES[code] };
+  // Optional packages: whoever has such a transport has its package, and nobody else loads it.
+  switch (host.getType<string>()) {
+    case 'rpc': {
+      const { RpcException } = await import('@nestjs/microservices');
+      return withCause(new RpcException(body), error);
+    }
+    case 'ws': {
+      const { WsException } = await import('@nestjs/websockets');
+      return withCause(new WsException(body), error);
+    }
+    default:
+      return httpExceptionOf(error, host, settings);
+  }
+};
+
+const withCause = <E extends Error>(exception: E, cause: LockError): E =>
+  Object.defineProperty(exception, 'cause', { value: cause, configurable: true, writable: true });
+
+/** When to come back. On a stream that has begun, the headers are gone already. */
+const advise = (response: Response, { retryAfterSeconds }: Settings): void => {
+  if (response.headersSent || response.sent) return;
+  const value = String(retryAfterSeconds);
+  if (typeof response.setHeader === 'function') response.setHeader('Retry-After', value);
+  else response.header?.('Retry-After', value);
+};

@@ -1,0 +1,75 @@
+import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
+import { catchError, from, mergeMap, Observable, throwError } from 'rxjs';
+import { LockError } from '../core/lock.errors.js';
+import type { LockInterceptorOptions } from '../redis-lock.options.js';
+import { mapLockError } from './lock-error-mapping.js';
+import { requestContext } from './request-context.js';
+
+interface HttpResponse {
+  /** Fastify's reply wraps the real one. */
+  readonly raw?: HttpResponse;
+  readonly writableEnded?: boolean;
+  once(event: 'close', listener: () => void): unknown;
+  off(event: 'close', listener: () => void): unknown;
+}
+
+/**
+ * Stands around every handler, and never locks. It offers the request to key templates, ends waits when the client
+ * goes away, and turns lock errors into what the transport understands.
+ */
+export class LockInterceptor implements NestInterceptor {
+  /** Without settings it lets everything pass as it is. */
+  constructor(private readonly settings: Required<LockInterceptorOptions> | undefined) {}
+
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const { settings } = this;
+    if (!settings) return next.handle();
+    return this.inRequest(context, next).pipe(
+      catchError((error: unknown) =>
+        error instanceof LockError
+          ? from(mapLockError(error, context, settings)).pipe(mergeMap((mapped) => throwError(() => mapped)))
+          : throwError(() => error),
+      ),
+    );
+  }
+
+  private inRequest(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const http = httpOf(context);
+    if (!http) return next.handle();
+    return new Observable((subscriber) => {
+      const gone = new AbortController();
+      const { request, response } = http;
+      const onClose = (): void => {
+        if (!response?.writableEnded) gone.abort(new Error('the client closed the connection'));
+      };
+      response?.once('close', onClose);
+      const handled = requestContext.run({ request, signal: gone.signal }, () =>
+        next.handle().subscribe(subscriber),
+      );
+      return () => {
+        response?.off('close', onClose);
+        handled.unsubscribe();
+      };
+    });
+  }
+}
+
+const httpOf = (
+  context: ExecutionContext,
+): { request: unknown; response: HttpResponse | undefined } | undefined => {
+  const type = context.getType<string>();
+  if (type === 'http') {
+    const http = context.switchToHttp();
+    const response = http.getResponse<HttpResponse>();
+    return { request: http.getRequest<unknown>(), response: socketOf(response.raw ?? response) };
+  }
+  if (type === 'graphql') {
+    // The third argument of a resolver is its context, which holds the request by convention.
+    const { req } = context.getArgByIndex<{ req?: unknown } | undefined>(2) ?? {};
+    return req === undefined ? undefined : { request: req, response: undefined };
+  }
+  return undefined;
+};
+
+const socketOf = (response: HttpResponse): HttpResponse | undefined =>
+  typeof response.once === 'function' && typeof response.off === 'function' ? response : undefined;

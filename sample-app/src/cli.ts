@@ -1,0 +1,73 @@
+import 'reflect-metadata';
+import { parseOptions, USAGE, UsageError, type DemoOptions } from './demo/options.js';
+import { reportTable, reportText } from './demo/report.js';
+import { Resources } from './demo/resources.js';
+import { runSale, type SaleReport } from './demo/run-sale.js';
+import { serve } from './demo/serve.js';
+import { Stage } from './demo/stage.js';
+
+/** Exit codes: all promises kept; one broken, or the demo failed; wrong usage; interrupted. */
+const EXIT = { ok: 0, broken: 1, usage: 2, interrupted: 130 } as const;
+
+const demo = async (options: DemoOptions, signal: AbortSignal): Promise<number> => {
+  const { buyers, items, strategies } = options;
+  const output = options.json ? process.stderr : process.stdout;
+  const say = (text: string) => void output.write(`${text}\n`);
+
+  await using resources = new Resources();
+  say('Starting …');
+  const stage = await Stage.set(resources);
+  say(`Redis: ${stage.redis.description}.`);
+  say(`PostgreSQL: ${stage.database.description}.`);
+  signal.throwIfAborted();
+  if (options.serve) {
+    await serve(stage, options, say, signal);
+    return EXIT.ok;
+  }
+
+  say(
+    `${buyers} buyers want ${items} items; every tenth clicks five times. Three instances of the app sell.\n`,
+  );
+  const reports: SaleReport[] = [];
+  for (const strategy of strategies)
+    reports.push(await runSale(stage, strategy, { buyers, items, signal, output }));
+
+  say(`\n${reportTable(reports)}\n${reportText(reports, items)}`);
+  const ok = reports.every((report) => report.complaints.length === 0);
+  if (options.json) {
+    const { redis, database } = stage;
+    const result = { ok, redis: redis.description, database: database.description, buyers, items, reports };
+    process.stdout.write(`${JSON.stringify(result, undefined, 2)}\n`);
+  }
+  return ok ? EXIT.ok : EXIT.broken;
+};
+
+const main = async (): Promise<number> => {
+  const interrupted = new AbortController();
+  const interrupt = () => {
+    // The second time it is meant.
+    if (interrupted.signal.aborted) process.exit(EXIT.interrupted);
+    process.stderr.write('\nTidying up …\n');
+    interrupted.abort();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt);
+  try {
+    const options = parseOptions(process.argv.slice(2));
+    if (options.help) {
+      process.stdout.write(`${USAGE}\n`);
+      return EXIT.ok;
+    }
+    return await demo(options, interrupted.signal);
+  } catch (error) {
+    if (interrupted.signal.aborted) return EXIT.interrupted;
+    if (error instanceof UsageError) {
+      process.stderr.write(`${error.message}\n`);
+      return EXIT.usage;
+    }
+    process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+    return EXIT.broken;
+  }
+};
+
+// Not process.exit(): what was written has to arrive, and nothing may be left that keeps the process up.
+process.exitCode = await main();

@@ -1,0 +1,21 @@
+/** Closes what was opened, in reverse order; one that fails to close does not keep the others open. */
+export class Resources implements AsyncDisposable {
+  private readonly opened: AsyncDisposable[] = [];
+
+  use<T extends AsyncDisposable>(resource: T): T {
+    this.opened.push(resource);
+    return resource;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const errors: unknown[] = [];
+    for (let last = this.opened.pop(); last; last = this.opened.pop()) {
+      try {
+        await last[Symbol.asyncDispose]();
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0) throw new AggregateError(errors, `Could not tidy up: ${errors.join('; ')}`);
+  }
+}

@@ -1,0 +1,111 @@
+import type { StrategyName } from '../flash-sale/strategies/strategy-names.js';
+import { clicksOf, sendCrowd, type Answer } from './crowd.js';
+import { NO_FAULTS, rehearseFaults, type FaultReport } from './fault-drill.js';
+import { startProgress, type ProgressStream } from './progress.js';
+import { complaints } from './promises.js';
+import type { Facts } from './sales.js';
+import type { Stage } from './stage.js';
+
+export interface SaleOptions {
+  readonly buyers: number;
+  readonly items: number;
+  readonly signal: AbortSignal;
+  /** Where the progress is shown. */
+  readonly output: ProgressStream;
+}
+
+export interface SaleReport {
+  readonly strategy: StrategyName;
+  readonly facts: Facts;
+  readonly faults: FaultReport;
+  /** Clicks that did not buy, among them those that gave up. */
+  readonly refused: number;
+  readonly gaveUp: number;
+  /** Why one of those gave up. */
+  readonly failure?: string;
+  /** What a click took, in ms. */
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** What went wrong, in words. */
+  readonly complaints: readonly string[];
+}
+
+const INSTANCES = 3;
+
+/** The strategy whose instances are killed and stopped. */
+const UNDER_FAULTS: StrategyName = 'locked';
+
+const percentile = (sorted: readonly number[], share: number): number =>
+  Math.round(sorted[Math.ceil(share * sorted.length) - 1] ?? 0);
+
+/** One strategy's sale, from the opening to the facts. */
+export const runSale = async (
+  stage: Stage,
+  strategy: StrategyName,
+  options: SaleOptions,
+): Promise<SaleReport> => {
+  const { buyers, items, signal } = options;
+  const sku = `sneaker-${strategy}`;
+  await stage.sales.putOnSale(sku, items);
+  const instances = await stage.startInstances(INSTANCES, strategy);
+
+  const answers: Answer[] = [];
+  let sold = 0;
+  let event = '';
+  const progress = startProgress(options.output, strategy, clicksOf(buyers).length);
+  const show = () => progress.update(answers.length, `${sold} sold${event}`);
+  const onAnswer = (answer: Answer) => {
+    answers.push(answer);
+    if (answer.outcome === 'bought') sold++;
+    show();
+  };
+
+  const over = new AbortController();
+  const faults =
+    strategy === UNDER_FAULTS
+      ? rehearseFaults({
+          instances,
+          owner: (key) => stage.locks.owner(key),
+          staleWritesRefused: () => stage.sales.staleWritesRefused(sku),
+          soldShare: () => sold / items,
+          onEvent: (text) => {
+            event = `, ${text}`;
+            show();
+          },
+          signal: AbortSignal.any([signal, over.signal]),
+        })
+      : Promise.resolve(NO_FAULTS);
+
+  try {
+    await sendCrowd({ sku, buyers, urls: instances.map(({ url }) => url), signal, onAnswer });
+  } finally {
+    over.abort();
+    progress.stop();
+  }
+  const report = await faults;
+  // Only when no instance can write any more are the facts final.
+  await Promise.all(instances.map((instance) => instance.stop()));
+  const facts = await stage.sales.facts(sku, items);
+
+  const times = answers.map((answer) => answer.tookMs).sort((a, b) => a - b);
+  const lost = answers.filter((answer) => answer.outcome === 'gave-up');
+  const missing = strategy === UNDER_FAULTS ? missingFaults(report, facts) : [];
+  return {
+    strategy,
+    facts,
+    faults: report,
+    refused: answers.length - sold,
+    gaveUp: lost.length,
+    failure: lost[0]?.failure,
+    p50Ms: percentile(times, 0.5),
+    p99Ms: percentile(times, 0.99),
+    complaints: [...complaints(strategy, { facts, items, buyers }), ...missing],
+  };
+};
+
+/** A run in which the faults did not happen shows nothing. */
+const missingFaults = ({ killed, stopped }: FaultReport, { staleWritesRefused }: Facts): string[] => [
+  ...(killed === 0 ? ['no instance could be killed while it held the lock; try more buyers'] : []),
+  ...(stopped === 0 ? ['no instance could be stopped while it held the lock; try more buyers'] : []),
+  ...(stopped > 0 && staleWritesRefused === 0 ? ['no stopped instance came to make a stale write'] : []),
+];

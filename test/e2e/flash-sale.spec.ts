@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { SaleReport } from '../../sample-app/src/demo/run-sale.js';
+import type { StrategyName } from '../../sample-app/src/flash-sale/strategies/strategy-names.js';
+import { RedisServer } from '../support/redis-server.js';
+import { bareBonesPath, buildSampleApp, FlashSaleCli } from './flash-sale-cli.js';
+
+const BUYERS = 300;
+const ITEMS = 20;
+const RUN_TIMEOUT_MS = 240_000;
+
+interface Result {
+  readonly ok: boolean;
+  readonly redis: string;
+  readonly database: string;
+  readonly reports: readonly SaleReport[];
+}
+
+const run = async (args: readonly string[], env?: Record<string, string>) => {
+  const cli = new FlashSaleCli(
+    [...args, '--buyers', String(BUYERS), '--items', String(ITEMS), '--json'],
+    env,
+  );
+  const code = await cli.exitCode();
+  // When there is no result, stderr says why.
+  expect(cli.stdout, cli.stderr).not.toBe('');
+  return { code, stderr: cli.stderr, result: JSON.parse(cli.stdout) as Result };
+};
+
+beforeAll(buildSampleApp, RUN_TIMEOUT_MS);
+
+describe('a flash sale on three instances, with a Redis given by REDIS_URL', () => {
+  let server: RedisServer;
+  let code: number | null;
+  let stderr: string;
+  let result: Result;
+
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    await server.cli('SET', 'somebody:else', 'untouched');
+    await server.cli('SET', 'nest_redis_lock_fence:{else}', '7');
+    ({ code, stderr, result } = await run([], { REDIS_URL: server.url }));
+  }, RUN_TIMEOUT_MS);
+
+  afterAll(() => server.stop());
+
+  const reportOf = (strategy: StrategyName): SaleReport => {
+    const report = result.reports.find((candidate) => candidate.strategy === strategy);
+    if (!report) throw new Error(`There is no report of ${strategy}.`);
+    return report;
+  };
+
+  it('says which servers it took', () => {
+    expect(result.redis).toContain('REDIS_URL');
+    expect(result.redis).toContain(String(server.port));
+    expect(result.database).toContain('embedded');
+  });
+
+  it('breaks every rule without a lock', () => {
+    const { facts } = reportOf('none');
+    expect(facts.oversold).toBeGreaterThan(0);
+    expect(facts.doubleOrders).toBeGreaterThan(0);
+    expect(facts.chargedTwice).toBeGreaterThan(0);
+  });
+
+  it.each(['optimistic', 'sql', 'locked', 'manual'] as const)(
+    '%s sells every item once, one to a customer',
+    (name) => {
+      expect(reportOf(name).facts).toMatchObject({ sold: ITEMS, oversold: 0, doubleOrders: 0 });
+    },
+  );
+
+  it.each(['optimistic', 'locked', 'manual'] as const)('%s charges nobody twice', (name) => {
+    expect(reportOf(name).facts.chargedTwice).toBe(0);
+  });
+
+  it.each(['locked', 'manual'] as const)(
+    '%s leaves no order unpaid and no payment without an order',
+    (name) => {
+      expect(reportOf(name).facts).toMatchObject({ unpaid: 0, chargedForNothing: 0 });
+    },
+  );
+
+  it('kills one and stops another instance that holds the lock, and the fence refuses the stale write', () => {
+    const { faults, facts } = reportOf('locked');
+    expect(faults.killed).toBe(1);
+    expect(faults.stopped).toBeGreaterThanOrEqual(1);
+    expect(facts.staleWritesRefused).toBeGreaterThanOrEqual(1);
+  });
+
+  it('answers every click in the end', () => {
+    expect(result.reports.map(({ strategy, gaveUp, failure }) => ({ strategy, gaveUp, failure }))).toEqual(
+      result.reports.map(({ strategy }) => ({ strategy, gaveUp: 0, failure: undefined })),
+    );
+  });
+
+  it('exits with 0 and without a complaint', () => {
+    expect(result.reports.flatMap(({ complaints }) => complaints)).toEqual([]);
+    expect(result.ok).toBe(true);
+    expect(code).toBe(0);
+  });
+
+  it('prints a table with a line for every strategy', () => {
+    for (const { strategy, facts } of result.reports) {
+      expect(stderr).toMatch(new RegExp(`^${strategy} +${facts.sold} +${facts.oversold} `, 'm'));
+    }
+  });
+
+  it('leaves foreign keys alone, none of its own behind, and no connection open', async () => {
+    expect(await server.cli('KEYS', '*')).toHaveLength(2);
+    expect(await server.cli('MGET', 'somebody:else', 'nest_redis_lock_fence:{else}')).toEqual([
+      'untouched',
+      '7',
+    ]);
+    // The one that asks.
+    expect((await server.text('CLIENT', 'LIST')).trim().split('\n')).toHaveLength(1);
+  });
+});
+
+describe('without any server to be found', () => {
+  it(
+    'runs the locked sale, faults and all, on an embedded Valkey and an embedded PostgreSQL',
+    async () => {
+      using bare = bareBonesPath();
+      const { code, stderr, result } = await run(['--strategies', 'locked,manual'], { PATH: bare.path });
+      expect(result.redis).toContain('embedded Valkey');
+      expect(result.database).toContain('embedded');
+      expect(result.reports.flatMap(({ complaints }) => complaints)).toEqual([]);
+      expect(code, stderr).toBe(0);
+    },
+    RUN_TIMEOUT_MS,
+  );
+});
