@@ -136,3 +136,10 @@ export async function takeWhenFree(store: LockStore, claim: Claim): Promise<Gran
 
 /** One turn of the event loop, in which everything that was already delivered is handled. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** What a part of the contract works with. */
+export interface ContractContext {
+  readonly harness: StoreHarness;
+  /** A store on the harness's server, closed after the test. */
+  connect(): Promise<LockStore>;
+}

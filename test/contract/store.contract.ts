@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 import type { LockStore } from '../../lib/core/lock-store.js';
-import type { MakeHarness, StoreHarness } from './harness.js';
+import type { ContractContext, MakeHarness, StoreHarness } from './harness.js';
 import { describeExtending } from './parts/extending.js';
 import { describeHolds } from './parts/holds.js';
 import { describeHostileKeys } from './parts/hostile-keys.js';
@@ -8,13 +8,6 @@ import { describeLifecycle } from './parts/lifecycle.js';
 import { describeModel } from './parts/model.js';
 import { describeTokens } from './parts/tokens.js';
 import { describeWatching } from './parts/watching.js';
-
-/** What a part of the contract works with. */
-export interface ContractContext {
-  readonly harness: StoreHarness;
-  /** A store on the harness's server, closed after the test. */
-  connect(): Promise<LockStore>;
-}
 
 /**
  * Everything the core relies on at the seam, as tests. Each store has to pass it unchanged; what only one store

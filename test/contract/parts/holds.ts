@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { claimFor, expectGranted, expectTaken, LONG_LEASE_MS, newKey, takeWhenFree } from '../harness.js';
-import type { ContractContext } from '../store.contract.js';
+import {
+  claimFor,
+  expectGranted,
+  expectTaken,
+  LONG_LEASE_MS,
+  newKey,
+  takeWhenFree,
+  type ContractContext,
+} from '../harness.js';
 
 /** Taking, keeping, giving back. */
 export function describeHolds(context: ContractContext): void {

@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { StoreFailure, type LockStore } from '../../../lib/core/lock-store.js';
-import { claimFor, HintCounter, newKey, takeWhenFree, turn, type MakeHarness } from '../harness.js';
-import type { ContractContext } from '../store.contract.js';
+import {
+  claimFor,
+  HintCounter,
+  newKey,
+  takeWhenFree,
+  turn,
+  type MakeHarness,
+  type ContractContext,
+} from '../harness.js';
 
 const REQUESTS: readonly [string, (store: LockStore, key: string) => Promise<unknown>][] = [
   ['acquire', (store, key) => store.acquire(claimFor(key))],

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LockStore } from '../../../lib/core/lock-store.js';
-import { claimFor, newKey, newOwner } from '../harness.js';
-import type { ContractContext } from '../store.contract.js';
+import { claimFor, newKey, newOwner, type ContractContext } from '../harness.js';
 
 const ACTORS = 3;
 const KEYS = 2;

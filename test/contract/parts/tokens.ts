@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { claimFor, expectGranted, newKey, takeToken } from '../harness.js';
-import type { ContractContext } from '../store.contract.js';
+import { claimFor, expectGranted, newKey, takeToken, type ContractContext } from '../harness.js';
 
 /** Fencing tokens. */
 export function describeTokens(context: ContractContext): void {

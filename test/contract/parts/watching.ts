@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { LockStore } from '../../../lib/core/lock-store.js';
-import { claimFor, expectGranted, HintCounter, newKey, takeWhenFree, turn } from '../harness.js';
-import type { ContractContext } from '../store.contract.js';
+import {
+  claimFor,
+  expectGranted,
+  HintCounter,
+  newKey,
+  takeWhenFree,
+  turn,
+  type ContractContext,
+} from '../harness.js';
 
 const takeAndRelease = async (store: LockStore, key: string): Promise<boolean> => {
   const claim = claimFor(key);
