@@ -5,6 +5,7 @@ import type { LockEventListener, LockEvents } from './core/lock-events.js';
 import type { HeldLock, LockManager, LockUsage } from './core/lock-manager.js';
 import type { AcquireOptions, SectionOptions } from './core/lock-options.js';
 import { defaultCall, resolveCall, type LockCall } from './core/lock-settings.js';
+import { LockConfigurationError } from './core/lock.errors.js';
 import { checkKey, checkKeys } from './key/key-check.js';
 import { processWide } from './process-wide.js';
 
@@ -39,16 +40,20 @@ class Service {
    * await locks.withLock(lockKey('order:<<id>>', { id }), async (lease) => pay(id, lease.fencingToken));
    */
   withLock<T>(key: LockKeys, section: LockSection<T>): Promise<T>;
-  withLock<T>(key: LockKeys, options: SectionOptions, section: LockSection<T>): Promise<T>;
+  withLock<T>(key: LockKeys, options: SectionOptions | undefined, section: LockSection<T>): Promise<T>;
   async withLock<T>(
     key: LockKeys,
-    optionsOrSection: SectionOptions | LockSection<T>,
+    optionsOrSection: SectionOptions | LockSection<T> | undefined,
     maybeSection?: LockSection<T>,
   ): Promise<T> {
     const keys = checkKeys(key);
-    return typeof optionsOrSection === 'function'
-      ? this.manager.withLock(keys, this.defaults, optionsOrSection)
-      : this.manager.withLock(keys, resolveCall(optionsOrSection, this.defaults), maybeSection!);
+    if (typeof optionsOrSection === 'function') {
+      return this.manager.withLock(keys, this.defaults, optionsOrSection);
+    }
+    if (typeof maybeSection !== 'function') {
+      throw new LockConfigurationError('withLock needs a function to run: withLock(key, options, fn).');
+    }
+    return this.manager.withLock(keys, this.callOf(optionsOrSection, this.defaults), maybeSection);
   }
 
   /**
@@ -56,16 +61,16 @@ class Service {
    *
    * @example await using lease = await locks.acquire('report', { waitMs: 2_000 });
    */
-  async acquire(key: LockKeys, options: AcquireOptions = {}): Promise<Lease> {
-    return this.manager.acquire(checkKeys(key), resolveCall(options, this.defaults));
+  async acquire(key: LockKeys, options?: AcquireOptions): Promise<Lease> {
+    return this.manager.acquire(checkKeys(key), this.callOf(options, this.defaults));
   }
 
   /**
    * Like {@link acquire}, but answers null when the lock is taken, and does not wait unless `waitMs` says so. A
    * store that failed is never taken for a busy lock: that throws.
    */
-  async tryAcquire(key: LockKeys, options: AcquireOptions = {}): Promise<Lease | null> {
-    return this.manager.tryAcquire(checkKeys(key), resolveCall(options, this.tryDefaults));
+  async tryAcquire(key: LockKeys, options?: AcquireOptions): Promise<Lease | null> {
+    return this.manager.tryAcquire(checkKeys(key), this.callOf(options, this.tryDefaults));
   }
 
   /** Who holds the key now, in whichever process; null when nobody does. Throws `LockStoreError`. */
@@ -98,6 +103,10 @@ class Service {
   /** Resolves when the store answers; throws `LockStoreError` otherwise. For health checks. */
   ping(): Promise<void> {
     return this.manager.ping();
+  }
+
+  private callOf(options: SectionOptions | undefined, defaults: LockCall): LockCall {
+    return options === undefined ? defaults : resolveCall(options, defaults);
   }
 
   /** @internal What `<<$name>>` in a key template stands for. */

@@ -47,7 +47,9 @@ export class Acquisition {
       for (const { key, finalKey } of wanted) {
         parts.push(await this.takeOne({ key, startedAt, waitMs, signal, nested }, finalKey, call, leaseMs));
       }
-      if (wanted.length > 1 && call.leaseMs !== undefined) await this.fixLeases(parts, call.leaseMs);
+      if (wanted.length > 1 && call.leaseMs !== undefined) {
+        await this.fixLeases(parts, Math.max(call.leaseMs, call.holdAtLeastMs));
+      }
     } catch (error) {
       await Promise.all(parts.reverse().map((part) => this.releasing.endPart(part, 0)));
       throw error;
@@ -115,7 +117,7 @@ export class Acquisition {
     const contention = contend(core, queue, wait, claim, leaseMs === undefined);
     const hold = await (signal ? this.unlessAborted(contention, wait, signal) : contention);
     core.keeper.add(hold);
-    hold.onLoss(() => this.releasing.onLoss(hold));
+    hold.whenLost = this.releasing.whenLost;
     return hold;
   }
 

@@ -43,8 +43,8 @@ export const storeError = (
   failure: unknown,
   doing: string,
   afterMs: number,
+  outcome = failure instanceof StoreFailure ? failure.outcome : 'unknown',
 ): LockStoreError => {
-  const outcome = failure instanceof StoreFailure ? failure.outcome : 'unknown';
   const message = failure instanceof Error ? failure.message : String(failure);
   return new LockStoreError(
     `The lock store failed while ${doing}${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ${message}. ` +

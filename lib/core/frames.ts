@@ -9,7 +9,8 @@ import type { Runtime } from './runtime.js';
 /** One key inside one open section: nested calls for it enter here, one at a time. */
 export class Place {
   private occupied = false;
-  private readonly waiting = new Set<() => void>();
+  /** Who wants to go in, in order; told true when the place is theirs, false when it has closed. */
+  private readonly waiting = new Set<(admitted: boolean) => void>();
 
   constructor(
     readonly frame: Frame,
@@ -23,7 +24,7 @@ export class Place {
   }
 
   /**
-   * Goes in, after the siblings that came before. False when the place closed meanwhile: then the key has to be
+   * Goes in, after the siblings that came before. False when the lock was lost meanwhile: then the key has to be
    * taken for real. The section does not end before everyone who went in has left.
    */
   async enter(wait: Wait, runtime: Runtime): Promise<boolean> {
@@ -32,39 +33,34 @@ export class Place {
       this.occupied = true;
       return true;
     }
+    let admitted = false;
     try {
-      while (this.occupied && this.hold.state === 'held') await this.freed(wait, runtime);
-    } catch (error) {
-      this.frame.left();
-      throw error;
+      admitted = await this.admission(wait, runtime);
+    } finally {
+      if (!admitted) this.frame.left();
     }
-    if (this.hold.state !== 'held') {
-      this.frame.left();
-      return false;
-    }
-    this.occupied = true;
-    return true;
+    return admitted;
   }
 
   leave(): void {
-    this.occupied = false;
     const next = this.waiting.values().next();
-    if (!next.done) next.value();
+    if (next.done) this.occupied = false;
+    else next.value(true);
     this.frame.left();
   }
 
-  private freed(wait: Wait, runtime: Runtime): Promise<void> {
+  private admission(wait: Wait, runtime: Runtime): Promise<boolean> {
     return new Promise((resolve, reject) => {
       const { key, signal, startedAt, waitMs } = wait;
       const settle = (): void => {
-        this.waiting.delete(wake);
+        this.waiting.delete(admit);
         stopListening();
         runtime.clearTimer(timer);
         signal?.removeEventListener('abort', onAbort);
       };
-      const wake = (): void => {
+      const admit = (admitted: boolean): void => {
         settle();
-        resolve();
+        resolve(admitted);
       };
       const refuse = (error: Error): void => {
         settle();
@@ -75,9 +71,8 @@ export class Place {
         () => refuse(takenError(key, runtime.now() - startedAt, waitMs)),
         deadlineOf(wait) - runtime.now(),
       );
-      this.waiting.add(wake);
-      // A lost lock has to be taken for real, by everyone who waits here.
-      const stopListening = this.hold.onLoss(wake);
+      const stopListening = this.hold.onLoss(() => admit(false));
+      this.waiting.add(admit);
       signal?.addEventListener('abort', onAbort, { once: true });
       if (signal?.aborted) onAbort();
     });

@@ -18,6 +18,8 @@ export class Hold {
   renewing = false;
   /** Set when a renewal failed: when to try again. */
   retryAt = Infinity;
+  /** What the service does when the hold turns out to be lost. */
+  whenLost: ((hold: Hold) => void) | undefined;
   private lossListeners: Set<() => void> | undefined;
 
   constructor(
@@ -57,6 +59,7 @@ export class Hold {
     if (this.state !== 'held') return;
     this.state = 'lost';
     this.lossReason = reason;
+    this.whenLost?.(this);
     for (const listener of [...(this.lossListeners ?? [])]) listener();
   }
 }

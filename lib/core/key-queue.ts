@@ -128,7 +128,8 @@ export class KeyQueue {
     for (const waiter of [...this.waiters]) {
       if (who === 'due' && !waiter.due) continue;
       const { key, startedAt } = waiter.wait;
-      waiter.refuse(storeError(key, failure, doing, this.runtime.now() - startedAt));
+      // Their own requests were never sent.
+      waiter.refuse(storeError(key, failure, doing, this.runtime.now() - startedAt, 'not-executed'));
     }
   }
 

@@ -130,9 +130,17 @@ export class Lease implements AsyncDisposable {
 
   /**
    * Runs `section` inside this lease: nested locks on its keys go in without asking the store, and
-   * `currentLease()` finds it. It does not release.
+   * `currentLease()` finds it. It does not release. Rejects without running when the lease is over already:
+   * with `LockLostError`, or after a release with `LockConfigurationError`.
    */
-  run<T>(section: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
+  async run<T>(section: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
+    if (this.loss) throw this.loss;
+    if (this.parts.some(({ hold }) => hold.state !== 'held')) {
+      throw new LockConfigurationError(
+        `lease.run was called after the release of "${this.key}": acquire it again.`,
+        { key: this.key },
+      );
+    }
     return this.host.runSection(this, section);
   }
 

@@ -55,7 +55,7 @@ export class Releasing {
   }
 
   /** What follows from a loss, whoever noticed it. */
-  onLoss(hold: Hold): void {
+  readonly whenLost = (hold: Hold): void => {
     const { core } = this;
     core.keeper.remove(hold);
     const heldMs = Math.round(core.runtime.now() - hold.grantedAt);
@@ -64,7 +64,7 @@ export class Releasing {
     core.events.emit('lost', () => ({ key: hold.key, heldMs, reason }));
     // The next caller of this process need not wait for work that lost its right.
     hold.queue.leave(false);
-  }
+  };
 
   /** Leaves what lingers to its lease. */
   stop(): void {

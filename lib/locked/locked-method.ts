@@ -1,4 +1,4 @@
-import { Observable } from 'rxjs';
+import { Observable, throwError } from 'rxjs';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/lock.errors.js';
 import type { LockSection, LockService } from '../lock.service.js';
 import type { SectionOptions } from '../core/lock-options.js';
@@ -84,8 +84,14 @@ const fallBack = async (
 const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
   function (this: unknown, ...args: unknown[]): Observable<unknown> {
     const { onBusy } = spec.options;
-    const locks = spec.serviceOf(this);
-    const keys = spec.keysOf(locks, args);
+    let locks: LockService;
+    let keys: readonly string[];
+    try {
+      locks = spec.serviceOf(this);
+      keys = spec.keysOf(locks, args);
+    } catch (error) {
+      return throwError(() => error);
+    }
     return new Observable((subscriber) => {
       const gone = new AbortController();
       const options = sectionOptions(spec);
