@@ -25,6 +25,9 @@ interface Wanted {
   readonly finalKey: string;
 }
 
+/** A wait, but for the key. */
+type WaitOfAll = Omit<Wait, 'key'>;
+
 /** Takes one or several keys for a caller: all or none. */
 export class Acquisition {
   private warnedOfOrder = false;
@@ -35,21 +38,27 @@ export class Acquisition {
     private readonly releasing: Releasing,
   ) {}
 
-  async take(keys: readonly string[], call: LockCall): Promise<LeasePart[]> {
-    const wanted = this.inOrder(keys);
+  take(keys: readonly string[], call: LockCall): Promise<LeasePart[]> {
     const { waitMs, signal } = call;
     const startedAt = this.core.runtime.now();
-    const nested = isNested(this.scope);
-    // While others are still to come, those already taken must not run out: the watchdog keeps them all.
-    const leaseMs = wanted.length === 1 ? call.leaseMs : undefined;
+    const wait = { startedAt, waitMs, signal, nested: isNested(this.scope) };
+    return keys.length === 1
+      ? this.takeInto([], this.wanted(keys[0]!), wait, call, call.leaseMs)
+      : this.takeSeveral(this.inOrder(keys), wait, call);
+  }
+
+  private async takeSeveral(
+    wanted: readonly Wanted[],
+    wait: WaitOfAll,
+    call: LockCall,
+  ): Promise<LeasePart[]> {
     const parts: LeasePart[] = [];
+    // While others are still to come, those already taken must not run out: the watchdog keeps them all.
+    const watched = wanted.length === 1 ? call.leaseMs : undefined;
     try {
-      for (const { key, finalKey } of wanted) {
-        parts.push(await this.takeOne({ key, startedAt, waitMs, signal, nested }, finalKey, call, leaseMs));
-      }
-      if (wanted.length > 1 && call.leaseMs !== undefined) {
-        await this.fixLeases(parts, Math.max(call.leaseMs, call.holdAtLeastMs));
-      }
+      for (const one of wanted) await this.takeInto(parts, one, wait, call, watched);
+      if (watched !== call.leaseMs) await this.fixLeases(parts, Math.max(call.leaseMs!, call.holdAtLeastMs));
+      this.throwIfLost(parts);
     } catch (error) {
       await Promise.all(parts.reverse().map((part) => this.releasing.endPart(part, 0)));
       throw error;
@@ -59,7 +68,6 @@ export class Acquisition {
 
   /** Without duplicates, by code units: everybody takes the same keys in the same order. */
   private inOrder(keys: readonly string[]): Wanted[] {
-    if (keys.length === 1) return [this.wanted(keys[0]!)];
     if (keys.length === 0) throw new LockKeyError('There is no key to lock: the list of keys is empty.');
     return [...new Set(keys)].sort().map((key) => this.wanted(key));
   }
@@ -71,31 +79,30 @@ export class Acquisition {
     return { key, finalKey: settings.excludes ? finalKey : `${finalKey} ${this.core.nextOwner()}` };
   }
 
-  private async takeOne(
-    wait: Wait,
-    finalKey: string,
+  /** Takes one key and adds it to the parts: a place in an enclosing section, or a hold of its own. */
+  private async takeInto(
+    parts: LeasePart[],
+    { key, finalKey }: Wanted,
+    waitOfAll: WaitOfAll,
     call: LockCall,
     leaseMs: number | undefined,
-  ): Promise<LeasePart> {
-    for (;;) {
-      const { key } = wait;
-      const place = wait.nested ? enclosingPlace(this.scope, KIND, finalKey) : undefined;
-      if (!place) {
-        if (wait.nested) this.checkOrder(key, finalKey, wait.waitMs);
-        const hold = await this.takeHold(wait, finalKey, call, leaseMs);
-        return { key, finalKey, hold, place: undefined };
-      }
+  ): Promise<LeasePart[]> {
+    const wait: Wait = { key, ...waitOfAll };
+    for (let place; wait.nested && (place = enclosingPlace(this.scope, KIND, finalKey));) {
       if (!call.reentrant) throw notReentrantError(key);
-      if (await place.enter(wait, this.core.runtime)) return { key, finalKey, hold: place.hold, place };
+      if (!(await place.enter(wait, this.core.runtime))) continue;
+      parts.push({ key, finalKey, hold: place.hold, place });
+      return parts;
     }
+    if (wait.nested) this.checkOrder(key, finalKey, wait.waitMs);
+    const hold = await this.takeHold(wait, finalKey, call, leaseMs);
+    hold.whenLost = this.releasing.whenLost;
+    this.core.keeper.add(hold);
+    parts.push({ key, finalKey, hold, place: undefined });
+    return parts;
   }
 
-  private async takeHold(
-    wait: Wait,
-    finalKey: string,
-    call: LockCall,
-    leaseMs: number | undefined,
-  ): Promise<Hold> {
+  private takeHold(wait: Wait, finalKey: string, call: LockCall, leaseMs: number | undefined): Promise<Hold> {
     const { core } = this;
     const { settings } = core;
     const { key, signal } = wait;
@@ -103,22 +110,20 @@ export class Acquisition {
     const refused = core.refusal(wait);
     if (refused) throw refused;
     const queue = core.queue(KIND, finalKey);
-    if (!queue.enter()) {
-      if (queue.length >= settings.maxWaiters) throw queueFullError(key, settings.maxWaiters);
-      await queue.queue(wait);
-    }
-    const claim = {
-      kind: KIND,
-      key: finalKey,
-      owner: core.nextOwner(),
-      leaseMs: Math.max(leaseMs ?? settings.watchdogMs, call.holdAtLeastMs),
-      fenceBlock: settings.fencing ? 1 : 0,
+    const itsTurn = (): Promise<Hold> => {
+      const claim = {
+        kind: KIND,
+        key: finalKey,
+        owner: core.nextOwner(),
+        leaseMs: Math.max(leaseMs ?? settings.watchdogMs, call.holdAtLeastMs),
+        fenceBlock: settings.fencing ? 1 : 0,
+      };
+      const contention = contend(core, queue, wait, claim, leaseMs === undefined);
+      return signal ? this.unlessAborted(contention, wait, signal) : contention;
     };
-    const contention = contend(core, queue, wait, claim, leaseMs === undefined);
-    const hold = await (signal ? this.unlessAborted(contention, wait, signal) : contention);
-    core.keeper.add(hold);
-    hold.whenLost = this.releasing.whenLost;
-    return hold;
+    if (queue.enter()) return itsTurn();
+    if (queue.length >= settings.maxWaiters) throw queueFullError(key, settings.maxWaiters);
+    return queue.queue(wait).then(itsTurn);
   }
 
   /** An aborted caller goes at once; what its request still brings is given back. */
@@ -151,6 +156,8 @@ export class Acquisition {
     const sentAt = this.core.runtime.now();
     await Promise.all(
       own.map(async (hold) => {
+        // A renewal after this would lengthen it again.
+        hold.renewed = false;
         // The owner's own hold is re-armed, also to a shorter time; that brings a new token.
         const claim = { ...hold.claim, leaseMs };
         const reply = await this.core.store.acquire(claim).catch((failure: unknown) => {
@@ -161,16 +168,28 @@ export class Acquisition {
           throw storeError(hold.key, failure, 'setting the lease of', this.core.runtime.now() - sentAt);
         });
         if (reply.status === 'taken' || hold.state !== 'held') {
+          // What was lost and came back with this answer is nobody's.
+          if (reply.status === 'granted') {
+            this.core.settler.settle(claim, undefined, this.core.runtime.now() + leaseMs);
+          }
           hold.lose('refused');
           throw lostError(hold.key, hold.lossReason ?? 'refused', this.core.runtime.now() - hold.grantedAt);
         }
         hold.claim = claim;
         hold.token = reply.token;
-        hold.renewed = false;
         hold.confirm(sentAt, reply.validForMs);
         this.core.keeper.watch(hold);
       }),
     );
+  }
+
+  /** The first may be gone by the time the last is there. */
+  private throwIfLost(parts: readonly LeasePart[]): void {
+    for (const { hold } of parts) {
+      this.core.keeper.checkExpiry(hold);
+      if (hold.state !== 'lost') continue;
+      throw lostError(hold.key, hold.lossReason ?? 'refused', this.core.runtime.now() - hold.grantedAt);
+    }
   }
 
   /** Nested locks in another order than everybody else's can deadlock across callers: never wait there for ever. */

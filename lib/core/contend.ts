@@ -1,4 +1,4 @@
-import type { AcquireReply, Claim } from './claim.js';
+import type { Claim, Grant } from './claim.js';
 import { abortedError, storeError, takenError } from './failures.js';
 import { Hold } from './hold.js';
 import { deadlineOf, type KeyQueue, type Wait } from './key-queue.js';
@@ -39,11 +39,23 @@ export const contend = async (
   try {
     if (wait.waitMs > 0 && queue.sittingOutUntil !== undefined) await sitOut(around.runtime, queue, wait);
     for (;;) {
-      throwIfOver(around, wait);
+      const over = reasonToStop(around, wait);
+      if (over) throw over;
       const hintsBefore = queue.hints;
-      const answer = await ask(around, queue, wait, claim, renewed);
-      if (answer instanceof Hold) return answer;
-      await wakeUp(around, queue, wait, hintsBefore, answer.retryInMs);
+      const sentAt = around.runtime.now();
+      let retryInMs: number;
+      queue.asking();
+      try {
+        const reply = await around.store.acquire(claim);
+        queue.asked(true);
+        around.health.works();
+        if (reply.status === 'granted') return accept(around, queue, wait, claim, renewed, sentAt, reply);
+        retryInMs = reply.retryInMs;
+      } catch (failure) {
+        queue.asked(false);
+        retryInMs = afterFailure(around, queue, wait, claim, failure);
+      }
+      await wakeUp(around, queue, wait, hintsBefore, retryInMs);
     }
   } catch (error) {
     queue.leave(false);
@@ -53,49 +65,29 @@ export const contend = async (
 
 const waitedMs = ({ runtime }: Surroundings, wait: Wait): number => runtime.now() - wait.startedAt;
 
-const throwIfOver = (around: Surroundings, wait: Wait): void => {
-  if (wait.signal?.aborted) throw abortedError(wait.key, wait.signal, waitedMs(around, wait));
-  const refused = around.refusal(wait);
-  if (refused) throw refused;
-};
+/** The error for a caller that was called off, or may not have locks any more; undefined while it may. */
+const reasonToStop = (around: Surroundings, wait: Wait): Error | undefined =>
+  wait.signal?.aborted ? abortedError(wait.key, wait.signal, waitedMs(around, wait)) : around.refusal(wait);
 
-/** Asks the store once. */
-const ask = async (
+/** Makes a hold of a grant, unless it came too late for its own lease or for its caller. */
+const accept = (
   around: Surroundings,
   queue: KeyQueue,
   wait: Wait,
   claim: Claim,
   renewed: boolean,
-): Promise<Hold | { retryInMs: number }> => {
-  const { store, runtime, health, settler } = around;
-  const sentAt = runtime.now();
-  let reply: AcquireReply;
-  try {
-    reply = await queue.ask(() => store.acquire(claim));
-    if (reply.status === 'granted' && runtime.now() >= sentAt + reply.validForMs) {
-      throw new StoreFailure(`the answer came after the lease of ${claim.leaseMs} ms was over`, 'unknown');
-    }
-  } catch (failure) {
-    return afterFailure(around, queue, wait, claim, failure);
+  sentAt: number,
+  { token, validForMs }: Grant,
+): Hold => {
+  const now = around.runtime.now();
+  const hold = new Hold(wait.key, queue, claim, token, renewed, now, sentAt, validForMs);
+  if (now >= hold.validUntil) {
+    throw new StoreFailure(`the answer came after the lease of ${claim.leaseMs} ms was over`, 'unknown');
   }
-  health.works();
-  queue.answered();
-  if (reply.status === 'taken') return { retryInMs: reply.retryInMs };
-  const hold = new Hold(
-    wait.key,
-    queue,
-    claim,
-    reply.token,
-    renewed,
-    runtime.now(),
-    sentAt,
-    reply.validForMs,
-  );
-  if (wait.signal?.aborted) {
-    settler.settle(claim, undefined, hold.validUntil);
-    throwIfOver(around, wait);
-  }
-  return hold;
+  const over = reasonToStop(around, wait);
+  if (!over) return hold;
+  around.settler.settle(claim, undefined, hold.validUntil);
+  throw over;
 };
 
 /** A store that asks for another try gets one, within the wait. Any other failure reaches all who want the key. */
@@ -105,12 +97,16 @@ const afterFailure = (
   wait: Wait,
   claim: Claim,
   failure: unknown,
-): { retryInMs: number } => {
+): number => {
   const { runtime, health, settler } = around;
   if (!(failure instanceof StoreFailure)) throw failure;
   health.failed(failure);
   if (failure.outcome === 'unknown') settler.settle(claim, failure, runtime.now() + claim.leaseMs);
-  else if (failure.transient && runtime.now() < deadlineOf(wait)) return { retryInMs: TRANSIENT_RETRY_MS };
+  else if (failure.transient && runtime.now() < deadlineOf(wait)) {
+    // Whose time is over already does not wait for the outcome of another try.
+    queue.failed(failure, 'acquiring', 'due');
+    return TRANSIENT_RETRY_MS;
+  }
   queue.failed(failure, 'acquiring');
   throw storeError(wait.key, failure, 'acquiring', waitedMs(around, wait));
 };

@@ -108,10 +108,14 @@ export class Frame {
     if (this.inside === 0) this.onEmpty?.();
   }
 
-  /** Lets nobody in any more, and resolves when all who are in have left. */
-  close(): Promise<void> | undefined {
+  /** Lets nobody in any more. True when nobody is in. */
+  close(): boolean {
     this.open = false;
-    if (this.inside === 0) return undefined;
+    return this.inside === 0;
+  }
+
+  /** Resolves when all who are in have left. */
+  emptied(): Promise<void> {
     return new Promise((resolve) => (this.onEmpty = resolve));
   }
 }
@@ -128,7 +132,8 @@ export const currentFrame = (): Frame | undefined => {
   return frame === undefined || frame.open ? frame : frame.parent;
 };
 
-export const runInFrame = <T>(frame: Frame, section: () => T): T => storage.run(frame, section);
+export const runInFrame = <T>(frame: Frame, section: (lease: Lease) => T, lease: Lease): T =>
+  storage.run(frame, section, lease);
 
 /** The innermost open place for a key of this service, if the caller runs inside one. */
 export const enclosingPlace = (scope: object, kind: LockKind, finalKey: string): Place | undefined => {

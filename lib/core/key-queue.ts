@@ -108,19 +108,15 @@ export class KeyQueue {
     });
   }
 
-  /** Runs a request to the store for whoever has the turn. Those whose time ends meanwhile hear its outcome. */
-  async ask<T>(request: () => Promise<T>): Promise<T> {
+  /** A request to the store is sent for whoever has the turn. Those whose time ends meanwhile hear its outcome. */
+  asking(): void {
     this.unanswered = true;
-    try {
-      return await request();
-    } finally {
-      this.unanswered = false;
-    }
   }
 
-  /** The store answered: those whose time is over are told that the lock is taken. */
-  answered(): void {
-    for (const waiter of [...this.waiters]) if (waiter.due) waiter.refuse(this.takenError(waiter.wait));
+  /** The request is over. With `tell`, those whose time is over are told that the lock is taken. */
+  asked(tell: boolean): void {
+    this.unanswered = false;
+    if (tell && this.waiters.size > 0) this.tellDue();
   }
 
   /** The store failed: all who wait hear of it, or only those whose time is over anyway. */
@@ -148,7 +144,7 @@ export class KeyQueue {
       this.sitOutUntil = this.runtime.now() + SIT_OUT_MS;
       this.sitOutHints = hintsBefore + SIT_OUT_HINTS;
     }
-    this.answered();
+    if (this.waiters.size > 0) this.tellDue();
     const next = this.waiters.values().next();
     if (!next.done) return next.value.admit();
     this.turnTaken = false;
@@ -205,6 +201,10 @@ export class KeyQueue {
       cancelled?.addEventListener('abort', settle, { once: true });
       if (cancelled?.aborted) settle();
     });
+  }
+
+  private tellDue(): void {
+    for (const waiter of [...this.waiters]) if (waiter.due) waiter.refuse(this.takenError(waiter.wait));
   }
 
   private takenError({ key, startedAt, waitMs }: Wait): Error {

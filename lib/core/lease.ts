@@ -32,6 +32,8 @@ export interface LeaseHost {
 export class Lease implements AsyncDisposable {
   /** As the caller wrote them, without duplicates, in the order in which they were taken. */
   readonly keys: readonly string[];
+  /** @internal Set once its end has begun. */
+  ending: Promise<'released' | 'lost'> | undefined;
   private lossSignal: AbortController | undefined;
   private lossCause: LockLostError | undefined;
   private uniqueId: string | undefined;

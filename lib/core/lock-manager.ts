@@ -31,12 +31,13 @@ export interface LockUsage {
 
 const KIND: LockKind = 'exclusive';
 
+const worst = (endings: readonly Ending[]): Ending => (endings.includes('lost') ? 'lost' : 'released');
+
 /** Acquires, keeps and ends leases, for one service instance on one store. Knows neither Nest nor Redis. */
 export class LockManager implements LeaseHost {
   private readonly core: CoreContext;
   private readonly releasing: Releasing;
   private readonly acquisition: Acquisition;
-  private readonly endings = new WeakMap<Lease, Promise<Ending>>();
   /** Acquisitions under way and leases not yet ended. */
   private active = 0;
   private onInactive: (() => void) | undefined;
@@ -113,10 +114,12 @@ export class LockManager implements LeaseHost {
     section: (lease: Lease) => T | PromiseLike<T>,
   ): Promise<T> {
     const lease = await this.acquire(keys, call);
+    const frame = new Frame(this, lease, lease.parts, currentFrame());
     let result: T;
     try {
-      result = await this.runSection(lease, section);
+      result = await runInFrame(frame, section, lease);
     } finally {
+      if (!frame.close()) await frame.emptied();
       await this.end(lease, call.holdAtLeastMs);
     }
     if (call.onLost === 'throw' && lease.loss) throw lease.loss;
@@ -126,9 +129,9 @@ export class LockManager implements LeaseHost {
   async runSection<T>(lease: Lease, section: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
     const frame = new Frame(this, lease, lease.parts, currentFrame());
     try {
-      return await runInFrame(frame, () => section(lease));
+      return await runInFrame(frame, section, lease);
     } finally {
-      await frame.close();
+      if (!frame.close()) await frame.emptied();
     }
   }
 
@@ -157,11 +160,7 @@ export class LockManager implements LeaseHost {
   }
 
   release(lease: Lease): Promise<Ending> {
-    const earlier = this.endings.get(lease);
-    if (earlier) return earlier;
-    const ending = this.releaseParts(lease);
-    this.endings.set(lease, ending);
-    return ending;
+    return (lease.ending ??= this.releaseParts(lease));
   }
 
   inspect(key: string): Promise<HoldInfo | null> {
@@ -228,7 +227,8 @@ export class LockManager implements LeaseHost {
 
   /** Resolves when nothing is under way any more, or after `ms`. */
   private quiet(ms: number): Promise<void> {
-    const done = Promise.all([this.inactivity(), this.core.settler.idle()]);
+    // Those who are turned away now may leave something to give back.
+    const done = this.inactivity().then(() => this.core.settler.idle());
     return new Promise((resolve) => {
       const timer = this.runtime.setTimer(resolve, ms);
       void done.then(() => {
@@ -250,7 +250,7 @@ export class LockManager implements LeaseHost {
   private async releaseParts(lease: Lease): Promise<Ending> {
     const endings = await Promise.allSettled(
       lease.parts.map(async ({ hold, place }): Promise<Ending> => {
-        if (!place) return this.releasing.release(hold);
+        if (!place) return this.releasing.release(hold, 'throw');
         place.leave();
         return hold.state === 'lost' ? 'lost' : 'released';
       }),
@@ -266,21 +266,18 @@ export class LockManager implements LeaseHost {
 
   /** The end of a section. Never throws: trouble has been logged, and the section's own result stands. */
   private async end(lease: Lease, holdAtLeastMs: number): Promise<void> {
-    const earlier = this.endings.get(lease);
-    if (earlier) {
-      await earlier.catch(() => undefined);
+    if (lease.ending) {
+      await lease.ending.catch(() => undefined);
       return;
     }
-    const ending = this.endParts(lease, holdAtLeastMs);
-    this.endings.set(lease, ending);
-    await ending;
-  }
-
-  private async endParts(lease: Lease, holdAtLeastMs: number): Promise<Ending> {
-    const endings = await Promise.all(lease.parts.map((part) => this.releasing.endPart(part, holdAtLeastMs)));
+    const { parts } = lease;
+    lease.ending =
+      parts.length === 1
+        ? this.releasing.endPart(parts[0]!, holdAtLeastMs)
+        : Promise.all(parts.map((part) => this.releasing.endPart(part, holdAtLeastMs))).then(worst);
+    await lease.ending;
     lease.detach();
     this.inactive();
-    return endings.includes('lost') ? 'lost' : 'released';
   }
 
   private async asking<T>(key: string | undefined, doing: string, request: () => Promise<T>): Promise<T> {

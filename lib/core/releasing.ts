@@ -1,3 +1,4 @@
+import type { ReleaseReply } from './claim.js';
 import type { CoreContext } from './core-context.js';
 import { lostError, storeError } from './failures.js';
 import type { Hold } from './hold.js';
@@ -22,36 +23,36 @@ export class Releasing {
    * Ends a caller's part in a key. Never throws: a release that failed has been logged and is tried again.
    * `holdAtLeastMs`: how long after the grant the hold has to stay.
    */
-  async endPart(part: LeasePart, holdAtLeastMs: number): Promise<Ending> {
+  endPart(part: LeasePart, holdAtLeastMs: number): Promise<Ending> {
     const { hold, place } = part;
     if (holdAtLeastMs > 0) hold.keepUntil = Math.max(hold.keepUntil, hold.grantedAt + holdAtLeastMs);
     if (place) {
       this.core.keeper.checkExpiry(hold);
       place.leave();
-      return hold.state === 'lost' ? 'lost' : 'released';
+      return Promise.resolve(hold.state === 'lost' ? 'lost' : 'released');
     }
-    if (hold.keepUntil > this.core.runtime.now() && hold.state === 'held') return this.linger(hold);
-    try {
-      return await this.release(hold);
-    } catch (error) {
-      this.core.logger.warn(`${(error as Error).message} It is tried again until the lease is over.`);
-      return 'released';
+    if (hold.keepUntil > 0 && hold.state === 'held' && hold.keepUntil > this.core.runtime.now()) {
+      return Promise.resolve(this.linger(hold));
     }
+    return this.release(hold, 'log');
   }
 
-  /** Releases a hold in the store. Rejects with `LockStoreError`, after having set off the retries. */
-  async release(hold: Hold): Promise<Ending> {
+  /**
+   * Releases a hold in the store. A failure is a `LockStoreError`, thrown or logged; either way the release is
+   * tried again.
+   */
+  release(hold: Hold, onFailure: 'throw' | 'log'): Promise<Ending> {
     const { core } = this;
     core.keeper.checkExpiry(hold);
     if (hold.state === 'lost') {
       // A renewal that was never answered may have kept it in the store.
       if (hold.lossReason !== 'refused') core.settler.settle(hold.claim, undefined, core.runtime.now());
-      return 'lost';
+      return Promise.resolve('lost');
     }
-    if (hold.state === 'released') return 'released';
+    if (hold.state === 'released') return Promise.resolve('released');
     hold.state = 'released';
     core.keeper.remove(hold);
-    return this.send(hold);
+    return this.send(hold, onFailure);
   }
 
   /** What follows from a loss, whoever noticed it. */
@@ -72,32 +73,38 @@ export class Releasing {
     this.lingering.clear();
   }
 
-  private async send(hold: Hold): Promise<Ending> {
+  private async send(hold: Hold, onFailure: 'throw' | 'log'): Promise<Ending> {
     const { core } = this;
     const { queue, claim } = hold;
     const hintsBefore = queue.hints;
     const startedAt = core.runtime.now();
-    let reply;
+    let reply: ReleaseReply;
+    queue.asking();
     try {
-      reply = await queue.ask(() => core.store.release(claim));
+      reply = await core.store.release(claim);
     } catch (failure) {
+      queue.asked(false);
       core.health.failed(failure);
       if (failure instanceof StoreFailure) core.settler.settle(claim, undefined, hold.validUntil);
       queue.failed(failure, 'waiting for', 'due');
       queue.leave(false);
-      throw storeError(hold.key, failure, 'releasing', core.runtime.now() - startedAt);
+      const error = storeError(hold.key, failure, 'releasing', core.runtime.now() - startedAt);
+      if (onFailure === 'throw') throw error;
+      core.logger.warn(`${error.message} The release is tried again until the lease is over.`);
+      return 'released';
     }
+    queue.asked(true);
     core.health.works();
     queue.leave(reply.othersWaiting, hintsBefore);
-    const heldMs = Math.round(core.runtime.now() - hold.grantedAt);
+    const heldMs = (): number => Math.round(core.runtime.now() - hold.grantedAt);
     if (reply.wasHeld) {
-      core.events.emit('released', () => ({ key: hold.key, heldMs }));
+      core.events.emit('released', () => ({ key: hold.key, heldMs: heldMs() }));
       return 'released';
     }
     hold.state = 'lost';
     hold.lossReason = 'refused';
-    core.logger.warn(lostError(hold.key, 'refused', heldMs).message);
-    core.events.emit('lost', () => ({ key: hold.key, heldMs, reason: 'refused' }));
+    core.logger.warn(lostError(hold.key, 'refused', heldMs()).message);
+    core.events.emit('lost', () => ({ key: hold.key, heldMs: heldMs(), reason: 'refused' }));
     return 'lost';
   }
 
@@ -114,8 +121,7 @@ export class Releasing {
     }
     const end = (): void => {
       this.lingering.delete(hold);
-      // A failure has been noted and is tried again.
-      this.send(hold).catch(() => undefined);
+      void this.send(hold, 'log');
     };
     this.lingering.set(hold, core.runtime.setTimer(end, leftMs));
     return 'released';

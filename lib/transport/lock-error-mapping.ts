@@ -44,8 +44,9 @@ export class LockHttpException extends HttpException {
     readonly code: LockErrorCode,
     status: number,
     error: LockError,
+    body: object = { statusCode: status, message: MESSAGES[code], code },
   ) {
-    super({ statusCode: status, message: MESSAGES[code], code }, status, { cause: error });
+    super(body, status, { cause: error });
     this.extensions = { code, status };
   }
 }
@@ -66,7 +67,11 @@ export const httpExceptionOf = (error: LockError, host: Host, settings: Settings
   if (host.getType() === 'http' && isTaken(error.code)) {
     advise(host.switchToHttp().getResponse<Response>(), settings);
   }
-  return new LockHttpException(error.code, statusOf(error.code, settings), error);
+  const { code } = error;
+  const status = statusOf(code, settings);
+  if (host.getType<string>() !== 'graphql') return new LockHttpException(code, status, error);
+  // With a statusCode in its body, Nest's Apollo driver would replace the extensions with its own.
+  return new LockHttpException(code, status, error, { message: MESSAGES[code], code });
 };
 
 /** Turns a lock error into what the transport of the call understands. */

@@ -9,6 +9,7 @@ interface HttpResponse {
   /** Fastify's reply wraps the real one. */
   readonly raw?: HttpResponse;
   readonly writableEnded?: boolean;
+  readonly destroyed?: boolean;
   once(event: 'close', listener: () => void): unknown;
   off(event: 'close', listener: () => void): unknown;
 }
@@ -43,6 +44,8 @@ export class LockInterceptor implements NestInterceptor {
         if (!response?.writableEnded) gone.abort(new Error('the client closed the connection'));
       };
       response?.once('close', onClose);
+      // It may have gone while guards ran; then there is no further event.
+      if (response?.destroyed) onClose();
       const handled = requestContext.run({ request, signal: gone.signal }, () =>
         next.handle().subscribe(subscriber),
       );

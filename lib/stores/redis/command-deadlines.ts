@@ -1,28 +1,54 @@
 import { unbound } from '../../core/runtime.js';
 
-interface InFlight {
-  readonly dueAt: number;
+/** A command under way. Whoever settles it sets `done`. */
+export interface InFlight {
   done: boolean;
+}
+
+interface Entry extends InFlight {
+  readonly dueAt: number;
   readonly onOverdue: () => void;
+  next: Entry | undefined;
 }
 
 /**
- * Watches over commands that all have the same time-out. They fall due in the order in which they were sent, so
- * one timer and a queue are enough, and a command that is answered costs next to nothing.
+ * Watches over commands that all have the same time-out. They fall due in the order in which they were sent, and
+ * are mostly answered in that order too, so one timer and a chain are enough: what is done leaves at the front.
  */
 export class CommandDeadlines {
-  private queue: InFlight[] = [];
-  private head = 0;
+  private first: Entry | undefined;
+  private last: Entry | undefined;
   private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly timeoutMs: number) {}
 
-  /** Calls `onOverdue` when the command is not done by its deadline. Set `done` on what is returned. */
-  add(onOverdue: () => void): { done: boolean } {
-    const command = { dueAt: performance.now() + this.timeoutMs, done: false, onOverdue };
-    this.queue.push(command);
+  /** Calls `onOverdue` when the command is not done by its deadline. */
+  add(onOverdue: () => void): InFlight {
+    const entry: Entry = {
+      dueAt: performance.now() + this.timeoutMs,
+      done: false,
+      onOverdue,
+      next: undefined,
+    };
+    if (this.last) this.last.next = entry;
+    this.last = entry;
+    this.first ??= entry;
+    this.dropDone();
     if (this.timer === undefined) this.arm(this.timeoutMs);
-    return command;
+    return entry;
+  }
+
+  private dropDone(): void {
+    while (this.first?.done) this.shift();
+  }
+
+  private shift(): Entry {
+    const entry = this.first!;
+    this.first = entry.next;
+    if (!this.first) this.last = undefined;
+    // Unlinked: an old entry that pointed to a young one would keep the whole chain from the quick collections.
+    entry.next = undefined;
+    return entry;
   }
 
   private arm(ms: number): void {
@@ -33,17 +59,11 @@ export class CommandDeadlines {
   private sweep(): void {
     this.timer = undefined;
     const now = performance.now();
-    const overdue: InFlight[] = [];
-    while (this.head < this.queue.length) {
-      const command = this.queue[this.head]!;
-      if (!command.done && command.dueAt > now) break;
-      if (!command.done) overdue.push(command);
-      this.head++;
+    const overdue: Entry[] = [];
+    for (this.dropDone(); this.first && this.first.dueAt <= now; this.dropDone()) {
+      overdue.push(this.shift());
     }
-    this.queue = this.queue.slice(this.head);
-    this.head = 0;
-    const next = this.queue[0];
-    if (next) this.arm(next.dueAt - now);
-    for (const command of overdue) if (!command.done) command.onOverdue();
+    if (this.first) this.arm(this.first.dueAt - now);
+    for (const entry of overdue) if (!entry.done) entry.onOverdue();
   }
 }

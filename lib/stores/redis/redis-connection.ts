@@ -1,8 +1,18 @@
 import { RedisFailure, failureOf, isNoScript, isReadOnly } from './redis-failure.js';
 import { CommandDeadlines } from './command-deadlines.js';
 import { dropSocket, type RedisLike } from './redis-client.js';
+import { WriteBatch } from './write-batch.js';
 import type { RedisSession } from './redis-session.js';
 import type { Script } from './script.js';
+
+/** A command, and how its reply is read; reading must not throw. */
+export interface RedisRequest<T> {
+  readonly command: string;
+  readonly args: readonly (string | number)[];
+  readonly read: (reply: unknown) => T;
+  /** What to send instead when the server does not know the script. */
+  readonly inFull?: () => RedisRequest<T>;
+}
 
 const NAMELESS = { id: undefined, address: undefined };
 
@@ -20,6 +30,7 @@ export class RedisConnection {
   private life: { alive: boolean } | undefined;
   private waiters = new Set<Waiter>();
   private readonly deadlines: CommandDeadlines;
+  private readonly writes: WriteBatch;
   private lastError: unknown;
   private closed = false;
 
@@ -32,6 +43,7 @@ export class RedisConnection {
     private readonly scripts: readonly Script[] = [],
   ) {
     this.deadlines = new CommandDeadlines(timeoutMs);
+    this.writes = new WriteBatch(client);
     client.on('error', (error: unknown) => (this.lastError = error));
     client.on('ready', () => void this.begin());
     client.on('close', () => this.end());
@@ -45,19 +57,24 @@ export class RedisConnection {
     return this.session;
   }
 
-  /** Runs a script; by its hash where the server knows it. */
-  async run(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    try {
-      return await this.send('evalsha', [script.sha, keys.length, ...keys, ...args]);
-    } catch (error) {
-      if (!(error instanceof RedisFailure) || !isNoScript(error.cause)) throw error;
-      return this.send('eval', [script.source, keys.length, ...keys, ...args]);
-    }
+  /** Runs a script, by its hash where the server knows it, and reads the reply. */
+  run<T>(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    read: (reply: unknown) => T,
+  ): Promise<T> {
+    return this.send({
+      command: 'evalsha',
+      args: [script.sha, keys.length, ...keys, ...args],
+      read,
+      inFull: () => ({ command: 'eval', args: [script.source, keys.length, ...keys, ...args], read }),
+    });
   }
 
-  send(command: string, args: readonly (string | number)[]): Promise<unknown> {
+  send<T>(request: RedisRequest<T>): Promise<T> {
     const { session } = this;
-    return session ? this.sendOn(session, command, args) : this.sendWhenReady(command, args);
+    return session ? this.sendOn(session, request) : this.sendWhenReady(request);
   }
 
   close(): void {
@@ -69,40 +86,31 @@ export class RedisConnection {
     for (const waiter of waiters) waiter.reject(this.notSent('the lock store is closed'));
   }
 
-  private async sendWhenReady(command: string, args: readonly (string | number)[]): Promise<unknown> {
-    return this.sendOn(await this.ready(), command, args);
+  private async sendWhenReady<T>(request: RedisRequest<T>): Promise<T> {
+    return this.sendOn(await this.ready(), request);
   }
 
-  private sendOn(
-    session: RedisSession,
-    command: string,
-    args: readonly (string | number)[],
-  ): Promise<unknown> {
+  private sendOn<T>(session: RedisSession, request: RedisRequest<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const inFlight = this.deadlines.add(() => {
         inFlight.done = true;
-        reject(
-          new RedisFailure(
-            `Redis did not answer within ${this.timeoutMs} ms`,
-            'unknown',
-            { cause: this.lastError },
-            session,
-          ),
-        );
+        reject(this.unanswered(session));
         // Replies come in order, so nothing sent on this connection since then was answered either.
         if (session.alive) dropSocket(this.client);
       });
-      this.client.call(command, ...args).then(
+      this.writes.begin();
+      this.client.call(request.command, ...request.args).then(
         (reply) => {
           if (inFlight.done) return;
           inFlight.done = true;
-          resolve(reply);
+          resolve(request.read(reply));
         },
         (error: unknown) => {
           if (isReadOnly(error) && session.alive) dropSocket(this.client);
           if (inFlight.done) return;
           inFlight.done = true;
-          reject(failureOf(error, session));
+          if (request.inFull && isNoScript(error)) resolve(this.send(request.inFull()));
+          else reject(failureOf(error, session));
         },
       );
     });
@@ -175,6 +183,16 @@ export class RedisConnection {
     if (this.life) this.life.alive = false;
     this.life = undefined;
     this.session = undefined;
+  }
+
+  private unanswered(session: RedisSession): RedisFailure {
+    const cause = this.lastError;
+    return new RedisFailure(
+      `Redis did not answer within ${this.timeoutMs} ms`,
+      'unknown',
+      { cause },
+      session,
+    );
   }
 
   private notSent(message: string): RedisFailure {

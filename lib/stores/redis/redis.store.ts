@@ -4,6 +4,7 @@ import { RedisConnection } from './redis-connection.js';
 import { RedisFailure } from './redis-failure.js';
 import { RedisKeys } from './redis-keys.js';
 import { resolveEndpoint, type RedisSource } from './redis-settings.js';
+import type { RedisSession } from './redis-session.js';
 import { RedisSubscriber } from './redis-subscriber.js';
 import { Script } from './script.js';
 import {
@@ -69,19 +70,16 @@ export class RedisStore implements LockStore {
     this.keys.check(key);
   }
 
-  async acquire(claim: Claim): Promise<AcquireReply> {
-    const name = this.keys.hold(claim.key);
-    const names = claim.fenceBlock > 0 ? [name, this.keys.fence(name)] : [name];
-    const reply = await this.connection.run(scripts.acquire, names, [
-      claim.owner,
-      claim.leaseMs,
-      claim.fenceBlock,
-    ]);
-    if (typeof reply === 'string') {
-      const token = claim.fenceBlock > 0 ? Number(reply) : undefined;
-      return { status: 'granted', validForMs: claim.leaseMs, token };
-    }
-    return { status: 'taken', retryInMs: reply === -1 ? ENDLESS_RETRY_MS : Math.max(1, Number(reply)) };
+  acquire(claim: Claim): Promise<AcquireReply> {
+    const { key, owner, leaseMs, fenceBlock } = claim;
+    const name = this.keys.hold(key);
+    const names = fenceBlock > 0 ? [name, this.keys.fence(name)] : [name];
+    return this.connection.run(scripts.acquire, names, [owner, leaseMs, fenceBlock], (reply) => {
+      if (typeof reply !== 'string') {
+        return { status: 'taken', retryInMs: reply === -1 ? ENDLESS_RETRY_MS : Math.max(1, Number(reply)) };
+      }
+      return { status: 'granted', validForMs: leaseMs, token: fenceBlock > 0 ? Number(reply) : undefined };
+    });
   }
 
   async extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
@@ -97,46 +95,39 @@ export class RedisStore implements LockStore {
     return replies;
   }
 
-  async release(claim: Claim, doubt?: StoreFailure): Promise<ReleaseReply> {
+  release(claim: Claim, doubt?: StoreFailure): Promise<ReleaseReply> {
     const name = this.keys.hold(claim.key);
     const channel = this.keys.channel(name);
-    const session = doubt instanceof RedisFailure ? doubt.session : undefined;
-    const sameSession = session === this.connection.current;
-    if (session && !sameSession) await this.endSession(session);
-    const told = Number(
-      await this.connection.run(scripts.release, [name], [claim.owner, channel, this.publish]),
-    );
-    if (told >= 0) return { wasHeld: true, othersWaiting: told > (this.subscriber.isLive(channel) ? 1 : 0) };
-    // On the connection of the acquire, "not there" is final: commands are executed in the order they were sent.
-    if (session && sameSession && (this.perSlot || session !== this.connection.current)) {
-      throw new RedisFailure('an earlier command may still arrive', 'unknown', { cause: doubt });
-    }
-    return { wasHeld: false, othersWaiting: false };
+    const send = () =>
+      this.connection.run(scripts.release, [name], [claim.owner, channel, this.publish], (reply) => ({
+        wasHeld: reply !== -1,
+        othersWaiting: Number(reply) > (this.subscriber.isLive(channel) ? 1 : 0),
+      }));
+    return doubt instanceof RedisFailure && doubt.session
+      ? this.releaseForCertain(doubt.session, send)
+      : send();
   }
 
   watch(_kind: LockKind, key: string, onHint: () => void, onFailure: (cause: StoreFailure) => void): Watch {
     return this.subscriber.watch(this.keys.channel(this.keys.hold(key)), onHint, onFailure);
   }
 
-  async inspect(_kind: LockKind, key: string): Promise<HoldInfo | null> {
-    const reply = await this.connection.run(scripts.inspect, [this.keys.hold(key)], []);
-    if (!Array.isArray(reply)) return null;
-    const [owner, count, left] = reply as [string, string, number];
-    return { owner, count: Number(count), remainingMs: left === -1 ? Infinity : left };
+  inspect(_kind: LockKind, key: string): Promise<HoldInfo | null> {
+    return this.connection.run(scripts.inspect, [this.keys.hold(key)], [], (reply) => {
+      if (!Array.isArray(reply)) return null;
+      const [owner, count, left] = reply as [string, string, number];
+      return { owner, count: Number(count), remainingMs: left === -1 ? Infinity : left };
+    });
   }
 
-  async forceUnlock(_kind: LockKind, key: string): Promise<boolean> {
+  forceUnlock(_kind: LockKind, key: string): Promise<boolean> {
     const name = this.keys.hold(key);
-    const reply = await this.connection.run(
-      scripts.forceUnlock,
-      [name],
-      [this.keys.channel(name), this.publish],
-    );
-    return reply === 1;
+    const args = [this.keys.channel(name), this.publish];
+    return this.connection.run(scripts.forceUnlock, [name], args, (reply) => reply === 1);
   }
 
   async ping(): Promise<void> {
-    await this.connection.send('ping', []);
+    await this.connection.send({ command: 'ping', args: [], read: () => undefined });
   }
 
   close(): Promise<void> {
@@ -146,20 +137,39 @@ export class RedisStore implements LockStore {
   }
 
   /**
+   * Releases a hold whose acquire was never answered, and answers only what is final: the acquire is done, or can
+   * never be done any more.
+   */
+  private async releaseForCertain(
+    session: RedisSession,
+    send: () => Promise<ReleaseReply>,
+  ): Promise<ReleaseReply> {
+    const sameConnection = session === this.connection.current;
+    if (!sameConnection) await this.endSession(session);
+    const reply = await send();
+    // On the connection of the acquire, "not there" is final: commands are executed in the order they were sent.
+    const inOrder = !this.perSlot && session === this.connection.current;
+    if (!reply.wasHeld && sameConnection && !inOrder) {
+      throw new RedisFailure('an earlier command may still arrive', 'unknown', {});
+    }
+    return reply;
+  }
+
+  /**
    * Makes sure that nothing more arrives from a connection that is gone for us but perhaps not for the server:
    * its last bytes may still be on their way. The address keeps a stranger with the same id on another server
    * out of harm's way.
    */
-  private async endSession(session: { id: string | undefined; address: string | undefined }): Promise<void> {
-    if (session.id === undefined) {
+  private async endSession({ id, address }: RedisSession): Promise<void> {
+    if (id === undefined) {
       throw new RedisFailure(
         'the old connection to Redis cannot be ended: it has no known id',
         'unknown',
         {},
       );
     }
-    const filter = session.address === undefined ? [] : ['addr', session.address];
-    await this.connection.send('client', ['kill', 'id', session.id, ...filter]);
+    const args = ['kill', 'id', id, ...(address === undefined ? [] : ['addr', address])];
+    await this.connection.send({ command: 'client', args, read: () => undefined });
   }
 
   private async extendBatch(
@@ -169,7 +179,8 @@ export class RedisStore implements LockStore {
   ): Promise<void> {
     const names = batch.map((at) => this.keys.hold(claims[at]!.key));
     const args = batch.flatMap((at) => [claims[at]!.owner, claims[at]!.leaseMs]);
-    const answers = (await this.connection.run(scripts.extend, names, args)) as (number | string)[];
+    const read = (reply: unknown) => reply as (number | string)[];
+    const answers = await this.connection.run(scripts.extend, names, args, read);
     batch.forEach((at, i) => {
       const answer = answers[i]!;
       if (typeof answer === 'string') replies[at] = { status: 'failed', cause: new Error(answer) };
