@@ -1,9 +1,10 @@
-import { Injectable, type LoggerService, type Type } from '@nestjs/common';
+import { Injectable, type Type } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { ClsPluginTransactional, Transactional, TransactionHost } from '@nestjs-cls/transactional';
 import { ClsModule } from 'nestjs-cls';
 import { Locked, LockService, RedisLockModule } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { RecordingLogger } from '../nest/support/recording-logger.js';
 import { until } from '../support/async.js';
 import { RedisServer } from '../support/redis-server.js';
 import { TransactionDatabase, type PgAdapter } from './transactions.database.js';
@@ -89,7 +90,7 @@ describe('locks and transactions, on a real PostgreSQL and a real Redis', () => 
   let redis: RedisServer;
   let database: TransactionDatabase;
   let app: TestingModule;
-  let warnings: string[];
+  let logger: RecordingLogger;
   let secondBuyerCame: () => boolean;
 
   beforeAll(async () => {
@@ -103,7 +104,7 @@ describe('locks and transactions, on a real PostgreSQL and a real Redis', () => 
   });
 
   beforeEach(async () => {
-    warnings = [];
+    logger = new RecordingLogger();
     await database.pool.query('CREATE TABLE orders (sku text, user_id text)');
   });
 
@@ -118,11 +119,6 @@ describe('locks and transactions, on a real PostgreSQL and a real Redis', () => 
   };
 
   const start = async (checkout: Type<Checkout>): Promise<Checkout> => {
-    const logger: LoggerService = {
-      log: () => undefined,
-      error: () => undefined,
-      warn: (message: string) => warnings.push(message),
-    };
     app = await Test.createTestingModule({
       imports: [
         ClsModule.forRoot({
@@ -142,6 +138,8 @@ describe('locks and transactions, on a real PostgreSQL and a real Redis', () => 
     return app.get(Checkout);
   };
 
+  const warnings = () => logger.warnings.filter((text) => text.includes('@Locked'));
+
   const twoBuyers = async (checkout: Checkout): Promise<{ answers: Answer[]; orders: number }> => {
     const answers = await Promise.all([checkout.buy('last', 'ada'), checkout.buy('last', 'bob')]);
     const { rows } = await database.pool.query<{ orders: number }>(
@@ -154,12 +152,12 @@ describe('locks and transactions, on a real PostgreSQL and a real Redis', () => 
     const checkout = await start(CallerOwnedTransaction);
     expect(await twoBuyers(checkout)).toEqual({ answers: ['sold', 'sold'], orders: 2 });
     // Nothing inside the callee can tell that its caller has a transaction open.
-    expect(warnings.filter((text) => text.includes('@Locked'))).toEqual([]);
+    expect(warnings()).toEqual([]);
   });
 
   it('@Transactional above @Locked oversells as well, and start-up warns of it', async () => {
     const checkout = await start(TransactionalAbove);
-    expect(warnings.filter((text) => text.includes('@Locked'))).toEqual([
+    expect(warnings()).toEqual([
       expect.stringMatching(
         /^TransactionalAbove\.buy: a decorator above @Locked wraps the method\..*put @Locked on top/,
       ),
@@ -169,7 +167,7 @@ describe('locks and transactions, on a real PostgreSQL and a real Redis', () => 
 
   it('@Locked above @Transactional does not: the second buyer waits for the commit and sees it', async () => {
     const checkout = await start(LockedAbove);
-    expect(warnings.filter((text) => text.includes('@Locked'))).toEqual([]);
+    expect(warnings()).toEqual([]);
     const { answers, orders } = await twoBuyers(checkout);
     expect(answers.sort()).toEqual(['sold', 'sold out']);
     expect(orders).toBe(1);

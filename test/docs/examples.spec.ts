@@ -1,0 +1,199 @@
+import 'reflect-metadata';
+import * as common from '@nestjs/common';
+import { type INestApplication, type Type } from '@nestjs/common';
+import * as core from '@nestjs/core';
+import * as schedule from '@nestjs/schedule';
+import * as testing from '@nestjs/testing';
+import { Test, type TestingModule } from '@nestjs/testing';
+import * as lib from 'nest-redis-lock';
+import { LockService, RedisLockModule } from 'nest-redis-lock';
+import * as libTesting from 'nest-redis-lock/testing';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { requestContext } from '../../lib/transport/request-context.js';
+import { RecordingLogger } from '../nest/support/recording-logger.js';
+import { RedisServer } from '../support/redis-server.js';
+import { examplesOf, run } from './examples.js';
+import { codeBlocks, readFromRoot } from './markdown.js';
+import * as world from './world.js';
+
+interface Shop {
+  order(dto: world.OrderDto): Promise<void>;
+  transfer(from: string, to: string, cents: number): Promise<void>;
+  nightlyReport(): Promise<void>;
+  restock(sku: string, pieces: number): Promise<number>;
+  rebuildIndex(): Promise<string>;
+}
+
+describe('the examples of the README', () => {
+  let redis: RedisServer;
+  let app: INestApplication;
+  /** What all examples together declare. */
+  let declared: Record<string, unknown>;
+  const opened: { close(): Promise<unknown> }[] = [];
+
+  /** What `main.ts` makes is caught, and closed by the test. */
+  const NestFactory = {
+    create: async (module: Type) => (app = await core.NestFactory.create(module, { logger: false })),
+  };
+
+  const onTestServers = (source: string): string =>
+    source
+      .replace('app.listen(3000)', "app.listen(0, '127.0.0.1')")
+      .replaceAll('localhost', redis.host)
+      .replaceAll('6379', String(redis.port));
+
+  beforeAll(async () => {
+    redis = await RedisServer.start();
+    const modules: Record<string, unknown> = {
+      '@nestjs/common': common,
+      '@nestjs/core': { ...core, NestFactory },
+      '@nestjs/schedule': schedule,
+      '@nestjs/testing': testing,
+      '@nestjs-cls/transactional': { Transactional: world.Transactional },
+      'nest-redis-lock': lib,
+      'nest-redis-lock/testing': libTesting,
+      './world.js': world,
+    };
+    declared = {};
+    for (const { fileName, source } of examplesOf(codeBlocks(readFromRoot('README.md'), 'ts'))) {
+      const exports = await run(onTestServers(source), modules);
+      modules[`./${fileName.replace(/\.ts$/, '.js')}`] = exports;
+      for (const name of Object.keys(exports)) declared[name] = exports[name];
+    }
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await (declared['module'] as TestingModule).close();
+    await redis.stop();
+  });
+
+  beforeEach(() => {
+    world.calls.length = 0;
+    world.during.clear();
+  });
+
+  afterEach(async () => {
+    while (opened.length > 0) await opened.pop()!.close();
+  });
+
+  const instance = async <T>(provider: Type<T>, imports?: common.DynamicModule[]) => {
+    const module = await Test.createTestingModule({
+      imports: imports ?? [RedisLockModule.forRoot({ redis: redis.url })],
+      providers: [provider, world.StockRepository, world.PaymentClient],
+    })
+      .setLogger(new RecordingLogger())
+      .compile();
+    await module.init();
+    opened.push(module);
+    return { service: module.get(provider), locks: module.get(LockService) };
+  };
+  const shopInstance = () => instance(declared['ShopService'] as Type<Shop>);
+  const names = () => world.calls.map(({ name }) => name);
+
+  it('main.ts starts on a real Redis', async () => {
+    await expect(app.get(LockService).ping()).resolves.toBeUndefined();
+    expect(await app.getUrl()).toMatch(/^http:/);
+  });
+
+  it('order() holds the lock, and hands the token to the database and the signal to the payment', async () => {
+    const { service, locks } = await shopInstance();
+    let during: boolean | undefined;
+    world.during.set('charge', async () => (during = await locks.isLocked('sku:tea')));
+    await service.order({ sku: 'tea', pieces: 1 });
+    expect(during).toBe(true);
+    expect(names()).toEqual(['reserve', 'charge']);
+    expect(world.calls[0]!.args[1]).toBeGreaterThan(1_600_000_000_000_000);
+    expect((world.calls[1]!.args[1] as { signal: unknown }).signal).toBeInstanceOf(AbortSignal);
+    expect(await locks.isLocked('sku:tea')).toBe(false);
+  });
+
+  it('restock() takes by hand the lock that order() takes, with a greater token', async () => {
+    const { service, locks } = await shopInstance();
+    const lease = await locks.acquire(lib.lockKey('sku:<<dto.sku>>', { dto: { sku: 'a:b' } }));
+    await expect(service.restock('a:b', 2)).rejects.toMatchObject({ code: 'LOCK_TAKEN' });
+    await lease.release();
+    expect(await service.restock('a:b', 2)).toBe(2);
+    expect(world.calls[0]!.args[2]).toBeGreaterThan(lease.fencingToken);
+  });
+
+  it('transfer() holds both locks until the commit', async () => {
+    const { service, locks } = await shopInstance();
+    const held: boolean[] = [];
+    world.during.set('commit', async () => {
+      held.push(await locks.isLocked('account:b'), await locks.isLocked('account:a'));
+    });
+    await service.transfer('b', 'a', 100);
+    expect(names()).toEqual(['begin', 'bookTransfer', 'commit']);
+    expect(held).toEqual([true, true]);
+  });
+
+  it('nightlyReport() runs on one replica, also when the other one comes after its end', async () => {
+    const [first, second] = [await shopInstance(), await shopInstance()];
+    await Promise.all([first.service.nightlyReport(), second.service.nightlyReport()]);
+    await second.service.nightlyReport();
+    expect(names()).toEqual(['report']);
+    expect(await first.locks.inspect('ShopService.nightlyReport')).toMatchObject({ count: 1 });
+  });
+
+  it('rebuildIndex() does not wait for the one that is running', async () => {
+    const [first, second] = [await shopInstance(), await shopInstance()];
+    let elsewhere: string | undefined;
+    world.during.set('rebuildIndex', async () => (elsewhere = await second.service.rebuildIndex()));
+    expect(await first.service.rebuildIndex()).toBe('done');
+    expect(elsewhere).toBe('running elsewhere');
+    world.during.clear();
+    expect(await second.service.rebuildIndex()).toBe('done');
+  });
+
+  it('the test module needs no Redis', async () => {
+    await (declared['shop'] as Shop).order({ sku: 'tea', pieces: 1 });
+    expect(names()).toEqual(['reserve', 'charge']);
+  });
+
+  it('the tests under "Testing" pass', async () => {
+    expect([...world.writtenTests.keys()]).toEqual(['orders one piece', 'starts without Redis']);
+    for (const test of world.writtenTests.values()) await test();
+  });
+
+  it('the key examples lock what they say', async () => {
+    const tenants = libTesting.RedisLockTestingModule.forRoot({ context: () => ({ tenant: 'acme' }) });
+    type Methods = Record<string, (...args: unknown[]) => Promise<void>>;
+    const { service, locks } = await instance(declared['KeyExamples'] as Type<Methods>, [tenants]);
+    const keys: string[] = [];
+    locks.on('acquired', ({ key }) => keys.push(key));
+    await service['byName']!('a:b');
+    await service['byPath']!({ owner: { id: 7 } }, 'eu');
+    await service['several']!('z', 'a');
+    await service['byFunction']!('z', 'a');
+    await service['byContext']!();
+    await requestContext.run({ request: { user: { id: 9 } }, signal: undefined }, () =>
+      service['byRequest']!(),
+    );
+    await service['withoutKey']!();
+    expect(keys).toEqual([
+      ...['order:a%3Ab', 'cart:7:eu', 'account:a', 'account:z', 'account:a', 'account:z'],
+      ...['tenant:acme:report', 'profile:9', 'KeyExamples.withoutKey'],
+    ]);
+  });
+
+  it('a named module locks in its own Redis', async () => {
+    type Billing = { send(id: string): Promise<boolean> };
+    const module = await Test.createTestingModule({ imports: [declared['TwoServersModule'] as Type] })
+      .setLogger(new RecordingLogger())
+      .compile();
+    opened.push(await module.init());
+    const unnamed: boolean[] = [];
+    module
+      .get<LockService>(lib.getLockServiceToken('billing'))
+      .on('acquired', ({ key }) => unnamed.push(key === 'invoice:1'));
+    expect(await module.get<Billing>(declared['BillingService'] as Type<Billing>).send('1')).toBe(true);
+    expect(unnamed).toEqual([true]);
+    expect(await module.get(LockService).isLocked('invoice:1')).toBe(false);
+  });
+
+  it('the health check answers while Redis does', async () => {
+    const { service } = await instance(declared['HealthController'] as Type<{ check(): Promise<string> }>);
+    expect(await service.check()).toBe('ok');
+  });
+});
