@@ -5,7 +5,7 @@
 // The set-up script calls `buildIfChanged`, which builds only when a source is not the one that was built last.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { exclusively } from './exclusive.mjs';
 import { root, tool } from './process.mjs';
@@ -21,9 +21,13 @@ const SOURCES = [
   'nest-cli.json',
   '.ci/build.mjs',
 ];
-const RESULTS = ['esm/index.js', 'cjs/index.js', 'cjs/package.json', 'sample-app/cli.js'].map((file) =>
-  at('dist', file),
-);
+const RESULTS = [
+  'esm/index.js',
+  'esm/index.d.ts',
+  'cjs/index.js',
+  'cjs/package.json',
+  'sample-app/cli.js',
+].map((file) => at('dist', file));
 
 const filesIn = (path) => {
   const entries = readdirSync(path, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -42,12 +46,24 @@ const digestOfSources = () => {
   return hash.digest('hex');
 };
 
+// Both builds have the declarations of one: a class with private members is a type of its own in every file that
+// declares it, and a lock service or a lease of one build could not be handed to code that was compiled with the other.
+const shareDeclarations = () => {
+  const { exports } = JSON.parse(readFileSync(at('package.json'), 'utf8'));
+  for (const { import: esm, require: cjs } of Object.values(exports)) {
+    if (!esm) continue;
+    const declarations = relative(dirname(esm.types), cjs.types).replace(/\.d\.ts$/, '.js');
+    writeFileSync(at(esm.types), `export * from '${declarations}';\n`);
+  }
+};
+
 // Nest's CLI empties dist/esm and dist/sample-app itself (`deleteOutDir`); tsc leaves files of deleted sources behind.
 const buildLib = () => {
   tool('nest', 'build', 'lib');
   rmSync(at('dist', 'cjs'), { recursive: true, force: true });
   tool('tsc', '-p', 'lib/tsconfig.cjs.json');
   writeFileSync(at('dist', 'cjs', 'package.json'), '{ "type": "commonjs" }\n');
+  shareDeclarations();
 };
 
 const buildApp = () => tool('nest', 'build', 'sample-app');

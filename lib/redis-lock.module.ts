@@ -105,8 +105,10 @@ export class RedisLockModule
   }
 
   async onModuleInit(): Promise<void> {
-    if (this.countOfSameName() > 1) {
-      await this.manager.close();
+    const managers = this.managersOfSameName();
+    if (managers.length > 1) {
+      // Nest runs no shutdown hooks of an app that did not start, and open connections would keep the process alive.
+      await Promise.all(managers.map((manager) => manager.close()));
       throw new LockConfigurationError(
         `RedisLockModule.forRoot() is imported twice ${this.name === null ? 'without a name' : `as "${this.name}"`}. ` +
           `It is global: import it once, in the root module, and give further ones a name of their own.`,
@@ -115,6 +117,7 @@ export class RedisLockModule
     const wrappers = [...this.discovery.getProviders(), ...this.discovery.getControllers()];
     bindAll(wrappers, this.name ?? undefined, this.locks, this.logger);
     this.warnWithoutShutdownHooks();
+    void this.warnOfStore();
   }
 
   /** Runs before the HTTP server closes: that waits for its handlers, and those may wait for locks. */
@@ -126,13 +129,27 @@ export class RedisLockModule
     await this.manager.close();
   }
 
-  private countOfSameName(): number {
-    let count = 0;
+  private managersOfSameName(): LockManager[] {
+    const managers: LockManager[] = [];
     for (const module of this.modules.values()) {
       if (!(module.metatype as unknown as Record<symbol, unknown>)[MODULE]) continue;
-      if (module.getProviderByKey(NAME)?.instance === this.name) count++;
+      if (module.getProviderByKey(NAME)?.instance !== this.name) continue;
+      managers.push(module.getProviderByKey<LockManager>(MANAGER).instance);
     }
-    return count;
+    return managers;
+  }
+
+  /** Does not hold up the start; a store that is not there yet is asked again at the first lock. */
+  private async warnOfStore(again = true): Promise<void> {
+    try {
+      for (const warning of await this.manager.diagnose()) this.logger.warn(warning);
+    } catch {
+      if (!again) return;
+      const stop = this.manager.on('acquired', () => {
+        stop();
+        void this.warnOfStore(false);
+      });
+    }
   }
 
   /** Looked for at the first lock, when the app is up and has had the chance to enable them. */

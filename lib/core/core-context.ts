@@ -2,7 +2,7 @@ import type { LockKind } from './claim.js';
 import { shutdownError } from './failures.js';
 import { KeyQueue, type Wait } from './key-queue.js';
 import { LeaseKeeper } from './lease-keeper.js';
-import { LockEventHub, type LockLogger } from './lock-events.js';
+import { harmless, LockEventHub, type LockLogger } from './lock-events.js';
 import type { LockSettings } from './lock-settings.js';
 import type { LockStore } from './lock-store.js';
 import type { Runtime } from './runtime.js';
@@ -11,6 +11,7 @@ import { StoreHealth } from './store-health.js';
 
 /** What the parts of the core share, for one service instance. */
 export class CoreContext {
+  readonly logger: LockLogger;
   readonly events: LockEventHub;
   readonly health: StoreHealth;
   readonly keeper: LeaseKeeper;
@@ -25,10 +26,11 @@ export class CoreContext {
     readonly store: LockStore,
     readonly settings: LockSettings,
     readonly runtime: Runtime,
-    readonly logger: LockLogger,
+    logger: LockLogger,
   ) {
-    this.events = new LockEventHub(logger);
-    this.health = new StoreHealth(runtime, this.events, logger);
+    this.logger = harmless(logger);
+    this.events = new LockEventHub(this.logger);
+    this.health = new StoreHealth(runtime, this.events, this.logger);
     this.keeper = new LeaseKeeper(store, runtime, this.health, settings.watchdogMs);
     this.settler = new Settler(store, runtime);
     this.instanceId = runtime.newId();

@@ -11,7 +11,8 @@ import { LockConfigurationError } from './lock.errors.js';
  */
 export const currentLease = (key?: string): Lease => {
   for (let frame = currentFrame(); frame; frame = frame.parent) {
-    if (key === undefined || frame.lease.keys.includes(key)) return frame.lease;
+    const { lease } = frame;
+    if (lease && (key === undefined || lease.keys.includes(key))) return lease;
   }
   throw new LockConfigurationError(
     key === undefined

@@ -1,41 +1,33 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { abortedError, takenError } from './failures.js';
 import type { LockKind } from './claim.js';
+import { Gate } from './gate.js';
 import type { Hold } from './hold.js';
-import { deadlineOf, type Wait } from './key-queue.js';
-import type { Lease } from './lease.js';
+import type { Wait } from './key-queue.js';
+import type { Lease, LeasePart } from './lease.js';
 import type { Runtime } from './runtime.js';
 
-/** One key inside one open section: nested calls for it enter here, one at a time. */
+/** One key of one open section, for a nested call that wants it. */
 export class Place {
-  private occupied = false;
-  /** Who wants to go in, in order; told true when the place is theirs, false when it has closed. */
-  private readonly waiting = new Set<(admitted: boolean) => void>();
+  private readonly gate: Gate;
+  readonly hold: Hold;
 
   constructor(
-    readonly frame: Frame,
-    readonly finalKey: string,
-    readonly hold: Hold,
-  ) {}
-
-  /** A nested call may go in: the section is running and its lock is not lost. */
-  get open(): boolean {
-    return this.frame.open && this.hold.state === 'held';
+    private readonly frame: Frame,
+    part: LeasePart,
+  ) {
+    this.hold = part.hold;
+    this.gate = part.gate ??= new Gate(part.hold);
   }
 
   /**
-   * Goes in, after the siblings that came before. False when the lock was lost meanwhile: then the key has to be
-   * taken for real. The section does not end before everyone who went in has left.
+   * Goes in. False when the lock was lost meanwhile: then the key has to be taken for real. The section does not
+   * end before everyone who went in has left.
    */
   async enter(wait: Wait, runtime: Runtime): Promise<boolean> {
     this.frame.inside++;
-    if (!this.occupied) {
-      this.occupied = true;
-      return true;
-    }
     let admitted = false;
     try {
-      admitted = await this.admission(wait, runtime);
+      admitted = await this.gate.enter(wait, runtime);
     } finally {
       if (!admitted) this.frame.left();
     }
@@ -43,58 +35,30 @@ export class Place {
   }
 
   leave(): void {
-    const next = this.waiting.values().next();
-    if (next.done) this.occupied = false;
-    else next.value(true);
+    this.gate.leave();
     this.frame.left();
   }
-
-  private admission(wait: Wait, runtime: Runtime): Promise<boolean> {
-    return new Promise((resolve, reject) => {
-      const { key, signal, startedAt, waitMs } = wait;
-      const settle = (): void => {
-        this.waiting.delete(admit);
-        stopListening();
-        runtime.clearTimer(timer);
-        signal?.removeEventListener('abort', onAbort);
-      };
-      const admit = (admitted: boolean): void => {
-        settle();
-        resolve(admitted);
-      };
-      const refuse = (error: Error): void => {
-        settle();
-        reject(error);
-      };
-      const onAbort = (): void => refuse(abortedError(key, signal!, runtime.now() - startedAt));
-      const timer = runtime.setTimer(
-        () => refuse(takenError(key, runtime.now() - startedAt, waitMs)),
-        deadlineOf(wait) - runtime.now(),
-      );
-      const stopListening = this.hold.onLoss(() => admit(false));
-      this.waiting.add(admit);
-      signal?.addEventListener('abort', onAbort, { once: true });
-      if (signal?.aborted) onAbort();
-    });
-  }
 }
+
+const NONE: readonly LeasePart[] = [];
 
 /** A section that is running: what `AsyncLocalStorage` carries to everything called from it. */
 export class Frame {
   open = true;
   /** Nested calls that are in, or on their way in. */
   inside = 0;
-  readonly places: readonly Place[];
+  /** The keys that nested calls may enter. */
+  parts: readonly LeasePart[];
   private onEmpty: (() => void) | undefined;
 
   constructor(
     /** The service instance the section belongs to: frames of another one never match. */
     readonly scope: object,
-    readonly lease: Lease,
-    holds: readonly { readonly finalKey: string; readonly hold: Hold }[],
+    /** Undefined once the section has ended. */
+    public lease: Lease | undefined,
     private enclosing: Frame | undefined,
   ) {
-    this.places = holds.map(({ finalKey, hold }) => new Place(this, finalKey, hold));
+    this.parts = lease?.parts ?? NONE;
   }
 
   /** The nearest enclosing section that still runs. Ended ones are forgotten, so chains do not grow for ever. */
@@ -108,9 +72,14 @@ export class Frame {
     if (this.inside === 0) this.onEmpty?.();
   }
 
-  /** Lets nobody in any more. True when nobody is in. */
+  /**
+   * Lets nobody in any more. True when nobody is in. The lease is let go of: what the section has started keeps
+   * the frame in memory for as long as it runs, and may have started the next section, and so on.
+   */
   close(): boolean {
     this.open = false;
+    this.lease = undefined;
+    this.parts = NONE;
     return this.inside === 0;
   }
 
@@ -139,8 +108,11 @@ export const runInFrame = <T>(frame: Frame, section: (lease: Lease) => T, lease:
 export const enclosingPlace = (scope: object, kind: LockKind, finalKey: string): Place | undefined => {
   for (let frame = currentFrame(); frame; frame = frame.parent) {
     if (frame.scope !== scope) continue;
-    for (const place of frame.places) {
-      if (place.finalKey === finalKey && place.open && place.hold.claim.kind === kind) return place;
+    for (const part of frame.parts) {
+      const { hold } = part;
+      if (part.finalKey === finalKey && hold.state === 'held' && hold.claim.kind === kind) {
+        return new Place(frame, part);
+      }
     }
   }
   return undefined;
@@ -156,7 +128,9 @@ export const isNested = (scope: object): boolean => {
 export const heldAfter = (scope: object, finalKey: string): string | undefined => {
   for (let frame = currentFrame(); frame; frame = frame.parent) {
     if (frame.scope !== scope) continue;
-    for (const place of frame.places) if (place.open && place.finalKey > finalKey) return place.hold.key;
+    for (const part of frame.parts) {
+      if (part.hold.state === 'held' && part.finalKey > finalKey) return part.hold.key;
+    }
   }
   return undefined;
 };

@@ -65,7 +65,8 @@ export class LeaseKeeper {
   private arm(dueAt: number): void {
     this.runtime.clearTimer(this.timer);
     this.timerDueAt = dueAt;
-    this.timer = this.runtime.setTimer(() => this.tick(), dueAt - this.runtime.now());
+    // In the background: it outlives the locks it was set for, and whoever works under one keeps the process alive.
+    this.timer = this.runtime.setTimer(() => this.tick(), dueAt - this.runtime.now(), true);
   }
 
   private tick(): void {

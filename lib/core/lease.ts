@@ -1,4 +1,5 @@
 import { lostError } from './failures.js';
+import type { Gate } from './gate.js';
 import type { Hold } from './hold.js';
 import { LockConfigurationError, LockKeyError, type LockLostError } from './lock.errors.js';
 
@@ -10,6 +11,8 @@ export interface LeasePart {
   readonly hold: Hold;
   /** Set when an enclosing section holds the key; releasing then only leaves the place. */
   readonly place: { leave(): void } | undefined;
+  /** Where calls nested in this lease enter; made by the first of them. */
+  gate?: Gate;
 }
 
 /** What a lease needs of the service that made it. */

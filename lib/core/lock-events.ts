@@ -31,6 +31,21 @@ export interface LockLogger {
   log(message: string): void;
 }
 
+/** The same logger, but when it throws, neither the lock nor its holder suffers. */
+export const harmless = (logger: LockLogger): LockLogger => {
+  const safely = (write: () => void): void => {
+    try {
+      write();
+    } catch (error) {
+      process.emitWarning(`The logger of the lock service failed: ${String(error)}`);
+    }
+  };
+  return {
+    warn: (message) => safely(() => logger.warn(message)),
+    log: (message) => safely(() => logger.log(message)),
+  };
+};
+
 /** Delivers events. A listener that throws harms neither the lock nor the next listener. */
 export class LockEventHub {
   private readonly listeners = new Map<keyof LockEvents, Set<(event: never) => void>>();

@@ -114,7 +114,7 @@ export class LockManager implements LeaseHost {
     section: (lease: Lease) => T | PromiseLike<T>,
   ): Promise<T> {
     const lease = await this.acquire(keys, call);
-    const frame = new Frame(this, lease, lease.parts, currentFrame());
+    const frame = new Frame(this, lease, currentFrame());
     let result: T;
     try {
       result = await runInFrame(frame, section, lease);
@@ -127,7 +127,7 @@ export class LockManager implements LeaseHost {
   }
 
   async runSection<T>(lease: Lease, section: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
-    const frame = new Frame(this, lease, lease.parts, currentFrame());
+    const frame = new Frame(this, lease, currentFrame());
     try {
       return await runInFrame(frame, section, lease);
     } finally {
@@ -169,9 +169,13 @@ export class LockManager implements LeaseHost {
 
   async forceUnlock(key: string): Promise<boolean> {
     const finalKey = this.settings.keyPrefix + key;
+    const sentAt = this.runtime.now();
     const ended = await this.asking(key, 'unlocking', () => this.store.forceUnlock(KIND, finalKey));
-    for (const hold of [...this.core.keeper.all])
-      if (hold.claim.key === finalKey) hold.lose('force-unlocked');
+    this.releasing.forget(finalKey);
+    for (const hold of [...this.core.keeper.all]) {
+      // One that was asked for later came after it, even if both answers are here.
+      if (hold.claim.key === finalKey && hold.confirmedFrom <= sentAt) hold.lose('force-unlocked');
+    }
     return ended;
   }
 
@@ -187,6 +191,11 @@ export class LockManager implements LeaseHost {
 
   async ping(): Promise<void> {
     await this.asking(undefined, 'pinging it', () => this.store.ping());
+  }
+
+  /** What endangers locks in the way the store is set up, as sentences for the log. */
+  async diagnose(): Promise<readonly string[]> {
+    return (await this.store.diagnose?.()) ?? [];
   }
 
   get usage(): LockUsage {

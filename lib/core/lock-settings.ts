@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { LockConfigurationError } from './lock.errors.js';
 import type { AcquireOptions, SectionOptions } from './lock-options.js';
 
@@ -60,7 +61,7 @@ const MAX_LEASE_MS = 366 * 24 * 3_600_000;
 const MIN_WATCHDOG_MS = 1_000;
 
 const refuse = (name: string, expected: string, value: unknown): never => {
-  const shown = typeof value === 'string' ? `"${value}"` : String(value);
+  const shown = typeof value === 'string' ? `"${value}"` : inspect(value, { depth: 0, customInspect: false });
   throw new LockConfigurationError(`${name} must be ${expected}, but is ${shown}.`);
 };
 

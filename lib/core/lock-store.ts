@@ -3,6 +3,9 @@ import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply
 /** Whether a failed request can have changed anything in the store. */
 export type StoreOutcome = 'not-executed' | 'unknown';
 
+// A store made by one of the two builds can be given to a module of the other.
+const BRAND = Symbol.for('nest-redis-lock:store-failure');
+
 /**
  * The only thing a store throws. It means "the store failed", never "the key is taken".
  *
@@ -26,10 +29,18 @@ export class StoreFailure extends Error {
     super(message, { cause: options?.cause });
     this.transient = options?.transient ?? false;
     this.keyOnly = options?.keyOnly ?? false;
+    Object.defineProperty(this, BRAND, { value: true });
   }
 
   readonly transient: boolean;
   readonly keyOnly: boolean;
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    // A subclass is a store's own business; only its prototype chain can tell.
+    if (Object.getPrototypeOf(this) !== Error)
+      return Function.prototype[Symbol.hasInstance].call(this, value);
+    return typeof value === 'object' && value !== null && BRAND in value;
+  }
 }
 
 /** A running wake-up subscription; see {@link LockStore.watch}. */
@@ -74,8 +85,9 @@ export interface LockStore {
 
   /**
    * Calls `onHint` whenever the key may have become free: on each release elsewhere, when the subscription
-   * becomes live, and each time it becomes live again after an interruption. Hints may be spurious. `onFailure`
-   * is called when this subscription can never become live (a missing permission).
+   * becomes live, when it stays interrupted (the store may have failed: waiters have to find out), and each time
+   * it becomes live again. Hints may be spurious. `onFailure` is called when this subscription can never
+   * become live (a missing permission).
    */
   watch(kind: LockKind, key: string, onHint: () => void, onFailure: (cause: StoreFailure) => void): Watch;
 
@@ -87,6 +99,12 @@ export interface LockStore {
 
   /** Resolves when the store answers. */
   ping(): Promise<void>;
+
+  /**
+   * What endangers locks in the way the store is set up, as sentences for the log; asked when the app starts. Empty
+   * when all is well, or when it cannot be found out.
+   */
+  diagnose?(): Promise<readonly string[]>;
 
   /** Ends what the store opened, and nothing else. Safe to call twice. */
   close(): Promise<void>;

@@ -67,6 +67,16 @@ export class Releasing {
     hold.queue.leave(false);
   };
 
+  /** Forgets what lingers on a key: somebody has ended it by force. */
+  forget(finalKey: string): void {
+    for (const [hold, timer] of [...this.lingering]) {
+      if (hold.claim.key !== finalKey) continue;
+      this.core.runtime.clearTimer(timer);
+      this.lingering.delete(hold);
+      hold.queue.leave(false);
+    }
+  }
+
   /** Leaves what lingers to its lease. */
   stop(): void {
     for (const timer of this.lingering.values()) this.core.runtime.clearTimer(timer);
@@ -123,7 +133,7 @@ export class Releasing {
       this.lingering.delete(hold);
       void this.send(hold, 'log');
     };
-    this.lingering.set(hold, core.runtime.setTimer(end, leftMs));
+    this.lingering.set(hold, core.runtime.setTimer(end, leftMs, true));
     return 'released';
   }
 }

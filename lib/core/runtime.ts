@@ -6,7 +6,8 @@ import { uptime } from 'node:os';
 export interface Runtime {
   /** Milliseconds on a clock that never steps back, and that counts the time the machine was asleep. */
   now(): number;
-  setTimer(action: () => void, ms: number): unknown;
+  /** A background timer is no reason for the process to stay alive. */
+  setTimer(action: () => void, ms: number, background?: boolean): unknown;
   clearTimer(timer: unknown): void;
   /** Unique in the world; names this process among all that use the store. */
   newId(): string;
@@ -54,7 +55,12 @@ export class SuspendAwareClock {
 /** Timers of Node, and a clock: by default one that knows of the machine's sleep. */
 export const systemRuntime = (clock: { now(): number } = new SuspendAwareClock()): Runtime => ({
   now: () => clock.now(),
-  setTimer: (action, ms) => unbound(() => setTimeout(action, Math.min(Math.max(ms, 0), MAX_TIMER_MS))),
+  setTimer: (action, ms, background = false) => {
+    const timer = unbound(() => setTimeout(action, Math.min(Math.max(ms, 0), MAX_TIMER_MS)));
+    // Fake timers of a test in a simulated browser are numbers.
+    if (background && typeof timer === 'object') timer.unref();
+    return timer;
+  },
   clearTimer: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
   newId: () => randomUUID(),
 });

@@ -1,4 +1,4 @@
-import { Observable, throwError } from 'rxjs';
+import { defer, Observable, throwError } from 'rxjs';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/lock.errors.js';
 import type { LockSection, LockService } from '../lock.service.js';
 import type { SectionOptions } from '../core/lock-options.js';
@@ -122,8 +122,9 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
         .catch((error: unknown) => {
           if (!onBusy || !isBusy(error, started)) return subscriber.error(error);
           if (onBusy === 'skip') return subscriber.complete();
-          const fallback = onBusy.apply(this, [error, ...args] as never);
-          subscriber.add((fallback as Observable<unknown>).subscribe(subscriber));
+          // Deferred, so that what it throws becomes an error of the stream.
+          const fallback = defer(() => onBusy.apply(this, [error, ...args] as never) as Observable<unknown>);
+          subscriber.add(fallback.subscribe(subscriber));
         });
       return () => gone.abort();
     });

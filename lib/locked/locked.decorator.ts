@@ -23,7 +23,7 @@ const decorate = (keyOrOptions?: Key | LockedOptions, maybeOptions?: LockedOptio
     : [keyOrOptions, maybeOptions ?? {}];
 
   return (target: object, property: PropertyKey, descriptor: TypedPropertyDescriptor<AnyMethod>): void => {
-    const owner = target.constructor;
+    const owner = typeof target === 'function' ? target : target.constructor;
     const where = `${owner.name || '(anonymous class)'}.${String(property)}`;
     const original = checkTarget(target, descriptor, where);
     checkOptions(options, where);

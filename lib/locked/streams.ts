@@ -7,8 +7,12 @@ import { unbound } from '../core/runtime.js';
 export const UNREAD_STREAM_MS = 30_000;
 
 interface Readable {
-  once(event: 'close', listener: () => void): unknown;
+  once(event: 'close' | 'error', listener: () => void): unknown;
+  destroy(error?: Error): unknown;
   readonly destroyed?: boolean;
+  /** Null while nothing is there that would read it. */
+  readonly readableFlowing?: boolean | null;
+  readonly readableDidRead?: boolean;
 }
 
 interface FileLike {
@@ -39,18 +43,35 @@ export const asStream = (
   result: unknown,
   where: string,
 ): { result: unknown; done: Promise<void> } | undefined => {
-  if (isFile(result)) return { result, done: closed(result.getStream()) };
-  if (isNodeStream(result)) return { result, done: closed(result) };
+  if (isFile(result)) return { result, done: closed(result.getStream(), where) };
+  if (isNodeStream(result)) return { result, done: closed(result, where) };
   if (isObservable(result)) return heldObservable(result, where);
   if (isAsyncGenerator(result)) return heldGenerator(result, where);
   return undefined;
 };
 
-const closed = (stream: Readable): Promise<void> =>
+const closed = (stream: Readable, where: string): Promise<void> =>
   new Promise((resolve) => {
-    if (stream.destroyed) resolve();
-    else stream.once('close', resolve);
+    if (stream.destroyed) return resolve();
+    const timer = unbound(() =>
+      setTimeout(() => {
+        if (stream.readableFlowing !== null || stream.readableDidRead) return;
+        // Nobody listens, so nobody but a later reader is to hear of it.
+        stream.once('error', () => undefined);
+        stream.destroy(tooLate(where));
+      }, UNREAD_STREAM_MS),
+    );
+    stream.once('close', () => {
+      clearTimeout(timer);
+      resolve();
+    });
   });
+
+const tooLate = (where: string): LockConfigurationError =>
+  new LockConfigurationError(
+    `${where}: what it returned was read again after its end, or not within ${UNREAD_STREAM_MS} ms, ` +
+      `so its lock has been given back. Call the method again.`,
+  );
 
 /** The time in which a returned stream is locked: from the first reader to the last, if one comes in time. */
 class Reading {
@@ -64,12 +85,7 @@ class Reading {
 
   /** Whoever comes too late gets an error instead of unlocked work. */
   begin(): LockConfigurationError | undefined {
-    if (this.over) {
-      return new LockConfigurationError(
-        `${this.where}: what it returned was read again after its end, or not within ${UNREAD_STREAM_MS} ms, ` +
-          `so its lock has been given back. Call the method again.`,
-      );
-    }
+    if (this.over) return tooLate(this.where);
     clearTimeout(this.timer);
     this.readers++;
     return undefined;

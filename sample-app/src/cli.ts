@@ -69,5 +69,5 @@ const main = async (): Promise<number> => {
   }
 };
 
-// Not process.exit(): what was written has to arrive, and nothing may be left that keeps the process up.
-process.exitCode = await main();
+// Nothing that was left open after a failure may keep the process up.
+process.exit(await main());

@@ -9,7 +9,10 @@ import { readSettings } from './settings.js';
 
 await runPart(async () => {
   const settings = readSettings(process.env);
-  const app = await NestFactory.create(AppModule.forRoot(settings), { logger: ['warn', 'error', 'fatal'] });
+  const app = await NestFactory.create(AppModule.forRoot(settings), {
+    abortOnError: false,
+    logger: ['warn', 'error', 'fatal'],
+  });
   app.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true }));
   app.enableShutdownHooks();
   await app.listen(settings.port, '127.0.0.1');

@@ -174,7 +174,8 @@ describe('RedisStore', () => {
     const seen = hints.count;
     expect(await harness.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')).toBeGreaterThan(0);
     await hints.next(seen);
-    expect(hints.watch.live).toBe(true);
+    // An interruption that lasts is a hint as well.
+    while (!hints.watch.live) await hints.next(hints.count);
     hints.watch.close();
   });
 });

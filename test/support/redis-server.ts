@@ -213,6 +213,6 @@ export class RedisServer implements AsyncDisposable {
   private async isReady(child: ChildProcess): Promise<boolean> {
     if (!this.isRunning) return false;
     const info = await this.text('INFO');
-    return info.includes(`process_id:${child.pid}\r\n`) && info.includes('loading:0\r\n');
+    return info.includes(`process_id:${child.pid}\r\n`) && info.includes('\r\nloading:0\r\n');
   }
 }

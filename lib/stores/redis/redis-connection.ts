@@ -96,7 +96,7 @@ export class RedisConnection {
         inFlight.done = true;
         reject(this.unanswered(session));
         // Replies come in order, so nothing sent on this connection since then was answered either.
-        if (session.alive) dropSocket(this.client);
+        this.drop(session);
       });
       this.writes.begin();
       this.client.call(request.command, ...request.args).then(
@@ -106,7 +106,7 @@ export class RedisConnection {
           resolve(request.read(reply));
         },
         (error: unknown) => {
-          if (isReadOnly(error) && session.alive) dropSocket(this.client);
+          if (isReadOnly(error)) this.drop(session);
           if (inFlight.done) return;
           inFlight.done = true;
           if (request.inFull && isNoScript(error)) resolve(this.send(request.inFull()));
@@ -177,6 +177,13 @@ export class RedisConnection {
     if (!info) return { id: id || undefined, address: undefined };
     const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S+)`).exec(info)?.[1];
     return { id: field('id'), address: field('addr') };
+  }
+
+  /** Gives the connection up at once, so that what is asked next waits for the new one. */
+  private drop(session: RedisSession): void {
+    if (!session.alive) return;
+    this.end();
+    dropSocket(this.client);
   }
 
   private end(): void {

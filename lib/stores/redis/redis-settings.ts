@@ -27,6 +27,8 @@ const lockSettings = (commandTimeoutMs: number): RedisOptions => ({
   autoResubscribe: false,
   enableAutoPipelining: false,
   enableReadyCheck: true,
+  // How soon a server that loads its data is asked again; ioredis would wait for as long as that one estimates.
+  maxLoadingRetryTime: 250,
   connectTimeout: commandTimeoutMs,
   // ioredis arms this timer when it disconnects without a socket too, and nothing then clears it.
   disconnectTimeout: 100,
@@ -55,12 +57,14 @@ export const resolveEndpoint = (source: RedisSource, commandTimeoutMs: number): 
   if (typeof source === 'function') {
     return { keyPrefix: '', cluster: false, createClient: (role) => source(role, { ...settings }) };
   }
-  if (typeof source === 'string') {
+  // ioredis would take an empty one, which is what an unset variable often is, for localhost.
+  if (typeof source === 'string' && source !== '') {
     return endpointOf({ ...new Redis(source, { lazyConnect: true }).options }, settings);
   }
   if (typeof source !== 'object' || source === null) {
+    const got = source === '' ? 'an empty string' : source === null ? 'null' : typeof source;
     throw new LockConfigurationError(
-      `redis: expected a URL, ioredis options, an ioredis client or a function, got ${source === null ? 'null' : typeof source}.`,
+      `redis: expected a URL, ioredis options, an ioredis client or a function, got ${got}.`,
     );
   }
   if (!isClient(source)) return endpointOf(source, settings);

@@ -16,6 +16,11 @@ interface Channel {
 
 /** How often a subscriber that somebody waits on is asked whether it still lives. */
 const PING_MS = 1_000;
+/**
+ * How long an interruption lasts before waiters look for themselves. Not at once: a Redis that ends closes both
+ * connections in the same moment, and nothing should be sent on one of which it is only not yet known.
+ */
+const DEAF_MS = 100;
 /** How many channels one SUBSCRIBE names after a reconnect. */
 const BATCH = 500;
 
@@ -125,8 +130,15 @@ export class RedisSubscriber {
     for (let i = 0; i < names.length; i += BATCH) this.subscribe(names.slice(i, i + BATCH));
   }
 
+  /** Nothing can be heard. Unless that is over soon, waiters look for themselves: Redis may be gone for good. */
   private deafen(): void {
-    for (const channel of this.channels.values()) channel.live = false;
+    const deafened = [...this.channels.values()].filter((channel) => channel.live);
+    for (const channel of deafened) channel.live = false;
+    if (deafened.length === 0) return;
+    const hintAll = (): void => {
+      for (const channel of deafened) if (!channel.live) this.hint(channel);
+    };
+    unbound(() => setTimeout(hintAll, DEAF_MS).unref());
   }
 
   private hint(channel: Channel | undefined): void {

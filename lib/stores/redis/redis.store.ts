@@ -1,7 +1,8 @@
 import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from '../../core/claim.js';
 import { type StoreFailure, type LockStore, type Watch } from '../../core/lock-store.js';
+import { evictionWarning } from './eviction.js';
 import { RedisConnection } from './redis-connection.js';
-import { RedisFailure } from './redis-failure.js';
+import { RedisFailure, isReplyError } from './redis-failure.js';
 import { RedisKeys } from './redis-keys.js';
 import { resolveEndpoint, type RedisSource } from './redis-settings.js';
 import type { RedisSession } from './redis-session.js';
@@ -130,6 +131,18 @@ export class RedisStore implements LockStore {
     await this.connection.send({ command: 'ping', args: [], read: () => undefined });
   }
 
+  /** Warns of a server that evicts locks. Who may not run INFO is told nothing. */
+  async diagnose(): Promise<readonly string[]> {
+    try {
+      const memory = await this.connection.send({ command: 'info', args: ['memory'], read: String });
+      const warning = evictionWarning(memory);
+      return warning === undefined ? [] : [warning];
+    } catch (failure) {
+      if (failure instanceof RedisFailure && isReplyError(failure.cause)) return [];
+      throw failure;
+    }
+  }
+
   close(): Promise<void> {
     this.connection.close();
     this.subscriber.close();
@@ -145,11 +158,11 @@ export class RedisStore implements LockStore {
     send: () => Promise<ReleaseReply>,
   ): Promise<ReleaseReply> {
     const sameConnection = session === this.connection.current;
-    if (!sameConnection) await this.endSession(session);
+    const ended = !sameConnection && (await this.endSession(session));
     const reply = await send();
     // On the connection of the acquire, "not there" is final: commands are executed in the order they were sent.
-    const inOrder = !this.perSlot && session === this.connection.current;
-    if (!reply.wasHeld && sameConnection && !inOrder) {
+    const inOrder = sameConnection && !this.perSlot && session === this.connection.current;
+    if (!reply.wasHeld && !ended && !inOrder) {
       throw new RedisFailure('an earlier command may still arrive', 'unknown', {});
     }
     return reply;
@@ -158,18 +171,18 @@ export class RedisStore implements LockStore {
   /**
    * Makes sure that nothing more arrives from a connection that is gone for us but perhaps not for the server:
    * its last bytes may still be on their way. The address keeps a stranger with the same id on another server
-   * out of harm's way.
+   * out of harm's way. False when the server does not allow it.
    */
-  private async endSession({ id, address }: RedisSession): Promise<void> {
-    if (id === undefined) {
-      throw new RedisFailure(
-        'the old connection to Redis cannot be ended: it has no known id',
-        'unknown',
-        {},
-      );
-    }
+  private async endSession({ id, address }: RedisSession): Promise<boolean> {
+    if (id === undefined) return false;
     const args = ['kill', 'id', id, ...(address === undefined ? [] : ['addr', address])];
-    await this.connection.send({ command: 'client', args, read: () => undefined });
+    try {
+      await this.connection.send({ command: 'client', args, read: () => undefined });
+      return true;
+    } catch (failure) {
+      if (failure instanceof RedisFailure && isReplyError(failure.cause)) return false;
+      throw failure;
+    }
   }
 
   private async extendBatch(

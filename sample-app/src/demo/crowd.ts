@@ -24,14 +24,14 @@ export interface CrowdOptions {
 }
 
 /** So many clicks are under way at once. */
-const IN_FLIGHT = 150;
+const IN_FLIGHT = 100;
 /** Every so-manyth buyer is impatient and clicks so often at the same time. */
 const IMPATIENT_EVERY = 10;
 const IMPATIENT_CLICKS = 5;
 /** What a buyer's browser waits for an answer, how long it pauses before it tries again, and when it gives up. */
-const REQUEST_TIMEOUT_MS = 4_000;
+const REQUEST_TIMEOUT_MS = 8_000;
 const RETRY_PAUSE_MS = 50;
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 
 /** The buyer of each click, in the order of the clicks. */
 export const clicksOf = (buyers: number): string[] =>

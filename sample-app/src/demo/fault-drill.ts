@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Acquired } from './part-process.js';
 import type { Part } from './parts.js';
 
 export interface FaultOptions {
   readonly instances: readonly Part[];
   /** The owner of the lock's hold in Redis; undefined when nobody holds it. */
   readonly owner: (key: string) => Promise<string | undefined>;
+  /** The highest token that the database has seen. */
+  readonly fence: () => Promise<number>;
   /** How many writes the database has refused so far. */
   readonly staleWritesRefused: () => Promise<number>;
   /** How much of the stock is sold, from 0 to 1. */
@@ -31,12 +34,12 @@ const STALE_WRITE_WITHIN_MS = 1_000;
 
 /**
  * Does to instances what machines do to them, while they hold the lock, and reports what came about before the
- * signal ended it: kills one; stops one until another has taken the lock over, which is after the lease, then lets
- * it go on. Where it is stopped is left to chance, and not everywhere does a write follow, so stopping is repeated
- * until the database has refused one.
+ * signal ended it: kills one, wherever it is at the moment; stops one that has not written yet, until another has
+ * taken the lock over, which is after the lease, and then lets it go on. If it then finds nothing to write (because
+ * it read in the last moment that all is sold), the next one is stopped, until the database has refused a write.
  */
 export const rehearseFaults = async (options: FaultOptions): Promise<FaultReport> => {
-  const { instances, soldShare, staleWritesRefused, onEvent, signal } = options;
+  const { instances, fence, soldShare, staleWritesRefused, onEvent, signal } = options;
   const done = { killed: 0, stopped: 0 };
   const until = async (condition: () => boolean | Promise<boolean>): Promise<void> => {
     while (!(await condition())) await sleep(POLL_MS, undefined, { signal });
@@ -50,7 +53,10 @@ export const rehearseFaults = async (options: FaultOptions): Promise<FaultReport
 
     await until(() => soldShare() >= STOP_AT_SHARE);
     while (done.stopped < MAX_STOPS && (await staleWritesRefused()) === 0) {
-      const { instance, key, owner } = await stopHolder(options);
+      const { instance, key, owner } = await stopHolder(
+        options,
+        async ({ token }) => (await fence()) < token,
+      );
       onEvent(`${instance.name} stopped while it held the lock`);
       try {
         await until(async () => {
@@ -73,24 +79,23 @@ export const rehearseFaults = async (options: FaultOptions): Promise<FaultReport
   return done;
 };
 
-/** An instance that is stopped and holds the lock. */
-interface StoppedHolder {
-  readonly instance: Part;
-  readonly key: string;
-  readonly owner: string;
-}
+/** What an instance said last, and the instance, which is stopped. */
+type StoppedHolder = Acquired & { readonly instance: Part };
 
 /**
- * Stops an instance that says it got the lock, and asks Redis whether it still holds it; if not, lets it go on and
- * tries the next.
+ * Stops an instance that says it got the lock, and asks Redis whether it still holds it; if not, or if it does not
+ * suit, lets it go on and tries the next.
  */
-const stopHolder = async (options: FaultOptions): Promise<StoppedHolder> => {
+const stopHolder = async (
+  options: FaultOptions,
+  suits: (holder: StoppedHolder) => Promise<boolean> = () => Promise.resolve(true),
+): Promise<StoppedHolder> => {
   const holds = async ({ key, owner }: StoppedHolder): Promise<boolean> =>
     (await options.owner(key))?.startsWith(owner) ?? false;
   for (;;) {
     const holder = await stopNextHolder(options);
     // Asked twice: a release that was under way when the instance stopped has arrived at the second time.
-    if ((await holds(holder)) && (await holds(holder))) return holder;
+    if ((await holds(holder)) && (await holds(holder)) && (await suits(holder))) return holder;
     holder.instance.kill('SIGCONT');
   }
 };
@@ -102,7 +107,7 @@ const stopNextHolder = ({ instances, signal }: FaultOptions): Promise<StoppedHol
         if (message.type !== 'acquired') return;
         instance.kill('SIGSTOP');
         stopListening();
-        resolve({ instance, key: message.key, owner: message.owner });
+        resolve({ ...message, instance });
       }),
     );
     const onAbort = () => {

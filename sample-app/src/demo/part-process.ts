@@ -2,8 +2,16 @@
 export type PartMessage =
   | { readonly type: 'ready'; readonly url: string }
   | { readonly type: 'failed'; readonly reason: string }
-  /** An instance of the app has just got the lock. `owner` begins the name of its holds in Redis. */
-  | { readonly type: 'acquired'; readonly key: string; readonly owner: string };
+  | Acquired;
+
+/** An instance of the app has just got the lock. */
+export interface Acquired {
+  readonly type: 'acquired';
+  readonly key: string;
+  /** With this begin the names of all its holds in Redis. */
+  readonly owner: string;
+  readonly token: number;
+}
 
 /** Sends a message to the starting process, if there is one that listens. */
 export const tell = (message: PartMessage): void => {

@@ -67,21 +67,25 @@ export class Parts implements AsyncDisposable {
     process.off('exit', this.wakeAll);
   }
 
-  private untilReady(name: string, child: ChildProcess): Promise<string> {
-    return new Promise<string>((resolve, reject) => {
-      const fail = (why: string) => {
-        child.kill('SIGTERM');
-        reject(new Error(`The ${name} did not start: ${why}.`));
-      };
-      const timer = setTimeout(() => fail(`nothing heard for ${START_TIMEOUT_MS} ms`), START_TIMEOUT_MS);
-      const settled = () => clearTimeout(timer);
-      child.once('error', (error) => (settled(), fail(error.message)));
-      child.once('exit', (code, signal) => (settled(), fail(`it ended with ${signal ?? code}`)));
-      child.on('message', (message: PartMessage) => {
-        if (message.type === 'ready') (settled(), resolve(message.url));
-        if (message.type === 'failed') (settled(), fail(message.reason));
+  private async untilReady(name: string, child: ChildProcess): Promise<string> {
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      return await new Promise<string>((resolve, reject) => {
+        const fail = (why: string): void => reject(new Error(`The ${name} did not start: ${why}.`));
+        timer = setTimeout(() => fail(`nothing heard for ${START_TIMEOUT_MS} ms`), START_TIMEOUT_MS);
+        child.once('error', (error) => fail(error.message));
+        child.once('exit', (code, signal) => fail(`it ended with ${signal ?? `code ${code}`}`));
+        child.on('message', (message: PartMessage) => {
+          if (message.type === 'ready') resolve(message.url);
+          if (message.type === 'failed') fail(message.reason);
+        });
       });
-    });
+    } catch (error) {
+      child.kill('SIGTERM');
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   private async stop(child: ChildProcess): Promise<void> {

@@ -23,7 +23,10 @@ export class RedisDesk implements AsyncDisposable {
     try {
       const before = await fenceKeys(redis);
       const module = RedisLockModule.forRoot({ redis: url, keyPrefix });
-      const app = await NestFactory.createApplicationContext(module, { logger: ['error', 'fatal'] });
+      const app = await NestFactory.createApplicationContext(module, {
+        abortOnError: false,
+        logger: ['error', 'fatal'],
+      });
       return new RedisDesk(redis, app.get(LockService), before, () => app.close());
     } catch (error) {
       redis.disconnect();

@@ -4,7 +4,7 @@ import { tell } from './part-process.js';
 /** Tells the starting process of every lock that this instance gets. */
 export const reportAcquisitions = async (locks: LockService): Promise<void> => {
   const owner = await ownerPrefix(locks);
-  locks.on('acquired', ({ key }) => tell({ type: 'acquired', key, owner }));
+  locks.on('acquired', ({ key, fencingToken: token = 0 }) => tell({ type: 'acquired', key, owner, token }));
 };
 
 /** How the names of this instance's holds begin in Redis, which are `<uuid>:<n>`; learned from one of them. */

@@ -1,23 +1,23 @@
 import type { SaleReport } from './run-sale.js';
 import { table } from './table.js';
 
-const HEAD = [
+const TITLES = [
   'strategy',
   'sold',
   'oversold',
-  'double orders',
-  'charged twice',
+  'double\norders',
+  'charged\ntwice',
   'refused',
-  'stale writes refused',
-  'p50 ms',
-  'p99 ms',
-  'longest outage ms',
+  'stale writes\nrefused',
+  'p50\nms',
+  'p99\nms',
+  'longest\noutage ms',
 ];
 
 /** The table of all sales. */
 export const reportTable = (reports: readonly SaleReport[]): string =>
   table(
-    HEAD,
+    TITLES,
     reports.map(({ strategy, facts, refused, p50Ms, p99Ms }) => [
       strategy,
       facts.sold,
@@ -35,38 +35,33 @@ export const reportTable = (reports: readonly SaleReport[]): string =>
 const SQL_NOTE =
   '* sql makes no promise about payments: a crash between order and charge leaves an order nobody knows to be paid.';
 
-/** What the table shows, in two sentences at most; and what went wrong, if anything did. */
+/** What the table shows, in two sentences; and what went wrong, if anything did. */
 export const reportText = (reports: readonly SaleReport[], items: number): string => {
-  const of = (strategy: string) => reports.find((report) => report.strategy === strategy);
-  const none = of('none');
-  const locked = of('locked');
+  const of = (strategy: string) => reports.filter((report) => report.strategy === strategy);
   return [
-    ...(of('sql') ? [SQL_NOTE] : []),
+    ...of('sql').map(() => SQL_NOTE),
     '',
-    ...(none
-      ? [
-          `Without a lock three instances sold ${none.facts.sold} of ${items} items and charged ` +
-            `${none.facts.chargedTwice} customers more than once.`,
-        ]
-      : []),
-    ...(locked
-      ? [
-          `With @Locked they sold ${locked.facts.sold} of ${items} and charged ` +
-            `${locked.facts.chargedTwice || 'nobody'} twice, although ${count(locked.faults.killed)} was killed and ` +
-            `${count(locked.faults.stopped)} stopped while holding the lock: the sale stood still for ` +
-            `${locked.facts.longestOutageMs} ms, until the lease was over, and the fence refused ` +
-            `${locked.facts.staleWritesRefused} stale write(s) of the one that came back.`,
-        ]
-      : []),
+    ...of('none').map((none) => noneSentence(none, items)),
+    ...of('locked').map((locked) => lockedSentence(locked, items)),
     ...reports.flatMap(({ strategy, complaints }) =>
       complaints.map((text) => `BROKEN: ${strategy} ${text}.`),
     ),
     ...reports
       .filter((report) => report.gaveUp > 0)
-      .map(
-        ({ strategy, gaveUp, failure }) => `Note: with ${strategy} ${gaveUp} clicks gave up (${failure}).`,
-      ),
+      .map(({ strategy, gaveUp, failure }) => `Note: ${gaveUp} clicks on ${strategy} gave up (${failure}).`),
   ].join('\n');
 };
 
-const count = (instances: number): string => (instances === 1 ? 'one instance' : `${instances} instances`);
+const noneSentence = ({ facts }: SaleReport, items: number): string =>
+  `Without a lock three instances sold ${facts.sold} of ${items} items and charged ` +
+  `${facts.chargedTwice} customers more than once.`;
+
+const lockedSentence = ({ facts, faults }: SaleReport, items: number): string => {
+  const result = `With @Locked they sold ${facts.sold} of ${items} and charged ${facts.chargedTwice || 'nobody'} twice`;
+  if (faults.killed === 0 || faults.stopped === 0) return `${result}.`;
+  return (
+    `${result}, though ${faults.killed} instance was killed and ${faults.stopped} stopped while holding the lock: ` +
+    `the sale stood still for ${facts.longestOutageMs} ms, until the lease was over, and the database ` +
+    `refused ${facts.staleWritesRefused} stale write of the one that came back.`
+  );
+};

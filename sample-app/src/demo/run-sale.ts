@@ -18,8 +18,9 @@ export interface SaleReport {
   readonly strategy: StrategyName;
   readonly facts: Facts;
   readonly faults: FaultReport;
-  /** Clicks that did not buy, among them those that gave up. */
+  /** Clicks that did not lead to an order. */
   readonly refused: number;
+  /** Clicks among them that got no answer. */
   readonly gaveUp: number;
   /** Why one of those gave up. */
   readonly failure?: string;
@@ -66,6 +67,7 @@ export const runSale = async (
       ? rehearseFaults({
           instances,
           owner: (key) => stage.locks.owner(key),
+          fence: () => stage.sales.fence(sku),
           staleWritesRefused: () => stage.sales.staleWritesRefused(sku),
           soldShare: () => sold / items,
           onEvent: (text) => {
@@ -94,7 +96,7 @@ export const runSale = async (
     strategy,
     facts,
     faults: report,
-    refused: answers.length - sold,
+    refused: answers.length - facts.sold,
     gaveUp: lost.length,
     failure: lost[0]?.failure,
     p50Ms: percentile(times, 0.5),

@@ -63,6 +63,11 @@ export class Sales implements AsyncDisposable {
     };
   }
 
+  /** The highest fencing token that has come with a write. */
+  async fence(sku: string): Promise<number> {
+    return (await this.database.getRepository(Stock).findOneByOrFail({ sku })).fence;
+  }
+
   staleWritesRefused(sku: string): Promise<number> {
     return this.database.getRepository(RefusedWrite).countBy({ sku });
   }

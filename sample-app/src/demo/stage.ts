@@ -3,7 +3,7 @@ import type { StrategyName } from '../flash-sale/strategies/strategy-names.js';
 import { startDatabase, startRedis, type Backend } from './backends.js';
 import { Parts, type Part } from './parts.js';
 import { RedisDesk } from './redis-desk.js';
-import { Resources } from './resources.js';
+import type { Resources } from './resources.js';
 import { Sales } from './sales.js';
 
 /** Short, so that a killed holder is an outage one can wait for. In production 30 seconds are a good start. */
@@ -16,7 +16,7 @@ export class Stage {
     readonly database: Backend,
     readonly sales: Sales,
     readonly locks: RedisDesk,
-    private readonly parts: Parts,
+    private readonly apps: Parts,
     private readonly environment: Record<string, string>,
   ) {}
 
@@ -33,7 +33,9 @@ export class Stage {
     const keyPrefix = `flash-sale:{${run}}:`;
     const sales = resources.use(await Sales.open(database.url, namespace, payment.url));
     const locks = resources.use(await RedisDesk.open(redis.url, keyPrefix));
-    return new Stage(redis, database, sales, locks, parts, {
+    // Of their own, and last, for they have to be gone before keys and tables go.
+    const apps = resources.use(new Parts());
+    return new Stage(redis, database, sales, locks, apps, {
       REDIS_URL: redis.url,
       DATABASE_URL: database.url,
       PAYMENT_URL: payment.url,
@@ -47,7 +49,7 @@ export class Stage {
   startInstances(count: number, strategy: StrategyName): Promise<Part[]> {
     return Promise.all(
       Array.from({ length: count }, (_, index) =>
-        this.parts.start(`instance ${index + 1}`, '../main.js', { ...this.environment, STRATEGY: strategy }),
+        this.apps.start(`instance ${index + 1}`, '../main.js', { ...this.environment, STRATEGY: strategy }),
       ),
     );
   }

@@ -28,14 +28,14 @@ export class FencedStock {
    * could wake up between our read and our write, still write, and we would overwrite what it sold.
    */
   async read(sku: string, token: number): Promise<number> {
-    const { raw } = await this.stocks
+    const update = await this.stocks
       .createQueryBuilder()
       .update()
       .set({ fence: token })
       .where('sku = :sku AND fence <= :token', { sku, token })
       .returning(['remaining'])
       .execute();
-    const [row] = raw as { remaining: number }[];
+    const [row] = update.raw as { remaining: number }[];
     if (row) return row.remaining;
     if (!(await this.stocks.existsBy({ sku }))) throw new UnknownSkuError(sku);
     return this.refuse(sku, token, 'read');
@@ -70,12 +70,12 @@ export class FencedStock {
 
   /** Runs `write` only if `guard` still finds our fence; in one statement, so both happen or neither does. */
   private async writeFenced(guard: string, write: string, values: unknown[]): Promise<boolean> {
-    const [{ rows }] = (await this.database.query(
+    const [result] = await this.database.query<{ rows: number }[]>(
       `WITH fenced AS (${guard} RETURNING sku), written AS (${write})
        SELECT count(*)::int AS rows FROM written`,
       values,
-    )) as [{ rows: number }];
-    return rows > 0;
+    );
+    return result !== undefined && result.rows > 0;
   }
 
   private async refuse(sku: string, token: number, step: string): Promise<never> {

@@ -5,33 +5,24 @@ import {
   Scope,
   type DynamicModule,
   type INestApplicationContext,
-  type Type,
 } from '@nestjs/common';
-import { LazyModuleLoader, ModuleRef, NestFactory } from '@nestjs/core';
+import { LazyModuleLoader, ModuleRef } from '@nestjs/core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { LockConfigurationError, LockService, Locked, RedisLockModule, currentLease } from 'nest-redis-lock';
+import { LockConfigurationError, LockService, Locked, currentLease } from 'nest-redis-lock';
+import { Apps, rootModule } from '../support/apps.js';
 import { World } from '../support/world.js';
 
 let world: World;
-let context: INestApplicationContext | undefined;
+const apps = new Apps();
 beforeAll(async () => {
   world = await World.start();
 });
 afterAll(() => world[Symbol.asyncDispose]());
-afterEach(async () => {
-  await context?.close();
-  context = undefined;
-});
+afterEach(() => apps.close());
 
 /** Starts an app with this module beside the locks. */
-const start = async (module: Type | DynamicModule): Promise<INestApplicationContext> => {
-  const root: DynamicModule = {
-    module: class AppModule {},
-    imports: [RedisLockModule.forRoot(world.options()), module],
-  };
-  context = await NestFactory.createApplicationContext(root, { logger: ['error'], abortOnError: false });
-  return context;
-};
+const start = (module: DynamicModule): Promise<INestApplicationContext> =>
+  apps.context(rootModule(world.options(), { imports: [module] }));
 
 const SYMBOL = Symbol('pay');
 
@@ -87,7 +78,10 @@ describe('a provider that Nest makes', () => {
     @Module({ providers: [Orders], exports: [Orders] })
     class Two {}
     const app = await start({ module: class Both {}, imports: [One, Two] });
-    const [one, two] = [app.select(One).get(Orders), app.select(Two).get(Orders)];
+    const [one, two] = [
+      app.select(One).get(Orders, { strict: true }),
+      app.select(Two).get(Orders, { strict: true }),
+    ];
     expect(one).not.toBe(two);
     await world.expectLocked('order:1', () => one.pay('1'));
     await world.expectLocked('order:1', () => two.pay('1'));
@@ -184,25 +178,21 @@ describe('two apps in one process', () => {
 
   it('use their own service each, also for one and the same class', async () => {
     const make = (keyPrefix: string) =>
-      NestFactory.createApplicationContext(
-        { module: class App {}, imports: [RedisLockModule.forRoot(world.options({ keyPrefix }))], providers: [Asking] },
-        { logger: ['error'] },
-      );
+      apps.context(rootModule(world.options({ keyPrefix }), { providers: [Asking] }));
     const [one, two] = [await make('one:'), await make('two:')];
-    const free = await world.takeElsewhere('unused');
     await world.redis.hset('one:shared', 'another-process:1', '1');
     await expect(one.get(Asking).ask()).rejects.toThrow('"shared" is taken');
     await expect(two.get(Asking).ask()).resolves.toEqual(['shared']);
     await world.redis.del('one:shared');
-    await free();
-    await Promise.all([one.close(), two.close()]);
   });
 });
 
 describe('new, by hand', () => {
   it('throws, names what to import, and does not run the method', async () => {
     await expect(new Orders().pay('1')).rejects.toThrow(LockConfigurationError);
-    await expect(new Orders().pay('1')).rejects.toThrow(/Orders\.pay.*RedisLockModule\.forRoot\(\).*bindLocks/s);
+    await expect(new Orders().pay('1')).rejects.toThrow(
+      /Orders\.pay.*RedisLockModule\.forRoot\(\).*bindLocks/s,
+    );
     expect(world.takeRuns()).toEqual([]);
   });
 });
@@ -213,7 +203,7 @@ describe('inside the method', () => {
     class Reader {
       @Locked('read:<<id>>')
       async read(id: number): Promise<readonly [readonly string[], number]> {
-        const lease = currentLease();
+        const lease = currentLease(`read:${id}`);
         return [lease.keys, lease.fencingToken];
       }
     }

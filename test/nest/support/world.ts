@@ -47,7 +47,7 @@ export class World implements AsyncDisposable {
     return (await this.redis.exists(`lock:${key}`)) === 1;
   }
 
-  /** How often this process has entered the lock that is held now: Redisson's hold count is always 1. */
+  /** The holds that Redis has now. */
   async holds(): Promise<string[]> {
     return (await this.redis.keys('lock:*')).sort();
   }
@@ -75,9 +75,12 @@ export class World implements AsyncDisposable {
   ): Promise<void> {
     this.takeRuns();
     const free = await this.takeElsewhere(key);
-    await refused(Promise.resolve(call()));
+    try {
+      await refused(Promise.resolve(call()));
+    } finally {
+      await free();
+    }
     expect(this.takeRuns(), 'runs while the lock was taken').toEqual([]);
-    await free();
     await call();
     expect(this.takeRuns(), 'runs while the lock was free').toEqual([{ key, locked: true }]);
     expect(await this.isTaken(key), 'the lock is free afterwards').toBe(false);

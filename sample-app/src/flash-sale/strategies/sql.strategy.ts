@@ -11,9 +11,7 @@ import { OrderStrategy } from './order-strategy.js';
 const UNIQUE_VIOLATION = '23505';
 
 const isDuplicate = (error: unknown): boolean =>
-  error instanceof QueryFailedError &&
-  'code' in error.driverError &&
-  error.driverError.code === UNIQUE_VIOLATION;
+  error instanceof QueryFailedError && (error.driverError as { code?: unknown }).code === UNIQUE_VIOLATION;
 
 /**
  * The answer of every experienced colleague: one conditional UPDATE and a unique constraint. Nothing is simpler or

@@ -1,0 +1,66 @@
+import { closeSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
+
+const OCCUPANT = 0;
+const SECTIONS = 1;
+const TOKEN = 2;
+const FIELDS = 3;
+
+/**
+ * What the lock protects, across processes: a small file that is read and written in place. It sees every overlap of
+ * two sections, whichever way it happens: whoever comes second finds the other one inside, or else one of them finds
+ * at its end that the register is not as it left it. It also demands that fencing tokens grow.
+ */
+export class Register {
+  private readonly file: number;
+  private readonly fields = new Float64Array(FIELDS);
+  private sectionsAtEntry = 0;
+  /** Sections that were not alone. */
+  overlaps = 0;
+  /** Sections that came with a token no greater than an earlier one. */
+  staleTokens = 0;
+
+  /** Makes an empty register. */
+  static create(path: string): void {
+    writeFileSync(path, new Float64Array(FIELDS));
+  }
+
+  /** @param id of whoever uses it: a number, not 0, its own for each process. */
+  constructor(
+    path: string,
+    private readonly id: number,
+  ) {
+    this.file = openSync(path, 'r+');
+  }
+
+  enter(token: number | undefined): void {
+    const { fields } = this;
+    this.read();
+    if (fields[OCCUPANT] !== 0) this.overlaps++;
+    if (token !== undefined && token <= fields[TOKEN]!) this.staleTokens++;
+    fields[OCCUPANT] = this.id;
+    fields[TOKEN] = token ?? 0;
+    this.sectionsAtEntry = fields[SECTIONS]!;
+    this.write();
+  }
+
+  leave(): void {
+    const { fields } = this;
+    this.read();
+    if (fields[OCCUPANT] !== this.id || fields[SECTIONS] !== this.sectionsAtEntry) this.overlaps++;
+    fields[OCCUPANT] = 0;
+    fields[SECTIONS] = this.sectionsAtEntry + 1;
+    this.write();
+  }
+
+  close(): void {
+    closeSync(this.file);
+  }
+
+  private read(): void {
+    readSync(this.file, this.fields, 0, this.fields.byteLength, 0);
+  }
+
+  private write(): void {
+    writeSync(this.file, this.fields, 0, this.fields.byteLength, 0);
+  }
+}

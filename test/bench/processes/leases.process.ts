@@ -1,0 +1,75 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Lease } from 'nest-redis-lock';
+import { workerChannel } from '../../support/worker-channel.js';
+import { openApp } from '../subjects/nest-redis-lock.js';
+
+export type ToLeases =
+  | { readonly type: 'hold'; readonly url: string; readonly leases: number; readonly watchdogMs: number }
+  | { readonly type: 'watch'; readonly forMs: number }
+  | { readonly type: 'release' };
+
+export interface LoopDelay {
+  readonly p99Ms: number;
+  readonly maxMs: number;
+}
+
+export type FromLeases =
+  | { readonly type: 'held'; readonly timers: number }
+  | ({ readonly type: 'watched' } & LoopDelay)
+  | { readonly type: 'released'; readonly lost: number; readonly notExcluded: number };
+
+/** How many are acquired at a time. */
+const AT_ONCE = 200;
+/** How many of the keys somebody else tries to take. */
+const TRIED = 100;
+/** The histogram's own timer interval, which is part of every value it records. */
+const RESOLUTION_MS = 1;
+
+let apps: Awaited<ReturnType<typeof openApp>>[] = [];
+let leases: Lease[] = [];
+const channel = workerChannel<ToLeases, FromLeases>(async () => {
+  await Promise.all(apps.map(({ app }) => app.close()));
+});
+
+const timers = (): number => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length;
+
+channel.on('hold', async ({ url, leases: count, watchdogMs }) => {
+  // The second one is somebody else, as another process would be.
+  apps = [await openApp({ url, watchdogMs }), await openApp({ url, watchdogMs })];
+  const { locks } = apps[0]!;
+  const before = timers();
+  for (let from = 0; from < count; from += AT_ONCE) {
+    const some = Array.from({ length: Math.min(AT_ONCE, count - from) }, (_none, i) =>
+      locks.acquire(`held-${from + i}`),
+    );
+    leases.push(...(await Promise.all(some)));
+  }
+  channel.send({ type: 'held', timers: timers() - before });
+});
+
+channel.on('watch', async ({ forMs }) => {
+  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  histogram.enable();
+  await sleep(forMs);
+  histogram.disable();
+  const delayMs = (ns: number): number => Math.max(0, ns / 1e6 - RESOLUTION_MS);
+  channel.send({
+    type: 'watched',
+    p99Ms: delayMs(histogram.percentile(99)),
+    maxMs: delayMs(histogram.max),
+  });
+});
+
+channel.on('release', async () => {
+  const every = Math.max(1, Math.floor(leases.length / TRIED));
+  const tried = leases.filter((_lease, i) => i % every === 0);
+  const taken = await Promise.all(tried.map(({ key }) => apps[1]!.locks.tryAcquire(key)));
+  const endings = await Promise.all(leases.map((lease) => lease.release()));
+  leases = [];
+  channel.send({
+    type: 'released',
+    lost: endings.filter((ending) => ending === 'lost').length,
+    notExcluded: taken.filter((lease) => lease !== null).length,
+  });
+});

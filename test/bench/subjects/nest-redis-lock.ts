@@ -1,0 +1,43 @@
+import { Injectable, Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { Locked, LockService, RedisLockModule } from 'nest-redis-lock';
+import type { Section, Subject, SubjectOptions } from './subject.js';
+
+@Injectable()
+class LockedSections {
+  @Locked('<<_key>>')
+  async run(_key: string, section: Section): Promise<void> {
+    await section();
+  }
+}
+
+/** Starts a Nest app as a user has it, without a transport. */
+export const openApp = async ({ url, ...settings }: SubjectOptions & { readonly watchdogMs?: number }) => {
+  @Module({
+    imports: [RedisLockModule.forRoot({ redis: url, ...settings })],
+    providers: [LockedSections],
+  })
+  class BenchModule {}
+
+  const app = await NestFactory.createApplicationContext(BenchModule, { logger: false });
+  const locks = app.get(LockService);
+  await locks.ping();
+  return { app, locks };
+};
+
+/** This library, as it is built in dist/. */
+export const nestRedisLock: Subject = {
+  name: 'nest-redis-lock',
+  insideScripts: ['pttl', 'hexists', 'time', 'get', 'set', 'hset', 'pexpire', 'publish', 'del'],
+  async open(options) {
+    const { app, locks } = await openApp(options);
+    const sections = app.get(LockedSections);
+    return {
+      styles: {
+        withLock: (key, section) => locks.withLock(key, section),
+        '@Locked': (key, section) => sections.run(key, section),
+      },
+      close: () => app.close(),
+    };
+  },
+};

@@ -1,0 +1,27 @@
+/** What runs while the lock is held. Gets the lease where the subject has one to give. */
+export type Section = (lease?: { readonly fencingToken?: number }) => Promise<void>;
+
+/** One way of calling a subject: take the lock of `key`, run the section, release. */
+export type Style = (key: string, section: Section) => Promise<void>;
+
+export interface SubjectOptions {
+  readonly url: string;
+  /** How long a caller waits for a lock, in ms, where the subject can be told. */
+  readonly waitMs?: number;
+}
+
+/** An open subject, with its connections up. */
+export interface OpenSubject {
+  /** The ways of calling it, by name: by hand, by decorator. */
+  readonly styles: Readonly<Record<string, Style>>;
+  /** Ends all that it opened. */
+  close(): Promise<void>;
+}
+
+/** Something that is measured: the floor, this library, and later its peers. One file each, listed in index.ts. */
+export interface Subject {
+  readonly name: string;
+  /** Commands that its scripts run inside Redis: the server counts them like those that clients send. */
+  readonly insideScripts: readonly string[];
+  open(options: SubjectOptions): Promise<OpenSubject>;
+}

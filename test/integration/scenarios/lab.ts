@@ -1,0 +1,125 @@
+import { Redis } from 'ioredis';
+import type { RedisServerOptions } from '../../support/redis-server.js';
+import { RedisServer } from '../../support/redis-server.js';
+import { until } from '../../support/async.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
+import { TestWorker } from '../../support/worker.js';
+import type { FromLockWorker, LockWorkerSetup, ToLockWorker } from '../workers/lock.worker.js';
+import { openLocks, type LocksOptions, type OpenLocks } from './open-locks.js';
+
+const LOCK_WORKER = new URL('../workers/lock.worker.ts', import.meta.url);
+const FENCE_KEYS = /^nest_redis_lock_fence:/;
+
+export type LockWorker = TestWorker<ToLockWorker, FromLockWorker>;
+
+let keys = 0;
+
+/** A key that no other test of this file uses. Later ones order after earlier ones. */
+export const newKey = (name = 'key'): string => `${name}-${String((keys += 1)).padStart(4, '0')}`;
+
+/** Where the hold of a key is with the default prefix. */
+export const holdName = (key: string): string => `lock:${key}`;
+
+/** Where the end of a hold is announced with the default prefix, for keys without braces. */
+export const channelOf = (key: string): string => `redisson_lock__channel:{lock:${key}}`;
+
+/** One Redis server with everything a scenario puts around it. What was opened through it ends with it. */
+export class Lab implements AsyncDisposable {
+  private readonly opened: AsyncDisposable[] = [];
+
+  private constructor(
+    readonly server: RedisServer,
+    /** A plain client for looking at the server and for playing foul. */
+    readonly admin: Redis,
+  ) {}
+
+  static async start(options?: RedisServerOptions): Promise<Lab> {
+    const server = await RedisServer.start(options);
+    const admin = new Redis({ ...server.clientOptions(), username: 'test-admin', password: 'test-admin' });
+    // A server that is down on purpose is no news.
+    admin.on('error', () => undefined);
+    return new Lab(server, admin);
+  }
+
+  /** A lock service on this server, or on what is given. */
+  open(options?: LocksOptions, redis: Parameters<typeof openLocks>[0] = this.server.url): OpenLocks {
+    return this.track(openLocks(redis, options));
+  }
+
+  async proxy(): Promise<TcpProxy> {
+    return this.track(await TcpProxy.start(this.server));
+  }
+
+  /** A lock service in a process of its own. Resolves once that has a connection. */
+  async worker(setup: Partial<LockWorkerSetup> = {}): Promise<LockWorker> {
+    const args = [JSON.stringify({ redis: this.server.url, ...setup } satisfies LockWorkerSetup)];
+    const worker = this.track(TestWorker.start<ToLockWorker, FromLockWorker>(LOCK_WORKER, { args }));
+    await worker.next('ready');
+    return worker;
+  }
+
+  /** The owner and the time left of a key's hold; null when there is none. */
+  async hold(key: string): Promise<{ owner: string; leftMs: number } | null> {
+    const [owner] = await this.admin.hkeys(holdName(key));
+    return owner === undefined ? null : { owner, leftMs: await this.admin.pttl(holdName(key)) };
+  }
+
+  /** How many processes listen for the end of the key's hold; one that waited before it got the lock still does. */
+  async listeners(key: string): Promise<number> {
+    const [, count] = (await this.admin.pubsub('NUMSUB', channelOf(key))) as [string, number];
+    return count;
+  }
+
+  /** Resolves once so many processes listen for the end of the key's hold. */
+  async waiting(key: string, processes = 1): Promise<void> {
+    await until(async () => (await this.listeners(key)) >= processes, {
+      what: `${processes} processes wait for ${key}`,
+    });
+  }
+
+  /** Everything that locks left in Redis: holds and subscriptions. Fence keys are few and stay on purpose. */
+  async leftovers(): Promise<string[]> {
+    const names = await this.admin.keys('*');
+    const channels = (await this.admin.pubsub('CHANNELS')) as string[];
+    return [...names.filter((name) => !FENCE_KEYS.test(name)), ...channels];
+  }
+
+  /** Resolves once nothing is left in Redis, nor in the given services. */
+  async nothingLeft(...services: readonly OpenLocks[]): Promise<void> {
+    for (const { locks } of services) {
+      await until(() => Object.values(locks.usage).every((size) => size === 0), {
+        what: 'the service keeps nothing',
+      });
+    }
+    await until(async () => (await this.leftovers()).length === 0, { what: 'Redis keeps nothing' });
+  }
+
+  /** How often each command was called since the server started or CONFIG RESETSTAT, commands in scripts included. */
+  async calls(): Promise<Readonly<Record<string, number>>> {
+    const stats = await this.admin.info('commandstats');
+    const found = [...stats.matchAll(/^cmdstat_(\S+?):calls=(\d+)/gm)];
+    return Object.fromEntries(found.map(([, name, calls]) => [name!, Number(calls)]));
+  }
+
+  /** Ends what the last test opened, newest first, and empties the server. */
+  async reset(): Promise<void> {
+    await this.closeAll();
+    await this.server.cli('FLUSHALL');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.closeAll();
+    this.admin.disconnect();
+    await this.server.stop();
+  }
+
+  private async closeAll(): Promise<void> {
+    for (const one of this.opened.splice(0).reverse()) await one[Symbol.asyncDispose]();
+  }
+
+  /** Ends `one` with the test. */
+  track<T extends AsyncDisposable>(one: T): T {
+    this.opened.push(one);
+    return one;
+  }
+}

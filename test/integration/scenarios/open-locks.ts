@@ -1,0 +1,51 @@
+import { LockManager } from '../../../lib/core/lock-manager.js';
+import type { LockEvents } from '../../../lib/core/lock-events.js';
+import type { Runtime } from '../../../lib/core/runtime.js';
+import { LockService } from '../../../lib/lock.service.js';
+import { resolveOptions, type RedisLockModuleOptions } from '../../../lib/redis-lock.options.js';
+import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
+import type { RedisSource } from '../../../lib/stores/redis/redis-settings.js';
+
+export type LocksOptions = Omit<RedisLockModuleOptions, 'redis' | 'store' | 'interceptor'>;
+
+type EventName = keyof LockEvents;
+const EVENTS = Object.keys({
+  acquired: true,
+  busy: true,
+  released: true,
+  lost: true,
+  'store-down': true,
+  'store-up': true,
+} satisfies Record<EventName, true>) as EventName[];
+
+/** A lock service as `RedisLockModule` makes it, with what it said so far. */
+export interface OpenLocks extends AsyncDisposable {
+  readonly locks: LockService;
+  readonly store: RedisStore;
+  /** The lines it logged. */
+  readonly log: readonly string[];
+  /** The events of one name, oldest first. */
+  events<E extends EventName>(name: E): readonly LockEvents[E][];
+  /** Shuts down as an app does: what is held gets `shutdownGraceMs` (here 0 unless told otherwise). */
+  close(): Promise<void>;
+}
+
+/** Makes a lock service the way `RedisLockModule` does: same checks, same defaults, a store of its own. */
+export const openLocks = (redis: RedisSource, options: LocksOptions = {}, runtime?: Runtime): OpenLocks => {
+  const { settings, commandTimeoutMs } = resolveOptions({ shutdownGraceMs: 0, ...options, redis });
+  const log: string[] = [];
+  const say = (line: string) => void log.push(line);
+  const store = new RedisStore({ redis, commandTimeoutMs });
+  const manager = new LockManager(store, settings, { log: say, warn: say }, runtime);
+  const locks = new LockService(manager, options.context);
+  const seen = new Map<EventName, unknown[]>(EVENTS.map((name) => [name, []]));
+  for (const name of EVENTS) locks.on(name, (event) => void seen.get(name)!.push(event));
+  return {
+    locks,
+    store,
+    log,
+    events: <E extends EventName>(name: E) => seen.get(name) as LockEvents[E][],
+    close: () => manager.close(),
+    [Symbol.asyncDispose]: () => manager.close(),
+  };
+};

@@ -1,0 +1,206 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { collectUnhandledRejections, until, type RejectionCollector } from '../../support/async.js';
+import { holdName, Lab } from './lab.js';
+import type { OpenLocks } from './open-locks.js';
+import {
+  COMMAND_TIMEOUT_MS as commandTimeoutMs,
+  everythingFails,
+  expectOneOutage,
+  storeFailure,
+  worksAgain,
+} from './store-failures.js';
+
+let rejections: RejectionCollector;
+beforeEach(() => {
+  rejections = collectUnhandledRejections();
+});
+afterEach(async () => {
+  expect(await rejections.finish()).toEqual([]);
+});
+
+/** A server that takes about two seconds to load what `fill` puts into it, and answers meanwhile that it does. */
+const slowLoader = async () => {
+  const lab = await Lab.start({
+    config: ['enable-debug-command yes', 'key-load-delay 500', 'loading-process-events-interval-bytes 1024'],
+  });
+  const fill = "for i = 1, 4000 do redis.call('set', 'filler:' .. i, string.rep('x', 100)) end";
+  await lab.admin.eval(fill, 0);
+  return lab;
+};
+
+const isLoading = async (lab: Lab) => (await lab.server.text('INFO', 'persistence')).includes('loading:1');
+
+describe('a replica (READONLY)', () => {
+  const startMaster = () => Lab.start({ config: ['repl-diskless-sync-delay 0'] });
+  const follows = (lab: Lab) =>
+    until(async () => (await lab.server.text('INFO', 'replication')).includes('master_link_status:up'));
+
+  it('is a store that failed, and works as soon as it is a master', async () => {
+    await using master = await startMaster();
+    await using lab = await Lab.start({ config: [`replicaof 127.0.0.1 ${master.server.port}`] });
+    await follows(lab);
+    const opened = lab.open({ commandTimeoutMs });
+    for (const ask of [
+      () => opened.locks.acquire('order', { waitMs: 20_000 }),
+      () => opened.locks.tryAcquire('order'),
+      () => opened.locks.withLock('order', () => 'ran'),
+    ]) {
+      const failure = await storeFailure(ask(), /READONLY/);
+      expect(failure.outcome).toBe('not-executed');
+    }
+    expect(await master.leftovers()).toEqual([]);
+    await lab.server.cli('REPLICAOF', 'NO', 'ONE');
+    await worksAgain(opened, 'order');
+    expectOneOutage(opened);
+  });
+
+  it('made of a master that holds locks: they are lost, and new ones are a failure, not "taken"', async () => {
+    await using master = await startMaster();
+    await using lab = await Lab.start();
+    const opened = lab.open({ commandTimeoutMs, watchdogMs: 1_500 });
+    const lease = await opened.locks.acquire('held');
+    await lab.server.cli('REPLICAOF', '127.0.0.1', master.server.port);
+    await follows(lab);
+    await storeFailure(opened.locks.acquire('order', { waitMs: 20_000 }), /READONLY/);
+    await until(() => lease.signal.aborted);
+    expect(await lease.release()).toBe('lost');
+    await lab.server.cli('REPLICAOF', 'NO', 'ONE');
+    await worksAgain(opened, 'held');
+  });
+});
+
+describe('a server that loads its data (LOADING)', () => {
+  it('met when connecting: a failure of the store, and soon after it has loaded all works', async () => {
+    await using lab = await slowLoader();
+    const restarting = lab.server.restart();
+    await until(() => isLoading(lab));
+    const opened = lab.open({ commandTimeoutMs });
+    await everythingFails(opened, 'order', /no connection to Redis/);
+    expect(await isLoading(lab)).toBe(true);
+    await restarting;
+    const loadedAt = performance.now();
+    await worksAgain(opened, 'order');
+    expect(performance.now() - loadedAt).toBeLessThan(2_000);
+    expectOneOutage(opened);
+  });
+
+  it('met on a connection in use: the same, and what was held is still held afterwards', async () => {
+    await using lab = await slowLoader();
+    const opened = lab.open({ commandTimeoutMs });
+    const lease = await opened.locks.acquire('held');
+    const reloading = lab.server.cli('DEBUG', 'RELOAD');
+    await until(() => isLoading(lab));
+    await everythingFails(opened, 'order', /LOADING/);
+    expect(await reloading).toBe('OK');
+    await worksAgain(opened, 'order');
+    expectOneOutage(opened);
+    expect(await lease.release()).toBe('released');
+  });
+});
+
+describe('a server out of memory (OOM, noeviction)', () => {
+  const starve = (lab: Lab) => lab.server.cli('CONFIG', 'SET', 'maxmemory', '1');
+  const feed = (lab: Lab) => lab.server.cli('CONFIG', 'SET', 'maxmemory', '0');
+
+  it('refuses new locks as a failure of the store, and works when there is room again', async () => {
+    await using lab = await Lab.start({ config: ['maxmemory-policy noeviction'] });
+    const opened = lab.open({ commandTimeoutMs });
+    await opened.locks.withLock('warm', () => undefined);
+    await starve(lab);
+    const failure = await storeFailure(opened.locks.acquire('order', { waitMs: 20_000 }), /OOM/);
+    expect(failure.outcome).toBe('not-executed');
+    await storeFailure(opened.locks.tryAcquire('order'), /OOM/);
+    await feed(lab);
+    expect(await lab.hold('order')).toBeNull();
+    await worksAgain(opened, 'order');
+    expectOneOutage(opened);
+  });
+
+  it('still renews, releases and shows what is held, and gives a waiter the failure and not "taken"', async () => {
+    await using lab = await Lab.start({ config: ['maxmemory-policy noeviction'] });
+    const [holder, waiter] = [lab.open({ watchdogMs: 1_000 }), lab.open({ commandTimeoutMs })];
+    const [one, two] = [await holder.locks.acquire('one'), await holder.locks.acquire('two')];
+    const waiting = storeFailure(waiter.locks.acquire('one', { waitMs: 20_000 }), /OOM/);
+    await lab.waiting('one');
+    await starve(lab);
+    expect(await one.release()).toBe('released');
+    expect((await waiting).outcome).toBe('not-executed');
+    await two.extend(20_000);
+    expect(await holder.locks.inspect('two')).toMatchObject({ count: 1 });
+    expect(await holder.locks.forceUnlock('two')).toBe(true);
+    await feed(lab);
+    await worksAgain(waiter, 'one');
+    expect(await two.release()).toBe('lost');
+  });
+});
+
+describe('something of another type at the name of', () => {
+  const wrongTypes: Record<string, (lab: Lab, name: string) => Promise<unknown>> = {
+    'a string': (lab, name) => lab.admin.set(name, 'not ours'),
+    'a list': (lab, name) => lab.admin.rpush(name, 'not ours'),
+    'a set that expires': (lab, name) =>
+      lab.admin.multi().sadd(name, 'not ours').pexpire(name, 60_000).exec(),
+  };
+  const onlyThisKey = async (opened: OpenLocks) => {
+    // The store works: nobody is told otherwise, and every other key can be locked.
+    await opened.locks.withLock('another', () => undefined);
+    expect(opened.events('store-down')).toEqual([]);
+  };
+
+  it.each(Object.keys(wrongTypes))(
+    'the lock (%s): a failure, never "taken"; it is left alone',
+    async (type) => {
+      await using lab = await Lab.start();
+      const opened = lab.open({ commandTimeoutMs });
+      const { locks } = opened;
+      await wrongTypes[type]!(lab, holdName('order'));
+      const before = await lab.admin.dump(holdName('order'));
+      for (const ask of [
+        () => locks.acquire('order', { waitMs: 20_000 }),
+        () => locks.tryAcquire('order'),
+        () => locks.withLock('order', () => 'ran'),
+        () => locks.withLock(['aaa', 'order'], () => 'ran'),
+        () => locks.inspect('order'),
+        () => locks.isLocked('order'),
+        () => locks.forceUnlock('order'),
+      ]) {
+        expect((await storeFailure(ask(), /WRONGTYPE/)).outcome).toBe('not-executed');
+      }
+      expect(await lab.admin.dump(holdName('order'))).toEqual(before);
+      await onlyThisKey(opened);
+      await lab.admin.del(holdName('order'));
+      await locks.withLock('order', () => undefined);
+      await lab.nothingLeft(opened);
+    },
+  );
+
+  it('the lock while it is held: neither its release nor its loss changes the result of the work', async () => {
+    await using lab = await Lab.start();
+    const opened = lab.open({ commandTimeoutMs, watchdogMs: 1_500 });
+    const result = await opened.locks.withLock('order', async () => {
+      await lab.admin.set(holdName('order'), 'not ours');
+      return 'done';
+    });
+    expect(result).toBe('done');
+    expect(opened.log.join('\n')).toMatch(/releasing "order"/);
+    expect(await lab.admin.get(holdName('order'))).toBe('not ours');
+    await lab.admin.del(holdName('order'));
+    await lab.nothingLeft(opened);
+  });
+
+  it('the fencing tokens: a failure, and no hold stays behind', async () => {
+    await using lab = await Lab.start();
+    const opened = lab.open({ commandTimeoutMs });
+    await opened.locks.withLock('order', () => undefined);
+    const [fence] = await lab.admin.keys('nest_redis_lock_fence:*');
+    await lab.admin.del(fence!);
+    await lab.admin.rpush(fence!, 'not ours');
+    expect((await storeFailure(opened.locks.acquire('order'), /WRONGTYPE/)).outcome).toBe('not-executed');
+    expect(await lab.hold('order')).toBeNull();
+    await lab.admin.set(fence!, 'no number');
+    await storeFailure(opened.locks.acquire('order'), /FENCE/);
+    expect(await lab.hold('order')).toBeNull();
+    await lab.admin.del(fence!);
+    await opened.locks.withLock('order', () => undefined);
+  });
+});

@@ -1,0 +1,118 @@
+import type { AddressInfo, Server } from 'node:net';
+import { Catch, Controller, UseFilters, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import {
+  BaseRpcExceptionFilter,
+  MessagePattern,
+  Payload,
+  RpcException,
+  Transport,
+} from '@nestjs/microservices';
+import type { Observable } from 'rxjs';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { LockNotAcquiredError, LockStoreError, Locked, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { LOOPBACK } from '../../support/loopback.js';
+import { RedisServer } from '../../support/redis-server.js';
+import { Apps, rootModule } from '../support/apps.js';
+import { createHttpApp } from '../support/http.js';
+import { connectTcp, startTcp } from '../support/tcp.js';
+import { World } from '../support/world.js';
+
+let world: World;
+const apps = new Apps();
+const thrown: unknown[] = [];
+beforeAll(async () => {
+  world = await World.start();
+});
+afterAll(() => world[Symbol.asyncDispose]());
+afterEach(async () => {
+  await apps.close();
+  thrown.length = 0;
+});
+
+@Catch()
+class Watching extends BaseRpcExceptionFilter implements ExceptionFilter {
+  override catch(exception: unknown, host: ArgumentsHost): Observable<unknown> {
+    thrown.push(exception);
+    return super.catch(exception, host);
+  }
+}
+
+const own = new RpcException({ reason: 'sold out' });
+
+@Controller()
+@UseFilters(Watching)
+class OrdersController {
+  @MessagePattern('pay')
+  @Locked('order:<<id>>')
+  async pay(@Payload('id') id?: string): Promise<string> {
+    return world.work(`order:${id}`);
+  }
+
+  @MessagePattern('fail')
+  @Locked('fail')
+  async fail(): Promise<string> {
+    throw own;
+  }
+}
+
+const moduleWith = (options: Partial<RedisLockModuleOptions> = {}) =>
+  rootModule(world.options(options), { controllers: [OrdersController] });
+
+describe('lock errors of message handlers', () => {
+  it('answer with code and status, without the key, when the lock is taken', async () => {
+    const client = await startTcp(apps, moduleWith());
+    const free = await world.takeElsewhere('order:alice');
+    await expect(client.send('pay', { id: 'alice' })).rejects.toEqual({
+      status: 423,
+      code: 'LOCK_TAKEN',
+      message: 'The resource is busy. Try again shortly.',
+    });
+    await free();
+    expect(thrown).toEqual([expect.any(RpcException)]);
+    expect((thrown[0] as RpcException).cause).toBeInstanceOf(LockNotAcquiredError);
+  });
+
+  it('answer 503 when Redis is down, and 500 for a bad key', async () => {
+    await using server = await RedisServer.start();
+    const client = await startTcp(apps, moduleWith({ redis: server.url, commandTimeoutMs: 500 }));
+    await expect(client.send('pay', {})).rejects.toMatchObject({ status: 500, code: 'LOCK_KEY_INVALID' });
+    await server.kill('SIGKILL');
+    await expect(client.send('pay', { id: '1' })).rejects.toMatchObject({
+      status: 503,
+      code: 'LOCK_STORE_FAILED',
+    });
+    expect((thrown[1] as RpcException).cause).toBeInstanceOf(LockStoreError);
+  });
+
+  it('stay as they are with interceptor: false', async () => {
+    const client = await startTcp(apps, moduleWith({ interceptor: false }));
+    const free = await world.takeElsewhere('order:alice');
+    await expect(client.send('pay', { id: 'alice' })).rejects.toEqual({
+      status: 'error',
+      message: 'Internal server error',
+    });
+    await free();
+    expect(thrown).toEqual([expect.any(LockNotAcquiredError)]);
+  });
+
+  it('do not touch errors of the method', async () => {
+    const client = await startTcp(apps, moduleWith());
+    await expect(client.send('fail', {})).rejects.toEqual({ reason: 'sold out' });
+    expect(thrown[0]).toBe(own);
+  });
+
+  it('are mapped in a hybrid app that shares its configuration', async () => {
+    const app = await createHttpApp(apps, 'express', moduleWith());
+    const service = app.connectMicroservice(
+      { transport: Transport.TCP, options: { host: LOOPBACK, port: 0 } },
+      { inheritAppConfig: true },
+    );
+    await app.startAllMicroservices();
+    const { port } = service.unwrap<Server>().address() as AddressInfo;
+    const client = connectTcp(apps, port);
+    const free = await world.takeElsewhere('order:1');
+    await expect(client.send('pay', { id: '1' })).rejects.toMatchObject({ status: 423, code: 'LOCK_TAKEN' });
+    await free();
+    await expect(client.send('pay', { id: '1' })).resolves.toBe('done');
+  });
+});

@@ -1,0 +1,69 @@
+import { once } from 'node:events';
+import type { AddressInfo, Server } from 'node:net';
+import { WsAdapter } from '@nestjs/platform-ws';
+import { MessageBody, SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
+import { WebSocket } from 'ws';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { Locked } from 'nest-redis-lock';
+import { LOOPBACK } from '../../support/loopback.js';
+import { Apps, rootModule } from '../support/apps.js';
+import { createHttpApp, listen } from '../support/http.js';
+import { World } from '../support/world.js';
+
+let world: World;
+const apps = new Apps();
+beforeAll(async () => {
+  world = await World.start();
+});
+afterAll(() => world[Symbol.asyncDispose]());
+afterEach(() => apps.close());
+
+@WebSocketGateway({ path: '/socket' })
+class OrdersGateway {
+  @SubscribeMessage('above')
+  @Locked('order:<<id>>')
+  async above(@MessageBody('id') id: string): Promise<object> {
+    return { event: 'sold', data: await world.work(`order:${id}`) };
+  }
+
+  @Locked('order:<<id>>')
+  @SubscribeMessage('below')
+  async below(@MessageBody('id') id: string): Promise<object> {
+    return { event: 'sold', data: await world.work(`order:${id}`) };
+  }
+}
+
+type Ask = (event: string, data: unknown) => Promise<unknown>;
+
+const start = async (): Promise<Ask> => {
+  const app = await createHttpApp(
+    apps,
+    'express',
+    rootModule(world.options(), { providers: [OrdersGateway] }),
+  );
+  app.useWebSocketAdapter(new WsAdapter(app));
+  await listen(app);
+  const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+  const socket = new WebSocket(`ws://${LOOPBACK}:${port}/socket`);
+  apps.add({ close: async () => socket.terminate() });
+  await once(socket, 'open');
+  return async (event, data) => {
+    socket.send(JSON.stringify({ event, data }));
+    const [message] = (await once(socket, 'message')) as [Buffer];
+    return JSON.parse(message.toString()) as unknown;
+  };
+};
+
+const isRefused = async (outcome: Promise<unknown>): Promise<void> => {
+  const answer = await outcome;
+  expect(answer).toMatchObject({ event: 'exception', data: { code: 'LOCK_TAKEN', status: 423 } });
+  expect(JSON.stringify((answer as { data: { message: string } }).data.message)).not.toContain('order:7');
+};
+
+describe('a WebSocket gateway', () => {
+  it.each(['above', 'below'])('is locked with @SubscribeMessage %s @Locked', async (event) => {
+    const ask = await start();
+    await world.expectLocked('order:7', () => ask(event, { id: '7' }), isRefused);
+    expect(await ask(event, { id: '7' })).toEqual({ event: 'sold', data: 'done' });
+  });
+});

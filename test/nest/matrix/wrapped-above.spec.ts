@@ -1,0 +1,130 @@
+import {
+  Controller,
+  Get,
+  Header,
+  HttpCode,
+  Injectable,
+  Logger,
+  Scope,
+  SetMetadata,
+  UseGuards,
+  type DynamicModule,
+} from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { OnEvent } from '@nestjs/event-emitter';
+import { Cron } from '@nestjs/schedule';
+import { ApiOperation } from '@nestjs/swagger';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { Locked } from 'nest-redis-lock';
+import { Apps, rootModule } from '../support/apps.js';
+import { RecordingLogger } from '../support/recording-logger.js';
+import { World } from '../support/world.js';
+
+let world: World;
+const apps = new Apps();
+beforeAll(async () => {
+  world = await World.start();
+});
+afterAll(() => world[Symbol.asyncDispose]());
+afterEach(async () => {
+  await apps.close();
+  Logger.overrideLogger(['fatal']);
+});
+
+/** Starts an app, and gives back what it warned of. */
+const warningsOf = async (metadata: Omit<DynamicModule, 'module'>): Promise<string[]> => {
+  const logger = new RecordingLogger();
+  apps.add(await NestFactory.createApplicationContext(rootModule(world.options(), metadata), { logger }));
+  return logger.warnings;
+};
+
+const order: string[] = [];
+
+/** Wraps a method, as decorators for transactions, caches and retries do. */
+const Transactional =
+  () =>
+  <M extends (...args: never[]) => Promise<unknown>>(
+    _target: object,
+    _name: string | symbol,
+    descriptor: TypedPropertyDescriptor<M>,
+  ): void => {
+    const original = descriptor.value as M;
+    const wrapped = async function (this: unknown, ...args: never[]): Promise<unknown> {
+      order.push(`begin, ${(await world.isTaken('order')) ? 'locked' : 'free'}`);
+      const result = await original.apply(this, args);
+      order.push(`commit, ${(await world.isTaken('order')) ? 'locked' : 'free'}`);
+      return result;
+    };
+    descriptor.value = wrapped as M;
+  };
+
+@Injectable()
+class LockInsideTransaction {
+  @Transactional()
+  @Locked('order')
+  async pay(): Promise<string> {
+    return world.work('order');
+  }
+}
+
+@Injectable()
+class LockAroundTransaction {
+  @Locked('order')
+  @Transactional()
+  async pay(): Promise<string> {
+    return world.work('order');
+  }
+}
+
+describe('a decorator that wraps', () => {
+  it('above @Locked is warned of at start-up, by class and method', async () => {
+    const warnings = await warningsOf({ providers: [LockInsideTransaction] });
+    expect(warnings).toEqual([expect.stringContaining('LockInsideTransaction.pay')]);
+    expect(warnings[0]).toContain('put @Locked on top');
+  });
+
+  it('above @Locked is warned of once, also when two modules provide the class', async () => {
+    const twice = { module: class Other {}, providers: [LockInsideTransaction] };
+    const warnings = await warningsOf({ imports: [twice], providers: [LockInsideTransaction] });
+    expect(warnings).toHaveLength(1);
+  });
+
+  it.each([Scope.REQUEST, Scope.TRANSIENT])('above @Locked is warned of in scope %i', async (scope) => {
+    @Injectable({ scope })
+    class Scoped {
+      @Transactional()
+      @Locked('order')
+      async pay(): Promise<string> {
+        return world.work('order');
+      }
+    }
+    expect(await warningsOf({ providers: [Scoped] })).toEqual([expect.stringContaining('Scoped.pay')]);
+  });
+
+  it('below @Locked runs inside the lock, without a warning', async () => {
+    expect(await warningsOf({ providers: [LockAroundTransaction] })).toEqual([]);
+    order.length = 0;
+    const app = await apps.context(rootModule(world.options(), { providers: [LockAroundTransaction] }));
+    await app.get(LockAroundTransaction).pay();
+    expect(order).toEqual(['begin, locked', 'commit, locked']);
+  });
+});
+
+describe('decorators of Nest above @Locked', () => {
+  it('do not wrap, so nothing is warned of', async () => {
+    @Controller()
+    class Plain {
+      @Get('a')
+      @HttpCode(202)
+      @Header('x-a', 'b')
+      @UseGuards()
+      @SetMetadata('role', 'admin')
+      @ApiOperation({ summary: 'a' })
+      @Cron('0 0 1 1 *')
+      @OnEvent('a')
+      @Locked('a')
+      async a(): Promise<void> {}
+    }
+    expect(await warningsOf({ controllers: [Plain] })).toEqual([]);
+  });
+});

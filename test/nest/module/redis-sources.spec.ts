@@ -1,0 +1,124 @@
+import { Redis, type RedisOptions } from 'ioredis';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { LockService, type ConnectionRole, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { until } from '../../support/async.js';
+import { Apps, rootModule } from '../support/apps.js';
+import { World } from '../support/world.js';
+
+let world: World;
+const apps = new Apps();
+beforeAll(async () => {
+  world = await World.start();
+});
+afterAll(() => world[Symbol.asyncDispose]());
+afterEach(() => apps.close());
+
+type Source = RedisLockModuleOptions['redis'];
+
+/** Uses a lock, with somebody waiting for it, so that all connections are open. */
+const useLocks = async (redis: Source, name = 'lock:order'): Promise<void> => {
+  const app = await apps.context(rootModule({ redis }));
+  const locks = app.get(LockService);
+  const lease = await locks.acquire('order');
+  expect(await world.redis.exists(name)).toBe(1);
+  const free = await takeElsewhere(name.replace('order', 'other'));
+  const waiter = locks.withLock('other', () => 'got it');
+  await until(isSubscribed, { what: 'the waiter listens' });
+  await free();
+  await expect(waiter).resolves.toBe('got it');
+  await lease.release();
+};
+
+const takeElsewhere = async (name: string): Promise<() => Promise<void>> => {
+  await world.redis.multi().hset(name, 'another-process:1', '1').pexpire(name, 60_000).exec();
+  return async () => {
+    await world.redis.del(name);
+    await world.redis.publish(`redisson_lock__channel:{${name}}`, '0');
+  };
+};
+
+const isSubscribed = async (): Promise<boolean> =>
+  (await world.redis.pubsub('CHANNELS', 'redisson_lock__channel:*')).length > 0;
+
+const connections = async (): Promise<number> =>
+  ((await world.redis.client('LIST')) as string).trim().split('\n').length;
+
+const closed = (count: number) =>
+  until(async () => (await connections()) === count, { what: `${count} connections are left` });
+
+describe('the module takes Redis from', () => {
+  it('a URL, and closes its connections when the app closes', async () => {
+    const before = await connections();
+    await useLocks(world.server.url);
+    expect(await connections()).toBeGreaterThan(before);
+    await apps.close();
+    await closed(before);
+  });
+
+  it('ioredis options', async () => {
+    const before = await connections();
+    await useLocks(world.server.clientOptions());
+    await apps.close();
+    await closed(before);
+  });
+
+  it('an ioredis client, which stays open and usable', async () => {
+    const client = new Redis(world.server.url);
+    await client.ping();
+    const before = await connections();
+    await useLocks(client);
+    await apps.close();
+    await closed(before);
+    expect(client.status).toBe('ready');
+    await expect(client.ping()).resolves.toBe('PONG');
+    client.disconnect();
+  });
+
+  it('an ioredis client with a keyPrefix: it goes before the name of the lock', async () => {
+    const client = new Redis(world.server.url, { keyPrefix: 'app:' });
+    await useLocks(client, 'app:lock:order');
+    client.disconnect();
+  });
+
+  it('an ioredis client with a database: the locks are in that one', async () => {
+    const client = new Redis(world.server.url);
+    await client.select(5);
+    const app = await apps.context(rootModule({ redis: client }));
+    await app.get(LockService).withLock('order', async () => {
+      expect(await client.exists('lock:order')).toBe(1);
+      expect(await world.redis.exists('lock:order')).toBe(0);
+    });
+    client.disconnect();
+  });
+
+  it('a client that has not connected yet, without connecting it', async () => {
+    const client = new Redis(world.server.url, { lazyConnect: true });
+    await useLocks(client);
+    expect(client.status).toBe('wait');
+    client.disconnect();
+  });
+
+  it('a function that makes clients: it is asked for each role, and they are closed', async () => {
+    const before = await connections();
+    const asked: { role: ConnectionRole; settings: RedisOptions }[] = [];
+    await useLocks((role, settings) => {
+      asked.push({ role, settings });
+      return new Redis({ ...world.server.clientOptions(), ...settings });
+    });
+    expect(asked.map(({ role }) => role).sort()).toEqual(['commands', 'subscriber']);
+    expect(asked[0]?.settings).toMatchObject({
+      maxRetriesPerRequest: 0,
+      autoResendUnfulfilledCommands: false,
+    });
+    await apps.close();
+    await closed(before);
+  });
+});
+
+describe('an app whose Redis is down', () => {
+  it('starts, refuses locks with LockStoreError, and closes', async () => {
+    const app = await apps.context(rootModule({ redis: 'redis://127.0.0.1:1', commandTimeoutMs: 200 }));
+    await expect(app.get(LockService).ping()).rejects.toMatchObject({ code: 'LOCK_STORE_FAILED' });
+    await expect(app.get(LockService).acquire('order')).rejects.toMatchObject({ code: 'LOCK_STORE_FAILED' });
+  });
+});

@@ -1,0 +1,32 @@
+import type { DynamicModule, INestApplicationContext, LogLevel, ModuleMetadata } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
+
+/** A root module with the locks and what a test adds. */
+export const rootModule = (
+  options: RedisLockModuleOptions,
+  metadata: ModuleMetadata = {},
+): DynamicModule => ({
+  module: class AppModule {},
+  ...metadata,
+  imports: [RedisLockModule.forRoot(options), ...(metadata.imports ?? [])],
+});
+
+/** Apps of a spec file, closed after each test: `afterEach(() => apps.close())`. */
+export class Apps {
+  private readonly open: { close(): Promise<void> }[] = [];
+
+  add<T extends { close(): Promise<void> }>(app: T): T {
+    this.open.push(app);
+    return app;
+  }
+
+  /** An app without a transport, and without a word: what it has to say, a test sees as an error. */
+  async context(module: DynamicModule, logger: LogLevel[] = ['fatal']): Promise<INestApplicationContext> {
+    return this.add(await NestFactory.createApplicationContext(module, { logger, abortOnError: false }));
+  }
+
+  async close(): Promise<void> {
+    for (const app of this.open.splice(0).reverse()) await app.close();
+  }
+}

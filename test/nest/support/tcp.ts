@@ -1,0 +1,39 @@
+import type { AddressInfo, Server } from 'node:net';
+import type { DynamicModule } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { ClientProxyFactory, Transport, type ClientProxy } from '@nestjs/microservices';
+import { firstValueFrom } from 'rxjs';
+import { LOOPBACK } from '../../support/loopback.js';
+import type { Apps } from './apps.js';
+
+/** A client of a microservice. `send` rejects with what the service answered in place of a result. */
+export interface TcpClient {
+  send(pattern: string, data: unknown): Promise<unknown>;
+  emit(pattern: string, data: unknown): void;
+}
+
+/** Starts a real TCP microservice on the loopback interface, and connects to it. */
+export const startTcp = async (apps: Apps, module: DynamicModule): Promise<TcpClient> => {
+  const service = await NestFactory.createMicroservice(module, {
+    transport: Transport.TCP,
+    options: { host: LOOPBACK, port: 0 },
+    logger: ['fatal'],
+    abortOnError: false,
+  });
+  apps.add(service);
+  await service.listen();
+  const { port } = service.unwrap<Server>().address() as AddressInfo;
+  return connectTcp(apps, port);
+};
+
+export const connectTcp = (apps: Apps, port: number): TcpClient => {
+  const proxy: ClientProxy = ClientProxyFactory.create({
+    transport: Transport.TCP,
+    options: { host: LOOPBACK, port },
+  });
+  apps.add({ close: async () => void proxy.close() });
+  return {
+    send: (pattern, data) => firstValueFrom(proxy.send<unknown>(pattern, data)),
+    emit: (pattern, data) => void proxy.emit(pattern, data),
+  };
+};

@@ -1,0 +1,43 @@
+import { lib as cjs } from 'billing';
+import * as esm from 'nest-redis-lock';
+
+/** The library as each of its builds has it. */
+export const libraries = { esm, cjs };
+export type Build = keyof typeof libraries;
+
+const ERRORS = [
+  'LockAbortedError',
+  'LockConfigurationError',
+  'LockError',
+  'LockKeyError',
+  'LockLostError',
+  'LockNotAcquiredError',
+  'LockStoreError',
+  'StoreFailure',
+] as const;
+
+/** What `error` is an instance of, for each build. */
+export const kindsOf = (error: unknown): Record<Build, readonly string[]> => ({
+  esm: ERRORS.filter((name) => error instanceof esm[name]),
+  cjs: ERRORS.filter((name) => error instanceof cjs[name]),
+});
+
+/** What `work` fails with. */
+export const failureOf = async (work: () => unknown): Promise<unknown> => {
+  try {
+    await work();
+  } catch (error) {
+    return error;
+  }
+  throw new Error('it was expected to fail');
+};
+
+/** The folder a build's code runs from, found in the stack of an error it throws. */
+export const folderOf = (build: Build): string | undefined => {
+  try {
+    libraries[build].lockKey('', {});
+  } catch (error) {
+    return /nest-redis-lock\/dist\/(\w+)\//.exec((error as Error).stack ?? '')?.[1];
+  }
+  return undefined;
+};

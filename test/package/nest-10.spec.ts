@@ -1,0 +1,36 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RedisServer } from '../support/redis-server.js';
+import { ConsumerApp, INSTALL_TIMEOUT_MS, RUN_TIMEOUT_MS } from './support/consumer-app.js';
+import { expectLocks } from './support/expect-locks.js';
+import { readManifest } from './support/pack.js';
+
+describe('a Nest 10 app in CommonJS', { timeout: RUN_TIMEOUT_MS }, () => {
+  let app: ConsumerApp;
+  let server: RedisServer;
+
+  beforeAll(async () => {
+    [app, server] = await Promise.all([ConsumerApp.install('nest-10-cjs'), RedisServer.start()]);
+  }, INSTALL_TIMEOUT_MS);
+  afterAll(() => Promise.all([app?.[Symbol.asyncDispose](), server?.stop()]));
+
+  it('has the oldest version of each peer that the package says it works with', async () => {
+    const { peerDependencies } = await readManifest();
+    for (const name of ['@nestjs/common', '@nestjs/core', 'ioredis', 'reflect-metadata']) {
+      const oldest = /\d+\.\d+\.\d+/.exec(peerDependencies[name] ?? '')?.[0];
+      expect(await app.version(name), name).toBe(oldest);
+    }
+  });
+
+  it('finds the types of both entry points with TypeScript 5.1, which looks for files and knows no exports', async () => {
+    expect(await app.version('typescript')).toMatch(/^5\.1\./);
+    expect((await app.compile()).stdout).toBe('');
+  });
+
+  it('takes locks, and answers 423 over HTTP and over messages while one is taken', async () => {
+    const report = await app.run('dist/main.js', { REDIS_URL: server.url });
+    expectLocks(report, 'cjs');
+    expect(report).toMatchObject({
+      messages: { served: 'refunded ada', refused: { status: 423, code: 'LOCK_TAKEN' } },
+    });
+  });
+});

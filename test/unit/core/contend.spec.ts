@@ -1,0 +1,393 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Lease } from '../../../lib/core/lease.js';
+import { LockAbortedError, LockNotAcquiredError, LockStoreError } from '../../../lib/core/lock.errors.js';
+import type { LockCall } from '../../../lib/core/lock-settings.js';
+import { StoreFailure } from '../../../lib/core/lock-store.js';
+import { coreUnderTest, watched, type Watched } from './support/core-under-test.js';
+import {
+  granted,
+  notExecuted,
+  notHeld,
+  released,
+  taken,
+  unknown,
+  type ScriptedStore,
+} from './support/scripted-store.js';
+import { settled, type VirtualRuntime } from './support/virtual-runtime.js';
+
+let core: ReturnType<typeof coreUnderTest>;
+let runtime: VirtualRuntime;
+let store: ScriptedStore;
+
+const acquire = (options: Partial<LockCall> = {}): Watched<Lease> =>
+  watched(core.manager.acquire(['k'], core.call(options)));
+
+const watchOf = () => store.watching[0]!;
+
+const transient = () => new StoreFailure('TRYAGAIN', 'not-executed', { transient: true });
+
+beforeEach(() => {
+  core = coreUnderTest();
+  ({ runtime, store } = core);
+});
+
+describe('a free key', () => {
+  it('costs one request and no watch', async () => {
+    const caller = acquire();
+    await store.next('acquire').answer(granted(7));
+    expect(caller.value?.fencingToken).toBe(7);
+    expect([store.sent.length, store.watches.length]).toEqual([1, 0]);
+  });
+
+  it('is valid from before the request was sent: what the answer took is gone', async () => {
+    const caller = acquire();
+    await runtime.pass(2_500);
+    await store.next('acquire').answer(granted(1, 30_000));
+    expect(caller.value?.remainingMs()).toBe(27_500);
+  });
+
+  it('every request of a new caller has an owner of its own', async () => {
+    for (let i = 0; i < 3; i += 1) {
+      const caller = acquire();
+      await store.next('acquire').answer(granted());
+      void caller.value!.release();
+      await store.next('release').answer(released());
+    }
+    const owners = store.sent.filter(({ name }) => name === 'acquire').map(({ claim }) => claim.owner);
+    expect(new Set(owners).size).toBe(3);
+  });
+});
+
+describe('a taken key', () => {
+  it('is listened for, and asked for again as soon as that can be heard', async () => {
+    const caller = acquire();
+    await store.next('acquire').answer(taken());
+    expect([watchOf().key, store.open.length]).toEqual(['k', 0]);
+    await watchOf().becomeLive();
+    await store.next('acquire').answer(granted());
+    expect(caller.state).toBe('fulfilled');
+    expect(store.watching, 'nobody waits any more, but the hold may go on to be waited for').toHaveLength(1);
+  });
+
+  it('repeats with the same owner, so that an answer that was lost takes nothing twice', async () => {
+    acquire();
+    await store.next('acquire').answer(taken());
+    await watchOf().becomeLive();
+    const owners = store.sent.map(({ claim }) => claim.owner);
+    expect(owners).toHaveLength(2);
+    expect(owners[0]).toBe(owners[1]);
+  });
+
+  it('a message that is there before the answer "taken" counts', async () => {
+    acquire();
+    await store.next('acquire').answer(taken());
+    await watchOf().becomeLive();
+    // The holder releases between our question and its answer; the message overtakes the answer.
+    await watchOf().hint();
+    await store.next('acquire').answer(taken(30_000));
+    expect(store.open, 'asks again at once').toHaveLength(1);
+  });
+
+  it('there is no polling: one question when it can be heard, one for each message', async () => {
+    acquire({ waitMs: 25_000 });
+    await store.next('acquire').answer(taken());
+    await watchOf().becomeLive();
+    await store.next('acquire').answer(taken());
+    await runtime.pass(20_000);
+    expect(store.sent).toHaveLength(2);
+    await watchOf().hint();
+    await store.next('acquire').answer(taken());
+    expect(store.sent).toHaveLength(3);
+  });
+
+  it('is asked for again at the end of the hold in the way, in case its holder crashed', async () => {
+    const caller = acquire();
+    await store.next('acquire').answer(taken());
+    await watchOf().becomeLive();
+    await store.next('acquire').answer(taken(800));
+    await runtime.pass(800);
+    expect(store.open).toHaveLength(0);
+    await runtime.pass(1);
+    await store.next('acquire').answer(granted());
+    expect(caller.state).toBe('fulfilled');
+  });
+
+  it('is asked for every second while nothing can be heard', async () => {
+    acquire({ waitMs: 60_000 });
+    await store.next('acquire').answer(taken(30_000));
+    for (let second = 0; second < 3; second += 1) {
+      await runtime.pass(1_001);
+      await store.next('acquire').answer(taken(30_000));
+    }
+    expect(store.sent).toHaveLength(4);
+  });
+
+  it('the wait ends at its deadline, with an answer in between or not', async () => {
+    const caller = acquire({ waitMs: 500 });
+    await store.next('acquire').answer(taken());
+    await watchOf().becomeLive();
+    await store.next('acquire').answer(taken());
+    await runtime.pass(499);
+    expect(caller.state).toBe('pending');
+    await runtime.pass(1);
+    expect(caller.error).toBeInstanceOf(LockNotAcquiredError);
+    expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'k' });
+    expect([store.watching.length, runtime.due, core.manager.usage.keys]).toEqual([0, [], 0]);
+  });
+
+  it('with waitMs 0 it is asked for once and not listened for', async () => {
+    const caller = acquire({ waitMs: 0 });
+    await store.next('acquire').answer(taken());
+    expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN' });
+    expect([store.sent.length, store.watches.length]).toEqual([1, 0]);
+  });
+
+  it('a message at the last moment is worth one more question', async () => {
+    const caller = acquire({ waitMs: 500 });
+    await store.next('acquire').answer(taken());
+    await watchOf().becomeLive();
+    await runtime.pass(600);
+    await watchOf().hint();
+    await store.next('acquire').answer(taken());
+    expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN' });
+  });
+
+  it('a wait without end goes on for days, and ends with a message', async () => {
+    const caller = acquire({ waitMs: Infinity });
+    await store.next('acquire').answer(taken(1_000_000_000));
+    await watchOf().becomeLive();
+    await store.next('acquire').answer(taken(1_000_000_000));
+    await runtime.pass(500_000_000);
+    expect(caller.state).toBe('pending');
+    await watchOf().hint();
+    await store.next('acquire').answer(granted());
+    expect(caller.state).toBe('fulfilled');
+  });
+
+  it('when listening is refused, all who wait hear it as a failure of the store', async () => {
+    const [head, behind] = [acquire(), acquire()];
+    await store.next('acquire').answer(taken());
+    await watchOf().fail(notExecuted('NOPERM subscribe'));
+    await store.next('acquire').answer(taken());
+    for (const caller of [head, behind]) {
+      expect(caller.error).toBeInstanceOf(LockStoreError);
+      expect((caller.error as Error).message).toContain('NOPERM subscribe');
+    }
+    expect(core.manager.usage).toMatchObject({ keys: 0, leases: 0 });
+  });
+});
+
+describe('a store that fails', () => {
+  it('reaches the head and all who wait behind it, at once', async () => {
+    const callers = [acquire(), acquire(), acquire({ waitMs: Infinity })];
+    await store.next('acquire').fail(notExecuted('ECONNREFUSED'));
+    for (const caller of callers) {
+      expect(caller.error).toBeInstanceOf(LockStoreError);
+      expect(caller.error).toMatchObject({ outcome: 'not-executed', key: 'k' });
+    }
+    expect(core.manager.usage).toMatchObject({ keys: 0, leases: 0, settling: 0 });
+  });
+
+  it('after an unknown outcome the acquire is undone, with the failure as doubt, until that is certain', async () => {
+    const caller = acquire();
+    const failure = unknown();
+    await store.next('acquire').fail(failure);
+    expect(caller.error).toMatchObject({ outcome: 'unknown' });
+    expect(store.next('release')).toMatchObject({ doubt: failure, claim: store.sent[0]!.claim });
+    await store.next('release').fail(unknown());
+    await runtime.pass(50);
+    await store.next('release').answer(notHeld);
+    expect(core.manager.usage.settling).toBe(0);
+  });
+
+  it('an undo and its repetitions are sent for no longer than the lease can last', async () => {
+    acquire({ leaseMs: 700 });
+    await store.next('acquire').fail(unknown());
+    while (store.open.length > 0) {
+      await store.next('release').fail(unknown());
+      await runtime.pass(1_000);
+    }
+    expect(runtime.now()).toBeLessThan(1_000 + 5_000);
+    expect(core.manager.usage.settling).toBe(0);
+  });
+
+  it('the next caller does not reuse the owner whose undo was sent', async () => {
+    acquire();
+    await store.next('acquire').fail(unknown());
+    acquire();
+    const [first, , second] = store.sent;
+    expect(second).toMatchObject({ name: 'acquire' });
+    expect(second!.claim.owner).not.toBe(first!.claim.owner);
+  });
+
+  it('one event and one line for an outage, and one when it is over', async () => {
+    const events: string[] = [];
+    core.manager.on('store-down', () => events.push('down'));
+    core.manager.on('store-up', () => events.push('up'));
+    for (let i = 0; i < 3; i += 1) {
+      acquire();
+      await store.next('acquire').fail(notExecuted());
+    }
+    acquire();
+    await store.next('acquire').answer(granted());
+    expect(events).toEqual(['down', 'up']);
+    expect(core.log.lines).toHaveLength(2);
+  });
+
+  it('asks for another try in a moment: it gets one, within the wait, and is no outage', async () => {
+    const caller = acquire();
+    for (let i = 0; i < 3; i += 1) {
+      await store.next('acquire').fail(transient());
+      expect(caller.state).toBe('pending');
+      await runtime.pass(51);
+    }
+    await store.next('acquire').answer(granted());
+    expect(caller.state).toBe('fulfilled');
+    expect(core.log.lines).toEqual([]);
+  });
+
+  it('and asks for it until the wait is over: that is a failure, not "taken"', async () => {
+    const caller = acquire({ waitMs: 120 });
+    while (caller.state === 'pending') {
+      if (store.open.length > 0) await store.next('acquire').fail(transient());
+      await runtime.pass(10);
+    }
+    expect(caller.error).toBeInstanceOf(LockStoreError);
+    expect(caller.error).toMatchObject({ outcome: 'not-executed' });
+  });
+
+  it('who waits behind a head that is asked to try again does not wait past its own deadline for it', async () => {
+    acquire({ waitMs: Infinity });
+    const behind = acquire({ waitMs: 30 });
+    await runtime.pass(40);
+    expect(behind.state, 'nobody knows yet').toBe('pending');
+    await store.next('acquire').fail(transient());
+    expect(behind.error).toBeInstanceOf(LockStoreError);
+  });
+
+  it('an answer that comes after the lease it grants is over is no grant', async () => {
+    const caller = acquire({ leaseMs: 300 });
+    await runtime.pass(300);
+    await store.next('acquire').answer(granted(1, 300));
+    expect(caller.error).toBeInstanceOf(LockStoreError);
+    await store.next('release').answer(notHeld);
+    expect(core.manager.usage).toMatchObject({ holds: 0, settling: 0, keys: 0 });
+  });
+
+  it('a bug in the store is no store failure: the caller gets it as it is, and the key is free', async () => {
+    const caller = acquire();
+    const bug = new TypeError('a bug');
+    await store.next('acquire').fail(bug);
+    expect(caller.error).toBe(bug);
+    expect(core.manager.usage).toMatchObject({ keys: 0, leases: 0 });
+  });
+});
+
+describe('a caller that is called off', () => {
+  it('goes at once, also while its request is under way; what that still brings is given back', async () => {
+    const controller = new AbortController();
+    const caller = acquire({ signal: controller.signal });
+    controller.abort('client gone');
+    await settled();
+    expect(caller.error).toBeInstanceOf(LockAbortedError);
+    expect(caller.error).toMatchObject({ cause: 'client gone' });
+    await store.next('acquire').answer(granted());
+    expect(store.next('release').claim.owner).toBe(store.sent[0]!.claim.owner);
+    await store.next('release').answer(released());
+    expect(core.manager.usage).toMatchObject({ holds: 0, keys: 0, leases: 0, settling: 0 });
+  });
+
+  it('the next one in the queue asks after the give-back was sent', async () => {
+    const controller = new AbortController();
+    acquire({ signal: controller.signal });
+    const next = acquire();
+    controller.abort();
+    await settled();
+    expect(store.sent, 'still unanswered').toHaveLength(1);
+    await store.next('acquire').answer(granted(1));
+    expect(store.sent.map(({ name }) => name)).toEqual(['acquire', 'release', 'acquire']);
+    await store.next('release').answer(released());
+    await store.next('acquire').answer(granted(2));
+    expect(next.value?.fencingToken).toBe(2);
+  });
+
+  it('leaves no timer and no watch while it waited for a message', async () => {
+    const controller = new AbortController();
+    const caller = acquire({ signal: controller.signal });
+    await store.next('acquire').answer(taken());
+    await watchOf().becomeLive();
+    await store.next('acquire').answer(taken());
+    controller.abort();
+    await settled();
+    expect(caller.error).toBeInstanceOf(LockAbortedError);
+    expect([store.watching.length, runtime.due, core.manager.usage.keys]).toEqual([0, [], 0]);
+  });
+
+  it('before it began sends nothing', async () => {
+    const caller = acquire({ signal: AbortSignal.abort('never mind') });
+    await settled();
+    expect(caller.error).toMatchObject({ code: 'LOCK_ABORTED', cause: 'never mind' });
+    expect(store.sent).toEqual([]);
+  });
+
+  it('after it has the lock keeps it: the signal ends the wait, not the lease', async () => {
+    const controller = new AbortController();
+    const caller = acquire({ signal: controller.signal });
+    await store.next('acquire').answer(granted());
+    controller.abort();
+    await settled();
+    expect(caller.value?.lost).toBe(false);
+    expect(core.manager.usage.holds).toBe(1);
+  });
+});
+
+describe('after a release that others heard', () => {
+  const takeAndRelease = async (): Promise<void> => {
+    const holder = acquire();
+    await store.next('acquire').answer(granted());
+    void holder.value!.release();
+    await store.next('release').answer(released(true));
+  };
+
+  it('the next caller of this process lets them go first, for 25 ms at most', async () => {
+    await takeAndRelease();
+    acquire();
+    await runtime.pass(24);
+    expect(store.open).toEqual([]);
+    await runtime.pass(1);
+    expect(store.next('acquire')).toBeDefined();
+  });
+
+  it('or until it hears that one of them has been', async () => {
+    await takeAndRelease();
+    acquire();
+    await watchOf().becomeLive();
+    expect(store.open).toEqual([]);
+    await watchOf().hint();
+    expect(store.next('acquire')).toBeDefined();
+  });
+
+  it('one that does not want to wait asks at once', async () => {
+    await takeAndRelease();
+    acquire({ waitMs: 0 });
+    expect(store.next('acquire')).toBeDefined();
+  });
+
+  it('one that is called off meanwhile goes at once', async () => {
+    await takeAndRelease();
+    const controller = new AbortController();
+    const caller = acquire({ signal: controller.signal });
+    controller.abort();
+    await settled();
+    expect(caller.error).toBeInstanceOf(LockAbortedError);
+    expect(store.open).toEqual([]);
+  });
+
+  it('when it cannot hear anything it asks', async () => {
+    await takeAndRelease();
+    acquire();
+    await watchOf().fail();
+    await runtime.pass(25);
+    expect(store.next('acquire')).toBeDefined();
+  });
+});

@@ -1,0 +1,276 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Claim, ExtendReply } from '../../../lib/core/claim.js';
+import { Hold } from '../../../lib/core/hold.js';
+import { KeyQueue } from '../../../lib/core/key-queue.js';
+import { LeaseKeeper } from '../../../lib/core/lease-keeper.js';
+import { LockEventHub } from '../../../lib/core/lock-events.js';
+import { StoreHealth } from '../../../lib/core/store-health.js';
+import { Log } from './support/core-under-test.js';
+import { ScriptedStore, unknown, type Request } from './support/scripted-store.js';
+import { settled, VirtualRuntime } from './support/virtual-runtime.js';
+
+const WATCHDOG_MS = 30_000;
+const PERIOD_MS = WATCHDOG_MS / 3;
+const RETRY_MS = 1_000;
+
+let runtime: VirtualRuntime;
+let store: ScriptedStore;
+let log: Log;
+let keeper: LeaseKeeper;
+let count: number;
+
+/** A hold that was granted at this moment. */
+const hold = (options: { renewed?: boolean; validForMs?: number; name?: string } = {}): Hold => {
+  const key = options.name ?? `k${(count += 1)}`;
+  const queue = new KeyQueue('exclusive', key, store, runtime, () => undefined);
+  const claim: Claim = { kind: 'exclusive', key, owner: `o-${key}`, leaseMs: WATCHDOG_MS, fenceBlock: 1 };
+  const now = runtime.now();
+  return new Hold(key, queue, claim, 1, options.renewed ?? true, now, now, options.validForMs ?? WATCHDOG_MS);
+};
+
+const kept = (options: Parameters<typeof hold>[0] = {}): Hold => {
+  const one = hold(options);
+  keeper.add(one);
+  return one;
+};
+
+const held = (validForMs = WATCHDOG_MS): ExtendReply => ({ status: 'held', validForMs });
+const renewal = (): Request<'extend'> => store.next('extend');
+
+beforeEach(() => {
+  runtime = new VirtualRuntime();
+  store = new ScriptedStore();
+  log = new Log();
+  count = 0;
+  keeper = new LeaseKeeper(store, runtime, new StoreHealth(runtime, new LockEventHub(log), log), WATCHDOG_MS);
+});
+
+describe('renewal', () => {
+  it('comes every third of the watchdog time, all holds in one batch', async () => {
+    const holds = [kept(), kept(), kept()];
+    await runtime.pass(PERIOD_MS - 1);
+    expect(store.sent).toHaveLength(0);
+    await runtime.pass(1);
+    expect(renewal().claims.map(({ key }) => key)).toEqual(holds.map(({ key }) => key));
+    expect(
+      renewal().claims.every(({ leaseMs, fenceBlock }) => leaseMs === WATCHDOG_MS && fenceBlock === 0),
+    ).toBe(true);
+    await renewal().answer(holds.map(() => held()));
+    expect(holds.map(({ validUntil }) => validUntil)).toEqual(holds.map(() => runtime.now() + WATCHDOG_MS));
+    await runtime.pass(PERIOD_MS);
+    expect(store.count('extend')).toBe(2);
+  });
+
+  it('needs one timer for 10,000 holds, and adding one sets no further timer', () => {
+    for (let i = 0; i < 10_000; i += 1) kept();
+    expect(runtime.due).toHaveLength(1);
+    expect(runtime.timersSet).toBe(1);
+  });
+
+  it('keeps holds alive for as long as they are kept, and no longer', async () => {
+    const [stays, goes] = [kept(), kept()];
+    for (let period = 0; period < 20; period += 1) {
+      await runtime.pass(PERIOD_MS);
+      if (period === 10) keeper.remove(goes);
+      await renewal().answer(renewal().claims.map(() => held()));
+    }
+    expect(stays.state).toBe('held');
+    expect(renewalsOf(goes)).toBe(11);
+    expect(renewalsOf(stays)).toBe(20);
+  });
+
+  const renewalsOf = (one: Hold): number =>
+    store.sent.filter(({ claims }) => claims.some(({ owner }) => owner === one.claim.owner)).length;
+
+  it('leaves fixed leases alone, and notices their end', async () => {
+    const fixed = kept({ renewed: false, validForMs: 700 });
+    await runtime.pass(699);
+    expect(fixed.state).toBe('held');
+    await runtime.pass(1);
+    expect([fixed.state, fixed.lossReason]).toEqual(['lost', 'expired']);
+    expect(store.sent).toHaveLength(0);
+    expect(runtime.due, 'nothing is kept, so nothing is to be done').toEqual([]);
+  });
+
+  it('a hold that comes in the middle of a period is renewed with the others, well before its end', async () => {
+    const first = kept();
+    await runtime.pass(PERIOD_MS - 10);
+    const second = kept();
+    await runtime.pass(10);
+    expect(renewal().claims.map(({ key }) => key)).toEqual([first.key, second.key]);
+  });
+
+  it('one that is still under way is not sent again', async () => {
+    kept();
+    await runtime.pass(PERIOD_MS);
+    await runtime.pass(PERIOD_MS);
+    expect(store.count('extend')).toBe(1);
+  });
+
+  it('takes in what is really left: a lease extended to 120 s stays that long', async () => {
+    const one = kept();
+    await runtime.pass(PERIOD_MS);
+    const sentAt = runtime.now();
+    await renewal().answer([held(120_000)]);
+    expect(one.validUntil).toBe(sentAt + 120_000);
+  });
+
+  it('counts validity from before the send, not from the answer', async () => {
+    const one = kept();
+    await runtime.pass(PERIOD_MS);
+    const sentAt = runtime.now();
+    await runtime.pass(4_000);
+    await renewal().answer([held()]);
+    expect(one.validUntil).toBe(sentAt + WATCHDOG_MS);
+  });
+});
+
+describe('a renewal that fails', () => {
+  it('is unknown, not lost: it is tried again soon, until the lease is over', async () => {
+    const one = kept();
+    const endsAt = one.validUntil;
+    await runtime.pass(PERIOD_MS);
+    let tries = 0;
+    while (one.state === 'held') {
+      if (store.open.length > 0) {
+        tries += 1;
+        await renewal().fail(unknown());
+      }
+      await runtime.pass(RETRY_MS / 2);
+    }
+    expect(one.lossReason).toBe('expired');
+    expect(runtime.now() - endsAt).toBeLessThan(RETRY_MS);
+    expect(tries).toBeGreaterThanOrEqual((2 * PERIOD_MS) / RETRY_MS - 1);
+    expect(tries).toBeLessThanOrEqual((2 * PERIOD_MS) / RETRY_MS + 3);
+  });
+
+  it('is forgotten with the first success', async () => {
+    const one = kept();
+    await runtime.pass(PERIOD_MS);
+    await renewal().fail(unknown());
+    await runtime.pass(RETRY_MS);
+    await renewal().answer([held()]);
+    expect(one.state).toBe('held');
+    await runtime.pass(RETRY_MS * 3);
+    expect(store.open, 'no more retries').toHaveLength(0);
+  });
+
+  it('for one key only retries that key; its neighbours are renewed', async () => {
+    const [good, bad, alsoGood] = [kept(), kept(), kept()];
+    await runtime.pass(PERIOD_MS);
+    const sentAt = runtime.now();
+    await renewal().answer([held(), { status: 'failed', cause: new Error('WRONGTYPE') }, held()]);
+    expect([good.validUntil, alsoGood.validUntil]).toEqual([sentAt + WATCHDOG_MS, sentAt + WATCHDOG_MS]);
+    await runtime.pass(RETRY_MS);
+    expect(renewal().claims.map(({ key }) => key)).toEqual([bad.key]);
+    expect(log.lines, 'one bad key is no outage').toEqual([]);
+  });
+
+  it('in flight over the end of the lease cannot bring it back', async () => {
+    const one = kept();
+    const losses: string[] = [];
+    one.onLoss(() => losses.push(one.lossReason!));
+    await runtime.pass(PERIOD_MS);
+    const late = renewal();
+    await runtime.pass(2 * PERIOD_MS);
+    expect([one.state, one.lossReason]).toEqual(['lost', 'expired']);
+    await late.answer([held()]);
+    expect(one.state).toBe('lost');
+    expect(one.validUntil).toBeLessThanOrEqual(runtime.now());
+    expect(losses).toEqual(['expired']);
+  });
+
+  it('and was answered in the very moment the process woke up too late changes nothing either', async () => {
+    const one = kept();
+    await runtime.pass(PERIOD_MS);
+    runtime.jump(2 * PERIOD_MS);
+    await renewal().answer([held()]);
+    expect([one.state, one.lossReason]).toEqual(['lost', 'expired']);
+  });
+});
+
+describe('loss', () => {
+  it('a refusal is final, at once', async () => {
+    const [lost, other] = [kept(), kept()];
+    await runtime.pass(PERIOD_MS);
+    await renewal().answer([{ status: 'lost' }, held()]);
+    expect([lost.state, lost.lossReason, other.state]).toEqual(['lost', 'refused', 'held']);
+    expect([...keeper.all]).toEqual([other]);
+    await runtime.pass(PERIOD_MS);
+    expect(renewal().claims.map(({ key }) => key)).toEqual([other.key]);
+  });
+
+  it('the end is noticed by whoever looks first, also before the timer', () => {
+    const one = kept();
+    runtime.jump(WATCHDOG_MS - 1);
+    keeper.checkExpiry(one);
+    expect(one.state).toBe('held');
+    runtime.jump(1);
+    keeper.checkExpiry(one);
+    expect([one.state, one.lossReason]).toEqual(['lost', 'expired']);
+    expect(keeper.all.size).toBe(0);
+  });
+
+  it('after standing still past the lease, nothing is renewed that is over', async () => {
+    const [over, still] = [kept(), kept({ validForMs: 90_000 })];
+    await runtime.freeze(WATCHDOG_MS + 5_000);
+    expect(over.state).toBe('lost');
+    expect(renewal().claims.map(({ key }) => key)).toEqual([still.key]);
+  });
+
+  it('a released hold is not touched by an answer that comes later', async () => {
+    const one = kept();
+    await runtime.pass(PERIOD_MS);
+    one.state = 'released';
+    keeper.remove(one);
+    await renewal().answer([{ status: 'lost' }]);
+    expect([one.state, one.lossReason]).toEqual(['released', undefined]);
+  });
+
+  it('an answer of an older request changes nothing that a newer one has confirmed', async () => {
+    const one = kept();
+    await runtime.pass(PERIOD_MS);
+    const renewedAt = runtime.now();
+    await runtime.pass(100);
+    // What lease.extend does when its answer overtakes nothing but comes first.
+    one.confirm(runtime.now(), 120_000);
+    await renewal().answer([held()]);
+    expect(one.validUntil).toBe(renewedAt + 100 + 120_000);
+  });
+});
+
+describe('the timer', () => {
+  it('is set for the soonest end, and not again for a hold that ends later', () => {
+    kept({ renewed: false, validForMs: 500 });
+    expect(runtime.due).toEqual([runtime.now() + 500]);
+    kept();
+    kept({ renewed: false, validForMs: 900 });
+    expect(runtime.due).toEqual([runtime.now() + 500]);
+    expect(runtime.timersSet).toBe(1);
+  });
+
+  it('does not come back when nothing is held any more', async () => {
+    const one = kept();
+    keeper.remove(one);
+    await runtime.pass(PERIOD_MS);
+    expect(runtime.due).toEqual([]);
+    expect(store.sent).toEqual([]);
+  });
+
+  it('comes back for the next hold after a pause of any length', async () => {
+    keeper.remove(kept());
+    await runtime.pass(10 * WATCHDOG_MS);
+    const one = kept();
+    await runtime.pass(PERIOD_MS);
+    await renewal().answer([held()]);
+    expect(one.validUntil).toBe(runtime.now() + WATCHDOG_MS);
+  });
+
+  it('is gone after stop', async () => {
+    kept();
+    keeper.stop();
+    await runtime.pass(10 * WATCHDOG_MS);
+    await settled();
+    expect([runtime.due, store.sent]).toEqual([[], []]);
+  });
+});

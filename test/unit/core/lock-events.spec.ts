@@ -1,0 +1,100 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { LockEventHub } from '../../../lib/core/lock-events.js';
+import { collectUnhandledRejections } from '../../support/async.js';
+import { Log } from './support/core-under-test.js';
+
+const busy = { key: 'k', waitedMs: 3 };
+
+let log: Log;
+let hub: LockEventHub;
+
+beforeEach(() => {
+  log = new Log();
+  hub = new LockEventHub(log);
+});
+
+describe('events', () => {
+  it('reach every listener, in the order in which they were added', () => {
+    const heard: unknown[] = [];
+    hub.on('busy', (event) => heard.push(['first', event]));
+    hub.on('busy', (event) => heard.push(['second', event]));
+    hub.on('released', (event) => heard.push(event));
+    hub.emit('busy', () => busy);
+    expect(heard).toEqual([
+      ['first', busy],
+      ['second', busy],
+    ]);
+  });
+
+  it('a listener that throws harms neither who emits nor the next listener, and is named in the log', () => {
+    const heard: unknown[] = [];
+    hub.on('busy', () => {
+      throw new Error('listener is broken');
+    });
+    hub.on('busy', (event) => heard.push(event));
+    expect(() => hub.emit('busy', () => busy)).not.toThrow();
+    expect(heard).toEqual([busy]);
+    expect(log.lines).toHaveLength(1);
+    expect(log.lines[0]).toMatch(/"busy".*listener is broken/);
+  });
+
+  it('an async listener that rejects is no unhandled rejection', async () => {
+    const unhandled = collectUnhandledRejections();
+    const listener: () => unknown = async () => {
+      await turn();
+      throw new Error('async listener is broken');
+    };
+    // A listener is to return nothing; many are async functions all the same.
+    hub.on('busy', listener);
+    hub.emit('busy', () => busy);
+    await turn();
+    await turn();
+    expect(await unhandled.finish()).toEqual([]);
+    expect(log.lines[0]).toContain('async listener is broken');
+  });
+
+  it('one function added twice hears twice, and is taken off one at a time', () => {
+    let heard = 0;
+    const listener = (): void => void (heard += 1);
+    const [stopFirst, stopSecond] = [hub.on('busy', listener), hub.on('busy', listener)];
+    hub.emit('busy', () => busy);
+    expect(heard).toBe(2);
+    stopFirst();
+    stopFirst();
+    hub.emit('busy', () => busy);
+    expect(heard).toBe(3);
+    stopSecond();
+    hub.emit('busy', () => busy);
+    expect(heard).toBe(3);
+  });
+
+  it('a listener may take itself or another off, or add one, while it is called', () => {
+    const heard: string[] = [];
+    const stop = hub.on('busy', () => {
+      heard.push('once');
+      stop();
+      stopOther();
+      hub.on('busy', () => heard.push('late'));
+    });
+    const stopOther = hub.on('busy', () => heard.push('other'));
+    hub.emit('busy', () => busy);
+    expect(heard).toEqual(['once', 'other']);
+    hub.emit('busy', () => busy);
+    expect(heard).toEqual(['once', 'other', 'late']);
+  });
+
+  it('are not even built when nobody listens', () => {
+    let built = 0;
+    const build = (): typeof busy => {
+      built += 1;
+      return busy;
+    };
+    hub.emit('busy', build);
+    const stop = hub.on('busy', () => undefined);
+    hub.emit('busy', build);
+    stop();
+    hub.emit('busy', build);
+    expect(built).toBe(1);
+  });
+});

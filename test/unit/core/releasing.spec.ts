@@ -1,0 +1,399 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Lease } from '../../../lib/core/lease.js';
+import { LockLostError, LockStoreError } from '../../../lib/core/lock.errors.js';
+import type { LockCall } from '../../../lib/core/lock-settings.js';
+import { deferred } from '../../support/async.js';
+import { coreUnderTest, watched } from './support/core-under-test.js';
+import { granted, notExecuted, notHeld, released, taken, unknown } from './support/scripted-store.js';
+import { settled } from './support/virtual-runtime.js';
+
+let core: ReturnType<typeof coreUnderTest>;
+let events: string[];
+
+beforeEach(() => {
+  core = coreUnderTest();
+  events = [];
+  core.manager.on('released', ({ key }) => events.push(`released ${key}`));
+  core.manager.on('lost', ({ key, reason }) => events.push(`lost ${key} ${reason}`));
+});
+
+const acquire = (options: Partial<LockCall> = {}) => watched(core.manager.acquire(['k'], core.call(options)));
+
+const acquired = async (options: Partial<LockCall> = {}, validForMs = 30_000): Promise<Lease> => {
+  const caller = acquire(options);
+  await core.store.next('acquire').answer(granted(1, validForMs));
+  return caller.value!;
+};
+
+const section = <T>(work: (lease: Lease) => T | Promise<T>, options: Partial<LockCall> = {}) =>
+  watched(core.manager.withLock(['k'], core.call(options), work));
+
+const nothingLeft = (): void => {
+  expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, lingering: 0, settling: 0 });
+};
+
+describe('release', () => {
+  it('is idempotent: one request, the same answer', async () => {
+    const lease = await acquired();
+    const [first, second] = [watched(lease.release()), watched(lease.release())];
+    await core.store.next('release').answer(released());
+    expect([first.value, second.value, await lease.release()]).toEqual(['released', 'released', 'released']);
+    expect(core.store.count('release')).toBe(1);
+    expect(events).toEqual(['released k']);
+    nothingLeft();
+  });
+
+  it('of a hold that the store does not have any more answers "lost", with the event', async () => {
+    const lease = await acquired();
+    const answer = watched(lease.release());
+    await core.store.next('release').answer(notHeld);
+    expect(answer.value).toBe('lost');
+    expect(events).toEqual(['lost k refused']);
+    expect(lease.lost).toBe(true);
+    nothingLeft();
+  });
+
+  it('of a lease that ran out answers "lost", and sends one release in case a renewal had kept it', async () => {
+    const lease = await acquired();
+    core.runtime.jump(30_000);
+    const answer = watched(lease.release());
+    await settled();
+    expect(answer.value).toBe('lost');
+    await core.store.next('release').answer(released());
+    expect(events).toEqual(['lost k expired']);
+    nothingLeft();
+  });
+
+  it('that fails by hand rejects, and is tried again until the lease is over', async () => {
+    const lease = await acquired();
+    const answer = watched(lease.release());
+    await core.store.next('release').fail(unknown('gone'));
+    expect(answer.error).toBeInstanceOf(LockStoreError);
+    expect(answer.error).toMatchObject({ outcome: 'unknown', key: 'k' });
+    await core.store.next('release').fail(notExecuted());
+    await core.runtime.pass(50);
+    await core.store.next('release').answer(released());
+    nothingLeft();
+  });
+
+  it('that fails at the end of an await using block never throws', async () => {
+    const block = watched(
+      (async () => {
+        await using lease = await core.manager.acquire(['k'], core.call());
+        return lease.key;
+      })(),
+    );
+    await core.store.next('acquire').answer(granted());
+    await core.store.next('release').fail(unknown());
+    await core.store.next('release').answer(notHeld);
+    expect(block.value).toBe('k');
+    nothingLeft();
+  });
+
+  it('the next local caller gets the turn even when the release failed', async () => {
+    const lease = await acquired();
+    const next = acquire();
+    watched(lease.release());
+    await core.store.next('release').fail(notExecuted());
+    expect(core.store.open.map(({ name }) => name).sort()).toEqual(['acquire', 'release']);
+    expect(next.state).toBe('pending');
+  });
+
+  it('who waits locally and whose time ended during a release that failed hears of the store, not "taken"', async () => {
+    const lease = await acquired();
+    const waiting = acquire({ waitMs: 100 });
+    watched(lease.release());
+    await core.runtime.pass(200);
+    expect(waiting.state).toBe('pending');
+    await core.store.next('release').fail(unknown());
+    expect(waiting.error).toBeInstanceOf(LockStoreError);
+  });
+});
+
+describe('a section', () => {
+  it('whose release fails keeps its result: one line, tried again', async () => {
+    const work = section(() => 'done');
+    await core.store.next('acquire').answer(granted());
+    await core.store.next('release').fail(unknown());
+    expect(work.value).toBe('done');
+    expect(core.log.lines.filter((line) => line.includes('tried again'))).toHaveLength(1);
+    await core.store.next('release').answer(released());
+    nothingLeft();
+  });
+
+  it('that throws while its release fails keeps its own error', async () => {
+    const mine = new Error('mine');
+    const work = section(() => Promise.reject(mine));
+    await core.store.next('acquire').answer(granted());
+    await core.store.next('release').fail(unknown());
+    expect(work.error).toBe(mine);
+  });
+
+  it.each(['event', 'throw'] as const)('that lost its lock, with onLost: %s', async (onLost) => {
+    const go = deferred();
+    const work = section(() => go.promise.then(() => 'done'), { onLost });
+    await core.store.next('acquire').answer(granted());
+    core.runtime.jump(30_000);
+    await core.runtime.pass(0);
+    expect(events).toEqual(['lost k expired']);
+    go.resolve();
+    await settled();
+    await core.store.next('release').answer(notHeld);
+    if (onLost === 'event') expect(work.value).toBe('done');
+    else expect(work.error).toBeInstanceOf(LockLostError);
+    expect(events).toEqual(['lost k expired']);
+    nothingLeft();
+  });
+
+  it('with onLost: throw that threw itself keeps its own error', async () => {
+    const mine = new Error('mine');
+    const go = deferred();
+    const work = section(() => go.promise.then(() => Promise.reject(mine)), { onLost: 'throw' });
+    await core.store.next('acquire').answer(granted());
+    core.runtime.jump(30_000);
+    await core.runtime.pass(0);
+    go.resolve();
+    await settled();
+    expect(work.error).toBe(mine);
+  });
+
+  it('that released its own lease ends without a second release', async () => {
+    const work = section((lease) => lease.release());
+    await core.store.next('acquire').answer(granted());
+    await core.store.next('release').answer(released());
+    expect([work.value, core.store.count('release')]).toEqual(['released', 1]);
+    nothingLeft();
+  });
+
+  it('that throws before its first await is released like any other', async () => {
+    const work = section(() => {
+      throw new Error('at once');
+    });
+    await core.store.next('acquire').answer(granted());
+    await core.store.next('release').answer(released());
+    expect((work.error as Error).message).toBe('at once');
+    nothingLeft();
+  });
+});
+
+describe('holdAtLeastMs', () => {
+  it('keeps the hold until that long after the grant, though the section has ended', async () => {
+    const work = section(() => 'done', { holdAtLeastMs: 10_000 });
+    await core.store.next('acquire').answer(granted());
+    expect([work.value, core.store.open.length, core.manager.usage.lingering]).toEqual(['done', 0, 1]);
+    await core.runtime.pass(9_999);
+    expect(core.store.open).toHaveLength(0);
+    await core.runtime.pass(1);
+    await core.store.next('release').answer(released());
+    nothingLeft();
+  });
+
+  it('local callers wait for it like everybody else', async () => {
+    section(() => 'done', { holdAtLeastMs: 10_000 });
+    await core.store.next('acquire').answer(granted());
+    const next = acquire({ waitMs: 20_000 });
+    await core.runtime.pass(10_000);
+    expect(core.store.count('acquire')).toBe(1);
+    await core.store.next('release').answer(released());
+    await core.store.next('acquire').answer(granted());
+    expect(next.state).toBe('fulfilled');
+  });
+
+  it('is not renewed meanwhile, but the hold is long enough from the beginning', async () => {
+    section(() => 'done', { holdAtLeastMs: 45_000 });
+    expect(core.store.next('acquire').claim.leaseMs).toBe(45_000);
+    await core.store.next('acquire').answer(granted(1, 45_000));
+    await core.runtime.pass(44_999);
+    expect(core.store.count('extend')).toBe(0);
+  });
+
+  it('a section that takes longer than that is released at once', async () => {
+    const go = deferred();
+    section(() => go.promise, { holdAtLeastMs: 5_000 });
+    await core.store.next('acquire').answer(granted());
+    await core.runtime.pass(5_000);
+    go.resolve();
+    await settled();
+    expect(core.store.next('release')).toBeDefined();
+  });
+
+  it('forceUnlock ends it for the callers of this process too', async () => {
+    section(() => 'done', { holdAtLeastMs: 20_000 });
+    await core.store.next('acquire').answer(granted());
+    const next = acquire({ waitMs: 15_000 });
+    const unlocking = watched(core.manager.forceUnlock('k'));
+    await core.store.next('forceUnlock').answer(true);
+    expect(unlocking.value).toBe(true);
+    await core.store.next('acquire').answer(granted());
+    expect(next.state).toBe('fulfilled');
+  });
+});
+
+describe('forceUnlock', () => {
+  it('tells the holder of this process at once, and frees its place', async () => {
+    const lease = await acquired();
+    const { signal } = lease;
+    const next = acquire();
+    const unlocking = watched(core.manager.forceUnlock('k'));
+    await core.store.next('forceUnlock').answer(true);
+    expect([unlocking.value, lease.lost, signal.aborted]).toEqual([true, true, true]);
+    expect(events).toEqual(['lost k force-unlocked']);
+    await core.store.next('acquire').answer(granted(2));
+    expect(next.value?.fencingToken).toBe(2);
+  });
+
+  it('leaves a hold alone that was asked for after it', async () => {
+    const unlocking = watched(core.manager.forceUnlock('k'));
+    await core.runtime.pass(1);
+    const caller = acquire();
+    const [force, asked] = core.store.open;
+    // Both answers come in one piece, as they do from one connection.
+    await Promise.all([asked!.answer(granted(2)), force!.answer(true)]);
+    expect([unlocking.value, caller.value?.lost]).toEqual([true, false]);
+    expect(events).toEqual([]);
+  });
+
+  it('that fails is a store error and changes nothing', async () => {
+    const lease = await acquired();
+    const unlocking = watched(core.manager.forceUnlock('k'));
+    await core.store.next('forceUnlock').fail(unknown());
+    expect(unlocking.error).toBeInstanceOf(LockStoreError);
+    expect(lease.lost).toBe(false);
+  });
+});
+
+describe('extend', () => {
+  it('lengthens the lease, counted from before the request, and the next renewal does not shorten it', async () => {
+    const lease = await acquired();
+    const extending = watched(lease.extend(120_000));
+    await core.runtime.pass(1_000);
+    expect(core.store.next('extend').claims.map(({ leaseMs, fenceBlock }) => [leaseMs, fenceBlock])).toEqual([
+      [120_000, 0],
+    ]);
+    await core.store.next('extend').answer([{ status: 'held', validForMs: 120_000 }]);
+    expect([extending.state, lease.remainingMs()]).toEqual(['fulfilled', 119_000]);
+    await core.runtime.pass(9_000);
+    await core.store.next('extend').answer([{ status: 'held', validForMs: 110_000 }]);
+    expect(lease.remainingMs()).toBe(110_000);
+  });
+
+  it('a renewal under way when it was extended does not take it back', async () => {
+    const lease = await acquired();
+    await core.runtime.pass(10_000);
+    const renewal = core.store.next('extend');
+    await core.runtime.pass(1);
+    watched(lease.extend(120_000));
+    await core.store.open.at(-1)!.answer([{ status: 'held', validForMs: 120_000 }]);
+    await renewal.answer([{ status: 'held', validForMs: 30_000 }]);
+    expect(lease.remainingMs()).toBe(120_000);
+  });
+
+  it('of a fixed lease moves its end', async () => {
+    const lease = await acquired({ leaseMs: 500 }, 500);
+    watched(lease.extend(2_000));
+    await core.store.next('extend').answer([{ status: 'held', validForMs: 2_000 }]);
+    await core.runtime.pass(1_999);
+    expect(lease.lost).toBe(false);
+    await core.runtime.pass(1);
+    expect(events).toEqual(['lost k expired']);
+  });
+
+  it('of a lost lease throws; of one the store does not have any more too, and then it is lost', async () => {
+    const lease = await acquired();
+    const extending = watched(lease.extend(1_000));
+    await core.store.next('extend').answer([{ status: 'lost' }]);
+    expect(extending.error).toBeInstanceOf(LockLostError);
+    expect(events).toEqual(['lost k refused']);
+    await expect(lease.extend(1_000)).rejects.toBeInstanceOf(LockLostError);
+    expect(core.store.count('extend')).toBe(1);
+  });
+
+  it('that fails is a store error, and the lease goes on', async () => {
+    const lease = await acquired();
+    for (const failure of [unknown(), notExecuted()]) {
+      const extending = watched(lease.extend(60_000));
+      await core.store.next('extend').fail(failure);
+      expect(extending.error).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: failure.outcome });
+    }
+    expect([lease.lost, lease.remainingMs()]).toEqual([false, 30_000]);
+  });
+
+  it('answered after the lease was over is a loss', async () => {
+    const lease = await acquired({ leaseMs: 500 }, 500);
+    const extending = watched(lease.extend(5_000));
+    core.runtime.jump(500);
+    await core.store.next('extend').answer([{ status: 'held', validForMs: 5_000 }]);
+    expect(extending.error).toBeInstanceOf(LockLostError);
+    expect(lease.lost).toBe(true);
+  });
+
+  it.each([0, -1, 1.5, NaN, Infinity, '5' as unknown as number])('refuses %j', async (ms) => {
+    const lease = await acquired();
+    await expect(lease.extend(ms)).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION' });
+    expect(core.store.open).toEqual([]);
+  });
+});
+
+describe('a lost holder', () => {
+  it('frees its place at once: the next local caller does not wait for its work', async () => {
+    const work = deferred();
+    section(() => work.promise);
+    await core.store.next('acquire').answer(granted(1));
+    const next = acquire({ waitMs: 60_000 });
+    await core.runtime.pass(10_000);
+    await core.store.next('extend').answer([{ status: 'lost' }]);
+    await core.store.next('acquire').answer(granted(2));
+    expect(next.value?.fencingToken).toBe(2);
+    work.resolve();
+    await settled();
+    expect(next.value?.lost, 'the end of the first is none of the second').toBe(false);
+    expect(core.store.open).toEqual([]);
+  });
+
+  it('can take the key anew itself, in the queue like everybody else', async () => {
+    const go = deferred();
+    const work = section(async (lease) => {
+      await go.promise;
+      return [lease.lost, await core.manager.withLock(['k'], core.call(), (own) => own.fencingToken)];
+    });
+    await core.store.next('acquire').answer(granted(1));
+    core.runtime.jump(30_000);
+    await core.runtime.pass(0);
+    go.resolve();
+    await settled();
+    await core.store.next('acquire').answer(taken());
+    await core.store.watching[0]!.becomeLive();
+    await core.store.next('acquire').answer(granted(2));
+    await core.store.next('release').answer(released());
+    await core.store.next('release').answer(notHeld);
+    expect(work.value).toEqual([true, 2]);
+  });
+
+  it('is told once, by its signal, with the reason', async () => {
+    const lease = await acquired();
+    let aborts = 0;
+    lease.signal.addEventListener('abort', () => (aborts += 1));
+    core.runtime.jump(30_000);
+    expect(lease.remainingMs()).toBe(0);
+    await core.runtime.pass(10_000);
+    expect(aborts).toBe(1);
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError);
+    expect(lease.signal.reason).toBe(lease.loss);
+    expect(events).toEqual(['lost k expired']);
+  });
+
+  it('hears of it also when the logger is broken', async () => {
+    const lease = await acquired();
+    const { signal } = lease;
+    core.log.warn = () => {
+      throw new Error('the disk is full');
+    };
+    const next = acquire({ waitMs: 60_000 });
+    core.runtime.jump(30_000);
+    expect(lease.lost).toBe(true);
+    expect(signal.aborted).toBe(true);
+    await settled();
+    await core.store.next('acquire').answer(granted());
+    expect(next.state).toBe('fulfilled');
+  });
+});

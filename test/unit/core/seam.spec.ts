@@ -1,0 +1,129 @@
+import { describe, expect, it } from 'vitest';
+import { KIND_TRAITS, type Claim, type KindTraits } from '../../../lib/core/claim.js';
+import { LockConfigurationError, LockKeyError, LockStoreError } from '../../../lib/core/lock.errors.js';
+import { LockManager } from '../../../lib/core/lock-manager.js';
+import { defaultCall, resolveSettings } from '../../../lib/core/lock-settings.js';
+import { StoreFailure } from '../../../lib/core/lock-store.js';
+import { coreUnderTest, Log, watched } from './support/core-under-test.js';
+import { granted, notHeld, released, ScriptedStore, unknown } from './support/scripted-store.js';
+import { settled, VirtualRuntime } from './support/virtual-runtime.js';
+
+/** What a store of another kind needs of the seam. */
+describe('the seam', () => {
+  it('tells of every kind what the core has to know, as data', () => {
+    const names: readonly (keyof KindTraits)[] = ['exclusive', 'handOver', 'ordered', 'fenced', 'idempotent'];
+    for (const traits of Object.values(KIND_TRAITS)) {
+      expect(Object.keys(traits).sort()).toEqual([...names].sort());
+      for (const name of names) expect(typeof traits[name]).toBe('boolean');
+    }
+  });
+
+  it('a claim carries all a store may need: kind, final key, owner, lease, size of the fence block', async () => {
+    const { manager, store, call } = coreUnderTest({ keyPrefix: 'app:' });
+    watched(manager.acquire(['k'], call({ leaseMs: 700 })));
+    await settled();
+    expect(store.next('acquire').claim).toEqual({
+      kind: 'exclusive',
+      key: 'app:k',
+      owner: 'id-1:1',
+      leaseMs: 700,
+      fenceBlock: 1,
+    } satisfies Claim);
+  });
+
+  it('without fencing no tokens are asked for, and asking for one is an error', async () => {
+    const { manager, store, call } = coreUnderTest({ fencing: false });
+    const caller = watched(manager.acquire(['k'], call()));
+    expect(store.next('acquire').claim.fenceBlock).toBe(0);
+    await store.next('acquire').answer({ status: 'granted', validForMs: 30_000 });
+    expect(() => caller.value!.fencingToken).toThrow(/fencing is off/);
+  });
+
+  it('a store says which kinds it keeps; one that lacks the kind is refused at start-up', () => {
+    class NoLocks extends ScriptedStore {
+      override readonly kinds = new Set<never>();
+    }
+    expect(() => new LockManager(new NoLocks(), resolveSettings({}), new Log())).toThrow(
+      LockConfigurationError,
+    );
+  });
+
+  it('a store may refuse a key before anything is sent', async () => {
+    class Picky extends ScriptedStore {
+      checkKey(key: string): void {
+        throw new LockKeyError(`not "${key}"`, { key });
+      }
+    }
+    const store = new Picky();
+    const settings = resolveSettings({});
+    const manager = new LockManager(store, settings, new Log(), new VirtualRuntime());
+    await expect(manager.acquire(['k'], defaultCall(settings))).rejects.toThrow('not "lock:k"');
+    expect([store.sent, manager.usage.leases]).toEqual([[], 0]);
+  });
+
+  it('what a store throws says whether it can have been done, and the caller gets it with its cause', async () => {
+    for (const outcome of ['unknown', 'not-executed'] as const) {
+      const { manager, store, call } = coreUnderTest();
+      const cause = new Error('what was underneath');
+      const caller = watched(manager.acquire(['k'], call()));
+      await store.next('acquire').fail(new StoreFailure('it broke', outcome, { cause }));
+      expect(caller.error).toBeInstanceOf(LockStoreError);
+      expect(caller.error).toMatchObject({ outcome, cause, key: 'k', code: 'LOCK_STORE_FAILED' });
+      expect((caller.error as Error).message).toContain('it broke');
+      expect(store.count('release'), 'only the unknown is undone').toBe(outcome === 'unknown' ? 1 : 0);
+    }
+  });
+
+  it('a failure gets back to the store that made it, with all it remembers', async () => {
+    class Remembering extends StoreFailure {
+      readonly connection = 7;
+    }
+    const { manager, store, call } = coreUnderTest();
+    watched(manager.acquire(['k'], call()));
+    const failure = new Remembering('no answer', 'unknown');
+    await store.next('acquire').fail(failure);
+    expect(store.next('release').doubt).toBe(failure);
+  });
+
+  it('every question of a user reaches the store, and a failure is a store error with the key', async () => {
+    const { manager, store } = coreUnderTest({ keyPrefix: 'app:' });
+    const questions = [
+      ['inspect', () => manager.inspect('k')],
+      ['forceUnlock', () => manager.forceUnlock('k')],
+      ['ping', () => manager.ping()],
+    ] as const;
+    for (const [name, ask] of questions) {
+      const asking = watched<unknown>(ask());
+      if (name !== 'ping') expect(store.next(name).claim.key).toBe('app:k');
+      await store.next(name).fail(unknown());
+      expect(asking.error).toBeInstanceOf(LockStoreError);
+    }
+  });
+
+  it('everything runs on the clock, the timers and the ids that are handed in', async () => {
+    const { manager, store, call, runtime } = coreUnderTest();
+    const caller = watched(manager.acquire(['k'], call()));
+    await store.next('acquire').answer(granted());
+    expect(caller.value!.id).toBe('id-2');
+    expect(caller.value!.remainingMs()).toBe(30_000);
+    runtime.jump(29_999);
+    expect([caller.value!.lost, caller.value!.remainingMs()]).toEqual([false, 1]);
+    runtime.jump(1);
+    expect([caller.value!.lost, caller.value!.remainingMs()]).toEqual([true, 0]);
+    void caller.value!.release();
+    await store.next('release').answer(notHeld);
+    await runtime.pass(100_000);
+    expect(runtime.due).toEqual([]);
+  });
+
+  it('a key that nobody uses any more is forgotten', async () => {
+    const { manager, store, call } = coreUnderTest();
+    for (let i = 0; i < 1_000; i += 1) {
+      const caller = watched(manager.acquire([`k${i}`], call()));
+      await store.next('acquire').answer(granted());
+      void caller.value!.release();
+      await store.next('release').answer(released());
+    }
+    expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, lingering: 0, settling: 0 });
+  });
+});

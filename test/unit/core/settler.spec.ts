@@ -1,0 +1,101 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Claim } from '../../../lib/core/claim.js';
+import { Settler } from '../../../lib/core/settler.js';
+import { notExecuted, notHeld, ScriptedStore, unknown } from './support/scripted-store.js';
+import { settled, VirtualRuntime } from './support/virtual-runtime.js';
+
+const claim: Claim = { kind: 'exclusive', key: 'k', owner: 'o', leaseMs: 30_000, fenceBlock: 1 };
+
+let runtime: VirtualRuntime;
+let store: ScriptedStore;
+let settler: Settler;
+
+const release = () => store.next('release');
+
+beforeEach(() => {
+  runtime = new VirtualRuntime();
+  store = new ScriptedStore();
+  settler = new Settler(store, runtime);
+});
+
+describe('settling a claim', () => {
+  it('asks at once, and is over with the first answer', async () => {
+    settler.settle(claim, undefined, runtime.now() + 30_000);
+    expect(settler.size).toBe(1);
+    await release().answer(notHeld);
+    expect([settler.size, store.sent.length, runtime.due]).toEqual([0, 1, []]);
+  });
+
+  it('passes on the doubt with every try: only the store can tell when "not there" is final', async () => {
+    const doubt = unknown('no answer to the acquire');
+    settler.settle(claim, doubt, runtime.now() + 30_000);
+    for (let i = 0; i < 4; i += 1) {
+      expect(release().doubt).toBe(doubt);
+      expect(release().claim).toEqual(claim);
+      await release().fail(unknown());
+      await runtime.pass(1_000);
+    }
+    await release().answer(notHeld);
+    expect(settler.size).toBe(0);
+  });
+
+  it('tries again after pauses that grow to a second', async () => {
+    settler.settle(claim, undefined, Infinity);
+    const pauses: number[] = [];
+    for (let i = 0; i < 8; i += 1) {
+      const failedAt = runtime.now();
+      await release().fail(notExecuted());
+      while (store.open.length === 0) await runtime.pass(1);
+      pauses.push(runtime.now() - failedAt);
+    }
+    expect(pauses).toEqual([50, 100, 200, 400, 800, 1_000, 1_000, 1_000]);
+  });
+
+  it('gives up when the hold has ended by itself, and no earlier', async () => {
+    const until = runtime.now() + 30_000;
+    settler.settle(claim, undefined, until);
+    let lastAt = 0;
+    while (settler.size > 0) {
+      if (store.open.length > 0) {
+        lastAt = runtime.now();
+        await release().fail(unknown());
+      }
+      await runtime.pass(10);
+    }
+    expect(until - lastAt).toBeLessThanOrEqual(1_000);
+    expect(runtime.now()).toBeLessThanOrEqual(until + 10);
+    await runtime.pass(60_000);
+    expect(store.open).toEqual([]);
+  });
+
+  it('a failure that is none of the store is not repeated', async () => {
+    settler.settle(claim, undefined, Infinity);
+    await release().fail(new TypeError('a bug'));
+    await runtime.pass(60_000);
+    expect([settler.size, store.sent.length]).toEqual([0, 1]);
+  });
+
+  it('several run beside each other, and idle waits for the last', async () => {
+    for (const key of ['a', 'b', 'c']) settler.settle({ ...claim, key }, undefined, Infinity);
+    let idle = false;
+    void settler.idle().then(() => (idle = true));
+    for (let left = 3; left > 0; left -= 1) {
+      await settled();
+      expect(idle).toBe(false);
+      await release().answer(notHeld);
+    }
+    await settled();
+    expect(idle).toBe(true);
+  });
+
+  it('after stop nothing is asked any more', async () => {
+    settler.settle(claim, undefined, Infinity);
+    await release().fail(unknown());
+    settler.stop();
+    await runtime.pass(60_000);
+    expect([settler.size, store.sent.length]).toEqual([0, 1]);
+    settler.settle(claim, undefined, Infinity);
+    await settled();
+    expect([settler.size, store.sent.length]).toEqual([0, 1]);
+  });
+});

@@ -1,0 +1,174 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { LockKeyError, LockLostError, LockStoreError } from '../../../lib/core/lock.errors.js';
+import type { LockCall } from '../../../lib/core/lock-settings.js';
+import { coreUnderTest, watched } from './support/core-under-test.js';
+import { granted, released, taken, unknown } from './support/scripted-store.js';
+import { settled } from './support/virtual-runtime.js';
+
+let core: ReturnType<typeof coreUnderTest>;
+
+beforeEach(() => {
+  core = coreUnderTest();
+});
+
+const acquire = (keys: readonly string[], options: Partial<LockCall> = {}) =>
+  watched(core.manager.acquire(keys, core.call(options)));
+
+const grantNext = (token = 1, validForMs = 30_000) =>
+  core.store.next('acquire').answer(granted(token, validForMs));
+
+const nothingLeft = (): void => {
+  expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, lingering: 0, settling: 0 });
+};
+
+describe('several keys', () => {
+  it('are taken one after the other in the order of their code units, without duplicates', async () => {
+    const caller = acquire(['b', 'Z', 'ä', 'b', 'a', 'a:1', 'a']);
+    for (const key of ['Z', 'a', 'a:1', 'b', 'ä']) {
+      expect(core.store.open).toHaveLength(1);
+      expect(core.store.next('acquire').claim.key).toBe(key);
+      await grantNext();
+    }
+    expect(caller.value?.keys).toEqual(['Z', 'a', 'a:1', 'b', 'ä']);
+    expect(core.store.open).toHaveLength(0);
+  });
+
+  it('each have their own token; asking for "the" token is an error', async () => {
+    const caller = acquire(['a', 'b']);
+    await grantNext(11);
+    await grantNext(5);
+    expect([caller.value!.tokenFor('a'), caller.value!.tokenFor('b')]).toEqual([11, 5]);
+    expect(() => caller.value!.fencingToken).toThrow(/tokenFor/);
+    expect(() => caller.value!.tokenFor('c')).toThrow(LockKeyError);
+  });
+
+  it('all or none: when one is taken for too long, those taken before are given back', async () => {
+    const caller = acquire(['a', 'b', 'c'], { waitMs: 100 });
+    await grantNext();
+    await grantNext();
+    await core.store.next('acquire').answer(taken());
+    await core.runtime.pass(100);
+    const releases = core.store.open.map(({ name, claim }) => `${name} ${claim.key}`);
+    expect(releases).toEqual(['release b', 'release a']);
+    await core.store.next('release').answer(released());
+    await core.store.next('release').answer(released());
+    expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'c' });
+    nothingLeft();
+  });
+
+  it('share one wait, counted from the beginning', async () => {
+    const caller = acquire(['a', 'b'], { waitMs: 1_000 });
+    await core.runtime.pass(900);
+    await grantNext();
+    await core.store.next('acquire').answer(taken());
+    await core.runtime.pass(100);
+    await core.store.next('release').answer(released());
+    expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'b' });
+  });
+
+  it('with a lease shorter than the wait: those taken do not run out meanwhile, then all get the lease', async () => {
+    const caller = acquire(['a', 'b'], { waitMs: 60_000, leaseMs: 500 });
+    expect(core.store.next('acquire').claim.leaseMs).toBe(30_000);
+    await grantNext(1);
+    await core.store.next('acquire').answer(taken(60_000));
+    await core.store.watching[0]!.becomeLive();
+    await core.store.next('acquire').answer(taken(60_000));
+    // The watchdog keeps the first while the second is waited for.
+    for (let period = 0; period < 5; period += 1) {
+      await core.runtime.pass(10_000);
+      await core.store.next('extend').answer([{ status: 'held', validForMs: 30_000 }]);
+    }
+    await core.store.watching[0]!.hint();
+    await grantNext(2);
+    const setting = core.store.open.filter(({ name }) => name === 'acquire');
+    expect(setting.map(({ claim }) => [claim.key, claim.leaseMs])).toEqual([
+      ['a', 500],
+      ['b', 500],
+    ]);
+    expect(
+      setting.map(({ claim }) => claim.owner),
+      'their own holds',
+    ).toEqual([core.store.sent[0]!.claim.owner, core.store.sent.at(-3)!.claim.owner]);
+    await grantNext(3, 500);
+    await grantNext(4, 500);
+    const lease = caller.value!;
+    expect([lease.tokenFor('a'), lease.tokenFor('b'), lease.remainingMs()]).toEqual([3, 4, 500]);
+    await core.runtime.pass(500);
+    expect(lease.lost).toBe(true);
+    expect(core.store.count('extend'), 'a fixed lease is not renewed').toBe(5);
+  });
+
+  it('one that was lost while the others were waited for: no lease, and the rest is given back', async () => {
+    const caller = acquire(['a', 'b'], { waitMs: 60_000 });
+    await grantNext();
+    await core.store.next('acquire').answer(taken());
+    await core.store.watching[0]!.becomeLive();
+    await core.store.next('acquire').answer(taken());
+    await core.runtime.pass(10_000);
+    await core.store.next('extend').answer([{ status: 'lost' }]);
+    await core.store.watching[0]!.hint();
+    await grantNext();
+    expect(core.store.next('release').claim.key).toBe('b');
+    await core.store.next('release').answer(released());
+    expect(caller.error).toBeInstanceOf(LockLostError);
+    expect(caller.error).toMatchObject({ key: 'a' });
+    nothingLeft();
+  });
+
+  it('setting the lease fails: no lease, everything is given back, the unknown is undone', async () => {
+    const caller = acquire(['a', 'b'], { leaseMs: 500 });
+    await grantNext();
+    await grantNext();
+    await grantNext(3, 500);
+    await core.store.next('acquire').fail(unknown());
+    for (let i = 0; i < 10 && core.store.open.length > 0; i += 1) {
+      await core.store.next('release').answer(released());
+    }
+    expect(caller.error).toBeInstanceOf(LockStoreError);
+    nothingLeft();
+    const undone = core.store.sent.filter(({ name }) => name === 'release').map(({ claim }) => claim.key);
+    expect(new Set(undone)).toEqual(new Set(['a', 'b']));
+  });
+
+  it('holds that are about to get a fixed lease are not renewed any more: that would lengthen it again', async () => {
+    acquire(['a', 'b'], { leaseMs: 500 });
+    await grantNext();
+    await core.runtime.pass(9_999);
+    await grantNext();
+    await core.runtime.pass(1);
+    expect(core.store.open.map(({ name }) => name)).toEqual(['acquire', 'acquire']);
+  });
+
+  it('setting the lease re-creates a hold that was gone: it is given back, not left behind', async () => {
+    const caller = acquire(['a', 'b'], { leaseMs: 500 });
+    await grantNext();
+    await core.runtime.pass(10_000);
+    const { open } = core.store;
+    expect(open.map(({ name }) => name)).toEqual(['acquire', 'extend']);
+    await grantNext();
+    // The renewal was sent first and is answered first: by then the hold was gone.
+    await core.store.next('extend').answer([{ status: 'lost' }]);
+    await grantNext(3, 500);
+    await grantNext(4, 500);
+    const given = open.filter(({ name }) => name === 'release').map(({ claim }) => claim.key);
+    expect(new Set(given)).toEqual(new Set(['a', 'b']));
+    while (open.length > 0) await core.store.next('release').answer(released());
+    expect(caller.error).toBeInstanceOf(LockLostError);
+    nothingLeft();
+  });
+
+  it('holdAtLeastMs longer than the fixed lease counts for each of them', async () => {
+    acquire(['a', 'b'], { leaseMs: 500, holdAtLeastMs: 45_000 });
+    expect(core.store.next('acquire').claim.leaseMs).toBe(45_000);
+    await grantNext();
+    await grantNext();
+    expect(core.store.open.map(({ claim }) => claim.leaseMs)).toEqual([45_000, 45_000]);
+  });
+
+  it('an empty list is an error', async () => {
+    const caller = acquire([]);
+    await settled();
+    expect(caller.error).toBeInstanceOf(LockKeyError);
+    nothingLeft();
+  });
+});

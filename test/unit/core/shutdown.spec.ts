@@ -1,0 +1,111 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { LockAbortedError } from '../../../lib/core/lock.errors.js';
+import { deferred } from '../../support/async.js';
+import { coreUnderTest, watched } from './support/core-under-test.js';
+import { granted, released, taken } from './support/scripted-store.js';
+import { settled } from './support/virtual-runtime.js';
+
+const GRACE_MS = 4_000;
+
+let core: ReturnType<typeof coreUnderTest>;
+
+beforeEach(() => {
+  core = coreUnderTest({ shutdownGraceMs: GRACE_MS });
+});
+
+const acquire = (key = 'k') => watched(core.manager.acquire([key], core.call({ waitMs: Infinity })));
+
+describe('shutdown', () => {
+  it('refuses who waits, and who comes, at once', async () => {
+    const [head, behind] = [acquire(), acquire()];
+    await core.store.next('acquire').answer(taken());
+    await core.store.watching[0]!.becomeLive();
+    await core.store.next('acquire').answer(taken());
+    const stopping = watched(core.manager.shutDown());
+    await settled();
+    const late = acquire('other');
+    await settled();
+    for (const caller of [head, behind, late]) {
+      expect(caller.error).toBeInstanceOf(LockAbortedError);
+      expect(caller.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
+    }
+    expect(stopping.state).toBe('fulfilled');
+    expect([core.runtime.due, core.manager.usage.keys]).toEqual([[], 0]);
+  });
+
+  it('a grant that is under way is given back, and shutdown waits until that was sent', async () => {
+    const caller = acquire();
+    const stopping = watched(core.manager.shutDown());
+    await settled();
+    expect(stopping.state).toBe('pending');
+    await core.store.next('acquire').answer(granted());
+    expect(caller.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
+    expect(stopping.state, 'the give-back is unanswered').toBe('pending');
+    await core.store.next('release').answer(released());
+    expect(stopping.state).toBe('fulfilled');
+    expect(core.manager.usage).toMatchObject({ holds: 0, keys: 0, leases: 0 });
+  });
+
+  it('a grant that comes after the grace period is given back too', async () => {
+    const caller = acquire();
+    const stopping = watched(core.manager.shutDown());
+    await core.runtime.pass(GRACE_MS);
+    expect(stopping.state).toBe('fulfilled');
+    await core.store.next('acquire').answer(granted());
+    expect(caller.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
+    expect(core.manager.usage.holds).toBe(0);
+    expect(core.store.next('release').claim.owner).toBe(core.store.sent[0]!.claim.owner);
+  });
+
+  it('waits for running sections, which are renewed, may nest, and are released when they end', async () => {
+    const work = deferred();
+    const section = watched(
+      core.manager.withLock(['k'], core.call(), async (lease) => {
+        await work.promise;
+        return core.manager.withLock(['inner'], core.call(), () => lease.lost);
+      }),
+    );
+    await core.store.next('acquire').answer(granted());
+    const stopping = watched(core.manager.shutDown());
+    await core.runtime.pass(GRACE_MS / 2);
+    work.resolve();
+    await settled();
+    await core.store.next('acquire').answer(granted());
+    await core.store.next('release').answer(released());
+    await core.store.next('release').answer(released());
+    expect(section.value).toBe(false);
+    expect(stopping.state).toBe('fulfilled');
+  });
+
+  it('after the grace period the section is told, its hold is not renewed, and not released under it', async () => {
+    const work = deferred();
+    let signal: AbortSignal | undefined;
+    const section = watched(
+      core.manager.withLock(['k'], core.call(), (lease) => {
+        ({ signal } = lease);
+        return work.promise;
+      }),
+    );
+    await core.store.next('acquire').answer(granted());
+    const stopping = watched(core.manager.shutDown());
+    await core.runtime.pass(GRACE_MS - 1);
+    expect([signal!.aborted, stopping.state]).toEqual([false, 'pending']);
+    await core.runtime.pass(1);
+    expect([signal!.aborted, stopping.state]).toEqual([true, 'fulfilled']);
+    expect((signal!.reason as Error).message).toContain('shutdownGraceMs');
+    await core.runtime.pass(60_000);
+    expect(core.store.open, 'neither renewed nor released').toEqual([]);
+    work.resolve();
+    await settled();
+    await core.store.next('release').answer(released());
+    expect(section.state, 'a loss does not change the result').toBe('fulfilled');
+  });
+
+  it('called twice is one shutdown; close after it closes the store', async () => {
+    const first = core.manager.shutDown();
+    expect(core.manager.shutDown()).toBe(first);
+    await core.manager.close();
+    expect(core.store.closed).toBe(true);
+    expect(core.runtime.due).toEqual([]);
+  });
+});

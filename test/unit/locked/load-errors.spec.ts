@@ -1,0 +1,224 @@
+import 'reflect-metadata';
+import { describe, expect, it } from 'vitest';
+import { LockConfigurationError, LockError, LockKeyError, Locked } from 'nest-redis-lock';
+
+/** What loading a class throws. */
+const loading = (declare: () => unknown): LockError => {
+  try {
+    declare();
+  } catch (error) {
+    expect(error).toBeInstanceOf(LockError);
+    return error as LockError;
+  }
+  return expect.fail('the class was loaded');
+};
+
+/** For what the types refuse already: code without types can still do it. */
+const untyped = Locked as unknown as (...args: unknown[]) => MethodDecorator;
+
+describe('what cannot be locked fails when the class is loaded', () => {
+  it('a static method', () => {
+    const error = loading(() => {
+      class Orders {
+        @Locked('order')
+        static async pay(): Promise<void> {}
+      }
+      return Orders;
+    });
+    expect(error).toBeInstanceOf(LockConfigurationError);
+    expect(error.message).toMatch(/^Orders\.pay: a static method cannot be @Locked/);
+  });
+
+  it('a getter', () => {
+    const error = loading(() => {
+      class Orders {
+        @untyped('order')
+        get total(): number {
+          return 1;
+        }
+      }
+      return Orders;
+    });
+    expect(error.message).toMatch(/^Orders\.total: only methods can be @Locked/);
+  });
+
+  it('a property', () => {
+    const error = loading(() => {
+      class Orders {
+        @(untyped('order') as PropertyDecorator)
+        total = 1;
+      }
+      return Orders;
+    });
+    expect(error.message).toMatch(/^Orders\.total: only methods can be @Locked/);
+  });
+
+  it('a synchronous method, when its return type is declared', () => {
+    const declarations = {
+      text: () => {
+        class Orders {
+          @untyped('order')
+          pay(): string {
+            return '';
+          }
+        }
+        return Orders;
+      },
+      number: () => {
+        class Orders {
+          @untyped('order')
+          pay(): number {
+            return 1;
+          }
+        }
+        return Orders;
+      },
+      list: () => {
+        class Orders {
+          @untyped('order')
+          pay(): string[] {
+            return [];
+          }
+        }
+        return Orders;
+      },
+      generator: () => {
+        class Orders {
+          @untyped('order')
+          *pay(): Generator<number> {
+            yield 1;
+          }
+        }
+        return Orders;
+      },
+    };
+    for (const [name, declare] of Object.entries(declarations)) {
+      const error = loading(declare);
+      expect(error, name).toBeInstanceOf(LockConfigurationError);
+      expect(error.message).toMatch(
+        /^Orders\.pay: .*must return a Promise, an Observable or an AsyncIterable/,
+      );
+      expect(error.message).toContain('Make it async');
+    }
+  });
+
+  it('a class without a name, when there is no key either', () => {
+    const anonymous = (() =>
+      class {
+        async pay(): Promise<void> {}
+      })();
+    const descriptor = Object.getOwnPropertyDescriptor(anonymous.prototype, 'pay')!;
+    const error = loading(() => untyped()(anonymous.prototype, 'pay', descriptor));
+    expect(error.message).toMatch(/\(anonymous class\)\.pay: .*Name the class or give a key/);
+    expect(() => untyped('order')(anonymous.prototype, 'pay', descriptor)).not.toThrow();
+  });
+});
+
+describe('a wrong key fails when the class is loaded, naming class, method and parameters', () => {
+  it.each([
+    ['a name that is no parameter', 'order:<<nam>>', '<<nam>>'],
+    ['an index behind the last parameter', 'order:<<2>>', '<<2>>'],
+    ['an empty key', '', 'empty'],
+    ['an opened placeholder', 'order:<<id', '<<'],
+    ['a closed placeholder that was not opened', 'order:id>>', '>>'],
+    ['an empty placeholder', 'order:<<>>', '<<>>'],
+    ['two placeholders side by side', '<<id>><<name>>', ':'],
+    ['two placeholders without a colon between them', '<<id>>-<<name>>', ':'],
+    ['an empty list', [], 'empty'],
+    ['an empty key in a list', ['order:<<id>>', ''], 'empty'],
+    ['a number', 7, 'must be a string'],
+    ['null', null, 'must be a string'],
+  ])('%s', (_what, key, part) => {
+    const error = loading(() => {
+      class Orders {
+        @untyped(key)
+        async pay(id: string, name: string): Promise<string> {
+          return id + name;
+        }
+      }
+      return Orders;
+    });
+    expect(error).toBeInstanceOf(LockKeyError);
+    expect(error.message).toContain('Orders.pay(id, name)');
+    expect(error.message).toContain(part);
+  });
+});
+
+describe('a wrong option fails when the class is loaded, naming class, method and option', () => {
+  it.each([
+    [{ waitMs: -1 }, 'waitMs'],
+    [{ waitMs: Number.NaN }, 'waitMs'],
+    [{ waitMs: 1.5 }, 'waitMs'],
+    [{ waitMs: '5s' }, 'waitMs'],
+    [{ leaseMs: 0 }, 'leaseMs'],
+    [{ leaseMs: Infinity }, 'leaseMs'],
+    [{ holdAtLeastMs: -1 }, 'holdAtLeastMs'],
+    [{ holdAtLeastMs: '1m' }, 'holdAtLeastMs'],
+    [{ onBusy: 'ignore' }, 'onBusy'],
+    [{ onLost: 'ignore' }, 'onLost'],
+    [{ reentrant: 'no' }, 'reentrant'],
+    [{ signal: {} }, 'signal'],
+    [{ service: 7 }, 'service'],
+  ])('%o', (options, name) => {
+    for (const args of [['order', options], [options]]) {
+      const error = loading(() => {
+        class Orders {
+          @untyped(...args)
+          async pay(): Promise<void> {}
+        }
+        return Orders;
+      });
+      expect(error).toBeInstanceOf(LockConfigurationError);
+      expect(error.message).toMatch(new RegExp(`^Orders\\.pay: ${name} must be`));
+    }
+  });
+
+  it('but an explicit undefined keeps the default, and waitMs may be Infinity', () => {
+    class Orders {
+      @untyped('order', { waitMs: undefined, leaseMs: undefined, onBusy: undefined, service: undefined })
+      async pay(): Promise<void> {}
+
+      @Locked('order', { waitMs: Infinity })
+      async wait(): Promise<void> {}
+    }
+    expect(Orders).toBeTypeOf('function');
+  });
+});
+
+describe('the wrapper', () => {
+  it('has name and length of the method', () => {
+    class Orders {
+      @Locked('order:<<id>>')
+      async pay(id: string, total: number): Promise<string> {
+        return `${id}${total}`;
+      }
+    }
+    expect([Orders.prototype.pay.name, Orders.prototype.pay.length]).toEqual(['pay', 2]);
+  });
+
+  it('copies metadata that decorators below it have left, and shares no object with the next method', () => {
+    const mark = Symbol('mark');
+    class Orders {
+      @Locked('order')
+      @Reflect.metadata(mark, 'below')
+      async pay(): Promise<void> {}
+
+      @Locked('order')
+      async other(): Promise<void> {}
+    }
+    expect(Reflect.getMetadata(mark, Orders.prototype, 'pay')).toBe('below');
+    expect(Reflect.getOwnMetadataKeys(Orders.prototype.other)).toEqual([]);
+  });
+
+  it('copies metadata that sits on the function itself, which is where Nest keeps it', () => {
+    const onFunction: MethodDecorator = (_target, _name, descriptor) => {
+      Reflect.defineMetadata('path', '/pay', descriptor.value as object);
+    };
+    class Orders {
+      @Locked('order')
+      @onFunction
+      async pay(): Promise<void> {}
+    }
+    expect(Reflect.getMetadata('path', Orders.prototype.pay)).toBe('/pay');
+  });
+});

@@ -1,0 +1,276 @@
+import 'reflect-metadata';
+import {
+  concat,
+  firstValueFrom,
+  interval,
+  lastValueFrom,
+  NEVER,
+  Observable,
+  of,
+  Subject,
+  take,
+  throwError,
+  toArray,
+} from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { LockConfigurationError, Locked, currentLease, type LockService } from 'nest-redis-lock';
+import { until } from '../../support/async.js';
+import { isIdle, lockedInstance } from './fixture.js';
+
+const broken = new Error('broken half-way');
+
+/** What two callers of one key did, in order. */
+const tracked = (log: string[], name: string): Observable<number> =>
+  new Observable((subscriber) => {
+    log.push(`${name} begins`);
+    return concat(interval(2).pipe(take(3))).subscribe({
+      next: (value) => subscriber.next(value),
+      complete: () => {
+        log.push(`${name} ends`);
+        subscriber.complete();
+      },
+    });
+  });
+
+class Feeds {
+  readonly log: string[] = [];
+  readonly subject = new Subject<number>();
+  calls = 0;
+
+  @Locked('feed')
+  count(name: string): Observable<number> {
+    return tracked(this.log, name);
+  }
+
+  @Locked('feed')
+  async countLater(name: string): Promise<Observable<number>> {
+    return tracked(this.log, name);
+  }
+
+  @Locked('feed')
+  live(): Observable<number> {
+    this.calls++;
+    return this.subject;
+  }
+
+  @Locked('feed')
+  async liveLater(): Promise<Observable<number>> {
+    return this.subject;
+  }
+
+  @Locked('feed')
+  fails(): Observable<number> {
+    return concat(
+      of(1),
+      throwError(() => broken),
+    );
+  }
+
+  @Locked('feed')
+  async failsLater(): Promise<Observable<number>> {
+    return concat(
+      of(1),
+      throwError(() => broken),
+    );
+  }
+
+  @Locked('feed')
+  throwsAtOnce(): Observable<number> {
+    throw broken;
+  }
+
+  @Locked('feed')
+  keys(): Observable<readonly string[]> {
+    return new Observable((subscriber) => {
+      subscriber.next(currentLease().keys);
+      subscriber.complete();
+    });
+  }
+
+  @Locked('feed')
+  async keysLater(): Promise<Observable<readonly string[]>> {
+    return new Observable((subscriber) => {
+      subscriber.next(currentLease().keys);
+      subscriber.complete();
+    });
+  }
+
+  @Locked('feed')
+  nested(locks: LockService): Observable<string> {
+    return new Observable((subscriber) => {
+      void locks.withLock('feed', () => subscriber.next('in')).then(() => subscriber.complete());
+    });
+  }
+}
+
+const idle = (locks: LockService) => until(() => isIdle(locks), { what: 'nothing is held' });
+
+describe('a method that returns an Observable', () => {
+  it('takes no lock before somebody subscribes', async () => {
+    const { instance, locks } = lockedInstance(Feeds);
+    instance.live();
+    expect(isIdle(locks)).toBe(true);
+    expect(instance.calls).toBe(0);
+  });
+
+  it('holds the lock from the subscription to the end, and is done with it by then', async () => {
+    const { instance, locks } = lockedInstance(Feeds);
+    const seen = firstValueFrom(instance.live().pipe(toArray()));
+    await until(() => instance.subject.observed);
+    instance.subject.next(1);
+    expect(await locks.isLocked('feed')).toBe(true);
+    instance.subject.complete();
+    await expect(seen).resolves.toEqual([1]);
+    expect(isIdle(locks)).toBe(true);
+  });
+
+  it('lets two subscribers in one after the other', async () => {
+    const { instance } = lockedInstance(Feeds, 10_000);
+    const [one, two] = [instance.count('one'), instance.count('two')].map((feed) =>
+      lastValueFrom(feed.pipe(toArray())),
+    );
+    await expect(one).resolves.toEqual([0, 1, 2]);
+    await expect(two).resolves.toEqual([0, 1, 2]);
+    expect(instance.log).toEqual(['one begins', 'one ends', 'two begins', 'two ends']);
+  });
+
+  it('locks each subscription anew', async () => {
+    const { instance } = lockedInstance(Feeds);
+    const feed = instance.count('again');
+    await lastValueFrom(feed);
+    await lastValueFrom(feed);
+    expect(instance.log).toEqual(['again begins', 'again ends', 'again begins', 'again ends']);
+  });
+
+  it('gives the lock back when it is unsubscribed from early', async () => {
+    const { instance, locks } = lockedInstance(Feeds);
+    const subscription = instance.live().subscribe();
+    await until(() => instance.subject.observed);
+    subscription.unsubscribe();
+    await idle(locks);
+    expect(instance.subject.observed).toBe(false);
+  });
+
+  it('stops waiting when it is unsubscribed from before the lock is there', async () => {
+    const { instance, locks } = lockedInstance(Feeds, 60_000);
+    const lease = await locks.acquire('feed');
+    const errors: unknown[] = [];
+    const subscription = instance.live().subscribe({ error: (error) => errors.push(error) });
+    await until(() => locks.usage.leases === 2);
+    subscription.unsubscribe();
+    await until(() => locks.usage.leases === 1);
+    await lease.release();
+    expect(isIdle(locks)).toBe(true);
+    expect([instance.calls, errors]).toEqual([0, []]);
+  });
+
+  it('delivers its own error, and gives the lock back', async () => {
+    const { instance, locks } = lockedInstance(Feeds);
+    await expect(lastValueFrom(instance.fails())).rejects.toBe(broken);
+    await expect(lastValueFrom(instance.throwsAtOnce())).rejects.toBe(broken);
+    expect(isIdle(locks)).toBe(true);
+  });
+
+  it('delivers a taken lock as an error of the stream', async () => {
+    const { instance, locks } = lockedInstance(Feeds);
+    await using _lease = await locks.acquire('feed');
+    await expect(lastValueFrom(instance.live())).rejects.toMatchObject({ code: 'LOCK_TAKEN' });
+    expect(instance.calls).toBe(0);
+  });
+
+  it('runs inside its section: currentLease() and nested locks work', async () => {
+    const { instance, locks } = lockedInstance(Feeds);
+    await expect(firstValueFrom(instance.keys())).resolves.toEqual(['feed']);
+    await expect(lastValueFrom(instance.nested(locks))).resolves.toBe('in');
+  });
+
+  it('never runs without a lock service', async () => {
+    await expect(lastValueFrom(new Feeds().live())).rejects.toThrow(LockConfigurationError);
+  });
+
+  it('holds the lock also where the return type was erased; callers then get a promise of it', async () => {
+    class Erased {
+      readonly subject = new Subject<number>();
+
+      // As `import type { Observable }` leaves it in the metadata.
+      @Locked('feed')
+      live(): typeof this.subject {
+        return this.subject;
+      }
+    }
+    const { instance, locks } = lockedInstance(Erased);
+    const feed = await (instance.live() as unknown as Promise<Observable<number>>);
+    const seen = lastValueFrom(feed);
+    expect(await locks.isLocked('feed')).toBe(true);
+    instance.subject.next(1);
+    instance.subject.complete();
+    await expect(seen).resolves.toBe(1);
+    await idle(locks);
+  });
+});
+
+describe('a method that returns a promise of an Observable', () => {
+  it('holds the lock until the end', async () => {
+    const { instance, locks } = lockedInstance(Feeds);
+    const feed = await instance.liveLater();
+    expect(await locks.isLocked('feed')).toBe(true);
+    const seen = firstValueFrom(feed.pipe(toArray()));
+    instance.subject.next(1);
+    expect(await locks.isLocked('feed')).toBe(true);
+    instance.subject.complete();
+    await expect(seen).resolves.toEqual([1]);
+    await idle(locks);
+  });
+
+  it('lets the next caller in only after that', async () => {
+    const { instance } = lockedInstance(Feeds, 10_000);
+    await Promise.all(['one', 'two'].map(async (name) => lastValueFrom(await instance.countLater(name))));
+    expect(instance.log).toEqual(['one begins', 'one ends', 'two begins', 'two ends']);
+  });
+
+  it('gives the lock back when it is unsubscribed from early, and when it fails', async () => {
+    const { instance, locks } = lockedInstance(Feeds);
+    (await instance.liveLater()).subscribe().unsubscribe();
+    await idle(locks);
+    await expect(lastValueFrom(await instance.failsLater())).rejects.toBe(broken);
+    await idle(locks);
+  });
+
+  it('refuses to be read again after its end, when its lock is gone', async () => {
+    const { instance, locks } = lockedInstance(Feeds);
+    const feed = await instance.countLater('once');
+    await lastValueFrom(feed);
+    await idle(locks);
+    await expect(lastValueFrom(feed)).rejects.toThrow(/Feeds\.countLater: .*read again after its end/);
+    expect(instance.log).toEqual(['once begins', 'once ends']);
+  });
+
+  it('holds the lock until the last of several subscribers has left', async () => {
+    const { instance, locks } = lockedInstance(Feeds);
+    const feed = await instance.liveLater();
+    const [one, two] = [feed.subscribe(), feed.subscribe()];
+    one.unsubscribe();
+    expect(await locks.isLocked('feed')).toBe(true);
+    two.unsubscribe();
+    await idle(locks);
+  });
+
+  it('runs inside its section', async () => {
+    const { instance } = lockedInstance(Feeds);
+    await expect(firstValueFrom(await instance.keysLater())).resolves.toEqual(['feed']);
+  });
+
+  it('may be endless', async () => {
+    class Endless {
+      @Locked('feed')
+      async forever(): Promise<Observable<never>> {
+        return NEVER;
+      }
+    }
+    const { instance, locks } = lockedInstance(Endless);
+    const subscription = (await instance.forever()).subscribe();
+    expect(await locks.isLocked('feed')).toBe(true);
+    subscription.unsubscribe();
+    await idle(locks);
+  });
+});

@@ -1,0 +1,128 @@
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { CommandDeadlines } from '../../../lib/stores/redis/command-deadlines.js';
+import { until } from '../../support/async.js';
+import { listenOnFreePort } from '../../support/loopback.js';
+
+/** Keeps the event loop busy. */
+const block = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+
+describe('a command', () => {
+  it('that is not answered is overdue after its time, not before, and once', async () => {
+    const deadlines = new CommandDeadlines(60);
+    const sentAt = performance.now();
+    const overdue: number[] = [];
+    deadlines.add(() => overdue.push(performance.now() - sentAt));
+    await until(() => overdue.length > 0);
+    expect(overdue[0]).toBeGreaterThanOrEqual(60);
+    deadlines.add(() => overdue.push(0)).done = true;
+    await until(() => performance.now() - sentAt > 200);
+    expect(overdue).toHaveLength(1);
+  });
+
+  it('each has its own time, also when it was sent while others were under way', async () => {
+    const deadlines = new CommandDeadlines(50);
+    const times: Promise<number>[] = [];
+    for (let i = 0; i < 5; i += 1) {
+      const sentAt = performance.now();
+      times.push(new Promise((resolve) => deadlines.add(() => resolve(performance.now() - sentAt))));
+      await until(() => performance.now() - sentAt >= 10);
+    }
+    for (const time of await Promise.all(times)) expect(time).toBeGreaterThanOrEqual(50);
+  });
+
+  it('that was answered is not overdue, whatever became of the others', async () => {
+    const deadlines = new CommandDeadlines(40);
+    const overdue: number[] = [];
+    const commands = Array.from({ length: 1_000 }, (_, i) => deadlines.add(() => overdue.push(i)));
+    commands.forEach((command, i) => (command.done = i % 2 === 0));
+    await until(() => overdue.length === 500);
+    await turn();
+    expect(overdue.every((i) => i % 2 === 1)).toBe(true);
+  });
+
+  it('that ends another one when it is overdue has ended it for good', async () => {
+    const deadlines = new CommandDeadlines(30);
+    const overdue: string[] = [];
+    deadlines.add(() => {
+      overdue.push('first');
+      second.done = true;
+    });
+    const second = deadlines.add(() => overdue.push('second'));
+    let third = false;
+    deadlines.add(() => (third = true));
+    await until(() => third);
+    expect(overdue).toEqual(['first']);
+  });
+});
+
+describe('a blocked event loop', () => {
+  const echo = async (): Promise<{ ask(): Promise<unknown>; close(): Promise<void> }> => {
+    const server = createServer((socket) => socket.pipe(socket));
+    const port = await listenOnFreePort(server);
+    const client = connect(port, '127.0.0.1');
+    await once(client, 'connect');
+    return {
+      ask: () => {
+        const answer = once(client, 'data');
+        client.write('?');
+        return answer;
+      },
+      close: async () => {
+        client.destroy();
+        server.close();
+        await once(server, 'close');
+      },
+    };
+  };
+
+  it('makes no command overdue whose answer is there when the loop goes on', async () => {
+    const server = await echo();
+    const deadlines = new CommandDeadlines(100);
+    let overdue = false;
+    const command = deadlines.add(() => (overdue = true));
+    const answered = server.ask().then(() => (command.done = true));
+    // The question goes out, and the echo, which lives in this process too, comes back.
+    await turn();
+    await turn();
+    block(300);
+    await answered;
+    await until(() => performance.now());
+    await turn();
+    expect(overdue).toBe(false);
+    await server.close();
+  });
+
+  it('makes none overdue that could only be sent when the loop went on', async () => {
+    const server = await echo();
+    const deadlines = new CommandDeadlines(100);
+    let overdue = false;
+    let answered = false;
+    const command = deadlines.add(() => (overdue = true));
+    // What ioredis and the batch of writes do: the bytes leave at the end of the tick.
+    process.nextTick(() => {
+      void server.ask().then(() => {
+        command.done = true;
+        answered = true;
+      });
+    });
+    block(300);
+    await until(() => answered || overdue);
+    expect([answered, overdue]).toEqual([true, false]);
+    await server.close();
+  });
+
+  it('does not put off for ever what is really not answered', async () => {
+    const deadlines = new CommandDeadlines(100);
+    let overdue = false;
+    deadlines.add(() => (overdue = true));
+    const sentAt = performance.now();
+    while (!overdue && performance.now() - sentAt < 5_000) {
+      block(120);
+      await turn();
+    }
+    expect(overdue).toBe(true);
+  });
+});
