@@ -10,7 +10,8 @@ describe('an HTTP app without the optional peers', { timeout: RUN_TIMEOUT_MS }, 
   let server: RedisServer;
 
   beforeAll(async () => {
-    [app, server] = await Promise.all([ConsumerApp.install('http-only'), RedisServer.start()]);
+    server = await RedisServer.start();
+    app = await ConsumerApp.install('http-only');
   }, INSTALL_TIMEOUT_MS);
   afterAll(() => Promise.all([app?.[Symbol.asyncDispose](), server?.stop()]));
 

@@ -9,7 +9,8 @@ describe('a Nest 10 app in CommonJS', { timeout: RUN_TIMEOUT_MS }, () => {
   let server: RedisServer;
 
   beforeAll(async () => {
-    [app, server] = await Promise.all([ConsumerApp.install('nest-10-cjs'), RedisServer.start()]);
+    server = await RedisServer.start();
+    app = await ConsumerApp.install('nest-10-cjs');
   }, INSTALL_TIMEOUT_MS);
   afterAll(() => Promise.all([app?.[Symbol.asyncDispose](), server?.stop()]));
 

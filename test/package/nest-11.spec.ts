@@ -15,7 +15,8 @@ describe('a Nest 11 app in CommonJS', { timeout: RUN_TIMEOUT_MS }, () => {
   let server: RedisServer;
 
   beforeAll(async () => {
-    [app, server] = await Promise.all([ConsumerApp.install('nest-11-cjs'), RedisServer.start()]);
+    server = await RedisServer.start();
+    app = await ConsumerApp.install('nest-11-cjs');
   }, INSTALL_TIMEOUT_MS);
   afterAll(() => Promise.all([app?.[Symbol.asyncDispose](), server?.stop()]));
 

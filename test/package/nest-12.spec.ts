@@ -8,7 +8,8 @@ describe('a Nest 12 app in ESM', { timeout: RUN_TIMEOUT_MS }, () => {
   let server: RedisServer;
 
   beforeAll(async () => {
-    [app, server] = await Promise.all([ConsumerApp.install('nest-12-esm'), RedisServer.start()]);
+    server = await RedisServer.start();
+    app = await ConsumerApp.install('nest-12-esm');
   }, INSTALL_TIMEOUT_MS);
   afterAll(() => Promise.all([app?.[Symbol.asyncDispose](), server?.stop()]));
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
 import { TestWorker } from '../../support/worker.js';
 import type { FromPatient, PatientSetup, ToPatient } from '../workers/patient.worker.js';
-import { Lab } from './lab.js';
+import { BOOT_MS, Lab } from './lab.js';
 
 const WORKER = new URL('../workers/patient.worker.ts', import.meta.url);
 const SECOND = 1_000;
@@ -41,7 +41,7 @@ describe('C4. five workers, five seconds of patience, four seconds of work', () 
       await Promise.all(workers.map((worker) => worker.next('told')));
     };
     try {
-      await Promise.all(workers.map((worker) => worker.next('ready')));
+      await Promise.all(workers.map((worker) => worker.next('ready', { timeoutMs: BOOT_MS })));
       for (const worker of workers) worker.send({ type: 'start' });
       await until(() => count('got it') === 1, { what: 'the first has the lock' });
       await lab.waiting('demo', 4);

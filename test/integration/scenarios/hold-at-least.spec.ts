@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
 import { TestWorker } from '../../support/worker.js';
 import type { FromJob, JobSetup, ToJob } from '../workers/job.worker.js';
-import { Lab, newKey } from './lab.js';
+import { BOOT_MS, Lab, newKey } from './lab.js';
 
 const REPLICA = new URL('../workers/job.worker.ts', import.meta.url);
 
@@ -17,7 +17,7 @@ afterAll(() => lab[Symbol.asyncDispose]());
 const replica = async (setup: Partial<JobSetup> = {}) => {
   const args = [JSON.stringify({ redis: lab.server.url, ...setup } satisfies JobSetup)];
   const worker = lab.track(TestWorker.start<ToJob, FromJob>(REPLICA, { args }));
-  await worker.next('ready');
+  await worker.next('ready', { timeoutMs: BOOT_MS });
   return worker;
 };
 

@@ -8,6 +8,8 @@ import type { FromLockWorker, LockWorkerSetup, ToLockWorker } from '../workers/l
 import { openLocks, type LocksOptions, type OpenLocks } from './open-locks.js';
 
 const LOCK_WORKER = new URL('../workers/lock.worker.ts', import.meta.url);
+/** How long a process may take to start on a machine that has much else to do. */
+export const BOOT_MS = 25_000;
 const FENCE_KEYS = /^nest_redis_lock_fence:/;
 
 export type LockWorker = TestWorker<ToLockWorker, FromLockWorker>;
@@ -54,7 +56,7 @@ export class Lab implements AsyncDisposable {
   async worker(setup: Partial<LockWorkerSetup> = {}): Promise<LockWorker> {
     const args = [JSON.stringify({ redis: this.server.url, ...setup } satisfies LockWorkerSetup)];
     const worker = this.track(TestWorker.start<ToLockWorker, FromLockWorker>(LOCK_WORKER, { args }));
-    await worker.next('ready');
+    await worker.next('ready', { timeoutMs: BOOT_MS });
     return worker;
   }
 

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deferred, until, within } from '../../support/async.js';
 import { TestWorker } from '../../support/worker.js';
 import type { FromShop, ToShop } from '../workers/shop.worker.js';
-import { Lab, newKey } from './lab.js';
+import { BOOT_MS, Lab, newKey } from './lab.js';
 
 const SHOP = new URL('../workers/shop.worker.ts', import.meta.url);
 
@@ -135,7 +135,7 @@ describe('36. held()', () => {
 describe('37. SIGTERM', () => {
   it('of a Nest app: work under way ends and its lock is released, waiting requests are refused, the process ends', async () => {
     const shop = lab.track(TestWorker.start<ToShop, FromShop>(SHOP, { args: [lab.server.url] }));
-    const { url } = await shop.next('listening');
+    const { url } = await shop.next('listening', { timeoutMs: BOOT_MS });
     await using _elsewhere = await lab.open().locks.acquire('order:8');
     const working = fetch(`${url}/orders/7`);
     expect((await shop.next('working')).id).toBe('7');

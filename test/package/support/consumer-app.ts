@@ -12,6 +12,7 @@ const APPS = join(repository, 'test', 'package', 'apps');
 export const INSTALL_TIMEOUT_MS = 480_000;
 /** How long a test may take that compiles and runs an app. */
 export const RUN_TIMEOUT_MS = 120_000;
+const NPM_TIMEOUT_MS = 420_000;
 const STEP_TIMEOUT_MS = 100_000;
 /** An app does its work in a second or two, and then has to end by itself. */
 const APP_TIMEOUT_MS = 40_000;
@@ -39,7 +40,7 @@ export class ConsumerApp implements AsyncDisposable {
       await cp(join(APPS, name), folder, { recursive: true });
       await cp(join(APPS, 'shared'), app.path('src', 'shared'), { recursive: true });
       const { file } = await packLibrary(folder);
-      await npm(['install', ...QUICK, file], { cwd: folder, timeoutMs: INSTALL_TIMEOUT_MS });
+      await app.add(file);
       return app;
     } catch (error) {
       await app[Symbol.asyncDispose]();
@@ -88,6 +89,18 @@ export class ConsumerApp implements AsyncDisposable {
       throw new Error(`${script} was to print its report and nothing else, but printed:\n${stdout}${stderr}`);
     }
     return JSON.parse(lines[0]!) as unknown;
+  }
+
+  private async add(tarball: string): Promise<void> {
+    try {
+      await npm(['install', ...QUICK, tarball], { cwd: this.folder, timeoutMs: NPM_TIMEOUT_MS });
+    } catch (error) {
+      throw new Error(
+        'npm could not install the library in an app. What npm says may mislead: without the registry and without ' +
+          'the packages in its cache it names a conflict.',
+        { cause: error },
+      );
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,0 +1,154 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { collectUnhandledRejections, until, within, type RejectionCollector } from '../../support/async.js';
+import type { ProxyConnection, TcpProxy } from '../../support/tcp-proxy.js';
+import { holdName, Lab, newKey } from '../scenarios/lab.js';
+import type { OpenLocks } from '../scenarios/open-locks.js';
+
+/** Far less than the watchdog's lease, at whose end a waiter looks by itself. */
+const SOON_MS = 8_000;
+
+let lab: Lab;
+let unhandled: RejectionCollector;
+
+beforeAll(async () => {
+  unhandled = collectUnhandledRejections();
+  lab = await Lab.start();
+});
+
+afterEach(() => lab.reset());
+
+afterAll(async () => {
+  await lab[Symbol.asyncDispose]();
+  expect(await unhandled.finish(), 'no unhandled rejection in any of these').toEqual([]);
+});
+
+/** A service behind a proxy that waits for a key somebody else holds, and can hear. */
+const waiting = async (key: string) => {
+  const proxy = await lab.proxy();
+  const holder = lab.open();
+  const lease = await holder.locks.acquire(key);
+  const waiter = lab.open({ waitMs: 60_000, commandTimeoutMs: 500 }, proxy.url);
+  let questions = 0;
+  proxy.onData((_connection, direction, chunk) => {
+    if (direction === 'toServer' && /evalsha/i.test(chunk.toString()) && chunk.includes(holdName(key)))
+      questions += 1;
+  });
+  const wait = waiter.locks.acquire(key);
+  await lab.waiting(key);
+  await until(() => questions >= 2, { what: 'it asks again now that it can hear' });
+  await waiter.locks.ping();
+  return { proxy, holder, lease, waiter, wait };
+};
+
+const subscriberOf = (proxy: TcpProxy): ProxyConnection => proxy.find('redisson_lock__channel').at(-1)!;
+
+const served = async (
+  wait: Promise<{ release(): Promise<unknown> }>,
+  ...services: OpenLocks[]
+): Promise<void> => {
+  const lease = await within(SOON_MS, wait, 'the waiter');
+  await lease.release();
+  await lab.nothingLeft(...services);
+};
+
+describe('pitfall 10: the subscriber connection', () => {
+  it('killed alone: the waiter hears the next release', async () => {
+    const key = newKey();
+    const { proxy, lease, waiter, wait } = await waiting(key);
+    const before = subscriberOf(proxy);
+    before.cut();
+    await until(() => subscriberOf(proxy) && subscriberOf(proxy) !== before, { what: 'it subscribes again' });
+    await lab.waiting(key);
+    await lease.release();
+    await served(wait, waiter);
+  });
+
+  it('killed by the server, as CLIENT KILL does', async () => {
+    const key = newKey();
+    const { lease, waiter, wait } = await waiting(key);
+    expect(await lab.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')).toBeGreaterThan(0);
+    await lab.waiting(key);
+    await lease.release();
+    await served(wait, waiter);
+  });
+
+  it('the message was sent in the gap before it was back: the key is looked at again', async () => {
+    const key = newKey();
+    const { proxy, lease, waiter, wait } = await waiting(key);
+    proxy.refuse();
+    subscriberOf(proxy).cut();
+    await until(async () => ((await lab.admin.pubsub('CHANNELS')) as string[]).length === 0);
+    await lease.release();
+    await proxy.restore();
+    await served(wait, waiter);
+  });
+
+  it('cannot come back at all: who waits looks by itself, every second or so', async () => {
+    const key = newKey();
+    const { proxy, lease, waiter, wait } = await waiting(key);
+    proxy.refuse();
+    subscriberOf(proxy).cut();
+    await until(async () => ((await lab.admin.pubsub('CHANNELS')) as string[]).length === 0);
+    await lease.release();
+    await served(wait, waiter);
+  });
+
+  it('half-open, so that nobody is told: a ping finds it', async () => {
+    const key = newKey();
+    const { proxy, lease, waiter, wait } = await waiting(key);
+    const halfOpen = subscriberOf(proxy);
+    halfOpen.blackhole();
+    await lease.release();
+    await until(() => subscriberOf(proxy) !== halfOpen, { what: 'it subscribes again' });
+    // Redis hears of the end of the old connection only now; until then it counts as one that listens.
+    halfOpen.restore();
+    await served(wait, waiter);
+  });
+
+  it('answers no SUBSCRIBE: it is cut and tried again', async () => {
+    const key = newKey();
+    const proxy = await lab.proxy();
+    const holder = lab.open();
+    const lease = await holder.locks.acquire(key);
+    const waiter = lab.open({ waitMs: 60_000, commandTimeoutMs: 400 }, proxy.url);
+    await waiter.locks.ping();
+    const stop = proxy.onData((connection, direction, chunk) => {
+      if (direction !== 'toServer' || !/^\*\d+\r\n\$9\r\nsubscribe/i.test(chunk.toString())) return;
+      stop();
+      connection.blackhole();
+    });
+    const wait = waiter.locks.acquire(key);
+    await lab.waiting(key);
+    await lease.release();
+    await served(wait, waiter);
+  });
+
+  it('goes up and down many times while ten keys are waited for: all are served', async () => {
+    const proxy = await lab.proxy();
+    const holder = lab.open();
+    const waiter = lab.open({ waitMs: 60_000, commandTimeoutMs: 500 }, proxy.url);
+    const keys = Array.from({ length: 10 }, () => newKey());
+    const leases = await Promise.all(keys.map((key) => holder.locks.acquire(key)));
+    const waits = keys.map((key) => waiter.locks.acquire(key));
+    await Promise.all(keys.map((key) => lab.waiting(key)));
+    for (const [i, lease] of leases.entries()) {
+      subscriberOf(proxy)?.cut();
+      await lease.release();
+      const own = await within(SOON_MS, waits[i]!, `waiter ${i}`);
+      await own.release();
+    }
+    await lab.nothingLeft(waiter, holder);
+  });
+
+  it('is pinged only while somebody waits', async () => {
+    const key = newKey();
+    const { proxy, lease, waiter, wait } = await waiting(key);
+    await until(() => subscriberOf(proxy).carried('ping'), { what: 'a ping' });
+    await lease.release();
+    await served(wait, waiter);
+    const pings = async () => (await lab.calls())['ping'] ?? 0;
+    const before = await pings();
+    await new Promise((resolve) => setTimeout(resolve, 1_300));
+    expect(await pings()).toBe(before);
+  });
+});

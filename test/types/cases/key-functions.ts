@@ -1,0 +1,143 @@
+// A key function is checked against the parameters of the method.
+import { Locked } from 'nest-redis-lock';
+
+interface Order {
+  readonly id: string;
+  readonly total: number;
+}
+
+export class Accepted {
+  @Locked((from: string, to: string) => [`account:${from}`, `account:${to}`])
+  async same(from: string, to: string): Promise<string> {
+    return from + to;
+  }
+
+  @Locked((from: string) => `account:${from}`)
+  async prefix(from: string, to: string): Promise<string> {
+    return from + to;
+  }
+
+  @Locked(() => 'account')
+  async none(from: string): Promise<string> {
+    return from;
+  }
+
+  @Locked((order: { readonly id: string }) => order.id)
+  async wider(order: Order): Promise<string> {
+    return order.id;
+  }
+
+  @Locked((entity: { id: string }) => entity.id)
+  async generic<T extends { id: string }>(entity: T): Promise<T> {
+    return entity;
+  }
+
+  @Locked((id: string) => id)
+  private async hidden(id: string): Promise<string> {
+    return id;
+  }
+
+  @Locked((id: string) => id)
+  protected async guarded(id: string): Promise<string> {
+    return this.hidden(id);
+  }
+
+  @Locked((id: string, note?: string) => `${id}:${note ?? ''}`)
+  async optional(id: string, note?: string): Promise<string> {
+    return `${id}${note}`;
+  }
+
+  @Locked((id: string, note: string | undefined) => `${id}:${note ?? ''}`)
+  async optionalAsUndefined(id: string, note?: string): Promise<string> {
+    return `${id}${note}`;
+  }
+
+  @Locked((...ids: string[]) => ids)
+  async rest(...ids: string[]): Promise<readonly string[]> {
+    return ids;
+  }
+
+  @Locked((id: string): readonly [string, string] => [id, `${id}:2`] as const)
+  async tuple(id: string): Promise<string> {
+    return id;
+  }
+
+  async overloaded(id: string): Promise<string>;
+  async overloaded(id: number): Promise<number>;
+  @Locked((id: string | number) => `order:${id}`)
+  async overloaded(id: string | number): Promise<string | number> {
+    return id;
+  }
+
+  @Locked<Accepted['explicit']>((userId, order) => `${userId.toUpperCase()}:${order.total.toFixed()}`)
+  async explicit(userId: string, order: Order): Promise<string> {
+    return userId + order.id;
+  }
+
+  @Locked<Accepted['explicitPrefix']>((userId) => userId.toUpperCase(), { waitMs: 5 })
+  async explicitPrefix(userId: string, order: Order): Promise<string> {
+    return userId + order.id;
+  }
+}
+
+export class Refused {
+  // @ts-expect-error the key function’s parameters do not match the method’s
+  @Locked((id: number) => `order:${id}`)
+  async otherType(id: string): Promise<string> {
+    return id;
+  }
+
+  // @ts-expect-error the key function’s parameters do not match the method’s
+  @Locked((id: string, more: string) => id + more)
+  async tooMany(id: string): Promise<string> {
+    return id;
+  }
+
+  // @ts-expect-error the key function’s parameters do not match the method’s
+  @Locked((order: Order) => order.id)
+  async tooMuchAsked(order: { id: string }): Promise<string> {
+    return order.id;
+  }
+
+  // @ts-expect-error the key function’s parameters do not match the method’s
+  @Locked((id: string, note: string) => id + note)
+  async optionalAsRequired(id: string, note?: string): Promise<string> {
+    return `${id}${note}`;
+  }
+
+  // @ts-expect-error the key function’s parameters do not match the method’s
+  @Locked((id: string) => id)
+  private async hidden(id: number): Promise<number> {
+    return id;
+  }
+
+  // @ts-expect-error the key function’s parameters do not match the method’s
+  @Locked((entity: { id: string }) => entity.id)
+  async generic<T extends { id: number }>(entity: T): Promise<T> {
+    return entity;
+  }
+
+  // @ts-expect-error Object is of type 'unknown'
+  @Locked((order) => order.id)
+  async untyped(order: Order): Promise<string> {
+    return order.id;
+  }
+
+  // @ts-expect-error Type 'number' is not assignable to type 'KeyResult'
+  @Locked((id: number) => id)
+  async noText(id: number): Promise<number> {
+    return id;
+  }
+
+  // @ts-expect-error Property 'nope' does not exist on type 'Order'
+  @Locked<Refused['explicit']>((_userId, order) => order.nope)
+  async explicit(userId: string, order: Order): Promise<string> {
+    return userId + order.id + (await this.hidden(1));
+  }
+
+  // @ts-expect-error the key function’s parameters do not match the method’s
+  @Locked<Refused['explicit']>((userId) => userId)
+  async otherMethod(id: number): Promise<number> {
+    return id;
+  }
+}

@@ -1,0 +1,71 @@
+// Options of the decorator and of single acquisitions.
+import { Locked, type LockService } from 'nest-redis-lock';
+
+declare const locks: LockService;
+
+export class Accepted {
+  @Locked('key', {
+    waitMs: Infinity,
+    leaseMs: 5,
+    holdAtLeastMs: 5,
+    onLost: 'throw',
+    reentrant: false,
+    service: 'billing',
+    signal: AbortSignal.timeout(5),
+  })
+  async all(): Promise<void> {}
+
+  @Locked('key', { onBusy: (error) => error.key })
+  async fallback(): Promise<string | undefined> {
+    return '';
+  }
+
+  @Locked('order:<<id>>', {
+    onBusy(this: Accepted, _error, id: string) {
+      return this.other(id);
+    },
+  })
+  async withThis(id: string): Promise<string> {
+    return id;
+  }
+
+  private other(id: string): string {
+    return id;
+  }
+}
+
+export class Refused {
+  // @ts-expect-error Type 'string' is not assignable to type 'number'
+  @Locked('key', { waitMs: '5s' })
+  async text(): Promise<void> {}
+
+  // @ts-expect-error 'wait' does not exist in type
+  @Locked('key', { wait: 5 })
+  async misspelt(): Promise<void> {}
+
+  // @ts-expect-error is not assignable to type
+  @Locked('key', { onBusy: 'ignore' })
+  async ignore(): Promise<void> {}
+
+  // @ts-expect-error No overload matches this call
+  @Locked(7)
+  async number(): Promise<void> {}
+
+  // @ts-expect-error No overload matches this call
+  @Locked(['a', 7])
+  async mixed(): Promise<void> {}
+}
+
+export const acquisitions = async (): Promise<unknown> => {
+  // @ts-expect-error Type 'string' is not assignable to type 'number'
+  await locks.acquire('key', { waitMs: '5s' });
+  // @ts-expect-error 'onLost' does not exist in type 'AcquireOptions'
+  await locks.acquire('key', { onLost: 'throw' });
+  // @ts-expect-error 'onBusy' does not exist in type 'SectionOptions'
+  await locks.withLock('key', { onBusy: 'skip' }, () => 1);
+  // @ts-expect-error No overload matches this call
+  await locks.withLock('key');
+  await locks.withLock('key', { holdAtLeastMs: 5, onLost: 'throw' }, () => 1);
+  await locks.withLock(['a', 'b'], ({ fencingToken }) => fencingToken);
+  return locks.tryAcquire('key', { waitMs: 5 });
+};
