@@ -1,4 +1,3 @@
-import { inspect } from 'node:util';
 import { LockConfigurationError } from './lock.errors.js';
 import type { AcquireOptions, SectionOptions } from './lock-options.js';
 
@@ -60,9 +59,14 @@ export const DEFAULT_SETTINGS: LockSettings = {
 const MAX_LEASE_MS = 366 * 24 * 3_600_000;
 const MIN_WATCHDOG_MS = 1_000;
 
+const shown = (value: unknown): string => {
+  if (typeof value === 'string') return `"${value}"`;
+  if (Array.isArray(value)) return 'an array';
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+};
+
 const refuse = (name: string, expected: string, value: unknown): never => {
-  const shown = typeof value === 'string' ? `"${value}"` : inspect(value, { depth: 0, customInspect: false });
-  throw new LockConfigurationError(`${name} must be ${expected}, but is ${shown}.`);
+  throw new LockConfigurationError(`${name} must be ${expected}, but is ${shown(value)}.`);
 };
 
 /** A whole number of ms in a range, or undefined. */

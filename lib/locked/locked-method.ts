@@ -79,7 +79,7 @@ const fallBack = async (
   self: unknown,
   error: LockNotAcquiredError,
   args: unknown[],
-): Promise<unknown> => fallback.apply(self, [error, ...args] as never);
+): Promise<unknown> => fallback.apply(self as never, [error, ...args] as never);
 
 const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
   function (this: unknown, ...args: unknown[]): Observable<unknown> {
@@ -123,7 +123,9 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
           if (!onBusy || !isBusy(error, started)) return subscriber.error(error);
           if (onBusy === 'skip') return subscriber.complete();
           // Deferred, so that what it throws becomes an error of the stream.
-          const fallback = defer(() => onBusy.apply(this, [error, ...args] as never) as Observable<unknown>);
+          const fallback = defer(
+            () => onBusy.apply(this as never, [error, ...args] as never) as Observable<unknown>,
+          );
           subscriber.add(fallback.subscribe(subscriber));
         });
       return () => gone.abort();
@@ -141,7 +143,7 @@ const lockedGenerator = (spec: LockedMethodSpec): AnyMethod =>
     } catch (error) {
       if (!onBusy || !isBusy(error, false)) throw error;
       if (onBusy === 'skip') return undefined;
-      return yield* onBusy.apply(this, [error, ...args] as never) as AsyncGenerator<
+      return yield* onBusy.apply(this as never, [error, ...args] as never) as AsyncGenerator<
         unknown,
         unknown,
         unknown

@@ -14,4 +14,4 @@ export interface LockedOptions extends SectionOptions {
 }
 
 /** Runs in the place of a method whose lock is taken. */
-export type BusyFallback = (this: unknown, error: LockNotAcquiredError, ...args: never[]) => unknown;
+export type BusyFallback = (this: never, error: LockNotAcquiredError, ...args: never[]) => unknown;

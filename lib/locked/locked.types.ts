@@ -53,19 +53,28 @@ export type LockedDecorator<A extends unknown[], O> = <M extends AnyFunction>(
   descriptor: TypedPropertyDescriptor<M> & CheckResult<M, O> & CheckParameters<M, A>,
 ) => void;
 
+interface SkipOptions extends LockedOptions {
+  readonly onBusy: 'skip';
+}
+
 export interface Locked {
   /** No key: the lock is `ClassName.methodName`. For jobs that must run once. */
-  <const O extends LockedOptions = Record<never, never>>(options?: O): LockedDecorator<[], O>;
-  /** A template, or several that are taken all or none. */
-  <const O extends LockedOptions = Record<never, never>>(key: KeyResult, options?: O): LockedDecorator<[], O>;
-  /** `@Locked<Service['method']>(…)`: the method's parameters are inferred. */
-  <M extends AnyFunction>(
-    key: (...args: Parameters<M>) => KeyResult,
-    options?: LockedOptions,
-  ): LockedDecorator<Parameters<M>, Record<never, never>>;
+  <const O extends LockedOptions>(options?: O): LockedDecorator<[], O>;
   /** A function of the method's first parameters; what it returns is used verbatim. */
-  <A extends unknown[], const O extends LockedOptions = Record<never, never>>(
+  <A extends unknown[], const O extends LockedOptions>(
     key: (...args: A) => KeyResult,
     options?: O,
   ): LockedDecorator<A, O>;
+  /** `@Locked<Service['method']>(…)`: the method's parameters are inferred. */
+  <M extends AnyFunction = never>(
+    key: (...args: Parameters<M>) => KeyResult,
+    options: SkipOptions,
+  ): LockedDecorator<Parameters<M>, SkipOptions>;
+  <M extends AnyFunction = never>(
+    key: (...args: Parameters<M>) => KeyResult,
+    options?: LockedOptions,
+  ): LockedDecorator<Parameters<M>, Record<never, never>>;
+  // Last, because the compiler shows what is wrong with the last: mostly that is an option beside a template.
+  /** A template, or several that are taken all or none. */
+  <const O extends LockedOptions>(key: KeyResult, options?: O): LockedDecorator<[], O>;
 }

@@ -9,7 +9,8 @@ export interface InFlight {
 }
 
 interface Entry extends InFlight {
-  readonly dueAt: number;
+  dueAt: number;
+  spared: boolean;
   readonly onOverdue: () => void;
   next: Entry | undefined;
 }
@@ -22,7 +23,6 @@ export class CommandDeadlines {
   private first: Entry | undefined;
   private last: Entry | undefined;
   private timer: NodeJS.Timeout | undefined;
-  private patient = false;
 
   constructor(private readonly timeoutMs: number) {}
 
@@ -31,6 +31,7 @@ export class CommandDeadlines {
     const entry: Entry = {
       dueAt: performance.now() + this.timeoutMs,
       done: false,
+      spared: false,
       onOverdue,
       next: undefined,
     };
@@ -64,15 +65,23 @@ export class CommandDeadlines {
 
   private sweep(lateMs: number): void {
     this.timer = undefined;
-    // What was to be sent may have left only now. Redis gets as long as the loop stood still, but not twice.
-    this.patient = lateMs > STOOD_STILL_MS && !this.patient;
-    if (this.patient) return this.arm(Math.min(lateMs, this.timeoutMs));
     const now = performance.now();
+    const stoodStill = lateMs > STOOD_STILL_MS;
     const overdue: Entry[] = [];
     for (this.dropDone(); this.first && this.first.dueAt <= now; this.dropDone()) {
+      if (stoodStill && !this.first.spared) break;
       overdue.push(this.shift());
     }
+    if (stoodStill) this.spare(now, Math.min(lateMs, this.timeoutMs));
     if (this.first) this.arm(this.first.dueAt - now);
     for (const entry of overdue) if (!entry.done) entry.onOverdue();
+  }
+
+  /** What was to be sent may have left only now: it gets as long again as the loop stood still, but only once. */
+  private spare(now: number, ms: number): void {
+    for (let entry = this.first; entry && entry.dueAt <= now; entry = entry.next) {
+      entry.spared = true;
+      entry.dueAt = now + ms;
+    }
   }
 }

@@ -30,6 +30,24 @@ const place = (url: string): string => {
   return port ? `${hostname}:${port}` : hostname;
 };
 
+const START_ATTEMPTS = 3;
+
+/** Somebody else may take the port that a server was about to listen on; the next attempt takes another one. */
+const startRedisPart = async (
+  parts: Parts,
+  name: string,
+  module: string,
+  args: string[] = [],
+): Promise<Part> => {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await parts.start(name, module, {}, args);
+    } catch (error) {
+      if (attempt === START_ATTEMPTS) throw error;
+    }
+  }
+};
+
 const backend = ({ url }: Part, what: string): Backend => ({ url, description: `${what} at ${place(url)}` });
 
 export const startRedis = async (parts: Parts): Promise<Backend> => {
@@ -37,10 +55,10 @@ export const startRedis = async (parts: Parts): Promise<Backend> => {
   if (given) return { url: given, description: `the one of REDIS_URL at ${place(given)}` };
   const program = onPath('redis-server') ?? onPath('valkey-server');
   if (program) {
-    const part = await parts.start('Redis server', './parts/redis-server.part.js', {}, [program]);
+    const part = await startRedisPart(parts, 'Redis server', './parts/redis-server.part.js', [program]);
     return backend(part, `${program}, started for this run,`);
   }
-  const part = await parts.start('embedded Valkey', './parts/embedded-valkey.part.js');
+  const part = await startRedisPart(parts, 'embedded Valkey', './parts/embedded-valkey.part.js');
   return backend(part, 'the embedded Valkey (no redis-server on the PATH)');
 };
 

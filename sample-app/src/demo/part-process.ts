@@ -25,9 +25,14 @@ export const tell = (message: PartMessage): void => {
 export const runPart = async (start: () => Promise<string>): Promise<void> => {
   process.once('disconnect', () => process.exit());
   try {
-    tell({ type: 'ready', url: await start() });
+    const url = await start();
+    tell({ type: 'ready', url });
+    // For whoever starts it by hand.
+    if (!process.connected) process.stdout.write(`${url}\n`);
   } catch (error) {
-    tell({ type: 'failed', reason: error instanceof Error ? error.message : String(error) });
+    const reason = error instanceof Error ? error.message : String(error);
+    tell({ type: 'failed', reason });
+    if (!process.connected) process.stderr.write(`${reason}\n`);
     process.exitCode = 1;
     process.disconnect?.();
   }

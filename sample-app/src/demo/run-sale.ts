@@ -52,13 +52,11 @@ export const runSale = async (
 
   const answers: Answer[] = [];
   let sold = 0;
-  let event = '';
   const progress = startProgress(options.output, strategy, clicksOf(buyers).length);
-  const show = () => progress.update(answers.length, `${sold} sold${event}`);
   const onAnswer = (answer: Answer) => {
     answers.push(answer);
     if (answer.outcome === 'bought') sold++;
-    show();
+    progress.update(answers.length, sold);
   };
 
   const over = new AbortController();
@@ -70,10 +68,7 @@ export const runSale = async (
           fence: () => stage.sales.fence(sku),
           staleWritesRefused: () => stage.sales.staleWritesRefused(sku),
           soldShare: () => sold / items,
-          onEvent: (text) => {
-            event = `, ${text}`;
-            show();
-          },
+          onEvent: (text) => progress.event(text),
           signal: AbortSignal.any([signal, over.signal]),
         })
       : Promise.resolve(NO_FAULTS);

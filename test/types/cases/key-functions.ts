@@ -47,11 +47,6 @@ export class Accepted {
     return `${id}${note}`;
   }
 
-  @Locked((id: string, note: string | undefined) => `${id}:${note ?? ''}`)
-  async optionalAsUndefined(id: string, note?: string): Promise<string> {
-    return `${id}${note}`;
-  }
-
   @Locked((...ids: string[]) => ids)
   async rest(...ids: string[]): Promise<readonly string[]> {
     return ids;
@@ -117,13 +112,13 @@ export class Refused {
     return entity;
   }
 
-  // @ts-expect-error Object is of type 'unknown'
+  // @ts-expect-error 'order' is of type 'unknown'
   @Locked((order) => order.id)
   async untyped(order: Order): Promise<string> {
     return order.id;
   }
 
-  // @ts-expect-error Type 'number' is not assignable to type 'KeyResult'
+  // @ts-expect-error is not assignable to parameter of type 'KeyResult'
   @Locked((id: number) => id)
   async noText(id: number): Promise<number> {
     return id;

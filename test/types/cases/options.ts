@@ -21,8 +21,8 @@ export class Accepted {
   }
 
   @Locked('order:<<id>>', {
-    onBusy(this: Accepted, _error, id: string) {
-      return this.other(id);
+    onBusy(this: Accepted, error, id: string) {
+      return this.other(error.key ?? id);
     },
   })
   async withThis(id: string): Promise<string> {
@@ -63,7 +63,7 @@ export const acquisitions = async (): Promise<unknown> => {
   await locks.acquire('key', { onLost: 'throw' });
   // @ts-expect-error 'onBusy' does not exist in type 'SectionOptions'
   await locks.withLock('key', { onBusy: 'skip' }, () => 1);
-  // @ts-expect-error No overload matches this call
+  // @ts-expect-error Expected 2-3 arguments, but got 1
   await locks.withLock('key');
   await locks.withLock('key', { holdAtLeastMs: 5, onLost: 'throw' }, () => 1);
   await locks.withLock(['a', 'b'], ({ fencingToken }) => fencingToken);

@@ -1,6 +1,7 @@
 // What LockService, leases, events and the module give and take.
 import { Inject, Injectable } from '@nestjs/common';
-import { Cluster, Redis } from 'ioredis';
+import { Redis, type Cluster } from 'ioredis';
+import { expectTypeOf } from 'vitest';
 import {
   currentLease,
   detached,
@@ -16,40 +17,35 @@ import {
 
 declare const locks: LockService;
 
-/** Compiles only when both types are the same. */
-const same = <T>() => ({
-  as: <U>(..._proof: [T] extends [U] ? ([U] extends [T] ? [] : [never]) : [never]): [T, U] | void => {},
-});
-
 export const service = async (): Promise<void> => {
   const number = await locks.withLock('key', () => 1);
   const text = await locks.withLock('key', {}, async () => '');
   const lease = await locks.acquire(['a', 'b']);
   const maybe = await locks.tryAcquire('key');
-  same<typeof number>().as<number>();
-  same<typeof text>().as<string>();
-  same<typeof lease>().as<Lease>();
-  same<typeof maybe>().as<Lease | null>();
+  expectTypeOf(number).toEqualTypeOf<number>();
+  expectTypeOf(text).toEqualTypeOf<string>();
+  expectTypeOf(lease).toEqualTypeOf<Lease>();
+  expectTypeOf(maybe).toEqualTypeOf<Lease | null>();
   // @ts-expect-error 'maybe' is possibly 'null'
   await maybe.release();
   const ending = await lease.release();
-  same<typeof ending>().as<'released' | 'lost'>();
+  expectTypeOf(ending).toEqualTypeOf<'released' | 'lost'>();
   await using disposable = await locks.acquire('key');
-  same<typeof disposable.signal>().as<AbortSignal>();
-  same<typeof disposable.fencingToken>().as<number>();
+  expectTypeOf(disposable.signal).toEqualTypeOf<AbortSignal>();
+  expectTypeOf(disposable.fencingToken).toEqualTypeOf<number>();
   const ran = await lease.run((inner) => inner.tokenFor('a'));
-  same<typeof ran>().as<number>();
+  expectTypeOf(ran).toEqualTypeOf<number>();
   const outside = detached(() => currentLease('key').key);
-  same<typeof outside>().as<string>();
+  expectTypeOf(outside).toEqualTypeOf<string>();
 };
 
 export const events = (): void => {
   const stop = locks.on('acquired', ({ key, waitedMs, fencingToken }) => {
-    same<typeof key>().as<string>();
-    same<typeof waitedMs>().as<number>();
-    same<typeof fencingToken>().as<number | undefined>();
+    expectTypeOf(key).toEqualTypeOf<string>();
+    expectTypeOf(waitedMs).toEqualTypeOf<number>();
+    expectTypeOf(fencingToken).toEqualTypeOf<number | undefined>();
   });
-  same<typeof stop>().as<() => void>();
+  expectTypeOf(stop).toEqualTypeOf<() => void>();
   // @ts-expect-error not assignable to parameter of type 'keyof LockEvents'
   locks.on('granted', () => undefined);
 };
@@ -62,7 +58,7 @@ export const keys = (): string => {
 
 export const codes = (error: unknown): LockErrorCode | undefined => {
   if (!(error instanceof LockError)) return undefined;
-  same<typeof error.code>().as<LockErrorCode>();
+  expectTypeOf(error.code).toEqualTypeOf<LockErrorCode>();
   return error.code;
 };
 

@@ -114,6 +114,27 @@ describe('a blocked event loop', () => {
     await server.close();
   });
 
+  it('spares each command by itself: one after the other, in a loop that is blocked again and again', async () => {
+    const server = await echo();
+    const deadlines = new CommandDeadlines(100);
+    let overdue = 0;
+    for (let i = 0; i < 3; i += 1) {
+      const command = deadlines.add(() => (overdue += 1));
+      const answered = new Promise<void>((resolve) => {
+        process.nextTick(() => {
+          void server.ask().then(() => {
+            command.done = true;
+            resolve();
+          });
+        });
+      });
+      block(170);
+      await answered;
+    }
+    expect(overdue).toBe(0);
+    await server.close();
+  });
+
   it('does not put off for ever what is really not answered', async () => {
     const deadlines = new CommandDeadlines(100);
     let overdue = false;

@@ -13,6 +13,9 @@
  * max(stored + 1, server time in µs), of which the last is stored. So tokens grow without a counter per lock,
  * survive a clock that steps back, and keep growing when the stored value is lost.
  *
+ * A free key is given its time to live before it exists: that does nothing, but fails where a permission for it is
+ * missing, while there is nothing yet that would then stay for ever.
+ *
  * KEYS[1] hold   KEYS[2] fence key of the hold's slot (only when ARGV[3] > 0)
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] number of tokens to reserve, 0 for none
  * Reply: integer  what is left of the other hold in ms, -1 for one without an end
@@ -24,6 +27,7 @@ local left = redis.call('pttl', KEYS[1])
 if left ~= -2 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
   return left
 end
+if left == -2 then redis.call('pexpire', KEYS[1], ARGV[2]) end
 local token = '0'
 local block = tonumber(ARGV[3])
 if block > 0 then
