@@ -1,4 +1,5 @@
 import { Acquisition } from './acquisition.js';
+import { Activity, withinMs } from './activity.js';
 import type { HoldInfo, LockKind } from './claim.js';
 import { CoreContext } from './core-context.js';
 import { lostError, storeError } from './failures.js';
@@ -31,16 +32,12 @@ export interface LockUsage {
 
 const KIND: LockKind = 'exclusive';
 
-const worst = (endings: readonly Ending[]): Ending => (endings.includes('lost') ? 'lost' : 'released');
-
 /** Acquires, keeps and ends leases, for one service instance on one store. Knows neither Nest nor Redis. */
 export class LockManager implements LeaseHost {
   private readonly core: CoreContext;
   private readonly releasing: Releasing;
   private readonly acquisition: Acquisition;
-  /** Acquisitions under way and leases not yet ended. */
-  private active = 0;
-  private onInactive: (() => void) | undefined;
+  private readonly activity = new Activity();
   private shuttingDown: Promise<void> | undefined;
 
   constructor(
@@ -75,7 +72,7 @@ export class LockManager implements LeaseHost {
 
   async acquire(keys: readonly string[], call: LockCall): Promise<Lease> {
     const startedAt = this.runtime.now();
-    this.active++;
+    this.activity.begin();
     try {
       const parts = await this.acquisition.take(keys, call);
       for (const { key, hold, place } of parts) {
@@ -88,7 +85,7 @@ export class LockManager implements LeaseHost {
       }
       return new Lease(this, parts);
     } catch (error) {
-      this.inactive();
+      this.activity.end();
       if (error instanceof LockNotAcquiredError && error.code !== 'LOCK_NOT_REENTRANT') {
         const key = error.key ?? keys[0]!;
         this.core.events.emit('busy', () => ({ key, waitedMs: Math.round(this.runtime.now() - startedAt) }));
@@ -200,7 +197,7 @@ export class LockManager implements LeaseHost {
 
   get usage(): LockUsage {
     return {
-      leases: this.active,
+      leases: this.activity.count,
       keys: this.core.queueCount,
       holds: this.core.keeper.all.size,
       lingering: this.releasing.lingeringCount,
@@ -228,49 +225,21 @@ export class LockManager implements LeaseHost {
   private async stop(): Promise<void> {
     this.core.phase = 'stopping';
     this.core.refuseWaiters();
-    await this.quiet(this.settings.shutdownGraceMs);
+    // Those who are turned away now may leave something to give back.
+    const quiet = this.activity.over().then(() => this.core.settler.idle());
+    await withinMs(quiet, this.settings.shutdownGraceMs, this.runtime);
     this.core.phase = 'closed';
     this.core.refuseWaiters();
     for (const hold of [...this.core.keeper.all]) hold.lose('shutdown');
   }
 
-  /** Resolves when nothing is under way any more, or after `ms`. */
-  private quiet(ms: number): Promise<void> {
-    // Those who are turned away now may leave something to give back.
-    const done = this.inactivity().then(() => this.core.settler.idle());
-    return new Promise((resolve) => {
-      const timer = this.runtime.setTimer(resolve, ms);
-      void done.then(() => {
-        this.runtime.clearTimer(timer);
-        resolve();
-      });
-    });
-  }
-
-  private inactivity(): Promise<void> {
-    return this.active === 0 ? Promise.resolve() : new Promise((resolve) => (this.onInactive = resolve));
-  }
-
-  private inactive(): void {
-    this.active--;
-    if (this.active === 0) this.onInactive?.();
-  }
-
   private async releaseParts(lease: Lease): Promise<Ending> {
-    const endings = await Promise.allSettled(
-      lease.parts.map(async ({ hold, place }): Promise<Ending> => {
-        if (!place) return this.releasing.release(hold, 'throw');
-        place.leave();
-        return hold.state === 'lost' ? 'lost' : 'released';
-      }),
-    );
-    lease.detach();
-    this.inactive();
-    const failed = endings.find((ending) => ending.status === 'rejected');
-    if (failed) throw failed.reason;
-    return endings.some((ending) => ending.status === 'fulfilled' && ending.value === 'lost')
-      ? 'lost'
-      : 'released';
+    try {
+      return await this.releasing.releaseAll(lease.parts);
+    } finally {
+      lease.detach();
+      this.activity.end();
+    }
   }
 
   /** The end of a section. Never throws: trouble has been logged, and the section's own result stands. */
@@ -279,14 +248,10 @@ export class LockManager implements LeaseHost {
       await lease.ending.catch(() => undefined);
       return;
     }
-    const { parts } = lease;
-    lease.ending =
-      parts.length === 1
-        ? this.releasing.endPart(parts[0]!, holdAtLeastMs)
-        : Promise.all(parts.map((part) => this.releasing.endPart(part, holdAtLeastMs))).then(worst);
+    lease.ending = this.releasing.endAll(lease.parts, holdAtLeastMs);
     await lease.ending;
     lease.detach();
-    this.inactive();
+    this.activity.end();
   }
 
   private async asking<T>(key: string | undefined, doing: string, request: () => Promise<T>): Promise<T> {

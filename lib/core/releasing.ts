@@ -7,6 +7,8 @@ import { StoreFailure } from './lock-store.js';
 
 export type Ending = 'released' | 'lost';
 
+const worst = (endings: readonly Ending[]): Ending => (endings.includes('lost') ? 'lost' : 'released');
+
 /** Ends holds: by release, after a minimum time, or because they were lost. */
 export class Releasing {
   /** Holds whose work is over but which stay for a while. */
@@ -17,6 +19,29 @@ export class Releasing {
   /** How many holds outlast their work at the moment. */
   get lingeringCount(): number {
     return this.lingering.size;
+  }
+
+  /** Ends all parts of a lease whose section is over; see {@link endPart}. */
+  endAll(parts: readonly LeasePart[], holdAtLeastMs: number): Promise<Ending> {
+    if (parts.length === 1) return this.endPart(parts[0]!, holdAtLeastMs);
+    return Promise.all(parts.map((part) => this.endPart(part, holdAtLeastMs))).then(worst);
+  }
+
+  /** Releases all parts of a lease, the others also when one fails; then rejects with the failure. */
+  async releaseAll(parts: readonly LeasePart[]): Promise<Ending> {
+    const endings = await Promise.allSettled(
+      parts.map(async ({ hold, place }): Promise<Ending> => {
+        if (!place) return this.release(hold, 'throw');
+        place.leave();
+        return hold.state === 'lost' ? 'lost' : 'released';
+      }),
+    );
+    return worst(
+      endings.map((ending) => {
+        if (ending.status === 'rejected') throw ending.reason;
+        return ending.value;
+      }),
+    );
   }
 
   /**

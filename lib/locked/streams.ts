@@ -1,10 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable } from 'rxjs';
 import { LockConfigurationError } from '../core/lock.errors.js';
-import { unbound } from '../core/runtime.js';
+import { systemRuntime } from '../core/runtime.js';
 
 /** How long a returned stream may stay unread before its lock is given back, in ms. */
 export const UNREAD_STREAM_MS = 30_000;
+
+const timers = systemRuntime();
+
+/** In the background: a stream that was forgotten keeps no process alive. */
+const whenUnread = (action: () => void): unknown => timers.setTimer(action, UNREAD_STREAM_MS, true);
 
 interface Readable {
   once(event: 'close' | 'error', listener: () => void): unknown;
@@ -53,16 +58,14 @@ export const asStream = (
 const closed = (stream: Readable, where: string): Promise<void> =>
   new Promise((resolve) => {
     if (stream.destroyed) return resolve();
-    const timer = unbound(() =>
-      setTimeout(() => {
-        if (stream.readableFlowing !== null || stream.readableDidRead) return;
-        // Nobody listens, so nobody but a later reader is to hear of it.
-        stream.once('error', () => undefined);
-        stream.destroy(tooLate(where));
-      }, UNREAD_STREAM_MS),
-    );
+    const timer = whenUnread(() => {
+      if (stream.readableFlowing !== null || stream.readableDidRead) return;
+      // Nobody listens, so nobody but a later reader is to hear of it.
+      stream.once('error', () => undefined);
+      stream.destroy(tooLate(where));
+    });
     stream.once('close', () => {
-      clearTimeout(timer);
+      timers.clearTimer(timer);
       resolve();
     });
   });
@@ -79,14 +82,14 @@ class Reading {
   private readers = 0;
   private end!: () => void;
   readonly done = new Promise<void>((resolve) => (this.end = resolve));
-  private readonly timer = unbound(() => setTimeout(() => this.finish(), UNREAD_STREAM_MS));
+  private readonly timer = whenUnread(() => this.finish());
 
   constructor(private readonly where: string) {}
 
   /** Whoever comes too late gets an error instead of unlocked work. */
   begin(): LockConfigurationError | undefined {
     if (this.over) return tooLate(this.where);
-    clearTimeout(this.timer);
+    timers.clearTimer(this.timer);
     this.readers++;
     return undefined;
   }

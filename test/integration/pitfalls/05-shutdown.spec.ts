@@ -6,7 +6,7 @@ import { deferred, until, within, type Deferred } from '../../support/async.js';
 import { holdName, Lab, newKey } from '../scenarios/lab.js';
 
 let lab: Lab;
-let work: Deferred;
+let work: Deferred<void>;
 const key = newKey('shutdown');
 
 @Controller()

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockNotAcquiredError, LockStoreError } from 'nest-redis-lock';
 import { RedisServer } from '../../support/redis-server.js';
 import { freePort } from '../../support/loopback.js';
-import { TcpProxy } from '../../support/tcp-proxy.js';
+import { type TcpProxy } from '../../support/tcp-proxy.js';
 import { until } from '../../support/async.js';
 import { holdName, Lab, newKey } from '../scenarios/lab.js';
 import { openLocks, type OpenLocks } from '../scenarios/open-locks.js';

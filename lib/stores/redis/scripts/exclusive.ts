@@ -15,6 +15,7 @@
  *
  * A free key is given its time to live before it exists: that does nothing, but fails where a permission for it is
  * missing, while there is nothing yet that would then stay for ever.
+ * The token is stored before that, because Redis refuses a script at OOM only until its first write.
  *
  * KEYS[1] hold   KEYS[2] fence key of the hold's slot (only when ARGV[3] > 0)
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] number of tokens to reserve, 0 for none
@@ -27,7 +28,6 @@ local left = redis.call('pttl', KEYS[1])
 if left ~= -2 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
   return left
 end
-if left == -2 then redis.call('pexpire', KEYS[1], ARGV[2]) end
 local token = '0'
 local block = tonumber(ARGV[3])
 if block > 0 then
@@ -45,7 +45,10 @@ if block > 0 then
   token = string.format('%.0f', first)
   redis.call('set', KEYS[2], string.format('%.0f', first + block - 1))
 end
-if left == -2 then redis.call('hset', KEYS[1], ARGV[1], 1) end
+if left == -2 then
+  redis.call('pexpire', KEYS[1], ARGV[2])
+  redis.call('hset', KEYS[1], ARGV[1], 1)
+end
 redis.call('pexpire', KEYS[1], ARGV[2])
 return token
 `;

@@ -1,0 +1,165 @@
+import { Redis, type RedisOptions } from 'ioredis';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import {
+  LockConfigurationError,
+  LockStoreError,
+  type CreateRedisClient,
+  type RedisSource,
+} from 'nest-redis-lock';
+import { RedisServer } from '../../support/redis-server.js';
+import { until, within } from '../../support/async.js';
+import { Lab, newKey } from '../scenarios/lab.js';
+import { openLocks, type OpenLocks } from '../scenarios/open-locks.js';
+
+let lab: Lab;
+const clients: Redis[] = [];
+
+beforeAll(async () => {
+  lab = await Lab.start();
+});
+
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.disconnect();
+  await lab.reset();
+});
+
+afterAll(() => lab[Symbol.asyncDispose]());
+
+/** A client as an app has one, with whatever options it came to. */
+const clientOfApp = (options: RedisOptions = {}): Redis => {
+  const client = new Redis({ ...lab.server.clientOptions(), ...options });
+  // What its options break is the app's own affair.
+  client.on('error', () => undefined);
+  clients.push(client);
+  return client;
+};
+
+/** Takes, waits, hears, fences, renews and releases: everything a wrong option has ever broken. */
+const expectLocksToWork = async (opened: OpenLocks, competitor: OpenLocks): Promise<void> => {
+  const key = newKey();
+  const lease = await opened.locks.acquire(key);
+  expect(Number.isSafeInteger(lease.fencingToken)).toBe(true);
+  expect(await competitor.locks.tryAcquire(key), 'the same key for both').toBeNull();
+  await lease.extend(40_000);
+  // The other one waits for our message, then we for theirs. Without messages both would sleep for 30 s.
+  const theirs = competitor.locks.acquire(key, { waitMs: 20_000 });
+  await until(() => competitor.store.subscriptions > 0);
+  expect(await lease.release()).toBe('released');
+  const their = await within(5_000, theirs, 'the competitor hears our release');
+  const ours = opened.locks.acquire(key, { waitMs: 20_000 });
+  await until(() => opened.store.subscriptions > 0);
+  await their.release();
+  const own = await within(5_000, ours, 'we hear the release of the competitor');
+  expect(own.fencingToken).toBeGreaterThan(their.fencingToken);
+  await own.release();
+};
+
+describe('pitfall 16: a client that is handed over', () => {
+  const POISON: readonly [string, RedisOptions][] = [
+    ['stringNumbers', { stringNumbers: true }],
+    ['retryStrategy: null', { retryStrategy: () => null }],
+    ["role: 'slave'", { role: 'slave' } as RedisOptions],
+    ['a tiny commandTimeout', { commandTimeout: 1 }],
+    ['maxRetriesPerRequest: null', { maxRetriesPerRequest: null }],
+    ['an offline queue and resending', { enableOfflineQueue: true, autoResendUnfulfilledCommands: true }],
+    ['enableAutoPipelining', { enableAutoPipelining: true }],
+    ['autoResubscribe', { autoResubscribe: true }],
+    ['readOnly', { readOnly: true } as RedisOptions],
+    ['no ready check', { enableReadyCheck: false }],
+    ['lazyConnect', { lazyConnect: true }],
+    ['a name for its connections', { connectionName: 'app' }],
+    ['RESP3', { protocol: 3 } as RedisOptions],
+    ['all of it', { stringNumbers: true, enableAutoPipelining: true, maxRetriesPerRequest: null, db: 3 }],
+  ];
+
+  it.each(POISON)('with %s: locks work all the same', async (_what, options) => {
+    const competitor = lab.open({}, { ...lab.server.clientOptions(), db: options.db ?? 0 });
+    await expectLocksToWork(lab.open({}, clientOfApp(options)), competitor);
+  });
+
+  it.each(POISON)('options with %s are treated the same', async (_what, options) => {
+    const competitor = lab.open({}, { ...lab.server.clientOptions(), db: options.db ?? 0 });
+    await expectLocksToWork(lab.open({}, { ...lab.server.clientOptions(), ...options }), competitor);
+  });
+
+  it('its keyPrefix counts for hold and channel alike, as for a Java service on the full name', async () => {
+    const prefixed = lab.open({ keyPrefix: 'lock:' }, clientOfApp({ keyPrefix: 'app:' }));
+    const plain = lab.open({ keyPrefix: 'app:lock:' });
+    await expectLocksToWork(prefixed, plain);
+    const key = newKey();
+    await prefixed.locks.withLock(key, async () => {
+      expect(await lab.admin.exists(`app:lock:${key}`)).toBe(1);
+      void plain.locks.tryAcquire(key, { waitMs: 5_000 }).then((lease) => lease?.release());
+      await until(async () => {
+        const channels = (await lab.admin.pubsub('CHANNELS')) as string[];
+        return channels.includes(`redisson_lock__channel:{app:lock:${key}}`);
+      });
+    });
+    await until(() => plain.locks.usage.leases === 0);
+  });
+
+  it('the database it has selected since is the one that is used', async () => {
+    const client = clientOfApp();
+    await client.select(5);
+    const opened = lab.open({}, client);
+    const key = newKey();
+    await opened.locks.withLock(key, async () => {
+      expect(await client.exists(`lock:${key}`)).toBe(1);
+      expect(await lab.admin.exists(`lock:${key}`), 'not in database 0').toBe(0);
+    });
+    await expectLocksToWork(opened, lab.open({}, { ...lab.server.clientOptions(), db: 5 }));
+  });
+
+  it('is not used and not closed: the store has connections of its own', async () => {
+    const client = clientOfApp();
+    await client.subscribe('a channel of the app');
+    const opened = openLocks(client);
+    await expectLocksToWork(opened, lab.open());
+    await opened.close();
+    expect(client.status).toBe('ready');
+    const heard = new Promise((resolve) => client.once('message', (_channel, message) => resolve(message)));
+    await lab.admin.publish('a channel of the app', 'still here');
+    expect(await within(5_000, heard)).toBe('still here');
+  });
+});
+
+describe('pitfall 16: a password that changes', () => {
+  it('is asked for anew with every connection, through a factory', async () => {
+    await using server = await RedisServer.start({ password: 'first' });
+    let password = 'first';
+    const roles: string[] = [];
+    const createClient: CreateRedisClient = (role, settings) => {
+      roles.push(role);
+      const client = new Redis({ host: server.host, port: server.port, ...settings, lazyConnect: true });
+      // What an app with rotating credentials does: the password of now, for each attempt.
+      client.on('connecting', () => (client.options.password = password));
+      return client;
+    };
+    await using opened = openLocks(createClient, { commandTimeoutMs: 2_000 });
+    const key = newKey();
+    await opened.locks.withLock(key, () => undefined);
+    password = 'second';
+    await server.cli('CONFIG', 'SET', 'requirepass', 'second');
+    await server.cli('CLIENT', 'KILL', 'TYPE', 'normal');
+    await server.cli('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await until(() => opened.locks.withLock(key, () => true), { what: 'locks work with the new password' });
+    expect([...roles].sort()).toEqual(['commands', 'subscriber']);
+  });
+
+  it('that is wrong is a store failure that says so, and no secret is in it', async () => {
+    await using server = await RedisServer.start({ password: 'right' });
+    const { host, port } = server;
+    await using opened = openLocks({ host, port, password: 'wrong-secret' }, { commandTimeoutMs: 500 });
+    const failure: unknown = await opened.locks.acquire(newKey()).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(LockStoreError);
+    expect(failure).toMatchObject({ outcome: 'not-executed' });
+    expect(String((failure as Error).cause)).toMatch(/WRONGPASS/);
+    expect(JSON.stringify([failure, String(failure), opened.log])).not.toContain('wrong-secret');
+  });
+});
+
+describe('pitfall 16: what is no Redis', () => {
+  it.each([[null], [7], [true]])('%j is refused at start-up', (source) => {
+    expect(() => openLocks(source as unknown as RedisSource)).toThrow(LockConfigurationError);
+  });
+});
