@@ -60,7 +60,8 @@ export class Acquisition {
       if (watched !== call.leaseMs) await this.fixLeases(parts, Math.max(call.leaseMs!, call.holdAtLeastMs));
       this.throwIfLost(parts);
     } catch (error) {
-      await Promise.all(parts.reverse().map((part) => this.releasing.endPart(part, 0)));
+      // The wait is over, also for the answers to this.
+      this.core.settler.include(Promise.all(parts.reverse().map((part) => this.releasing.endPart(part, 0))));
       throw error;
     }
     return parts;
@@ -159,7 +160,7 @@ export class Acquisition {
         // A renewal after this would lengthen it again.
         hold.renewed = false;
         // The owner's own hold is re-armed, also to a shorter time; that brings a new token.
-        const claim = { ...hold.claim, leaseMs };
+        const claim = { ...hold.claim, leaseMs, rearms: true };
         const reply = await this.core.store.acquire(claim).catch((failure: unknown) => {
           this.core.health.failed(failure);
           if (failure instanceof StoreFailure && failure.outcome === 'unknown') {
@@ -178,6 +179,7 @@ export class Acquisition {
         hold.claim = claim;
         hold.token = reply.token;
         hold.confirm(sentAt, reply.validForMs);
+        hold.mayLast(this.core.runtime.now() + reply.validForMs);
         this.core.keeper.watch(hold);
       }),
     );

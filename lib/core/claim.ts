@@ -34,6 +34,11 @@ export interface Claim {
   readonly leaseMs: number;
   /** How many fencing tokens to reserve; 0 takes none. The grant returns the first of them. */
   readonly fenceBlock: number;
+  /**
+   * The owner has the hold already, and `leaseMs` may be shorter than what is left of it. Then those who wait for the
+   * key get a hint: they were told to look again only when it would have ended.
+   */
+  readonly rearms?: boolean;
 }
 
 /** The store gave the hold to the claim's owner. */

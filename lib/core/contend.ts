@@ -44,6 +44,7 @@ export const contend = async (
       const hintsBefore = queue.hints;
       const sentAt = around.runtime.now();
       let retryInMs: number;
+      let notNow: unknown;
       queue.asking();
       try {
         const reply = await around.store.acquire(claim);
@@ -54,8 +55,9 @@ export const contend = async (
       } catch (failure) {
         queue.asked(false);
         retryInMs = afterFailure(around, queue, wait, claim, failure);
+        notNow = failure;
       }
-      await wakeUp(around, queue, wait, hintsBefore, retryInMs);
+      await wakeUp(around, queue, wait, hintsBefore, retryInMs, notNow);
     }
   } catch (error) {
     queue.leave(false);
@@ -111,13 +113,17 @@ const afterFailure = (
   throw storeError(wait.key, failure, 'acquiring', waitedMs(around, wait));
 };
 
-/** Waits until it is worth to ask again. Throws when the wait is over. */
+/**
+ * Waits until it is worth to ask again. Throws when the wait is over: that the lock is taken, or with `notNow`, what
+ * the store said instead.
+ */
 const wakeUp = async (
   around: Surroundings,
   queue: KeyQueue,
   wait: Wait,
   hintsBefore: number,
   retryInMs: number,
+  notNow: unknown,
 ): Promise<void> => {
   const { runtime } = around;
   const leftMs = deadlineOf(wait) - runtime.now();
@@ -134,7 +140,9 @@ const wakeUp = async (
     // A hint at the last moment is worth one more question.
     if (queue.hints !== hintsBefore || runtime.now() < deadlineOf(wait)) return;
   }
-  throw takenError(wait.key, waitedMs(around, wait), wait.waitMs);
+  throw notNow === undefined
+    ? takenError(wait.key, waitedMs(around, wait), wait.waitMs)
+    : storeError(wait.key, notNow, 'acquiring', waitedMs(around, wait));
 };
 
 /** This process had the lock just now and others wait for it: they go first. */
@@ -142,9 +150,10 @@ const sitOut = async (runtime: Runtime, queue: KeyQueue, wait: Wait): Promise<vo
   queue.listen();
   for (;;) {
     const until = queue.sittingOutUntil;
-    if (until === undefined || wait.signal?.aborted) return;
+    const leftMs = deadlineOf(wait) - runtime.now();
+    if (until === undefined || leftMs <= 0 || wait.signal?.aborted) return;
     try {
-      await queue.hinted(until - runtime.now(), wait.signal);
+      await queue.hinted(Math.min(until - runtime.now(), leftMs), wait.signal);
     } catch {
       // Nothing can be heard; asking the store will show whether that matters.
       return;

@@ -12,6 +12,8 @@ export class Hold {
   confirmedFrom: number;
   /** Until when the hold is certainly there, on the runtime's clock. */
   validUntil: number;
+  /** Until when the store may have it at the most: requests without an answer may have been done. */
+  mayLastUntil: number;
   /** Not released before this moment, however early the work ends. */
   keepUntil = 0;
   /** A renewal is on its way. */
@@ -37,6 +39,7 @@ export class Hold {
   ) {
     this.confirmedFrom = sentAt;
     this.validUntil = sentAt + validForMs;
+    this.mayLastUntil = grantedAt + validForMs;
   }
 
   /** Takes in that the store confirmed the hold; late and repeated answers change nothing. */
@@ -45,6 +48,11 @@ export class Hold {
     this.confirmedFrom = sentAt;
     this.validUntil = sentAt + validForMs;
     this.retryAt = Infinity;
+  }
+
+  /** Takes in that the hold may have been lengthened, whatever the answer: when it was asked for, and when it was over. */
+  mayLast(until: number): void {
+    this.mayLastUntil = Math.max(this.mayLastUntil, until);
   }
 
   /** Listens for the loss; the returned function stops that. */

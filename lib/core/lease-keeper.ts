@@ -93,6 +93,7 @@ export class LeaseKeeper {
     const sentAt = this.runtime.now();
     for (const hold of holds) {
       hold.renewing = true;
+      hold.mayLast(sentAt + this.watchdogMs);
       hold.retryAt = Infinity;
     }
     let replies: readonly (ExtendReply | undefined)[] = [];
@@ -103,8 +104,10 @@ export class LeaseKeeper {
     } catch (error) {
       failure = error;
     }
+    const mayLastUntil = this.runtime.now() + this.watchdogMs;
     holds.forEach((hold, i) => {
       hold.renewing = false;
+      hold.mayLast(mayLastUntil);
       this.settle(hold, replies[i] ?? { status: 'failed', cause: failure }, sentAt);
     });
   }

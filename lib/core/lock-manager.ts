@@ -31,6 +31,8 @@ export interface LockUsage {
 }
 
 const KIND: LockKind = 'exclusive';
+/** How long a closing service waits for releases under way; what is left then ends by its lease. */
+const LAST_RELEASES_MS = 1_000;
 
 /** Acquires, keeps and ends leases, for one service instance on one store. Knows neither Nest nor Redis. */
 export class LockManager implements LeaseHost {
@@ -137,8 +139,12 @@ export class LockManager implements LeaseHost {
     const holds = lease.parts.map((part) => part.hold);
     const sentAt = this.runtime.now();
     if (lease.loss) throw lease.loss;
+    const mayLast = (): void => holds.forEach((hold) => hold.mayLast(this.runtime.now() + ms));
+    mayLast();
     const replies = await this.asking(lease.key, 'extending', () =>
-      this.store.extendMany(holds.map(({ claim }) => ({ ...claim, leaseMs: ms, fenceBlock: 0 }))),
+      this.store
+        .extendMany(holds.map(({ claim }) => ({ ...claim, leaseMs: ms, fenceBlock: 0 })))
+        .finally(mayLast),
     );
     holds.forEach((hold, i) => {
       const reply = replies[i]!;
@@ -216,6 +222,8 @@ export class LockManager implements LeaseHost {
   /** Shuts down if that has not happened, and closes the store. */
   async close(): Promise<void> {
     await this.shutDown();
+    // Work that ended after its grace gives its holds back in the background.
+    await withinMs(this.core.settler.idle(), LAST_RELEASES_MS, this.runtime);
     this.core.settler.stop();
     this.core.keeper.stop();
     this.releasing.stop();

@@ -71,7 +71,7 @@ export class Releasing {
     core.keeper.checkExpiry(hold);
     if (hold.state === 'lost') {
       // A renewal that was never answered may have kept it in the store.
-      if (hold.lossReason !== 'refused') core.settler.settle(hold.claim, undefined, core.runtime.now());
+      if (hold.lossReason !== 'refused') core.settler.settle(hold.claim, undefined, hold.mayLastUntil);
       return Promise.resolve('lost');
     }
     if (hold.state === 'released') return Promise.resolve('released');
@@ -120,7 +120,7 @@ export class Releasing {
     } catch (failure) {
       queue.asked(false);
       core.health.failed(failure);
-      if (failure instanceof StoreFailure) core.settler.settle(claim, undefined, hold.validUntil);
+      if (failure instanceof StoreFailure) core.settler.settle(claim, undefined, hold.mayLastUntil);
       queue.failed(failure, 'waiting for', 'due');
       queue.leave(false);
       const error = storeError(hold.key, failure, 'releasing', core.runtime.now() - startedAt);

@@ -37,6 +37,12 @@ export class Settler {
     this.running.add(work);
   }
 
+  /** Counts work that ends holds by other means among what is being settled. It must not reject. */
+  include(work: Promise<unknown>): void {
+    const included: Promise<void> = work.then(() => void this.running.delete(included));
+    this.running.add(included);
+  }
+
   /** Ends the retries. What is left in the store ends by its lease. */
   stop(): void {
     this.stopped = true;
@@ -62,8 +68,9 @@ export class Settler {
         // Only a store failure is worth another try; anything else is a bug that would repeat itself.
         if (!(error instanceof StoreFailure)) return;
       }
-      if (this.runtime.now() + pause >= until) return;
-      await new Promise<void>((resolve) => this.runtime.setTimer(resolve, pause));
+      const leftMs = until - this.runtime.now();
+      if (leftMs <= 0) return;
+      await new Promise<void>((resolve) => this.runtime.setTimer(resolve, Math.min(pause, leftMs)));
     }
   }
 }

@@ -46,7 +46,8 @@ export class LockHttpException extends HttpException {
     error: LockError,
     body: object = { statusCode: status, message: MESSAGES[code], code },
   ) {
-    super(body, status, { cause: error });
+    super(body, status);
+    withCause(this, error);
     this.extensions = { code, status };
   }
 }
@@ -93,8 +94,14 @@ export const mapLockError = async (error: LockError, host: Host, settings: Setti
   }
 };
 
+/** Where error trackers look for it, but not among what is shown when an exception is serialized. */
 const withCause = <E extends Error>(exception: E, cause: LockError): E =>
-  Object.defineProperty(exception, 'cause', { value: cause, configurable: true, writable: true });
+  Object.defineProperty(exception, 'cause', {
+    value: cause,
+    configurable: true,
+    writable: true,
+    enumerable: false,
+  });
 
 /** When to come back. On a stream that has begun, the headers are gone already. */
 const advise = (response: Response, { retryAfterSeconds }: Settings): void => {

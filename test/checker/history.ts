@@ -146,7 +146,8 @@ export interface FrozenEvent extends By<'frozen'> {
 
 /**
  * Until `until` the process may not be reached, or may not reach the store, in time (all processes when undefined):
- * the fault itself and the time it takes to notice it and to connect again.
+ * the fault itself and the time it takes to notice it and to connect again. Time in which the process stands still
+ * does not count.
  */
 export interface TroubleEvent extends Of<'trouble'> {
   readonly process?: string;

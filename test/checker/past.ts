@@ -35,6 +35,13 @@ export interface Request extends Span {
   readonly keys: readonly string[];
 }
 
+/** `until`, later by the time in which nothing could happen. */
+const postponed = (at: number, until: number, stood: readonly Span[]): number => {
+  let end = until;
+  for (const { from, to } of stood) if (to > at && from < end) end += to - Math.max(from, at);
+  return end;
+};
+
 /** What happened, sorted out for the rules. */
 export class Past {
   readonly calls = new Map<string, Call>();
@@ -50,8 +57,10 @@ export class Past {
   /** When the history ends. */
   readonly end: number;
 
-  /** `events` have to be in order. */
-  constructor(events: readonly HistoryEvent[]) {
+  constructor(
+    /** They have to be in order. */
+    readonly events: readonly HistoryEvent[],
+  ) {
     this.end = events.at(-1)?.at ?? 0;
     for (const event of events) {
       const same = this.byType.get(event.type);
@@ -72,9 +81,22 @@ export class Past {
     return this.crashes.get(process) ?? Infinity;
   }
 
+  /** The moment itself, or when the process went on if it stood still then. */
+  awakeAt(process: string, moment: number): number {
+    const stood = this.frozen.get(process)?.find(({ from, to }) => from <= moment && moment < to);
+    return stood ? stood.to : moment;
+  }
+
   /** How much of a time the process could run. */
   unblockedMs(process: string, span: Span): number {
     return span.to <= span.from ? 0 : lengthOf(without(span, this.frozen.get(process) ?? []));
+  }
+
+  /** The times in which a request of the process for one of the keys was under way. */
+  askedFor(process: string, keys: readonly string[]): Span[] {
+    return joined(
+      this.requests.filter((one) => one.process === process && one.keys.some((key) => keys.includes(key))),
+    );
   }
 
   /** The parts of a time in which the process could run and nothing troubled it. */
@@ -102,10 +124,10 @@ export class Past {
     for (const name of names) {
       const frozen = this.all('frozen').filter(({ process }) => process === name);
       const trouble = this.all('trouble').filter(({ process }) => process === undefined || process === name);
-      const spans = (list: readonly { at: number; until: number }[]) =>
-        list.map(({ at, until }) => ({ from: at, to: until }));
-      this.frozen.set(name, joined(spans(frozen)));
-      this.troubled.set(name, joined(spans([...frozen, ...trouble])));
+      const stood = joined(frozen.map(({ at, until }) => ({ from: at, to: until })));
+      const longer = trouble.map(({ at, until }) => ({ from: at, to: postponed(at, until, stood) }));
+      this.frozen.set(name, stood);
+      this.troubled.set(name, joined([...stood, ...longer]));
     }
     for (const { key, at, until } of this.all('unprotected')) {
       this.unprotected.push({ key, from: at, to: until });

@@ -7,7 +7,11 @@ export const timelineOf = (events: readonly HistoryEvent[], violations: readonly
     const text = describe(event);
     return text === undefined ? [] : [{ at: event.at, who: whoOf(event), text }];
   });
-  const marks = violations.map(({ at, rule, text }) => ({ at, who: '!!!!', text: `VIOLATION (${rule}) ${text}` }));
+  const marks = violations.map(({ at, rule, text }) => ({
+    at,
+    who: '!!!!',
+    text: `VIOLATION (${rule}) ${text}`,
+  }));
   return [...lines, ...marks]
     .sort((a, b) => a.at - b.at)
     .map(({ at, who, text }) => `${at.toFixed(3).padStart(12)}  ${who.padEnd(8)}  ${text}`)

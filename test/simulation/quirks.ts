@@ -6,6 +6,8 @@ export interface Quirks {
   readonly extendCreates?: boolean;
   /** A renewal sets the time to live, also to less. */
   readonly extendShortens?: boolean;
+  /** Nobody is told when a hold is to end sooner than was said. */
+  readonly silentWhenShortened?: boolean;
   /** Nobody looks again once the subscription is live. */
   readonly silentWhenLive?: boolean;
   /** Nobody looks again once the subscription is live again after an interruption. */

@@ -18,7 +18,7 @@ class Payments {
 class OrderService {
   constructor(private readonly payments: Payments) {}
 
-  @Locked('order:<<user>>', { waitMs: 100 })
+  @Locked('order:<<user>>')
   async place(user: string): Promise<{ result: string; fence: number }> {
     return { result: await this.payments.charge(user), fence: currentLease().fencingToken };
   }
@@ -57,8 +57,12 @@ describe('in a testing module', () => {
   });
 
   it('a taken lock is refused, as a test of the refusal needs it', async () => {
-    await using _other = await module.get(LockService).acquire('order:alice');
-    await expect(module.get(OrderService).place('alice')).rejects.toThrow(LockNotAcquiredError);
+    const impatient = await Test.createTestingModule({
+      imports: [RedisLockTestingModule.forRoot({ waitMs: 0 })],
+      providers: [OrderService, { provide: Payments, useValue: { charge } }],
+    }).compile();
+    await using _other = await impatient.get(LockService).acquire('order:alice');
+    await expect(impatient.get(OrderService).place('alice')).rejects.toThrow(LockNotAcquiredError);
     expect(charge).not.toHaveBeenCalled();
   });
 
@@ -76,7 +80,7 @@ describe('in a testing module', () => {
 
 describe('without Nest', () => {
   it('bindLocks gives an object made by hand its locks', async () => {
-    const locks = createTestingLocks();
+    const locks = createTestingLocks('memory', { waitMs: 0 });
     const orders = bindLocks(new OrderService(new Payments()), locks);
     await expect(orders.place('alice')).resolves.toMatchObject({ result: 'charged' });
     await using _other = await locks.acquire('order:alice');
@@ -96,8 +100,8 @@ describe('with fake timers', () => {
     const locks = createTestingLocks();
     const orders = bindLocks(new OrderService(new Payments()), locks);
     const lease = await locks.acquire('order:alice');
-    const refused = expect(orders.place('alice')).rejects.toThrow(/still taken after 100 ms/);
-    await vi.advanceTimersByTimeAsync(100);
+    const refused = expect(orders.place('alice')).rejects.toThrow(/still taken after 5000 ms/);
+    await vi.advanceTimersByTimeAsync(5_000);
     await refused;
     await lease.release();
     await vi.advanceTimersByTimeAsync(30_000);

@@ -58,7 +58,7 @@ export class MemorySpace {
   }
 
   /** See `LockStore.acquire`. */
-  acquire({ key, owner, leaseMs, fenceBlock }: Claim): AcquireReply {
+  acquire({ key, owner, leaseMs, fenceBlock, rearms }: Claim): AcquireReply {
     const now = this.now();
     const hold = this.find(key, now);
     // Rounded up: looking again a fraction of a millisecond early would find the hold still there.
@@ -66,6 +66,7 @@ export class MemorySpace {
     const token = fenceBlock > 0 ? this.reserveTokens(fenceBlock, key) : undefined;
     if (!hold && this.holds.size >= this.sweepAt) this.sweep();
     this.holds.set(key, { owner, since: now, leaseMs });
+    if (rearms && hold && left(hold, now) > leaseMs) this.notify(key);
     return { status: 'granted', validForMs: leaseMs, ...(token === undefined ? {} : { token }) };
   }
 

@@ -10,7 +10,7 @@ export interface RedisLike {
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
   subscribe(...channels: string[]): Promise<unknown>;
   unsubscribe(...channels: string[]): Promise<unknown>;
-  on(event: 'ready' | 'close' | 'end', listener: () => void): unknown;
+  on(event: 'connect' | 'ready' | 'close' | 'end', listener: () => void): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
   on(event: 'message', listener: (channel: string, message: string) => void): unknown;
 }
@@ -20,8 +20,11 @@ export type ConnectionRole = 'commands' | 'subscriber';
 
 /** The socket under a client; ioredis does not declare it. */
 interface WithStream {
-  readonly stream?: { destroy(): void };
+  readonly stream?: { readonly bytesRead?: number; destroy(): void } | null;
 }
+
+/** How much has arrived on the current socket; 0 where that cannot be told. */
+export const bytesHeard = (client: RedisLike): number => (client as WithStream).stream?.bytesRead ?? 0;
 
 /**
  * Drops the socket at once and lets the client reconnect. A polite end would wait for the other side, which on a

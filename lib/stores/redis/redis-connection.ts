@@ -1,5 +1,6 @@
 import { RedisFailure, failureOf, isNoScript, isReadOnly } from './redis-failure.js';
 import { CommandDeadlines } from './command-deadlines.js';
+import { watchHandshakes } from './handshake-watch.js';
 import { dropSocket, type RedisLike } from './redis-client.js';
 import { WriteBatch } from './write-batch.js';
 import type { RedisSession } from './redis-session.js';
@@ -48,6 +49,7 @@ export class RedisConnection {
     client.on('ready', () => void this.begin());
     client.on('close', () => this.end());
     client.on('end', () => this.end());
+    watchHandshakes(client, this.deadlines);
     if (client.status === 'ready') void this.begin();
     else this.connect();
   }

@@ -1,6 +1,7 @@
 import type { Watch } from '../../core/lock-store.js';
 import { unbound } from '../../core/runtime.js';
 import { CommandDeadlines } from './command-deadlines.js';
+import { watchHandshakes } from './handshake-watch.js';
 import { dropSocket, type RedisLike } from './redis-client.js';
 import { RedisFailure, isReplyError } from './redis-failure.js';
 
@@ -44,6 +45,7 @@ export class RedisSubscriber {
     client.on('message', (channel: string) => this.hint(this.channels.get(channel)));
     client.on('ready', () => this.resubscribe());
     client.on('close', () => this.deafen());
+    watchHandshakes(client, this.deadlines);
     if (client.status !== 'ready') void client.connect().catch(() => undefined);
   }
 

@@ -72,10 +72,11 @@ export class RedisStore implements LockStore {
   }
 
   acquire(claim: Claim): Promise<AcquireReply> {
-    const { key, owner, leaseMs, fenceBlock } = claim;
+    const { key, owner, leaseMs, fenceBlock, rearms } = claim;
     const name = this.keys.hold(key);
     const names = fenceBlock > 0 ? [name, this.keys.fence(name)] : [name];
-    return this.connection.run(scripts.acquire, names, [owner, leaseMs, fenceBlock], (reply) => {
+    const args = [owner, leaseMs, fenceBlock, ...(rearms ? [this.keys.channel(name), this.publish] : [])];
+    return this.connection.run(scripts.acquire, names, args, (reply) => {
       if (typeof reply !== 'string') {
         return { status: 'taken', retryInMs: reply === -1 ? ENDLESS_RETRY_MS : Math.max(1, Number(reply)) };
       }

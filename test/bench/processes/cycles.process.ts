@@ -5,7 +5,7 @@ import { until } from '../../support/async.js';
 import { workerChannel } from '../../support/worker-channel.js';
 import { heapAfterCollection } from '../measure/garbage.js';
 import { Occupancy } from '../measure/occupancy.js';
-import { openApp } from '../subjects/nest-redis-lock.js';
+import { openApp, type BenchApp } from '../subjects/nest-redis-lock.js';
 
 export type ToCycles =
   | { readonly type: 'open'; readonly url: string }
@@ -46,7 +46,7 @@ const LONG_WAIT_MS = 60_000;
 /** Commands are watched over for this long, answered or not. */
 const AT_REST_MS = 2_500;
 
-let apps: Awaited<ReturnType<typeof openApp>>[] = [];
+let apps: BenchApp[] = [];
 const channel = workerChannel<ToCycles, FromCycles>(async () => {
   await Promise.all(apps.map(({ app }) => app.close()));
 });

@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lease } from 'nest-redis-lock';
 import { workerChannel } from '../../support/worker-channel.js';
-import { openApp } from '../subjects/nest-redis-lock.js';
+import { openApp, type BenchApp } from '../subjects/nest-redis-lock.js';
 
 export type ToLeases =
   | { readonly type: 'hold'; readonly url: string; readonly leases: number; readonly watchdogMs: number }
@@ -26,7 +26,7 @@ const TRIED = 100;
 /** The histogram's own timer interval, which is part of every value it records. */
 const RESOLUTION_MS = 1;
 
-let apps: Awaited<ReturnType<typeof openApp>>[] = [];
+let apps: BenchApp[] = [];
 let leases: Lease[] = [];
 const channel = workerChannel<ToLeases, FromLeases>(async () => {
   await Promise.all(apps.map(({ app }) => app.close()));

@@ -1,4 +1,4 @@
-import { Injectable, Module } from '@nestjs/common';
+import { Injectable, Module, type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Locked, LockService, RedisLockModule } from 'nest-redis-lock';
 import type { Section, Subject, SubjectOptions } from './subject.js';
@@ -6,13 +6,21 @@ import type { Section, Subject, SubjectOptions } from './subject.js';
 @Injectable()
 class LockedSections {
   @Locked('<<_key>>')
-  async run(_key: string, section: Section): Promise<void> {
-    await section();
+  run(_key: string, section: Section): Promise<void> {
+    return section();
   }
 }
 
+export interface BenchApp {
+  readonly app: INestApplicationContext;
+  readonly locks: LockService;
+}
+
 /** Starts a Nest app as a user has it, without a transport. */
-export const openApp = async ({ url, ...settings }: SubjectOptions & { readonly watchdogMs?: number }) => {
+export const openApp = async ({
+  url,
+  ...settings
+}: SubjectOptions & { readonly watchdogMs?: number }): Promise<BenchApp> => {
   @Module({
     imports: [RedisLockModule.forRoot({ redis: url, ...settings })],
     providers: [LockedSections],

@@ -7,16 +7,21 @@ import type { Rule } from './rule.js';
 const isBusyAnswer = ({ refused }: Call): boolean =>
   refused !== undefined && (refused.error === undefined || refused.error.code === 'LOCK_TAKEN');
 
-/** Whether another caller of the process asked for one of the keys, or had it, during this time. */
+/** Whether another caller of the process asked for one of the keys, had it, or gave it back, during this time. */
 const othersHere = (past: Past, call: Call, span: Span): boolean => {
   const { process, keys } = call.asked;
+  for (const { process: asker, keys: asked, what, from, to } of past.requests) {
+    if (asker !== process || to + 1 < span.from || !asked.some((key) => keys.includes(key))) continue;
+    // Its own question does not count; a release is always somebody else's.
+    if (from < span.from || (what === 'release' && from <= span.to)) return true;
+  }
   for (const other of past.calls.values()) {
     if (other === call || other.asked.process !== process) continue;
     if (!other.asked.keys.some((key) => keys.includes(key))) continue;
     const lease = other.granted && past.leases.get(other.granted.lease);
     const until = lease ? lease.ended + (other.asked.holdAtLeastMs ?? 0) : other.end;
-    // The turn goes on a moment after its caller has gone: what was asked for is given back.
-    if (common({ from: other.asked.at, to: until + 3_000 }, span)) return true;
+    // A process that was stopped may end one call and begin the next at the same moment.
+    if (common({ from: other.asked.at, to: until + 1 }, span)) return true;
   }
   return false;
 };

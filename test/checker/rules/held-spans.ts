@@ -3,9 +3,7 @@ import { joined, type Span } from '../spans.js';
 
 /** When each key had a hold in the store; undefined when nobody watched the store. */
 export const heldSpans = (past: Past): ReadonlyMap<string, readonly Span[]> | undefined => {
-  const holds = past.all('hold');
-  if (holds.length === 0) return undefined;
-  const events = [...holds, ...past.all('free')].sort((a, b) => a.at - b.at);
+  if (past.all('hold').length === 0) return undefined;
   const since = new Map<string, number>();
   const spans = new Map<string, Span[]>();
   const add = (key: string, span: Span) => {
@@ -13,7 +11,8 @@ export const heldSpans = (past: Past): ReadonlyMap<string, readonly Span[]> | un
     if (list) list.push(span);
     else spans.set(key, [span]);
   };
-  for (const event of events) {
+  for (const event of past.events) {
+    if (event.type !== 'hold' && event.type !== 'free') continue;
     const from = since.get(event.key);
     if (event.type === 'hold') since.set(event.key, from ?? event.at);
     else if (from !== undefined) {

@@ -27,7 +27,10 @@ const keptSpans = (past: Past): Map<string, Span[]> => {
   return kept;
 };
 
-/** A free key is taken by those who wait for it, at once and not because a time is over. */
+/**
+ * A free key is taken by those who wait for it, at once and not because a time is over. Who has asked and has no
+ * answer yet does not wait for the key, but for the store.
+ */
 export const promptness: Rule = function* (past, { promptMs }): Generator<Violation> {
   const held = heldSpans(past);
   if (!held) return;
@@ -40,7 +43,8 @@ export const promptness: Rule = function* (past, { promptMs }): Generator<Violat
     const idle = without(wait, held.get(key) ?? [])
       .flatMap((free) => past.calm(process, free))
       .flatMap((free) => past.protectedParts(key, free))
-      .flatMap((free) => without(free, joined(kept.get(`${process} ${key}`) ?? [])));
+      .flatMap((free) => without(free, joined(kept.get(`${process} ${key}`) ?? [])))
+      .flatMap((free) => without(free, past.askedFor(process, [key])));
     const tooLong = idle.find(({ from, to }) => to - from > promptMs);
     if (!tooLong || !common(tooLong, wait)) continue;
     yield {

@@ -29,6 +29,18 @@ describe('pitfall 1: reentrancy', () => {
     expect(await otherServer.cli('EXISTS', `lock:${key}`)).toBe(0);
   });
 
+  it('does not let it in either when the other service has a section of its own open', async () => {
+    const [here, there] = [lab.open(), lab.open({}, otherServer.url)];
+    const [key, another] = [newKey(), newKey()];
+    await here.locks.withLock(key, () =>
+      there.locks.withLock(another, () =>
+        there.locks.withLock(key, async () => {
+          expect(await otherServer.cli('EXISTS', `lock:${key}`), 'it is really held there').toBe(1);
+        }),
+      ),
+    );
+  });
+
   it('does not let a second service of the same process in: same key, same Redis', async () => {
     const [one, two] = [lab.open(), lab.open()];
     const key = newKey();

@@ -141,14 +141,25 @@ describe('pitfall 10: the subscriber connection', () => {
   });
 
   it('is pinged only while somebody waits', async () => {
+    const countPings = (proxy: TcpProxy): (() => number) => {
+      let pings = 0;
+      proxy.onData((connection, direction, chunk) => {
+        if (direction !== 'toServer' || connection !== subscriberOf(proxy)) return;
+        if (chunk.toString().includes('ping')) pings += 1;
+      });
+      return () => pings;
+    };
     const key = newKey();
-    const { proxy, lease, waiter, wait } = await waiting(key);
-    await until(() => subscriberOf(proxy).carried('ping'), { what: 'a ping' });
-    await lease.release();
-    await served(wait, waiter);
-    const pings = async () => (await lab.calls())['ping'] ?? 0;
-    const before = await pings();
-    await new Promise((resolve) => setTimeout(resolve, 1_300));
-    expect(await pings()).toBe(before);
+    const [first, second] = [await waiting(key), await waiting(newKey())];
+    const [pings, beats] = [countPings(first.proxy), countPings(second.proxy)];
+    await until(() => pings() > 0, { what: 'a ping while somebody waits' });
+    await first.lease.release();
+    await (await within(SOON_MS, first.wait, 'the waiter')).release();
+    const [before, since] = [pings(), beats()];
+    // The other one goes on, and tells how much time has passed.
+    await until(() => beats() >= since + 2, { what: 'pings of the one who still waits' });
+    expect(pings()).toBe(before);
+    await second.lease.release();
+    await served(second.wait, first.waiter, second.waiter);
   });
 });

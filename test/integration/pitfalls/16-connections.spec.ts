@@ -58,17 +58,17 @@ describe('pitfall 16: a client that is handed over', () => {
   const POISON: readonly [string, RedisOptions][] = [
     ['stringNumbers', { stringNumbers: true }],
     ['retryStrategy: null', { retryStrategy: () => null }],
-    ["role: 'slave'", { role: 'slave' } as RedisOptions],
+    ["role: 'slave'", { role: 'slave' }],
     ['a tiny commandTimeout', { commandTimeout: 1 }],
     ['maxRetriesPerRequest: null', { maxRetriesPerRequest: null }],
     ['an offline queue and resending', { enableOfflineQueue: true, autoResendUnfulfilledCommands: true }],
     ['enableAutoPipelining', { enableAutoPipelining: true }],
     ['autoResubscribe', { autoResubscribe: true }],
-    ['readOnly', { readOnly: true } as RedisOptions],
+    ['readOnly', { readOnly: true }],
     ['no ready check', { enableReadyCheck: false }],
     ['lazyConnect', { lazyConnect: true }],
     ['a name for its connections', { connectionName: 'app' }],
-    ['RESP3', { protocol: 3 } as RedisOptions],
+    ['RESP3', { protocol: 3 }],
     ['all of it', { stringNumbers: true, enableAutoPipelining: true, maxRetriesPerRequest: null, db: 3 }],
   ];
 

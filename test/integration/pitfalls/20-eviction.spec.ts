@@ -1,7 +1,6 @@
-import { Module } from '@nestjs/common';
+import { Logger, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { LockService, RedisLockModule } from 'nest-redis-lock';
-import { Logger } from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { until } from '../../support/async.js';
 import { Lab, newKey } from '../scenarios/lab.js';

@@ -1,10 +1,12 @@
 import { Redis } from 'ioredis';
+import type { Runtime } from '../../../lib/core/runtime.js';
 import type { RedisServerOptions } from '../../support/redis-server.js';
 import { RedisServer } from '../../support/redis-server.js';
 import { until } from '../../support/async.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import { TestWorker } from '../../support/worker.js';
 import type { FromLockWorker, LockWorkerSetup, ToLockWorker } from '../workers/lock.worker.js';
+import { ToldClock } from '../workers/told-clock.js';
 import { openLocks, type LocksOptions, type OpenLocks } from './open-locks.js';
 
 const LOCK_WORKER = new URL('../workers/lock.worker.ts', import.meta.url);
@@ -44,8 +46,20 @@ export class Lab implements AsyncDisposable {
   }
 
   /** A lock service on this server, or on what is given. */
-  open(options?: LocksOptions, redis: Parameters<typeof openLocks>[0] = this.server.url): OpenLocks {
-    return this.track(openLocks(redis, options));
+  open(
+    options?: LocksOptions,
+    redis: Parameters<typeof openLocks>[0] = this.server.url,
+    runtime?: Runtime,
+  ): OpenLocks {
+    return this.track(openLocks(redis, options, runtime));
+  }
+
+  /**
+   * A lock service for which time stands still: none of its timers ever fires. What its waiters do, they do because
+   * something told them, never because they looked by themselves after a while.
+   */
+  openTimeless(redis?: Parameters<typeof openLocks>[0], options?: LocksOptions): OpenLocks {
+    return this.open(options, redis, new ToldClock().runtime(`timeless-${(keys += 1)}`));
   }
 
   async proxy(): Promise<TcpProxy> {

@@ -3,11 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Module, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Redis } from 'ioredis';
-import { currentLease, LockConfigurationError, LockLostError, LockStoreError } from 'nest-redis-lock';
 import {
+  currentLease,
+  LockConfigurationError,
   Locked,
   LockKeyError,
+  LockLostError,
   LockService,
+  LockStoreError,
   RedisLockModule,
   type RedisLockModuleOptions,
 } from 'nest-redis-lock';
@@ -18,7 +21,7 @@ import { holdName, Lab, newKey } from './lab.js';
 /*
  * 39. What was seen to go wrong in comparable libraries, as far as no other file here has it already: masked results
  * and errors are in lost-lease and release-fails, swallowed refusals and missing services in decorator, missed
- * wake-ups and shared subscriptions in wake-up, orphans of lost replies in sources (E2).
+ * wake-ups and shared subscriptions in wake-up, orphans of lost replies in source-properties (E2).
  */
 let lab: Lab;
 beforeAll(async () => {

@@ -18,14 +18,14 @@ afterEach(async () => {
   expect(await rejections.finish()).toEqual([]);
 });
 
-/** A server that takes about two seconds to load what `fill` puts into it, and answers meanwhile that it does. */
+/** A server that takes far longer than any test to load its data, until it is told to hurry. */
 const slowLoader = async () => {
   const lab = await Lab.start({
-    config: ['enable-debug-command yes', 'key-load-delay 500', 'loading-process-events-interval-bytes 1024'],
+    config: ['enable-debug-command yes', 'key-load-delay 5000', 'loading-process-events-interval-bytes 1024'],
   });
   const fill = "for i = 1, 4000 do redis.call('set', 'filler:' .. i, string.rep('x', 100)) end";
   await lab.admin.eval(fill, 0);
-  return lab;
+  return { lab, hurry: () => lab.server.cli('CONFIG', 'SET', 'key-load-delay', '0') };
 };
 
 const isLoading = async (lab: Lab) => (await lab.server.text('INFO', 'persistence')).includes('loading:1');
@@ -71,12 +71,19 @@ describe('a replica (READONLY)', () => {
 
 describe('a server that loads its data (LOADING)', () => {
   it('met when connecting: a failure of the store, and soon after it has loaded all works', async () => {
-    await using lab = await slowLoader();
+    const { lab, hurry } = await slowLoader();
+    await using _lab = lab;
     const restarting = lab.server.restart();
-    await until(() => isLoading(lab));
+    const expectedSeconds = async () =>
+      Number(/loading_eta_seconds:(\d+)/.exec(await lab.server.text('INFO', 'persistence'))?.[1]);
+    await until(async () => (await expectedSeconds()) > 5, {
+      what: 'the server knows that it will take long',
+    });
     const opened = lab.open({ commandTimeoutMs });
     await everythingFails(opened, 'order', /no connection to Redis/);
     expect(await isLoading(lab)).toBe(true);
+    // Long before the time that the server itself still expected to need.
+    await hurry();
     await restarting;
     const loadedAt = performance.now();
     await worksAgain(opened, 'order');
@@ -85,12 +92,14 @@ describe('a server that loads its data (LOADING)', () => {
   });
 
   it('met on a connection in use: the same, and what was held is still held afterwards', async () => {
-    await using lab = await slowLoader();
+    const { lab, hurry } = await slowLoader();
+    await using _lab = lab;
     const opened = lab.open({ commandTimeoutMs });
     const lease = await opened.locks.acquire('held');
     const reloading = lab.server.cli('DEBUG', 'RELOAD');
     await until(() => isLoading(lab));
     await everythingFails(opened, 'order', /LOADING/);
+    await hurry();
     expect(await reloading).toBe('OK');
     await worksAgain(opened, 'order');
     expectOneOutage(opened);
@@ -102,19 +111,23 @@ describe('a server out of memory (OOM, noeviction)', () => {
   const starve = (lab: Lab) => lab.server.cli('CONFIG', 'SET', 'maxmemory', '1');
   const feed = (lab: Lab) => lab.server.cli('CONFIG', 'SET', 'maxmemory', '0');
 
-  it('refuses new locks as a failure of the store, and works when there is room again', async () => {
-    await using lab = await Lab.start({ config: ['maxmemory-policy noeviction'] });
-    const opened = lab.open({ commandTimeoutMs });
-    await opened.locks.withLock('warm', () => undefined);
-    await starve(lab);
-    const failure = await storeFailure(opened.locks.acquire('order', { waitMs: 20_000 }), /OOM/);
-    expect(failure.outcome).toBe('not-executed');
-    await storeFailure(opened.locks.tryAcquire('order'), /OOM/);
-    await feed(lab);
-    expect(await lab.hold('order')).toBeNull();
-    await worksAgain(opened, 'order');
-    expectOneOutage(opened);
-  });
+  const ways = [{ fencing: true }, { fencing: false }];
+  it.each(ways)(
+    'refuses new locks, as a failure, until there is room again (fencing: $fencing)',
+    async ({ fencing }) => {
+      await using lab = await Lab.start({ config: ['maxmemory-policy noeviction'] });
+      const opened = lab.open({ commandTimeoutMs, fencing });
+      await opened.locks.withLock('warm', () => undefined);
+      await starve(lab);
+      const failure = await storeFailure(opened.locks.acquire('order', { waitMs: 20_000 }), /OOM/);
+      expect(failure.outcome).toBe('not-executed');
+      await storeFailure(opened.locks.tryAcquire('order'), /OOM/);
+      await feed(lab);
+      expect(await lab.hold('order')).toBeNull();
+      await worksAgain(opened, 'order');
+      expectOneOutage(opened);
+    },
+  );
 
   it('still renews, releases and shows what is held, and gives a waiter the failure and not "taken"', async () => {
     await using lab = await Lab.start({ config: ['maxmemory-policy noeviction'] });

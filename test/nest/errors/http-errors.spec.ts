@@ -142,7 +142,7 @@ describe.each(PLATFORMS)('lock errors over HTTP on %s', (platform) => {
 
   it('answer 503 when Redis is down, and the method works again when it is back', async () => {
     await using server = await RedisServer.start();
-    const http = await start(platform, { redis: server.url, commandTimeoutMs: 500 });
+    const http = await start(platform, { redis: server.url, commandTimeoutMs: 1_500 });
     expect((await http.get('/pay?id=1')).status).toBe(200);
     await server.kill('SIGKILL');
     world.takeRuns();

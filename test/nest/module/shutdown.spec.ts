@@ -3,19 +3,21 @@ import { NestFactory } from '@nestjs/core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LockService, Locked, currentLease, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { deferred, until, within, type Deferred } from '../../support/async.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
 import { Apps, rootModule } from '../support/apps.js';
 import { createHttpApp, listen, PLATFORMS, type Platform } from '../support/http.js';
 import { World } from '../support/world.js';
 
 let world: World;
 let work: Deferred<string>;
+let running: Deferred<void>;
 let lost: Deferred<unknown>;
 beforeAll(async () => {
   world = await World.start();
 });
 afterAll(() => world[Symbol.asyncDispose]());
 beforeEach(async () => {
-  [work, lost] = [deferred(), deferred()];
+  [work, running, lost] = [deferred(), deferred(), deferred()];
   await world.redis.flushall();
 });
 
@@ -25,6 +27,7 @@ class Orders {
   @Get('pay')
   @Locked('order', { waitMs: Infinity })
   async pay(): Promise<string> {
+    running.resolve();
     return work.promise;
   }
 
@@ -34,6 +37,7 @@ class Orders {
     currentLease().signal.addEventListener('abort', (event) =>
       lost.resolve((event.target as AbortSignal).reason),
     );
+    running.resolve();
     return work.promise;
   }
 }
@@ -62,7 +66,7 @@ describe.each(PLATFORMS)('closing an app on %s', (platform) => {
   it('lets a running handler end, and gives its lock back', async () => {
     const http = await startHttp(platform);
     const answer = http.get('/pay');
-    await until(() => world.isTaken('order'));
+    await running.promise;
     const closing = http.app.close();
     expect(await world.isTaken('order')).toBe(true);
     work.resolve('paid');
@@ -72,9 +76,12 @@ describe.each(PLATFORMS)('closing an app on %s', (platform) => {
   });
 
   it('tells a handler that goes on past the grace period, and keeps others out for as long as it runs', async () => {
-    const http = await startHttp(platform, { shutdownGraceMs: 50, watchdogMs: 60_000 });
+    // A slow network, so that what is sent last is still on its way when the app is about to be gone.
+    await using proxy = await TcpProxy.start(world.server);
+    const http = await startHttp(platform, { redis: proxy.url, shutdownGraceMs: 50, watchdogMs: 60_000 });
     const answer = http.get('/watch');
-    await until(() => world.isTaken('order'));
+    await running.promise;
+    proxy.delay(50);
     const closing = http.app.close();
     const reason = await within(5_000, lost.promise, 'the abort signal');
     expect(reason).toMatchObject({ code: 'LOCK_LOST', message: expect.stringContaining('app is stopping') });
@@ -101,8 +108,11 @@ describe('an app that is closed', () => {
   it('leaves the lock of work that never ends to the end of its lease', async () => {
     const options = world.options({ shutdownGraceMs: 50, watchdogMs: 60_000 });
     const app = await NestFactory.createApplicationContext(rootModule(options), { logger: ['fatal'] });
-    void app.get(LockService).withLock('order', () => new Promise(() => undefined));
-    await until(() => world.isTaken('order'));
+    void app.get(LockService).withLock('order', () => {
+      running.resolve();
+      return new Promise(() => undefined);
+    });
+    await running.promise;
     await within(5_000, app.close(), 'closing the app');
     expect(await world.redis.pttl('lock:order')).toBeGreaterThan(0);
   });

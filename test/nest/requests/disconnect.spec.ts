@@ -126,7 +126,7 @@ describe.each(PLATFORMS)('a client that goes away on %s', (platform) => {
   it('while the method runs does not cut it short, and the lock is given back after it', async () => {
     const { http, locks } = await start();
     const socket = await ask(http, '/slow/1');
-    await until(() => world.isTaken('order:1'));
+    await until(() => locks.held().length === 1, { what: 'the method runs' });
     socket.destroy();
     await until(() => isDeserted(http), { what: 'the server sees that the client left' });
     expect(locks.held()).toHaveLength(1);

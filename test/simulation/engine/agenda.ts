@@ -47,7 +47,7 @@ export class Agenda {
         // Node runs all microtasks before it looks at immediates, and reports rejections nobody handled.
         setImmediate(turn);
       };
-      turn();
+      setImmediate(turn);
     });
   }
 

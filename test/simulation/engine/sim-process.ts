@@ -39,9 +39,13 @@ export class SimProcess implements Runtime {
   wallSkewMs = 0;
   /** What is to happen at which step. */
   readonly interruptions = new Map<number, () => void>();
+  /** Called before the process stops, for whoever wants to know what it thinks at that moment. */
+  onFreeze: () => void = () => undefined;
   /** Something ran since the last time somebody looked. */
   touched = false;
   private busyUntil = 0;
+  /** When its event loop last turned. Like Node's, timers count from then, however long ago that was. */
+  private turnedAt = 0;
   private steps = 0;
   private ids = 0;
   private readonly timers = new Set<Appointment>();
@@ -84,9 +88,9 @@ export class SimProcess implements Runtime {
 
   setTimer(action: () => void, ms: number): unknown {
     this.step();
-    const at = this.at;
     const wanted = Math.max(1, Math.trunc(ms)) / this.rate + this.random.between(EARLIEST_MS, LATEST_MS);
-    const timer = this.agenda.at(at + Math.max(0.05, wanted), () => {
+    const dueAt = Math.max(this.at + 0.05, this.turnedAt + wanted);
+    const timer = this.agenda.at(dueAt, () => {
       this.receive(TIMER, () => {
         if (!this.timers.delete(timer)) return;
         action();
@@ -139,6 +143,7 @@ export class SimProcess implements Runtime {
 
   freeze(ms: number): void {
     if (this.crashed) return;
+    this.onFreeze();
     const from = this.at;
     this.busyUntil = from + ms;
     this.record({ type: 'note', text: `stops for ${Math.round(ms)} ms` });
@@ -174,6 +179,7 @@ export class SimProcess implements Runtime {
 
   private run(action: () => void): void {
     this.touched = true;
+    this.turnedAt = this.agenda.now;
     action();
   }
 

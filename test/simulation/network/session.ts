@@ -5,7 +5,8 @@ import { Wire, type Medium } from './wire.js';
 
 /** What a session talks to. */
 export interface Host {
-  receive(session: Session, command: Command, reply: (reply: Reply) => void): void;
+  /** `sentAt`: when the command was sent. */
+  receive(session: Session, command: Command, sentAt: number, reply: (reply: Reply) => void): void;
   closed(session: Session): void;
 }
 
@@ -15,9 +16,12 @@ export class Session {
   openThere = true;
   /** What the server sends by itself arrives here. */
   onMessage: (channel: string) => void = () => undefined;
+  /** Called when the client first uses a session of which it does not know that nothing gets through. */
+  onVainUse: (() => void) | undefined;
   /** The client is told once that the connection is gone; not when it has hung up itself. */
   onClose: () => void = () => undefined;
-  private openHere = true;
+  /** Whether the client believes in it. */
+  openHere = true;
   private readonly up: Wire;
   private readonly down: Wire;
 
@@ -35,12 +39,16 @@ export class Session {
 
   /** The client sends a command. */
   request(command: Command, onReply: (reply: Reply) => void): void {
-    this.process.effect(() =>
+    this.process.effect(() => {
+      const sentAt = this.agenda.now;
+      const { onVainUse } = this;
+      this.onVainUse = undefined;
+      onVainUse?.();
       this.up.send(() => {
         if (!this.openThere) return;
-        this.host.receive(this, command, (reply) => this.toClient(() => onReply(reply)));
-      }),
-    );
+        this.host.receive(this, command, sentAt, (reply) => this.toClient(() => onReply(reply)));
+      });
+    });
   }
 
   /** The server sends a message by itself. */

@@ -29,8 +29,10 @@ const WALL_START = 1_000;
  * what the scripts of the Redis store do.
  */
 export class SimServer implements Host {
-  /** Called after each hold that came, for whoever looks for holds that nobody wants. */
-  onHold: (key: string, owner: string) => void = () => undefined;
+  /** Called when holds live longer than was said when they were given. */
+  onProlonged: (owners: readonly string[]) => void = () => undefined;
+  /** Called for each request for a hold: when it was sent, and whether its sender has given it up by now. */
+  onAcquire: (claim: Claim, sentAt: number, givenUp: boolean) => void = () => undefined;
   private readonly holds = new Map<string, Hold>();
   private readonly sessions = new Set<Session>();
   private readonly channels = new Map<Session, Set<string>>();
@@ -67,11 +69,12 @@ export class SimServer implements Host {
     this.channels.delete(session);
   }
 
-  receive(session: Session, command: Command, reply: (reply: Reply) => void): void {
+  receive(session: Session, command: Command, sentAt: number, reply: (reply: Reply) => void): void {
     const { now } = this.agenda;
     if (now < this.stoppedUntil) {
-      this.agenda.quietly(this.stoppedUntil, () => this.receive(session, command, reply));
+      this.agenda.quietly(this.stoppedUntil, () => this.receive(session, command, sentAt, reply));
     } else if (session.openThere) {
+      if (command.name === 'acquire') this.onAcquire(command.claim, sentAt, !session.openHere);
       reply(this.refusalOf(command) ?? { value: this.execute(session, command) });
     }
   }
@@ -100,6 +103,7 @@ export class SimServer implements Host {
     this.unprotect(`the server's clock jumped by ${ms} ms`);
     this.sweep();
     this.skewMs += ms;
+    if (ms < 0) this.onProlonged([...this.holds.values()].map(({ owner }) => owner));
     this.sweep(this.agenda.now);
   }
 
@@ -170,13 +174,15 @@ export class SimServer implements Host {
     }
   }
 
-  private acquire({ key, owner, leaseMs, fenceBlock }: Claim): AcquireReply {
+  private acquire({ key, owner, leaseMs, fenceBlock, rearms }: Claim): AcquireReply {
     const hold = this.find(key);
     if (hold && hold.owner !== owner) return { status: 'taken', retryInMs: this.leftOf(hold) };
+    const before = hold ? this.leftOf(hold) : 0;
     const first = Math.max(this.lastToken + 1, Math.floor(this.wall * 1_000));
     if (fenceBlock > 0) this.lastToken = first + fenceBlock - 1;
     const token = fenceBlock > 0 ? first : undefined;
     this.hold(key, owner, leaseMs, token);
+    if (rearms && hold && before > leaseMs && !this.quirks.silentWhenShortened) this.publish(key);
     return { status: 'granted', validForMs: leaseMs, token };
   }
 
@@ -221,7 +227,6 @@ export class SimServer implements Host {
   private hold(key: string, owner: string, leaseMs: number, token: number | undefined): void {
     this.holds.set(key, { owner, expiresAt: this.wall + leaseMs });
     this.chronicle.add({ type: 'hold', at: this.agenda.now, key, owner, token });
-    this.onHold(key, owner);
   }
 
   private publish(key: string): number {

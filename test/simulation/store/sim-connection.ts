@@ -2,7 +2,7 @@ import type { SimProcess } from '../engine/sim-process.js';
 import type { Link } from '../network/link.js';
 import type { Session } from '../network/session.js';
 import type { Command, Refusal, Value } from '../server/commands.js';
-import { withDeadline } from './deadline.js';
+import { Deadline } from './deadline.js';
 import { SimFailure } from './sim-failure.js';
 
 /** How long a client waits before it connects again, in ms. */
@@ -53,31 +53,28 @@ export class SimConnection {
     this.closed = true;
     const { session } = this;
     if (session) this.drop(session);
-    for (const waiter of [...this.waiters]) waiter.reject(new SimFailure('the store is closed', 'not-executed'));
+    for (const waiter of [...this.waiters])
+      waiter.reject(new SimFailure('the store is closed', 'not-executed'));
   }
 
   private sendOn(session: Session, command: Command): Promise<Value> {
     return new Promise((resolve, reject) => {
-      const finish = (): boolean => {
-        if (inFlight.done) return false;
-        inFlight.done = true;
-        this.sent.delete(sent);
-        return true;
-      };
       const sent: Sent = {
         session,
         fail: (failure) => {
-          if (finish()) reject(failure);
+          deadline.settle();
+          if (this.sent.delete(sent)) reject(failure);
         },
       };
-      const inFlight = withDeadline(this.process, this.timeoutMs, () => {
+      const deadline = new Deadline(this.process, this.timeoutMs, () => {
         sent.fail(new SimFailure(`no answer within ${this.timeoutMs} ms`, 'unknown', {}, session));
         this.drop(session);
       });
       this.sent.add(sent);
       session.request(command, (reply) => {
         if (!('refused' in reply)) {
-          if (finish()) resolve(reply.value);
+          deadline.settle();
+          if (this.sent.delete(sent)) resolve(reply.value);
           return;
         }
         if (reply.refused.startsWith('READONLY')) this.drop(session);
@@ -94,7 +91,7 @@ export class SimConnection {
     if (this.closed) return Promise.reject(new SimFailure('the store is closed', 'not-executed'));
     return new Promise((resolve, reject) => {
       const settle = (): void => {
-        inFlight.done = true;
+        deadline.settle();
         this.waiters.delete(waiter);
       };
       const waiter: Waiter = {
@@ -107,7 +104,7 @@ export class SimConnection {
           reject(failure);
         },
       };
-      const inFlight = withDeadline(this.process, this.timeoutMs, () =>
+      const deadline = new Deadline(this.process, this.timeoutMs, () =>
         waiter.reject(new SimFailure(`no connection within ${this.timeoutMs} ms`, 'not-executed')),
       );
       this.waiters.add(waiter);
@@ -130,21 +127,19 @@ export class SimConnection {
 
   /** A new connection counts once it is known how to end it from elsewhere. */
   private identify(session: Session): void {
-    const inFlight = withDeadline(this.process, this.timeoutMs, () => {
-      inFlight.done = true;
+    const deadline = new Deadline(this.process, this.timeoutMs, () => {
       session.hangUp();
       this.ended(session);
     });
     session.request({ name: 'identify' }, () => {
-      if (inFlight.done) return;
-      inFlight.done = true;
+      if (!deadline.settle()) return;
       if (this.closed) return session.hangUp();
       this.session = session;
       for (const waiter of [...this.waiters]) waiter.resolve(session);
     });
     const { onClose } = session;
     session.onClose = () => {
-      inFlight.done = true;
+      deadline.settle();
       onClose();
     };
   }

@@ -1,4 +1,11 @@
-import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from '../../../lib/core/claim.js';
+import type {
+  AcquireReply,
+  Claim,
+  ExtendReply,
+  HoldInfo,
+  LockKind,
+  ReleaseReply,
+} from '../../../lib/core/claim.js';
 import type { LockStore, StoreFailure, Watch } from '../../../lib/core/lock-store.js';
 import type { Session } from '../network/session.js';
 import type { Quirks } from '../quirks.js';
@@ -61,10 +68,12 @@ export class SimStore implements LockStore {
   private async releaseForCertain(session: Session, claim: Claim): Promise<ReleaseReply> {
     if (this.quirks.trustsEveryUndo) return this.sendRelease(claim);
     const sameConnection = session === this.connection.current;
-    const ended = !sameConnection && (await this.connection.send<boolean>({ name: 'kill', session: session.id }));
+    const ended =
+      !sameConnection && (await this.connection.send<boolean>({ name: 'kill', session: session.id }));
     const reply = await this.sendRelease(claim);
     const inOrder = sameConnection && session === this.connection.current;
-    if (!reply.wasHeld && !ended && !inOrder) throw new SimFailure('an earlier command may still arrive', 'unknown');
+    if (!reply.wasHeld && !ended && !inOrder)
+      throw new SimFailure('an earlier command may still arrive', 'unknown');
     return reply;
   }
 }

@@ -4,7 +4,7 @@ import type { Link } from '../network/link.js';
 import type { Session } from '../network/session.js';
 import type { Quirks } from '../quirks.js';
 import type { Command } from '../server/commands.js';
-import { withDeadline } from './deadline.js';
+import { Deadline } from './deadline.js';
 
 const RECONNECT_MS = 30;
 /** How long an interruption lasts before waiters look for themselves, in ms; as in the Redis store. */
@@ -153,16 +153,13 @@ export class SimSubscriber {
 
   /** A subscriber that does not answer in time is cut, so that it connects again. */
   private ask(session: Session, command: Command, then: () => void = () => undefined): void {
-    const inFlight = withDeadline(this.process, this.options.timeoutMs, () => {
-      inFlight.done = true;
+    const deadline = new Deadline(this.process, this.options.timeoutMs, () => {
       if (this.closed || this.session !== session) return;
       session.hangUp();
       this.ended(session);
     });
     session.request(command, () => {
-      if (inFlight.done) return;
-      inFlight.done = true;
-      then();
+      if (deadline.settle()) then();
     });
   }
 }

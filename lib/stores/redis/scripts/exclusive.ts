@@ -13,12 +13,12 @@
  * max(stored + 1, server time in µs), of which the last is stored. So tokens grow without a counter per lock,
  * survive a clock that steps back, and keep growing when the stored value is lost.
  *
- * A free key is given its time to live before it exists: that does nothing, but fails where a permission for it is
- * missing, while there is nothing yet that would then stay for ever.
- * The token is stored before that, because Redis refuses a script at OOM only until its first write.
+ * Should the time to live be refused (a user without that permission), the hold goes again: nothing may stay for
+ * ever. It cannot be tried out first, because after its first write Redis lets a script pass its memory limit.
  *
  * KEYS[1] hold   KEYS[2] fence key of the hold's slot (only when ARGV[3] > 0)
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] number of tokens to reserve, 0 for none
+ * ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH (only when re-arming: to tell who waits that it ends sooner now)
  * Reply: integer  what is left of the other hold in ms, -1 for one without an end
  *        string   granted: the first token, '0' when none was asked for
  *        error    FENCE when the fence key holds no usable number
@@ -45,11 +45,13 @@ if block > 0 then
   token = string.format('%.0f', first)
   redis.call('set', KEYS[2], string.format('%.0f', first + block - 1))
 end
-if left == -2 then
-  redis.call('pexpire', KEYS[1], ARGV[2])
-  redis.call('hset', KEYS[1], ARGV[1], 1)
+if left == -2 then redis.call('hset', KEYS[1], ARGV[1], 1) end
+local armed = redis.pcall('pexpire', KEYS[1], ARGV[2])
+if type(armed) == 'table' then
+  if left == -2 then redis.call('del', KEYS[1]) end
+  return armed
 end
-redis.call('pexpire', KEYS[1], ARGV[2])
+if ARGV[4] and left > tonumber(ARGV[2]) then redis.call(ARGV[5], ARGV[4], '0') end
 return token
 `;
 

@@ -1,0 +1,86 @@
+import { EventEmitter } from 'node:events';
+import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+import { defer, firstValueFrom, lastValueFrom, NEVER, of, Subject, throwError, type Observable } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { LockHttpException, LockInterceptor, LockNotAcquiredError } from 'nest-redis-lock';
+import { resolveInterceptor } from '../../../lib/redis-lock.options.js';
+import { requestContext } from '../../../lib/transport/request-context.js';
+
+const taken = new LockNotAcquiredError('LOCK_TAKEN', '"x" is taken', { key: 'x' });
+const interceptor = new LockInterceptor(resolveInterceptor());
+
+class Response extends EventEmitter {
+  writableEnded = false;
+  destroyed = false;
+}
+
+const request = { user: 'alice' };
+
+const intercept = (
+  response: object,
+  handler: () => Observable<unknown>,
+  { type = 'http', using = interceptor } = {},
+): Observable<unknown> => {
+  const host = new ExecutionContextHost([request, response]);
+  host.setType(type);
+  return using.intercept(host, { handle: () => defer(handler) });
+};
+
+describe('LockInterceptor', () => {
+  it('offers request and signal to whatever runs in the handler', async () => {
+    const seen = await firstValueFrom(intercept(new Response(), () => of(requestContext.getStore())));
+    expect(seen).toEqual({ request, signal: expect.any(AbortSignal) });
+    expect(requestContext.getStore()).toBeUndefined();
+  });
+
+  it.each(['rpc', 'ws'])('offers no request where there is none: %s', async (type) => {
+    const seen = intercept(new Response(), () => of(requestContext.getStore()), { type });
+    await expect(firstValueFrom(seen)).resolves.toBeUndefined();
+  });
+
+  it('leaves no listener behind, whether the handler ends, fails or is given up', async () => {
+    const response = new Response();
+    await lastValueFrom(intercept(response, () => of(1)));
+    await expect(lastValueFrom(intercept(response, () => throwError(() => taken)))).rejects.toThrow(
+      LockHttpException,
+    );
+    intercept(response, () => NEVER)
+      .subscribe()
+      .unsubscribe();
+    expect(response.listenerCount('close')).toBe(0);
+  });
+
+  it('passes unsubscribing on to the handler', () => {
+    const handled = new Subject();
+    const subscription = intercept(new Response(), () => handled).subscribe();
+    expect(handled.observed).toBe(true);
+    subscription.unsubscribe();
+    expect(handled.observed).toBe(false);
+  });
+
+  it('aborts the signal when the connection closes, but not when the response has been sent', () => {
+    const signals: AbortSignal[] = [];
+    const handler = (): Observable<never> => {
+      signals.push(requestContext.getStore()!.signal!);
+      return NEVER;
+    };
+    const [left, served] = [new Response(), new Response()];
+    intercept(left, handler).subscribe();
+    intercept(served, handler).subscribe();
+    left.emit('close');
+    served.writableEnded = true;
+    served.emit('close');
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
+  });
+
+  it('does not touch other errors', async () => {
+    const own = new Error('own');
+    await expect(lastValueFrom(intercept(new Response(), () => throwError(() => own)))).rejects.toBe(own);
+  });
+
+  it('without settings leaves lock errors as they are', async () => {
+    const using = new LockInterceptor(undefined);
+    const handled = intercept(new Response(), () => throwError(() => taken), { using });
+    await expect(lastValueFrom(handled)).rejects.toBe(taken);
+  });
+});
