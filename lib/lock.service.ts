@@ -41,19 +41,24 @@ class Service {
    */
   withLock<T>(key: LockKeys, section: LockSection<T>): Promise<T>;
   withLock<T>(key: LockKeys, options: SectionOptions | undefined, section: LockSection<T>): Promise<T>;
-  async withLock<T>(
+  withLock<T>(
     key: LockKeys,
     optionsOrSection: SectionOptions | LockSection<T> | undefined,
     maybeSection?: LockSection<T>,
   ): Promise<T> {
-    const keys = checkKeys(key);
-    if (typeof optionsOrSection === 'function') {
-      return this.manager.withLock(keys, this.defaults, optionsOrSection);
+    // Not async, so that the manager's promise is the caller's: one more around it costs as much as the rest here.
+    try {
+      const keys = checkKeys(key);
+      if (typeof optionsOrSection === 'function') {
+        return this.manager.withLock(keys, this.defaults, optionsOrSection);
+      }
+      if (typeof maybeSection !== 'function') {
+        throw new LockConfigurationError('withLock needs a function to run: withLock(key, options, fn).');
+      }
+      return this.manager.withLock(keys, this.callOf(optionsOrSection, this.defaults), maybeSection);
+    } catch (error) {
+      return Promise.reject(error);
     }
-    if (typeof maybeSection !== 'function') {
-      throw new LockConfigurationError('withLock needs a function to run: withLock(key, options, fn).');
-    }
-    return this.manager.withLock(keys, this.callOf(optionsOrSection, this.defaults), maybeSection);
   }
 
   /**

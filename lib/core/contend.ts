@@ -51,7 +51,8 @@ export const contend = async (
         queue.asked(true);
         around.health.works();
         if (reply.status === 'granted') return accept(around, queue, wait, claim, renewed, sentAt, reply);
-        retryInMs = reply.retryInMs;
+        // Counted from before the question: who knows for how long the answer has been here already.
+        retryInMs = Math.max(0, sentAt + reply.retryInMs - around.runtime.now());
       } catch (failure) {
         queue.asked(false);
         retryInMs = afterFailure(around, queue, wait, claim, failure);

@@ -13,6 +13,8 @@ export interface RedisServerOptions {
   readonly users?: readonly string[];
   /** Listens with TLS only, with a self-signed certificate: `server.certificate.cert` is the `ca` to trust. */
   readonly tls?: boolean;
+  /** Environment variables of the server process, beside those of this one. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** A user of every test server, who may do everything whatever users and passwords are under test. */

@@ -184,6 +184,7 @@ export class RedisServer implements AsyncDisposable {
     const configuration = await writeRedisConfiguration(this.folder, this, this.options);
     const child = spawn(serverProgram(), [configuration], {
       stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...this.options.env },
     });
     this.child = child;
     guardProcess(child);

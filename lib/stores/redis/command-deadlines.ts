@@ -26,6 +26,12 @@ export class CommandDeadlines {
 
   constructor(private readonly timeoutMs: number) {}
 
+  /** Whether every command so far is done. */
+  get idle(): boolean {
+    this.dropDone();
+    return this.first === undefined;
+  }
+
   /** Calls `onOverdue` when the command is not done by its deadline. */
   add(onOverdue: () => void): InFlight {
     const entry: Entry = {

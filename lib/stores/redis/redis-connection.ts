@@ -94,13 +94,13 @@ export class RedisConnection {
 
   private sendOn<T>(session: RedisSession, request: RedisRequest<T>): Promise<T> {
     return new Promise((resolve, reject) => {
+      this.writes.begin(this.deadlines.idle);
       const inFlight = this.deadlines.add(() => {
         inFlight.done = true;
         reject(this.unanswered(session));
         // Replies come in order, so nothing sent on this connection since then was answered either.
         this.drop(session);
       });
-      this.writes.begin();
       this.client.call(request.command, ...request.args).then(
         (reply) => {
           if (inFlight.done) return;

@@ -23,10 +23,11 @@ export class WriteBatch {
 
   constructor(private readonly client: RedisLike) {}
 
-  /** Call before each command. */
-  begin(): void {
-    if (!this.stream) this.open();
-    else if (++this.size > MOST) this.flush();
+  /** Call before each command. One that is `alone`, with no other under way, leaves at once. */
+  begin(alone: boolean): void {
+    if (this.stream) {
+      if (++this.size > MOST) this.flush();
+    } else if (!alone) this.open();
   }
 
   private open(): void {

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { until, within } from '../../support/async.js';
-import { holdName, Lab } from './lab.js';
+import { holdName, Lab, SHORT_WATCHDOG } from './lab.js';
 import { storeFailure } from './store-failures.js';
 
 /*
@@ -41,7 +41,7 @@ const refusals = async (): Promise<string[]> => {
 
 /** Everything the library does with Redis: taking, waiting, renewing, extending, looking, ending, by force too. */
 const useEverything = async (user: Awaited<ReturnType<typeof serverFor>>) => {
-  const [one, two] = [lab.open({ watchdogMs: 1_000 }, user), lab.open({}, user)];
+  const [one, two] = [lab.open(SHORT_WATCHDOG, user), lab.open({}, user)];
   for (const key of ['order', 'stock:{7}:size']) {
     const lease = await one.locks.acquire(key);
     const channel = key.includes('{') ? `redisson_lock__channel:lock:${key}` : undefined;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { within } from '../../support/async.js';
-import { Lab, newKey } from './lab.js';
+import { Lab, newKey, SHORT_WATCHDOG } from './lab.js';
 
 let lab: Lab;
 beforeAll(async () => {
@@ -60,13 +60,14 @@ describe('3. a process that goes away while it holds', () => {
     expect(await lab.hold(key)).toMatchObject({ leftMs: expect.any(Number) });
     holder.send({ type: 'release', id: 'one' });
     await (await within(5_000, waiting)).release();
+    expect((await holder.next('released')).outcome).toBe('released');
     expect(await holder.finish()).toEqual({ code: 0, signal: null });
   });
 
   it('killed with SIGKILL, leaves the lock to a waiter when its lease has run out, not before', async () => {
     const { locks } = lab.open();
     const key = newKey();
-    const holder = await lab.worker({ options: { watchdogMs: 1_000 } });
+    const holder = await lab.worker({ options: SHORT_WATCHDOG });
     holder.send({ type: 'acquire', id: 'one', keys: key });
     const { token } = await holder.next('acquired');
     const waiting = locks.acquire(key, { waitMs: 20_000 });

@@ -14,6 +14,9 @@ const LOCK_WORKER = new URL('../workers/lock.worker.ts', import.meta.url);
 export const BOOT_MS = 25_000;
 const FENCE_KEYS = /^nest_redis_lock_fence:/;
 
+/** The shortest watchdog there is: it renews every 333 ms. Commands may take nearly as long, on a busy machine. */
+export const SHORT_WATCHDOG = { watchdogMs: 1_000, commandTimeoutMs: 900 } as const;
+
 export type LockWorker = TestWorker<ToLockWorker, FromLockWorker>;
 
 let keys = 0;

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deferred, until, within } from '../../support/async.js';
 import { TestWorker } from '../../support/worker.js';
 import type { FromShop, ToShop } from '../workers/shop.worker.js';
-import { BOOT_MS, Lab, newKey } from './lab.js';
+import { BOOT_MS, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
 
 const SHOP = new URL('../workers/shop.worker.ts', import.meta.url);
 
@@ -17,7 +17,7 @@ afterAll(() => lab[Symbol.asyncDispose]());
 
 describe('34. SCRIPT FLUSH', () => {
   it('between any two steps is not noticed: taking, waiting, renewing, looking, releasing', async () => {
-    const [holder, waiter] = [lab.open({ watchdogMs: 1_000 }), lab.open()];
+    const [holder, waiter] = [lab.open(SHORT_WATCHDOG), lab.open()];
     const key = newKey();
     const flush = () => lab.admin.script('FLUSH');
     await Promise.all([holder.locks.ping(), waiter.locks.ping()]);
@@ -123,8 +123,9 @@ describe('36. held()', () => {
   });
 
   it('does not show a lock that was lost, or whose wait failed', async () => {
-    const { locks, events } = lab.open({ watchdogMs: 1_000 });
-    const lease = await locks.acquire(newKey(), { leaseMs: 50 });
+    const { locks, events } = lab.open(SHORT_WATCHDOG);
+    await locks.ping();
+    const lease = await locks.acquire(newKey(), { leaseMs: 400 });
     expect(locks.held()).toHaveLength(1);
     await until(() => events('lost').length === 1);
     expect(locks.held()).toEqual([]);
@@ -162,7 +163,7 @@ describe('37. SIGTERM', () => {
   });
 
   it('work that does not end in time is told, and its lock is left to its lease, not freed under it', async () => {
-    const opened = lab.open({ shutdownGraceMs: 100, watchdogMs: 1_000 });
+    const opened = lab.open({ ...SHORT_WATCHDOG, shutdownGraceMs: 100 });
     const end = deferred();
     const key = newKey();
     const working = opened.locks.withLock(key, async ({ signal }) => {

@@ -2,9 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockLostError, LockStoreError } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { collectUnhandledRejections, until } from '../../support/async.js';
-import { holdName, Lab, newKey } from './lab.js';
-
-const WATCHDOG_MS = 1_000;
+import { holdName, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
 
 let lab: Lab;
 beforeAll(async () => {
@@ -21,7 +19,7 @@ const lose = async (key: string, lost: () => readonly unknown[]) => {
 
 describe('10. the news of a loss', () => {
   it('aborts the signal once, with the reason; a release never does', async () => {
-    const { locks, events } = lab.open({ watchdogMs: WATCHDOG_MS });
+    const { locks, events } = lab.open(SHORT_WATCHDOG);
     const [kept, taken] = await Promise.all([locks.acquire(newKey()), locks.acquire(newKey())]);
     let aborts = 0;
     taken.signal.addEventListener('abort', () => (aborts += 1));
@@ -39,7 +37,7 @@ describe('10. the news of a loss', () => {
   });
 
   it('reaches whoever asks for it late: the signal is aborted already', async () => {
-    const { locks, events } = lab.open({ watchdogMs: WATCHDOG_MS });
+    const { locks, events } = lab.open(SHORT_WATCHDOG);
     const lease = await locks.acquire(newKey());
     await lose(lease.key, () => events('lost'));
     expect(lease.signal.aborted).toBe(true);
@@ -49,7 +47,7 @@ describe('10. the news of a loss', () => {
   });
 
   it('reaches every listener, whatever the one before it does', async () => {
-    const { locks, events, log } = lab.open({ watchdogMs: WATCHDOG_MS });
+    const { locks, events, log } = lab.open(SHORT_WATCHDOG);
     const lease = await locks.acquire(newKey());
     const heard: string[] = [];
     locks.on('lost', () => {
@@ -64,7 +62,7 @@ describe('10. the news of a loss', () => {
   });
 
   it('tells all leases of a section, nested ones included', async () => {
-    const { locks, events } = lab.open({ watchdogMs: WATCHDOG_MS });
+    const { locks, events } = lab.open(SHORT_WATCHDOG);
     const key = newKey();
     await locks.withLock(key, async (outer) => {
       await locks.withLock(key, async (inner) => {
@@ -79,8 +77,9 @@ describe('10. the news of a loss', () => {
 describe('11. a holder whose lease ran out', () => {
   it('cannot release, extend or renew what another one has by now', async () => {
     const [one, two] = [lab.open(), lab.open()];
+    await one.locks.ping();
     const key = newKey();
-    const late = await one.locks.acquire(key, { leaseMs: 50 });
+    const late = await one.locks.acquire(key, { leaseMs: 400 });
     await using next = await two.locks.acquire(key, { waitMs: 10_000 });
     const held = await lab.hold(key);
     expect(next.fencingToken).toBeGreaterThan(late.fencingToken);
@@ -117,7 +116,7 @@ describe('12. release and disposal', () => {
 
   it('disposal during a renewal ends the hold for good: the late answer brings nothing back', async () => {
     const proxy = await lab.proxy();
-    const opened = lab.open({ watchdogMs: WATCHDOG_MS }, proxy.url);
+    const opened = lab.open(SHORT_WATCHDOG, proxy.url);
     const lease = await opened.locks.acquire(newKey());
     let renewals = 0;
     proxy.onData((connection, direction, chunk) => {
@@ -127,7 +126,7 @@ describe('12. release and disposal', () => {
     });
     await until(() => renewals === 1, { what: 'a renewal is under way' });
     await lease[Symbol.asyncDispose]();
-    await sleep(WATCHDOG_MS / 2);
+    await sleep(500);
     expect(await lab.hold(lease.key)).toBeNull();
     expect(opened.events('lost')).toEqual([]);
     expect(opened.locks.usage.holds).toBe(0);
@@ -135,7 +134,7 @@ describe('12. release and disposal', () => {
 
   it('disposal never throws, not even with Redis down; release says so', async () => {
     await using own = await Lab.start();
-    const { locks, log } = own.open({ watchdogMs: WATCHDOG_MS, commandTimeoutMs: 100 });
+    const { locks, log } = own.open({ commandTimeoutMs: 400 });
     const [one, two] = [await locks.acquire('one'), await locks.acquire('two')];
     await own.server.kill('SIGKILL');
     const rejections = collectUnhandledRejections();
@@ -149,7 +148,7 @@ describe('12. release and disposal', () => {
 
 describe('what becomes of work whose lock was lost', () => {
   const losing = async (onLost?: 'event' | 'throw') => {
-    const opened = lab.open({ watchdogMs: WATCHDOG_MS });
+    const opened = lab.open(SHORT_WATCHDOG);
     const key = newKey();
     const run = (end: () => string) =>
       opened.locks.withLock(key, { onLost }, async () => {
@@ -201,10 +200,10 @@ describe('extend', () => {
   });
 
   it('of a lease on the watchdog survives the renewals that follow', async () => {
-    const { locks } = lab.open({ watchdogMs: WATCHDOG_MS });
+    const { locks } = lab.open(SHORT_WATCHDOG);
     await using lease = await locks.acquire(newKey());
     await lease.extend(60_000);
-    await sleep(WATCHDOG_MS / 2);
+    await sleep(500);
     expect((await lab.hold(lease.key))!.leftMs).toBeGreaterThan(50_000);
     expect(lease.remainingMs()).toBeGreaterThan(50_000);
   });

@@ -16,7 +16,7 @@ import {
 } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until, within } from '../../support/async.js';
-import { holdName, Lab, newKey } from './lab.js';
+import { holdName, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
 
 /*
  * 39. What was seen to go wrong in comparable libraries, as far as no other file here has it already: masked results
@@ -44,21 +44,21 @@ describe('a lease that is over when its answer comes', () => {
     const proxy = await lab.proxy();
     const opened = lab.open({}, proxy.url);
     await opened.locks.ping();
-    return { ...opened, opened, delay: () => proxy.delay(400, ['toClient']) };
+    return { ...opened, opened, delay: () => proxy.delay(800, ['toClient']) };
   };
 
   it('is not handed out: acquire says that it does not know, and nothing stays behind', async () => {
     const { opened, locks, delay } = await slow();
     delay();
-    const error: unknown = await locks.acquire(newKey(), { leaseMs: 200 }).catch((thrown: unknown) => thrown);
+    const error: unknown = await locks.acquire(newKey(), { leaseMs: 500 }).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(LockStoreError);
-    expect((error as Error).message).toMatch(/after the lease of 200 ms was over/);
+    expect((error as Error).message).toMatch(/after the lease of 500 ms was over/);
     await lab.nothingLeft(opened);
   });
 
   it('is not extended: extend says that it is lost', async () => {
     const { locks, delay } = await slow();
-    const lease = await locks.acquire(newKey(), { leaseMs: 200 });
+    const lease = await locks.acquire(newKey(), { leaseMs: 500 });
     delay();
     await expect(lease.extend(60_000)).rejects.toBeInstanceOf(LockLostError);
     expect(lease.remainingMs()).toBe(0);
@@ -85,7 +85,7 @@ describe('the database', () => {
 
 describe('after the last release', () => {
   it('nothing is sent any more, whatever became of the attempts before', async () => {
-    const opened = lab.open({ watchdogMs: 1_000 });
+    const opened = lab.open(SHORT_WATCHDOG);
     const { locks } = opened;
     const key = newKey();
     const first = await locks.acquire(key);
@@ -118,7 +118,7 @@ describe('after the last release', () => {
 
 describe('renewal', () => {
   it('of the shortest watchdog is no busy loop: a handful of commands in two seconds', async () => {
-    const { locks } = lab.open({ watchdogMs: 1_000 });
+    const { locks } = lab.open(SHORT_WATCHDOG);
     const leases = await Promise.all(Array.from({ length: 50 }, () => locks.acquire(newKey())));
     await lab.admin.config('RESETSTAT');
     const startedAt = performance.now();
@@ -161,7 +161,7 @@ describe('renewal', () => {
         return together;
       }
     }
-    const options = { watchdogMs: 1_000, waitMs: 20_000 };
+    const options = { ...SHORT_WATCHDOG, waitMs: 20_000 };
     const [one, two] = await Promise.all([appWith(options, Import), appWith(options, Import)]);
     expect(await Promise.all([one.get(Import).run(), two.get(Import).run()])).toEqual([1, 1]);
   });
@@ -256,8 +256,9 @@ describe('contexts', () => {
 describe('work that takes longer than its fixed lease', () => {
   it('keeps its result: the loss is an event, not an error of the release', async () => {
     const { locks, events } = lab.open();
+    await locks.ping();
     const key = newKey();
-    expect(await locks.withLock(key, { leaseMs: 40 }, () => sleep(120, 'done'))).toBe('done');
+    expect(await locks.withLock(key, { leaseMs: 400 }, () => sleep(600, 'done'))).toBe('done');
     expect(events('lost')).toMatchObject([{ key, reason: 'expired' }]);
   });
 });

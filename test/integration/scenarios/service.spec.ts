@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockNotAcquiredError } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until, within } from '../../support/async.js';
-import { holdName, Lab, newKey } from './lab.js';
+import { holdName, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
 
 let lab: Lab;
 beforeAll(async () => {
@@ -39,7 +39,7 @@ describe('inspect and isLocked', () => {
 
 describe('forceUnlock', () => {
   it('ends a hold of another process, wakes who waits, and its holder hears of it at the next renewal', async () => {
-    const [holder, other, waiter] = [lab.open({ watchdogMs: 1_000 }), lab.open(), lab.open()];
+    const [holder, other, waiter] = [lab.open(SHORT_WATCHDOG), lab.open(), lab.open()];
     const lease = await holder.locks.acquire(newKey());
     const waiting = waiter.locks.acquire(lease.key, { waitMs: 20_000 });
     await lab.waiting(lease.key);

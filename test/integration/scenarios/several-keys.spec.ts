@@ -8,7 +8,7 @@ import {
 } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deferred, until, within } from '../../support/async.js';
-import { holdName, Lab, newKey } from './lab.js';
+import { holdName, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
 
 let lab: Lab;
 beforeAll(async () => {
@@ -79,7 +79,8 @@ describe('several keys', () => {
   });
 
   it('with a lease time shorter than the wait for the last: the first lives until all are there', async () => {
-    const [holder, opened] = [lab.open(), lab.open({ watchdogMs: 1_000 })];
+    const [holder, opened] = [lab.open(), lab.open(SHORT_WATCHDOG)];
+    await holder.locks.ping();
     const [a, b] = newKeys(2) as [string, string];
     const taken = await holder.locks.acquire(b, { leaseMs: 1_500 });
     const lease = await opened.locks.acquire([a, b], { leaseMs: 700, waitMs: 20_000 });
@@ -91,7 +92,7 @@ describe('several keys', () => {
   });
 
   it('the loss of one is the loss of the lease', async () => {
-    const { locks, events } = lab.open({ watchdogMs: 1_000 });
+    const { locks, events } = lab.open(SHORT_WATCHDOG);
     const [a, b] = newKeys(2) as [string, string];
     const lease = await locks.acquire([a, b]);
     await lab.admin.del(holdName(b));

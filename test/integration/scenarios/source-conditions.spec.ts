@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Claim } from '../../../lib/core/claim.js';
 import { until, within } from '../../support/async.js';
 import { ToldClock } from '../workers/told-clock.js';
-import { holdName, Lab, newKey } from './lab.js';
+import { holdName, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
 import { openLocks } from './open-locks.js';
 
 /** What the project's source documents ask of a lock, by their numbers. */
@@ -121,7 +121,8 @@ describe('B2. reentrancy', () => {
 
 describe('B3. tryLock(wait, lease)', () => {
   it('gives up when the wait is over, and takes for as long as the lease says and no longer', async () => {
-    const [one, two] = [lab.open({ watchdogMs: 1_000 }), lab.open()];
+    const [one, two] = [lab.open(SHORT_WATCHDOG), lab.open()];
+    await one.locks.ping();
     const key = newKey();
     const lease = (await one.locks.tryAcquire(key, { leaseMs: 800 }))!;
     expect(await two.locks.tryAcquire(key, { waitMs: 100 })).toBeNull();

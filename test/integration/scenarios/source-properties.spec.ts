@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockNotAcquiredError, LockStoreError, type Lease } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until, within } from '../../support/async.js';
-import { holdName, Lab, newKey } from './lab.js';
+import { holdName, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
 
 /** What the project's source documents ask of a lock, by their numbers. */
 let lab: Lab;
@@ -53,7 +53,7 @@ describe('C2. six properties', () => {
   it('invalidation: a hold nobody renews any more ends by itself', async () => {
     const { locks } = lab.open();
     const key = newKey();
-    const crashed = await lab.worker({ options: { watchdogMs: 1_000 } });
+    const crashed = await lab.worker({ options: SHORT_WATCHDOG });
     crashed.send({ type: 'acquire', id: 'one', keys: key });
     await crashed.next('acquired');
     await crashed.kill('SIGSTOP');
@@ -99,7 +99,7 @@ describe('D1. a hold without a time to live', () => {
       while (looking) looks.push((await lab.admin.eval(ENDLESS, 0)) as number);
     })();
     for (let round = 0; round < 3; round += 1) {
-      const worker = await lab.worker({ options: { watchdogMs: 1_000 } });
+      const worker = await lab.worker({ options: SHORT_WATCHDOG });
       worker.send({ type: 'churn', prefix: 'churn-' });
       await worker.next('churning');
       const soFar = looks.length;
@@ -117,7 +117,8 @@ describe('D1. a hold without a time to live', () => {
 describe('E2. three outcomes of asking', () => {
   it('got it; did not get it; do not know: a lease, a typed refusal, a typed doubt that is resolved', async () => {
     const proxy = await lab.proxy();
-    const [one, two] = [lab.open(), lab.open({ commandTimeoutMs: 200 }, proxy.url)];
+    const [one, two] = [lab.open(), lab.open({ commandTimeoutMs: 400 }, proxy.url)];
+    await until(() => two.locks.ping().then(() => true));
     const key = newKey();
     const lease = await one.locks.acquire(key);
     expect(lease.key).toBe(key);

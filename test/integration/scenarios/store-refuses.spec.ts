@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { collectUnhandledRejections, until, type RejectionCollector } from '../../support/async.js';
-import { holdName, Lab } from './lab.js';
+import { holdName, Lab, SHORT_WATCHDOG } from './lab.js';
 import type { OpenLocks } from './open-locks.js';
 import {
   COMMAND_TIMEOUT_MS as commandTimeoutMs,
@@ -131,7 +131,7 @@ describe('a server out of memory (OOM, noeviction)', () => {
 
   it('still renews, releases and shows what is held, and gives a waiter the failure and not "taken"', async () => {
     await using lab = await Lab.start({ config: ['maxmemory-policy noeviction'] });
-    const [holder, waiter] = [lab.open({ watchdogMs: 1_000 }), lab.open({ commandTimeoutMs })];
+    const [holder, waiter] = [lab.open(SHORT_WATCHDOG), lab.open({ commandTimeoutMs })];
     const [one, two] = [await holder.locks.acquire('one'), await holder.locks.acquire('two')];
     const waiting = storeFailure(waiter.locks.acquire('one', { waitMs: 20_000 }), /OOM/);
     await lab.waiting('one');

@@ -2,10 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockAbortedError } from 'nest-redis-lock';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until, within } from '../../support/async.js';
-import { holdName, Lab, newKey } from './lab.js';
+import { holdName, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
 
-/** The shortest there is: it renews every 333 ms. */
-const WATCHDOG_MS = 1_000;
+const WATCHDOG_MS = SHORT_WATCHDOG.watchdogMs;
 const PERIOD_MS = WATCHDOG_MS / 3;
 
 let lab: Lab;
@@ -26,7 +25,7 @@ const staysHeld = async (place: Lab, key: string, ms: number) => {
 describe.concurrent('4. Redis restarts without its data while a lock is held', () => {
   it('the release reports the loss, and the next lock of that name is renewed as any other', async () => {
     await using own = await Lab.start();
-    const { locks, events, log } = own.open({ watchdogMs: WATCHDOG_MS });
+    const { locks, events, log } = own.open(SHORT_WATCHDOG);
     const lease = await locks.acquire('order');
     await own.server.restart({ keepData: false });
     expect(await lease.release()).toBe('lost');
@@ -42,7 +41,7 @@ describe.concurrent('4. Redis restarts without its data while a lock is held', (
 
 describe.concurrent('5. a lock taken twice and let go twice', () => {
   it('is renewed for its next holder over ten periods', async () => {
-    const { locks } = lab.open({ watchdogMs: WATCHDOG_MS });
+    const { locks } = lab.open(SHORT_WATCHDOG);
     const key = newKey();
     await locks.withLock(key, () => locks.withLock(key, () => undefined));
     await using lease = await locks.acquire(key);
@@ -72,7 +71,7 @@ describe.concurrent('6. an acquire called off while its request is under way', (
 
 describe.concurrent('7. sixteen callers who try, hold and release in turns', () => {
   it('whoever holds is known to the watchdog, and after thousands of turns the last one is still renewed', async () => {
-    const { locks } = lab.open({ watchdogMs: WATCHDOG_MS });
+    const { locks } = lab.open(SHORT_WATCHDOG);
     const key = newKey();
     let granted = 0;
     const caller = async () => {
@@ -109,7 +108,7 @@ describe.concurrent('8. the end of an inner lock', () => {
 
 describe.concurrent('9. an event loop blocked for longer than the lease', () => {
   it('the holder learns at once, does not take the lock again by itself, and does not disturb the next one', async () => {
-    const holder = await lab.worker({ options: { watchdogMs: WATCHDOG_MS } });
+    const holder = await lab.worker({ options: SHORT_WATCHDOG });
     const { locks } = lab.open();
     const key = newKey();
     holder.send({ type: 'acquire', id: 'one', keys: key });
@@ -136,7 +135,7 @@ describe.concurrent('9. an event loop blocked for longer than the lease', () => 
 
 describe.concurrent('one watchdog for all', () => {
   it('a hold that cannot be renewed costs no other its renewal', async () => {
-    const { locks, events } = lab.open({ watchdogMs: WATCHDOG_MS });
+    const { locks, events } = lab.open(SHORT_WATCHDOG);
     const [bad, ...good] = Array.from({ length: 20 }, () => newKey());
     const leases = await Promise.all([bad!, ...good].map((key) => locks.acquire(key)));
     await lab.admin.set(holdName(bad!), 'a string');

@@ -48,4 +48,5 @@ const run = async (job: () => Promise<string | undefined>) => {
 };
 channel.on('trigger', () => run(() => report.daily()));
 channel.on('trigger short', () => run(() => report.digest()));
+await locks.ping();
 channel.send({ type: 'ready' });
