@@ -43,7 +43,7 @@ export const contend = async (
       if (over) throw over;
       const hintsBefore = queue.hints;
       const sentAt = around.runtime.now();
-      let retryInMs: number;
+      let retryAt: number;
       let notNow: unknown;
       queue.asking();
       try {
@@ -52,13 +52,13 @@ export const contend = async (
         around.health.works();
         if (reply.status === 'granted') return accept(around, queue, wait, claim, renewed, sentAt, reply);
         // Counted from before the question: who knows for how long the answer has been here already.
-        retryInMs = Math.max(0, sentAt + reply.retryInMs - around.runtime.now());
+        retryAt = sentAt + reply.retryInMs;
       } catch (failure) {
         queue.asked(false);
-        retryInMs = afterFailure(around, queue, wait, claim, failure);
+        retryAt = around.runtime.now() + afterFailure(around, queue, wait, claim, failure);
         notNow = failure;
       }
-      await wakeUp(around, queue, wait, hintsBefore, retryInMs, notNow);
+      await wakeUp(around, queue, wait, hintsBefore, retryAt, notNow);
     }
   } catch (error) {
     queue.leave(false);
@@ -123,23 +123,24 @@ const wakeUp = async (
   queue: KeyQueue,
   wait: Wait,
   hintsBefore: number,
-  retryInMs: number,
+  retryAt: number,
   notNow: unknown,
 ): Promise<void> => {
   const { runtime } = around;
-  const leftMs = deadlineOf(wait) - runtime.now();
-  if (leftMs > 0) {
+  const deadline = deadlineOf(wait);
+  if (runtime.now() < deadline) {
     queue.listen();
     if (queue.hints !== hintsBefore) return;
-    const lookAgainMs = queue.hearing ? retryInMs : Math.min(retryInMs, DEAF_RETRY_MS);
+    const now = runtime.now();
+    const lookAgainAt = queue.hearing ? retryAt : Math.min(retryAt, now + DEAF_RETRY_MS);
     try {
-      await queue.hinted(Math.min(leftMs, lookAgainMs + 1), wait.signal);
+      await queue.hinted(Math.min(deadline, Math.max(lookAgainAt, now) + 1) - now, wait.signal);
     } catch (failure) {
       queue.failed(failure, 'waiting for');
       throw storeError(wait.key, failure, 'waiting for', waitedMs(around, wait));
     }
     // A hint at the last moment is worth one more question.
-    if (queue.hints !== hintsBefore || runtime.now() < deadlineOf(wait)) return;
+    if (queue.hints !== hintsBefore || runtime.now() < deadline) return;
   }
   throw notNow === undefined
     ? takenError(wait.key, waitedMs(around, wait), wait.waitMs)

@@ -8,6 +8,7 @@ import type { LockStore } from './lock-store.js';
 import type { Runtime } from './runtime.js';
 import { Settler } from './settler.js';
 import { StoreHealth } from './store-health.js';
+import { Turnover } from './turnover.js';
 
 /** What the parts of the core share, for one service instance. */
 export class CoreContext {
@@ -20,6 +21,7 @@ export class CoreContext {
   phase: 'open' | 'stopping' | 'closed' = 'open';
   private readonly instanceId: string;
   private ownerCount = 0;
+  private readonly turnover = new Turnover();
   private readonly queues: Record<LockKind, Map<string, KeyQueue>> = { exclusive: new Map() };
 
   constructor(
@@ -46,14 +48,20 @@ export class CoreContext {
     this.phase === 'open' || (this.phase === 'stopping' && wait.nested) ? undefined : shutdownError(wait.key);
 
   queue(kind: LockKind, finalKey: string): KeyQueue {
-    const queues = this.queues[kind];
-    const existing = queues.get(finalKey);
+    const existing = this.queues[kind].get(finalKey);
     if (existing) return existing;
-    const queue: KeyQueue = new KeyQueue(kind, finalKey, this.store, this.runtime, () => {
-      if (queues.get(finalKey) === queue) queues.delete(finalKey);
-    });
-    queues.set(finalKey, queue);
+    const queue: KeyQueue = new KeyQueue(kind, finalKey, this.store, this.runtime, () =>
+      this.drop(queue, kind, finalKey),
+    );
+    this.queues[kind].set(finalKey, queue);
     return queue;
+  }
+
+  private drop(queue: KeyQueue, kind: LockKind, finalKey: string): void {
+    const queues = this.queues[kind];
+    if (queues.get(finalKey) !== queue) return;
+    queues.delete(finalKey);
+    if (this.turnover.isDue(queues.size)) this.queues[kind] = new Map(queues);
   }
 
   /** How many keys this process knows of at the moment. */

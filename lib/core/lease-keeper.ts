@@ -3,6 +3,7 @@ import type { Hold } from './hold.js';
 import { StoreFailure, type LockStore } from './lock-store.js';
 import type { Runtime } from './runtime.js';
 import type { StoreHealth } from './store-health.js';
+import { Turnover } from './turnover.js';
 
 /**
  * Keeps all holds of a process alive, with one timer: every third of the watchdog's time it renews the watched
@@ -12,7 +13,8 @@ import type { StoreHealth } from './store-health.js';
  * of the time, is a loss. Nothing is ever taken again silently.
  */
 export class LeaseKeeper {
-  private readonly holds = new Set<Hold>();
+  private holds = new Set<Hold>();
+  private readonly turnover = new Turnover();
   private readonly periodMs: number;
   private readonly retryMs: number;
   private nextRenewalAt = -Infinity;
@@ -48,7 +50,7 @@ export class LeaseKeeper {
 
   /** The timer stays: it finds nothing to do, and is not set again. Setting it for each short lock would cost more. */
   remove(hold: Hold): void {
-    this.holds.delete(hold);
+    if (this.holds.delete(hold) && this.turnover.isDue(this.holds.size)) this.holds = new Set(this.holds);
   }
 
   stop(): void {
@@ -76,7 +78,9 @@ export class LeaseKeeper {
     if (renewAll) this.nextRenewalAt = now + this.periodMs;
     const due: Hold[] = [];
     let nextAt = Infinity;
-    for (const hold of this.holds) {
+    for (const hold of [...this.holds]) {
+      // Whoever hears of a loss may end other leases.
+      if (hold.state !== 'held') continue;
       if (now >= hold.validUntil) {
         this.lose(hold, 'expired');
         continue;
@@ -129,7 +133,7 @@ export class LeaseKeeper {
   }
 
   private lose(hold: Hold, reason: 'expired' | 'refused'): void {
-    this.holds.delete(hold);
+    this.remove(hold);
     hold.lose(reason);
   }
 }

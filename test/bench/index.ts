@@ -18,6 +18,7 @@ const environment = async (server: RedisServer): Promise<Record<string, string>>
   const version = /^(?:valkey|redis)_version:(\S+)/m.exec(await server.text('INFO', 'server'))?.[1];
   const [cpu] = cpus();
   return {
+    when: new Date().toISOString(),
     node: process.version,
     redis: version ?? 'unknown',
     cpu: `${cpus().length} × ${cpu?.model.trim() ?? 'unknown'}`,
@@ -65,13 +66,18 @@ const measure = async (options: BenchOptions): Promise<boolean> => {
   return results.every(({ outcome }) => outcome.violations === 0);
 };
 
-try {
-  const options = readOptions(process.argv.slice(2));
-  if (!options) console.log(USAGE);
-  // A number that misses its target is a result. A lock that does not exclude is a failure.
-  else if (!(await measure(options))) process.exitCode = 1;
-} catch (error) {
-  console.error(error instanceof Error ? (error.stack ?? error.message) : error);
-  console.error(`\n${USAGE}`);
-  process.exitCode = 1;
-}
+const optionsOrUsage = (): BenchOptions | undefined => {
+  try {
+    const options = readOptions(process.argv.slice(2));
+    if (!options) console.log(USAGE);
+    return options;
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${USAGE}`);
+    process.exitCode = 1;
+    return undefined;
+  }
+};
+
+const options = optionsOrUsage();
+// A number that misses its target is a result. A lock that does not exclude is a failure.
+if (options && !(await measure(options))) process.exitCode = 1;

@@ -63,7 +63,7 @@ export const readOptions = (args: readonly string[]): BenchOptions | undefined =
   return {
     workloads: chosen(values.only),
     rounds: count('rounds', values.rounds, MIN_ROUNDS, quick ? MIN_ROUNDS : 9),
-    cycles: count('cycles', values.cycles, 1_000, quick ? 100_000 : 1_000_000),
+    cycles: count('cycles', values.cycles, 1_000, quick ? 60_000 : 1_000_000),
     pace: quick ? 0.5 : 1,
     quick,
     json,

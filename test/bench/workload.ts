@@ -11,7 +11,8 @@ export interface Finding {
   readonly target?: { readonly atLeast: number } | { readonly atMost: number };
 }
 
-export type Unit = '' | '/s' | 'µs' | 'ms' | '%' | 'MB';
+/** `''` is a count. */
+export type Unit = '' | 'ratio' | '/s' | 'µs' | 'ms' | '%' | 'MB';
 
 export interface Outcome {
   readonly findings: readonly Finding[];

@@ -1,43 +1,42 @@
 import type { LoadResult } from '../processes/load.js';
+import { median, sum } from './statistics.js';
 
-/** All slices of one contender in one round. */
-export interface Total {
-  sections: number;
-  elapsedMs: number;
-  cpuMs: number;
-  violations: number;
+/** What one contender came to in one round. */
+export interface RoundResult {
+  /** Sections for each second, in the middle one of the slices. */
+  readonly rate: number;
+  /** CPU time of the process for each section, in µs, in the middle one of the slices. */
+  readonly cpuUs: number;
+  readonly violations: number;
 }
 
-/** Slices are short: whatever else the machine does while a round lasts then hits all contenders alike. */
-export const SLICE_MS = 100;
-const TURNS = 4;
+const SLICE_MS = 50;
+const TURNS = 8;
 
-/** One round: short slices of all contenders in turn, there and back again, `TURNS` times each at full pace. */
+/** Sections for each second. */
+export const rateOf = ({ sections, elapsedMs }: LoadResult): number => (sections / elapsedMs) * 1_000;
+
+const cpuOf = ({ sections, cpuMs }: LoadResult): number => (cpuMs / sections) * 1_000;
+
+/**
+ * One round: short slices of all contenders in turn, there and back again, so that what drifts does so for all. The
+ * middle slice counts: those in which the machine was busy with something else do not.
+ */
 export const runRound = async <C>(
   contenders: readonly C[],
   pace: number,
   slice: (contender: C, forMs: number) => Promise<LoadResult>,
-): Promise<readonly Total[]> => {
-  const totals = new Map<C, Total>(
-    contenders.map((contender) => [contender, { sections: 0, elapsedMs: 0, cpuMs: 0, violations: 0 }]),
-  );
+): Promise<readonly RoundResult[]> => {
+  const slices = new Map<C, LoadResult[]>(contenders.map((contender) => [contender, []]));
   const back = [...contenders].reverse();
-  for (let turn = 0; turn < Math.max(1, TURNS * pace); turn++) {
+  for (let turn = 0; turn < TURNS * pace; turn++) {
     for (const contender of [...contenders, ...back]) {
-      const { sections, elapsedMs, cpuMs, violations } = await slice(contender, SLICE_MS);
-      const total = totals.get(contender)!;
-      total.sections += sections;
-      total.elapsedMs += elapsedMs;
-      total.cpuMs += cpuMs;
-      total.violations += violations;
+      slices.get(contender)!.push(await slice(contender, SLICE_MS));
     }
   }
-  return [...totals.values()];
+  return [...slices.values()].map((results) => ({
+    rate: median(results.map(rateOf)),
+    cpuUs: median(results.map(cpuOf)),
+    violations: sum(results.map(({ violations }) => violations)),
+  }));
 };
-
-/** Sections for each second. */
-export const rateOf = ({ sections, elapsedMs }: Pick<Total, 'sections' | 'elapsedMs'>): number =>
-  (sections / elapsedMs) * 1_000;
-
-/** CPU time of the process for each section, in µs. */
-export const cpuOf = ({ sections, cpuMs }: Total): number => (cpuMs / sections) * 1_000;

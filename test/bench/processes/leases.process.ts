@@ -1,5 +1,6 @@
+import { createHook } from 'node:async_hooks';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Lease } from 'nest-redis-lock';
 import { workerChannel } from '../../support/worker-channel.js';
 import { openApp, type BenchApp } from '../subjects/nest-redis-lock.js';
@@ -32,20 +33,29 @@ const channel = workerChannel<ToLeases, FromLeases>(async () => {
   await Promise.all(apps.map(({ app }) => app.close()));
 });
 
-const timers = (): number => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length;
+/** The timers that are set, those that do not keep the process alive among them. */
+const timers = new Set<number>();
+const timerHook = createHook({
+  init: (id, type) => void (type === 'Timeout' && timers.add(id)),
+  destroy: (id) => void timers.delete(id),
+});
 
 channel.on('hold', async ({ url, leases: count, watchdogMs }) => {
   // The second one is somebody else, as another process would be.
   apps = [await openApp({ url, watchdogMs }), await openApp({ url, watchdogMs })];
   const { locks } = apps[0]!;
-  const before = timers();
+  timerHook.enable();
   for (let from = 0; from < count; from += AT_ONCE) {
     const some = Array.from({ length: Math.min(AT_ONCE, count - from) }, (_none, i) =>
       locks.acquire(`held-${from + i}`),
     );
     leases.push(...(await Promise.all(some)));
   }
-  channel.send({ type: 'held', timers: timers() - before });
+  // Those that are over are reported with a delay.
+  await nextTurn();
+  await nextTurn();
+  timerHook.disable();
+  channel.send({ type: 'held', timers: timers.size });
 });
 
 channel.on('watch', async ({ forMs }) => {

@@ -53,7 +53,8 @@ export const runLoad = async (style: Style, load: Load): Promise<LoadResult> => 
     occupancy.enter(key);
     register?.enter(token);
     const enteredAt = performance.now();
-    if (load.workMs > 0) await sleep(load.workMs);
+    // Without work still a turn, in which somebody else would be seen to come in.
+    await (load.workMs > 0 ? sleep(load.workMs) : undefined);
     busyMs += Math.max(0, Math.min(performance.now(), endsAt) - enteredAt);
     register?.leave();
     occupancy.leave(key);

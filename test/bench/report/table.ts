@@ -13,18 +13,29 @@ export const isMet = ({ target, values }: Finding): boolean | undefined => {
   return 'atLeast' in target ? measured >= target.atLeast : measured <= target.atMost;
 };
 
-const digits = (value: number): number => {
-  if (Number.isInteger(value)) return 0;
-  if (Math.abs(value) >= 1_000) return 0;
-  return Math.abs(value) >= 10 ? 1 : 3;
+const digits = (value: number, unit: Unit): number => {
+  if (unit === 'ratio') return 3;
+  if (Number.isInteger(value) || Math.abs(value) >= 1_000) return 0;
+  return Math.abs(value) >= 100 ? 0 : 1;
+};
+
+const SUFFIX: Record<Unit, string> = {
+  '': '',
+  ratio: '',
+  '/s': '/s',
+  µs: ' µs',
+  ms: ' ms',
+  '%': ' %',
+  MB: ' MB',
 };
 
 const show = (value: number, unit: Unit): string => {
+  const fractionDigits = digits(value, unit);
   const text = value.toLocaleString('en', {
-    minimumFractionDigits: digits(value),
-    maximumFractionDigits: digits(value),
+    minimumFractionDigits: fractionDigits,
+    maximumFractionDigits: fractionDigits,
   });
-  return unit === '' || unit === '%' || unit === '/s' ? text + unit : `${text} ${unit}`;
+  return text + SUFFIX[unit];
 };
 
 const spread = ({ values, unit }: Finding): string =>

@@ -2,8 +2,8 @@ import { TestWorker } from '../../support/worker.js';
 import type { Endings, FromCycles, Stock, ToCycles } from '../processes/cycles.process.js';
 import type { Bench, Outcome, Workload } from '../workload.js';
 
-/** Between two looks at the heap. */
-const STOCKTAKINGS = 5;
+/** Cycles between two looks at the heap; there are at least two. */
+const STOCK_EVERY = 200_000;
 /** Steps of the progress bar between two of them. */
 const CHUNKS = 10;
 /** Compiled code, caches of a fixed size: what is there after the first cycles stays. */
@@ -38,14 +38,16 @@ export const cycles: Workload = {
       return { ...stock, channels: channels.length };
     };
 
-    progress.begin(`${total.toLocaleString('en')} cycles`, STOCKTAKINGS * CHUNKS + 1);
+    const stocktakings = Math.max(2, Math.round(total / STOCK_EVERY));
+    const chunk = Math.ceil(total / stocktakings / CHUNKS);
+    progress.begin(`${total.toLocaleString('en')} cycles`, stocktakings * CHUNKS + 1);
     worker.send({ type: 'open', url: server.url });
     await worker.next('opened');
     await run(WARM_UP);
     const first = await takeStock();
     const later: (typeof first)[] = [];
-    for (let stocktaking = 0; stocktaking < STOCKTAKINGS; stocktaking++) {
-      for (let chunk = 0; chunk < CHUNKS; chunk++) await run(Math.ceil(total / STOCKTAKINGS / CHUNKS));
+    for (let stocktaking = 0; stocktaking < stocktakings; stocktaking++) {
+      for (let i = 0; i < CHUNKS; i++) await run(chunk);
       later.push(await takeStock());
     }
     await worker.finish();

@@ -1,4 +1,4 @@
-import { rateOf, runRound } from '../measure/round.js';
+import { runRound } from '../measure/round.js';
 import { SubjectWorker } from '../processes/subject-worker.js';
 import type { Bench, Finding, Outcome, Workload } from '../workload.js';
 
@@ -25,11 +25,11 @@ export const decorator: Workload = {
       const ratios: number[] = [];
       for (let round = 0; round < rounds; round++) {
         const [byHand, decorated] = await runRound(STYLES, pace, slice);
-        ratios.push(rateOf(byHand!) / rateOf(decorated!));
+        ratios.push(byHand!.rate / decorated!.rate);
         violations += byHand!.violations + decorated!.violations;
         progress.step();
       }
-      findings.push({ what: `${what}: time, ratio to withLock`, values: ratios, unit: '', target });
+      findings.push({ what: `${what}: time, ratio to withLock`, values: ratios, unit: 'ratio', target });
     }
     return { findings, violations };
   },

@@ -1,4 +1,4 @@
-import { cpuOf, rateOf, runRound } from '../measure/round.js';
+import { runRound } from '../measure/round.js';
 import { SubjectWorker } from '../processes/subject-worker.js';
 import type { Bench, Finding, Outcome, Workload } from '../workload.js';
 
@@ -26,11 +26,11 @@ export const freeKeys: Workload = {
       const rates = workers.map((): number[] => []);
       const cpu = workers.map((): number[] => []);
       for (let round = 0; round < rounds; round++) {
-        const totals = await runRound(workers, pace, slice);
-        totals.forEach((total, at) => {
-          rates[at]!.push(rateOf(total));
-          cpu[at]!.push(cpuOf(total));
-          violations += total.violations;
+        const results = await runRound(workers, pace, slice);
+        results.forEach((result, at) => {
+          rates[at]!.push(result.rate);
+          cpu[at]!.push(result.cpuUs);
+          violations += result.violations;
         });
         progress.step();
       }
@@ -42,7 +42,7 @@ export const freeKeys: Workload = {
       findings.push({
         what: `${who}: locks, ratio to the floor`,
         values: rates[1]!.map((rate, round) => rate / rates[0]![round]!),
-        unit: '',
+        unit: 'ratio',
         target: { atLeast: TARGET },
       });
     }

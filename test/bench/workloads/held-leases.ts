@@ -58,7 +58,12 @@ export const heldLeases: Workload = {
     await worker.finish();
     return {
       findings: [
-        { what: 'timers', values: [timers], unit: '', target: { atMost: 1 } },
+        {
+          what: 'timers: one for the leases, one for commands under way',
+          values: [timers],
+          unit: '',
+          target: { atMost: 2 },
+        },
         { what: 'Redis commands for each period', values: commands, unit: '', target: { atMost: 110 } },
         {
           what: 'event loop delay, p99',

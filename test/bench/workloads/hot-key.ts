@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { guardFolder } from '../../support/process-guard.js';
 import { monotonicMs } from '../measure/clock.js';
 import { commandCounts, sentBetween } from '../measure/redis-commands.js';
 import { Register } from '../measure/register.js';
@@ -24,6 +25,7 @@ export const hotKey: Workload = {
   title: `One key, ${PROCESSES} processes × ${CALLERS} callers, ${WORK_MS} ms of work (a timer), for ${FOR_MS / 1_000} s`,
   async run({ server, progress, rounds }: Bench): Promise<Outcome> {
     const folder = await mkdtemp(join(tmpdir(), 'nest-redis-lock-bench-'));
+    guardFolder(folder);
     const values = {
       share: [],
       processes: [],
@@ -82,13 +84,18 @@ export const hotKey: Workload = {
         {
           what: "Jain's index over processes",
           values: values.processes,
-          unit: '',
+          unit: 'ratio',
           target: { atLeast: 0.95 },
         },
-        { what: "Jain's index over callers", values: values.callers, unit: '', target: { atLeast: 0.95 } },
+        {
+          what: "Jain's index over callers",
+          values: values.callers,
+          unit: 'ratio',
+          target: { atLeast: 0.95 },
+        },
         { what: 'callers never served', values: values.unserved, unit: '', target: { atMost: 0 } },
         { what: 'longest wait', values: values.longest, unit: 'ms' },
-        { what: 'Redis commands for each lock', values: values.commands, unit: '' },
+        { what: 'Redis commands for each lock', values: values.commands, unit: 'ratio' },
       ],
       violations,
     };

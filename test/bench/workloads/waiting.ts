@@ -34,7 +34,7 @@ export const waiting: Workload = {
     }
     return {
       findings: [
-        { what: 'Redis commands for each lock', values: commands, unit: '', target: { atMost: 2.2 } },
+        { what: 'Redis commands for each lock', values: commands, unit: 'ratio', target: { atMost: 2.2 } },
         { what: 'locks', values: rates, unit: '/s' },
       ],
       violations,

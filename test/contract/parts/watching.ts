@@ -49,6 +49,21 @@ export function describeWatching(context: ContractContext): void {
       await Promise.all(watchers.map((hints, i) => hints.next(seen[i])));
     });
 
+    it('hints when a hold is re-armed to end sooner than was said, and only then', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const claim = claimFor(newKey());
+      await a.acquire(claim);
+      const hints = await HintCounter.live(b, claim.key);
+      const seen = hints.count;
+      expectGranted(await a.acquire({ ...claim, rearms: true, leaseMs: claim.leaseMs * 2 }));
+      await b.inspect('exclusive', claim.key);
+      await turn();
+      expect(hints.count).toBe(seen);
+      expectGranted(await a.acquire({ ...claim, rearms: true, leaseMs: 5_000 }));
+      await hints.next(seen);
+      await a.release(claim);
+    });
+
     it('reaches every watcher of the key, in the same process and in others', async () => {
       const [a, b, c] = [await context.connect(), await context.connect(), await context.connect()];
       const claim = claimFor(newKey());

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { LockKeyError } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -156,6 +157,7 @@ describe('37. SIGTERM', () => {
     shop.send({ type: 'finish work' });
     const answer = await working;
     expect([answer.status, await answer.text()]).toEqual([200, 'order 7 placed']);
+    expect((await shop.next('worked')).lost).toBe(false);
     await within(10_000, ending);
     expect(await shop.exited).toEqual({ code: null, signal: 'SIGTERM' });
     expect(await lab.leftovers()).toEqual(['lock:order:8']);
@@ -203,6 +205,7 @@ describe('37. SIGTERM', () => {
     });
     await until(() => opened.locks.held().length === 1);
     const closing = opened.close();
+    await sleep(50);
     begin.resolve();
     expect(await working).toBe('finished');
     await within(5_000, closing);

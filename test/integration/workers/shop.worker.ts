@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { Server } from 'node:http';
 import { Controller, Get, Module, Param } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { Locked, RedisLockModule } from 'nest-redis-lock';
+import { currentLease, Locked, RedisLockModule } from 'nest-redis-lock';
 import { deferred } from '../../support/async.js';
 import { workerChannel } from '../../support/worker-channel.js';
 
@@ -12,7 +12,7 @@ export type ToShop = { readonly type: 'finish work' };
 export type FromShop =
   | { readonly type: 'listening'; readonly url: string }
   | { readonly type: 'working'; readonly id: string }
-  | { readonly type: 'worked'; readonly id: string };
+  | { readonly type: 'worked'; readonly id: string; readonly lost: boolean };
 
 const work = deferred();
 const channel = workerChannel<ToShop, FromShop>();
@@ -25,7 +25,7 @@ class OrdersController {
   async place(@Param('id') id: string): Promise<string> {
     channel.send({ type: 'working', id });
     await work.promise;
-    channel.send({ type: 'worked', id });
+    channel.send({ type: 'worked', id, lost: currentLease().signal.aborted });
     return `order ${id} placed`;
   }
 }
