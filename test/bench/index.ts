@@ -10,7 +10,7 @@ import { progressOn } from './report/progress.js';
 import { isMet, tableOf, type Result } from './report/table.js';
 
 const NOT_SHOWN =
-  'Not shown: a network between the processes and Redis, more load than one machine has, what Redis itself could do ' +
+  'Free keys: Redis on one CPU, the callers on another (taskset). Not shown: a network between the processes and Redis, more load than one machine has, what Redis itself could do ' +
   'for more clients, and how any of this goes while something fails. Absolute numbers are those of this machine at ' +
   'this hour; the ratios are what to compare.';
 

@@ -37,6 +37,10 @@ export class SubjectWorker implements AsyncDisposable {
     }
   }
 
+  get pid(): number {
+    return this.worker.pid;
+  }
+
   async run(style: string, load: Load): Promise<LoadResult> {
     this.worker.send({ type: 'run', style, load });
     const { result } = await this.worker.next('ran', { timeoutMs: load.forMs + GRACE_MS });

@@ -1,3 +1,4 @@
+import { pinned } from '../measure/pinning.js';
 import { runRound } from '../measure/round.js';
 import { SubjectWorker } from '../processes/subject-worker.js';
 import type { Bench, Finding, Outcome, Workload } from '../workload.js';
@@ -14,6 +15,10 @@ export const freeKeys: Workload = {
     await using floor = await SubjectWorker.start('floor', { url: server.url });
     await using library = await SubjectWorker.start('nest-redis-lock', { url: server.url });
     const workers = [floor, library];
+    using _cpus = pinned(
+      server.pid,
+      workers.map(({ pid }) => pid),
+    );
     const findings: Finding[] = [];
     let violations = 0;
     progress.begin(this.title, CALLERS.length * (rounds + 1));
