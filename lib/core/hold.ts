@@ -50,6 +50,15 @@ export class Hold {
     this.retryAt = Infinity;
   }
 
+  /**
+   * Takes in the answer to a renewal. It counts from before its request, which may have been under way for long; and
+   * since a renewal never shortens, what was known before stays true, unless the answer certainly says less.
+   */
+  renew(sentAt: number, validForMs: number, answeredAt: number): void {
+    const less = answeredAt + validForMs < this.validUntil;
+    this.confirm(sentAt, less ? validForMs : Math.max(validForMs, this.validUntil - sentAt));
+  }
+
   /** Takes in that the hold may have been lengthened, whatever the answer: when it was asked for, and when it was over. */
   mayLast(until: number): void {
     this.mayLastUntil = Math.max(this.mayLastUntil, until);

@@ -119,12 +119,14 @@ export class LeaseKeeper {
   private settle(hold: Hold, reply: ExtendReply, sentAt: number): void {
     if (hold.state !== 'held' || !this.holds.has(hold)) return;
     if (reply.status === 'lost') return this.lose(hold, 'refused');
+    const now = this.runtime.now();
     // Whoever had stopped believing in the hold may not start again because an answer came late.
-    this.checkExpiry(hold);
-    if ((hold.state as string) !== 'held') return;
+    if (now >= hold.validUntil) return this.lose(hold, 'expired');
     if (reply.status === 'held') {
+      // At once: whatever comes between the look at the clock and this may take long.
+      hold.renew(sentAt, reply.validForMs, now);
+      this.watch(hold);
       this.health.works();
-      hold.confirm(sentAt, reply.validForMs);
     } else {
       if (reply.cause instanceof StoreFailure) this.health.failed(reply.cause);
       hold.retryAt = this.runtime.now() + this.retryMs;

@@ -148,12 +148,13 @@ export class LockManager implements LeaseHost {
     );
     holds.forEach((hold, i) => {
       const reply = replies[i]!;
-      this.checkExpiry(hold);
+      // One look at the clock: whoever stopped believing in the hold between two would begin again.
+      const now = this.runtime.now();
+      if (now >= hold.validUntil) hold.lose('expired');
       if (reply.status === 'lost') hold.lose('refused');
-      else if (reply.status === 'failed')
-        throw storeError(hold.key, reply.cause, 'extending', this.runtime.now() - sentAt);
+      else if (reply.status === 'failed') throw storeError(hold.key, reply.cause, 'extending', now - sentAt);
       else if (hold.state === 'held') {
-        hold.confirm(sentAt, reply.validForMs);
+        hold.renew(sentAt, reply.validForMs, now);
         this.core.keeper.watch(hold);
       }
       if (hold.state !== 'held') {

@@ -73,6 +73,35 @@ describe('several keys', () => {
   });
 });
 
+describe('a renewal', () => {
+  /** A lease that was extended to 120,000 ms, and a renewal of it that takes 5,000 ms to be answered. */
+  const renewedWith = async (validForMs: number) => {
+    const lease = acquire(['k']);
+    await core.store.next('acquire').answer(granted(1, 30_000));
+    void lease.value!.extend(120_000);
+    await core.store.next('extend').answer([{ status: 'held', validForMs: 120_000 }]);
+    await core.runtime.pass(10_000);
+    const renewal = core.store.next('extend');
+    await core.runtime.pass(5_000);
+    await renewal.answer([{ status: 'held', validForMs }]);
+    return lease.value!.remainingMs();
+  };
+
+  it('that is under way for long takes nothing away: what was known before stays true', async () => {
+    expect(await renewedWith(108_000)).toBe(105_000);
+  });
+
+  it('whose answer certainly says less is believed', async () => {
+    expect(await renewedWith(40_000)).toBe(35_000);
+  });
+
+  it('that leaves nothing is a loss at once, not at the next renewal', async () => {
+    expect(await renewedWith(5_000)).toBe(0);
+    await core.runtime.pass(1);
+    expect(core.manager.usage.holds).toBe(0);
+  });
+});
+
 describe('a hold whose release fails', () => {
   const releasesFailFor = async (ms: number): Promise<void> => {
     const end = core.runtime.now() + ms;
