@@ -3,14 +3,20 @@
 //
 //   node .ci/setup.mjs             development dependencies
 //   node .ci/setup.mjs --build     and dist/, when a source changed
-//   node .ci/setup.mjs --redis     and a Redis server for the tests
+//   node .ci/setup.mjs --redis     and a Redis server for the tests, with a clock that can be set
 //
 import { buildIfChanged } from './build.mjs';
 import { installDependencies } from './dependencies.mjs';
 import { exclusively } from './exclusive.mjs';
+import { ensureFaketime } from './faketime.mjs';
 import { ensureRedisServer } from './redis.mjs';
 
-const steps = { '--build': buildIfChanged, '--redis': ensureRedisServer };
+const ensureServers = () => {
+  ensureRedisServer();
+  ensureFaketime();
+};
+
+const steps = { '--build': buildIfChanged, '--redis': ensureServers };
 const flags = process.argv.slice(2);
 
 try {

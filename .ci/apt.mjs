@@ -1,0 +1,31 @@
+// Installing packages of Debian and Ubuntu, where that can be done without asking.
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { capture, onPath } from './process.mjs';
+
+const POLICY = '/usr/sbin/policy-rc.d';
+
+export const mayInstall = () =>
+  process.platform === 'linux' && process.getuid?.() === 0 && onPath('apt-get') !== undefined;
+
+// Debian starts a service as soon as its package is there. A policy that answers 101 ("forbidden") keeps it from doing so.
+const withoutStartingServices = (work) => {
+  if (existsSync(POLICY)) return work();
+  writeFileSync(POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
+  const remove = () => rmSync(POLICY, { force: true });
+  process.once('exit', remove);
+  try {
+    return work();
+  } finally {
+    process.off('exit', remove);
+    remove();
+  }
+};
+
+export const installWithApt = (name) => {
+  const options = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
+  const patient = ['-o', 'DPkg::Lock::Timeout=300', '-qq'];
+  capture('apt-get', [...patient, 'update'], options);
+  withoutStartingServices(() =>
+    capture('apt-get', [...patient, 'install', '-y', '--no-install-recommends', name], options),
+  );
+};
