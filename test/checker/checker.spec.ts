@@ -1,0 +1,431 @@
+import { describe, expect, it } from 'vitest';
+import { violationsIn } from './checker.js';
+import type { ErrorSeen, HistoryEvent } from './history.js';
+import { timelineOf } from './timeline.js';
+
+type Part = Extract<HistoryEvent, { type: 'granted' }>['parts'][number];
+
+const error = (code: string | undefined, name: string, hasCause = false): ErrorSeen => ({
+  name,
+  code,
+  hasCause,
+  message: 'in words',
+});
+
+const call = (at: number, name: string, process: string, waitMs: number | null, key = 'k'): HistoryEvent => ({
+  type: 'call',
+  at,
+  process,
+  call: name,
+  keys: [key],
+  waitMs,
+  style: 'withLock',
+});
+
+const granted = (at: number, name: string, process: string, part: Partial<Part>): HistoryEvent => ({
+  type: 'granted',
+  at,
+  process,
+  call: name,
+  lease: `L${name}`,
+  parts: [{ key: 'k', token: 1, ...part }],
+});
+
+const believes = (at: number, name: string, process: string, until: number): HistoryEvent => ({
+  type: 'believes',
+  at,
+  process,
+  lease: `L${name}`,
+  key: 'k',
+  until,
+});
+
+const ended = (at: number, name: string, process: string): HistoryEvent => ({
+  type: 'ended',
+  at,
+  process,
+  lease: `L${name}`,
+});
+
+const announced = (at: number, name: string, process: string): HistoryEvent => ({
+  type: 'announced',
+  at,
+  process,
+  lease: `L${name}`,
+});
+
+const refused = (at: number, name: string, process: string, seen?: ErrorSeen): HistoryEvent => ({
+  type: 'refused',
+  at,
+  process,
+  call: name,
+  error: seen,
+});
+
+const hold = (at: number, owner: string, token?: number): HistoryEvent => ({
+  type: 'hold',
+  at,
+  key: 'k',
+  owner,
+  token,
+});
+
+const free = (
+  at: number,
+  owner: string,
+  how: 'released' | 'expired' | 'forced' | 'lost' = 'released',
+): HistoryEvent => ({ type: 'free', at, key: 'k', owner, how });
+
+const asked = (from: number, to: number, process: string, what = 'acquire'): HistoryEvent[] => [
+  { type: 'asks', at: from, process, request: `${process}#${from}`, what, keys: ['k'] },
+  { type: 'answered', at: to, process, request: `${process}#${from}`, outcome: 'taken' },
+];
+
+const frozen = (at: number, process: string, until: number): HistoryEvent => ({
+  type: 'frozen',
+  at,
+  process,
+  until,
+});
+
+const unprotected = (at: number, until: number, key?: string): HistoryEvent => ({
+  type: 'unprotected',
+  at,
+  until,
+  key,
+  why: 'a reason',
+});
+
+/** A caller that has the key from `from` to `to`, and knows it. */
+const holder = (
+  name: string,
+  process: string,
+  token: number,
+  from: number,
+  to: number,
+  sharedWith?: string,
+): HistoryEvent[] => [
+  call(from, name, process, 100),
+  granted(from, name, process, { token, sharedWith }),
+  believes(from, name, process, to + 1_000),
+  ended(to, name, process),
+];
+
+const rulesOf = (...events: (HistoryEvent | HistoryEvent[])[]): string[] => [
+  ...new Set(violationsIn(events.flat()).map(({ rule }) => rule)),
+];
+
+const nothing: string[] = [];
+
+describe('exclusion', () => {
+  it('one after the other is in order', () => {
+    expect(rulesOf(holder('a', 'p1', 1, 0, 10), holder('b', 'p2', 2, 10, 20))).toEqual(nothing);
+  });
+
+  it('two at the same time are not, in two processes or in one', () => {
+    expect(rulesOf(holder('a', 'p1', 1, 0, 10), holder('b', 'p2', 2, 5, 20))).toEqual(['exclusion']);
+    expect(rulesOf(holder('a', 'p1', 1, 0, 10), holder('b', 'p1', 2, 5, 20))).toEqual(['exclusion']);
+  });
+
+  it('a belief ends with its time, with the announcement, and with the process', () => {
+    const first = [call(0, 'a', 'p1', 0), granted(0, 'a', 'p1', {}), believes(0, 'a', 'p1', 10)];
+    const second = holder('b', 'p2', 2, 12, 20);
+    expect(rulesOf(first, announced(11, 'a', 'p1'), second)).toEqual(nothing);
+    const longer = believes(5, 'a', 'p1', 500);
+    expect(rulesOf(first, longer, announced(400, 'a', 'p1'), second)).toEqual(['exclusion']);
+    expect(rulesOf(first, longer, announced(11, 'a', 'p1'), second)).toEqual(nothing);
+    const crash: HistoryEvent = { type: 'gone', at: 11, process: 'p1', how: 'crashed' };
+    expect(rulesOf(first, longer, crash, second)).toEqual(nothing);
+  });
+
+  it('overlaps are excused only while the store promises nothing about that key', () => {
+    const both = [holder('a', 'p1', 1, 0, 30), holder('b', 'p2', 2, 10, 20)];
+    expect(rulesOf(...both, unprotected(9, 30))).toEqual(nothing);
+    expect(rulesOf(...both, unprotected(9, 30, 'k'))).toEqual(nothing);
+    expect(rulesOf(...both, unprotected(9, 15))).toEqual(['exclusion']);
+    expect(rulesOf(...both, unprotected(9, 30, 'another'))).toEqual(['exclusion']);
+  });
+
+  it('parent and child do not exclude each other, but siblings do', () => {
+    const parent = holder('a', 'p1', 1, 0, 100);
+    const child = holder('b', 'p1', 1, 10, 50, 'La');
+    expect(rulesOf(parent, child)).toEqual(nothing);
+    expect(rulesOf(parent, child, holder('c', 'p1', 1, 50, 60, 'La'))).toEqual(nothing);
+    expect(rulesOf(parent, child, holder('c', 'p1', 1, 40, 60, 'La'))).toEqual(['exclusion']);
+    expect(rulesOf(parent, child, holder('c', 'p1', 1, 20, 30, 'Lb'))).toEqual(nothing);
+  });
+
+  it('what clocks of different speed come to is no overlap', () => {
+    expect(rulesOf(holder('a', 'p1', 1, 0, 11.5), holder('b', 'p2', 2, 10, 20))).toEqual(nothing);
+  });
+});
+
+describe('foundation', () => {
+  const stored = [hold(0, 'o1', 1), free(50, 'o1', 'expired')];
+
+  it('nobody believes in what the store does not have any more, even when nobody else wants it', () => {
+    expect(rulesOf(stored, holder('a', 'p1', 1, 0, 50))).toEqual(nothing);
+    expect(rulesOf(stored, holder('a', 'p1', 1, 0, 60))).toEqual(['foundation']);
+  });
+
+  it('except while the store promises nothing', () => {
+    expect(rulesOf(stored, unprotected(50, 60), holder('a', 'p1', 1, 0, 60))).toEqual(nothing);
+    expect(rulesOf(stored, unprotected(50, 55), holder('a', 'p1', 1, 0, 60))).toEqual(['foundation']);
+  });
+
+  it('a hold that was given to its owner again goes on', () => {
+    const again = [hold(0, 'o1', 1), hold(40, 'o1', 2), free(90, 'o1')];
+    expect(rulesOf(again, holder('a', 'p1', 2, 40, 90))).toEqual(nothing);
+  });
+});
+
+describe('tokens', () => {
+  it('grow from holder to holder', () => {
+    expect(rulesOf(holder('a', 'p1', 5, 0, 10), holder('b', 'p2', 4, 10, 20))).toEqual(['tokens']);
+    expect(rulesOf(holder('a', 'p1', 5, 0, 10), holder('b', 'p2', 5, 10, 20))).toEqual(['tokens']);
+  });
+
+  it('of the store grow from grant to grant, also between those that no caller has seen', () => {
+    expect(rulesOf(hold(0, 'o1', 5), free(1, 'o1'), hold(2, 'o2', 6))).toEqual(nothing);
+    expect(rulesOf(hold(0, 'o1', 5), free(1, 'o1'), hold(2, 'o2', 5))).toEqual(['tokens']);
+  });
+
+  it('a nested lease has that of its hold', () => {
+    expect(rulesOf(holder('a', 'p1', 5, 0, 100), holder('b', 'p1', 5, 10, 20, 'La'))).toEqual(nothing);
+  });
+});
+
+describe('the register', () => {
+  const entry = (at: number, what: 'read' | 'write', token: number, base: number, version: number) =>
+    ({ type: 'register', at, what, key: 'k', lease: 'La', token, accepted: true, base, version }) as const;
+
+  it('accepts writes on top of the newest version', () => {
+    expect(
+      rulesOf(entry(0, 'write', 1, 0, 1), entry(1, 'read', 2, 1, 1), entry(2, 'write', 2, 1, 2)),
+    ).toEqual(nothing);
+  });
+
+  it('a write on top of an older version loses an update', () => {
+    expect(rulesOf(entry(0, 'write', 1, 0, 1), entry(1, 'write', 2, 0, 2))).toEqual(['lost update']);
+  });
+
+  it('a token below one that was seen is stale, whether that had read or written', () => {
+    expect(rulesOf(entry(0, 'write', 2, 0, 1), entry(1, 'write', 1, 1, 2))).toEqual(['stale write']);
+    expect(rulesOf(entry(0, 'read', 2, 0, 0), entry(1, 'write', 1, 0, 1))).toEqual(['stale write']);
+  });
+
+  it('what was refused changed nothing', () => {
+    const denied = { ...entry(1, 'write', 1, 0, 1), accepted: false };
+    expect(rulesOf(entry(0, 'write', 2, 0, 1), denied, entry(2, 'write', 2, 1, 2))).toEqual(nothing);
+  });
+});
+
+describe('waiting', () => {
+  const taken = error('LOCK_TAKEN', 'LockNotAcquiredError');
+  const refusal = (at: number, waitMs: number | null = 100) => [
+    call(0, 'a', 'p1', waitMs),
+    refused(at, 'a', 'p1', taken),
+  ];
+
+  it('ends with its deadline', () => {
+    expect(rulesOf(refusal(140))).toEqual(nothing);
+    expect(rulesOf(refusal(160))).toEqual(['waiting']);
+  });
+
+  it('or with the request that was under way then, but not with one sent later', () => {
+    expect(rulesOf(refusal(300), asked(90, 290, 'p1'))).toEqual(nothing);
+    expect(rulesOf(refusal(300), asked(90, 200, 'p1'))).toEqual(['waiting']);
+    expect(rulesOf(refusal(300), asked(110, 290, 'p1'))).toEqual(['waiting']);
+    expect(rulesOf(refusal(300), asked(90, 290, 'p2'))).toEqual(['waiting']);
+  });
+
+  it('time in which the process stands still does not count', () => {
+    expect(rulesOf(refusal(300), frozen(90, 'p1', 290))).toEqual(nothing);
+    expect(rulesOf(refusal(300), frozen(90, 'p2', 290))).toEqual(['waiting']);
+  });
+
+  it('is over at once when it is called off', () => {
+    const abort: HistoryEvent = { type: 'abort', at: 20, process: 'p1', call: 'a' };
+    const aborted = error('LOCK_ABORTED', 'LockAbortedError', true);
+    const off = (at: number) => [call(0, 'a', 'p1', null), abort, refused(at, 'a', 'p1', aborted)];
+    expect(rulesOf(off(20))).toEqual(nothing);
+    expect(rulesOf(off(90), asked(10, 90, 'p1'))).toEqual(['waiting']);
+  });
+
+  it('every call ends, unless its process does', () => {
+    expect(rulesOf(call(0, 'a', 'p1', null))).toEqual(['waiting']);
+    expect(rulesOf(call(0, 'a', 'p1', null), { type: 'gone', at: 5, process: 'p1', how: 'crashed' })).toEqual(
+      nothing,
+    );
+  });
+
+  it('of several keys each is asked for once, one after the other', () => {
+    const several: HistoryEvent = { ...call(0, 'a', 'p1', 0), keys: ['k', 'l'] } as HistoryEvent;
+    const requests = [...asked(0, 100, 'p1'), ...asked(100, 200, 'p1')];
+    expect(rulesOf(several, requests, refused(200, 'a', 'p1', taken))).toEqual(nothing);
+    expect(rulesOf(several, requests, refused(300, 'a', 'p1', taken))).toEqual(['waiting']);
+  });
+});
+
+describe('promptness', () => {
+  const before = [hold(0, 'o1', 1), free(100, 'o1')];
+  const waiter = (until: number) => [
+    call(10, 'a', 'p1', 10_000),
+    granted(until, 'a', 'p1', { token: 2 }),
+    ended(until, 'a', 'p1'),
+  ];
+
+  it('a free key is taken by whoever waits for it', () => {
+    expect(rulesOf(before, waiter(150), hold(150, 'o2', 2), free(151, 'o2'))).toEqual(nothing);
+    expect(rulesOf(before, waiter(400), hold(400, 'o2', 2), free(401, 'o2'))).toEqual(['promptness']);
+  });
+
+  it('by any of those who wait', () => {
+    const other = [hold(120, 'o3', 2), free(390, 'o3')];
+    expect(rulesOf(before, other, waiter(400), hold(400, 'o2', 3), free(401, 'o2'))).toEqual(nothing);
+  });
+
+  it('who is in trouble, stands still or has asked already is excused', () => {
+    const late = [before, waiter(400), hold(400, 'o2', 2), free(401, 'o2')];
+    const trouble = (until: number, process?: string): HistoryEvent => ({
+      type: 'trouble',
+      at: 90,
+      until,
+      process,
+      what: 'a fault',
+    });
+    expect(rulesOf(...late, trouble(390, 'p1'))).toEqual(nothing);
+    expect(rulesOf(...late, trouble(390))).toEqual(nothing);
+    expect(rulesOf(...late, trouble(390, 'p2'))).toEqual(['promptness']);
+    expect(rulesOf(...late, trouble(200, 'p1'))).toEqual(['promptness']);
+    expect(rulesOf(...late, frozen(90, 'p1', 390))).toEqual(nothing);
+    expect(rulesOf(...late, asked(90, 390, 'p1'))).toEqual(nothing);
+  });
+
+  it('trouble lasts longer by the time in which the process could not notice it', () => {
+    const late = [before, waiter(600), hold(600, 'o2', 2), free(601, 'o2')];
+    const trouble: HistoryEvent = { type: 'trouble', at: 90, until: 290, process: 'p1', what: 'a fault' };
+    expect(rulesOf(...late, trouble)).toEqual(['promptness']);
+    expect(rulesOf(...late, trouble, frozen(90, 'p1', 390))).toEqual(nothing);
+  });
+
+  it('where nobody watched the store, nothing is said about it', () => {
+    expect(rulesOf(waiter(400))).toEqual(nothing);
+  });
+});
+
+describe('busy', () => {
+  const told = (at: number) => [call(at, 'a', 'p1', 0), refused(at + 5, 'a', 'p1')];
+
+  it('who is told that the key is taken is in the way of somebody', () => {
+    expect(rulesOf(hold(0, 'o1', 1), free(100, 'o1'), told(50))).toEqual(nothing);
+    expect(rulesOf(hold(0, 'o1', 1), free(100, 'o1'), told(150))).toEqual(['busy']);
+  });
+
+  it('or waits behind somebody of its own process', () => {
+    const stored = [hold(0, 'o1', 1), free(100, 'o1')];
+    const neighbour = [
+      call(140, 'b', 'p1', 500),
+      refused(200, 'b', 'p1', error('LOCK_STORE_FAILED', 'LockStoreError', true)),
+    ];
+    expect(rulesOf(stored, told(150), neighbour)).toEqual(nothing);
+    expect(rulesOf(stored, told(150), asked(140, 170, 'p1', 'release'))).toEqual(nothing);
+  });
+});
+
+describe('loss', () => {
+  const lease = (until: number) => [
+    call(0, 'a', 'p1', 0),
+    granted(0, 'a', 'p1', {}),
+    believes(0, 'a', 'p1', until),
+  ];
+
+  it('is announced soon after the end of the lease', () => {
+    expect(rulesOf(lease(100), announced(180, 'a', 'p1'), ended(500, 'a', 'p1'))).toEqual(nothing);
+    expect(rulesOf(lease(100), announced(220, 'a', 'p1'), ended(500, 'a', 'p1'))).toEqual(['loss']);
+    expect(rulesOf(lease(100), ended(500, 'a', 'p1'))).toEqual(['loss']);
+    expect(rulesOf(lease(100), ended(90, 'a', 'p1'))).toEqual(nothing);
+  });
+
+  it('but not to a process that stands still', () => {
+    expect(
+      rulesOf(lease(100), frozen(90, 'p1', 400), announced(450, 'a', 'p1'), ended(500, 'a', 'p1')),
+    ).toEqual(nothing);
+  });
+
+  it('is final: a lease that was over does not come back', () => {
+    const late = [believes(150, 'a', 'p1', 400), ended(300, 'a', 'p1')];
+    expect(rulesOf(lease(100), late)).toEqual(['loss']);
+    expect(rulesOf(lease(1_000), announced(120, 'a', 'p1'), late)).toContain('loss');
+    expect(rulesOf(lease(200), late)).toEqual(nothing);
+  });
+
+  it('a renewal never makes a lease shorter', () => {
+    const shorter = [believes(50, 'a', 'p1', 600), ended(70, 'a', 'p1')];
+    expect(rulesOf(lease(1_000), shorter)).toEqual(['shortened']);
+    expect(rulesOf(lease(600), shorter)).toEqual(nothing);
+    expect(rulesOf(lease(1_000), shorter, unprotected(40, 60))).toEqual(nothing);
+    const slow = [believes(450, 'a', 'p1', 600), ended(470, 'a', 'p1'), ...asked(40, 450, 'p1', 'extend')];
+    expect(rulesOf(lease(1_000), slow)).toEqual(nothing);
+  });
+});
+
+describe('errors', () => {
+  const of = (seen: ErrorSeen) => rulesOf(call(0, 'a', 'p1', 0), refused(5, 'a', 'p1', seen));
+
+  it('are of the library, under their own name', () => {
+    expect(of(error('LOCK_QUEUE_FULL', 'LockNotAcquiredError'))).toEqual(nothing);
+    expect(of(error('LOCK_QUEUE_FULL', 'LockStoreError'))).toEqual(['errors']);
+    expect(of(error(undefined, 'TypeError'))).toEqual(['errors']);
+    expect(of(error('ECONNRESET', 'Error'))).toEqual(['errors']);
+  });
+
+  it('have a cause where there is one', () => {
+    expect(of(error('LOCK_STORE_FAILED', 'LockStoreError', true))).toEqual(nothing);
+    expect(of(error('LOCK_STORE_FAILED', 'LockStoreError'))).toEqual(['errors']);
+    expect(of(error('LOCK_ABORTED', 'LockAbortedError'))).toEqual(['errors']);
+    expect(of(error('LOCK_SHUTDOWN', 'LockAbortedError'))).toEqual(nothing);
+  });
+
+  it('of release and the like count too, and none goes uncaught', () => {
+    const bad: HistoryEvent = {
+      type: 'answer',
+      at: 1,
+      process: 'p1',
+      doing: 'release',
+      error: error(undefined, 'TypeError'),
+    };
+    expect(rulesOf(bad)).toEqual(['errors']);
+    expect(rulesOf({ type: 'unhandled', at: 1, message: 'a rejection' })).toEqual(['errors']);
+  });
+});
+
+describe('leftovers', () => {
+  it('are holds in the store and anything in the process', () => {
+    expect(rulesOf({ type: 'left', at: 1, process: 'p1', key: 'k', owner: 'o1' })).toEqual(['leftovers']);
+    expect(rulesOf({ type: 'usage', at: 1, process: 'p1', sizes: { timers: 0, keys: 1 } })).toEqual([
+      'leftovers',
+    ]);
+    expect(rulesOf({ type: 'usage', at: 1, process: 'p1', sizes: { timers: 0 } })).toEqual(nothing);
+  });
+});
+
+describe('a history', () => {
+  it('may be written in any order', () => {
+    const events = [holder('a', 'p1', 1, 0, 10), holder('b', 'p2', 2, 5, 20)].flat();
+    expect(violationsIn([...events].reverse()).map(({ rule }) => rule)).toEqual(['exclusion']);
+  });
+
+  it('that names what it never introduced is refused', () => {
+    expect(() => violationsIn([refused(0, 'a', 'p1')])).toThrow('no call "a"');
+    expect(() => violationsIn([ended(0, 'a', 'p1')])).toThrow('no lease "La"');
+  });
+
+  it('is told as a timeline, with the violations where they belong', () => {
+    const events = [holder('a', 'p1', 1, 0, 10), holder('b', 'p2', 2, 5, 20)].flat();
+    const lines = timelineOf(events, violationsIn(events)).split('\n');
+    expect(lines[0]).toMatch(/^ +0\.000 {2}p1 +a asks for "k" by withLock, waitMs 100$/);
+    expect(lines.findIndex((line) => line.includes('VIOLATION (exclusion) La (p1) and Lb (p2)'))).toBe(6);
+    expect(lines.at(-1)).toMatch(/^ +20\.000 {2}p2 +Lb ends$/);
+  });
+});

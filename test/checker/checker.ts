@@ -1,0 +1,37 @@
+import { EXPECTATIONS, type Expectations } from './expectations.js';
+import { inOrder, type HistoryEvent } from './history.js';
+import { Past } from './past.js';
+import { busy } from './rules/busy.rule.js';
+import { errors } from './rules/errors.rule.js';
+import { exclusion } from './rules/exclusion.rule.js';
+import { foundation } from './rules/foundation.rule.js';
+import { leftovers } from './rules/leftovers.rule.js';
+import { loss } from './rules/loss.rule.js';
+import { promptness } from './rules/promptness.rule.js';
+import { register } from './rules/register.rule.js';
+import type { Rule } from './rules/rule.js';
+import { tokens } from './rules/tokens.rule.js';
+import { waiting } from './rules/waiting.rule.js';
+import type { Violation } from './violation.js';
+
+const RULES: readonly Rule[] = [
+  exclusion,
+  foundation,
+  tokens,
+  register,
+  waiting,
+  promptness,
+  busy,
+  loss,
+  errors,
+  leftovers,
+];
+
+/** Reads a history and says what was wrong in it, first things first. */
+export const violationsIn = (
+  events: readonly HistoryEvent[],
+  expectations: Expectations = EXPECTATIONS,
+): Violation[] => {
+  const past = new Past(inOrder(events));
+  return RULES.flatMap((rule) => [...rule(past, expectations)]).sort((a, b) => a.at - b.at);
+};

@@ -1,0 +1,28 @@
+/** The numbers a history is judged by, in ms. */
+export interface Expectations {
+  /** How long two beliefs may overlap: what clocks of different speed come to in one lease. */
+  readonly overlapMs: number;
+  /** How far apart the clocks of the store and of its clients may be in the history. */
+  readonly clocksMs: number;
+  /** A request that was sent this much after a deadline was meant to be sent in time. */
+  readonly sendingMs: number;
+  /** How much later than its deadline, or than the end of the command in flight, a caller may return. */
+  readonly latenessMs: number;
+  /** How much later than the end of its lease a loss may be announced. */
+  readonly lossMs: number;
+  /** By how much a lease may get shorter when it is renewed, beside the time its request was under way. */
+  readonly shorteningMs: number;
+  /** How long a free key may stay free while somebody who could take it waits. */
+  readonly promptMs: number;
+}
+
+/** What issue 3 asks for, over a network that is quick when nothing disturbs it. */
+export const EXPECTATIONS: Expectations = {
+  overlapMs: 2,
+  clocksMs: 0,
+  sendingMs: 2,
+  latenessMs: 50,
+  lossMs: 100,
+  shorteningMs: 20,
+  promptMs: 100,
+};

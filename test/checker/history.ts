@@ -1,0 +1,231 @@
+/**
+ * The history of a run: what the checker reads. Plain data, one event per line as JSON, so that processes of a fault
+ * laboratory can write it as well as a simulation can. Whoever writes it says what happened; what it means is for the
+ * checker.
+ *
+ * `at` is in ms on one clock for all, that of whoever puts the history together. Events may be written in any order;
+ * `inOrder` sorts them. Names of calls, leases and requests are unique in the whole history. Keys are final keys.
+ * Times that have no end are null, since JSON has no Infinity.
+ */
+
+interface Of<T extends string> {
+  readonly type: T;
+  readonly at: number;
+}
+
+interface By<T extends string> extends Of<T> {
+  /** The process it happened in. */
+  readonly process: string;
+}
+
+/** What is known of an error that a caller got. */
+export interface ErrorSeen {
+  readonly name: string;
+  /** Undefined for an error that is not of the library. */
+  readonly code: string | undefined;
+  readonly hasCause: boolean;
+  readonly message: string;
+}
+
+/** A caller asks for a lock. It ends with `granted` or `refused`. */
+export interface CallEvent extends By<'call'> {
+  readonly call: string;
+  readonly keys: readonly string[];
+  /** Null: waits without end. */
+  readonly waitMs: number | null;
+  /** The style of the caller (`withLock`, `tryAcquire` …); for the reader. */
+  readonly style: string;
+  /** How long the hold is to outlast early work; local waiters wait for that too. */
+  readonly holdAtLeastMs?: number;
+}
+
+/** The caller's signal was aborted while it waited. */
+export interface AbortEvent extends By<'abort'> {
+  readonly call: string;
+}
+
+export interface GrantedEvent extends By<'granted'> {
+  readonly call: string;
+  readonly lease: string;
+  readonly parts: readonly {
+    readonly key: string;
+    readonly token: number;
+    /** The lease that encloses this one and whose hold it shares; undefined when it has a hold of its own. */
+    readonly sharedWith?: string;
+  }[];
+}
+
+/** The call ended without a lease. `error` undefined: `tryAcquire` answered null. */
+export interface RefusedEvent extends By<'refused'> {
+  readonly call: string;
+  readonly error?: ErrorSeen;
+}
+
+/**
+ * From now on, unless `announced` or `ended` comes before, the caller believes that it has the key until `until`:
+ * `remainingMs()` is above 0 until then. Written when the lease is granted and whenever `until` has changed.
+ */
+export interface BelievesEvent extends By<'believes'> {
+  readonly lease: string;
+  readonly key: string;
+  readonly until: number;
+}
+
+/** `lease.signal` was aborted. */
+export interface AnnouncedEvent extends By<'announced'> {
+  readonly lease: string;
+}
+
+/** The caller gives the lease up: it calls `release`, or its section ends. */
+export interface EndedEvent extends By<'ended'> {
+  readonly lease: string;
+}
+
+/** What `release`, `extend`, `forceUnlock` … answered; for the reader, but for the error. */
+export interface AnswerEvent extends By<'answer'> {
+  readonly doing: string;
+  readonly lease?: string;
+  readonly result?: string;
+  readonly error?: ErrorSeen;
+}
+
+/** The core sends a request to the store; `answered` with the same name ends it. */
+export interface AsksEvent extends By<'asks'> {
+  readonly request: string;
+  readonly what: string;
+  readonly keys: readonly string[];
+}
+
+export interface AnsweredEvent extends By<'answered'> {
+  readonly request: string;
+  readonly outcome: string;
+}
+
+/**
+ * The register, a process of its own, was read or written with a fencing token. A read raises the fence too: it shows
+ * that a later holder has begun. `base` is the version a write is based on, `version` the one after this event.
+ */
+export interface RegisterEvent extends Of<'register'> {
+  readonly what: 'read' | 'write';
+  readonly key: string;
+  readonly lease: string;
+  readonly token: number;
+  readonly accepted: boolean;
+  readonly base?: number;
+  readonly version: number;
+}
+
+/** The store gave the key to an owner, or gave its own hold to it again. Only where the store can be watched. */
+export interface HoldEvent extends Of<'hold'> {
+  readonly key: string;
+  readonly owner: string;
+  readonly token?: number;
+}
+
+/** A hold is not in the store any more. */
+export interface FreeEvent extends Of<'free'> {
+  readonly key: string;
+  readonly owner: string;
+  readonly how: 'released' | 'expired' | 'forced' | 'lost';
+}
+
+/**
+ * From now until `until` the store does not promise anything about the key (all keys when undefined): it lost its
+ * data, its clock jumped, or somebody forced the lock open. `until`: when the leases of that moment have run out.
+ */
+export interface UnprotectedEvent extends Of<'unprotected'> {
+  readonly key?: string;
+  readonly until: number;
+  readonly why: string;
+}
+
+/** Nothing of the process runs until `until`: it is stopped, or its event loop is blocked. */
+export interface FrozenEvent extends By<'frozen'> {
+  readonly until: number;
+}
+
+/**
+ * Until `until` the process may not be reached, or may not reach the store, in time (all processes when undefined):
+ * the fault itself and the time it takes to notice it and to connect again. Time in which the process stands still
+ * does not count.
+ */
+export interface TroubleEvent extends Of<'trouble'> {
+  readonly process?: string;
+  readonly until: number;
+  readonly what: string;
+}
+
+/** The process is gone: it crashed, or began to shut down. */
+export interface GoneEvent extends By<'gone'> {
+  readonly how: 'crashed' | 'shut-down';
+}
+
+/** At the end, when nothing is held and nobody waits: sizes of all that could have grown. All have to be 0. */
+export interface UsageEvent extends By<'usage'> {
+  readonly sizes: Readonly<Record<string, number>>;
+}
+
+/** At the end: a hold that is still in the store, of a process that is alive and idle. */
+export interface LeftEvent extends By<'left'> {
+  readonly key: string;
+  readonly owner: string;
+}
+
+/** A promise was rejected, or something was thrown, and nobody caught it. */
+export interface UnhandledEvent extends Of<'unhandled'> {
+  readonly message: string;
+}
+
+/** For the reader only. */
+export interface NoteEvent extends Of<'note'> {
+  readonly process?: string;
+  readonly text: string;
+}
+
+export type HistoryEvent =
+  | CallEvent
+  | AbortEvent
+  | GrantedEvent
+  | RefusedEvent
+  | BelievesEvent
+  | AnnouncedEvent
+  | EndedEvent
+  | AnswerEvent
+  | AsksEvent
+  | AnsweredEvent
+  | RegisterEvent
+  | HoldEvent
+  | FreeEvent
+  | UnprotectedEvent
+  | FrozenEvent
+  | TroubleEvent
+  | GoneEvent
+  | UsageEvent
+  | LeftEvent
+  | UnhandledEvent
+  | NoteEvent;
+
+export type EventType = HistoryEvent['type'];
+export type EventOf<T extends EventType> = Extract<HistoryEvent, { readonly type: T }>;
+
+/** By time; what happened at the same moment keeps its order. */
+export const inOrder = (events: readonly HistoryEvent[]): HistoryEvent[] =>
+  [...events].sort((a, b) => a.at - b.at);
+
+/** The history as text, one event in a line. */
+export const historyText = (events: readonly HistoryEvent[]): string =>
+  events.map((event) => JSON.stringify(event)).join('\n');
+
+/** Describes an error for a history. */
+export const errorSeen = (error: unknown): ErrorSeen => {
+  if (!(error instanceof Error)) {
+    return { name: typeof error, code: undefined, hasCause: false, message: String(error) };
+  }
+  const { code } = error as { code?: unknown };
+  return {
+    name: error.name,
+    code: typeof code === 'string' ? code : undefined,
+    hasCause: error.cause !== undefined,
+    message: error.message,
+  };
+};

@@ -1,0 +1,214 @@
+import type { EventOf, EventType, HistoryEvent } from './history.js';
+import { joined, lengthOf, without, type Span } from './spans.js';
+
+/** One call for a lock, from the question to the lease or the refusal. */
+export interface Call {
+  readonly asked: EventOf<'call'>;
+  aborted: number | undefined;
+  granted: EventOf<'granted'> | undefined;
+  refused: EventOf<'refused'> | undefined;
+  /** When it was over; Infinity when it never was. */
+  end: number;
+}
+
+/** One lease, as its caller saw it. */
+export interface LeaseSeen {
+  readonly id: string;
+  readonly process: string;
+  readonly granted: EventOf<'granted'>;
+  announced: number;
+  ended: number;
+  /** What it believed about its keys, oldest first. */
+  readonly beliefs: EventOf<'believes'>[];
+}
+
+/** One caller that believed it had a key. */
+export interface Belief extends Span {
+  readonly key: string;
+  readonly token: number;
+  readonly lease: LeaseSeen;
+}
+
+export interface Request extends Span {
+  readonly process: string;
+  readonly what: string;
+  readonly keys: readonly string[];
+}
+
+/** `until`, later by the time in which nothing could happen. */
+const postponed = (at: number, until: number, stood: readonly Span[]): number => {
+  let end = until;
+  for (const { from, to } of stood) if (to > at && from < end) end += to - Math.max(from, at);
+  return end;
+};
+
+/** What happened, sorted out for the rules. */
+export class Past {
+  readonly calls = new Map<string, Call>();
+  readonly leases = new Map<string, LeaseSeen>();
+  readonly requests: Request[] = [];
+  /** When the process was gone; it believes and awaits nothing after. */
+  private readonly crashes = new Map<string, number>();
+  private readonly frozen = new Map<string, Span[]>();
+  private readonly troubled = new Map<string, Span[]>();
+  private readonly unprotected: (Span & { readonly key: string | undefined })[] = [];
+  private readonly byType = new Map<EventType, HistoryEvent[]>();
+  private readonly beliefsOfKeys = new Map<string, Belief[]>();
+  /** When the history ends. */
+  readonly end: number;
+
+  constructor(
+    /** They have to be in order. */
+    readonly events: readonly HistoryEvent[],
+  ) {
+    this.end = events.at(-1)?.at ?? 0;
+    for (const event of events) {
+      const same = this.byType.get(event.type);
+      if (same) same.push(event);
+      else this.byType.set(event.type, [event]);
+    }
+    this.readProcesses();
+    this.readCalls();
+    this.readLeases();
+    this.readRequests();
+  }
+
+  all<T extends EventType>(type: T): readonly EventOf<T>[] {
+    return (this.byType.get(type) ?? []) as EventOf<T>[];
+  }
+
+  crashedAt(process: string): number {
+    return this.crashes.get(process) ?? Infinity;
+  }
+
+  /** The moment itself, or when the process went on if it stood still then. */
+  awakeAt(process: string, moment: number): number {
+    const stood = this.frozen.get(process)?.find(({ from, to }) => from <= moment && moment < to);
+    return stood ? stood.to : moment;
+  }
+
+  /** The moment itself, or when the process stopped if it went on just then: it may have been in the middle of something. */
+  begunAt(process: string, moment: number): number {
+    const stood = this.frozen.get(process)?.find(({ to }) => to <= moment && moment - to < 0.01);
+    return stood ? stood.from : moment;
+  }
+
+  /** How much of a time the process could run. */
+  unblockedMs(process: string, span: Span): number {
+    return span.to <= span.from ? 0 : lengthOf(without(span, this.frozen.get(process) ?? []));
+  }
+
+  /** The times in which a request of the process for one of the keys was under way. */
+  askedFor(process: string, keys: readonly string[]): Span[] {
+    return joined(
+      this.requests.filter((one) => one.process === process && one.keys.some((key) => keys.includes(key))),
+    );
+  }
+
+  /** The parts of a time in which the process could run and nothing troubled it. */
+  calm(process: string, span: Span): Span[] {
+    return without(span, this.troubled.get(process) ?? []);
+  }
+
+  /** The parts of a time in which the store stood by what it had said about the key. */
+  protectedParts(key: string, span: Span): Span[] {
+    const spans = this.unprotected.filter((one) => one.key === undefined || one.key === key);
+    return spans.length === 0 ? [span] : without(span, joined(spans));
+  }
+
+  /** Beliefs by key, each list by its beginning. */
+  get beliefs(): ReadonlyMap<string, readonly Belief[]> {
+    return this.beliefsOfKeys;
+  }
+
+  private readProcesses(): void {
+    const names = new Set<string>();
+    for (const list of this.byType.values()) {
+      for (const event of list) if ('process' in event && event.process) names.add(event.process);
+    }
+    for (const { process, at, how } of this.all('gone')) if (how === 'crashed') this.crashes.set(process, at);
+    for (const name of names) {
+      const frozen = this.all('frozen').filter(({ process }) => process === name);
+      const trouble = this.all('trouble').filter(({ process }) => process === undefined || process === name);
+      const stood = joined(frozen.map(({ at, until }) => ({ from: at, to: until })));
+      const longer = trouble.map(({ at, until }) => ({ from: at, to: postponed(at, until, stood) }));
+      this.frozen.set(name, stood);
+      this.troubled.set(name, joined([...stood, ...longer]));
+    }
+    for (const { key, at, until } of this.all('unprotected')) {
+      this.unprotected.push({ key, from: at, to: until });
+    }
+  }
+
+  private readCalls(): void {
+    for (const asked of this.all('call')) {
+      const end = this.crashedAt(asked.process);
+      this.calls.set(asked.call, { asked, aborted: undefined, granted: undefined, refused: undefined, end });
+    }
+    for (const { call, at } of this.all('abort')) this.callOf(call).aborted ??= at;
+    for (const event of this.all('granted')) {
+      const call = this.callOf(event.call);
+      call.granted = event;
+      call.end = event.at;
+    }
+    for (const event of this.all('refused')) {
+      const call = this.callOf(event.call);
+      call.refused = event;
+      call.end = event.at;
+    }
+  }
+
+  private callOf(name: string): Call {
+    const call = this.calls.get(name);
+    if (!call) throw new Error(`the history has no call "${name}"`);
+    return call;
+  }
+
+  private readLeases(): void {
+    for (const granted of this.all('granted')) {
+      const { lease: id, process } = granted;
+      const crash = this.crashedAt(process);
+      this.leases.set(id, { id, process, granted, announced: Infinity, ended: crash, beliefs: [] });
+    }
+    for (const { lease, at } of this.all('announced')) {
+      const seen = this.leaseOf(lease);
+      seen.announced = Math.min(seen.announced, at);
+    }
+    for (const { lease, at } of this.all('ended')) {
+      const seen = this.leaseOf(lease);
+      seen.ended = Math.min(seen.ended, at);
+    }
+    for (const event of this.all('believes')) this.leaseOf(event.lease).beliefs.push(event);
+    for (const lease of this.leases.values()) {
+      for (const part of lease.granted.parts) this.addBeliefs(lease, part);
+    }
+    for (const list of this.beliefsOfKeys.values()) list.sort((a, b) => a.from - b.from);
+  }
+
+  /** A belief that had ended and came back is two. */
+  private addBeliefs(lease: LeaseSeen, { key, token }: { key: string; token: number }): void {
+    const over = Math.min(lease.ended, lease.announced);
+    let list = this.beliefsOfKeys.get(key);
+    if (!list) this.beliefsOfKeys.set(key, (list = []));
+    let open: { from: number; to: number } | undefined;
+    for (const event of lease.beliefs) {
+      if (event.key !== key) continue;
+      const to = Math.min(event.until, over);
+      if (open && event.at <= open.to) open.to = to;
+      else if (event.at < to) list.push((open = { from: event.at, to, key, token, lease } as Belief));
+    }
+  }
+
+  private leaseOf(id: string): LeaseSeen {
+    const lease = this.leases.get(id);
+    if (!lease) throw new Error(`the history has no lease "${id}"`);
+    return lease;
+  }
+
+  private readRequests(): void {
+    const ends = new Map(this.all('answered').map(({ request, at }) => [request, at]));
+    for (const { request, process, what, keys, at } of this.all('asks')) {
+      this.requests.push({ process, what, keys, from: at, to: ends.get(request) ?? this.crashedAt(process) });
+    }
+  }
+}

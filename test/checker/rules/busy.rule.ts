@@ -1,0 +1,41 @@
+import type { Call, Past } from '../past.js';
+import { common, type Span } from '../spans.js';
+import type { Violation } from '../violation.js';
+import { heldSpans } from './held-spans.js';
+import type { Rule } from './rule.js';
+
+const isBusyAnswer = ({ refused }: Call): boolean =>
+  refused !== undefined && (refused.error === undefined || refused.error.code === 'LOCK_TAKEN');
+
+/** Whether another caller of the process asked for one of the keys, had it, or gave it back, during this time. */
+const othersHere = (past: Past, call: Call, span: Span): boolean => {
+  const { process, keys } = call.asked;
+  for (const { process: asker, keys: asked, what, from, to } of past.requests) {
+    if (asker !== process || to + 1 < span.from || !asked.some((key) => keys.includes(key))) continue;
+    // Its own question does not count; a release is always somebody else's.
+    if (from < span.from || (what === 'release' && from <= span.to)) return true;
+  }
+  for (const other of past.calls.values()) {
+    if (other === call || other.asked.process !== process) continue;
+    if (!other.asked.keys.some((key) => keys.includes(key))) continue;
+    const lease = other.granted && past.leases.get(other.granted.lease);
+    const until = lease ? lease.ended + (other.asked.holdAtLeastMs ?? 0) : other.end;
+    // A process that was stopped may end one call and begin the next at the same moment.
+    if (common({ from: other.asked.at, to: until + 1 }, span)) return true;
+  }
+  return false;
+};
+
+/** Who is told that a key is taken was in somebody's way: a store that fails never passes for a lock that is taken. */
+export const busy: Rule = function* (past, { clocksMs }): Generator<Violation> {
+  const held = heldSpans(past);
+  if (!held) return;
+  for (const call of past.calls.values()) {
+    if (!isBusyAnswer(call)) continue;
+    const span = { from: call.asked.at - clocksMs, to: call.end + clocksMs + 0.001 };
+    const taken = call.asked.keys.some((key) => (held.get(key) ?? []).some((one) => common(one, span)));
+    if (taken || othersHere(past, call, span)) continue;
+    const text = `${call.asked.call} (${call.asked.process}) was told that the key is taken, but nobody had it`;
+    yield { rule: 'busy', at: call.end, text };
+  }
+};

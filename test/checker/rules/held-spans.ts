@@ -1,0 +1,25 @@
+import type { Past } from '../past.js';
+import { joined, type Span } from '../spans.js';
+
+/** When each key had a hold in the store; undefined when nobody watched the store. */
+export const heldSpans = (past: Past): ReadonlyMap<string, readonly Span[]> | undefined => {
+  if (past.all('hold').length === 0) return undefined;
+  const since = new Map<string, number>();
+  const spans = new Map<string, Span[]>();
+  const add = (key: string, span: Span) => {
+    const list = spans.get(key);
+    if (list) list.push(span);
+    else spans.set(key, [span]);
+  };
+  for (const event of past.events) {
+    if (event.type !== 'hold' && event.type !== 'free') continue;
+    const from = since.get(event.key);
+    if (event.type === 'hold') since.set(event.key, from ?? event.at);
+    else if (from !== undefined) {
+      add(event.key, { from, to: event.at });
+      since.delete(event.key);
+    }
+  }
+  for (const [key, from] of since) add(key, { from, to: Infinity });
+  return new Map([...spans].map(([key, list]) => [key, joined(list)]));
+};

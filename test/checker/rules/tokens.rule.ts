@@ -1,0 +1,50 @@
+import type { Belief, Past } from '../past.js';
+import type { Violation } from '../violation.js';
+import type { Rule } from './rule.js';
+
+const ownHolds = (beliefs: readonly Belief[]): Belief[] =>
+  beliefs.filter(({ lease, key }) =>
+    lease.granted.parts.some((part) => part.key === key && part.sharedWith === undefined),
+  );
+
+/** Among those whose hold was their own, a later holder has a greater token, and no two have the same. */
+function* ofHolders(past: Past): Generator<Violation> {
+  for (const [key, beliefs] of past.beliefs) {
+    const holders = ownHolds(beliefs);
+    for (const [i, later] of holders.entries()) {
+      for (const earlier of holders.slice(0, i)) {
+        if (earlier.lease === later.lease) continue;
+        const same = earlier.token === later.token;
+        // While nobody is protected, one who was granted before may hear of it after.
+        const unsure = past.protectedParts(key, { from: later.from, to: later.from + 0.001 }).length === 0;
+        if (!same && unsure) continue;
+        if (!same && (earlier.to > later.from || earlier.token < later.token)) continue;
+        yield {
+          rule: 'tokens',
+          at: later.from,
+          text: `${later.lease.id} got the token ${later.token} of "${key}" after ${earlier.lease.id} had ${earlier.token}`,
+        };
+      }
+    }
+  }
+}
+
+/** The store gives growing tokens. */
+function* ofStore(past: Past): Generator<Violation> {
+  const last = new Map<string, number>();
+  for (const { key, token, owner, at } of past.all('hold')) {
+    if (token === undefined) continue;
+    const before = last.get(key) ?? -1;
+    if (token <= before) {
+      const text = `the store gave ${owner} the token ${token} of "${key}" after ${before}`;
+      yield { rule: 'tokens', at, text };
+    }
+    last.set(key, Math.max(before, token));
+  }
+}
+
+/** Fencing tokens grow strictly, for each key, in the order of the grants. */
+export const tokens: Rule = function* (past) {
+  yield* ofHolders(past);
+  yield* ofStore(past);
+};

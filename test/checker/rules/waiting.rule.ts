@@ -1,0 +1,51 @@
+import type { Call, Past } from '../past.js';
+import type { Violation } from '../violation.js';
+import { ms, type Rule } from './rule.js';
+
+/** When what is on its way for one of the keys at this moment will be answered. */
+const answeredAt = (
+  past: Past,
+  { process, keys }: Call['asked'],
+  moment: number,
+  sendingMs: number,
+): number => {
+  let answered = moment;
+  for (const request of past.requests) {
+    if (request.process !== process || request.to < moment) continue;
+    if (!request.keys.some((key) => keys.includes(key))) continue;
+    if (past.unblockedMs(process, { from: moment, to: request.from }) > sendingMs) continue;
+    answered = Math.max(answered, request.to);
+  }
+  return answered;
+};
+
+/** When the call should be over: at its deadline, or with what was on its way for its keys at that moment. */
+const dueAt = (past: Past, { asked, aborted }: Call, sendingMs: number): number => {
+  const deadline = asked.waitMs === null ? Infinity : past.awakeAt(asked.process, asked.at) + asked.waitMs;
+  const others = new Set(asked.keys).size - 1;
+  if (aborted !== undefined && aborted < deadline) {
+    // Whoever calls its wait off does not wait for an answer; but who has all keys already waits for nothing else.
+    return others > 0 ? answeredAt(past, asked, aborted, sendingMs) : aborted;
+  }
+  let due = answeredAt(past, asked, deadline, sendingMs);
+  // Each key is asked for at least once, one after the other; then all get their lease at once.
+  for (let more = others > 0 ? others + 1 : 0; more > 0; more--)
+    due = answeredAt(past, asked, due, sendingMs);
+  return due;
+};
+
+/** Nobody waits longer than it said, but for the end of the command in flight; and every call ends. */
+export const waiting: Rule = function* (past, { latenessMs, sendingMs }): Generator<Violation> {
+  for (const call of past.calls.values()) {
+    const { asked, end } = call;
+    const due = dueAt(past, call, sendingMs);
+    const to = Math.min(end, past.end);
+    const lateMs = past.unblockedMs(asked.process, { from: due, to });
+    if (lateMs > latenessMs) {
+      const text = `${asked.call} (${asked.process}) returned ${ms(lateMs)} after it had to: waitMs ${asked.waitMs}`;
+      yield { rule: 'waiting', at: due + latenessMs, text };
+    } else if (end === Infinity) {
+      yield { rule: 'waiting', at: past.end, text: `${asked.call} (${asked.process}) never returned` };
+    }
+  }
+};

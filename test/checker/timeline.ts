@@ -1,0 +1,78 @@
+import type { ErrorSeen, HistoryEvent } from './history.js';
+import type { Violation } from './violation.js';
+
+/** The history for a person: a line for what happened, by whom, when; violations where they belong. */
+export const timelineOf = (events: readonly HistoryEvent[], violations: readonly Violation[]): string => {
+  const lines = events.flatMap((event) => {
+    const text = describe(event);
+    return text === undefined ? [] : [{ at: event.at, who: whoOf(event), text }];
+  });
+  const marks = violations.map(({ at, rule, text }) => ({
+    at,
+    who: '!!!!',
+    text: `VIOLATION (${rule}) ${text}`,
+  }));
+  return [...lines, ...marks]
+    .sort((a, b) => a.at - b.at)
+    .map(({ at, who, text }) => `${at.toFixed(3).padStart(12)}  ${who.padEnd(8)}  ${text}`)
+    .join('\n');
+};
+
+const whoOf = (event: HistoryEvent): string => {
+  if (event.type === 'hold' || event.type === 'free') return 'store';
+  if (event.type === 'register') return 'register';
+  return ('process' in event ? event.process : undefined) ?? '*';
+};
+
+const keysOf = (keys: readonly string[]): string => keys.map((key) => `"${key}"`).join(', ');
+
+const shown = (error: ErrorSeen | undefined): string => (error ? `${error.code ?? error.name}` : 'null');
+
+const until = (at: number): string => `until ${at.toFixed(1)}`;
+
+const describe = (event: HistoryEvent): string | undefined => {
+  switch (event.type) {
+    case 'call':
+      return `${event.call} asks for ${keysOf(event.keys)} by ${event.style}, waitMs ${event.waitMs}`;
+    case 'abort':
+      return `${event.call} is called off`;
+    case 'granted':
+      return `${event.call} gets ${event.lease}: ${event.parts.map(({ key, token, sharedWith }) => `"${key}" ${sharedWith ? `inside ${sharedWith}` : `token ${token}`}`).join(', ')}`;
+    case 'refused':
+      return `${event.call} is refused: ${shown(event.error)}`;
+    case 'believes':
+      return `${event.lease} believes in "${event.key}" ${until(event.until)}`;
+    case 'announced':
+      return `${event.lease} is told that it is lost`;
+    case 'ended':
+      return `${event.lease} ends`;
+    case 'answer':
+      return `${event.lease ?? ''} ${event.doing}: ${event.error ? shown(event.error) : event.result}`.trim();
+    case 'asks':
+      return `  > ${event.request} ${event.what} ${keysOf(event.keys)}`;
+    case 'answered':
+      return `  < ${event.request} ${event.outcome}`;
+    case 'register':
+      return `${event.what} of "${event.key}" by ${event.lease}, token ${event.token}: ${event.accepted ? `version ${event.version}` : 'refused'}`;
+    case 'hold':
+      return `${event.owner} has "${event.key}", token ${event.token}`;
+    case 'free':
+      return `"${event.key}" of ${event.owner} is free: ${event.how}`;
+    case 'unprotected':
+      return `${event.why}: ${event.key === undefined ? 'no key' : `"${event.key}" not`} protected ${until(event.until)}`;
+    case 'frozen':
+      return `stands still ${until(event.until)}`;
+    case 'trouble':
+      return `${event.what}; trouble ${until(event.until)}`;
+    case 'gone':
+      return event.how === 'crashed' ? 'crashes' : 'begins to shut down';
+    case 'left':
+      return `a hold is left on "${event.key}": ${event.owner}`;
+    case 'usage':
+      return Object.values(event.sizes).some((size) => size !== 0) ? JSON.stringify(event.sizes) : undefined;
+    case 'unhandled':
+      return `unhandled: ${event.message}`;
+    case 'note':
+      return event.text;
+  }
+};

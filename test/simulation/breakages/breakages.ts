@@ -1,0 +1,181 @@
+import type { Quirks } from '../quirks.js';
+import type { Patch } from './patched-core.js';
+
+/** A deliberate mistake, in a copy of the core or in the simulated store, and the rules that are to notice it. */
+export interface Breakage {
+  readonly name: string;
+  readonly rules: readonly string[];
+  readonly patches?: readonly Patch[];
+  readonly quirks?: Quirks;
+  /** It takes a pause at one certain step to see it: looked for there, and not in seeds. */
+  readonly atEachStep?: true;
+}
+
+export const BREAKAGES: readonly Breakage[] = [
+  {
+    name: 'release without a look at the owner',
+    rules: ['exclusion'],
+    quirks: { releaseOfAnyOwner: true },
+  },
+  {
+    name: 'no second try once the subscription is live',
+    rules: ['promptness'],
+    quirks: { silentWhenLive: true },
+  },
+  {
+    name: 'messages counted only from the reply on',
+    rules: ['promptness'],
+    patches: [
+      {
+        file: 'contend.ts',
+        find: 'wakeUp(around, queue, wait, hintsBefore,',
+        replace: 'wakeUp(around, queue, wait, queue.hints,',
+      },
+    ],
+  },
+  {
+    name: 'no new try after the subscriber has connected again',
+    rules: ['promptness'],
+    quirks: { silentWhenLiveAgain: true },
+  },
+  {
+    name: 'a renewal makes a lost hold anew',
+    rules: ['foundation'],
+    quirks: { extendCreates: true },
+  },
+  {
+    name: 'a renewal shortens',
+    rules: ['shortened'],
+    quirks: { extendShortens: true },
+  },
+  {
+    name: 'no undo after an acquire that was not answered',
+    rules: ['leftovers'],
+    patches: [
+      {
+        file: 'contend.ts',
+        find: 'settler.settle(claim, failure, runtime.now() + claim.leaseMs);',
+        replace: '{}',
+      },
+    ],
+  },
+  {
+    name: 'an undo trusted on another connection',
+    rules: ['leftovers'],
+    quirks: { trustsEveryUndo: true },
+  },
+  {
+    name: 'validity counted from the reply instead of the send',
+    rules: ['foundation', 'exclusion'],
+    patches: [
+      {
+        file: 'contend.ts',
+        find: 'renewed, sentAt, reply);',
+        replace: 'renewed, around.runtime.now(), reply);',
+      },
+    ],
+  },
+  {
+    name: 'leases measured with the wall clock',
+    rules: ['foundation', 'exclusion'],
+    quirks: { wallClock: true },
+  },
+  {
+    name: 'a sibling let in by reentrancy',
+    rules: ['exclusion', 'lost update'],
+    patches: [
+      {
+        file: 'gate.ts',
+        find: 'if (this.occupied) return this.admission(wait, runtime);',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'a waiter dropped when its neighbour aborts',
+    rules: ['promptness', 'waiting', 'leftovers'],
+    patches: [
+      {
+        file: 'key-queue.ts',
+        find: 'const onAbort = (): void =>\n        waiter.refuse(',
+        replace: 'const onAbort = (): void =>\n        void this.waiters.clear() ?? waiter.refuse(',
+      },
+    ],
+  },
+  {
+    name: 'a late answer to a renewal believed',
+    rules: ['loss'],
+    atEachStep: true,
+    patches: [
+      {
+        file: 'lease-keeper.ts',
+        find: "if (now >= hold.validUntil) return this.lose(hold, 'expired');",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'a lost holder keeps its place in the local queue',
+    rules: ['promptness', 'leftovers'],
+    patches: [
+      {
+        file: 'releasing.ts',
+        find: '    // The next caller of this process need not wait for work that lost its right.\n    hold.queue.leave(false);',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'a failed release not tried again',
+    rules: ['leftovers'],
+    patches: [
+      {
+        file: 'releasing.ts',
+        find: 'if (failure instanceof StoreFailure) core.settler.settle(claim, undefined, hold.mayLastUntil);',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'renewals without an answer forgotten when a lost hold is given back',
+    rules: ['leftovers'],
+    patches: [
+      {
+        file: 'hold.ts',
+        find: 'this.mayLastUntil = Math.max(this.mayLastUntil, until);',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'a store that asks for patience taken for a lock that is taken',
+    rules: ['busy'],
+    patches: [{ file: 'contend.ts', find: 'throw notNow === undefined', replace: 'throw true' }],
+  },
+  {
+    name: 'nobody told that a hold will end sooner',
+    rules: ['promptness'],
+    quirks: { silentWhenShortened: true },
+  },
+  {
+    name: 'a deadline that does not count while other processes go first',
+    rules: ['waiting'],
+    patches: [
+      {
+        file: 'contend.ts',
+        find: 'if (until === undefined || leftMs <= 0 || wait.signal?.aborted) return;',
+        replace: 'if (until === undefined || wait.signal?.aborted) return;',
+      },
+      {
+        file: 'contend.ts',
+        find: 'Math.min(until - runtime.now(), leftMs)',
+        replace: 'until - runtime.now()',
+      },
+    ],
+  },
+  {
+    name: 'fencing tokens from a clock that steps back',
+    rules: ['tokens'],
+    quirks: { tokensFromClockAlone: true },
+  },
+];

@@ -1,0 +1,58 @@
+import type { Agenda, Appointment } from '../engine/agenda.js';
+
+/** What a wire is laid in: it says when something sent now arrives; Infinity: never. */
+export interface Medium {
+  arrival(): number;
+}
+
+interface Parcel {
+  appointment: Appointment;
+  readonly deliver: () => void;
+}
+
+/** One direction of a connection: what is sent arrives in order, later, or not at all. */
+export class Wire {
+  private readonly underWay = new Set<Parcel>();
+  private lastAt = 0;
+  private severed = false;
+  /** Nothing sent before this moment arrives before it; Infinity swallows all from now on. */
+  private silentUntil = 0;
+
+  constructor(
+    private readonly agenda: Agenda,
+    private readonly medium: Medium,
+    /** Whether what arrives can settle no promise. */
+    private readonly quiet: boolean,
+  ) {}
+
+  send(deliver: () => void): void {
+    if (this.severed) return;
+    this.lastAt = Math.max(this.lastAt, this.medium.arrival(), this.silentUntil);
+    if (this.lastAt < Infinity) this.post(deliver, this.lastAt);
+  }
+
+  silence(until: number): void {
+    this.silentUntil = Math.max(this.silentUntil, until);
+  }
+
+  /** The end. What is under way is lost, or with `lateMs` arrives that much later. */
+  sever(lateMs?: number): void {
+    this.severed = true;
+    const parcels = [...this.underWay];
+    this.underWay.clear();
+    for (const { appointment, deliver } of parcels) {
+      appointment.cancelled = true;
+      if (lateMs !== undefined) this.post(deliver, Math.max(appointment.at, this.agenda.now) + lateMs);
+    }
+  }
+
+  private post(deliver: () => void, at: number): void {
+    const arrive = (): void => {
+      this.underWay.delete(parcel);
+      deliver();
+    };
+    const appointment = this.quiet ? this.agenda.quietly(at, arrive) : this.agenda.at(at, arrive);
+    const parcel: Parcel = { deliver, appointment };
+    this.underWay.add(parcel);
+  }
+}

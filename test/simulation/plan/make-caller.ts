@@ -1,0 +1,114 @@
+import type { Random } from '../engine/random.js';
+import type { CallerPlan, LockStep, PlanSettings, Step } from './plan.js';
+
+const UPDATE: Step = { do: 'update', key: 'a', thinkMs: 0, slowMs: 0 };
+
+/** How deep locks are nested. */
+const DEEPEST = 2;
+
+const makeWork = (random: Random, { watchdogMs }: PlanSettings, keys: readonly string[]): Step => {
+  const key = random.pick(keys);
+  switch (random.whole(0, 9)) {
+    case 0:
+      return { do: 'sleep', ms: random.whole(1, 2 * watchdogMs) };
+    case 1:
+    case 2:
+      return { do: 'sleep', ms: random.whole(1, 60) };
+    case 3:
+      return { do: 'extend', ms: random.whole(100, 3 * watchdogMs) };
+    case 4:
+      return { do: 'block', ms: random.chance(0.3) ? random.whole(50, 2 * watchdogMs) : random.whole(1, 50) };
+    default: {
+      const slowMs = random.chance(0.15) ? random.whole(10, 2 * watchdogMs) : 0;
+      return { do: 'update', key, thinkMs: random.pick([0, 0, 5, 50]), slowMs };
+    }
+  }
+};
+
+/** Something that runs beside its parent: it may not write, since parent and child do not exclude each other. */
+const makeFork = (random: Random, settings: PlanSettings, keys: readonly string[], depth: number): Step => {
+  const lock = makeLock(random, settings, keys, DEEPEST);
+  const quiet = { ...lock, inside: [{ do: 'sleep' as const, ms: random.whole(1, 40) }] };
+  return random.chance(0.5)
+    ? { do: 'fork', detached: true, step: { ...lock, waitMs: lock.waitMs ?? 500 } }
+    : { do: 'fork', detached: false, step: depth > 0 ? quiet : { do: 'sleep', ms: 5 } };
+};
+
+const makeInside = (
+  random: Random,
+  settings: PlanSettings,
+  keys: readonly string[],
+  all: readonly string[],
+  depth: number,
+): Step[] => {
+  const steps: Step[] = [];
+  for (let i = random.pick([1, 1, 2, 3]); i > 0; i--) {
+    if (depth < DEEPEST && random.chance(0.15)) {
+      const nested = () => makeLock(random, settings, random.chance(0.7) ? keys : all, depth + 1);
+      steps.push(random.chance(0.5) ? nested() : { do: 'siblings', steps: [nested(), nested()] });
+    } else if (random.chance(0.05)) steps.push(makeFork(random, settings, keys, depth));
+    else if (random.chance(0.02)) steps.push({ do: 'fail' });
+    else steps.push(makeWork(random, settings, keys));
+  }
+  return steps;
+};
+
+const chooseKeys = (random: Random, all: readonly string[]): readonly string[] => {
+  if (all.length > 1 && random.chance(0.2)) return [all[1]!, all[0]!, all[0]!];
+  return random.chance(0.05) ? [`cold${random.whole(1, 99)}`] : [random.pick(all)];
+};
+
+function makeLock(random: Random, settings: PlanSettings, all: readonly string[], depth: number): LockStep {
+  const keys = chooseKeys(random, all);
+  const style = random.pick(['withLock', 'withLock', 'acquire', 'tryAcquire', 'run'] as const);
+  const { watchdogMs } = settings;
+  const waits = [0, random.whole(1, 40), random.whole(40, 400), random.whole(400, 3 * watchdogMs)];
+  const endless = depth === 0 && random.chance(0.15);
+  const leaseMs = random.chance(keys.length > 1 ? 0.4 : 0.2)
+    ? random.pick([random.whole(20, 100), random.whole(100, 2_000)])
+    : undefined;
+  return {
+    do: 'lock',
+    style,
+    keys,
+    waitMs: endless ? null : style === 'tryAcquire' && random.chance(0.7) ? 0 : random.pick(waits),
+    leaseMs,
+    abortAfterMs: random.chance(0.12) ? random.whole(0, 300) : undefined,
+    holdAtLeastMs: style === 'withLock' && random.chance(0.1) ? random.whole(1, watchdogMs) : undefined,
+    reentrant: random.chance(0.05) ? false : undefined,
+    onLost: random.chance(0.2) ? 'throw' : undefined,
+    heedsLoss: random.chance(0.6),
+    inside: makeInside(random, settings, keys, all, depth),
+  };
+}
+
+/** A caller that wants the same key as everybody else, again and again, and never for long. */
+export const makeHastyCaller = (random: Random, { watchdogMs }: PlanSettings): CallerPlan => {
+  const steps: Step[] = [];
+  for (let i = random.whole(2, 6); i > 0; i--) {
+    steps.push({
+      do: 'lock',
+      style: random.pick(['withLock', 'acquire', 'tryAcquire']),
+      keys: ['a'],
+      waitMs: random.pick([random.whole(5, 60), random.whole(100, 500), 3 * watchdogMs, null]),
+      abortAfterMs: random.chance(0.15) ? random.whole(0, 60) : undefined,
+      heedsLoss: true,
+      inside: [random.chance(0.5) ? { do: 'sleep', ms: random.whole(1, 20) } : UPDATE],
+    });
+    if (random.chance(0.2)) steps.push({ do: 'sleep', ms: random.whole(1, 60) });
+  }
+  return { startAt: random.whole(0, 20), steps };
+};
+
+/** What one caller does. */
+export const makeCaller = (random: Random, settings: PlanSettings, keys: readonly string[]): CallerPlan => {
+  const steps: Step[] = [];
+  for (let i = random.whole(1, 3); i > 0; i--) {
+    if (random.chance(0.3)) steps.push({ do: 'sleep', ms: random.whole(1, 200) });
+    const other = random.next();
+    if (other < 0.03) steps.push({ do: 'forceUnlock', key: random.pick(keys) });
+    else if (other < 0.06) steps.push({ do: 'inspect', key: random.pick(keys) });
+    else steps.push(makeLock(random, settings, keys, 0));
+  }
+  return { startAt: random.whole(0, 100), steps };
+};

@@ -1,0 +1,41 @@
+import { Random } from '../engine/random.js';
+import { makeFaults } from './make-faults.js';
+import { makeCaller, makeHastyCaller } from './make-caller.js';
+import type { Plan, PlanSettings, ProcessPlan } from './plan.js';
+
+/** Clocks of machines differ by no more than this, in ms per ms. */
+const DRIFT = 0.0001;
+
+const makeSettings = (random: Random): PlanSettings => {
+  const watchdogMs = random.pick([1_000, 1_000, 2_000, 6_000]);
+  return {
+    watchdogMs,
+    commandTimeoutMs: random.pick([100, 200, 400]),
+    pingMs: random.pick([150, 400]),
+    latencyMs: [0.2, random.pick([0.5, 1.5, 4])],
+    maxWaiters: random.chance(0.15) ? random.whole(0, 2) : null,
+    shutdownGraceMs: random.pick([50, 500]),
+    mayKill: random.chance(0.9),
+  };
+};
+
+/** What a seed stands for. */
+export const makePlan = (seed: number): Plan => {
+  const random = new Random(`plan ${seed}`);
+  const settings = makeSettings(random);
+  const crowded = random.chance(0.3);
+  const keys = crowded ? ['a'] : random.pick([['a'], ['a', 'b'], ['a', 'b', 'c']]);
+  const processes: ProcessPlan[] = [];
+  const count = crowded ? random.pick([2, 2, 3]) : random.pick([1, 2, 2, 3]);
+  const callers = random.pick([1, 2, 3]);
+  for (let p = 1; p <= count; p++) {
+    processes.push({
+      name: `p${p}`,
+      rate: 1 + random.between(-DRIFT, DRIFT) / 2,
+      callers: Array.from({ length: callers }, () =>
+        crowded ? makeHastyCaller(random, settings) : makeCaller(random, settings, keys),
+      ),
+    });
+  }
+  return { seed, settings, processes, faults: makeFaults(random, settings, processes) };
+};

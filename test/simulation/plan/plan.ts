@@ -1,0 +1,121 @@
+import type { Mood } from '../server/sim-server.js';
+
+/** All that is decided before a run: plain data, so that it can be printed and made smaller. Times are in ms. */
+export interface Plan {
+  readonly seed: number;
+  readonly settings: PlanSettings;
+  readonly processes: readonly ProcessPlan[];
+  readonly faults: readonly Fault[];
+}
+
+export interface PlanSettings {
+  readonly watchdogMs: number;
+  readonly commandTimeoutMs: number;
+  readonly pingMs: number;
+  /** How long anything is on its way when nothing disturbs it. */
+  readonly latencyMs: readonly [number, number];
+  /** Null: no limit. */
+  readonly maxWaiters: number | null;
+  readonly shutdownGraceMs: number;
+  /** Whether clients may end each other's sessions. */
+  readonly mayKill: boolean;
+}
+
+export interface ProcessPlan {
+  readonly name: string;
+  /** How fast its clock runs. */
+  readonly rate: number;
+  readonly callers: readonly CallerPlan[];
+}
+
+export interface CallerPlan {
+  readonly startAt: number;
+  readonly steps: readonly Step[];
+}
+
+export type Style = 'withLock' | 'acquire' | 'tryAcquire' | 'run';
+
+export interface LockStep {
+  readonly do: 'lock';
+  readonly style: Style;
+  readonly keys: readonly string[];
+  /** Null: without end. */
+  readonly waitMs: number | null;
+  readonly leaseMs?: number;
+  readonly abortAfterMs?: number;
+  readonly holdAtLeastMs?: number;
+  readonly reentrant?: false;
+  readonly onLost?: 'throw';
+  /** Whether the caller stops when it is told that the lock is lost; others work on. */
+  readonly heedsLoss: boolean;
+  readonly inside: readonly Step[];
+}
+
+export type Step =
+  | LockStep
+  | { readonly do: 'sleep'; readonly ms: number }
+  /** Reads the register and writes it, for a key the caller has; `slowMs`: how long the write is on its way. */
+  | { readonly do: 'update'; readonly key: string; readonly thinkMs: number; readonly slowMs: number }
+  | { readonly do: 'extend'; readonly ms: number }
+  /** All at once. */
+  | { readonly do: 'siblings'; readonly steps: readonly Step[] }
+  /** Nobody waits for it; it runs inside the lease, or outside of all of them. */
+  | { readonly do: 'fork'; readonly detached: boolean; readonly step: Step }
+  | { readonly do: 'forceUnlock'; readonly key: string }
+  | { readonly do: 'inspect'; readonly key: string }
+  /** The event loop stands still. */
+  | { readonly do: 'block'; readonly ms: number }
+  | { readonly do: 'fail' };
+
+export type Role = 'command' | 'subscriber';
+
+export type Fault =
+  | { readonly kind: 'freeze'; readonly at: number; readonly process: string; readonly ms: number }
+  /** At a step of the process, wherever it is in its code then. */
+  | { readonly kind: 'freeze-step'; readonly process: string; readonly step: number; readonly ms: number }
+  | { readonly kind: 'crash'; readonly at: number; readonly process: string }
+  | { readonly kind: 'crash-step'; readonly process: string; readonly step: number }
+  | { readonly kind: 'shut-down'; readonly at: number; readonly process: string }
+  /** The connection breaks. With `lateMs`, what is under way to the server arrives that much later. */
+  | {
+      readonly kind: 'cut';
+      readonly at: number;
+      readonly process: string;
+      readonly role: Role;
+      readonly lateMs?: number;
+    }
+  /** The server ends the session. */
+  | { readonly kind: 'kill'; readonly at: number; readonly process: string; readonly role: Role }
+  /** Nothing gets through this session; with `ms` null, never again. */
+  | {
+      readonly kind: 'half-open';
+      readonly at: number;
+      readonly process: string;
+      readonly role: Role;
+      readonly direction: 'up' | 'down' | 'both';
+      readonly ms: number | null;
+    }
+  /** Nothing gets through between the process and the server, on any session. */
+  | { readonly kind: 'partition'; readonly at: number; readonly process: string; readonly ms: number }
+  | {
+      readonly kind: 'slow';
+      readonly at: number;
+      readonly process: string;
+      readonly role: Role;
+      readonly ms: number;
+      readonly extraMs: number;
+    }
+  | { readonly kind: 'spurious-hint'; readonly at: number; readonly process: string }
+  | { readonly kind: 'wall-clock'; readonly at: number; readonly process: string; readonly ms: number }
+  | { readonly kind: 'server-stop'; readonly at: number; readonly ms: number }
+  | {
+      readonly kind: 'server-restart';
+      readonly at: number;
+      readonly downMs: number;
+      readonly keepsData: boolean;
+    }
+  | { readonly kind: 'server-flush'; readonly at: number }
+  | { readonly kind: 'server-clock'; readonly at: number; readonly ms: number }
+  | { readonly kind: 'server-mood'; readonly at: number; readonly ms: number; readonly mood: Mood };
+
+export type FaultKind = Fault['kind'];

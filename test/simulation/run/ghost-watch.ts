@@ -1,0 +1,51 @@
+import type { PlanSettings } from '../plan/plan.js';
+import type { Host, Surroundings } from './host.js';
+
+/** A process that has had nothing to do for this long, in ms, will not end a hold any more. */
+const SURE_AFTER_MS = 100;
+
+/** Looks for holds in the server that a live process has left there, at any time of the run. */
+export class GhostWatch {
+  private readonly idle = new Map<Host, boolean>();
+  /** Owners that were reported, or that are nobody's fault; and from when on. */
+  private readonly known = new Map<string, number>();
+
+  constructor(
+    private readonly around: Surroundings,
+    private readonly hosts: ReadonlyMap<string, Host>,
+    private readonly settings: PlanSettings,
+  ) {
+    around.server.onProlonged = (owners) => {
+      for (const owner of owners) this.known.set(owner, 0);
+    };
+    around.server.onClaim = ({ owner, leaseMs }, sentAt, givenUp) => {
+      // What comes after its sender gave it up is looked for until it should have run out, and no longer.
+      if (givenUp) this.known.set(owner, sentAt + leaseMs);
+      this.lookLater();
+    };
+  }
+
+  /** Each time a process has nothing to do any more, it is looked at a moment later. */
+  look(host: Host): void {
+    const idle = host.isIdle;
+    if (idle && this.idle.get(host) === false) this.lookLater();
+    this.idle.set(host, idle);
+  }
+
+  lookAtAll(): void {
+    // Without the right to end sessions nobody can keep an old one from taking something late.
+    if (!this.settings.mayKill) return;
+    const { server, chronicle, agenda } = this.around;
+    for (const [key, owner] of server.owners) {
+      const host = this.hosts.get(owner.slice(0, owner.indexOf('.')));
+      if (!host?.isIdle || host.process.crashed || host.process.stopping) continue;
+      if (agenda.now >= (this.known.get(owner) ?? Infinity)) continue;
+      this.known.set(owner, 0);
+      chronicle.add({ type: 'left', at: agenda.now, process: host.process.name, key, owner });
+    }
+  }
+
+  private lookLater(): void {
+    this.around.agenda.quietly(this.around.agenda.now + SURE_AFTER_MS, () => this.lookAtAll());
+  }
+}

@@ -1,0 +1,107 @@
+import type { LockManager } from '../../../lib/core/lock-manager.js';
+import { RecordingStore } from '../../checker/recording-store.js';
+import type { Core } from '../core-api.js';
+import type { Agenda } from '../engine/agenda.js';
+import type { Chronicle } from '../engine/chronicle.js';
+import { Random } from '../engine/random.js';
+import { SimProcess } from '../engine/sim-process.js';
+import { Link } from '../network/link.js';
+import type { Plan, ProcessPlan } from '../plan/plan.js';
+import type { Quirks } from '../quirks.js';
+import type { SimServer } from '../server/sim-server.js';
+import { SimConnection } from '../store/sim-connection.js';
+import { SimStore } from '../store/sim-store.js';
+import { SimSubscriber } from '../store/sim-subscriber.js';
+import { type LeaseWatch } from './lease-watch.js';
+
+/** What all processes of a run share. */
+export interface Surroundings {
+  readonly agenda: Agenda;
+  readonly chronicle: Chronicle;
+  readonly server: SimServer;
+  readonly core: Core;
+  readonly quirks: Quirks;
+}
+
+/** One process with all that is in it: the core, its store, its connections. */
+export class Host {
+  readonly process: SimProcess;
+  readonly links: { readonly command: Link; readonly subscriber: Link };
+  readonly manager: LockManager;
+  readonly subscriber: SimSubscriber;
+  /** The leases its callers have. */
+  readonly leases = new Set<LeaseWatch>();
+  private readonly connection: SimConnection;
+  private readonly store: RecordingStore;
+
+  constructor(
+    readonly plan: ProcessPlan,
+    { seed, settings }: Plan,
+    readonly around: Surroundings,
+  ) {
+    const { agenda, chronicle, server, core, quirks } = around;
+    const { name, rate } = plan;
+    const randomOf = (what: string) => new Random(`${what} of ${name} of ${seed}`);
+    const { commandTimeoutMs: timeoutMs, latencyMs, pingMs } = settings;
+    this.process = new SimProcess(
+      name,
+      agenda,
+      chronicle,
+      randomOf('timers'),
+      rate,
+      quirks.wallClock ?? false,
+    );
+    const link = (role: string) =>
+      new Link(agenda, this.process, server, randomOf(role), latencyMs, timeoutMs);
+    this.links = { command: link('command'), subscriber: link('subscriber') };
+    this.connection = new SimConnection(this.process, this.links.command, timeoutMs);
+    this.subscriber = new SimSubscriber(this.process, this.links.subscriber, { timeoutMs, pingMs, quirks });
+    const store = new SimStore(this.connection, this.subscriber, quirks);
+    this.store = new RecordingStore(store, name, (event) => this.process.record(event));
+    const lockSettings = {
+      ...core.DEFAULT_SETTINGS,
+      keyPrefix: '',
+      watchdogMs: settings.watchdogMs,
+      maxWaiters: settings.maxWaiters ?? Infinity,
+      shutdownGraceMs: settings.shutdownGraceMs,
+    };
+    const silent = { warn: () => undefined, log: () => undefined };
+    this.process.onFreeze = () => this.look();
+    this.manager = new core.LockManager(this.store, lockSettings, silent, this.process);
+  }
+
+  get isIdle(): boolean {
+    return this.process.crashed || Object.values(this.manager.usage).every((size) => size === 0);
+  }
+
+  /** Writes down what the callers believe now, where that has changed. False when nothing has run since. */
+  look(): boolean {
+    if (!this.process.touched) return false;
+    this.process.touched = false;
+    for (const lease of this.leases) lease.look();
+    return true;
+  }
+
+  shutDown(): void {
+    if (this.process.crashed || this.process.stopping) return;
+    this.process.stopping = true;
+    this.process.record({ type: 'gone', how: 'shut-down' });
+    void this.manager.shutDown();
+  }
+
+  close(): void {
+    void this.manager.close();
+  }
+
+  reportUsage(): void {
+    this.process.record({ type: 'usage', sizes: { ...this.manager.usage, watches: this.store.watches } });
+  }
+
+  /** After the end: what should not be there any more. */
+  reportRemains(): void {
+    const { pending } = this.connection;
+    const { size: channels } = this.subscriber;
+    const { timersLeft: timers } = this.process;
+    this.process.record({ type: 'usage', sizes: { timers, commands: pending, channels } });
+  }
+}

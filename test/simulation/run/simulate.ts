@@ -1,0 +1,106 @@
+import { EXPECTATIONS, type Expectations } from '../../checker/expectations.js';
+import { inOrder, type HistoryEvent } from '../../checker/history.js';
+import { CORE, type Core } from '../core-api.js';
+import { Agenda } from '../engine/agenda.js';
+import { Chronicle } from '../engine/chronicle.js';
+import { Random } from '../engine/random.js';
+import type { Plan } from '../plan/plan.js';
+import type { Quirks } from '../quirks.js';
+import { SimRegister } from '../server/sim-register.js';
+import { SimServer } from '../server/sim-server.js';
+import { Caller } from './caller.js';
+import { GhostWatch } from './ghost-watch.js';
+import { Host, type Surroundings } from './host.js';
+import { FaultInjector } from './inject-fault.js';
+
+/** When the callers have to be done, in virtual ms; whoever is not then never will be. */
+const LONGEST_RUN_MS = 90_000;
+/** And then all that is left to do in the background. */
+const LONGEST_REST_MS = 30_000;
+/** How long the last bytes are on their way after all is closed. */
+const AFTERMATH_MS = 3_000;
+
+export interface Variation {
+  readonly core?: Core;
+  readonly quirks?: Quirks;
+}
+
+/** What a plan may be judged by: a key is taken a few ways through the network after it became free. */
+export const expectationsFor = ({ settings }: Plan): Expectations => ({
+  ...EXPECTATIONS,
+  // Timers are late by a little, and the clocks of the processes are not that of the history.
+  sendingMs: 5,
+  // 25 ms to let other processes go first, and timers that are late.
+  promptMs: 25 + 5 + 8 * settings.latencyMs[1],
+});
+
+/** What became of a plan. */
+export interface Run {
+  readonly events: readonly HistoryEvent[];
+  /** How many steps each process made. */
+  readonly steps: ReadonlyMap<string, number>;
+}
+
+/** Runs a plan from beginning to end in virtual time. The same plan always gives the same history. */
+export const simulate = async (plan: Plan, { core = CORE, quirks = {} }: Variation = {}): Promise<Run> => {
+  const agenda = new Agenda();
+  const chronicle = new Chronicle();
+  const server = new SimServer(agenda, chronicle, plan.settings.mayKill, quirks);
+  const register = new SimRegister(agenda, chronicle, new Random(`register of ${plan.seed}`));
+  const around: Surroundings = { agenda, chronicle, server, core, quirks };
+  const hosts = new Map(plan.processes.map((one) => [one.name, new Host(one, plan, around)]));
+  const all = [...hosts.values()];
+  const alive = (): Host[] => all.filter(({ process }) => !process.crashed);
+  const ghosts = new GhostWatch(around, hosts, plan.settings);
+  agenda.onRest = () => {
+    for (const host of all) if (host.look()) ghosts.look(host);
+  };
+  const injector = new FaultInjector(around, hosts, plan.settings);
+  for (const fault of plan.faults) injector.plan(fault);
+
+  const onUnhandled = (reason: unknown): void => {
+    const message = reason instanceof Error ? reason.message : String(reason);
+    chronicle.add({ type: 'unhandled', at: agenda.now, message });
+  };
+  process.on('unhandledRejection', onUnhandled);
+  try {
+    const running = new Set<Host>();
+    for (const host of all) {
+      const callers = host.plan.callers.map((caller, i) => {
+        const name = `${host.plan.name}c${i + 1}`;
+        return new Caller(host, register, name).run(caller);
+      });
+      running.add(host);
+      void Promise.all(callers).then(() => running.delete(host));
+    }
+    await agenda.pass(LONGEST_RUN_MS, () => [...running].every((host) => host.process.crashed));
+    injector.stop();
+    await agenda.pass(agenda.now + LONGEST_REST_MS, () => all.every((host) => host.isIdle));
+    ghosts.lookAtAll();
+    for (const host of alive()) host.reportUsage();
+    for (const host of alive()) host.process.arrive(() => host.close());
+    const awake = Math.max(agenda.now, ...alive().map((host) => host.process.at));
+    await agenda.pass(awake + AFTERMATH_MS);
+    for (const host of alive()) host.reportRemains();
+    server.sweep();
+  } finally {
+    process.off('unhandledRejection', onUnhandled);
+  }
+  return {
+    events: tidied(chronicle.events, hosts),
+    steps: new Map(all.map((host) => [host.process.name, host.process.stepsMade])),
+  };
+};
+
+/** In order, and without what a process would have done after its crash. */
+const tidied = (events: readonly HistoryEvent[], hosts: ReadonlyMap<string, Host>): HistoryEvent[] =>
+  inOrder(
+    events.filter(
+      (event) =>
+        !('process' in event) ||
+        event.process === undefined ||
+        event.type === 'trouble' ||
+        event.type === 'gone' ||
+        event.at <= (hosts.get(event.process)?.process.crashedAt ?? Infinity),
+    ),
+  );

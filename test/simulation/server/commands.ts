@@ -1,0 +1,31 @@
+import type { AcquireReply, Claim, ExtendReply, HoldInfo } from '../../../lib/core/claim.js';
+
+/** What a client can send to the simulated server. */
+export type Command =
+  | { readonly name: 'acquire'; readonly claim: Claim }
+  | { readonly name: 'extend'; readonly claims: readonly Claim[] }
+  | { readonly name: 'release'; readonly claim: Claim }
+  | { readonly name: 'inspect'; readonly key: string }
+  | { readonly name: 'forceUnlock'; readonly key: string }
+  | { readonly name: 'subscribe'; readonly channels: readonly string[] }
+  | { readonly name: 'unsubscribe'; readonly channel: string }
+  | { readonly name: 'kill'; readonly session: number }
+  | { readonly name: 'identify' }
+  | { readonly name: 'ping' };
+
+/** An error reply: certainly not executed. */
+export interface Refusal {
+  readonly refused: string;
+  readonly transient?: boolean;
+}
+
+export type Value =
+  | AcquireReply
+  | readonly ExtendReply[]
+  | HoldInfo
+  /** Of a release: how many sessions were told, -1 when it was not the owner's. */
+  | number
+  | boolean
+  | null;
+
+export type Reply = { readonly value: Value } | Refusal;

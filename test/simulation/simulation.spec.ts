@@ -1,0 +1,113 @@
+import { availableParallelism } from 'node:os';
+import { describe, expect, it } from 'vitest';
+import { historyText, type EventType, type HistoryEvent } from '../checker/history.js';
+import { makePlan } from './plan/make-plan.js';
+import type { FaultKind, Plan } from './plan/plan.js';
+import { CALM_PLAN, plansForEachStep } from './plan/step-plans.js';
+import { judge } from './run/judge.js';
+import { simulate } from './run/simulate.js';
+import { farmSeeds } from './seeds/seed-farm.js';
+import { reportOn } from './shrink/report.js';
+
+/** `SIMULATION_SEEDS=1000000 npx vitest run test/simulation` runs more of them, from `SIMULATION_FROM` on. */
+const SEEDS = Number(process.env['SIMULATION_SEEDS'] ?? 20_000);
+const FROM = Number(process.env['SIMULATION_FROM'] ?? 1);
+/** A seed takes one or two ms. */
+const TIMEOUT_MS = 120_000 + SEEDS * 20;
+
+const failures = async (plans: Iterable<Plan>): Promise<string[]> => {
+  for (const plan of plans) {
+    if ((await judge(plan)).violations.length > 0) return [await reportOn(plan)];
+  }
+  return [];
+};
+
+const seedsUpTo = (count: number): Plan[] => Array.from({ length: count }, (_, i) => makePlan(i + 1));
+
+describe('the simulation', () => {
+  it('is the same run for the same seed, byte for byte', async () => {
+    for (const plan of seedsUpTo(150)) {
+      const [once, again] = [await simulate(plan), await simulate(plan)];
+      expect(historyText(again.events), `seed ${plan.seed}`).toBe(historyText(once.events));
+    }
+  });
+
+  it('makes all go wrong that can, and brings the core into every state that a caller can see', async () => {
+    const plans = seedsUpTo(1_000);
+    const kinds = new Set<FaultKind>(plans.flatMap(({ faults }) => faults.map(({ kind }) => kind)));
+    expect(kinds.size).toBe(17);
+    const seen = new Set<string>();
+    for (const plan of plans) for (const event of (await simulate(plan)).events) seen.add(noteworthy(event));
+    expect([...seen].sort()).toEqual([
+      'aborted wait',
+      'announced loss',
+      'code LOCK_ABORTED',
+      'code LOCK_LOST',
+      'code LOCK_NOT_REENTRANT',
+      'code LOCK_QUEUE_FULL',
+      'code LOCK_SHUTDOWN',
+      'code LOCK_STORE_FAILED',
+      'code LOCK_TAKEN',
+      'crash',
+      'expired hold',
+      'forced hold',
+      'lost hold',
+      'nested lease',
+      'not-executed request',
+      'nothing',
+      'null of tryAcquire',
+      'pause',
+      'refused stale read',
+      'refused stale write',
+      'released hold',
+      'undo',
+      'unknown request',
+    ]);
+  });
+
+  it('breaks no promise when a process stops or crashes, at each step of its own', async () => {
+    const { steps } = await simulate(CALM_PLAN);
+    expect(Math.min(...steps.values())).toBeGreaterThan(100);
+    expect(await failures(plansForEachStep(CALM_PLAN, steps))).toEqual([]);
+  });
+
+  it(`breaks no promise in ${SEEDS} seeds from ${FROM}`, { timeout: TIMEOUT_MS }, async () => {
+    const startedAt = performance.now();
+    const { run, failed } = await farmSeeds({ from: FROM, seeds: SEEDS, processes: availableParallelism() });
+    const perMinute = Math.round((run / (performance.now() - startedAt)) * 60_000);
+    console.log(`${run} seeds, ${perMinute} in a minute`);
+    expect(run).toBe(SEEDS);
+    const reports = failed.slice(0, 1).map(({ seed }) => reportOn(makePlan(seed)));
+    expect(await Promise.all(reports), `failed: ${failed.map(({ seed }) => seed).join(' ')}`).toEqual([]);
+  });
+});
+
+const PLAIN: Partial<Record<EventType, string>> = {
+  abort: 'aborted wait',
+  announced: 'announced loss',
+  frozen: 'pause',
+};
+
+/** What of an event shows that the simulation gets around. */
+const noteworthy = (event: HistoryEvent): string => {
+  switch (event.type) {
+    case 'refused':
+    case 'answer':
+      if (event.type === 'refused' && !event.error) return 'null of tryAcquire';
+      return event.error ? `code ${event.error.code}` : 'nothing';
+    case 'granted':
+      return event.parts.some(({ sharedWith }) => sharedWith) ? 'nested lease' : 'nothing';
+    case 'gone':
+      return event.how === 'crashed' ? 'crash' : 'nothing';
+    case 'register':
+      return event.accepted ? 'nothing' : `refused stale ${event.what}`;
+    case 'free':
+      return `${event.how} hold`;
+    case 'asks':
+      return event.what === 'undo' ? 'undo' : 'nothing';
+    case 'answered':
+      return ['unknown', 'not-executed'].includes(event.outcome) ? `${event.outcome} request` : 'nothing';
+    default:
+      return PLAIN[event.type] ?? 'nothing';
+  }
+};

@@ -1,0 +1,15 @@
+import { StoreFailure, type StoreOutcome } from '../../../lib/core/lock-store.js';
+import type { Session } from '../network/session.js';
+
+/** A failed command, with the session it was sent on: an undo has to know. */
+export class SimFailure extends StoreFailure {
+  constructor(
+    message: string,
+    outcome: StoreOutcome,
+    options: { transient?: boolean } = {},
+    /** Undefined when the command was never sent. */
+    readonly session?: Session,
+  ) {
+    super(message, outcome, { ...options, cause: new Error(message) });
+  }
+}

@@ -1,0 +1,79 @@
+import type {
+  AcquireReply,
+  Claim,
+  ExtendReply,
+  HoldInfo,
+  LockKind,
+  ReleaseReply,
+} from '../../../lib/core/claim.js';
+import type { LockStore, StoreFailure, Watch } from '../../../lib/core/lock-store.js';
+import type { Session } from '../network/session.js';
+import type { Quirks } from '../quirks.js';
+import type { SimConnection } from './sim-connection.js';
+import { SimFailure } from './sim-failure.js';
+import type { SimSubscriber } from './sim-subscriber.js';
+
+/** What the Redis store does, over the simulated connections. */
+export class SimStore implements LockStore {
+  readonly kinds: ReadonlySet<LockKind> = new Set<LockKind>(['exclusive']);
+
+  constructor(
+    private readonly connection: SimConnection,
+    private readonly subscriber: SimSubscriber,
+    private readonly quirks: Quirks,
+  ) {}
+
+  acquire(claim: Claim): Promise<AcquireReply> {
+    return this.connection.send<AcquireReply>({ name: 'acquire', claim });
+  }
+
+  extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
+    return this.connection.send<readonly ExtendReply[]>({ name: 'extend', claims });
+  }
+
+  async release(claim: Claim, doubt?: StoreFailure): Promise<ReleaseReply> {
+    return doubt instanceof SimFailure && doubt.session
+      ? this.releaseForCertain(doubt.session, claim)
+      : this.sendRelease(claim);
+  }
+
+  watch(_kind: LockKind, key: string, onHint: () => void, onFailure: (cause: StoreFailure) => void): Watch {
+    return this.subscriber.watch(key, onHint, onFailure);
+  }
+
+  inspect(_kind: LockKind, key: string): Promise<HoldInfo | null> {
+    return this.connection.send<HoldInfo | null>({ name: 'inspect', key });
+  }
+
+  forceUnlock(_kind: LockKind, key: string): Promise<boolean> {
+    return this.connection.send<boolean>({ name: 'forceUnlock', key });
+  }
+
+  async ping(): Promise<void> {
+    await this.connection.send({ name: 'ping' });
+  }
+
+  close(): Promise<void> {
+    this.connection.close();
+    this.subscriber.close();
+    return Promise.resolve();
+  }
+
+  private async sendRelease(claim: Claim): Promise<ReleaseReply> {
+    const told = await this.connection.send<number>({ name: 'release', claim });
+    return { wasHeld: told !== -1, othersWaiting: told > (this.subscriber.isLive(claim.key) ? 1 : 0) };
+  }
+
+  /** Answers only what is final: the acquire of that session is done, or can never be done any more. */
+  private async releaseForCertain(session: Session, claim: Claim): Promise<ReleaseReply> {
+    if (this.quirks.trustsEveryUndo) return this.sendRelease(claim);
+    const sameConnection = session === this.connection.current;
+    const ended =
+      !sameConnection && (await this.connection.send<boolean>({ name: 'kill', session: session.id }));
+    const reply = await this.sendRelease(claim);
+    const inOrder = sameConnection && session === this.connection.current;
+    if (!reply.wasHeld && !ended && !inOrder)
+      throw new SimFailure('an earlier command may still arrive', 'unknown');
+    return reply;
+  }
+}

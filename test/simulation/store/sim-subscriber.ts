@@ -1,0 +1,165 @@
+import type { StoreFailure, Watch } from '../../../lib/core/lock-store.js';
+import type { SimProcess } from '../engine/sim-process.js';
+import type { Link } from '../network/link.js';
+import type { Session } from '../network/session.js';
+import type { Quirks } from '../quirks.js';
+import type { Command } from '../server/commands.js';
+import { Deadline } from './deadline.js';
+
+const RECONNECT_MS = 30;
+/** How long an interruption lasts before waiters look for themselves, in ms; as in the Redis store. */
+const DEAF_MS = 100;
+
+interface Channel {
+  readonly listeners: Set<() => void>;
+  live: boolean;
+  wasLive: boolean;
+}
+
+export interface SubscriberOptions {
+  readonly timeoutMs: number;
+  /** How often a subscriber that somebody waits on is asked whether it still lives. */
+  readonly pingMs: number;
+  readonly quirks: Quirks;
+}
+
+/** The connection that wake-ups come on, for all waiters of a process; as in the Redis store. */
+export class SimSubscriber {
+  private readonly channels = new Map<string, Channel>();
+  private session: Session | undefined;
+  private pinger: unknown;
+  private closed = false;
+
+  constructor(
+    private readonly process: SimProcess,
+    private readonly link: Link,
+    private readonly options: SubscriberOptions,
+  ) {
+    this.connect();
+  }
+
+  get size(): number {
+    return this.channels.size;
+  }
+
+  isLive(name: string): boolean {
+    return this.channels.get(name)?.live ?? false;
+  }
+
+  watch(name: string, onHint: () => void, _onFailure: (failure: StoreFailure) => void): Watch {
+    const existing = this.channels.get(name);
+    const channel = existing ?? { listeners: new Set(), live: false, wasLive: false };
+    channel.listeners.add(onHint);
+    if (!existing) {
+      this.channels.set(name, channel);
+      this.subscribe([name]);
+      if (this.pinger === undefined) this.pingLater();
+    } else if (channel.live) {
+      queueMicrotask(() => {
+        if (channel.listeners.has(onHint)) onHint();
+      });
+    }
+    return {
+      get live() {
+        return channel.live && channel.listeners.has(onHint);
+      },
+      close: () => this.leave(name, channel, onHint),
+    };
+  }
+
+  close(): void {
+    this.closed = true;
+    this.channels.clear();
+    this.stopPinging();
+    this.session?.hangUp();
+    this.session = undefined;
+  }
+
+  /** A hint without a reason. */
+  hintAll(): void {
+    for (const channel of this.channels.values()) this.hint(channel);
+  }
+
+  private leave(name: string, channel: Channel, onHint: () => void): void {
+    if (!channel.listeners.delete(onHint) || channel.listeners.size > 0) return;
+    if (this.channels.get(name) !== channel) return;
+    this.channels.delete(name);
+    if (this.channels.size === 0) this.stopPinging();
+    if (this.session) this.ask(this.session, { name: 'unsubscribe', channel: name });
+  }
+
+  private connect(): void {
+    if (this.closed) return;
+    this.link.connect((session) => {
+      if (!session) return this.connectLater();
+      if (this.closed) return session.hangUp();
+      this.session = session;
+      session.onClose = () => this.ended(session);
+      session.onMessage = (name) => this.hint(this.channels.get(name));
+      if (this.channels.size > 0) this.subscribe([...this.channels.keys()]);
+    });
+  }
+
+  private connectLater(): void {
+    if (!this.closed) this.process.setTimer(() => this.connect(), RECONNECT_MS);
+  }
+
+  private subscribe(names: readonly string[]): void {
+    const { session } = this;
+    if (!session) return;
+    const asked = names.map((name) => this.channels.get(name));
+    this.ask(session, { name: 'subscribe', channels: names }, () => {
+      for (const channel of asked) if (channel) this.becomeLive(channel);
+    });
+  }
+
+  private becomeLive(channel: Channel): void {
+    const again = channel.wasLive;
+    channel.live = true;
+    channel.wasLive = true;
+    const { silentWhenLive, silentWhenLiveAgain } = this.options.quirks;
+    if (again ? !silentWhenLiveAgain : !silentWhenLive) this.hint(channel);
+  }
+
+  private ended(session: Session): void {
+    if (this.session !== session) return;
+    this.session = undefined;
+    const deafened = [...this.channels.values()].filter(({ live }) => live);
+    for (const channel of deafened) channel.live = false;
+    if (deafened.length > 0 && !this.options.quirks.silentWhenLiveAgain) {
+      this.process.setTimer(() => {
+        for (const channel of deafened) if (!channel.live) this.hint(channel);
+      }, DEAF_MS);
+    }
+    this.connectLater();
+  }
+
+  private hint(channel: Channel | undefined): void {
+    if (!channel) return;
+    for (const onHint of [...channel.listeners]) if (channel.listeners.has(onHint)) onHint();
+  }
+
+  private pingLater(): void {
+    this.pinger = this.process.setTimer(() => {
+      if (this.session) this.ask(this.session, { name: 'ping' });
+      this.pingLater();
+    }, this.options.pingMs);
+  }
+
+  private stopPinging(): void {
+    this.process.clearTimer(this.pinger);
+    this.pinger = undefined;
+  }
+
+  /** A subscriber that does not answer in time is cut, so that it connects again. */
+  private ask(session: Session, command: Command, then: () => void = () => undefined): void {
+    const deadline = new Deadline(this.process, this.options.timeoutMs, () => {
+      if (this.closed || this.session !== session) return;
+      session.hangUp();
+      this.ended(session);
+    });
+    session.request(command, () => {
+      if (deadline.settle()) then();
+    });
+  }
+}
