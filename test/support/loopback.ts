@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { createServer, type Server } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 
 export const LOOPBACK = '127.0.0.1';
 
@@ -38,4 +38,13 @@ export async function freePort(): Promise<number> {
   const port = await listenOnFreePort(probe);
   await new Promise<void>((resolve) => probe.close(() => resolve()));
   return port;
+}
+
+/**
+ * Ends a connection with a reset, so that the other side sees an error. One that is ending already is closed instead:
+ * in that state it cannot be reset, and Node would keep it for ever.
+ */
+export function reset(socket: Socket): void {
+  if (socket.writableEnded) socket.destroy();
+  else socket.resetAndDestroy();
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { reset } from './loopback.js';
 
 /** `toServer`: requests. `toClient`: replies. */
 export type Direction = 'toServer' | 'toClient';
@@ -130,8 +131,8 @@ export class ProxyConnection {
   /** Both ends see a reset connection, at once. */
   cut(): void {
     for (const direction of BOTH) this.links[direction].clear();
-    this.client.resetAndDestroy();
-    this.server.resetAndDestroy();
+    reset(this.client);
+    reset(this.server);
   }
 
   /** Ends every fault of this connection. One that has lost something is cut: no TCP connection goes on after that. */

@@ -1,0 +1,10 @@
+import type { Breakage } from './breakage.js';
+import { HOLDING_BREAKAGES } from './holding.breakages.js';
+import { UNDOING_BREAKAGES } from './undoing.breakages.js';
+import { WAITING_BREAKAGES } from './waiting.breakages.js';
+
+export const BREAKAGES: readonly Breakage[] = [
+  ...HOLDING_BREAKAGES,
+  ...WAITING_BREAKAGES,
+  ...UNDOING_BREAKAGES,
+];

@@ -1,0 +1,20 @@
+import { CLIENT_FAULTS } from './client.faults.js';
+import type { Fault } from './fault.js';
+import { LINE_FAULTS } from './line.faults.js';
+import { SERVER_FAULTS } from './server.faults.js';
+import { WORKER_FAULTS } from './worker.faults.js';
+
+/** Every kind of fault there is. To add one, write it beside its family. */
+export const FAULTS: readonly Fault[] = [
+  ...LINE_FAULTS,
+  ...CLIENT_FAULTS,
+  ...WORKER_FAULTS,
+  ...SERVER_FAULTS,
+];
+
+export const faultNamed = (name: string): Fault => {
+  const fault = FAULTS.find((candidate) => candidate.name === name);
+  if (!fault)
+    throw new Error(`there is no fault "${name}"; there are ${FAULTS.map((one) => one.name).join(', ')}`);
+  return fault;
+};

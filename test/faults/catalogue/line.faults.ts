@@ -1,0 +1,162 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ProxyConnection } from '../../support/tcp-proxy.js';
+import { labNow } from '../history/lab-clock.js';
+import { AFTERMATH } from '../settings.js';
+import type { Pace } from '../topology/slow-link.js';
+import type { Role, Seat } from '../topology/seat.js';
+import type { Topology } from '../topology/topology.js';
+import { anySeat, fault, lineOf, namesOf, someSeats, type Dose, type Fault } from './fault.js';
+import { SCRIPTS, type ScriptName } from './scripts.js';
+
+interface OnLines extends Dose {
+  readonly seats: readonly number[];
+}
+
+const targets = ({ seats }: OnLines): string[] => seats.map(lineOf);
+const everywhere = (): boolean => true;
+
+const seatsOf = (topology: Topology, { seats }: OnLines): Seat[] =>
+  seats.map((seat) => topology.seats[seat]!);
+
+/** Writes down that these workers are in trouble from now until so long after the fault. */
+const troubled = (topology: Topology, dose: OnLines, what: string, aftermathMs: number): void => {
+  const from = labNow();
+  for (const { life } of seatsOf(topology, dose).filter(({ isTaken }) => isTaken)) {
+    topology.scribe.trouble(what, from, from + dose.forMs + aftermathMs, life.name);
+  }
+};
+
+const delay = fault<OnLines & { readonly delayMs: number }>({
+  name: 'delay',
+  weight: 2,
+  fits: everywhere,
+  choose: (random, fitness) => ({
+    seats: someSeats(random, fitness),
+    delayMs: random.whole(2, 200),
+    forMs: random.whole(200, 2_000),
+  }),
+  targets,
+  describe: ({ seats, delayMs, forMs }) =>
+    `everything takes ${delayMs} ms longer for ${namesOf(seats)}, ${forMs} ms`,
+  async inflict(topology, dose) {
+    // A delay of more than the time-out of a command is an outage.
+    troubled(topology, dose, 'delay', AFTERMATH.outage);
+    for (const { proxy } of seatsOf(topology, dose)) proxy.delay(dose.delayMs);
+    await sleep(dose.forMs);
+    for (const { proxy } of seatsOf(topology, dose)) await proxy.restore();
+  },
+});
+
+const slow = (name: string, weight: number, paceOf: (kind: number) => Pace): Fault =>
+  fault<OnLines & { readonly pace: Pace }>({
+    name,
+    weight,
+    fits: everywhere,
+    choose: (random, fitness) => ({
+      seats: someSeats(random, fitness),
+      pace: paceOf(random.next()),
+      forMs: random.whole(300, 2_000),
+    }),
+    targets,
+    describe: ({ seats, pace, forMs }) =>
+      `${pace.pieceBytes} bytes at a time, every ${pace.pauseMs} ms, for ${namesOf(seats)}, ${forMs} ms`,
+    async inflict(topology, dose) {
+      troubled(topology, dose, name, AFTERMATH.outage);
+      for (const { link } of seatsOf(topology, dose)) link.setPace(dose.pace);
+      await sleep(dose.forMs);
+      for (const { link } of seatsOf(topology, dose)) link.setPace(undefined);
+    },
+  });
+
+const split = slow('split replies', 2, (kind) => ({ pieceBytes: 1 + Math.floor(kind * 7), pauseMs: 0 }));
+const throttle = slow('throttle', 1, (kind) => ({ pieceBytes: 20 + Math.floor(kind * 100), pauseMs: 2 }));
+
+const cut = fault<OnLines & { readonly role: Role | 'both' }>({
+  name: 'cut',
+  weight: 3,
+  fits: everywhere,
+  choose: (random, fitness) => ({
+    seats: someSeats(random, fitness),
+    role: random.pick(['both', 'commands', 'subscriber'] as const),
+    forMs: 0,
+  }),
+  targets,
+  describe: ({ seats, role }) => `connections are reset (${role}) for ${namesOf(seats)}`,
+  async inflict(topology, dose) {
+    troubled(topology, dose, `reset (${dose.role})`, AFTERMATH.cut);
+    for (const seat of seatsOf(topology, dose).filter(({ isTaken }) => isTaken)) {
+      if (dose.role === 'both') seat.proxy.cut();
+      else for (const connection of seat.connections(dose.role)) connection.cut();
+    }
+  },
+});
+
+const refuse = fault<OnLines>({
+  name: 'refuse',
+  weight: 2,
+  fits: everywhere,
+  choose: (random, fitness) => ({ seats: someSeats(random, fitness), forMs: random.whole(50, 1_500) }),
+  targets,
+  describe: ({ seats, forMs }) => `connections are reset and refused for ${namesOf(seats)}, ${forMs} ms`,
+  async inflict(topology, dose) {
+    troubled(topology, dose, 'unreachable', AFTERMATH.outage);
+    for (const { proxy } of seatsOf(topology, dose)) {
+      proxy.refuse();
+      proxy.cut();
+    }
+    await sleep(dose.forMs);
+    for (const { proxy } of seatsOf(topology, dose)) await proxy.restore();
+  },
+});
+
+const halfOpen = fault<OnLines & { readonly role: Role | 'all' }>({
+  name: 'half-open',
+  weight: 3,
+  fits: everywhere,
+  choose: (random, fitness) => ({
+    seats: [anySeat(random, fitness)],
+    role: random.pick(['all', 'commands', 'subscriber'] as const),
+    forMs: random.whole(200, 2_500),
+  }),
+  targets,
+  describe: ({ seats, role, forMs }) =>
+    `nothing gets through (${role}) for ${namesOf(seats)}, ${forMs} ms; what was sent then arrives`,
+  async inflict(topology, dose) {
+    const [seat] = seatsOf(topology, dose);
+    if (!seat?.isTaken) return;
+    const { role } = dose;
+    const aftermath = role === 'subscriber' ? AFTERMATH.silentSubscriber : AFTERMATH.outage;
+    troubled(topology, dose, `half-open (${role})`, aftermath);
+    let silenced: readonly ProxyConnection[] = [];
+    if (role === 'all') seat.proxy.blackhole();
+    else for (const connection of (silenced = seat.connections(role))) connection.blackhole();
+    await sleep(dose.forMs);
+    if (role === 'all') await seat.proxy.restore();
+    else for (const connection of silenced) connection.restore();
+  },
+});
+
+const swallow = fault<OnLines & { readonly script: ScriptName }>({
+  name: 'swallow reply',
+  weight: 4,
+  fits: everywhere,
+  choose: (random, fitness) => ({
+    seats: [anySeat(random, fitness)],
+    script: random.pick(['acquire', 'acquire', 'release', 'extend'] as const),
+    forMs: 1_000,
+  }),
+  targets,
+  describe: ({ seats, script }) => `the next ${script} of ${namesOf(seats)} is done, and its answer lost`,
+  async inflict(topology, dose) {
+    const [seat] = seatsOf(topology, dose);
+    if (!seat) return;
+    const stop = seat.atNext(SCRIPTS[dose.script], (connection) => {
+      troubled(topology, { ...dose, forMs: 0 }, `answer lost (${dose.script})`, AFTERMATH.silentCommands);
+      connection.swallowReplies();
+    });
+    await sleep(dose.forMs);
+    stop();
+  },
+});
+
+export const LINE_FAULTS: readonly Fault[] = [delay, split, throttle, cut, refuse, halfOpen, swallow];

@@ -1,0 +1,210 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '../../support/loopback.js';
+import { labNow } from '../history/lab-clock.js';
+import { AFTERMATH, LONGEST_LEASE_MS } from '../settings.js';
+import type { Fitness, Topology } from '../topology/topology.js';
+import { fault, lineOf, SERVER, type Dose, type Fault } from './fault.js';
+
+interface OnServer extends Dose {
+  readonly node: number;
+}
+
+const server = (): string[] => [SERVER];
+const everywhere = (): boolean => true;
+/** Lost data and a clock that was ahead would let tokens fall: that is not promised, and not tried. */
+const mayLoseData = ({ settableClock }: Fitness): boolean => !settableClock;
+
+/** Everybody is in trouble from now until so long after the fault, which may take longer than planned. */
+const duringOutage = async (
+  { scribe }: Topology,
+  what: string,
+  aftermathMs: number,
+  outage: () => Promise<void>,
+): Promise<void> => {
+  const from = labNow();
+  try {
+    await outage();
+  } finally {
+    scribe.trouble(what, from, labNow() + aftermathMs);
+  }
+};
+
+const stop = fault<OnServer>({
+  name: 'SIGSTOP Redis',
+  weight: 2,
+  fits: everywhere,
+  choose: (random) => ({ node: 0, forMs: random.whole(50, 2_000) }),
+  targets: server,
+  describe: ({ forMs }) => `Redis is stopped for ${forMs} ms`,
+  async inflict(topology, { node, forMs }) {
+    const { server } = topology.nodes[node]!;
+    await duringOutage(topology, 'Redis is stopped', AFTERMATH.outage, async () => {
+      await server.kill('SIGSTOP');
+      await sleep(forMs);
+      await server.kill('SIGCONT');
+    });
+  },
+});
+
+const restart = (
+  name: string,
+  weight: number,
+  keepData: boolean,
+  fits: (fitness: Fitness) => boolean,
+): Fault =>
+  fault<OnServer & { readonly seats: number }>({
+    name,
+    weight,
+    fits,
+    choose: (random, { seats }) => ({ node: 0, seats, forMs: random.whole(20, 900) }),
+    targets: ({ seats }) => [SERVER, ...Array.from({ length: seats }, (_, seat) => lineOf(seat))],
+    describe: ({ forMs }) =>
+      `Redis is killed, and started ${keepData ? 'with its data' : 'empty'} after ${forMs} ms`,
+    async inflict(topology, { node: number, forMs }) {
+      const node = topology.nodes[number]!;
+      await duringOutage(topology, name, AFTERMATH.outage, async () => {
+        if (!keepData) topology.scribe.unprotected('Redis lost its data', forMs + 1_000 + LONGEST_LEASE_MS);
+        // Nobody may get in before everything that is done there is seen.
+        for (const { proxy } of topology.seats) proxy.refuse();
+        await node.server.kill('SIGKILL');
+        if (!keepData) node.holds.allLost(labNow());
+        await sleep(forMs);
+        await node.startAgain({ keepData });
+        if (!keepData) topology.scribe.unprotected('Redis is empty', LONGEST_LEASE_MS);
+        for (const { proxy } of topology.seats) await proxy.restore();
+      });
+    },
+  });
+
+const loading = fault<OnServer>({
+  name: 'LOADING',
+  weight: 1,
+  fits: ({ keepsData }) => keepsData,
+  choose: (random) => ({ node: 0, forMs: random.whole(300, 1_000) }),
+  targets: server,
+  describe: ({ forMs }) => `Redis is killed, and loads its data for about ${forMs} ms`,
+  async inflict(topology, { node: number, forMs }) {
+    const node = topology.nodes[number]!;
+    await duringOutage(topology, 'Redis loads its data', AFTERMATH.outage, async () => {
+      await node.fill(forMs);
+      await node.server.kill('SIGKILL');
+      await node.startSlowly();
+    });
+  },
+});
+
+const flush = fault<OnServer>({
+  name: 'FLUSHALL',
+  weight: 1,
+  fits: mayLoseData,
+  choose: () => ({ node: 0, forMs: 0 }),
+  targets: server,
+  describe: () => 'FLUSHALL',
+  async inflict(topology, { node }) {
+    topology.scribe.unprotected('FLUSHALL', LONGEST_LEASE_MS + 100);
+    // Waiters are not told, and look for themselves when the leases they know of are over.
+    topology.scribe.trouble('nobody is told of FLUSHALL', labNow(), labNow() + LONGEST_LEASE_MS);
+    await topology.nodes[node]!.server.cli('FLUSHALL');
+  },
+});
+
+const pause = fault<OnServer & { readonly what: 'ALL' | 'WRITE' }>({
+  name: 'CLIENT PAUSE',
+  weight: 2,
+  fits: everywhere,
+  choose: (random) => ({
+    node: 0,
+    what: random.pick(['ALL', 'WRITE'] as const),
+    forMs: random.whole(50, 1_500),
+  }),
+  targets: server,
+  describe: ({ what, forMs }) => `CLIENT PAUSE ${forMs} ${what}`,
+  async inflict(topology, { node, what, forMs }) {
+    await duringOutage(topology, 'CLIENT PAUSE', AFTERMATH.outage, async () => {
+      await topology.nodes[node]!.server.cli('CLIENT', 'PAUSE', forMs, what);
+      await sleep(forMs);
+    });
+  },
+});
+
+/** Nobody may feel this at all. */
+const scriptFlush = fault<OnServer>({
+  name: 'SCRIPT FLUSH',
+  weight: 1,
+  fits: everywhere,
+  choose: () => ({ node: 0, forMs: 0 }),
+  targets: server,
+  describe: () => 'SCRIPT FLUSH',
+  async inflict({ nodes, scribe }, { node }) {
+    scribe.note('SCRIPT FLUSH');
+    await nodes[node]!.server.cli('SCRIPT', 'FLUSH');
+  },
+});
+
+const fullMemory = fault<OnServer>({
+  name: 'maxmemory',
+  weight: 2,
+  fits: everywhere,
+  choose: (random) => ({ node: 0, forMs: random.whole(100, 2_000) }),
+  targets: server,
+  describe: ({ forMs }) => `the memory of Redis is full (noeviction) for ${forMs} ms`,
+  async inflict(topology, { node, forMs }) {
+    const { server } = topology.nodes[node]!;
+    await duringOutage(topology, 'memory is full', AFTERMATH.cut, async () => {
+      await server.cli('CONFIG', 'SET', 'maxmemory', 1);
+      await sleep(forMs);
+      await server.cli('CONFIG', 'SET', 'maxmemory', 0);
+    });
+  },
+});
+
+const readOnly = fault<OnServer>({
+  name: 'READONLY',
+  weight: 2,
+  fits: everywhere,
+  choose: (random) => ({ node: 0, forMs: random.whole(100, 2_000) }),
+  targets: server,
+  describe: ({ forMs }) => `Redis is a replica of nobody for ${forMs} ms`,
+  async inflict(topology, { node, forMs }) {
+    const { server } = topology.nodes[node]!;
+    await duringOutage(topology, 'READONLY', AFTERMATH.outage, async () => {
+      await server.cli('REPLICAOF', '127.0.0.1', await freePort());
+      await sleep(forMs);
+      await server.cli('REPLICAOF', 'NO', 'ONE');
+    });
+  },
+});
+
+const clockJump = fault<OnServer & { readonly jumpMs: number }>({
+  name: 'clock of Redis jumps',
+  weight: 6,
+  fits: ({ settableClock }) => settableClock,
+  choose: (random) => ({
+    node: 0,
+    // Forward all leases end at once. Back they last longer, as their holders then know.
+    jumpMs: random.chance(0.6) ? random.whole(2_000, 60_000) : -random.whole(500, 1_500),
+    forMs: 100,
+  }),
+  targets: server,
+  describe: ({ jumpMs }) => `the clock of Redis is set by ${jumpMs} ms`,
+  async inflict(topology, { node, jumpMs, forMs }) {
+    const longest = LONGEST_LEASE_MS + 1_500;
+    topology.scribe.unprotected(`the clock of Redis is set by ${jumpMs} ms`, longest);
+    topology.scribe.trouble('leases end at other times', labNow(), labNow() + longest);
+    topology.nodes[node]!.jump(jumpMs);
+    await sleep(forMs);
+  },
+});
+
+export const SERVER_FAULTS: readonly Fault[] = [
+  stop,
+  restart('SIGKILL Redis, data kept', 2, true, ({ keepsData }) => keepsData),
+  restart('SIGKILL Redis, data lost', 1, false, mayLoseData),
+  loading,
+  flush,
+  pause,
+  scriptFlush,
+  fullMemory,
+  readOnly,
+  clockJump,
+];

@@ -1,0 +1,93 @@
+// npm run test:faults: the lock on real servers and processes, while everything goes wrong that can.
+//
+// A topology (topology/), a workload (workload/), faults (catalogue/) in a schedule from a seed (schedule/), and a
+// verdict (../checker/ and rules/) on the history (history/). Each knows little of the others.
+import { parseArgs } from 'node:util';
+import { failureOf, runLaboratory } from './laboratory.js';
+import { reportOf } from './report/report.js';
+import { FaultTable } from './report/table.js';
+import type { RoundResult } from './round.js';
+
+const USAGE = `npm run test:faults -- [--minutes N] [--seed S] [--round N]
+
+  --minutes  how long, 2 by default; 600 is a night
+  --seed     whose schedules; one is made up otherwise
+  --round    only this round of the seed`;
+
+interface Options {
+  readonly minutes: number;
+  readonly seed: string;
+  readonly round: number | undefined;
+}
+
+const numberOf = (name: string, text: string, least: number): number => {
+  const value = Number(text);
+  if (!Number.isFinite(value) || value < least)
+    throw new Error(`--${name} must be a number from ${least}, but is "${text}"`);
+  return value;
+};
+
+const readOptions = (args: readonly string[]): Options | undefined => {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      minutes: { type: 'string', default: '2' },
+      seed: { type: 'string' },
+      round: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help) return undefined;
+  return {
+    minutes: numberOf('minutes', values.minutes, 0),
+    seed: values.seed ?? String(Date.now() % 1_000_000),
+    round: values.round === undefined ? undefined : numberOf('round', values.round, 0),
+  };
+};
+
+function* from(first: number): Generator<number> {
+  for (let round = first; ; round++) yield round;
+}
+
+const lineOf = (
+  round: number,
+  { topology, events, inflicted, violations }: RoundResult,
+  leftMs: number,
+): string => {
+  const count = (type: string) => events.filter((event) => event.type === type).length;
+  const left = leftMs > 0 ? `, ${Math.ceil(leftMs / 1_000)} s to go` : '';
+  return (
+    `round ${round}, ${topology}: ${inflicted.length} faults, ${count('call')} calls, ` +
+    `${count('granted')} locks, ${violations.length} violations${left}`
+  );
+};
+
+const run = async ({ minutes, seed, round }: Options): Promise<boolean> => {
+  const endsAt = performance.now() + minutes * 60_000;
+  const leftMs = (): number => (round === undefined ? endsAt - performance.now() : 0);
+  console.log(`seed ${seed}`);
+  const table = new FaultTable();
+  let failed = false;
+  const rounds = round === undefined ? from(0) : [round];
+  const goesOn = (): boolean => round !== undefined || leftMs() > 0;
+  let number = round ?? 0;
+  for await (const result of runLaboratory({ seed, rounds, goesOn })) {
+    console.log(lineOf(number, result, leftMs()));
+    if (result.violations.length > 0) console.error(`\n${reportOf(failureOf(seed, number, result))}\n`);
+    failed ||= result.violations.length > 0;
+    table.add(result);
+    number++;
+  }
+  console.log(`\n${table.text()}`);
+  return !failed;
+};
+
+try {
+  const options = readOptions(process.argv.slice(2));
+  if (!options) console.log(USAGE);
+  else if (!(await run(options))) process.exitCode = 1;
+} catch (error) {
+  console.error(error instanceof Error ? (error.stack ?? error.message) : error);
+  console.error(`\n${USAGE}`);
+  process.exitCode = 1;
+}

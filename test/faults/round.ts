@@ -1,0 +1,100 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HistoryEvent } from '../checker/history.js';
+import type { Violation } from '../checker/violation.js';
+import { until } from '../support/async.js';
+import { labNow } from './history/lab-clock.js';
+import { judge } from './rules/judge.js';
+import type { Calm } from './rules/recovery.rule.js';
+import { conduct, type Inflicted } from './schedule/conductor.js';
+import type { Schedule } from './schedule/schedule.js';
+import { RECOVERY_MS, SETTINGS } from './settings.js';
+import type { RedisNode } from './topology/redis-node.js';
+import type { Topology } from './topology/topology.js';
+
+export interface RoundPlan {
+  /** Part of every key; unique on this topology. */
+  readonly name: string;
+  readonly seed: string;
+  readonly schedule: Schedule;
+  readonly callers: number;
+}
+
+export interface RoundResult {
+  readonly plan: RoundPlan;
+  readonly topology: string;
+  readonly events: readonly HistoryEvent[];
+  readonly inflicted: readonly Inflicted[];
+  readonly violations: readonly Violation[];
+  /** Judges a piece of the history as the whole was judged. */
+  readonly judge: (events: readonly HistoryEvent[]) => Violation[];
+}
+
+/** How long it is calm before the faults; its first part is for warming up. */
+const CALM_BEFORE_MS = 1_300;
+const WARM_UP_MS = 400;
+const CALM_AFTER_MS = 900;
+
+/** Which process each owner of holds belongs to. */
+export const instancesOf = ({ seats }: Topology): Map<string, string> =>
+  new Map(seats.flatMap(({ allLives }) => allLives.map(({ instance, name }) => [instance, name] as const)));
+
+/** Holds of living workers that have nothing to do, and any that would never end. */
+const writeHoldsLeft = async (
+  { seats, scribe }: Topology,
+  { server }: RedisNode,
+  keys: string,
+): Promise<void> => {
+  const alive = new Map(seats.filter(({ isTaken }) => isTaken).map(({ life }) => [life.instance, life.name]));
+  for (const key of (await server.cli('KEYS', keys)) as string[]) {
+    const [owner = ''] = (await server.cli('HKEYS', key)) as string[];
+    const process = alive.get(owner.slice(0, owner.lastIndexOf(':')));
+    const isEndless = (await server.cli('PTTL', key)) === -1;
+    if (process === undefined && !isEndless) continue;
+    scribe.write({ type: 'left', at: labNow(), process: process ?? 'redis', key, owner });
+  }
+};
+
+/** What workers have left behind in the servers. */
+const writeWhatIsLeft = async (topology: Topology, keys: string): Promise<void> => {
+  for (const node of topology.nodes) {
+    await writeHoldsLeft(topology, node, keys);
+    const channels = async () => ((await node.server.cli('PUBSUB', 'CHANNELS')) as string[]).length;
+    // The last UNSUBSCRIBE is not waited for by anybody.
+    await until(async () => (await channels()) === 0, { timeoutMs: 1_000 }).catch(() => undefined);
+    const sizes = { channels: await channels() };
+    topology.scribe.write({ type: 'usage', at: labNow(), process: 'redis', sizes });
+  }
+};
+
+/** Ends a round: everybody stops, and what is left is written down. */
+export const settle = async (topology: Topology, name: string): Promise<void> => {
+  await Promise.all(topology.seats.map((seat) => seat.stop()));
+  await writeWhatIsLeft(topology, `${SETTINGS.keyPrefix}${name}:*`);
+};
+
+/** Calm, then the faults, then calm again; and a verdict on all that happened. */
+export const runRound = async (topology: Topology, plan: RoundPlan): Promise<RoundResult> => {
+  const { name, seed, schedule, callers } = plan;
+  topology.takeHistory();
+  const beganAt = labNow();
+  for (const seat of topology.seats) seat.begin(name, { seed, callers, hotKeys: 3, coldKeys: 40 });
+  await sleep(CALM_BEFORE_MS);
+  const before = { from: beganAt + WARM_UP_MS, to: labNow() };
+  const inflicted = await conduct(topology, schedule);
+  await topology.heal();
+  const overAt = labNow();
+  topology.scribe.note('all faults are over');
+  await sleep(RECOVERY_MS + CALM_AFTER_MS);
+  const calm: Calm = { before, after: { from: overAt + RECOVERY_MS, to: labNow() } };
+  const broken: Violation[] = [];
+  try {
+    await settle(topology, name);
+  } catch (error) {
+    broken.push({ rule: 'laboratory', at: labNow(), text: `the round did not end: ${String(error)}` });
+  }
+  const events = topology.takeHistory();
+  const circumstances = { instances: instancesOf(topology), calm };
+  const judged = (piece: readonly HistoryEvent[]): Violation[] => judge(piece, circumstances);
+  const violations = [...judged(events), ...broken];
+  return { plan, topology: topology.name, events, inflicted, violations, judge: judged };
+};

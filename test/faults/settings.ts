@@ -1,0 +1,27 @@
+import type { WorkerSettings } from './workload/worker-messages.js';
+
+/** What the workers' apps are set to: short times, so that much happens in a minute. */
+export const SETTINGS: WorkerSettings = { keyPrefix: 'lock:', watchdogMs: 1_200, commandTimeoutMs: 300 };
+
+/** No lease of the workload is longer than this, renewed or not. */
+export const LONGEST_LEASE_MS = 2_500;
+
+/**
+ * How long after a fault callers may still feel it, in ms: until it is noticed and there is a connection again. What
+ * is not listed here may not be felt at all.
+ */
+export const AFTERMATH = {
+  /** A connection that was reset: the first attempt to connect again, and its handshake. */
+  cut: 300,
+  /** After an outage attempts to connect are up to 500 ms apart, and one may just have begun in vain. */
+  outage: 1_100,
+  /** A silent command connection is noticed by the next command, within its time-out. */
+  silentCommands: SETTINGS.commandTimeoutMs + 500,
+  /** A silent subscriber is noticed by its ping, which comes every second. */
+  silentSubscriber: 1_000 + SETTINGS.commandTimeoutMs + 400,
+  /** A process that stood still first has to find out what happened meanwhile. */
+  standstill: 300,
+} as const;
+
+/** As fast as before so long after the last fault. */
+export const RECOVERY_MS = 2_000;

@@ -1,0 +1,99 @@
+import type { HistoryEvent } from '../../checker/history.js';
+import type { MonitoredCommand } from './redis-monitor.js';
+
+const FENCE_KEY = 'nest_redis_lock_fence:';
+
+interface Held {
+  readonly owner: string;
+  expiresAt: number;
+}
+
+/** How a hold of a script ended. */
+type End = Extract<HistoryEvent, { type: 'free' }>['how'];
+
+/**
+ * Works out from the commands that the server carried out who held which key, and since when, and writes it down.
+ * Leases run out by the clock of the history, as the server's does.
+ */
+export class HoldWatch {
+  private readonly holds = new Map<string, Held>();
+  /** The fencing token that the script at work has stored. */
+  private token: number | undefined;
+  private unfinished: { key: string; owner: string } | undefined;
+
+  constructor(
+    private readonly keyPrefix: string,
+    private readonly write: (event: HistoryEvent) => void,
+  ) {}
+
+  /** The keys that are held at this moment. */
+  heldAt(now: number): readonly string[] {
+    return [...this.holds].filter(([, { expiresAt }]) => expiresAt > now).map(([key]) => key);
+  }
+
+  /** Takes in a command that was carried out at `at`. */
+  take({ inScript, words }: MonitoredCommand, at: number): void {
+    const name = words[0]!.toLowerCase();
+    if (!inScript) {
+      this.token = undefined;
+      this.unfinished = undefined;
+      if (name === 'flushall' || name === 'flushdb') this.allLost(at);
+      return;
+    }
+    const key = words[1] ?? '';
+    if (name === 'set' && key.startsWith(FENCE_KEY)) this.token = Number(words[2]);
+    else if (!key.startsWith(this.keyPrefix)) return;
+    else if (name === 'hexists') this.unfinished = { key, owner: words[2]! };
+    else if (name === 'hset') this.unfinished = { key, owner: words[2]! };
+    else if (name === 'pexpire') this.armed(key, Number(words[2]), at);
+    else if (name === 'del') this.freed(key, 'released', at);
+  }
+
+  /** All holds are gone. */
+  allLost(at: number): void {
+    for (const key of [...this.holds.keys()]) this.freed(key, 'lost', at);
+  }
+
+  /** The server's clock went forward, or back: all leases end so much sooner, or later. */
+  clockJumped(ms: number, at: number): void {
+    for (const [key, hold] of [...this.holds]) {
+      hold.expiresAt = Math.max(at, hold.expiresAt - ms);
+      if (hold.expiresAt === at) this.expire(key);
+    }
+  }
+
+  /** Writes down what has run out by now. */
+  settle(now: number): void {
+    for (const [key, { expiresAt }] of [...this.holds]) if (expiresAt <= now) this.expire(key);
+  }
+
+  private armed(key: string, ms: number, at: number): void {
+    const asked = this.unfinished?.key === key ? this.unfinished.owner : undefined;
+    const held = this.holds.get(key);
+    if (held && held.expiresAt <= at && held.owner !== asked) this.expire(key);
+    const current = this.holds.get(key);
+    if (asked !== undefined && (this.token !== undefined || current?.owner !== asked)) {
+      if (current && current.owner !== asked) this.freed(key, 'expired', at);
+      this.write({ type: 'hold', at, key, owner: asked, token: this.token });
+      this.holds.set(key, { owner: asked, expiresAt: at + ms });
+    } else if (current) current.expiresAt = at + ms;
+  }
+
+  private expire(key: string): void {
+    this.freed(key, 'expired', this.holds.get(key)!.expiresAt);
+  }
+
+  private freed(key: string, how: End, at: number): void {
+    const held = this.holds.get(key);
+    if (!held) return;
+    this.holds.delete(key);
+    const expired = held.expiresAt <= at;
+    this.write({
+      type: 'free',
+      at: expired ? held.expiresAt : at,
+      key,
+      owner: held.owner,
+      how: expired ? 'expired' : how,
+    });
+  }
+}

@@ -1,0 +1,192 @@
+import type { EventOf, HistoryEvent } from '../../checker/history.js';
+import { until } from '../../support/async.js';
+import { TcpProxy, type ProxyConnection } from '../../support/tcp-proxy.js';
+import { TestWorker } from '../../support/worker.js';
+import { HistoryReader } from '../history/history-file.js';
+import { clockEnvironment, labNow } from '../history/lab-clock.js';
+import type { Task } from '../workload/task.js';
+import type { FromWorker, Load, ToWorker, WorkerSettings, WorkerSetup } from '../workload/worker-messages.js';
+import { connectionName } from '../workload/worker/named-clients.js';
+import { SlowLink } from './slow-link.js';
+
+export type Role = 'commands' | 'subscriber';
+
+/** What all workers of a topology have in common. */
+export interface SeatOptions {
+  readonly server: { readonly host: string; readonly port: number };
+  readonly registerPort: number;
+  /** Where workers write their histories. */
+  readonly folder: string;
+  readonly library?: string;
+  readonly settings: WorkerSettings;
+}
+
+const WORKER = new URL('../workload/worker/worker.process.ts', import.meta.url);
+const IDLE_TIMEOUT_MS = 60_000;
+
+/** One life of a worker process. */
+export interface Life {
+  /** Its name in the history; each life has its own. */
+  readonly name: string;
+  /** What the owners of its holds begin with. */
+  readonly instance: string;
+  readonly process: TestWorker<ToWorker, FromWorker>;
+  readonly history: HistoryReader;
+}
+
+/** A place for a worker, with a line of its own to the server. Workers come and go; the line stays. */
+export class Seat implements AsyncDisposable {
+  private current: Life | undefined;
+  private lives = 0;
+  private tasks = 0;
+  private round: { round: string; load?: Load } | undefined;
+  private readonly past: Life[] = [];
+  private readonly ends: EventOf<'gone'>[] = [];
+
+  private constructor(
+    readonly name: string,
+    private readonly options: SeatOptions,
+    readonly proxy: TcpProxy,
+    readonly link: SlowLink,
+  ) {}
+
+  static async start(name: string, options: SeatOptions): Promise<Seat> {
+    const link = await SlowLink.start(options.server);
+    const seat = new Seat(name, options, await TcpProxy.start(link), link);
+    await seat.fill();
+    return seat;
+  }
+
+  get life(): Life {
+    if (!this.current) throw new Error(`nobody sits on ${this.name}`);
+    return this.current;
+  }
+
+  get isTaken(): boolean {
+    return this.current !== undefined;
+  }
+
+  /** Every life so far. */
+  get allLives(): readonly Life[] {
+    return this.past;
+  }
+
+  /**
+   * Calls `action` in the moment in which the next command that runs the script passes on its way to the server, in
+   * time to do something about this very command. Once; the returned function calls it off.
+   */
+  atNext(sha: string, action: (connection: ProxyConnection) => void): () => void {
+    const stop = this.proxy.onData((connection, direction, chunk) => {
+      if (direction !== 'toServer' || !chunk.includes(sha)) return;
+      stop();
+      action(connection);
+    });
+    return stop;
+  }
+
+  /** The connections of one role that are open at the moment. */
+  connections(role: Role): readonly ProxyConnection[] {
+    return this.proxy.find(connectionName(this.life.name, role));
+  }
+
+  /** A worker begins, and takes part in the round. */
+  async fill(): Promise<void> {
+    const name = `${this.name}.${++this.lives}`;
+    const history = `${this.options.folder}/${name}.jsonl`;
+    const { registerPort, settings, library } = this.options;
+    const setup: WorkerSetup = {
+      process: name,
+      history,
+      redisPort: this.proxy.port,
+      registerPort,
+      settings,
+      ...(library !== undefined && { library }),
+    };
+    const process = TestWorker.start<ToWorker, FromWorker>(WORKER, {
+      args: [JSON.stringify(setup)],
+      env: clockEnvironment,
+    });
+    const { instance } = await process.next('ready');
+    this.current = { name, instance, process, history: new HistoryReader(history) };
+    this.past.push(this.current);
+    if (this.round) process.send({ type: 'begin', ...this.round });
+  }
+
+  begin(round: string, load?: Load): void {
+    this.round = { round, ...(load && { load }) };
+    this.life.process.send({ type: 'begin', ...this.round });
+  }
+
+  /** Resolves when the task is over. */
+  async perform(task: Task): Promise<void> {
+    const { process } = this.life;
+    const id = ++this.tasks;
+    process.send({ type: 'perform', id, task });
+    const isOver = () => !process.isRunning || process.all('performed').some((message) => message.id === id);
+    await until(isOver, { timeoutMs: 60_000, what: `${this.name} has performed a task` });
+  }
+
+  /** Lets a task go on that waits for this. */
+  go(what: string): void {
+    this.life.process.send({ type: 'go', what: this.nameOf(what) });
+  }
+
+  /** Resolves when a task has told this. */
+  async told(what: string): Promise<void> {
+    const { process } = this.life;
+    const wanted = this.nameOf(what);
+    const isTold = () => process.all('told').some((message) => message.what === wanted);
+    await until(isTold, { what: `${this.name} tells "${what}"` });
+  }
+
+  /** No more tasks. Resolves when all are over. */
+  async stop(): Promise<void> {
+    this.round = undefined;
+    this.life.process.send({ type: 'stop' });
+    await this.life.process.next('idle', { timeoutMs: IDLE_TIMEOUT_MS });
+  }
+
+  /** Kills the worker. The seat is empty then. */
+  async kill(): Promise<void> {
+    const { process, name } = this.life;
+    this.current = undefined;
+    const gone = process.kill('SIGKILL');
+    this.ends.push({ type: 'gone', at: labNow(), process: name, how: 'crashed' });
+    await gone;
+  }
+
+  /** What its workers wrote down since the last time, and how they ended. */
+  takeHistory(): HistoryEvent[] {
+    const lastAt = new Map<string, number>();
+    const events = this.past.flatMap(({ name, history }) => {
+      const written = history.read();
+      const last = written.reduce((latest, { at }) => Math.max(latest, at), -Infinity);
+      lastAt.set(name, last);
+      return written;
+    });
+    const ends = this.ends.splice(0).flatMap((gone): HistoryEvent[] => {
+      const { process } = gone;
+      const last = lastAt.get(process) ?? -Infinity;
+      if (last === -Infinity) return [gone];
+      // It goes on for an instant after the signal was sent. If it was silent before, it may not have run at all: who
+      // stands still finds that out afterwards.
+      const at = Math.max(gone.at, last);
+      return [
+        { type: 'frozen', at: last, until: at, process },
+        { ...gone, at },
+      ];
+    });
+    return [...events, ...ends];
+  }
+
+  private nameOf(what: string): string {
+    return `${this.round?.round}:${what}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.current) await this.current.process[Symbol.asyncDispose]();
+    for (const { history } of this.past) history.close();
+    this.proxy.close();
+    await this.link[Symbol.asyncDispose]();
+  }
+}

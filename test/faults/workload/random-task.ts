@@ -1,0 +1,116 @@
+import type { Random } from '../../simulation/engine/random.js';
+import type { Step, Task } from './task.js';
+
+/** Which keys there are. */
+export interface Keys {
+  readonly hotKeys: number;
+  readonly coldKeys: number;
+}
+
+const PROBE = 'probe-';
+
+/** A lock that nobody else wants, taken to see how long that takes. */
+export const probe = (name: string): Task => ({
+  style: 'withLock',
+  keys: [`${PROBE}${name}`],
+  waitMs: 1_000,
+  steps: [],
+});
+
+/** Whether a final key is that of a probe. */
+export const isProbe = (key: string): boolean => key.includes(`:${PROBE}`);
+
+const keyOf = (random: Random, { hotKeys, coldKeys }: Keys): string => {
+  const kind = random.next();
+  if (kind < 0.6) return `hot-${random.whole(1, hotKeys)}`;
+  return kind < 0.9 ? `cold-${random.whole(1, coldKeys)}` : `once-${random.whole(1, 1_000_000_000)}`;
+};
+
+/** Two that differ, in the order in which everybody takes them. */
+const pairOf = (random: Random, keys: Keys): string[] => {
+  const first = keyOf(random, keys);
+  for (;;) {
+    const second = keyOf(random, keys);
+    if (second !== first) return [first, second].sort();
+  }
+};
+
+const waitOf = (random: Random): number => {
+  const kind = random.next();
+  if (kind < 0.2) return random.whole(0, 60);
+  return kind < 0.7 ? random.whole(100, 900) : random.whole(1_500, 3_000);
+};
+
+/** Mostly short; now and then longer than a lease. */
+const workMs = (random: Random): number => {
+  const kind = random.next();
+  if (kind < 0.95) return random.whole(0, 8);
+  return kind < 0.995 ? random.whole(10, 80) : random.whole(1_200, 1_900);
+};
+
+const write = (random: Random, key: string): Step => ({ do: 'write', key, pauseMs: workMs(random) });
+
+const abortOf = (random: Random): Pick<Task, 'abortAfterMs'> =>
+  random.chance(0.15) ? { abortAfterMs: random.whole(1, 120) } : {};
+
+const leaseOf = (random: Random): Pick<Task, 'leaseMs'> =>
+  random.chance(0.25) ? { leaseMs: random.whole(60, 600) } : {};
+
+/** Inside a lock: the same key again, one after the other or as siblings, or another one. */
+const nested = (random: Random, key: string, keys: Keys): Step => {
+  const again = (): Task => ({
+    style: 'withLock',
+    keys: [key],
+    waitMs: waitOf(random),
+    steps: [write(random, key)],
+  });
+  const kind = random.next();
+  if (kind < 0.3) return { do: 'nest', tasks: [again()] };
+  if (kind < 0.6) return { do: 'nest', tasks: [again(), { ...again(), style: 'acquire' }, again()] };
+  const other = keyOf(random, keys);
+  // Only upwards: what is taken in another order can deadlock, and then waits for as long as it may.
+  if (other <= key) return { do: 'nest', tasks: [again()] };
+  return {
+    do: 'nest',
+    tasks: [
+      { style: 'withLock', keys: [other], waitMs: random.whole(0, 300), steps: [write(random, other)] },
+      again(),
+    ],
+  };
+};
+
+const stepsOf = (random: Random, key: string, keys: Keys): Step[] => {
+  const steps: Step[] = [write(random, key)];
+  if (random.chance(0.15)) steps.push(nested(random, key, keys));
+  if (random.chance(0.05)) steps.push({ do: 'extend', ms: random.whole(100, 2_500) });
+  if (random.chance(0.2)) steps.push(write(random, key));
+  return steps;
+};
+
+/** A caller of any style, over hot keys, cold ones, and some that nobody uses twice. */
+export const randomTask = (random: Random, keys: Keys): Task => {
+  const key = keyOf(random, keys);
+  const steps = stepsOf(random, key, keys);
+  const waitMs = waitOf(random);
+  const kind = random.next();
+  if (kind < 0.22) {
+    return { style: 'withLock', keys: [key], waitMs, ...leaseOf(random), ...abortOf(random), steps };
+  }
+  if (kind < 0.4) {
+    return { style: 'acquire', keys: [key], waitMs, ...leaseOf(random), ...abortOf(random), steps };
+  }
+  if (kind < 0.5) return { style: 'tryAcquire', keys: [key], waitMs: random.pick([0, 0, 50]), steps };
+  if (kind < 0.53) {
+    const holdAtLeastMs = random.whole(30, 200);
+    return { style: 'withLock', keys: [key], waitMs, holdAtLeastMs, steps: [write(random, key)] };
+  }
+  if (kind < 0.7) return { style: 'locked', keys: [key], waitMs: null, steps };
+  if (kind < 0.78) return { style: 'locked, fixed', keys: [key], waitMs: null, steps };
+  if (kind < 0.85) return { style: 'locked, skip', keys: [key], waitMs: null, steps };
+  const pair = pairOf(random, keys);
+  const writes = pair.map((one) => write(random, one));
+  if (kind < 0.93) {
+    return { style: 'withLock', keys: pair, waitMs, ...leaseOf(random), ...abortOf(random), steps: writes };
+  }
+  return { style: 'locked, two keys', keys: pair, waitMs: null, steps: writes };
+};

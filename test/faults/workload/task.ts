@@ -1,0 +1,37 @@
+/** How a caller takes its lock. */
+export type Style =
+  | 'withLock'
+  | 'acquire'
+  | 'tryAcquire'
+  /** `@Locked` methods of the Nest app: watched; with a fixed lease; skipped when taken; on two keys. */
+  | 'locked'
+  | 'locked, fixed'
+  | 'locked, skip'
+  | 'locked, two keys';
+
+/** What happens while a lock is held. */
+export type Step =
+  /** Reads the register, waits, and writes it, with the fencing token of the key. */
+  | { readonly do: 'write'; readonly key: string; readonly pauseMs: number }
+  | { readonly do: 'pause'; readonly ms: number }
+  | { readonly do: 'extend'; readonly ms: number }
+  /** For schedules in which one thing has to come after another. */
+  | { readonly do: 'tell'; readonly what: string }
+  | { readonly do: 'wait'; readonly for: string }
+  /** Several tasks are siblings: they start together. */
+  | { readonly do: 'nest'; readonly tasks: readonly Task[] };
+
+/** One caller's whole business, as plain data: it can be made from a seed, sent to a worker, and printed. */
+export interface Task {
+  readonly style: Style;
+  /** Without the round and the prefix. */
+  readonly keys: readonly string[];
+  /** Null waits without end. Decorated methods have their own. */
+  readonly waitMs: number | null;
+  /** Undefined: the watchdog. */
+  readonly leaseMs?: number;
+  readonly holdAtLeastMs?: number;
+  /** The caller's signal aborts after this long. */
+  readonly abortAfterMs?: number;
+  readonly steps: readonly Step[];
+}

@@ -1,0 +1,47 @@
+import type { Task } from './task.js';
+
+/** What a worker is started with, as its one argument in JSON. */
+export interface WorkerSetup {
+  /** The name of the process in the history. */
+  readonly process: string;
+  readonly history: string;
+  readonly redisPort: number;
+  readonly registerPort: number;
+  /** The library to load; undefined: the source. */
+  readonly library?: string;
+  readonly settings: WorkerSettings;
+}
+
+export interface WorkerSettings {
+  readonly keyPrefix: string;
+  readonly watchdogMs: number;
+  readonly commandTimeoutMs: number;
+}
+
+/** Callers that go on until they are told to stop. */
+export interface Load {
+  readonly seed: string;
+  readonly callers: number;
+  readonly hotKeys: number;
+  readonly coldKeys: number;
+}
+
+export type ToWorker =
+  /** A round begins: keys get its name. Without a load only tasks are performed. */
+  | { readonly type: 'begin'; readonly round: string; readonly load?: Load }
+  | { readonly type: 'perform'; readonly id: number; readonly task: Task }
+  /** What steps of tasks wait for, from now on or for a while already. */
+  | { readonly type: 'go'; readonly what: string }
+  /** No new tasks; answered by `idle` when all are over and what can be cleaned up was. */
+  | { readonly type: 'stop' }
+  /** Nothing else runs for this long. */
+  | { readonly type: 'block'; readonly ms: number }
+  /** The wall clock is set forward, or back. */
+  | { readonly type: 'jump'; readonly ms: number };
+
+export type FromWorker =
+  /** `instance`: what the owners of this process's holds begin with. */
+  | { readonly type: 'ready'; readonly instance: string }
+  | { readonly type: 'performed'; readonly id: number }
+  | { readonly type: 'told'; readonly what: string }
+  | { readonly type: 'idle' };

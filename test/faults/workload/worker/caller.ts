@@ -1,0 +1,190 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Lease } from '../../../../lib/core/lease.js';
+import type { RegisterClient } from '../../register/register-client.js';
+import type { Step, Style, Task } from '../task.js';
+import { CallerSignal } from './caller-signal.js';
+import { DECORATED, type Library, type Orders, type Section } from './orders.service.js';
+import type { OpenLease, Recorder } from './recorder.js';
+
+/** What a caller needs of its worker. */
+export interface Surroundings {
+  readonly library: Library;
+  readonly locks: InstanceType<Library['LockService']>;
+  readonly orders: Orders;
+  readonly keyPrefix: string;
+  readonly recorder: Recorder;
+  readonly register: RegisterClient;
+  /** Says to the laboratory that a task has come so far. */
+  tell(what: string): void;
+  /** Resolves when the laboratory says that a task may go on. */
+  told(what: string): Promise<void>;
+}
+
+const waitMsOf = ({ style, waitMs }: Task): number | null => {
+  if (style === 'locked, skip') return 0;
+  return style.startsWith('locked') ? DECORATED.waitMs : waitMs;
+};
+
+/** Carries out the tasks of one round, and has written down what comes of them. */
+export class Caller {
+  /** Listeners that were still on callers' signals when their calls were over. */
+  listenersLeft = 0;
+  private readonly underWay = new Set<Promise<void>>();
+
+  constructor(
+    private readonly around: Surroundings,
+    private readonly round: string,
+  ) {}
+
+  /** Resolves when every task is over. */
+  async idle(): Promise<void> {
+    while (this.underWay.size > 0) await Promise.all(this.underWay);
+  }
+
+  perform(task: Task): Promise<void> {
+    const work = this.performIn(task, []).finally(() => this.underWay.delete(work));
+    this.underWay.add(work);
+    return work;
+  }
+
+  private async performIn(task: Task, enclosing: readonly OpenLease[]): Promise<void> {
+    const { recorder } = this.around;
+    const { style, holdAtLeastMs } = task;
+    const call = recorder.call({
+      keys: task.keys.map((key) => this.around.keyPrefix + this.nameOf(key)),
+      waitMs: waitMsOf(task),
+      style,
+      ...(holdAtLeastMs !== undefined && { holdAtLeastMs }),
+    });
+    const signal = new CallerSignal(task.abortAfterMs, () => recorder.write({ type: 'abort', call }));
+    let open: OpenLease | undefined;
+    const begin = (lease: Lease): OpenLease => {
+      signal.granted();
+      return (open = recorder.granted(call, lease, enclosing));
+    };
+    try {
+      const served =
+        style === 'acquire' || style === 'tryAcquire'
+          ? await this.byHand(style, task, signal, begin, enclosing)
+          : await this.inSection(style, task, signal, async (lease) => {
+              const own = begin(lease);
+              await this.steps(task.steps, own, [own, ...enclosing]);
+              recorder.ended(own);
+            });
+      if (!served) recorder.refused(call);
+    } catch (error) {
+      if (open) recorder.answered(open, style, { error });
+      else recorder.refused(call, error);
+    } finally {
+      this.listenersLeft += signal.close();
+    }
+  }
+
+  /** False when the call was skipped because the lock is taken. */
+  private async inSection(
+    style: Exclude<Style, 'acquire' | 'tryAcquire'>,
+    { keys, waitMs, leaseMs, holdAtLeastMs }: Task,
+    { signal }: CallerSignal,
+    section: Section,
+  ): Promise<boolean> {
+    const { locks, orders } = this.around;
+    const [first, second] = keys;
+    switch (style) {
+      case 'withLock': {
+        const options = { waitMs: waitMs ?? Infinity, leaseMs, holdAtLeastMs, signal };
+        await locks.withLock(this.namesOf(keys), options, section);
+        return true;
+      }
+      case 'locked':
+        await orders.watched(this.round, first!, section);
+        return true;
+      case 'locked, fixed':
+        await orders.fixed(this.round, first!, section);
+        return true;
+      case 'locked, skip':
+        return orders.skipped(this.round, first!, section);
+      case 'locked, two keys':
+        await orders.two(this.round, first!, second!, section);
+        return true;
+    }
+  }
+
+  /** Nothing releases these leases but their caller. False when `tryAcquire` answered null. */
+  private async byHand(
+    style: 'acquire' | 'tryAcquire',
+    { keys, waitMs, leaseMs, steps }: Task,
+    { signal }: CallerSignal,
+    begin: (lease: Lease) => OpenLease,
+    enclosing: readonly OpenLease[],
+  ): Promise<boolean> {
+    const { locks, recorder } = this.around;
+    const lease = await locks[style](this.namesOf(keys), { waitMs: waitMs ?? Infinity, leaseMs, signal });
+    if (!lease) return false;
+    const open = begin(lease);
+    try {
+      await lease.run(() => this.steps(steps, open, [open, ...enclosing]));
+    } catch (error) {
+      recorder.answered(open, 'run', { error });
+    }
+    recorder.ended(open);
+    try {
+      recorder.answered(open, 'release', { result: await lease.release() });
+    } catch (error) {
+      recorder.answered(open, 'release', { error });
+    }
+    return true;
+  }
+
+  private async steps(
+    steps: readonly Step[],
+    open: OpenLease,
+    sections: readonly OpenLease[],
+  ): Promise<void> {
+    for (const step of steps) await this.step(step, open, sections);
+  }
+
+  private async step(step: Step, open: OpenLease, sections: readonly OpenLease[]): Promise<void> {
+    switch (step.do) {
+      case 'pause':
+        await sleep(step.ms);
+        return;
+      case 'tell':
+        this.around.tell(this.nameOf(step.what));
+        return;
+      case 'wait':
+        await this.around.told(this.nameOf(step.for));
+        return;
+      case 'write':
+        await this.write(open, this.nameOf(step.key), step.pauseMs);
+        return;
+      case 'extend':
+        try {
+          await open.lease.extend(step.ms);
+        } catch (error) {
+          this.around.recorder.answered(open, 'extend', { error });
+        }
+        return;
+      case 'nest':
+        await Promise.all(step.tasks.map((task) => this.performIn(task, sections)));
+    }
+  }
+
+  /** Does not ask whether the lease is lost: the resource's fence has to stop whoever comes too late. */
+  private async write({ id, lease }: OpenLease, name: string, pauseMs: number): Promise<void> {
+    const { register, keyPrefix } = this.around;
+    const about = { key: keyPrefix + name, lease: id, token: lease.tokenFor(name) };
+    const { accepted, version } = await register.ask({ what: 'read', ...about });
+    if (!accepted) return;
+    if (pauseMs > 0) await sleep(pauseMs);
+    await register.ask({ what: 'write', base: version, ...about });
+  }
+
+  private nameOf(key: string): string {
+    return `${this.round}:${key}`;
+  }
+
+  private namesOf(keys: readonly string[]): string | string[] {
+    const names = keys.map((key) => this.nameOf(key));
+    return names.length === 1 ? names[0]! : names;
+  }
+}

@@ -1,0 +1,44 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Random } from '../../../simulation/engine/random.js';
+import { probe, randomTask } from '../random-task.js';
+import type { Load } from '../worker-messages.js';
+import type { Caller } from './caller.js';
+
+/** How often a worker looks how long it takes to get a lock that is free, in ms. */
+const PROBE_EVERY_MS = 40;
+const THINK_MS = 40;
+
+/** Callers that take one lock after the other, from a seed. */
+export class LoadRunner {
+  private stopped = false;
+  private readonly loops: Promise<void>[];
+
+  constructor(
+    private readonly caller: Caller,
+    private readonly load: Load,
+    private readonly process: string,
+  ) {
+    this.loops = [this.probe(), ...Array.from({ length: load.callers }, (_, i) => this.call(i))];
+  }
+
+  /** Resolves when the last tasks are over. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    await Promise.all(this.loops);
+  }
+
+  private async call(number: number): Promise<void> {
+    const random = new Random(`${this.load.seed}:${this.process}:${number}`);
+    while (!this.stopped) {
+      await sleep(random.between(0, THINK_MS));
+      if (!this.stopped) await this.caller.perform(randomTask(random, this.load));
+    }
+  }
+
+  private async probe(): Promise<void> {
+    for (let number = 1; !this.stopped; number++) {
+      await this.caller.perform(probe(`${this.process}-${number}`));
+      await sleep(PROBE_EVERY_MS);
+    }
+  }
+}

@@ -1,0 +1,30 @@
+import { Redis } from 'ioredis';
+import type { CreateRedisClient } from '../../../../lib/stores/redis/redis-settings.js';
+
+/** How a worker's connections are called in CLIENT LIST. */
+export const connectionName = (process: string, role: 'commands' | 'subscriber'): string =>
+  `${process}-${role}`;
+
+/** Makes the store's clients, so that faults can tell them apart. */
+export class NamedClients {
+  private readonly made: Redis[] = [];
+
+  constructor(
+    private readonly port: number,
+    private readonly process: string,
+  ) {}
+
+  readonly create: CreateRedisClient = (role, settings) => {
+    const name = connectionName(this.process, role);
+    const client = new Redis({ host: '127.0.0.1', port: this.port, ...settings, connectionName: name });
+    this.made.push(client);
+    return client;
+  };
+
+  /** How many listeners there are on all of them. */
+  get listeners(): number {
+    return this.made
+      .flatMap((client) => client.eventNames().map((name) => client.listenerCount(name)))
+      .reduce((sum, count) => sum + count, 0);
+  }
+}

@@ -1,0 +1,51 @@
+import 'reflect-metadata';
+import { Injectable, type Type } from '@nestjs/common';
+import type * as library from 'nest-redis-lock';
+import type { Lease } from '../../../../lib/core/lease.js';
+
+/** `nest-redis-lock`, from wherever it was loaded: the source, a build, or a copy that was broken on purpose. */
+export type Library = typeof library;
+
+/** What a decorated method runs inside its lock. */
+export type Section = (lease: Lease) => Promise<void>;
+
+/** The service of the worker's Nest app. */
+export interface Orders {
+  watched(round: string, id: string, section: Section): Promise<void>;
+  fixed(round: string, id: string, section: Section): Promise<void>;
+  /** Returns false when it was skipped. */
+  skipped(round: string, id: string, section: Section): Promise<boolean>;
+  two(round: string, from: string, to: string, section: Section): Promise<void>;
+}
+
+/** What the decorated methods are fixed to. */
+export const DECORATED = { waitMs: 700, leaseMs: 400 } as const;
+
+/** A provider with decorated methods, for the library given. */
+export const ordersOf = ({ Locked, currentLease }: Library): Type<Orders> => {
+  @Injectable()
+  class OrdersService implements Orders {
+    @Locked('<<round>>:<<id>>', { waitMs: DECORATED.waitMs })
+    async watched(round: string, id: string, section: Section): Promise<void> {
+      await section(currentLease(`${round}:${id}`));
+    }
+
+    @Locked('<<round>>:<<id>>', { waitMs: DECORATED.waitMs, leaseMs: DECORATED.leaseMs })
+    async fixed(round: string, id: string, section: Section): Promise<void> {
+      await section(currentLease(`${round}:${id}`));
+    }
+
+    @Locked('<<0>>:<<1>>', { onBusy: () => false, waitMs: 0 })
+    async skipped(round: string, id: string, section: Section): Promise<boolean> {
+      await section(currentLease(`${round}:${id}`));
+      return true;
+    }
+
+    @Locked(['<<round>>:<<from>>', '<<round>>:<<to>>'], { waitMs: DECORATED.waitMs })
+    async two(round: string, from: string, to: string, section: Section): Promise<void> {
+      const lease = currentLease(`${round}:${from}`);
+      if (lease === currentLease(`${round}:${to}`)) await section(lease);
+    }
+  }
+  return OrdersService;
+};

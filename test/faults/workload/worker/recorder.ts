@@ -1,0 +1,98 @@
+import { errorSeen, type EventOf, type EventType, type HistoryEvent } from '../../../checker/history.js';
+import type { Hold } from '../../../../lib/core/hold.js';
+import type { Lease } from '../../../../lib/core/lease.js';
+import type { HistoryWriter } from '../../history/history-file.js';
+import { labNow } from '../../history/lab-clock.js';
+
+type Own<T extends EventType> = T extends EventType ? Omit<EventOf<T>, 'at' | 'process'> : never;
+/** An event of this process; when and where are added. */
+export type OwnEvent = Own<EventType>;
+
+/** Renewals that move the end by less than this are not worth a line. */
+const MOVED_MS = 1;
+
+/** A lease that its caller has not ended. */
+export class OpenLease {
+  readonly believed = new Map<string, number>();
+
+  constructor(
+    readonly id: string,
+    readonly lease: Lease,
+    readonly holds: ReadonlySet<Hold>,
+  ) {}
+}
+
+/** Writes down what the callers of a worker see. */
+export class Recorder {
+  private readonly open = new Set<OpenLease>();
+  private calls = 0;
+  private leases = 0;
+
+  constructor(
+    readonly process: string,
+    private readonly file: HistoryWriter,
+  ) {}
+
+  write(event: OwnEvent): void {
+    this.file.write({ ...event, at: labNow(), process: this.process } as HistoryEvent);
+  }
+
+  /** What went on until now, since a moment in the past. */
+  writeSpan(event: Omit<EventOf<'frozen'>, 'process'>): void {
+    this.file.write({ ...event, process: this.process });
+  }
+
+  call(about: Omit<EventOf<'call'>, 'at' | 'process' | 'type' | 'call'>): string {
+    const call = `${this.process}.c${++this.calls}`;
+    this.write({ type: 'call', call, ...about });
+    return call;
+  }
+
+  /** `around`: the leases of the sections that the caller runs in, innermost first. */
+  granted(call: string, lease: Lease, around: readonly OpenLease[]): OpenLease {
+    const id = `${this.process}.L${++this.leases}`;
+    const parts = lease.parts.map(({ finalKey, hold, place }) => {
+      const sharedWith = place && around.find(({ holds }) => holds.has(hold))?.id;
+      return { key: finalKey, token: hold.token!, ...(sharedWith !== undefined && { sharedWith }) };
+    });
+    this.write({ type: 'granted', call, lease: id, parts });
+    const open = new OpenLease(id, lease, new Set(lease.parts.map(({ hold }) => hold)));
+    this.open.add(open);
+    this.believe(open);
+    lease.signal.addEventListener('abort', () => {
+      if (this.open.has(open)) this.write({ type: 'announced', lease: id });
+    });
+    return open;
+  }
+
+  refused(call: string, error?: unknown): void {
+    this.write({ type: 'refused', call, ...(error !== undefined && { error: errorSeen(error) }) });
+  }
+
+  ended(open: OpenLease): void {
+    if (this.open.delete(open)) this.write({ type: 'ended', lease: open.id });
+  }
+
+  answered(open: OpenLease, doing: string, answer: { result?: string; error?: unknown }): void {
+    const { result, error } = answer;
+    const seen = error === undefined ? undefined : errorSeen(error);
+    this.write({ type: 'answer', doing, lease: open.id, result, ...(seen && { error: seen }) });
+  }
+
+  /** Looks whether leases have become longer: after a renewal was answered. */
+  refresh(): void {
+    for (const open of this.open) this.believe(open);
+  }
+
+  private believe({ id, lease, believed }: OpenLease): void {
+    const leftMs = lease.remainingMs();
+    const until = Math.round((labNow() + leftMs) * 1_000) / 1_000;
+    for (const { finalKey: key } of lease.parts) {
+      const before = believed.get(key);
+      if (leftMs === 0 ? believed.size > 0 : before !== undefined && Math.abs(until - before) < MOVED_MS)
+        continue;
+      believed.set(key, until);
+      this.write({ type: 'believes', lease: id, key, until });
+    }
+  }
+}
