@@ -331,6 +331,13 @@ describe('busy', () => {
     expect(rulesOf(stored, told(150), neighbour)).toEqual(nothing);
     expect(rulesOf(stored, told(150), asked(140, 170, 'p1', 'release'))).toEqual(nothing);
   });
+
+  it('or asks for a key of which nobody knows who had it', () => {
+    const stored = [hold(0, 'o1', 1), free(100, 'o1')];
+    expect(rulesOf(stored, told(150), unprotected(153, 154, 'k'))).toEqual(nothing);
+    expect(rulesOf(stored, told(150), unprotected(140, 149))).toEqual(['busy']);
+    expect(rulesOf(stored, told(150), unprotected(153, 154, 'another'))).toEqual(['busy']);
+  });
 });
 
 describe('loss', () => {

@@ -1,5 +1,5 @@
 import type { Call, Past } from '../past.js';
-import { common, type Span } from '../spans.js';
+import { common, lengthOf, type Span } from '../spans.js';
 import type { Violation } from '../violation.js';
 import { heldSpans } from './held-spans.js';
 import type { Rule } from './rule.js';
@@ -26,6 +26,10 @@ const othersHere = (past: Past, call: Call, span: Span): boolean => {
   return false;
 };
 
+/** Whether the store stood by what it said about the keys all the time: otherwise nobody knows who had them. */
+const isProtected = (past: Past, keys: readonly string[], span: Span): boolean =>
+  keys.every((key) => lengthOf(past.protectedParts(key, span)) === span.to - span.from);
+
 /** Who is told that a key is taken was in somebody's way: a store that fails never passes for a lock that is taken. */
 export const busy: Rule = function* (past, { clocksMs }): Generator<Violation> {
   const held = heldSpans(past);
@@ -34,7 +38,7 @@ export const busy: Rule = function* (past, { clocksMs }): Generator<Violation> {
     if (!isBusyAnswer(call)) continue;
     const span = { from: call.asked.at - clocksMs, to: call.end + clocksMs + 0.001 };
     const taken = call.asked.keys.some((key) => (held.get(key) ?? []).some((one) => common(one, span)));
-    if (taken || othersHere(past, call, span)) continue;
+    if (taken || othersHere(past, call, span) || !isProtected(past, call.asked.keys, span)) continue;
     const text = `${call.asked.call} (${call.asked.process}) was told that the key is taken, but nobody had it`;
     yield { rule: 'busy', at: call.end, text };
   }

@@ -9,6 +9,9 @@ interface OnServer extends Dose {
   readonly node: number;
 }
 
+/** What Redis did shortly before its clock is set may be told by a clock that nobody knew well. */
+const CLOCK_UNCERTAIN_MS = 250;
+
 const server = (): string[] => [SERVER];
 const everywhere = (): boolean => true;
 /** Lost data and a clock that was ahead would let tokens fall: that is not promised, and not tried. */
@@ -189,7 +192,7 @@ const clockJump = fault<OnServer & { readonly jumpMs: number }>({
   describe: ({ jumpMs }) => `the clock of Redis is set by ${jumpMs} ms`,
   async inflict(topology, { node, jumpMs, forMs }) {
     const longest = LONGEST_LEASE_MS + 1_500;
-    topology.scribe.unprotected(`the clock of Redis is set by ${jumpMs} ms`, longest);
+    topology.scribe.unprotected(`the clock of Redis is set by ${jumpMs} ms`, longest, CLOCK_UNCERTAIN_MS);
     topology.scribe.trouble('leases end at other times', labNow(), labNow() + longest);
     topology.nodes[node]!.jump(jumpMs);
     await sleep(forMs);

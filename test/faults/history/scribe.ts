@@ -32,9 +32,9 @@ export class Scribe {
     this.write({ type: 'trouble', at: from, until, what, ...(process !== undefined && { process }) });
   }
 
-  /** From now on, for this long, Redis does not stand by what it has said. */
-  unprotected(why: string, forMs: number): void {
-    this.write({ type: 'unprotected', at: labNow(), until: labNow() + forMs, why });
+  /** From now on, or since so long, Redis does not stand by what it has said, for this long. */
+  unprotected(why: string, forMs: number, sinceMs = 0): void {
+    this.write({ type: 'unprotected', at: labNow() - sinceMs, until: labNow() + forMs, why });
   }
 
   /** What was written since the last time. */
