@@ -6,7 +6,7 @@ import { WriteBatch } from './write-batch.js';
 import type { RedisSession } from './redis-session.js';
 import type { Script } from './script.js';
 
-/** A command, and how its reply is read; reading must not throw. */
+/** A command, and how its reply is read; a reply that cannot be read makes the outcome unknown. */
 export interface RedisRequest<T> {
   readonly command: string;
   readonly args: readonly (string | number)[];
@@ -105,7 +105,11 @@ export class RedisConnection {
         (reply) => {
           if (inFlight.done) return;
           inFlight.done = true;
-          resolve(request.read(reply));
+          try {
+            resolve(request.read(reply));
+          } catch (cause) {
+            reject(new RedisFailure('Redis gave an answer that cannot be', 'unknown', { cause }, session));
+          }
         },
         (error: unknown) => {
           if (isReadOnly(error)) this.drop(session);

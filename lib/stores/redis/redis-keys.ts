@@ -1,6 +1,8 @@
 import { LockKeyError } from '../../core/lock.errors.js';
 import { hashSlot, hashTag, tagOfSlot } from './hash-slot.js';
 
+const FENCE = 'nest_redis_lock_fence:';
+
 /** Where everything of a lock lives in Redis. Names and brace rule are Redisson's, the fence keys are ours. */
 export class RedisKeys {
   /** @param prefix the `keyPrefix` of the client that was handed over; it also counts for channels. */
@@ -23,16 +25,25 @@ export class RedisKeys {
    * prefixes can lead to the same hold, and a proxy may stand in front of a cluster.
    */
   fence(holdName: string): string {
-    return `nest_redis_lock_fence:{${tagOfSlot(hashSlot(holdName))}}`;
+    return `${FENCE}{${tagOfSlot(hashSlot(holdName))}}`;
   }
 
   slot(key: string): number {
     return hashSlot(this.hold(key));
   }
 
-  /** Refuses a name whose channel lives in another slot: in a cluster, Java could take it but never release it. */
+  /**
+   * Refuses a name that fencing tokens have: as a lock it would stop every other lock of its slot. And one whose
+   * channel lives in another slot: in a cluster, Java could take it but never release it.
+   */
   check(key: string): void {
     const name = this.hold(key);
+    if (name.startsWith(FENCE)) {
+      throw new LockKeyError(
+        `The key "${key}" is a name under which fencing tokens are kept. Choose another name or a keyPrefix.`,
+        { key },
+      );
+    }
     if (!name.includes('{') && !name.includes('}')) return;
     if (name.includes('{') && hashTag(name) !== name) return;
     throw new LockKeyError(

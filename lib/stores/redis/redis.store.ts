@@ -4,6 +4,7 @@ import { evictionWarning } from './eviction.js';
 import { RedisConnection } from './redis-connection.js';
 import { RedisFailure, isReplyError } from './redis-failure.js';
 import { RedisKeys } from './redis-keys.js';
+import { readAcquire, readExtend, readForceUnlock, readInspect, readRelease } from './replies.js';
 import { resolveEndpoint, type RedisSource } from './redis-settings.js';
 import type { RedisSession } from './redis-session.js';
 import { RedisSubscriber } from './redis-subscriber.js';
@@ -33,8 +34,6 @@ const scripts = {
 
 /** Renewing more holds than this at once would keep Redis from others for too long. */
 const EXTEND_BATCH = 100;
-/** A foreign hold without an end announces nothing when it goes: look for it at this interval, in ms. */
-const ENDLESS_RETRY_MS = 1_000;
 
 /**
  * Keeps holds on one Redis server (or behind Sentinel), in Redisson's layout. Opens two connections of its own,
@@ -76,12 +75,9 @@ export class RedisStore implements LockStore {
     const name = this.keys.hold(key);
     const names = fenceBlock > 0 ? [name, this.keys.fence(name)] : [name];
     const args = [owner, leaseMs, fenceBlock, ...(rearms ? [this.keys.channel(name), this.publish] : [])];
-    return this.connection.run(scripts.acquire, names, args, (reply) => {
-      if (typeof reply !== 'string') {
-        return { status: 'taken', retryInMs: reply === -1 ? ENDLESS_RETRY_MS : Math.max(1, Number(reply)) };
-      }
-      return { status: 'granted', validForMs: leaseMs, token: fenceBlock > 0 ? Number(reply) : undefined };
-    });
+    return this.connection.run(scripts.acquire, names, args, (reply) =>
+      readAcquire(reply, leaseMs, fenceBlock > 0),
+    );
   }
 
   async extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
@@ -101,10 +97,10 @@ export class RedisStore implements LockStore {
     const name = this.keys.hold(claim.key);
     const channel = this.keys.channel(name);
     const send = () =>
-      this.connection.run(scripts.release, [name], [claim.owner, channel, this.publish], (reply) => ({
-        wasHeld: reply !== -1,
-        othersWaiting: Number(reply) > (this.subscriber.isLive(channel) ? 1 : 0),
-      }));
+      this.connection.run(scripts.release, [name], [claim.owner, channel, this.publish], (reply) => {
+        const told = readRelease(reply);
+        return { wasHeld: told !== -1, othersWaiting: told > (this.subscriber.isLive(channel) ? 1 : 0) };
+      });
     return doubt instanceof RedisFailure && doubt.session
       ? this.releaseForCertain(doubt.session, send)
       : send();
@@ -115,17 +111,13 @@ export class RedisStore implements LockStore {
   }
 
   inspect(_kind: LockKind, key: string): Promise<HoldInfo | null> {
-    return this.connection.run(scripts.inspect, [this.keys.hold(key)], [], (reply) => {
-      if (!Array.isArray(reply)) return null;
-      const [owner, count, left] = reply as [string, string, number];
-      return { owner, count: Number(count), remainingMs: left === -1 ? Infinity : left };
-    });
+    return this.connection.run(scripts.inspect, [this.keys.hold(key)], [], readInspect);
   }
 
   forceUnlock(_kind: LockKind, key: string): Promise<boolean> {
     const name = this.keys.hold(key);
     const args = [this.keys.channel(name), this.publish];
-    return this.connection.run(scripts.forceUnlock, [name], args, (reply) => reply === 1);
+    return this.connection.run(scripts.forceUnlock, [name], args, readForceUnlock);
   }
 
   async ping(): Promise<void> {
@@ -193,13 +185,9 @@ export class RedisStore implements LockStore {
   ): Promise<void> {
     const names = batch.map((at) => this.keys.hold(claims[at]!.key));
     const args = batch.flatMap((at) => [claims[at]!.owner, claims[at]!.leaseMs]);
-    const read = (reply: unknown) => reply as (number | string)[];
+    const read = (reply: unknown) => readExtend(reply, batch.length);
     const answers = await this.connection.run(scripts.extend, names, args, read);
-    batch.forEach((at, i) => {
-      const answer = answers[i]!;
-      if (typeof answer === 'string') replies[at] = { status: 'failed', cause: new Error(answer) };
-      else replies[at] = answer === -1 ? { status: 'lost' } : { status: 'held', validForMs: answer };
-    });
+    batch.forEach((at, i) => (replies[at] = answers[i]!));
   }
 
   /** Positions of claims that may travel in one script: at most a batch, and in a cluster of one slot. */

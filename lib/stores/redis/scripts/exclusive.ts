@@ -122,7 +122,8 @@ return redis.call('del', KEYS[1])
 `;
 
 /**
- * Tells who has the hold. Looks at one field only, however large a foreign hash may be.
+ * Tells who has the hold. Looks at one field only, however large a foreign hash may be, and answers no more of that
+ * than an owner and a count can have.
  *
  * KEYS[1] hold
  * Reply: nil when free, else list: owner, hold count, time left in ms (-1 for one without an end)
@@ -133,5 +134,5 @@ if left == -2 then
   return nil
 end
 local fields = redis.call('hscan', KEYS[1], 0, 'count', 1)[2]
-return { fields[1] or '', fields[2] or '', left }
+return { string.sub(fields[1] or '', 1, 256), string.sub(fields[2] or '', 1, 32), left }
 `;

@@ -1,0 +1,140 @@
+import { LockError, LockStoreError, type Lease, type LockService } from 'nest-redis-lock';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { collectUnhandledRejections, until, type RejectionCollector } from '../support/async.js';
+import { openLocks, type LocksOptions } from '../integration/scenarios/open-locks.js';
+import { inTime } from './support/answers.js';
+import { FakeRedis } from './support/fake-redis.js';
+import { ERRORS, GARBAGE, NONSENSE, NOTHING, UNFINISHED } from './support/hostile-replies.js';
+
+/*
+ * A server that says what no Redis says: another program on its port, a broken proxy, or somebody in its place. Whoever
+ * answers for Redis decides who gets a lock, but nothing it says may be taken for something it is not.
+ */
+const COMMAND_TIMEOUT_MS = 400;
+const WAIT_MS = 100;
+
+let rejections: RejectionCollector;
+beforeEach(() => {
+  rejections = collectUnhandledRejections();
+});
+afterEach(async () => {
+  expect(await rejections.finish()).toEqual([]);
+});
+
+/** Lets `test` run with each of the answers at the same time, with a server of its own. All end before one fails. */
+const withEach = async (
+  answers: Readonly<Record<string, string | Buffer>>,
+  test: (fake: FakeRedis, answer: string | Buffer, what: string) => Promise<void>,
+): Promise<void> => {
+  const ends = await Promise.allSettled(
+    Object.entries(answers).map(async ([what, answer]) => {
+      await using fake = await FakeRedis.start();
+      await test(fake, answer, what);
+    }),
+  );
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+};
+
+const open = (fake: FakeRedis, options: LocksOptions = {}) =>
+  openLocks(fake.url, { commandTimeoutMs: COMMAND_TIMEOUT_MS, ...options });
+
+/** What asks a script, by its name. The lease was granted before, on another key. */
+const REQUESTS: Readonly<Record<string, (locks: LockService, lease: Lease) => Promise<unknown>>> = {
+  acquire: (locks) => locks.acquire('order', { waitMs: WAIT_MS }),
+  extend: (_locks, lease) => lease.extend(50_000),
+  release: (_locks, lease) => lease.release(),
+  inspect: (locks) => locks.inspect('order'),
+  forceUnlock: (locks) => locks.forceUnlock('order'),
+};
+
+describe.each(Object.entries(REQUESTS))('an answer to %s', (name, request) => {
+  /** Expects each of the answers to end the request as a failure of the store, with a cause. */
+  const expectFailure = (answers: Readonly<Record<string, string | Buffer>>, outcome: string) =>
+    withEach(answers, async (fake, answer, what) => {
+      await using opened = open(fake);
+      const { locks } = opened;
+      const lease = await locks.acquire('granted before');
+      const before = fake.asked(name);
+      fake.answer(name, answer);
+      const asked = inTime(request(locks, lease), WAIT_MS, COMMAND_TIMEOUT_MS);
+      const error: unknown = await asked.catch((thrown: unknown) => thrown);
+      expect(fake.asked(name) - before, `${what}: it is not asked again and again`).toBeLessThan(5);
+      fake.answer(name, undefined);
+      expect(error, what).toBeInstanceOf(LockStoreError);
+      expect(error, what).toMatchObject({ outcome, cause: expect.any(Error) as Error });
+      expect(lease.remainingMs(), what).toBeLessThanOrEqual(30_000);
+      // What nobody knows is settled in the background, now that the server is decent.
+      await until(() => locks.usage.settling === 0, { what: `${what}: all is settled` });
+    });
+
+  it('that no script gives: nobody knows what happened', () =>
+    expectFailure({ ...NONSENSE, ...(name !== 'inspect' && NOTHING) }, 'unknown'));
+
+  it('that is an error: nothing happened', () => expectFailure(ERRORS, 'not-executed'));
+
+  it('that is not even RESP: nobody knows what happened', () => expectFailure(GARBAGE, 'unknown'));
+
+  it('that never ends: nobody knows what happened', () => expectFailure(UNFINISHED, 'unknown'));
+});
+
+describe('a renewal that is answered with nonsense', () => {
+  const PER_LEASE = { 'a list of one nothing': '*1\r\n$-1\r\n', 'a list of one -2': '*1\r\n:-2\r\n' };
+
+  it('does not keep a lease alive: it is lost when it is over', () =>
+    withEach({ ...NONSENSE, ...NOTHING, ...PER_LEASE }, async (fake, answer, what) => {
+      await using opened = open(fake, { watchdogMs: 1_000 });
+      const lease = await opened.locks.acquire('order');
+      fake.answer('extend', answer);
+      await until(() => lease.signal.aborted, { what: `the lease is lost: ${what}` });
+      expect(fake.asked('extend'), what).toBeGreaterThan(0);
+      expect(opened.events('lost')).toMatchObject([{ key: 'order', reason: 'expired' }]);
+    }));
+});
+
+describe.each(['info', 'client', 'script'])('a greeting (%s)', (name) => {
+  it('that makes no sense harms nothing, if the connection can be used', () =>
+    withEach({ ...NONSENSE, ...NOTHING }, async (fake, answer, what) => {
+      fake.answer(name, answer);
+      await using opened = open(fake, { commandTimeoutMs: 5_000 });
+      expect(await opened.locks.withLock('order', { waitMs: 0 }, () => 'ran'), what).toBe('ran');
+    }));
+
+  it('that is no RESP, or never ends, is a failure of the store, and is not tried again without a pause', () =>
+    withEach({ ...GARBAGE, ...UNFINISHED }, async (fake, answer, what) => {
+      fake.answer(name, answer);
+      await using opened = open(fake);
+      const asked = inTime(opened.locks.acquire('order'), 0, COMMAND_TIMEOUT_MS);
+      const error: unknown = await asked.catch((thrown: unknown) => thrown);
+      expect(error, what).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'not-executed' });
+      expect(fake.asked(name), what).toBeLessThan(60);
+    }));
+});
+
+describe('what nobody asked for', () => {
+  const UNASKED: Readonly<Record<string, string>> = {
+    'ten thousand errors': '-ERR no\r\n'.repeat(10_000),
+    'ten thousand numbers': ':7\r\n'.repeat(10_000),
+    'grants for everybody': '$16\r\n1700000000000000\r\n'.repeat(100),
+    'messages of channels nobody listens to': '*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$1\r\n0\r\n'.repeat(1_000),
+    'ten thousand pushes': '>2\r\n+news\r\n:1\r\n'.repeat(10_000),
+  };
+
+  it('ends in errors of the library at most, and all works on a new connection', () =>
+    withEach(UNASKED, async (fake, bytes, what) => {
+      await using opened = open(fake, { watchdogMs: 1_500 });
+      const { locks } = opened;
+      await locks.ping();
+      fake.say(bytes);
+      const asked = [
+        locks.tryAcquire('a'),
+        locks.inspect('a'),
+        locks.withLock('b', () => 'ran'),
+        locks.ping(),
+      ];
+      for (const end of await inTime(Promise.allSettled(asked), 5_000, COMMAND_TIMEOUT_MS)) {
+        if (end.status === 'rejected') expect(end.reason, what).toBeInstanceOf(LockError);
+      }
+      fake.hangUp();
+      await until(() => locks.withLock('order', { waitMs: 0 }, () => true), { what: 'locks work again' });
+    }));
+});

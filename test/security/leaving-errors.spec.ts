@@ -1,0 +1,170 @@
+import { Injectable, UseGuards, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
+import {
+  Args,
+  Field,
+  GraphQLModule,
+  ObjectType,
+  Parent,
+  Query,
+  ResolveField,
+  Resolver,
+} from '@nestjs/graphql';
+import { Locked, LockService } from 'nest-redis-lock';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { hashSlot, tagOfSlot } from '../../lib/stores/redis/hash-slot.js';
+import { Apps, rootModule } from '../nest/support/apps.js';
+import { startHttp } from '../nest/support/http.js';
+import { World } from '../nest/support/world.js';
+import { TRANSPORTS } from './support/transports.js';
+
+/*
+ * What leaves the process. That codes and statuses are right is proven in test/nest/errors; here it is what strangers
+ * cannot read out of an answer, when Redis has hostile things to say.
+ */
+let world: World;
+const apps = new Apps();
+beforeAll(async () => {
+  world = await World.start();
+});
+afterEach(async () => {
+  await apps.close();
+  await world.redis.flushall();
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+const ID = 'alice@example.org';
+const HOLD = `lock:user:${ID}`;
+const FENCE = `nest_redis_lock_fence:{${tagOfSlot(hashSlot(HOLD))}}`;
+
+/** Nothing of a key, an owner, a value, or of what Redis said. */
+const SECRET = /alice|user:|lock:|fence|owner|WRONGTYPE|hget|hset|evalsha|secret/i;
+
+interface Trouble {
+  readonly code: string;
+  readonly make: () => Promise<unknown>;
+  /** What the client asks for, where it is not the user in question. */
+  readonly id?: string;
+}
+
+const TROUBLES: Readonly<Record<string, Trouble>> = {
+  'somebody holds the lock': {
+    code: 'LOCK_TAKEN',
+    make: () => world.redis.hset(HOLD, 'the-owner-is-secret', '1'),
+  },
+  'something else is in its place': {
+    code: 'LOCK_STORE_FAILED',
+    make: () => world.redis.set(HOLD, 'secret'),
+  },
+  'the fencing tokens are none': {
+    code: 'LOCK_STORE_FAILED',
+    make: () => world.redis.set(FENCE, 'secret'),
+  },
+  'the fencing tokens are another type': {
+    code: 'LOCK_STORE_FAILED',
+    make: () => world.redis.rpush(FENCE, 'secret'),
+  },
+  'the argument is too long for a key': {
+    code: 'LOCK_KEY_INVALID',
+    make: () => Promise.resolve(),
+    id: ID.repeat(4_000),
+  },
+  'the argument is nothing': {
+    code: 'LOCK_KEY_INVALID',
+    make: () => Promise.resolve(),
+    id: '',
+  },
+};
+
+describe.each(Object.entries(TRANSPORTS))('an error that leaves over %s', (_transport, start) => {
+  it('has its code and not a word of the key, the owner or what Redis said', async () => {
+    const ask = await start(apps, world.options());
+    expect(await ask(ID)).toContain(`served ${ID}`);
+    for (const [what, { make, code, id = ID }] of Object.entries(TROUBLES)) {
+      await world.redis.flushall();
+      await make();
+      const answer = await ask(id);
+      expect(answer, what).toContain(code);
+      expect(answer, what).not.toMatch(SECRET);
+      expect(answer.length, what).toBeLessThan(10_000);
+    }
+  });
+});
+
+describe('without the interceptor', () => {
+  it.each(Object.entries(TRANSPORTS).filter(([transport]) => transport !== 'GraphQL'))(
+    'Nest itself says nothing of it over %s',
+    async (_transport, start) => {
+      const ask = await start(apps, world.options({ interceptor: false }));
+      for (const [what, { make, id = ID }] of Object.entries(TROUBLES)) {
+        await world.redis.flushall();
+        await make();
+        const answer = await ask(id);
+        expect(answer, what).toContain('Internal server error');
+        expect(answer, what).not.toMatch(SECRET);
+      }
+    },
+  );
+});
+
+@Injectable()
+class LockingGuard implements CanActivate {
+  constructor(private readonly locks: LockService) {}
+
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const { id } = context.getArgByIndex<{ id: string }>(1);
+    return this.locks.withLock(`user:${id}`, () => true);
+  }
+}
+
+@ObjectType()
+class Profile {
+  @Field(() => String)
+  id!: string;
+
+  @Field(() => String)
+  name?: string;
+}
+
+@Resolver(() => Profile)
+class ProfileResolver {
+  @Query(() => Profile)
+  @Locked('user:<<id>>')
+  async locked(@Args('id') id: string): Promise<Profile> {
+    return { id };
+  }
+
+  @Query(() => Profile)
+  @UseGuards(LockingGuard)
+  async guarded(@Args('id') id: string): Promise<Profile> {
+    return { id };
+  }
+
+  @Query(() => Profile)
+  async profile(@Args('id') id: string): Promise<Profile> {
+    return { id };
+  }
+
+  @ResolveField(() => String)
+  @Locked('user:<<profile.id>>')
+  async name(@Parent() profile: Profile): Promise<string> {
+    return `name of ${profile.id}`;
+  }
+}
+
+describe('GraphQL shows the message of any error, the key with it, as SECURITY.md warns,', () => {
+  it.each([
+    ['with interceptor: false', 'locked', 'id', false],
+    ['in guards', 'guarded', 'id', true],
+    ['in field resolvers that run without interceptors', 'profile', 'name', true],
+  ])('%s', async (_where, query, field, interceptor) => {
+    const graphql = GraphQLModule.forRoot<ApolloDriverConfig>({ driver: ApolloDriver, autoSchemaFile: true });
+    const metadata = { imports: [graphql], providers: [ProfileResolver, LockingGuard] };
+    const http = await startHttp(apps, 'express', rootModule(world.options({ interceptor }), metadata));
+    await world.redis.hset(HOLD, 'the-owner-is-secret', '1');
+    const answer = await http.post('/graphql', { query: `{ ${query}(id: "${ID}") { ${field} } }` });
+    const text = await answer.text();
+    expect(text).toContain(`user:${ID}`);
+    expect(text).not.toContain('the-owner-is-secret');
+  });
+});

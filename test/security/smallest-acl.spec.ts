@@ -1,0 +1,85 @@
+import { LockStoreError } from 'nest-redis-lock';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { until, within } from '../support/async.js';
+import { codeBlocks, readFromRoot, section } from '../docs/markdown.js';
+import { Lab } from '../integration/scenarios/lab.js';
+
+/*
+ * The commands of the README's user are taken away one by one in test/docs/permissions.spec.ts, and what happens
+ * without each is in test/integration/scenarios/acl.spec.ts. Here: the keys and the channels.
+ */
+const PASSWORD = 'secret';
+const RULES = codeBlocks(section(readFromRoot('README.md'), 'Redis'), 'text')[0]!
+  .replace(/^user locks /, '')
+  .replace('<password>', PASSWORD)
+  .trim()
+  .split(/\s+/);
+const PATTERNS = RULES.filter((rule) => /^[~&%]/.test(rule));
+
+let lab: Lab;
+beforeAll(async () => {
+  lab = await Lab.start();
+});
+afterEach(() => lab.reset());
+afterAll(() => lab[Symbol.asyncDispose]());
+
+/** Two processes of a user with these rules. */
+const openFor = async (rules: readonly string[]) => {
+  await lab.admin.call('ACL', 'SETUSER', 'locks', 'reset', 'on', ...rules);
+  await lab.admin.call('ACL', 'LOG', 'RESET');
+  const user = { ...lab.server.clientOptions(), username: 'locks', password: PASSWORD };
+  return [lab.open({}, user), lab.open({}, user)] as const;
+};
+
+/** Keys and channels the server has kept from the user. */
+const refused = async (): Promise<string[]> => {
+  const entries = (await lab.admin.call('ACL', 'LOG')) as unknown[][];
+  return entries.map((entry) => String(entry[entry.indexOf('object') + 1]));
+};
+
+/** With braces and without: their channels are named in different ways. */
+const KEYS = {
+  order: 'redisson_lock__channel:{lock:order}',
+  'stock:{7}': 'redisson_lock__channel:lock:stock:{7}',
+};
+
+/** Takes each lock, waits for it in another process, and is woken. */
+const useThem = async (rules: readonly string[]): Promise<void> => {
+  const [one, two] = await openFor(rules);
+  for (const [key, channel] of Object.entries(KEYS)) {
+    const lease = await one.locks.acquire(key);
+    const waiting = two.locks.acquire(key, { waitMs: 20_000 });
+    const woken = until(async () => ((await lab.admin.pubsub('CHANNELS')) as string[]).includes(channel))
+      .then(() => lease.release())
+      .then(() => waiting);
+    // Who may not listen fails without having waited.
+    await (await within(10_000, Promise.race([woken, waiting]))).release();
+  }
+};
+
+describe('of the ACL user of the README', () => {
+  it('the names are enough', async () => {
+    await useThem(RULES);
+    expect(await refused()).toEqual([]);
+  });
+
+  it.each(PATTERNS)('%s is needed', async (pattern) => {
+    await expect(useThem(RULES.filter((rule) => rule !== pattern))).rejects.toBeInstanceOf(LockStoreError);
+    const prefix = pattern.slice(1).replace(/\*$/, '');
+    const names = await refused();
+    expect(names.length).toBeGreaterThan(0);
+    expect(names.filter((name) => !name.startsWith(prefix))).toEqual([]);
+  });
+
+  it.each([
+    ['get', ['lock', 'locks:a', 'other:lock:a', 'nest_redis_lock_fence', 'order', '*']],
+    ['subscribe', ['redisson_lock__channel', 'redisson_rwlock:{lock:a}', '__keyspace@0__:lock:a', 'news']],
+    ['publish', ['redisson_lock__channel:{other:a}', 'redisson_lock__channel:other:{a}']],
+  ])('no name covers more than the locks of this prefix (%s)', async (command, names) => {
+    await openFor(RULES);
+    for (const name of names) {
+      const args = command === 'publish' ? [name, '0'] : [name];
+      expect(await lab.admin.call('ACL', 'DRYRUN', 'locks', command, ...args), name).not.toBe('OK');
+    }
+  });
+});

@@ -1,0 +1,115 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { Script } from '../../../lib/stores/redis/script.js';
+import {
+  EXCLUSIVE_ACQUIRE,
+  EXCLUSIVE_EXTEND,
+  EXCLUSIVE_FORCE_UNLOCK,
+  EXCLUSIVE_INSPECT,
+  EXCLUSIVE_RELEASE,
+} from '../../../lib/stores/redis/scripts/exclusive.js';
+import { listenOnFreePort, LOOPBACK } from '../../support/loopback.js';
+import { readRequests, type Request } from './resp.js';
+
+const SCRIPT_NAMES = new Map(
+  Object.entries({
+    acquire: EXCLUSIVE_ACQUIRE,
+    release: EXCLUSIVE_RELEASE,
+    extend: EXCLUSIVE_EXTEND,
+    forceUnlock: EXCLUSIVE_FORCE_UNLOCK,
+    inspect: EXCLUSIVE_INSPECT,
+  }).map(([name, source]) => [new Script(source).sha, name]),
+);
+
+/** A script of the library by its name, or a command in lower case. */
+const nameOf = ([command = '', ...args]: Request): string => {
+  const name = command.toLowerCase();
+  return name === 'evalsha' ? (SCRIPT_NAMES.get(args[0] ?? '') ?? 'unknown script') : name;
+};
+
+const bulk = (text: string): string => `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
+const heard = (word: string, channels: readonly string[]): string =>
+  channels.map((channel, i) => `*3\r\n${bulk(word)}${bulk(channel)}:${i + 1}\r\n`).join('');
+
+/** What a decent server says to a client for which every lock is free. */
+const DECENT: Readonly<Record<string, (request: Request) => string>> = {
+  info: () => bulk('redis_version:7.0.15\r\nloading:0\r\n'),
+  ping: () => '+PONG\r\n',
+  client: ([, word]) => (word?.toLowerCase() === 'info' ? bulk('id=7 addr=127.0.0.1:7 name=') : '+OK\r\n'),
+  script: () => bulk('0'.repeat(40)),
+  subscribe: ([, ...channels]) => heard('subscribe', channels),
+  unsubscribe: ([, ...channels]) => heard('unsubscribe', channels),
+  acquire: () => bulk('1700000000000000'),
+  release: () => ':0\r\n',
+  extend: (request) => `*${request[2] ?? 0}\r\n${':60000\r\n'.repeat(Number(request[2]))}`,
+  inspect: () => `*3\r\n${bulk('somebody:1')}${bulk('1')}:1000\r\n`,
+  forceUnlock: () => ':1\r\n',
+};
+
+/**
+ * A server that speaks RESP and says what a test wants: a decent one by default, so that a test has to change only
+ * the answer it is about.
+ */
+export class FakeRedis implements AsyncDisposable {
+  private readonly answers = new Map<string, string | Buffer>();
+  private readonly sockets = new Set<Socket>();
+  private readonly forCommands = new Set<Socket>();
+  private readonly counts = new Map<string, number>();
+
+  private constructor(
+    private readonly server: Server,
+    private readonly port: number,
+  ) {}
+
+  static async start(): Promise<FakeRedis> {
+    const server = createServer();
+    const fake = new FakeRedis(server, await listenOnFreePort(server));
+    server.on('connection', (socket) => fake.serve(socket));
+    return fake;
+  }
+
+  get url(): string {
+    return `redis://${LOOPBACK}:${this.port}`;
+  }
+
+  /** From now on this is the answer, byte by byte; undefined: the decent one again. */
+  answer(name: string, bytes: string | Buffer | undefined): void {
+    if (bytes === undefined) this.answers.delete(name);
+    else this.answers.set(name, bytes);
+  }
+
+  /** Sends bytes that nobody asked for, on each connection that has been used for scripts. */
+  say(bytes: string | Buffer): void {
+    for (const socket of this.forCommands) socket.write(bytes);
+  }
+
+  /** Ends every connection. */
+  hangUp(): void {
+    for (const socket of this.sockets) socket.destroy();
+  }
+
+  /** How often it was asked this. */
+  asked(name: string): number {
+    return this.counts.get(name) ?? 0;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.hangUp();
+    await new Promise<void>((resolve) => this.server.close(() => resolve()));
+  }
+
+  private serve(socket: Socket): void {
+    this.sockets.add(socket);
+    // Clients that are told nonsense hang up.
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => {
+      this.sockets.delete(socket);
+      this.forCommands.delete(socket);
+    });
+    readRequests(socket, (request) => {
+      const name = nameOf(request);
+      this.counts.set(name, this.asked(name) + 1);
+      if (name === 'script') this.forCommands.add(socket);
+      socket.write(this.answers.get(name) ?? DECENT[name]?.(request) ?? '+OK\r\n');
+    });
+  }
+}
