@@ -11,6 +11,7 @@ import {
 import { APP_INTERCEPTOR, DiscoveryModule, DiscoveryService, ModulesContainer } from '@nestjs/core';
 import { LockManager } from './core/lock-manager.js';
 import { LockConfigurationError } from './core/lock.errors.js';
+import { refuse } from './core/lock-settings.js';
 import { LockService } from './lock.service.js';
 import { bindAll } from './locked/lock-binder.js';
 import { resolveOptions, type RedisLockModuleOptions, type ResolvedOptions } from './redis-lock.options.js';
@@ -33,6 +34,7 @@ const NAME = Symbol.for('nest-redis-lock:module-name');
 const MODULE = Symbol.for('nest-redis-lock:module');
 
 const withName = (definition: DynamicModule, name: string | undefined): DynamicModule => {
+  if (name !== undefined && typeof name !== 'string') refuse('name', 'a string', name);
   const tokens = name === undefined ? [getLockServiceToken(), LockService] : [getLockServiceToken(name)];
   return {
     ...definition,

@@ -1,6 +1,14 @@
 import { LockConfigurationError } from './core/lock.errors.js';
-import { resolveSettings, checkMs, type LockSettings, type LockSettingsInput } from './core/lock-settings.js';
+import {
+  checkMs,
+  reading,
+  refuse,
+  resolveSettings,
+  type LockSettings,
+  type LockSettingsInput,
+} from './core/lock-settings.js';
 import type { LockStore } from './core/lock-store.js';
+import { isArray } from './core/shown.js';
 import type { RedisSource } from './stores/redis/redis-settings.js';
 
 /** How lock errors are answered over HTTP. */
@@ -45,9 +53,13 @@ const DEFAULT_COMMAND_TIMEOUT_MS = 2_000;
 
 /** The one place where options are checked. Throws `LockConfigurationError` naming the option that is wrong. */
 export const resolveOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
-  if (typeof options !== 'object' || options === null) {
+  if (typeof options !== 'object' || options === null || isArray(options)) {
     throw new LockConfigurationError('RedisLockModule needs options: forRoot({ redis: "redis://…" }).');
   }
+  return reading('The options of RedisLockModule', () => readOptions(options));
+};
+
+const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
   const { redis, store, context } = options;
   if (redis !== undefined && store !== undefined) {
     throw new LockConfigurationError(
@@ -57,16 +69,22 @@ export const resolveOptions = (options: RedisLockModuleOptions): ResolvedOptions
   if (redis === undefined && store === undefined) {
     throw new LockConfigurationError('Neither redis nor store is given: forRoot({ redis: "redis://…" }).');
   }
+  if (store !== undefined && !isStore(store)) {
+    refuse('store', 'a LockStore, such as new RedisStore({ redis })', store);
+  }
   if (context !== undefined && typeof context !== 'function') {
-    throw new LockConfigurationError('context must be a function that returns an object.');
+    refuse('context', 'a function that returns an object', context);
   }
   const settings = resolveSettings(options);
   const commandTimeoutMs =
     checkMs('commandTimeoutMs', options.commandTimeoutMs, { min: 1, max: settings.watchdogMs - 1 }) ??
     Math.min(DEFAULT_COMMAND_TIMEOUT_MS, Math.floor(settings.watchdogMs / 3));
   const { interceptor = true } = options;
-  if (typeof interceptor !== 'boolean' && (typeof interceptor !== 'object' || interceptor === null)) {
-    throw new LockConfigurationError('interceptor must be true, false, or an object with its options.');
+  if (
+    typeof interceptor !== 'boolean' &&
+    (typeof interceptor !== 'object' || interceptor === null || isArray(interceptor))
+  ) {
+    refuse('interceptor', 'true, false, or an object with its options', interceptor);
   }
   return {
     settings,
@@ -79,18 +97,33 @@ export const resolveOptions = (options: RedisLockModuleOptions): ResolvedOptions
   };
 };
 
-export const resolveInterceptor = (given: LockInterceptorOptions = {}): Required<LockInterceptorOptions> => {
-  const takenStatus = given.takenStatus ?? 423;
-  const retryAfterSeconds = given.retryAfterSeconds ?? 1;
-  if (!Number.isInteger(takenStatus) || takenStatus < 400 || takenStatus > 599) {
-    throw new LockConfigurationError(
-      `interceptor.takenStatus must be a status from 400 to 599, but is ${takenStatus}.`,
+const STORE_METHODS: readonly (keyof LockStore)[] = [
+  'acquire', 'extendMany', 'release', 'watch', 'inspect', 'forceUnlock', 'ping', 'close',
+]; // prettier-ignore
+
+/** Whether it has what a store has; one of the other build or of another package is no instance of anything here. */
+const isStore = (value: unknown): boolean => {
+  try {
+    const store = value as LockStore;
+    return (
+      typeof store.kinds.has === 'function' &&
+      STORE_METHODS.every((name) => typeof store[name] === 'function')
     );
+  } catch {
+    return false;
+  }
+};
+
+export const resolveInterceptor = (given: LockInterceptorOptions = {}): Required<LockInterceptorOptions> => {
+  const { takenStatus = 423, retryAfterSeconds = 1 } = reading('interceptor', () => ({
+    takenStatus: given.takenStatus,
+    retryAfterSeconds: given.retryAfterSeconds,
+  }));
+  if (!Number.isInteger(takenStatus) || takenStatus < 400 || takenStatus > 599) {
+    refuse('interceptor.takenStatus', 'a status from 400 to 599', takenStatus);
   }
   if (!Number.isInteger(retryAfterSeconds) || retryAfterSeconds < 0) {
-    throw new LockConfigurationError(
-      `interceptor.retryAfterSeconds must be a whole number of seconds, but is ${retryAfterSeconds}.`,
-    );
+    refuse('interceptor.retryAfterSeconds', 'a whole number of seconds', retryAfterSeconds);
   }
   return { takenStatus, retryAfterSeconds };
 };

@@ -1,6 +1,7 @@
 import { currentFrame } from './frames.js';
 import type { Lease } from './lease.js';
 import { LockConfigurationError } from './lock.errors.js';
+import { shown } from './shown.js';
 
 /**
  * The lease of the locked section the caller runs in: the innermost, or the innermost with the given key (as the
@@ -17,7 +18,7 @@ export const currentLease = (key?: string): Lease => {
   throw new LockConfigurationError(
     key === undefined
       ? 'currentLease() was called outside of a locked section: use it inside a @Locked method, withLock or lease.run.'
-      : `currentLease("${key}") was called outside of a section that holds this key.`,
+      : `currentLease(${shown(key)}) was called outside of a section that holds this key.`,
     { key },
   );
 };

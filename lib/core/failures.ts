@@ -7,6 +7,7 @@ import {
 } from './lock.errors.js';
 import type { LossReason } from './lock-events.js';
 import { StoreFailure } from './lock-store.js';
+import { textOf } from './shown.js';
 
 /** The words of the core's errors, in one place: what happened, to which key, after how long, what to do. */
 
@@ -45,9 +46,8 @@ export const storeError = (
   afterMs: number,
   outcome = failure instanceof StoreFailure ? failure.outcome : 'unknown',
 ): LockStoreError => {
-  const message = failure instanceof Error ? failure.message : String(failure);
   return new LockStoreError(
-    `The lock store failed while ${doing}${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ${message}. ` +
+    `The lock store failed while ${doing}${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ${textOf(failure)}. ` +
       (outcome === 'unknown' ? 'It may have been done; the library undoes what nobody owns. ' : '') +
       `This says nothing about whether the lock is taken. Check the store, then try again.`,
     outcome,

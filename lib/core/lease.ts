@@ -2,6 +2,7 @@ import { lostError } from './failures.js';
 import type { Gate } from './gate.js';
 import type { Hold } from './hold.js';
 import { LockConfigurationError, LockKeyError, type LockLostError } from './lock.errors.js';
+import { shown } from './shown.js';
 
 /** One key of a lease: its own hold, or a place in the section of an enclosing one. */
 export interface LeasePart {
@@ -79,7 +80,7 @@ export class Lease implements AsyncDisposable {
   tokenFor(key: string): number {
     const part = this.parts.find((candidate) => candidate.key === key);
     if (!part)
-      throw new LockKeyError(`This lease has no key "${key}"; it has ${this.keys.join(', ')}.`, { key });
+      throw new LockKeyError(`This lease has no key ${shown(key)}; it has ${this.keys.join(', ')}.`, { key });
     if (part.hold.token === undefined) {
       throw new LockConfigurationError(`There is no fencing token for "${key}": fencing is off.`, { key });
     }

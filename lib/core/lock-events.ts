@@ -1,3 +1,6 @@
+import { LockConfigurationError } from './lock.errors.js';
+import { shown, textOf } from './shown.js';
+
 /** What an operator may want to hear of. One event for each key. */
 export interface LockEvents {
   acquired: { readonly key: string; readonly waitedMs: number; readonly fencingToken: number | undefined };
@@ -11,6 +14,15 @@ export interface LockEvents {
   /** The store works again. */
   'store-up': { readonly downMs: number };
 }
+
+const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
+  acquired: true,
+  busy: true,
+  released: true,
+  lost: true,
+  'store-down': true,
+  'store-up': true,
+};
 
 /** Why a lease was lost. */
 export type LossReason =
@@ -37,7 +49,7 @@ export const harmless = (logger: LockLogger): LockLogger => {
     try {
       write();
     } catch (error) {
-      process.emitWarning(`The logger of the lock service failed: ${String(error)}`);
+      process.emitWarning(`The logger of the lock service failed: ${textOf(error)}`);
     }
   };
   return {
@@ -54,6 +66,16 @@ export class LockEventHub {
 
   /** Returns the function that takes the listener off again. */
   on<E extends keyof LockEvents>(event: E, listener: LockEventListener<E>): () => void {
+    if (typeof event !== 'string' || !Object.hasOwn(EVENTS, event)) {
+      throw new LockConfigurationError(
+        `There is no event ${shown(event)}; there are ${Object.keys(EVENTS).join(', ')}.`,
+      );
+    }
+    if (typeof listener !== 'function') {
+      throw new LockConfigurationError(
+        `The listener of the event ${shown(event)} must be a function, but is ${shown(listener)}.`,
+      );
+    }
     // A wrapper of its own, so that one function registered twice is taken off once.
     const entry = (payload: LockEvents[E]): void => listener(payload);
     const entries = this.listeners.get(event) ?? new Set();
@@ -80,6 +102,6 @@ export class LockEventHub {
   }
 
   private complain(event: string, error: unknown): void {
-    this.logger.warn(`A listener for the lock event "${event}" failed: ${String(error)}`);
+    this.logger.warn(`A listener for the lock event "${event}" failed: ${textOf(error)}`);
   }
 }

@@ -135,7 +135,7 @@ export class LockManager implements LeaseHost {
   }
 
   async extend(lease: Lease, ms: number): Promise<void> {
-    checkMs('extend', ms, { min: 1 });
+    checkMs('extend', ms ?? null, { min: 1 });
     const holds = lease.parts.map((part) => part.hold);
     const sentAt = this.runtime.now();
     if (lease.loss) throw lease.loss;

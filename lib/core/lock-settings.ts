@@ -1,5 +1,6 @@
 import { LockConfigurationError } from './lock.errors.js';
 import type { AcquireOptions, SectionOptions } from './lock-options.js';
+import { isArray, shown, textOf } from './shown.js';
 
 /** What applies to every lock of one service instance, resolved and checked. */
 export interface LockSettings {
@@ -59,14 +60,20 @@ export const DEFAULT_SETTINGS: LockSettings = {
 const MAX_LEASE_MS = 366 * 24 * 3_600_000;
 const MIN_WATCHDOG_MS = 1_000;
 
-const shown = (value: unknown): string => {
-  if (typeof value === 'string') return `"${value}"`;
-  if (Array.isArray(value)) return 'an array';
-  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+const HALF_A_PAIR = /\p{Surrogate}/u;
+
+export const refuse = (name: string, expected: string, value: unknown): never => {
+  throw new LockConfigurationError(`${name} must be ${expected}, but is ${shown(value)}.`);
 };
 
-const refuse = (name: string, expected: string, value: unknown): never => {
-  throw new LockConfigurationError(`${name} must be ${expected}, but is ${shown(value)}.`);
+/** Looks at options. What one of their getters, or a Proxy, throws is a refusal of them as a whole. */
+export const reading = <T>(name: string, read: () => T): T => {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof LockConfigurationError) throw error;
+    throw new LockConfigurationError(`${name} cannot be read: ${textOf(error)}.`, { cause: error });
+  }
 };
 
 /** A whole number of ms in a range, or undefined. */
@@ -85,6 +92,14 @@ export const checkMs = (
   );
 };
 
+export const checkFunction = <F extends (...args: never[]) => unknown>(
+  name: string,
+  value: unknown,
+): F | undefined =>
+  value === undefined || typeof value === 'function'
+    ? (value as F | undefined)
+    : refuse(name, 'a function', value);
+
 const checkChoice = <T>(name: string, value: unknown, choices: readonly T[]): T | undefined => {
   if (value === undefined || choices.includes(value as T)) return value as T | undefined;
   return refuse(name, choices.map((choice) => JSON.stringify(choice)).join(' or '), value);
@@ -97,12 +112,13 @@ const checkCount = (name: string, value: unknown): number | undefined => {
 };
 
 export const resolveSettings = (input: LockSettingsInput): LockSettings => {
-  if (input.keyPrefix !== undefined && typeof input.keyPrefix !== 'string') {
-    refuse('keyPrefix', 'a string', input.keyPrefix);
-  }
+  const { keyPrefix } = input;
+  if (keyPrefix !== undefined && typeof keyPrefix !== 'string') refuse('keyPrefix', 'a string', keyPrefix);
+  // Redis would see U+FFFD, and so would another prefix with another half.
+  if (HALF_A_PAIR.test(keyPrefix ?? '')) refuse('keyPrefix', 'well-formed UTF-16', keyPrefix);
   const d = DEFAULT_SETTINGS;
   return {
-    keyPrefix: input.keyPrefix ?? d.keyPrefix,
+    keyPrefix: keyPrefix ?? d.keyPrefix,
     waitMs: checkMs('waitMs', input.waitMs, { infinite: true }) ?? d.waitMs,
     leaseMs: checkMs('leaseMs', input.leaseMs, { min: 1 }),
     watchdogMs: checkMs('watchdogMs', input.watchdogMs, { min: MIN_WATCHDOG_MS }) ?? d.watchdogMs,
@@ -134,11 +150,29 @@ export const defaultCall = (settings: LockSettings): LockCall => ({
   holdAtLeastMs: 0,
 });
 
-const isSignal = (value: unknown): value is AbortSignal =>
-  typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value;
+/** Of whatever realm or polyfill; a Proxy may throw at any look. */
+const isSignal = (value: unknown): value is AbortSignal => {
+  if (typeof value !== 'object' || value === null) return false;
+  try {
+    const { aborted, addEventListener, removeEventListener } = value as Partial<AbortSignal>;
+    return (
+      typeof aborted === 'boolean' &&
+      typeof addEventListener === 'function' &&
+      typeof removeEventListener === 'function'
+    );
+  } catch {
+    return false;
+  }
+};
 
 /** Puts a call's options over the defaults. Throws `LockConfigurationError` naming the option that is wrong. */
-export const resolveCall = (options: AcquireOptions & SectionOptions, defaults: LockCall): LockCall => {
+export const resolveCall = (options: AcquireOptions & SectionOptions, defaults: LockCall): LockCall =>
+  reading('options', () => readCall(options, defaults));
+
+const readCall = (options: AcquireOptions & SectionOptions, defaults: LockCall): LockCall => {
+  if (typeof options !== 'object' || options === null || isArray(options)) {
+    refuse('options', 'an object such as { waitMs: 2_000 }', options);
+  }
   const { signal } = options;
   if (signal !== undefined && !isSignal(signal)) refuse('signal', 'an AbortSignal', signal);
   return {

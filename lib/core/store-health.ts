@@ -1,6 +1,7 @@
 import type { LockEventHub, LockLogger } from './lock-events.js';
 import type { Runtime } from './runtime.js';
 import { StoreFailure } from './lock-store.js';
+import { textOf } from './shown.js';
 
 /** Knows whether the store works, and says so once for each outage: one event, one line. */
 export class StoreHealth {
@@ -24,11 +25,14 @@ export class StoreHealth {
     if (this.downSince !== undefined) return;
     if (cause instanceof StoreFailure && (cause.transient || cause.keyOnly)) return;
     this.downSince = this.runtime.now();
-    const text = cause instanceof Error ? describe(cause) : String(cause);
-    this.logger.warn(`The lock store does not work: ${text}. Locks cannot be taken until it does.`);
+    this.logger.warn(
+      `The lock store does not work: ${describe(cause)}. Locks cannot be taken until it does.`,
+    );
     this.events.emit('store-down', () => ({ cause }));
   }
 }
 
-const describe = (error: Error): string =>
-  error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;
+const describe = (failure: unknown): string =>
+  failure instanceof StoreFailure && failure.cause !== undefined
+    ? `${textOf(failure)} (${textOf(failure.cause)})`
+    : textOf(failure);

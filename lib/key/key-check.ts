@@ -34,20 +34,30 @@ export function checkKey(key: unknown, where?: string): asserts key is string {
  *
  * @throws LockKeyError also for an empty list
  */
-export function checkKeys(keys: unknown, where?: string): readonly string[] {
-  if (!isArray(keys)) {
-    checkKey(keys, where);
-    return [keys];
+export function checkKeys(given: unknown, where?: string): readonly string[] {
+  const keys = elementsOf(given);
+  if (!keys) {
+    checkKey(given, where);
+    return [given];
   }
   if (keys.length === 0) {
     throw new LockKeyError(
       `${where ? `${where}: ` : ''}the list of lock keys is empty, so nothing would be locked.`,
     );
   }
-  return Array.from(keys, (key: unknown) => {
+  return keys.map((key) => {
     checkKey(key, where);
     return key;
   });
+}
+
+/** The elements of an array, as they are now; undefined when it is none, or lets nobody look into it. */
+export function elementsOf(value: unknown): readonly unknown[] | undefined {
+  try {
+    return Array.isArray(value) ? Array.from(value as unknown[]) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** What a value is, in words, for an error message. Never the value itself: it may be long, or a secret. */
@@ -68,22 +78,13 @@ export function describe(value: unknown): string {
 }
 
 function describeObject(value: object): string {
-  if (isArray(value)) return 'an array';
   try {
+    if (Array.isArray(value)) return 'an array';
     const prototype: unknown = Object.getPrototypeOf(value);
     const name: unknown = (prototype as { constructor?: { name?: unknown } } | null)?.constructor?.name;
     const isTelling = typeof name === 'string' && /^[\w$]{1,60}$/.test(name) && name !== 'Object';
     return isTelling ? `an object (${name})` : 'an object';
   } catch {
     return 'an object that cannot be looked into';
-  }
-}
-
-/** `Array.isArray`, which throws on a revoked Proxy. */
-function isArray(value: unknown): value is readonly unknown[] {
-  try {
-    return Array.isArray(value);
-  } catch {
-    return false;
   }
 }

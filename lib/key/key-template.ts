@@ -1,5 +1,5 @@
 import { LockKeyError } from '../core/lock.errors.js';
-import { describe, keyProblem } from './key-check.js';
+import { describe, elementsOf, keyProblem } from './key-check.js';
 import { formatParameters, type Parameter } from './parameter-names.js';
 import { readProperty } from './read-property.js';
 import {
@@ -44,11 +44,11 @@ export interface CompiledKey {
 export function compileKey(template: string | readonly string[], site: KeySite): CompiledKey {
   const where = `${site.className || '(anonymous class)'}.${String(site.methodName)}`;
   const signature = `${where}${formatParameters(site.parameters)}`;
-  const texts: readonly unknown[] = Array.isArray(template) ? template : [template];
+  const texts = elementsOf(template) ?? [template];
   if (texts.length === 0) {
     throw new LockKeyError(`${signature}: the list of lock keys is empty, so nothing would be locked.`);
   }
-  const templates = Array.from(texts, (text) => {
+  const templates = texts.map((text) => {
     const compiled = compile(text, signature, (placeholder, problem) =>
       argumentReader(placeholder, site.parameters, problem),
     );

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
-import { defaultCall, DEFAULT_SETTINGS, resolveCall } from '../core/lock-settings.js';
+import { defaultCall, DEFAULT_SETTINGS, reading, resolveCall } from '../core/lock-settings.js';
 import { LockConfigurationError } from '../core/lock.errors.js';
+import { isArray, shown } from '../core/shown.js';
 import { checkKeys } from '../key/key-check.js';
 import { compileKey } from '../key/key-template.js';
 import { parameterNames } from '../key/parameter-names.js';
@@ -15,18 +16,18 @@ type Key = string | readonly string[] | KeyFunction;
 type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
 
 const isOptions = (value: unknown): value is LockedOptions =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+  typeof value === 'object' && value !== null && !isArray(value);
 
 const decorate = (keyOrOptions?: Key | LockedOptions, maybeOptions?: LockedOptions) => {
-  const [key, options] = isOptions(keyOrOptions)
+  const [key, given] = isOptions(keyOrOptions)
     ? [undefined, keyOrOptions]
-    : [keyOrOptions, maybeOptions ?? {}];
+    : [keyOrOptions, maybeOptions === undefined ? {} : maybeOptions];
 
   return (target: object, property: PropertyKey, descriptor: TypedPropertyDescriptor<AnyMethod>): void => {
     const owner = typeof target === 'function' ? target : target.constructor;
     const where = `${owner.name || '(anonymous class)'}.${String(property)}`;
     const original = checkTarget(target, descriptor, where);
-    checkOptions(options, where);
+    const options = checkedOptions(given, where);
     const style = resultStyle(target, property, original, where);
     const spec: LockedMethodSpec = {
       original,
@@ -77,23 +78,27 @@ const checkTarget = (
   return original;
 };
 
-const checkOptions = (options: LockedOptions, where: string): void => {
+/** A copy: what was checked here is what every call gets. */
+const checkedOptions = (given: LockedOptions, where: string): LockedOptions => {
+  let options: LockedOptions;
   try {
-    resolveCall(options, defaultCall(DEFAULT_SETTINGS));
+    resolveCall(given, defaultCall(DEFAULT_SETTINGS));
+    options = reading('options', () => ({ ...given }));
   } catch (error) {
     throw new LockConfigurationError(`${where}: ${(error as Error).message}`, { cause: error });
   }
   const { onBusy, service } = options;
   if (onBusy !== undefined && onBusy !== 'skip' && typeof onBusy !== 'function') {
     throw new LockConfigurationError(
-      `${where}: onBusy must be 'skip' or a function, but is ${String(onBusy)}.`,
+      `${where}: onBusy must be 'skip' or a function, but is ${shown(onBusy)}.`,
     );
   }
   if (service !== undefined && typeof service !== 'string') {
     throw new LockConfigurationError(
-      `${where}: service must be the name of a module, but is ${String(service)}.`,
+      `${where}: service must be the name of a module, but is ${shown(service)}.`,
     );
   }
+  return options;
 };
 
 /** Return types that tell for certain that a method does not give a promise. */

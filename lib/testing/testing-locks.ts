@@ -5,6 +5,7 @@ import { systemRuntime } from '../core/runtime.js';
 import { LockService } from '../lock.service.js';
 import { bindService, lockedMethodsOf } from '../locked/lock-binding.js';
 import { LockConfigurationError } from '../core/lock.errors.js';
+import { shown } from '../core/shown.js';
 import { MemoryStore } from '../stores/memory/memory.store.js';
 
 /** `memory`: locks exclude each other inside this process. `off`: every lock is granted at once. */
@@ -15,7 +16,7 @@ const SILENT: LockLogger = { warn: () => undefined, log: () => undefined };
 /** @internal */
 export const createTestingManager = (mode: TestingMode, settings: LockSettingsInput): LockManager => {
   if (mode !== 'memory' && mode !== 'off') {
-    throw new LockConfigurationError(`mode must be 'memory' or 'off', but is ${String(mode)}.`);
+    throw new LockConfigurationError(`mode must be 'memory' or 'off', but is ${shown(mode)}.`);
   }
   const resolved = { ...resolveSettings(settings), excludes: mode === 'memory' };
   // A plain clock: fake timers move it, and it must not take that for a sleeping machine.

@@ -1,4 +1,5 @@
 import type { AcquireReply, Claim, ExtendReply, HoldInfo, ReleaseReply } from '../../core/claim.js';
+import { checkFunction } from '../../core/lock-settings.js';
 import { StoreFailure } from '../../core/lock-store.js';
 
 /** Clocks of a {@link MemorySpace}. */
@@ -45,8 +46,9 @@ export class MemorySpace {
 
   constructor(options: MemorySpaceOptions = {}) {
     // Looked up at each call, because fake timers replace them.
-    this.now = options.now ?? (() => performance.now());
-    this.wallClockMicros = options.wallClockMicros ?? (() => Date.now() * 1_000);
+    this.now = checkFunction('now', options.now) ?? (() => performance.now());
+    this.wallClockMicros =
+      checkFunction('wallClockMicros', options.wallClockMicros) ?? (() => Date.now() * 1_000);
   }
 
   /** What is kept at this moment: holds whose lease runs, and watched subscriptions. */

@@ -1,4 +1,5 @@
 import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from '../../core/claim.js';
+import { reading, refuse } from '../../core/lock-settings.js';
 import { StoreFailure, type LockStore, type Watch } from '../../core/lock-store.js';
 import { MemorySpace, type MemorySpaceOptions } from './memory.space.js';
 
@@ -32,7 +33,13 @@ export class MemoryStore implements LockStore {
   private closed = false;
 
   constructor(options: MemoryStoreOptions = {}) {
-    this.space = options.shared ?? new MemorySpace(options);
+    if (typeof options !== 'object' || options === null) refuse('options', 'an object', options);
+    this.space = reading('shared', () => {
+      const { shared } = options;
+      if (shared === undefined) return new MemorySpace(options);
+      // Not instanceof: the space may come from the other build.
+      return typeof shared.subscribe === 'function' ? shared : refuse('shared', 'a MemorySpace', shared);
+    });
   }
 
   /** How many running holds and subscriptions the space keeps, those of stores sharing it included. */

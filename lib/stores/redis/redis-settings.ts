@@ -1,5 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { LockConfigurationError } from '../../core/lock.errors.js';
+import { refuse } from '../../core/lock-settings.js';
+import { shown, textOf } from '../../core/shown.js';
 import type { ConnectionRole, RedisLike } from './redis-client.js';
 
 /**
@@ -49,20 +51,36 @@ export interface RedisEndpoint {
   createClient(role: ConnectionRole): RedisLike;
 }
 
-const isClient = (source: object): source is RedisLike => typeof (source as RedisLike).call === 'function';
+const CLIENT_METHODS = ['call', 'connect', 'disconnect', 'subscribe', 'unsubscribe', 'on'] as const;
 
-/** Works out where to connect to, and how. */
+const isClient = (source: object): source is RedisLike =>
+  CLIENT_METHODS.every((name) => typeof (source as RedisLike)[name] === 'function') &&
+  typeof (source as RedisLike).options === 'object';
+
+/** Other objects (a Promise, a URL, a Map, an array) have no address that ioredis would find, and mean localhost to it. */
+const isOptions = (source: object): source is RedisOptions =>
+  Object.prototype.toString.call(source) === '[object Object]';
+
+/** Works out where to connect to, and how. Throws `LockConfigurationError` when that cannot work. */
 export const resolveEndpoint = (source: RedisSource, commandTimeoutMs: number): RedisEndpoint => {
-  const settings = lockSettings(commandTimeoutMs);
+  try {
+    return endpointFrom(source, lockSettings(commandTimeoutMs));
+  } catch (error) {
+    if (error instanceof LockConfigurationError) throw error;
+    // The error of a URL has the URL in it, and that may have a password in it.
+    const cause = typeof source === 'string' ? {} : { cause: error };
+    throw new LockConfigurationError(`redis cannot be used: ${textOf(error)}.`, cause);
+  }
+};
+
+const endpointFrom = (source: RedisSource, settings: RedisOptions): RedisEndpoint => {
   if (typeof source === 'function') {
-    return { keyPrefix: '', cluster: false, createClient: (role) => source(role, { ...settings }) };
+    return { keyPrefix: '', cluster: false, createClient: (role) => clientFrom(source, role, settings) };
   }
   // ioredis would take an empty one, which is what an unset variable often is, for localhost.
-  if (typeof source === 'string' && source !== '') {
-    return endpointOf({ ...new Redis(source, { lazyConnect: true }).options }, settings);
-  }
-  if (typeof source !== 'object' || source === null) {
-    const got = source === '' ? 'an empty string' : source === null ? 'null' : typeof source;
+  if (typeof source === 'string' && source.trim() !== '') return endpointOf(optionsOf(source), settings);
+  if (typeof source !== 'object' || source === null || !(isClient(source) || isOptions(source))) {
+    const got = source === '' ? 'an empty string' : shown(source);
     throw new LockConfigurationError(
       `redis: expected a URL, ioredis options, an ioredis client or a function, got ${got}.`,
     );
@@ -84,13 +102,58 @@ const pickAddress = (options: RedisOptions): RedisOptions => {
   return picked;
 };
 
+/** What a URL says. Other schemes ioredis takes for the path of a socket. */
+const optionsOf = (url: string): RedisOptions => {
+  const scheme = /^([a-z][a-z\d+.-]*):\/\//i.exec(url)?.[1];
+  if (scheme !== undefined && !/^rediss?$/i.test(scheme)) {
+    throw new LockConfigurationError(
+      `redis: a URL starts with redis:// or rediss://, but this one with ${scheme}://.`,
+    );
+  }
+  return { ...new Redis(url, { lazyConnect: true }).options };
+};
+
+const isWhole = (value: unknown, most: number): boolean => {
+  const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+  return Number.isInteger(number) && (number as number) >= 0 && (number as number) <= most;
+};
+
+const checkAddress = (address: Record<string, unknown>): void => {
+  for (const name of ['host', 'path', 'username', 'password', 'name', 'connectionName']) {
+    const value = address[name];
+    if (value !== undefined && typeof value !== 'string') refuse(`redis.${name}`, 'a string', value);
+  }
+  const { host, port, db } = address;
+  // What an unset variable often is; ioredis would take it for localhost.
+  if (host === '') refuse('redis.host', 'a string that is not empty', host);
+  if (port !== undefined && !isWhole(port, 65_535)) refuse('redis.port', 'a number from 0 to 65535', port);
+  if (db !== undefined && !isWhole(db, 2 ** 31 - 1)) refuse('redis.db', 'the number of a database', db);
+};
+
 const endpointOf = (options: RedisOptions, settings: RedisOptions): RedisEndpoint => {
   const address = pickAddress(options);
-  return {
-    keyPrefix: options.keyPrefix ?? '',
-    cluster: false,
-    createClient: () => new Redis({ ...address, ...settings }),
-  };
+  checkAddress(address as Record<string, unknown>);
+  const keyPrefix: unknown = options.keyPrefix ?? '';
+  if (typeof keyPrefix !== 'string') return refuse('redis.keyPrefix', 'a string', keyPrefix);
+  // Made once to see that it can be made: not connected, it leaves nothing behind.
+  const createClient = (): RedisLike => new Redis({ ...address, ...settings });
+  createClient();
+  return { keyPrefix, cluster: false, createClient };
+};
+
+const clientFrom = (create: CreateRedisClient, role: ConnectionRole, settings: RedisOptions): RedisLike => {
+  let client: unknown;
+  try {
+    client = create(role, { ...settings });
+    if (typeof client === 'object' && client !== null && isClient(client)) return client;
+  } catch (error) {
+    throw new LockConfigurationError(`redis: the function that makes clients failed: ${textOf(error)}.`, {
+      cause: error,
+    });
+  }
+  throw new LockConfigurationError(
+    `redis: the function has to give an ioredis client (not a promise of one), but gave ${shown(client)}.`,
+  );
 };
 
 interface ClusterInternals {

@@ -1,4 +1,5 @@
 import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from '../../core/claim.js';
+import { checkMs, reading } from '../../core/lock-settings.js';
 import { type StoreFailure, type LockStore, type Watch } from '../../core/lock-store.js';
 import { evictionWarning } from './eviction.js';
 import { RedisConnection } from './redis-connection.js';
@@ -48,17 +49,18 @@ export class RedisStore implements LockStore {
   private readonly perSlot: boolean;
 
   constructor(options: RedisStoreOptions) {
-    const timeoutMs = options.commandTimeoutMs ?? 2_000;
-    const endpoint = resolveEndpoint(options.redis, timeoutMs);
+    const { redis, commandTimeoutMs } = reading('The options of RedisStore', () => ({
+      redis: options.redis,
+      commandTimeoutMs: options.commandTimeoutMs,
+    }));
+    const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? 2_000;
+    const endpoint = resolveEndpoint(redis, timeoutMs);
     this.keys = new RedisKeys(endpoint.keyPrefix);
     this.perSlot = endpoint.cluster;
-    this.connection = new RedisConnection(
-      endpoint.createClient('commands'),
-      timeoutMs,
-      !endpoint.cluster,
-      Object.values(scripts),
-    );
-    this.subscriber = new RedisSubscriber(endpoint.createClient('subscriber'), timeoutMs);
+    // Both before one of them connects: when the second cannot be made, nothing is left open.
+    const [commands, subscriber] = [endpoint.createClient('commands'), endpoint.createClient('subscriber')];
+    this.connection = new RedisConnection(commands, timeoutMs, !endpoint.cluster, Object.values(scripts));
+    this.subscriber = new RedisSubscriber(subscriber, timeoutMs);
   }
 
   /** Number of channels this process listens to; for tests. */

@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockAbortedError, LockNotAcquiredError, type LockService } from 'nest-redis-lock';
+import { runCycle, type Ending } from '../../soak/cycles/cycle.js';
+import { PLAIN_CYCLES } from '../../soak/cycles/plain.cycles.js';
 import { until } from '../../support/async.js';
 import { workerChannel } from '../../support/worker-channel.js';
 import { heapAfterCollection } from '../measure/garbage.js';
@@ -24,13 +25,8 @@ export interface Stock {
   readonly handles: number;
 }
 
-/** How the cycles ended. */
-export interface Endings {
-  held: number;
-  refused: number;
-  timedOut: number;
-  aborted: number;
-}
+/** How the cycles ended. None of them loses its lock. */
+export type Endings = Record<Exclude<Ending, 'lost'>, number>;
 
 export type FromCycles =
   | { readonly type: 'opened' }
@@ -38,11 +34,6 @@ export type FromCycles =
   | { readonly type: 'measured'; readonly stock: Stock };
 
 const CALLERS = 100;
-const HOT_KEYS = 10;
-const COLD_KEYS = 10_000;
-/** Waits that end before a hot key is free, often enough. */
-const SHORT_WAIT_MS = 2;
-const LONG_WAIT_MS = 60_000;
 /** Commands are watched over for this long, answered or not. */
 const AT_REST_MS = 2_500;
 
@@ -55,51 +46,6 @@ const channel = workerChannel<ToCycles, FromCycles>(async () => {
 const longLived = new AbortController().signal;
 const occupancy = new Occupancy();
 let cycle = 0;
-
-const inside = (key: string) => async (): Promise<void> => {
-  occupancy.enter(key);
-  await Promise.resolve();
-  occupancy.leave(key);
-};
-
-const abortsSoon = (): AbortSignal => {
-  const controller = new AbortController();
-  setImmediate(() => setImmediate(() => controller.abort()));
-  return controller.signal;
-};
-
-/** One cycle of each kind in turn; all of them end with nothing held. */
-const runCycle = async (locks: LockService, n: number, endings: Endings): Promise<void> => {
-  const hot = `hot-${n % HOT_KEYS}`;
-  const kind = Math.floor(n / HOT_KEYS) % 8;
-  try {
-    if (kind === 0) {
-      await locks.withLock(hot, { waitMs: LONG_WAIT_MS, signal: longLived }, inside(hot));
-    } else if (kind === 1) {
-      await locks.withLock(hot, { waitMs: SHORT_WAIT_MS, signal: longLived }, inside(hot));
-    } else if (kind === 2) {
-      await locks.withLock(hot, { waitMs: LONG_WAIT_MS, signal: abortsSoon() }, inside(hot));
-    } else if (kind === 3) {
-      const lease = await locks.tryAcquire(hot);
-      if (!lease) return void endings.refused++;
-      await lease.run(inside(hot));
-      await lease.release();
-    } else if (kind === 4 || kind === 5) {
-      const cold = `cold-${(n * 7_919) % COLD_KEYS}`;
-      await using lease = await locks.acquire(cold, { signal: longLived });
-      lease.signal.throwIfAborted();
-      await inside(cold)();
-    } else {
-      const once = `once-${process.pid}-${n}`;
-      await locks.withLock(once, inside(once));
-    }
-    endings.held++;
-  } catch (error) {
-    if (error instanceof LockAbortedError) endings.aborted++;
-    else if (error instanceof LockNotAcquiredError) endings.timedOut++;
-    else throw error;
-  }
-};
 
 const usage = (): number =>
   apps.flatMap(({ locks }) => Object.values(locks.usage)).reduce((total, size) => total + size, 0);
@@ -115,7 +61,12 @@ channel.on('cycle', async ({ cycles }) => {
   const until = cycle + cycles;
   const call = async (_none: unknown, caller: number): Promise<void> => {
     const { locks } = apps[caller % apps.length]!;
-    while (cycle < until) await runCycle(locks, cycle++, endings);
+    const { locks: others } = apps[(caller + 1) % apps.length]!;
+    while (cycle < until) {
+      const ending = await runCycle(PLAIN_CYCLES, { locks, others, longLived, occupancy, n: cycle++ });
+      if (ending === 'lost') throw new Error('a lock was lost, though nobody took it away');
+      endings[ending]++;
+    }
   };
   await Promise.all(Array.from({ length: CALLERS }, call));
   channel.send({ type: 'cycled', endings, violations: occupancy.overlaps });

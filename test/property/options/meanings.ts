@@ -1,0 +1,173 @@
+import { expect } from 'vitest';
+import type { SectionOptions } from '../../../lib/core/lock-options.js';
+import type { LockSettingsInput } from '../../../lib/core/lock-settings.js';
+import { watched } from '../../unit/core/support/core-under-test.js';
+import type { VirtualLocks } from './virtual-locks.js';
+
+/** What an option takes according to the README, and what the locks then do. */
+export interface Meaning {
+  readonly allows: (value: unknown) => boolean;
+  /** Some that have to be accepted, so that none of this is ever said of nothing. */
+  readonly examples: readonly unknown[];
+  /** What applies when it is not given. */
+  readonly otherwise: unknown;
+  /** Fails unless the locks do what the value says. `options` are those of the calls; they may be empty. */
+  readonly proves: (world: VirtualLocks, options: SectionOptions, value: never) => Promise<void>;
+}
+
+const A_YEAR_MS = 366 * 24 * 3_600_000;
+const LONG_MS = 10 * A_YEAR_MS;
+const WATCHDOG_MS = 30_000;
+
+const isWholeMs =
+  (least: number) =>
+  (value: unknown): boolean =>
+    Number.isInteger(value) && (value as number) >= least && (value as number) <= A_YEAR_MS;
+
+const isOneOf =
+  (...choices: readonly unknown[]) =>
+  (value: unknown): boolean =>
+    choices.includes(value);
+
+const isHeld = async (world: VirtualLocks): Promise<boolean> => (await world.locks.inspect('k')) !== null;
+
+const waitMs: Meaning = {
+  allows: (value) => value === Infinity || isWholeMs(0)(value),
+  examples: [0, 1, 5_000, A_YEAR_MS, Infinity],
+  otherwise: 5_000,
+  proves: async (world, options, ms: number) => {
+    const free = world.takeElsewhere('k');
+    const waiting = watched(world.locks.acquire('k', options));
+    await world.runtime.pass(ms === Infinity ? LONG_MS : Math.max(0, ms - 1));
+    expect(waiting.state).toBe(ms === 0 ? 'rejected' : 'pending');
+    if (ms === Infinity) free();
+    await world.runtime.pass(2);
+    if (ms === Infinity) expect(waiting.state).toBe('fulfilled');
+    else expect(waiting.error).toMatchObject({ code: 'LOCK_TAKEN' });
+  },
+};
+
+const leaseMs: Meaning = {
+  allows: isWholeMs(1),
+  examples: [1, 30_000, A_YEAR_MS],
+  otherwise: undefined,
+  proves: async (world, options, ms: number | undefined) => {
+    const lease = await world.locks.acquire('k', options);
+    expect(lease.remainingMs()).toBe(ms ?? world.settings.watchdogMs);
+    await world.runtime.pass((ms ?? 3 * WATCHDOG_MS) - 1);
+    expect([await isHeld(world), lease.lost]).toEqual([true, false]);
+    await world.runtime.pass(1);
+    expect([await isHeld(world), lease.lost]).toEqual(ms === undefined ? [true, false] : [false, true]);
+  },
+};
+
+const reentrant: Meaning = {
+  allows: isOneOf(true, false),
+  examples: [true, false],
+  otherwise: true,
+  proves: async ({ locks }, options, allowed: boolean) => {
+    const inner = locks.withLock('k', () => locks.withLock('k', options, () => 'ran'));
+    if (allowed) expect(await inner).toBe('ran');
+    else await expect(inner).rejects.toMatchObject({ code: 'LOCK_NOT_REENTRANT' });
+  },
+};
+
+const onLost: Meaning = {
+  allows: isOneOf('event', 'throw'),
+  examples: ['event', 'throw'],
+  otherwise: 'event',
+  proves: async ({ locks }, options, choice: 'event' | 'throw') => {
+    const work = locks.withLock('k', options, async () => {
+      await locks.forceUnlock('k');
+      return 'done';
+    });
+    if (choice === 'event') expect(await work).toBe('done');
+    else await expect(work).rejects.toMatchObject({ code: 'LOCK_LOST' });
+  },
+};
+
+/** Options of one call. That of the signal is in a spec of its own. */
+export const CALL_OPTIONS: Readonly<Record<Exclude<keyof SectionOptions, 'signal'>, Meaning>> = {
+  waitMs,
+  leaseMs,
+  reentrant,
+  onLost,
+  holdAtLeastMs: {
+    allows: isWholeMs(0),
+    examples: [0, 1, 30_000, A_YEAR_MS],
+    otherwise: 0,
+    proves: async (world, options, ms: number) => {
+      expect(await world.locks.withLock('k', options, () => 'done')).toBe('done');
+      await world.runtime.pass(Math.max(0, ms - 1));
+      expect(await isHeld(world)).toBe(ms > 0);
+      await world.runtime.pass(1);
+      expect(await isHeld(world)).toBe(false);
+    },
+  },
+};
+
+/** Options of a module that concern the locks. */
+export const MODULE_OPTIONS: Readonly<Record<keyof LockSettingsInput, Meaning>> = {
+  waitMs,
+  leaseMs,
+  reentrant,
+  onLost,
+  keyPrefix: {
+    allows: (value) => typeof value === 'string' && !/\p{Surrogate}/u.test(value),
+    examples: ['', 'lock:', '<<x>>', '__proto__', 'ключ:😀'],
+    otherwise: 'lock:',
+    proves: async ({ locks, space }, _options, prefix: string) => {
+      await locks.acquire('k');
+      expect(space.inspect(`${prefix}k`)).not.toBeNull();
+    },
+  },
+  watchdogMs: {
+    allows: isWholeMs(1_000),
+    examples: [1_000, 30_000, A_YEAR_MS],
+    otherwise: WATCHDOG_MS,
+    proves: async (world, _options, ms: number) => {
+      const lease = await world.locks.acquire('k');
+      expect(lease.remainingMs()).toBe(ms);
+      await world.runtime.pass(3 * ms);
+      expect(lease.remainingMs()).toBeGreaterThan(ms / 2);
+    },
+  },
+  maxWaiters: {
+    allows: (value) => value === Infinity || (Number.isInteger(value) && (value as number) >= 0),
+    examples: [0, 1, 20, Infinity],
+    otherwise: Infinity,
+    proves: async ({ locks, runtime }, _options, most: number) => {
+      await locks.acquire('k');
+      const waiting = Array.from({ length: 30 }, () => watched(locks.acquire('k', { waitMs: Infinity })));
+      await runtime.pass(0);
+      const refused = waiting.filter(({ state }) => state === 'rejected');
+      expect(waiting.length - refused.length).toBeCloseTo(Math.min(most, waiting.length));
+      for (const { error } of refused) expect(error).toMatchObject({ code: 'LOCK_QUEUE_FULL' });
+    },
+  },
+  fencing: {
+    allows: isOneOf(true, false),
+    examples: [true, false],
+    otherwise: true,
+    proves: async ({ locks }, _options, on: boolean) => {
+      const lease = await locks.acquire('k');
+      if (on) expect(Number.isSafeInteger(lease.fencingToken)).toBe(true);
+      else expect(() => lease.fencingToken).toThrow('fencing is off');
+    },
+  },
+  shutdownGraceMs: {
+    allows: isWholeMs(0),
+    examples: [0, 1, 10_000, A_YEAR_MS],
+    otherwise: 10_000,
+    proves: async ({ manager, locks, runtime }, _options, ms: number) => {
+      // Renewing it for a year would take as many steps as there are renewals.
+      const lease = await locks.acquire('k', { leaseMs: A_YEAR_MS });
+      const closing = watched(manager.shutDown());
+      await runtime.pass(Math.max(0, ms - 1));
+      expect(closing.state).toBe(ms === 0 ? 'fulfilled' : 'pending');
+      await runtime.pass(1);
+      expect(closing.state).toBe('fulfilled');
+      expect(lease.lost).toBe(true);
+    },
+  },
+};

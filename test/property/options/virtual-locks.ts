@@ -1,0 +1,38 @@
+import { LockManager } from '../../../lib/core/lock-manager.js';
+import { DEFAULT_SETTINGS, type LockSettings } from '../../../lib/core/lock-settings.js';
+import { LockService } from '../../../lib/lock.service.js';
+import { MemorySpace } from '../../../lib/stores/memory/memory.space.js';
+import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
+import { Log } from '../../unit/core/support/core-under-test.js';
+import { VirtualRuntime } from '../../unit/core/support/virtual-runtime.js';
+
+/** Longer than anything a test lets pass. */
+const FOR_EVER_MS = 1e15;
+
+/** A lock service in a time that passes only when the test says so. */
+export class VirtualLocks {
+  readonly runtime = new VirtualRuntime();
+  readonly space = new MemorySpace({ now: () => this.runtime.now() });
+  readonly manager: LockManager;
+  readonly locks: LockService;
+
+  constructor(readonly settings: LockSettings = DEFAULT_SETTINGS) {
+    const store = new MemoryStore({ shared: this.space });
+    this.manager = new LockManager(store, settings, new Log(), this.runtime);
+    this.locks = new LockService(this.manager);
+  }
+
+  /** Takes the key as another process would, until the returned function is called. */
+  takeElsewhere(key: string): () => void {
+    const finalKey = this.settings.keyPrefix + key;
+    const claim = {
+      kind: 'exclusive',
+      key: finalKey,
+      owner: 'elsewhere:1',
+      leaseMs: FOR_EVER_MS,
+      fenceBlock: 0,
+    };
+    this.space.acquire(claim as Parameters<MemorySpace['acquire']>[0]);
+    return () => void this.space.forceUnlock(finalKey);
+  }
+}

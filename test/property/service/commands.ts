@@ -1,0 +1,239 @@
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import { watched } from '../../unit/core/support/core-under-test.js';
+import { runIn, take, type Style } from './actor.js';
+import { settle } from './agreement.js';
+import { ACTORS, KEYS, type Entry, type Model } from './model.js';
+import { RENEWAL_MS, SERVICES, type World } from './world.js';
+
+export type ServiceCommand = fc.AsyncCommand<Model, World>;
+
+type Run = (model: Model, world: World) => Promise<void>;
+
+/** A command that says what it is. `check` tells whether it can be given; afterwards all has to agree again. */
+const command = (
+  name: string,
+  run: Run,
+  check: (model: Model) => boolean = () => true,
+  renewed = false,
+): ServiceCommand => ({
+  check,
+  run: async (model, world) => {
+    await run(model, world);
+    await settle(model, renewed);
+  },
+  toString: () => name,
+});
+
+interface Wish {
+  readonly actor: number;
+  readonly service: number;
+  readonly at: readonly number[];
+  readonly style: Style;
+  readonly waitMs: number;
+  readonly leaseMs: number | undefined;
+  readonly onLost: 'event' | 'throw';
+}
+
+const innermost = (model: Model, actor: number): Entry | undefined => model.stacks[actor]!.at(-1);
+
+/** Runs it inside the actor's innermost section, if there is one. */
+const inContext = <T>(model: Model, actor: number, action: () => T): T => {
+  const inside = model.stacks[actor]!.findLast(({ opened }) => opened.inside)?.opened.inside;
+  return inside ? inside.runInAsyncScope(action) : action();
+};
+
+/** Nested calls for one key go in one at a time: a sibling that is in would have to go first, and is our own. */
+const isGateFree = (model: Model, { actor, service, at }: Wish): boolean =>
+  at.every((i) => {
+    const stack = model.stacks[actor]!;
+    const enclosing = model.enclosing(actor, service, model.keys[i]!);
+    if (!enclosing) return true;
+    const above = stack.slice(stack.indexOf(enclosing) + 1);
+    return !above.some((entry) => entry.parts.some(({ hold }) => hold.key === model.keys[i]));
+  });
+
+const canTake = (model: Model, wish: Wish): boolean => {
+  const { actor, service, at, waitMs } = wish;
+  if (model.pendingOf(actor) || model.stacks[actor]!.length === 4 || !isGateFree(model, wish)) return false;
+  if (at.length > 1 && model.takerOfSeveral(service)) return false;
+  // What it is inside of may be lost while it waits for the others; that is not for so simple a model.
+  const isInside = at.some((i) => model.enclosing(actor, service, model.keys[i]!));
+  if (at.length > 1 && isInside && waitMs > 0) return false;
+  // Nested, that is an error where the order is not that of everybody else.
+  return waitMs < Infinity || model.stacks[actor]!.length === 0;
+};
+
+const asks = (wish: Wish): ServiceCommand =>
+  command(
+    `${wish.actor} wants ${wish.at.join('+')} of service ${wish.service}: ${wish.style}, waits ${wish.waitMs} ms, ` +
+      `${wish.leaseMs ? `for ${wish.leaseMs} ms` : 'watchdog'}${wish.onLost === 'throw' ? ', throws' : ''}`,
+    async (model, world) => {
+      const { actor, service, at, style, waitMs, leaseMs, onLost } = wish;
+      const wanted = at.map((i) => model.keys[i]!);
+      const keys = [...wanted].sort();
+      const wasBlocked = keys.some(
+        (key) =>
+          !model.enclosing(actor, service, key) &&
+          (model.isHeldFrom(service, key) || model.pending.some((other) => other.keys.includes(key))),
+      );
+      const caller = new AbortController();
+      const options = { waitMs, leaseMs, signal: caller.signal, ...(style === 'section' && { onLost }) };
+      const result = watched(
+        inContext(model, actor, () => take(world.services[service]!, style, wanted, options)),
+      );
+      const deadline = world.now() + waitMs;
+      const throwsWhenLost = style === 'section' && onLost === 'throw';
+      model.pending.push({
+        actor,
+        service,
+        keys,
+        deadline,
+        leaseMs,
+        throwsWhenLost,
+        caller,
+        result,
+        wasBlocked,
+      });
+    },
+    (model) => canTake(model, wish),
+  );
+
+/** What the caller holds already, with reentrant: false. */
+const asksAgain = (actor: number, service: number, at: number): ServiceCommand =>
+  command(
+    `${actor} wants ${at} of service ${service} again, not reentrant`,
+    async (model, world) => {
+      const again = inContext(model, actor, () =>
+        world.services[service]!.acquire(model.keys[at]!, { reentrant: false }),
+      );
+      await expect(again).rejects.toMatchObject({ code: 'LOCK_NOT_REENTRANT' });
+    },
+    (model) => !model.pendingOf(actor) && model.enclosing(actor, service, model.keys[at]!) !== undefined,
+  );
+
+/** A section inside a lease that was taken by hand. */
+const runs = (actor: number): ServiceCommand =>
+  command(
+    `${actor} runs a section in its lease`,
+    async (model) => {
+      const { opened, service, parts } = innermost(model, actor)!;
+      const running = inContext(model, actor, () => runIn(opened.lease));
+      if (parts.some(({ hold }) => hold.isLost)) {
+        return expect(running).rejects.toMatchObject({ code: 'LOCK_LOST' });
+      }
+      const inside = parts.map(({ hold }) => ({ hold, isOwn: false }));
+      const entry = { opened: await running, service, parts: inside, isLease: false, throwsWhenLost: false };
+      model.stacks[actor]!.push(entry);
+    },
+    (model) => {
+      const entry = innermost(model, actor);
+      return entry !== undefined && !entry.opened.inside && !model.pendingOf(actor);
+    },
+  );
+
+/** The actor's innermost lease is released, or its innermost section comes to its end. */
+const ends = (actor: number): ServiceCommand =>
+  command(
+    `${actor} ends`,
+    async (model) => {
+      const entry = model.stacks[actor]!.pop()!;
+      const { opened, parts, throwsWhenLost } = entry;
+      const isLost = parts.some(({ hold, isOwn }) => hold.isLost || (isOwn && !hold.inStore));
+      const ending = opened.end();
+      if (isLost && throwsWhenLost) await expect(ending).rejects.toMatchObject({ code: 'LOCK_LOST' });
+      else expect(await ending).toBe(opened.inside ? 'done' : isLost ? 'lost' : 'released');
+      model.drop(entry);
+      // Whatever it says is final.
+      if (!opened.inside) expect(await opened.lease.release()).toBe(isLost ? 'lost' : 'released');
+    },
+    (model) => innermost(model, actor) !== undefined && !model.pendingOf(actor),
+  );
+
+const extendsLease = (actor: number, ms: number): ServiceCommand =>
+  command(
+    `${actor} extends to ${ms} ms`,
+    async (model, world) => {
+      const { opened, parts } = innermost(model, actor)!;
+      const extending = opened.lease.extend(ms);
+      if (parts.some(({ hold }) => hold.isLost || !hold.inStore)) {
+        await expect(extending).rejects.toMatchObject({ code: 'LOCK_LOST' });
+        for (const { hold } of parts) if (!hold.inStore) hold.isLost = true;
+        return;
+      }
+      await extending;
+      for (const { hold } of parts) {
+        if (hold.endsAt < Infinity) hold.endsAt = Math.max(hold.endsAt, world.now() + ms);
+      }
+    },
+    (model) => {
+      const parts = innermost(model, actor)?.parts ?? [];
+      // Of several the others may have been extended when one turns out to be gone.
+      return (
+        parts.length === 1 || (parts.length > 1 && parts.every(({ hold }) => hold.inStore || hold.isLost))
+      );
+    },
+  );
+
+const aborts = (actor: number): ServiceCommand =>
+  command(
+    `${actor} gives up`,
+    async (model) => model.pendingOf(actor)!.caller.abort(),
+    (model) => model.pendingOf(actor) !== undefined,
+  );
+
+const forces = (service: number, at: number): ServiceCommand =>
+  command(
+    `service ${service} forces ${at}`,
+    async (model, world) => {
+      const key = model.keys[at]!;
+      expect(await world.services[service]!.forceUnlock(key)).toBe(model.liveHold(key) !== undefined);
+      model.force(service, key);
+    },
+    // Who holds it only while waiting for others would hear of it in the end.
+    (model) => !model.pending.some(({ keys }) => keys.length > 1 && keys.includes(model.keys[at]!)),
+  );
+
+const passes = (): ServiceCommand =>
+  command(
+    `${RENEWAL_MS} ms pass`,
+    async (_model, world) => world.pass!(RENEWAL_MS),
+    () => true,
+    true,
+  );
+
+const actor = fc.nat(ACTORS - 1);
+const service = fc.nat(SERVICES - 1);
+const at = fc.nat(KEYS - 1);
+
+const wish = (isVirtual: boolean): fc.Arbitrary<Wish> =>
+  fc.record({
+    actor,
+    service,
+    at: fc.oneof(
+      { weight: 3, arbitrary: at.map((one) => [one]) },
+      { weight: 1, arbitrary: fc.uniqueArray(at, { minLength: 2, maxLength: KEYS }) },
+    ),
+    style: fc.constantFrom<Style>('section', 'section', 'acquire', 'tryAcquire'),
+    waitMs: isVirtual ? fc.constantFrom(0, 15_000, 45_000, Infinity) : fc.constantFrom(0, 60_000, Infinity),
+    leaseMs: fc.constantFrom(undefined, undefined, ...(isVirtual ? [20_000, 50_000] : [120_000])),
+    onLost: fc.constantFrom<'event' | 'throw'>('event', 'throw'),
+  });
+
+export const sequences = (isVirtual: boolean, maxCommands: number) =>
+  fc.commands(
+    [
+      wish(isVirtual).map(asks),
+      wish(isVirtual).map(asks),
+      wish(isVirtual).map(asks),
+      fc.tuple(actor, service, at).map((args) => asksAgain(...args)),
+      actor.map(runs),
+      actor.map(ends),
+      actor.map(ends),
+      fc.tuple(actor, fc.constantFrom(5_000, 60_000)).map((args) => extendsLease(...args)),
+      actor.map(aborts),
+      fc.tuple(service, at).map((args) => forces(...args)),
+      ...(isVirtual ? [fc.constant(passes())] : []),
+    ],
+    { maxCommands, size: 'max' },
+  );

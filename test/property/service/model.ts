@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto';
+import { getEventListeners } from 'node:events';
+import { expect } from 'vitest';
+import type { LockError } from '../../../lib/core/lock.errors.js';
+import type { Watched } from '../../unit/core/support/core-under-test.js';
+import type { Opened } from './actor.js';
+import type { World } from './world.js';
+
+export const ACTORS = 4;
+export const KEYS = 3;
+
+/** One owner's hold of one key. */
+export interface Hold {
+  readonly service: number;
+  readonly key: string;
+  readonly token: number;
+  /** Infinity while the watchdog renews it. */
+  endsAt: number;
+  /** Whether the store has it. When it has not, its service may not know yet. */
+  inStore: boolean;
+  /** Whether its service knows that it is gone. */
+  isLost: boolean;
+}
+
+/** A lease or an open section of an actor. What is nested has the hold of an enclosing one. */
+export interface Entry {
+  readonly opened: Opened;
+  readonly service: number;
+  readonly parts: readonly { readonly hold: Hold; readonly isOwn: boolean }[];
+  /** Whether it was taken, and does not only run inside of another lease. */
+  readonly isLease: boolean;
+  readonly throwsWhenLost: boolean;
+}
+
+/** A caller that has asked and was not answered yet. */
+export interface Pending {
+  readonly actor: number;
+  readonly service: number;
+  /** In the order in which they are taken. */
+  readonly keys: readonly string[];
+  readonly deadline: number;
+  readonly leaseMs: number | undefined;
+  readonly throwsWhenLost: boolean;
+  readonly caller: AbortController;
+  readonly result: Watched<Opened | null>;
+  /** Whether somebody was, or may have been, in the way when it asked. */
+  readonly wasBlocked: boolean;
+}
+
+/** What several services on one store do, in a few rules. Who is next of two services, it learns from them. */
+export class Model {
+  private readonly id = randomUUID();
+  readonly keys: readonly string[] = Array.from({ length: KEYS }, (_, i) => `${this.id}:${i}`);
+  /** For each actor its leases and sections; the last is the innermost. */
+  readonly stacks: readonly Entry[][] = Array.from({ length: ACTORS }, () => []);
+  /** In the order in which they have asked. */
+  readonly pending: Pending[] = [];
+  private holds: Hold[] = [];
+  private readonly lastTokens = new Map<string, number>();
+
+  constructor(readonly world: World) {}
+
+  /** What the store has, as far as leases tell. */
+  liveHold(key: string): Hold | undefined {
+    return this.holds.find((hold) => hold.key === key && hold.inStore);
+  }
+
+  /** What the service believes in, and its keys are not for others of its callers. */
+  believedBy(service: number): readonly Hold[] {
+    return this.holds.filter((hold) => hold.service === service && !hold.isLost);
+  }
+
+  /** The innermost section around what the actor does next that has the key. */
+  enclosing(actor: number, service: number, key: string): Entry | undefined {
+    return this.stacks[actor]!.findLast(
+      (entry) =>
+        entry.opened.inside &&
+        entry.service === service &&
+        entry.parts.some(({ hold }) => hold.key === key && !hold.isLost),
+    );
+  }
+
+  pendingOf(actor: number): Pending | undefined {
+    return this.pending.find((pending) => pending.actor === actor);
+  }
+
+  /** The one caller of a service that takes several keys and waits. */
+  takerOfSeveral(service: number): Pending | undefined {
+    return this.pending.find((pending) => pending.service === service && pending.keys.length > 1);
+  }
+
+  isHeldFrom(service: number, key: string): boolean {
+    return this.liveHold(key) !== undefined || this.believedBy(service).some((hold) => hold.key === key);
+  }
+
+  /** Time has passed; `renewed`: so much that the watchdog has noticed what there was to notice. */
+  age(renewed: boolean): void {
+    for (const hold of this.holds) {
+      if (hold.endsAt <= this.world.now()) hold.inStore = false;
+      if (hold.endsAt <= this.world.now() || (renewed && hold.endsAt === Infinity && !hold.inStore)) {
+        hold.isLost = true;
+      }
+    }
+  }
+
+  /** The store has it no more. A service knows that when it has asked for it. */
+  force(service: number, key: string): void {
+    for (const hold of this.holds) {
+      if (hold.key !== key) continue;
+      hold.inStore = false;
+      if (hold.service === service) hold.isLost = true;
+    }
+  }
+
+  /** The lease or the section is over. */
+  drop(entry: Entry): void {
+    const own = new Set(entry.parts.filter(({ isOwn }) => isOwn).map(({ hold }) => hold));
+    this.holds = this.holds.filter((hold) => !own.has(hold));
+  }
+
+  /** Takes in what has become of those who have asked. */
+  observe(): void {
+    for (const pending of [...this.pending]) {
+      const { state, value } = pending.result;
+      if (state === 'pending') continue;
+      if (state === 'fulfilled' && value) this.admit(pending, value);
+      else this.expectRefusal(pending);
+      this.pending.splice(this.pending.indexOf(pending), 1);
+      expect(getEventListeners(pending.caller.signal, 'abort')).toEqual([]);
+    }
+  }
+
+  private admit(pending: Pending, opened: Opened): void {
+    const { actor, service, keys, throwsWhenLost } = pending;
+    this.expectInTurn(pending);
+    const parts = keys.map((key) => {
+      const token = opened.lease.tokenFor(key);
+      const around = this.enclosing(actor, service, key)?.parts.find(({ hold }) => hold.token === token);
+      return around
+        ? { hold: around.hold, isOwn: false }
+        : { hold: this.grant(pending, key, opened), isOwn: true };
+    });
+    this.stacks[actor]!.push({ opened, service, parts, isLease: true, throwsWhenLost });
+  }
+
+  private grant({ service, leaseMs }: Pending, key: string, { lease }: Opened): Hold {
+    expect(this.liveHold(key), 'nobody else has the key').toBeUndefined();
+    const token = lease.tokenFor(key);
+    expect(token).toBeGreaterThan(this.lastTokens.get(key) ?? 0);
+    this.lastTokens.set(key, token);
+    const { remainingMs } = this.world.services[service]!.held().find((held) => held.key === key)!;
+    const endsAt = leaseMs === undefined ? Infinity : this.world.now() + remainingMs;
+    const hold = { service, key, token, endsAt, inStore: true, isLost: false };
+    this.holds.push(hold);
+    return hold;
+  }
+
+  /** Callers of one service that want the same one key get it in the order in which they asked. */
+  private expectInTurn(pending: Pending): void {
+    const { actor, service, keys } = pending;
+    if (keys.length > 1 || this.enclosing(actor, service, keys[0]!)) return;
+    const before = this.pending.slice(0, this.pending.indexOf(pending));
+    const passedOver = before.filter(
+      (other) => other.service === service && other.keys.length === 1 && other.keys[0] === keys[0],
+    );
+    expect(passedOver).toEqual([]);
+  }
+
+  private expectRefusal({ result, caller, deadline, wasBlocked }: Pending): void {
+    const code = result.state === 'fulfilled' ? 'LOCK_TAKEN' : (result.error as LockError).code;
+    if (caller.signal.aborted) return expect(code).toBe('LOCK_ABORTED');
+    expect(code).toBe('LOCK_TAKEN');
+    expect(wasBlocked, 'somebody was in the way').toBe(true);
+    expect(this.world.now(), 'the wait is over').toBeGreaterThanOrEqual(deadline);
+  }
+}

@@ -1,0 +1,80 @@
+import { LockManager } from '../../../lib/core/lock-manager.js';
+import { resolveSettings } from '../../../lib/core/lock-settings.js';
+import type { LockStore } from '../../../lib/core/lock-store.js';
+import { systemRuntime } from '../../../lib/core/runtime.js';
+import { LockService } from '../../../lib/lock.service.js';
+import { MemorySpace } from '../../../lib/stores/memory/memory.space.js';
+import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
+import { turn } from '../../contract/harness.js';
+import { redisHarness } from '../../contract/redis.harness.js';
+import { Log } from '../../unit/core/support/core-under-test.js';
+import { VirtualRuntime } from '../../unit/core/support/virtual-runtime.js';
+
+export const SERVICES = 2;
+
+/** What `usage` is when nobody holds anything and nobody waits. */
+export const UNUSED = { leases: 0, keys: 0, holds: 0, lingering: 0, settling: 0 };
+
+/** The watchdog renews at least this often, so after so long it has noticed whatever there is to notice. */
+export const RENEWAL_MS = 10_000;
+
+/** Longer than anything that is still to happen once nothing but time is missing: a process sits out for 25 ms. */
+const TO_REST_MS = 60;
+
+/** Several lock services on one store, as several processes have them. */
+export interface World {
+  readonly services: readonly LockService[];
+  now(): number;
+  /** Lets time pass; undefined where it cannot be made to. There no lease ends by itself within a run. */
+  readonly pass?: (ms: number) => Promise<void>;
+  /** Lets everything go as far as it can by itself. Where that cannot be told, `settle` is asked again and again. */
+  rest(): Promise<void>;
+  readonly isVirtual: boolean;
+  leftovers(): Promise<{ readonly holds: number; readonly watches: number }>;
+}
+
+export const serviceOn = (store: LockStore, runtime = systemRuntime()): LockService =>
+  new LockService(new LockManager(store, resolveSettings({}), new Log(), runtime));
+
+/** All services in one process and one time, which stands still between the commands. */
+export const memoryWorld = (): Promise<World> => {
+  const runtime = new VirtualRuntime();
+  const space = new MemorySpace({ now: () => runtime.now() });
+  const open = () => serviceOn(new MemoryStore({ shared: space }), runtime);
+  return Promise.resolve({
+    services: Array.from({ length: SERVICES }, open),
+    now: () => runtime.now(),
+    pass: (ms) => runtime.pass(ms),
+    rest: () => runtime.pass(TO_REST_MS),
+    isVirtual: true,
+    leftovers: () => Promise.resolve(space.size),
+  });
+};
+
+/** A real server, and for each service connections of its own. */
+export interface RedisWorlds {
+  /** New services, for one run, which find an empty server: not what a run before may have left that failed. */
+  open(): Promise<World>;
+  close(): Promise<void>;
+}
+
+export const redisWorlds = async (): Promise<RedisWorlds> => {
+  const harness = await redisHarness();
+  const stores = await Promise.all(Array.from({ length: SERVICES }, () => harness.connect()));
+  return {
+    open: async () => {
+      await harness.admin.flushall();
+      return {
+        services: stores.map((store) => serviceOn(store)),
+        now: () => performance.now(),
+        rest: () => turn(),
+        isVirtual: false,
+        leftovers: () => harness.leftovers(),
+      };
+    },
+    close: async () => {
+      await Promise.all(stores.map((store) => store.close()));
+      await harness.cleanup();
+    },
+  };
+};

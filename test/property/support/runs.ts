@@ -1,0 +1,16 @@
+import type { Parameters } from 'fast-check';
+
+/** Long before the test runner gives up, which would not say what was found. */
+const LIMIT_MS = 20_000;
+
+const seed = process.env['PROPERTY_SEED'];
+
+/**
+ * Settings for `fc.assert`. A failure names its seed; `PROPERTY_SEED=<seed> npx vitest run test/property` then runs the
+ * same once more. When making the example smaller takes too long, it is reported as it is.
+ */
+export const runs = <Ts>(numRuns: number): Parameters<Ts> => ({
+  numRuns,
+  interruptAfterTimeLimit: LIMIT_MS,
+  ...(seed !== undefined && { seed: Number(seed) }),
+});

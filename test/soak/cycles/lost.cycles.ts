@@ -1,0 +1,65 @@
+import { once } from 'node:events';
+import { LockStoreError, type Lease } from 'nest-redis-lock';
+import { newKey, type Cycle } from './cycle.js';
+
+const SHORT_LEASE_MS = 20;
+
+const isLost = async ({ signal }: Lease): Promise<void> => {
+  if (!signal.aborted) await once(signal, 'abort');
+};
+
+/** On a busy machine so short a lease can be over before its answer is here, and then it is nobody's. */
+const orOverAtOnce =
+  (cycle: Cycle): Cycle =>
+  (caller) =>
+    cycle(caller).catch((error: unknown) => {
+      if (error instanceof LockStoreError && error.message.includes('after the lease')) return 'lost';
+      throw error;
+    });
+
+/** A fixed lease that is over before the work is. The holder hears of it. */
+const expired = orOverAtOnce(async ({ locks, longLived, n }) => {
+  const lease = await locks.acquire(newKey(n), { leaseMs: SHORT_LEASE_MS, signal: longLived });
+  await isLost(lease);
+  return (await lease.release()) === 'lost' ? 'lost' : 'held';
+});
+
+/** Ended by force, in the own process: it is known at once. */
+const forced: Cycle = async ({ locks, n }) => {
+  const key = newKey(n);
+  return locks.withLock(key, { onLost: 'throw' }, async (lease) => {
+    await locks.forceUnlock(key);
+    return lease.lost ? 'lost' : 'held';
+  });
+};
+
+/** Ended by force, elsewhere: the release finds out. */
+const forcedElsewhere: Cycle = async ({ locks, others, n }) => {
+  const key = newKey(n);
+  const lease = await locks.acquire(key);
+  await others.forceUnlock(key);
+  return (await lease.release()) === 'lost' ? 'lost' : 'held';
+};
+
+/** Somebody else has it by the time its holder wants to lengthen it. */
+const takenOver: Cycle = async ({ locks, others, longLived, n }) => {
+  const key = newKey(n);
+  await using lease = await locks.acquire(key);
+  const waiting = others.acquire(key, { signal: longLived });
+  await others.forceUnlock(key);
+  await using _next = await waiting;
+  await lease.extend(60_000);
+  return 'held';
+};
+
+/** Lost by a section in which the lock is then taken once more, for real. */
+const lostAround = orOverAtOnce(({ locks, n }) => {
+  const key = newKey(n);
+  return locks.withLock(key, { leaseMs: SHORT_LEASE_MS, onLost: 'throw' }, async (lease) => {
+    await isLost(lease);
+    return locks.withLock(key, () => 'held' as const);
+  });
+});
+
+/** Leases that end before their holders want it. */
+export const LOST_CYCLES: readonly Cycle[] = [expired, forced, forcedElsewhere, takenOver, lostAround];

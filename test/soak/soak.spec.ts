@@ -1,0 +1,26 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { soak } from './soak.js';
+import { verdictOn, type SoakResult } from './verdict.js';
+
+/** A million: npm run test:soak. */
+const CYCLES = 30_000;
+const TIMEOUT_MS = 180_000;
+
+describe(`after ${CYCLES} locks of all kinds, with all endings`, () => {
+  let result: SoakResult;
+
+  beforeAll(async () => {
+    result = await soak({ cycles: CYCLES });
+  }, TIMEOUT_MS);
+
+  it('everything is where it began: heap, usage, timers, listeners, subscriptions, keys in Redis', () => {
+    expect(verdictOn(result).filter(({ isGood }) => !isGood)).toEqual([]);
+  });
+
+  it('a heap that had grown by a few dozen bytes for each of them would be seen', () => {
+    const { first } = result;
+    const heapBytes = first.heapBytes + 40 * CYCLES;
+    const leaking = { ...result, last: { ...result.last, heapBytes } };
+    expect(verdictOn(leaking).filter(({ isGood }) => !isGood)).toMatchObject([{ what: /^heap/ }]);
+  });
+});

@@ -1,0 +1,79 @@
+import type { Progress } from '../bench/report/progress.js';
+import { until } from '../support/async.js';
+import { RedisServer } from '../support/redis-server.js';
+import { TestWorker } from '../support/worker.js';
+import type { Ending } from './cycles/cycle.js';
+import type { FromSoak, ToSoak } from './process/soak.process.js';
+import type { FullStock, SoakResult } from './verdict.js';
+
+/** Compiled code, and caches of a fixed size: what is there after the first cycles stays. */
+const WARM_UP_CYCLES = 20_000;
+const STEPS = 50;
+const STEP_TIMEOUT_MS = 600_000;
+const SHORT_LEASES_MS = 1_000;
+
+export interface SoakOptions {
+  readonly cycles: number;
+  /** Where to say how far it is; without it nothing is said. */
+  readonly progress?: Progress;
+}
+
+type Worker = TestWorker<ToSoak, FromSoak>;
+
+/** How many keys Redis has that are no fence keys, and how many that are. */
+const countKeys = async (server: RedisServer): Promise<{ keys: number; fenceKeys: number }> => {
+  const all = (await server.cli('KEYS', '*')) as string[];
+  const fenceKeys = all.filter((key) => key.startsWith('nest_redis_lock_fence:')).length;
+  return { keys: all.length - fenceKeys, fenceKeys };
+};
+
+const takeStock = async (worker: Worker, server: RedisServer): Promise<FullStock> => {
+  worker.send({ type: 'idle' });
+  await worker.next('idle', { timeoutMs: STEP_TIMEOUT_MS });
+  // Looked at before the leases of what was forgotten are over. Those of the cycles that lose theirs end sooner.
+  await until(async () => (await countKeys(server)).keys === 0, { timeoutMs: SHORT_LEASES_MS }).catch(
+    () => undefined,
+  );
+  const counted = await countKeys(server);
+  worker.send({ type: 'takeStock' });
+  const { stock } = await worker.next('stock', { timeoutMs: STEP_TIMEOUT_MS });
+  const channels = (await server.cli('PUBSUB', 'CHANNELS')) as string[];
+  const clients = await server.text('CLIENT', 'LIST');
+  return {
+    ...stock,
+    ...counted,
+    channels: channels.length,
+    connections: clients.trim().split('\n').length,
+  };
+};
+
+/** Runs the cycles in a process of its own, on a server of its own, and compares before and after. */
+export const soak = async ({ cycles, progress }: SoakOptions): Promise<SoakResult> => {
+  await using server = await RedisServer.start();
+  await using worker: Worker = TestWorker.start(new URL('./process/soak.process.ts', import.meta.url));
+  const endings: Record<Ending, number> = { held: 0, refused: 0, timedOut: 0, aborted: 0, lost: 0 };
+  let overlaps = 0;
+  const run = async (count: number): Promise<void> => {
+    worker.send({ type: 'cycle', cycles: count });
+    const step = await worker.next('cycled', { timeoutMs: STEP_TIMEOUT_MS });
+    for (const ending of Object.keys(endings) as Ending[]) endings[ending] += step.endings[ending];
+    overlaps = step.overlaps;
+    progress?.step();
+  };
+
+  worker.send({ type: 'open', url: server.url });
+  await worker.next('opened');
+  progress?.begin(`${cycles.toLocaleString('en')} cycles`, STEPS + 1);
+  await run(WARM_UP_CYCLES);
+  const first = await takeStock(worker, server);
+  const startedAt = performance.now();
+  for (let step = 0; step < STEPS; step += 1) await run(Math.ceil(cycles / STEPS));
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const last = await takeStock(worker, server);
+  progress?.end();
+  const endsByItself = await worker.finish().then(
+    ({ code }) => code === 0,
+    () => false,
+  );
+  return { cycles, seconds, first, last, endings, overlaps, endsByItself };
+};

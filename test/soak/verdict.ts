@@ -1,0 +1,108 @@
+import type { Ending } from './cycles/cycle.js';
+import type { Stock } from './process/soak.process.js';
+
+/** What the process has, and what Redis has of it. */
+export interface FullStock extends Stock {
+  /** `PUBSUB CHANNELS`. */
+  readonly channels: number;
+  /** Keys but those of the fencing tokens, of which there are never more than slots of a cluster. */
+  readonly keys: number;
+  readonly fenceKeys: number;
+  readonly connections: number;
+}
+
+export interface SoakResult {
+  readonly cycles: number;
+  readonly seconds: number;
+  readonly first: FullStock;
+  readonly last: FullStock;
+  readonly endings: Readonly<Record<Ending, number>>;
+  /** Sections that were not alone. */
+  readonly overlaps: number;
+  /** Whether the process had nothing more to do after its apps were closed. */
+  readonly endsByItself: boolean;
+}
+
+/** One line of the table. */
+export interface Line {
+  readonly what: string;
+  readonly before: string;
+  readonly after: string;
+  readonly isGood: boolean;
+}
+
+const MB = 1_048_576;
+/** What the heap may differ by for reasons of its own: code that was compiled later, caches of a fixed size. */
+export const HEAP_NOISE_BYTES = MB;
+const CLUSTER_SLOTS = 16_384;
+
+const asMb = (bytes: number): string => `${(bytes / MB).toFixed(2)} MB`;
+
+const UNCHANGED = ['resources', 'listeners', 'connections'] as const;
+const EMPTY = ['usage', 'timers', 'subscriptions', 'channels', 'keys'] as const;
+
+/** Everything that has to be where it began. */
+export const verdictOn = ({ first, last, endings, overlaps, endsByItself }: SoakResult): readonly Line[] => [
+  {
+    what: `heap after a garbage collection (may grow by ${asMb(HEAP_NOISE_BYTES)})`,
+    before: asMb(first.heapBytes),
+    after: asMb(last.heapBytes),
+    isGood: last.heapBytes - first.heapBytes <= HEAP_NOISE_BYTES,
+  },
+  ...UNCHANGED.map((what) => ({
+    what,
+    before: `${first[what]}`,
+    after: `${last[what]}`,
+    isGood: last[what] === first[what],
+  })),
+  ...EMPTY.map((what) => ({
+    what,
+    before: `${first[what]}`,
+    after: `${last[what]}`,
+    isGood: first[what] === 0 && last[what] === 0,
+  })),
+  {
+    what: `fence keys (at most ${CLUSTER_SLOTS})`,
+    before: `${first.fenceKeys}`,
+    after: `${last.fenceKeys}`,
+    isGood: last.fenceKeys <= CLUSTER_SLOTS,
+  },
+  { what: 'sections that were not alone', before: '', after: `${overlaps}`, isGood: overlaps === 0 },
+  {
+    what: 'the process ends by itself',
+    before: '',
+    after: endsByItself ? 'yes' : 'no',
+    isGood: endsByItself,
+  },
+  // A soak in which nothing went wrong would say little.
+  ...Object.entries(endings).map(([ending, times]) => ({
+    what: `cycles that ended: ${ending}`,
+    before: '',
+    after: times.toLocaleString('en'),
+    isGood: times > 0,
+  })),
+];
+
+export const isGood = (result: SoakResult): boolean => verdictOn(result).every((line) => line.isGood);
+
+const HEAD = ['', 'at the start', 'at the end', ''];
+
+/** The whole result, for people. */
+export const tableOf = (result: SoakResult): string => {
+  const rows = verdictOn(result).map(({ what, before, after, isGood }) => [
+    what,
+    before,
+    after,
+    isGood ? 'ok' : 'NOT OK',
+  ]);
+  const all = [HEAD, ...rows];
+  const widths = HEAD.map((_, column) => Math.max(...all.map((row) => row[column]!.length)));
+  return all
+    .map((row) =>
+      row
+        .map((text, i) => text.padEnd(widths[i]!))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+};
