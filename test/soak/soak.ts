@@ -2,7 +2,7 @@ import type { Progress } from '../bench/report/progress.js';
 import { until } from '../support/async.js';
 import { RedisServer } from '../support/redis-server.js';
 import { TestWorker } from '../support/worker.js';
-import type { Ending } from './cycles/cycle.js';
+import { noEndings, type Ending } from './cycles/cycle.js';
 import type { FromSoak, ToSoak } from './process/soak.process.js';
 import type { FullStock, SoakResult } from './verdict.js';
 
@@ -19,6 +19,9 @@ export interface SoakOptions {
 }
 
 type Worker = TestWorker<ToSoak, FromSoak>;
+
+const countExpired = async (server: RedisServer): Promise<number> =>
+  Number(/expired_keys:(\d+)/.exec(await server.text('INFO', 'stats'))![1]);
 
 /** How many keys Redis has that are no fence keys, and how many that are. */
 const countKeys = async (server: RedisServer): Promise<{ keys: number; fenceKeys: number }> => {
@@ -51,7 +54,7 @@ const takeStock = async (worker: Worker, server: RedisServer): Promise<FullStock
 export const soak = async ({ cycles, progress }: SoakOptions): Promise<SoakResult> => {
   await using server = await RedisServer.start();
   await using worker: Worker = TestWorker.start(new URL('./process/soak.process.ts', import.meta.url));
-  const endings: Record<Ending, number> = { held: 0, refused: 0, timedOut: 0, aborted: 0, lost: 0 };
+  const endings = noEndings();
   let overlaps = 0;
   const run = async (count: number): Promise<void> => {
     worker.send({ type: 'cycle', cycles: count });
@@ -70,10 +73,11 @@ export const soak = async ({ cycles, progress }: SoakOptions): Promise<SoakResul
   for (let step = 0; step < STEPS; step += 1) await run(Math.ceil(cycles / STEPS));
   const seconds = (performance.now() - startedAt) / 1_000;
   const last = await takeStock(worker, server);
+  const expiredHolds = await countExpired(server);
   progress?.end();
   const endsByItself = await worker.finish().then(
     ({ code }) => code === 0,
     () => false,
   );
-  return { cycles, seconds, first, last, endings, overlaps, endsByItself };
+  return { cycles, seconds, first, last, endings, expiredHolds, overlaps, endsByItself };
 };

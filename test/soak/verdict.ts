@@ -17,6 +17,8 @@ export interface SoakResult {
   readonly first: FullStock;
   readonly last: FullStock;
   readonly endings: Readonly<Record<Ending, number>>;
+  /** Holds that nobody ended, so that Redis did when their lease was over. */
+  readonly expiredHolds: number;
   /** Sections that were not alone. */
   readonly overlaps: number;
   /** Whether the process had nothing more to do after its apps were closed. */
@@ -42,7 +44,14 @@ const UNCHANGED = ['resources', 'listeners', 'connections'] as const;
 const EMPTY = ['usage', 'timers', 'subscriptions', 'channels', 'keys'] as const;
 
 /** Everything that has to be where it began. */
-export const verdictOn = ({ first, last, endings, overlaps, endsByItself }: SoakResult): readonly Line[] => [
+export const verdictOn = ({
+  first,
+  last,
+  endings,
+  expiredHolds,
+  overlaps,
+  endsByItself,
+}: SoakResult): readonly Line[] => [
   {
     what: `heap after a garbage collection (may grow by ${asMb(HEAP_NOISE_BYTES)})`,
     before: asMb(first.heapBytes),
@@ -66,6 +75,12 @@ export const verdictOn = ({ first, last, endings, overlaps, endsByItself }: Soak
     before: `${first.fenceKeys}`,
     after: `${last.fenceKeys}`,
     isGood: last.fenceKeys <= CLUSTER_SLOTS,
+  },
+  {
+    what: 'holds that Redis had to end (at most those of cycles that let them expire)',
+    before: '',
+    after: `${expiredHolds}`,
+    isGood: expiredHolds <= endings.expired,
   },
   { what: 'sections that were not alone', before: '', after: `${overlaps}`, isGood: overlaps === 0 },
   {

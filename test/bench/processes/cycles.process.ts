@@ -26,7 +26,7 @@ export interface Stock {
 }
 
 /** How the cycles ended. None of them loses its lock. */
-export type Endings = Record<Exclude<Ending, 'lost'>, number>;
+export type Endings = Record<Exclude<Ending, 'lost' | 'expired'>, number>;
 
 export type FromCycles =
   | { readonly type: 'opened' }
@@ -64,7 +64,8 @@ channel.on('cycle', async ({ cycles }) => {
     const { locks: others } = apps[(caller + 1) % apps.length]!;
     while (cycle < until) {
       const ending = await runCycle(PLAIN_CYCLES, { locks, others, longLived, occupancy, n: cycle++ });
-      if (ending === 'lost') throw new Error('a lock was lost, though nobody took it away');
+      if (ending === 'lost' || ending === 'expired')
+        throw new Error('a lock was lost, though nobody took it away');
       endings[ending]++;
     }
   };

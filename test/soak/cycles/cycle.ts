@@ -1,8 +1,20 @@
 import { LockAbortedError, LockLostError, LockNotAcquiredError, type LockService } from 'nest-redis-lock';
 import type { Occupancy } from '../../bench/measure/occupancy.js';
 
-/** How a cycle ended. Whichever it was, nothing is held and nobody waits any more. */
-export type Ending = 'held' | 'refused' | 'timedOut' | 'aborted' | 'lost';
+/**
+ * How a cycle ended. Whichever it was, nothing is held and nobody waits any more. Only of those that say `expired` the
+ * store may have had to end a hold by itself.
+ */
+export type Ending = 'held' | 'refused' | 'timedOut' | 'aborted' | 'lost' | 'expired';
+
+export const noEndings = (): Record<Ending, number> => ({
+  held: 0,
+  refused: 0,
+  timedOut: 0,
+  aborted: 0,
+  lost: 0,
+  expired: 0,
+});
 
 /** What a cycle is run with. */
 export interface Caller {

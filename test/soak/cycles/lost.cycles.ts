@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { LockStoreError, type Lease } from 'nest-redis-lock';
-import { newKey, type Cycle } from './cycle.js';
+import { abortsSoon, newKey, type Cycle } from './cycle.js';
 
 const SHORT_LEASE_MS = 20;
 
@@ -13,7 +13,7 @@ const orOverAtOnce =
   (cycle: Cycle): Cycle =>
   (caller) =>
     cycle(caller).catch((error: unknown) => {
-      if (error instanceof LockStoreError && error.message.includes('after the lease')) return 'lost';
+      if (error instanceof LockStoreError && error.message.includes('after the lease')) return 'expired';
       throw error;
     });
 
@@ -21,7 +21,7 @@ const orOverAtOnce =
 const expired = orOverAtOnce(async ({ locks, longLived, n }) => {
   const lease = await locks.acquire(newKey(n), { leaseMs: SHORT_LEASE_MS, signal: longLived });
   await isLost(lease);
-  return (await lease.release()) === 'lost' ? 'lost' : 'held';
+  return (await lease.release()) === 'lost' ? 'expired' : 'held';
 });
 
 /** Ended by force, in the own process: it is known at once. */
@@ -55,11 +55,24 @@ const takenOver: Cycle = async ({ locks, others, longLived, n }) => {
 /** Lost by a section in which the lock is then taken once more, for real. */
 const lostAround = orOverAtOnce(({ locks, n }) => {
   const key = newKey(n);
-  return locks.withLock(key, { leaseMs: SHORT_LEASE_MS, onLost: 'throw' }, async (lease) => {
+  return locks.withLock(key, { leaseMs: SHORT_LEASE_MS }, async (lease) => {
     await isLost(lease);
-    return locks.withLock(key, () => 'held' as const);
+    return locks.withLock(key, () => 'expired' as const);
   });
 });
 
-/** Leases that end before their holders want it. */
-export const LOST_CYCLES: readonly Cycle[] = [expired, forced, forcedElsewhere, takenOver, lostAround];
+/** Called off while the answer is under way: what that brings is nobody's. */
+const abandoned: Cycle = async ({ locks, n }) => {
+  await using _lease = await locks.acquire(newKey(n), { signal: abortsSoon() });
+  return 'held';
+};
+
+/** Leases that end before their holders want it, or that nobody wants any more when they come. */
+export const LOST_CYCLES: readonly Cycle[] = [
+  expired,
+  forced,
+  forcedElsewhere,
+  takenOver,
+  lostAround,
+  abandoned,
+];

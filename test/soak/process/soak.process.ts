@@ -3,7 +3,7 @@ import { heapAfterCollection } from '../../bench/measure/garbage.js';
 import { Occupancy } from '../../bench/measure/occupancy.js';
 import { until } from '../../support/async.js';
 import { workerChannel } from '../../support/worker-channel.js';
-import { runCycle, type Ending } from '../cycles/cycle.js';
+import { noEndings, runCycle, type Ending } from '../cycles/cycle.js';
 import { CYCLES } from '../cycles/index.js';
 import { openApp, type SoakApp } from './app.js';
 import { countListeners, countTimers } from './census.js';
@@ -75,7 +75,7 @@ channel.on('open', async ({ url }) => {
 });
 
 channel.on('cycle', async ({ cycles }) => {
-  const endings: Record<Ending, number> = { held: 0, refused: 0, timedOut: 0, aborted: 0, lost: 0 };
+  const endings = noEndings();
   const last = done + cycles;
   const call = async (caller: number): Promise<void> => {
     const { locks } = apps[caller % apps.length]!;

@@ -68,14 +68,18 @@ const templates = (count: number) =>
       };
     });
 
-/** Another list, made of the same characters: what stood at the end of one value may stand in the next. */
+/** Another list that reads the same, with ':' or nothing between the values, but is cut in other places. */
 const cutElsewhere = (values: readonly unknown[]): fc.Arbitrary<string[]> =>
   fc.constantFrom(':', '').chain((joint) => {
     const whole = values.map(String).join(joint);
-    const cut = fc.integer({ min: 0, max: whole.length });
+    const places = [...whole.matchAll(new RegExp(joint, 'g'))].map(({ index }) => index);
+    const cut = fc.constantFrom(...(places.length > 0 ? places : [0]));
     return fc.array(cut, { minLength: values.length - 1, maxLength: values.length - 1 }).map((cuts) => {
-      const ends = [...cuts.sort((a, b) => a - b), whole.length];
-      return ends.map((end, i) => whole.slice(ends[i - 1] ?? 0, end) || 'a');
+      const starts = [0, ...cuts.sort((a, b) => a - b).map((at) => at + joint.length)];
+      return starts.map((start, i) => {
+        const end = starts[i + 1] === undefined ? whole.length : starts[i + 1]! - joint.length;
+        return whole.slice(start, end) || 'a';
+      });
     });
   });
 
