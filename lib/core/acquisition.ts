@@ -1,5 +1,5 @@
 import type { LockKind } from './claim.js';
-import { contend } from './contend.js';
+import { contend, reasonToStop } from './contend.js';
 import type { CoreContext } from './core-context.js';
 import {
   abortedError,
@@ -124,7 +124,22 @@ export class Acquisition {
     };
     if (queue.enter()) return itsTurn();
     if (queue.length >= settings.maxWaiters) throw queueFullError(key, settings.maxWaiters);
-    return queue.queue(wait).then(itsTurn);
+    const inherits = leaseMs === undefined && call.holdAtLeastMs === 0;
+    return queue
+      .queue(wait, inherits)
+      .then((passed) => (passed ? this.inherit(passed, wait, itsTurn) : itsTurn()));
+  }
+
+  /** Takes a hold that was passed on, unless it was lost on its way, or has come too late for its caller. */
+  private inherit(hold: Hold, wait: Wait, itsTurn: () => Promise<Hold>): Hold | Promise<Hold> {
+    const { core } = this;
+    core.keeper.checkExpiry(hold);
+    const over = hold.state === 'held' ? reasonToStop(core, wait) : undefined;
+    if (hold.state === 'held' && !over) return hold;
+    core.settler.include(this.releasing.release(hold, 'log'));
+    core.keeper.remove(hold);
+    if (over) throw over;
+    return itsTurn();
   }
 
   /** An aborted caller goes at once; what its request still brings is given back. */

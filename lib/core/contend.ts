@@ -1,5 +1,6 @@
 import type { Claim, Grant } from './claim.js';
 import { abortedError, storeError, takenError } from './failures.js';
+import { beginTurn, turnFor } from './hand-over.js';
 import { Hold } from './hold.js';
 import { deadlineOf, type KeyQueue, type Wait } from './key-queue.js';
 import { StoreFailure, type LockStore } from './lock-store.js';
@@ -45,12 +46,19 @@ export const contend = async (
       const sentAt = around.runtime.now();
       let retryAt: number;
       let notNow: unknown;
+      // A token for each caller that may have the hold after this one.
+      const leases = renewed ? turnFor(queue.length) : 1;
+      const asked = leases > 1 && claim.fenceBlock > 0 ? { ...claim, fenceBlock: leases } : claim;
       queue.asking();
       try {
-        const reply = await around.store.acquire(claim);
+        const reply = await around.store.acquire(asked);
         queue.asked(true);
         around.health.works();
-        if (reply.status === 'granted') return accept(around, queue, wait, claim, renewed, sentAt, reply);
+        if (reply.status === 'granted') {
+          const hold = accept(around, queue, wait, claim, renewed, sentAt, reply);
+          beginTurn(hold, leases);
+          return hold;
+        }
         // Counted from before the question: who knows for how long the answer has been here already.
         retryAt = sentAt + reply.retryInMs;
       } catch (failure) {
@@ -69,7 +77,7 @@ export const contend = async (
 const waitedMs = ({ runtime }: Surroundings, wait: Wait): number => runtime.now() - wait.startedAt;
 
 /** The error for a caller that was called off, or may not have locks any more; undefined while it may. */
-const reasonToStop = (around: Surroundings, wait: Wait): Error | undefined =>
+export const reasonToStop = (around: Surroundings, wait: Wait): Error | undefined =>
   wait.signal?.aborted ? abortedError(wait.key, wait.signal, waitedMs(around, wait)) : around.refusal(wait);
 
 /** Makes a hold of a grant, unless it came too late for its own lease or for its caller. */

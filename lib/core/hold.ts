@@ -1,10 +1,30 @@
 import type { Claim } from './claim.js';
-import type { KeyQueue } from './key-queue.js';
 import type { LossReason } from './lock-events.js';
 
 export type HoldState = 'held' | 'lost' | 'released';
 
-/** What one owner has in the store, as far as this process knows. */
+/** The turn of the local queue that a hold occupies, as its end needs it; see `KeyQueue`. */
+export interface Turn {
+  readonly hints: number;
+  asking(): void;
+  asked(tell: boolean): void;
+  failed(failure: unknown, doing: string, who?: 'all' | 'due'): void;
+  passOn(pass: () => Hold | undefined): boolean;
+  leave(othersWaiting: boolean, hintsBefore?: number): void;
+}
+
+/** What is left of a process's turn: for how many more leases there are tokens, and until when. */
+export interface HandOverBudget {
+  leasesLeft: number;
+  /** The next lease's token; undefined without fencing. */
+  nextToken: number | undefined;
+  readonly until: number;
+}
+
+/**
+ * What one owner has in the store, as far as this process knows, while one lease has it. When the lease is over, the
+ * owner's hold can be passed on to another lease: as a successor of this one.
+ */
 export class Hold {
   state: HoldState = 'held';
   lossReason: LossReason | undefined;
@@ -18,6 +38,10 @@ export class Hold {
   keepUntil = 0;
   /** A renewal is on its way. */
   renewing = false;
+  /** How many requests of its holder to lengthen it are on their way. */
+  extending = 0;
+  /** How often it may still be passed on, and until when; set by whoever took it from the store. */
+  handOver: HandOverBudget | undefined;
   /** Set when a renewal failed: when to try again. */
   retryAt = Infinity;
   /** What the service does when the hold turns out to be lost. */
@@ -28,7 +52,7 @@ export class Hold {
     /** The key as the caller wrote it. */
     readonly key: string,
     /** The local queue whose turn it occupies. */
-    readonly queue: KeyQueue,
+    readonly queue: Turn,
     public claim: Claim,
     public token: number | undefined,
     /** Whether the watchdog renews it. */
@@ -62,6 +86,34 @@ export class Hold {
   /** Takes in that the hold may have been lengthened, whatever the answer: when it was asked for, and when it was over. */
   mayLast(until: number): void {
     this.mayLastUntil = Math.max(this.mayLastUntil, until);
+  }
+
+  /**
+   * Whether the store certainly has it, as it was taken and for long enough: nothing about it is under way or in
+   * doubt, and at least two thirds of its time are left.
+   */
+  isSound(now: number): boolean {
+    const certain =
+      this.state === 'held' && !this.renewing && this.extending === 0 && this.retryAt === Infinity;
+    return certain && this.validUntil - now >= (2 / 3) * this.claim.leaseMs;
+  }
+
+  /** The same hold for the next lease: with a token of its own, and nobody who listens. */
+  successor(token: number | undefined, grantedAt: number): Hold {
+    const { key, queue, claim, confirmedFrom, validUntil } = this;
+    const next = new Hold(
+      key,
+      queue,
+      claim,
+      token,
+      true,
+      grantedAt,
+      confirmedFrom,
+      validUntil - confirmedFrom,
+    );
+    next.mayLastUntil = this.mayLastUntil;
+    next.handOver = this.handOver;
+    return next;
   }
 
   /** Listens for the loss; the returned function stops that. */

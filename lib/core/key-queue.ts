@@ -1,5 +1,6 @@
 import type { LockKind } from './claim.js';
 import { abortedError, storeError, takenError } from './failures.js';
+import type { Hold, Turn } from './hold.js';
 import type { LockStore, StoreFailure, Watch } from './lock-store.js';
 import type { Runtime } from './runtime.js';
 
@@ -20,7 +21,9 @@ interface Waiter {
   readonly wait: Wait;
   /** Its time is over, but a request is under way that may show why it really waits. */
   due: boolean;
-  admit(): void;
+  /** Whether it may have the hold of the one before. */
+  readonly inherits: boolean;
+  admit(passed?: Hold): void;
   refuse(error: Error): void;
 }
 
@@ -34,7 +37,7 @@ const SIT_OUT_HINTS = 2;
  * turn: it asks the store, and if it gets the hold it keeps the turn until that is over. So a process puts one
  * contender per key before the store, however many callers it has.
  */
-export class KeyQueue {
+export class KeyQueue implements Turn {
   private readonly waiters = new Set<Waiter>();
   private turnTaken = false;
   /** A request for this key is under way, so nobody knows whether the store works. */
@@ -72,8 +75,11 @@ export class KeyQueue {
     return true;
   }
 
-  /** Resolves when it is this caller's turn. Rejects when its time is over, it is aborted, or the store fails. */
-  queue(wait: Wait): Promise<void> {
+  /**
+   * Resolves when it is this caller's turn: with the hold of the one before if that was passed on to it, which takes
+   * that `inherits`. Rejects when its time is over, it is aborted, or the store fails.
+   */
+  queue(wait: Wait, inherits: boolean): Promise<Hold | undefined> {
     return new Promise((resolve, reject) => {
       const { signal } = wait;
       const settle = (): void => {
@@ -84,9 +90,10 @@ export class KeyQueue {
       const waiter: Waiter = {
         wait,
         due: false,
-        admit: () => {
+        inherits,
+        admit: (passed) => {
           settle();
-          resolve();
+          resolve(passed);
         },
         refuse: (error) => {
           settle();
@@ -136,6 +143,15 @@ export class KeyQueue {
       if (error) waiter.refuse(error);
     }
     this.onHint?.();
+  }
+
+  /** Gives the turn to the next caller together with the hold, if there is one to pass on and a caller who may have it. */
+  passOn(pass: () => Hold | undefined): boolean {
+    const next = this.waiters.values().next();
+    const passed = next.done || !next.value.inherits ? undefined : pass();
+    if (!passed) return false;
+    next.value!.admit(passed);
+    return true;
   }
 
   /** Gives up the turn. `othersWaiting`: somebody in another process wants the key too. */

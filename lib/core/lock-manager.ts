@@ -139,12 +139,17 @@ export class LockManager implements LeaseHost {
     const holds = lease.parts.map((part) => part.hold);
     const sentAt = this.runtime.now();
     if (lease.loss) throw lease.loss;
-    const mayLast = (): void => holds.forEach((hold) => hold.mayLast(this.runtime.now() + ms));
-    mayLast();
+    const underWay = (count: 1 | -1): void => {
+      for (const hold of holds) {
+        hold.extending += count;
+        hold.mayLast(this.runtime.now() + ms);
+      }
+    };
+    underWay(1);
     const replies = await this.asking(lease.key, 'extending', () =>
       this.store
         .extendMany(holds.map(({ claim }) => ({ ...claim, leaseMs: ms, fenceBlock: 0 })))
-        .finally(mayLast),
+        .finally(() => underWay(-1)),
     );
     holds.forEach((hold, i) => {
       const reply = replies[i]!;

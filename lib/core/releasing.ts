@@ -1,6 +1,7 @@
 import type { ReleaseReply } from './claim.js';
 import type { CoreContext } from './core-context.js';
 import { lostError, storeError } from './failures.js';
+import { passedOn } from './hand-over.js';
 import type { Hold } from './hold.js';
 import type { LeasePart } from './lease.js';
 import { StoreFailure } from './lock-store.js';
@@ -75,9 +76,24 @@ export class Releasing {
       return Promise.resolve('lost');
     }
     if (hold.state === 'released') return Promise.resolve('released');
+    const passed = hold.queue.passOn(() => this.successorOf(hold));
     hold.state = 'released';
     core.keeper.remove(hold);
-    return this.send(hold, onFailure);
+    if (!passed) return this.send(hold, onFailure);
+    this.tellReleased(hold);
+    return Promise.resolve('released');
+  }
+
+  /** The hold for the next caller. It is kept alive on its way, and can be lost there. */
+  private successorOf(hold: Hold): Hold | undefined {
+    const next = passedOn(hold, this.core.runtime.now());
+    if (next) this.core.keeper.add(next);
+    return next;
+  }
+
+  private tellReleased(hold: Hold): void {
+    const { events, runtime } = this.core;
+    events.emit('released', () => ({ key: hold.key, heldMs: Math.round(runtime.now() - hold.grantedAt) }));
   }
 
   /** What follows from a loss, whoever noticed it. */
@@ -131,15 +147,15 @@ export class Releasing {
     queue.asked(true);
     core.health.works();
     queue.leave(reply.othersWaiting, hintsBefore);
-    const heldMs = (): number => Math.round(core.runtime.now() - hold.grantedAt);
     if (reply.wasHeld) {
-      core.events.emit('released', () => ({ key: hold.key, heldMs: heldMs() }));
+      this.tellReleased(hold);
       return 'released';
     }
     hold.state = 'lost';
     hold.lossReason = 'refused';
-    core.logger.warn(lostError(hold.key, 'refused', heldMs()).message);
-    core.events.emit('lost', () => ({ key: hold.key, heldMs: heldMs(), reason: 'refused' }));
+    const heldMs = Math.round(core.runtime.now() - hold.grantedAt);
+    core.logger.warn(lostError(hold.key, 'refused', heldMs).message);
+    core.events.emit('lost', () => ({ key: hold.key, heldMs, reason: 'refused' }));
     return 'lost';
   }
 

@@ -62,12 +62,13 @@ const refused = (at: number, name: string, process: string, seen?: ErrorSeen): H
   error: seen,
 });
 
-const hold = (at: number, owner: string, token?: number): HistoryEvent => ({
+const hold = (at: number, owner: string, token?: number, lastToken?: number): HistoryEvent => ({
   type: 'hold',
   at,
   key: 'k',
   owner,
   token,
+  lastToken,
 });
 
 const free = (
@@ -192,6 +193,30 @@ describe('tokens', () => {
 
   it('a nested lease has that of its hold', () => {
     expect(rulesOf(holder('a', 'p1', 5, 0, 100), holder('b', 'p1', 5, 10, 20, 'La'))).toEqual(nothing);
+  });
+});
+
+describe('turns', () => {
+  const stored = [hold(0, 'o1', 1, 3), free(300, 'o1')];
+  const [first, second] = [holder('a', 'p1', 1, 1, 20), holder('b', 'p1', 2, 20, 40)];
+
+  it('a hold may go from lease to lease, for a while', () => {
+    expect(rulesOf(stored, first, second, holder('c', 'p1', 3, 51, 90))).toEqual(nothing);
+    expect(rulesOf(stored, first, second, holder('c', 'p1', 3, 53, 90))).toEqual(['turns']);
+  });
+
+  it('time in which the process stands still does not count', () => {
+    expect(rulesOf(stored, first, frozen(41, 'p1', 80), holder('c', 'p1', 3, 90, 95))).toEqual(nothing);
+  });
+
+  it('each lease has a token that came with the hold', () => {
+    expect(rulesOf(stored, first, holder('b', 'p1', 4, 20, 40))).toEqual(['tokens']);
+    expect(rulesOf(stored, first, second, hold(310, 'o2', 3))).toEqual(['tokens']);
+    expect(rulesOf(stored, first, second, hold(310, 'o2', 4))).toEqual(nothing);
+  });
+
+  it('nobody believes in the hold longer than the store has it, whoever has it by then', () => {
+    expect(rulesOf([hold(0, 'o1', 1, 3), free(30, 'o1')], first, second)).toEqual(['foundation']);
   });
 });
 

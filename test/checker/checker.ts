@@ -11,6 +11,7 @@ import { promptness } from './rules/promptness.rule.js';
 import { register } from './rules/register.rule.js';
 import type { Rule } from './rules/rule.js';
 import { tokens } from './rules/tokens.rule.js';
+import { turns } from './rules/turns.rule.js';
 import { waiting } from './rules/waiting.rule.js';
 import type { Violation } from './violation.js';
 
@@ -18,6 +19,7 @@ const RULES: readonly Rule[] = [
   exclusion,
   foundation,
   tokens,
+  turns,
   register,
   waiting,
   promptness,

@@ -120,6 +120,8 @@ export interface HoldEvent extends Of<'hold'> {
   readonly key: string;
   readonly owner: string;
   readonly token?: number;
+  /** The last of the tokens that came with it, when there were several. */
+  readonly lastToken?: number;
 }
 
 /** A hold is not in the store any more. */

@@ -1,6 +1,7 @@
 import type { Belief, Past } from '../past.js';
 import type { Violation } from '../violation.js';
 import type { Rule } from './rule.js';
+import { gave, staysIn, type Stay } from './stays.js';
 
 const ownHolds = (beliefs: readonly Belief[]): Belief[] =>
   beliefs.filter(({ lease, key }) =>
@@ -29,22 +30,40 @@ function* ofHolders(past: Past): Generator<Violation> {
   }
 }
 
+/** Nobody has a token that the store did not give. */
+function* ofLeases(past: Past): Generator<Violation> {
+  const stays = new Map<string, Stay[]>();
+  for (const stay of staysIn(past)) stays.set(stay.key, [...(stays.get(stay.key) ?? []), stay]);
+  for (const { id, granted } of past.leases.values()) {
+    for (const { key, token, sharedWith } of granted.parts) {
+      const known = stays.get(key)?.filter(({ tokens }) => tokens.length > 0) ?? [];
+      if (sharedWith !== undefined || known.length === 0 || known.some((stay) => gave(stay, token))) continue;
+      yield {
+        rule: 'tokens',
+        at: granted.at,
+        text: `${id} got the token ${token} of "${key}", which the store did not give`,
+      };
+    }
+  }
+}
+
 /** The store gives growing tokens. */
 function* ofStore(past: Past): Generator<Violation> {
   const last = new Map<string, number>();
-  for (const { key, token, owner, at } of past.all('hold')) {
+  for (const { key, token, lastToken, owner, at } of past.all('hold')) {
     if (token === undefined) continue;
     const before = last.get(key) ?? -1;
     if (token <= before) {
       const text = `the store gave ${owner} the token ${token} of "${key}" after ${before}`;
       yield { rule: 'tokens', at, text };
     }
-    last.set(key, Math.max(before, token));
+    last.set(key, Math.max(before, lastToken ?? token));
   }
 }
 
 /** Fencing tokens grow strictly, for each key, in the order of the grants. */
 export const tokens: Rule = function* (past) {
   yield* ofHolders(past);
+  yield* ofLeases(past);
   yield* ofStore(past);
 };

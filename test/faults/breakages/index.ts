@@ -1,4 +1,5 @@
 import type { Breakage } from './breakage.js';
+import { HANDING_BREAKAGES } from './handing.breakages.js';
 import { HOLDING_BREAKAGES } from './holding.breakages.js';
 import { UNDOING_BREAKAGES } from './undoing.breakages.js';
 import { WAITING_BREAKAGES } from './waiting.breakages.js';
@@ -7,4 +8,5 @@ export const BREAKAGES: readonly Breakage[] = [
   ...HOLDING_BREAKAGES,
   ...WAITING_BREAKAGES,
   ...UNDOING_BREAKAGES,
+  ...HANDING_BREAKAGES,
 ];

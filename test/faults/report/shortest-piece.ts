@@ -27,6 +27,7 @@ const ownersIn = (events: readonly HistoryEvent[]): Owners => {
   }
   for (const event of events) {
     if (event.type !== 'hold') continue;
+    // Several leases may have it one after the other: that of the first.
     const call = callOfGrant.get(`${event.key} ${event.token}`);
     if (call !== undefined) callOfGrant.set(`${event.key} ${event.owner}`, call);
   }

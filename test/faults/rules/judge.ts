@@ -15,6 +15,8 @@ const LAB_EXPECTATIONS: Expectations = {
   // Real processes take turns on few processors. Who is woken by a release is there within this time; who is not
   // waits for the rest of a lease, or for a time-out, which is longer.
   promptMs: 200,
+  // Timers of a process that has to wait for a processor are late.
+  turnMs: 100,
 };
 
 export interface Circumstances {

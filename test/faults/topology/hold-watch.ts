@@ -8,6 +8,10 @@ interface Held {
   expiresAt: number;
 }
 
+/** How many tokens a call of the acquire script asks for: script, 2 keys, owner, lease, tokens. */
+const blockOf = ([name, , keys, , , , , block]: readonly string[]): number =>
+  /^eval/i.test(name!) && keys === '2' ? Number(block) : 1;
+
 /** How a hold of a script ended. */
 type End = Extract<HistoryEvent, { type: 'free' }>['how'];
 
@@ -17,8 +21,10 @@ type End = Extract<HistoryEvent, { type: 'free' }>['how'];
  */
 export class HoldWatch {
   private readonly holds = new Map<string, Held>();
-  /** The fencing token that the script at work has stored. */
+  /** The fencing token that the script at work has stored: the last of those that it gives. */
   private token: number | undefined;
+  /** How many it gives. */
+  private block = 1;
   private unfinished: { key: string; owner: string } | undefined;
 
   constructor(
@@ -37,6 +43,7 @@ export class HoldWatch {
     if (!inScript) {
       this.token = undefined;
       this.unfinished = undefined;
+      this.block = blockOf(words);
       if (name === 'flushall' || name === 'flushdb') this.allLost(at);
       return;
     }
@@ -74,7 +81,9 @@ export class HoldWatch {
     const current = this.holds.get(key);
     if (asked !== undefined && (this.token !== undefined || current?.owner !== asked)) {
       if (current && current.owner !== asked) this.freed(key, 'expired', at);
-      this.write({ type: 'hold', at, key, owner: asked, token: this.token });
+      const lastToken = this.token;
+      const token = lastToken === undefined ? undefined : lastToken - this.block + 1;
+      this.write({ type: 'hold', at, key, owner: asked, token, lastToken });
       this.holds.set(key, { owner: asked, expiresAt: at + ms });
     } else if (current) current.expiresAt = at + ms;
   }

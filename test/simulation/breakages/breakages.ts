@@ -178,4 +178,36 @@ export const BREAKAGES: readonly Breakage[] = [
     rules: ['tokens'],
     quirks: { tokensFromClockAlone: true },
   },
+  {
+    name: 'a hold handed to an aborted waiter',
+    rules: ['promptness', 'leftovers', 'waiting'],
+    patches: [
+      {
+        file: 'key-queue.ts',
+        find: 'const onAbort = (): void =>\n        waiter.refuse(',
+        replace: 'const onAbort = (): void =>\n        reject(',
+      },
+    ],
+  },
+  {
+    name: 'a turn that never ends',
+    rules: ['turns'],
+    patches: [{ file: 'hand-over.ts', find: ' || now >= turn.until', replace: '' }],
+  },
+  {
+    name: 'more leases than tokens',
+    rules: ['tokens'],
+    patches: [{ file: 'hand-over.ts', find: 'turn.leasesLeft === 0 || ', replace: '' }],
+  },
+  {
+    name: 'a token used twice',
+    rules: ['tokens'],
+    patches: [
+      {
+        file: 'hand-over.ts',
+        find: 'if (turn.nextToken !== undefined) turn.nextToken++;',
+        replace: '',
+      },
+    ],
+  },
 ];

@@ -41,7 +41,7 @@ export class Holds {
     const first = Math.max(least, Math.floor(this.wall * 1_000));
     if (fenceBlock > 0) this.lastToken = first + fenceBlock - 1;
     const token = fenceBlock > 0 ? first : undefined;
-    this.put(key, owner, leaseMs, token);
+    this.put(key, owner, leaseMs, token, this.lastToken);
     if (rearms && before > leaseMs && !this.quirks.silentWhenShortened) this.publish(key);
     return { status: 'granted', validForMs: leaseMs, token };
   }
@@ -104,9 +104,15 @@ export class Holds {
     return WALL_START + this.agenda.now + this.skewMs;
   }
 
-  private put(key: string, owner: string, leaseMs: number, token: number | undefined): void {
+  private put(
+    key: string,
+    owner: string,
+    leaseMs: number,
+    token: number | undefined,
+    lastToken = token,
+  ): void {
     this.holds.set(key, { owner, expiresAt: this.wall + leaseMs });
-    this.chronicle.add({ type: 'hold', at: this.agenda.now, key, owner, token });
+    this.chronicle.add({ type: 'hold', at: this.agenda.now, key, owner, token, lastToken });
   }
 
   private find(key: string, freedAt?: number): Hold | undefined {

@@ -19,10 +19,10 @@ const waitFor = (waitMs: number, more: Partial<Wait> = {}): Wait => ({
   ...more,
 });
 
-const wait = (waitMs: number, more: Partial<Wait> = {}): Watched<void> =>
-  watched(queue.queue(waitFor(waitMs, more)));
+const wait = (waitMs: number, more: Partial<Wait> = {}): Watched<unknown> =>
+  watched(queue.queue(waitFor(waitMs, more), false));
 
-const statesOf = (...all: Watched<void>[]): string[] => all.map(({ state }) => state);
+const statesOf = (...all: Watched<unknown>[]): string[] => all.map(({ state }) => state);
 
 beforeEach(() => {
   runtime = new VirtualRuntime();

@@ -1,0 +1,83 @@
+import type { Task } from '../workload/task.js';
+import type { Breakage } from './breakage.js';
+import type { DirectedStage } from './directed-stage.js';
+
+const KEY = 'key';
+
+const inside = (pauseMs: number): Task => ({
+  style: 'withLock',
+  keys: [KEY],
+  waitMs: 3_000,
+  steps: [{ do: 'write', key: KEY, pauseMs }],
+});
+
+const holder = (name: string): Task => ({
+  style: 'acquire',
+  keys: [KEY],
+  waitMs: 3_000,
+  steps: [
+    { do: 'tell', what: `${name} has it` },
+    { do: 'wait', for: `${name} ends` },
+  ],
+});
+
+/** The lock comes to the first worker while several of its callers wait: the first of them, then the others. */
+const comesToACrowd = async (stage: DirectedStage, first: Task, others: readonly Task[]): Promise<void> => {
+  stage.start(stage.two, holder('Z'));
+  await stage.two.told('Z has it');
+  const asked = stage.asking(stage.one, 'acquire');
+  stage.start(stage.one, first);
+  await asked;
+  for (const other of others) stage.start(stage.one, other);
+  await stage.listenedTo(KEY);
+  stage.two.go('Z ends');
+};
+
+/** Mistakes in passing a hold on to the next caller of a process. */
+export const HANDING_BREAKAGES: readonly Breakage[] = [
+  {
+    name: 'a hold handed to an aborted waiter',
+    patches: [
+      {
+        file: 'core/key-queue.ts',
+        find: 'const onAbort = (): void =>\n        waiter.refuse(',
+        replace: 'const onAbort = (): void =>\n        reject(',
+      },
+    ],
+    seenBy: ['leftovers', 'ghosts', 'promptness'],
+    async play(stage) {
+      const aborted: Task = { ...inside(0), style: 'acquire', abortAfterMs: 250 };
+      await comesToACrowd(stage, holder('A'), [aborted, inside(0)]);
+      await stage.one.told('A has it');
+      // The one that goes away does so while A has it.
+      await stage.perform(stage.one, { ...aborted, keys: ['another'], steps: [{ do: 'pause', ms: 300 }] });
+      stage.one.go('A ends');
+    },
+  },
+  {
+    name: 'a turn that never ends',
+    patches: [{ file: 'core/hand-over.ts', find: ' || now >= turn.until', replace: '' }],
+    seenBy: ['turns'],
+    async play(stage) {
+      const others = Array.from({ length: 8 }, () => inside(30));
+      await comesToACrowd(stage, inside(30), others);
+      stage.start(stage.two, inside(1));
+      await stage.done();
+    },
+  },
+  {
+    name: 'a token used twice',
+    patches: [
+      {
+        file: 'core/hand-over.ts',
+        find: 'if (turn.nextToken !== undefined) turn.nextToken++;',
+        replace: '',
+      },
+    ],
+    seenBy: ['tokens'],
+    async play(stage) {
+      await comesToACrowd(stage, inside(1), [inside(1), inside(1), inside(1)]);
+      await stage.done();
+    },
+  },
+];

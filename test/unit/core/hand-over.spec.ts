@@ -1,0 +1,361 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { LockAbortedError, LockNotAcquiredError } from '../../../lib/core/lock.errors.js';
+import type { LockCall, LockSettingsInput } from '../../../lib/core/lock-settings.js';
+import type { Lease } from '../../../lib/core/lease.js';
+import { coreUnderTest, watched, type Watched } from './support/core-under-test.js';
+import { granted, released, taken, unknown } from './support/scripted-store.js';
+import { settled } from './support/virtual-runtime.js';
+
+let core: ReturnType<typeof coreUnderTest>;
+
+const begin = (settings: LockSettingsInput = {}): void => {
+  core = coreUnderTest(settings);
+};
+
+const acquire = (options: Partial<LockCall> = {}, key = 'k'): Watched<Lease> =>
+  watched(core.manager.acquire([key], core.call(options)));
+
+/** A holder that asked for the key once `waiting` others stood behind it, and these others. */
+const crowd = async (
+  waiting: number,
+  options: Partial<LockCall> = {},
+  token = 100,
+): Promise<[Lease, Watched<Lease>[]]> => {
+  const first = acquire();
+  const others = Array.from({ length: waiting }, () => acquire(options));
+  await core.store.next('acquire').answer(taken());
+  // Its next question is the first that knows of the others.
+  await core.store.watching[0]!.hint();
+  await core.store.next('acquire').answer(granted(token));
+  return [first.value!, others];
+};
+
+const requests = (): string[] => core.store.sent.map(({ name }) => name);
+const open = (): string[] => core.store.open.map(({ name }) => name);
+
+beforeEach(() => begin());
+
+describe('a hold whose lease is over', () => {
+  it('goes to the next caller of this process without a request, with the next token', async () => {
+    const [lease, [second, third]] = await crowd(2);
+    const before = requests().length;
+    expect(await lease.release()).toBe('released');
+    await settled();
+    expect(second!.value!.fencingToken).toBe(101);
+    expect(third!.state).toBe('pending');
+    await second!.value!.release();
+    await settled();
+    expect(third!.value!.fencingToken).toBe(102);
+    expect(requests()).toHaveLength(before);
+    expect([lease, second!.value!, third!.value!].map((one) => one.remainingMs())).toEqual([0, 0, 30_000]);
+    expect(new Set([lease.id, second!.value!.id, third!.value!.id]).size).toBe(3);
+  });
+
+  it('goes back to the store when nobody waits here', async () => {
+    const [lease, [second]] = await crowd(1);
+    await lease.release();
+    void second!.value!.release();
+    await core.store.next('release').answer(released());
+    expect(core.manager.usage).toMatchObject({ keys: 0, holds: 0, leases: 0 });
+  });
+
+  it('brings as many tokens as there are callers when it is asked for, at most 64, and none without fencing', async () => {
+    await crowd(3);
+    expect(core.store.sent.map(({ claim }) => claim.fenceBlock)).toEqual([1, 4]);
+    begin();
+    await crowd(100);
+    expect(core.store.sent.map(({ claim }) => claim.fenceBlock)).toEqual([1, 64]);
+    begin({ fencing: false });
+    const [lease, [second]] = await crowd(1);
+    expect(core.store.sent.map(({ claim }) => claim.fenceBlock)).toEqual([0, 0]);
+    await lease.release();
+    await settled();
+    expect(second!.state).toBe('fulfilled');
+  });
+
+  it('goes back to the store when its tokens are used up, and others go first then', async () => {
+    const [lease, [second]] = await crowd(1);
+    const late = acquire();
+    await lease.release();
+    await settled();
+    void second!.value!.release();
+    await core.store.next('release').answer(released(true));
+    expect([late.state, open()]).toEqual(['pending', []]);
+    await core.runtime.pass(25);
+    expect(open()).toEqual(['acquire']);
+  });
+
+  it('goes back to the store once its turn has lasted for 50 ms', async () => {
+    const [lease, [second, third]] = await crowd(2);
+    await core.runtime.pass(49);
+    await lease.release();
+    await settled();
+    await core.runtime.pass(1);
+    void second!.value!.release();
+    await core.store.next('release').answer(released(true));
+    expect(third!.state).toBe('pending');
+    expect(open(), 'others go first').toEqual([]);
+  });
+
+  it('does not go to a caller with a lease or a minimum time of its own', async () => {
+    for (const options of [{ leaseMs: 1_000 }, { holdAtLeastMs: 1_000 }]) {
+      begin();
+      const [lease, [second]] = await crowd(1, options);
+      void lease.release();
+      await core.store.next('release').answer(released());
+      expect(second!.state).toBe('pending');
+      expect(core.store.next('acquire').claim.leaseMs).toBe(options.leaseMs ?? 30_000);
+    }
+  });
+
+  it('is not passed on by a caller with a fixed lease, which would be nearly over', async () => {
+    const first = acquire({ leaseMs: 5_000 });
+    acquire();
+    await core.store.next('acquire').answer(granted());
+    void first.value!.release();
+    expect(open()).toEqual(['release']);
+  });
+
+  it('is asked for with one token by such a caller', async () => {
+    acquire({ leaseMs: 5_000 });
+    acquire();
+    await core.store.next('acquire').answer(taken());
+    await core.store.watching[0]!.hint();
+    expect(core.store.next('acquire').claim.fenceBlock).toBe(1);
+  });
+
+  it('is not passed on by a caller of several keys with a fixed lease either', async () => {
+    const several = watched(core.manager.acquire(['a', 'k'], core.call({ leaseMs: 5_000 })));
+    await core.store.next('acquire').answer(granted());
+    acquire();
+    await core.store.next('acquire').answer(taken());
+    await core.store.watching[0]!.hint();
+    const request = core.store.next('acquire');
+    expect(request.claim.fenceBlock).toBe(2);
+    await request.answer(granted(50));
+    expect(core.store.open.map(({ claim }) => [claim.leaseMs, claim.fenceBlock])).toEqual([
+      [5_000, 1],
+      [5_000, 1],
+    ]);
+    await core.store.next('acquire').answer(granted(60));
+    await core.store.next('acquire').answer(granted(61));
+    void several.value!.release();
+    expect(open()).toEqual(['release', 'release']);
+  });
+
+  it('stays with its minimum time', async () => {
+    const work = watched(core.manager.withLock(['k'], core.call({ holdAtLeastMs: 40 }), () => 1));
+    const next = acquire();
+    await core.store.next('acquire').answer(taken());
+    await core.store.watching[0]!.hint();
+    await core.store.next('acquire').answer(granted());
+    expect([work.value, next.state, open()]).toEqual([1, 'pending', []]);
+    await core.runtime.pass(40);
+    expect(open()).toEqual(['release']);
+  });
+
+  it('is kept alive: renewals go on, and count for whoever has it', async () => {
+    const [lease, [second]] = await crowd(1);
+    await lease.release();
+    await core.runtime.pass(10_000);
+    await core.store.next('extend').answer([{ status: 'held', validForMs: 30_000 }]);
+    expect(second!.value!.remainingMs()).toBe(30_000);
+    await core.runtime.pass(10_000);
+    await core.store.next('extend').answer([{ status: 'lost' }]);
+    expect([lease.lost, second!.value!.lost]).toEqual([false, true]);
+  });
+});
+
+describe('a hold in doubt goes back to the store', () => {
+  const goesBack = async (lease: Lease): Promise<void> => {
+    void lease.release();
+    await settled();
+    expect(open()).toContain('release');
+  };
+
+  /** In the middle of its turn all holds of the process are renewed. */
+  const renewedInItsTurn = async (): Promise<Lease> => {
+    acquire({}, 'another');
+    await core.store.next('acquire').answer(granted());
+    await core.runtime.pass(9_980);
+    const [lease] = await crowd(1);
+    await core.runtime.pass(20);
+    return lease;
+  };
+
+  it('while a renewal of it has no answer', async () => {
+    const lease = await renewedInItsTurn();
+    expect(open()).toEqual(['extend']);
+    await goesBack(lease);
+  });
+
+  it('after a renewal that failed', async () => {
+    const lease = await renewedInItsTurn();
+    await core.store.next('extend').fail(unknown());
+    await goesBack(lease);
+  });
+
+  it('but not after one that was answered', async () => {
+    const lease = await renewedInItsTurn();
+    const held = { status: 'held', validForMs: 30_000 } as const;
+    await core.store.next('extend').answer([held, held]);
+    void lease.release();
+    await settled();
+    expect(open()).toEqual([]);
+  });
+
+  it('while its holder lengthens it', async () => {
+    const [lease] = await crowd(1);
+    void lease.extend(60_000).catch(() => undefined);
+    await goesBack(lease);
+  });
+
+  it('when less than two thirds of its time are left', async () => {
+    const first = acquire({ waitMs: Infinity });
+    acquire({ waitMs: Infinity });
+    await core.store.next('acquire').answer(taken());
+    await core.store.watching[0]!.hint();
+    const request = core.store.next('acquire');
+    await core.runtime.pass(11_000);
+    await request.answer(granted());
+    await goesBack(first.value!);
+  });
+
+  it('and one that is lost, or was forced open, is not passed on at all', async () => {
+    const [lease, [second]] = await crowd(1);
+    const forced = core.manager.forceUnlock('k');
+    await core.store.next('forceUnlock').answer(true);
+    await forced;
+    expect(lease.lost).toBe(true);
+    await settled();
+    expect(open(), 'the next caller asks for itself').toEqual(['acquire']);
+    await core.store.next('acquire').answer(granted(200));
+    expect(await lease.release()).toBe('lost');
+    expect(second!.value!.fencingToken).toBe(200);
+  });
+});
+
+describe('on its way to the next caller', () => {
+  it('a caller that was aborted is passed over', async () => {
+    const controller = new AbortController();
+    const first = acquire();
+    const aborted = acquire({ signal: controller.signal });
+    const third = acquire();
+    await core.store.next('acquire').answer(taken());
+    await core.store.watching[0]!.hint();
+    await core.store.next('acquire').answer(granted(7));
+    controller.abort();
+    void first.value!.release();
+    await settled();
+    expect(aborted.error).toBeInstanceOf(LockAbortedError);
+    expect(third.value!.fencingToken).toBe(8);
+  });
+
+  it('a caller that is aborted in this very moment gives it to the one behind, who gets a token of its own', async () => {
+    const controller = new AbortController();
+    const first = acquire();
+    const aborted = acquire({ signal: controller.signal });
+    const third = acquire();
+    await core.store.next('acquire').answer(taken());
+    await core.store.watching[0]!.hint();
+    await core.store.next('acquire').answer(granted(7));
+    void first.value!.release();
+    controller.abort();
+    await settled();
+    expect(aborted.error).toBeInstanceOf(LockAbortedError);
+    expect(third.value!.fencingToken).toBe(9);
+    expect(core.manager.usage).toMatchObject({ leases: 1, holds: 1, settling: 0 });
+  });
+
+  it('a hold that runs out in this very moment is undone, and asked for again by the same caller', async () => {
+    const [lease, [second, third]] = await crowd(2);
+    void lease.release();
+    core.runtime.jump(30_000);
+    await settled();
+    expect(open()).toEqual(['release', 'acquire']);
+    const { owner } = lease.parts[0]!.hold.claim;
+    expect(core.store.open.map(({ claim }) => claim.owner === owner)).toEqual([true, false]);
+    await core.store.next('release').answer(released());
+    await core.store.next('acquire').answer(granted(500));
+    expect(second!.value!.fencingToken).toBe(500);
+    expect([third!.state, core.manager.usage.holds]).toEqual(['pending', 1]);
+  });
+
+  it('a hold that is forced open is nobody’s, whenever that is heard of', async () => {
+    for (let steps = 0; steps < 12; steps++) {
+      begin();
+      const [lease, [second]] = await crowd(1);
+      const forced = core.manager.forceUnlock('k');
+      const answered = core.store.next('forceUnlock').answer(true);
+      for (let step = 0; step < steps; step++) await Promise.resolve();
+      void lease.release();
+      await Promise.all([answered, forced]);
+      const believer = second!.value;
+      const believed = believer !== undefined && !believer.lost;
+      expect(believed, `${steps} steps later`).toBe(false);
+    }
+  });
+
+  it('an app that stops gives it back', async () => {
+    const [lease, [second]] = await crowd(1);
+    void lease.release();
+    void core.manager.shutDown();
+    await settled();
+    expect(second!.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
+    await core.store.next('release').answer(released());
+    expect(core.manager.usage).toMatchObject({ keys: 0, holds: 0, leases: 0, settling: 0 });
+  });
+
+  it('a caller whose time is over is told so, and the one behind gets it', async () => {
+    const first = acquire();
+    const short = acquire({ waitMs: 20 });
+    const third = acquire();
+    await core.store.next('acquire').answer(taken());
+    await core.store.watching[0]!.hint();
+    await core.store.next('acquire').answer(granted(7));
+    await core.runtime.pass(20);
+    expect(short.error).toBeInstanceOf(LockNotAcquiredError);
+    void first.value!.release();
+    await settled();
+    expect(third.value!.fencingToken).toBe(8);
+  });
+});
+
+describe('after a turn', () => {
+  it('an outcome that is unknown is settled for the owner that all of them had, once', async () => {
+    const [lease, [second]] = await crowd(1);
+    const { owner } = lease.parts[0]!.hold.claim;
+    await lease.release();
+    await settled();
+    const last = watched(second!.value!.release());
+    await core.store.next('release').fail(unknown());
+    expect(last.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
+    await core.runtime.pass(50);
+    const again = core.store.next('release');
+    expect(again.claim.owner).toBe(owner);
+    await again.answer(released());
+    expect(core.manager.usage).toMatchObject({ settling: 0, holds: 0 });
+  });
+
+  it('nested locks of a successor go into its own hold, not into that of the one before', async () => {
+    const [lease, [second]] = await crowd(1);
+    await lease.release();
+    await settled();
+    const tokens = await second!.value!.run(() =>
+      core.manager.withLock(['k'], core.call(), (inner) => inner.fencingToken),
+    );
+    expect(tokens).toBe(101);
+    await expect(lease.run(() => 1)).rejects.toThrow('after the release');
+  });
+
+  it('listeners for the loss of the first lease are not told of that of the next', async () => {
+    const [lease, [second]] = await crowd(1);
+    const { signal } = lease;
+    await lease.release();
+    await settled();
+    const forced = core.manager.forceUnlock('k');
+    await core.store.next('forceUnlock').answer(true);
+    await forced;
+    expect([signal.aborted, second!.value!.signal.aborted]).toEqual([false, true]);
+  });
+});
