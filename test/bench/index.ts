@@ -1,69 +1,38 @@
-// npm run bench: what the library costs, measured on a Redis server of its own, against the bare commands.
+// npm run bench: what the library costs, measured on a Redis server of its own, against the bare commands and against
+// its peers as they are installed from the registry (peers/).
 //
 // A workload measures and names its targets (workloads/), a subject is what it measures (subjects/), in processes of
 // its own (processes/). To add one of either, write a file beside the others and list it in their index.ts.
-import { writeFile } from 'node:fs/promises';
-import { cpus } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { RedisServer } from '../support/redis-server.js';
 import { readOptions, USAGE, type BenchOptions } from './options.js';
+import { Crew } from './processes/crew.js';
+import { peerVersions } from './subjects/peer.js';
 import { progressOn } from './report/progress.js';
-import { isMet, tableOf, type Result } from './report/table.js';
+import { updateReadme } from './report/readme.js';
+import { machineOf, type Report, type Reported } from './report/report.js';
+import { tableOf } from './report/table.js';
+import { writeReport } from './report/write.js';
 
-const NOT_SHOWN =
-  'Free keys: Redis on one CPU, the callers on another (taskset). Not shown: a network between the processes and Redis, more load than one machine has, what Redis itself could do ' +
-  'for more clients, and how any of this goes while something fails. Absolute numbers are those of this machine at ' +
-  'this hour; the ratios are what to compare.';
-
-const environment = async (server: RedisServer): Promise<Record<string, string>> => {
-  const version = /^(?:valkey|redis)_version:(\S+)/m.exec(await server.text('INFO', 'server'))?.[1];
-  const [cpu] = cpus();
-  return {
-    when: new Date().toISOString(),
-    node: process.version,
-    redis: version ?? 'unknown',
-    cpu: `${cpus().length} × ${cpu?.model.trim() ?? 'unknown'}`,
-  };
-};
-
-const jsonOf = (
-  { quick, rounds, cycles }: BenchOptions,
-  machine: Record<string, string>,
-  results: readonly Result[],
-): string =>
-  JSON.stringify(
-    {
-      machine,
-      options: { quick, rounds, cycles },
-      workloads: results.map(({ workload, outcome }) => ({
-        name: workload.name,
-        title: workload.title,
-        violations: outcome.violations,
-        findings: outcome.findings.map((finding) => ({ ...finding, met: isMet(finding) })),
-      })),
-    },
-    null,
-    2,
-  );
-
-const measure = async (options: BenchOptions): Promise<boolean> => {
-  const { rounds, cycles, pace } = options;
-  const progress = progressOn(process.stderr);
-  const results: Result[] = [];
+const measure = async (options: BenchOptions): Promise<Report> => {
+  const { quick, rounds, growthRounds, cycles } = options;
+  const progress = progressOn(process.stderr, options.workloads.length);
+  const workloads: Reported[] = [];
   await using server = await RedisServer.start();
-  const machine = await environment(server);
+  await using crew = new Crew();
+  const machine = await machineOf(server);
   for (const workload of options.workloads) {
+    const { name, title, shows, doesNotShow, charts } = workload;
+    const begun = performance.now();
     try {
-      const outcome = await workload.run({ server, progress, rounds, cycles, pace });
-      results.push({ workload, outcome });
+      const outcome = await workload.run({ ...options, server, progress, crew });
+      const seconds = (performance.now() - begun) / 1_000;
+      workloads.push({ name, title, shows, doesNotShow, charts, seconds, ...outcome });
     } finally {
       progress.end();
     }
   }
-  console.log(`\n${tableOf(results)}\n`);
-  console.log(`Node ${machine['node']}, Redis ${machine['redis']}, ${machine['cpu']}; ${rounds} rounds.`);
-  console.log(NOT_SHOWN);
-  if (options.json) await writeFile(options.json, `${jsonOf(options, machine, results)}\n`);
-  return results.every(({ outcome }) => outcome.violations === 0);
+  return { machine, quick, rounds, growthRounds, cycles, peers: peerVersions(), workloads };
 };
 
 const optionsOrUsage = (): BenchOptions | undefined => {
@@ -79,5 +48,17 @@ const optionsOrUsage = (): BenchOptions | undefined => {
 };
 
 const options = optionsOrUsage();
-// A number that misses its target is a result. A lock that does not exclude is a failure.
-if (options && !(await measure(options))) process.exitCode = 1;
+if (options) {
+  const { from, out, readme } = options;
+  const report = from ? (JSON.parse(await readFile(from, 'utf8')) as Report) : await measure(options);
+  const { machine, workloads, rounds, growthRounds } = report;
+  console.log(`\n${tableOf(workloads)}\n`);
+  console.log(
+    `Node ${machine.node}, Redis ${machine.redis}, ${machine.cpu}; ${rounds} rounds, ${growthRounds} where something ` +
+      'grows. Absolute numbers are those of this machine at this hour; the ratios are what to compare.',
+  );
+  if (out !== undefined) console.log(`Written: ${(await writeReport(report, out)).join(', ')}`);
+  if (readme !== undefined) await updateReadme(readme, report);
+  // A number that misses its target is a result. A lock that does not exclude is a failure.
+  if (workloads.some(({ violations }) => violations > 0)) process.exitCode = 1;
+}

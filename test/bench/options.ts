@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { workloads } from './workloads/index.js';
 import type { Workload } from './workload.js';
@@ -5,23 +6,30 @@ import type { Workload } from './workload.js';
 export interface BenchOptions {
   readonly workloads: readonly Workload[];
   readonly rounds: number;
+  readonly growthRounds: number;
   readonly cycles: number;
   readonly pace: number;
   readonly quick: boolean;
-  /** Where the numbers go, for programs. */
-  readonly json: string | undefined;
+  /** The folder that table, numbers and charts go to. */
+  readonly out: string | undefined;
+  /** The file whose block of figures is written anew. */
+  readonly readme: string | undefined;
+  /** Numbers of an earlier run: nothing is measured. */
+  readonly from: string | undefined;
 }
 
-export const USAGE = `npm run bench -- [--quick] [--only NAME[,NAME]] [--rounds N] [--cycles N] [--json FILE]
+export const USAGE = `npm run bench -- [--quick] [--only NAME[,NAME]] [--rounds N] [--cycles N] [--out FOLDER] [--from FILE] [--readme FILE]
 
-  --quick   under a minute and a half: shorter slices, fewer cycles
+  --quick   under two minutes: one round, shorter, fewer points
   --only    only these: ${workloads.map(({ name }) => name).join(', ')}
-  --rounds  how many rounds, at least 5
+  --rounds  how many rounds; where something grows there are fewer
   --cycles  how many cycles, instead of a million
-  --json    writes every value of every round to FILE`;
+  --out     where table, results.json and charts go; docs/benchmarks after a full run, else nowhere
+  --from    measures nothing and reports the results.json of an earlier run
+  --readme  a Markdown file whose block of figures is written anew; README.md after a full run, else none`;
 
-/** Numbers on fewer rounds than this say nothing about their spread. */
-const MIN_ROUNDS = 5;
+const README = fileURLToPath(new URL('../../README.md', import.meta.url));
+const DOCS = fileURLToPath(new URL('../../docs/benchmarks', import.meta.url));
 
 const count = (name: string, text: string | undefined, least: number, otherwise: number): number => {
   if (text === undefined) return otherwise;
@@ -54,18 +62,25 @@ export const readOptions = (args: readonly string[]): BenchOptions | undefined =
       only: { type: 'string' },
       rounds: { type: 'string' },
       cycles: { type: 'string' },
-      json: { type: 'string' },
+      out: { type: 'string' },
+      from: { type: 'string' },
+      readme: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
   if (values.help) return undefined;
-  const { quick, json } = values;
+  const { quick, only, from } = values;
+  const rounds = count('rounds', values.rounds, 1, quick ? 1 : 5);
+  const isWhole = !quick && only === undefined && from === undefined;
   return {
-    workloads: chosen(values.only),
-    rounds: count('rounds', values.rounds, MIN_ROUNDS, quick ? MIN_ROUNDS : 9),
-    cycles: count('cycles', values.cycles, 1_000, quick ? 60_000 : 1_000_000),
-    pace: quick ? 0.5 : 1,
+    workloads: chosen(only),
+    rounds,
+    growthRounds: Math.ceil(rounds / 2),
+    cycles: count('cycles', values.cycles, 1_000, quick ? 20_000 : 1_000_000),
+    pace: quick ? 0.25 : 1,
     quick,
-    json,
+    out: values.out ?? (isWhole ? DOCS : undefined),
+    readme: values.readme ?? (isWhole ? README : undefined),
+    from,
   };
 };

@@ -1,4 +1,7 @@
 import type { RedisServer } from '../support/redis-server.js';
+import type { Comparison, Unit } from './comparison.js';
+import type { Crew } from './processes/crew.js';
+import type { Chart } from './report/chart/chart.js';
 import type { Progress } from './report/progress.js';
 
 /** One number that a workload found, as it was in each round. */
@@ -11,23 +14,26 @@ export interface Finding {
   readonly target?: { readonly atLeast: number } | { readonly atMost: number };
 }
 
-/** `''` is a count. */
-export type Unit = '' | 'ratio' | '/s' | 'µs' | 'ms' | '%' | 'MB';
-
 export interface Outcome {
   readonly findings: readonly Finding[];
-  /** Sections that were not alone while it was measured; anything but 0 is a broken lock. */
+  /** Sections of ours that were not alone while it was measured; anything but 0 is a broken lock. */
   readonly violations: number;
+  /** What it found of the peers. */
+  readonly comparison?: Comparison;
 }
 
 /** What a workload gets to work with. */
 export interface Bench {
   readonly server: RedisServer;
   readonly progress: Progress;
+  readonly crew: Crew;
   readonly rounds: number;
+  /** Rounds of what is measured at many points. */
+  readonly growthRounds: number;
   readonly cycles: number;
   /** Scales how long things are measured: less in quick mode. */
   readonly pace: number;
+  readonly quick: boolean;
 }
 
 /** Something that is measured. One file each in workloads/, listed in workloads/index.ts. */
@@ -35,5 +41,9 @@ export interface Workload {
   /** For `--only`. */
   readonly name: string;
   readonly title: string;
+  /** What its numbers say, and what they do not: for those that compare. */
+  readonly shows?: string;
+  readonly doesNotShow?: string;
+  readonly charts?: readonly Chart[];
   run(bench: Bench): Promise<Outcome>;
 }

@@ -29,7 +29,7 @@ const readCycles = (args: readonly string[]): number | undefined => {
 };
 
 const run = async (cycles: number): Promise<void> => {
-  const result = await soak({ cycles, progress: progressOn(process.stderr) });
+  const result = await soak({ cycles, progress: progressOn(process.stderr, 1) });
   const rate = Math.round(cycles / result.seconds).toLocaleString('en');
   console.log(`\n${tableOf(result)}\n`);
   console.log(`${cycles.toLocaleString('en')} cycles in ${Math.round(result.seconds)} s, ${rate}/s`);

@@ -14,3 +14,7 @@ export const jain = (shares: readonly number[]): number => {
   if (total === 0) return 0;
   return total ** 2 / (shares.length * sum(shares.map((share) => share ** 2)));
 };
+
+/** The value below which so many percent of the others are; `sorted` goes upwards. */
+export const percentile = (sorted: readonly number[], percent: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * percent) / 100))]!;

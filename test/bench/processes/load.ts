@@ -1,94 +1,132 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { monotonicMs } from '../measure/clock.js';
-import { Occupancy } from '../measure/occupancy.js';
-import { Register } from '../measure/register.js';
+import { Sections, type RegisterUse } from '../measure/sections.js';
 import type { Section, Style } from '../subjects/subject.js';
+import { settledWithin } from './settled.js';
 
 /** What a process has its callers do: each one acquires, works, releases, and begins again until the time is over. */
 export interface Load {
   readonly callers: number;
   readonly forMs: number;
-  /** `free`: every caller has keys of its own. Otherwise the one key that all callers want. */
-  readonly keys: 'free' | { readonly one: string };
-  /** How long a section waits for a timer, as for a database; 0 does nothing. */
+  /**
+   * `free`: every caller has keys of its own. `one`: the key that all callers want. `among`: any of so many, drawn
+   * anew each time.
+   */
+  readonly keys: 'free' | { readonly one: string } | { readonly among: number };
+  /** What all keys begin with. */
+  readonly prefix?: string;
+  /** How long a section waits for a timer, as for a database; 0 does nothing. Once the time is over nobody works. */
   readonly workMs: number;
   /** When to begin, on the monotonic clock that all processes share. Default: now. */
   readonly startAt?: number;
   /** Where exclusion across processes is checked; within the process it always is. */
-  readonly register?: { readonly path: string; readonly id: number };
+  readonly register?: RegisterUse;
+  /** How long those who still wait when the time is over may take. Default: 60 s. */
+  readonly graceMs?: number;
+  /** Whether to note when each section began and ended. */
+  readonly noteTimes?: boolean;
 }
 
-export interface LoadResult {
-  /** Sections that began within the time, for each caller. */
-  readonly served: readonly number[];
+/** What callers came to, whatever they did. */
+export interface Served {
   /** Sections in all; those that were waited for when the time was over are among them. */
   readonly sections: number;
+  readonly cpuMs: number;
+  /** Sections that were not alone, or came with a stale token. */
+  readonly violations: number;
+  /** Calls that ended with an error, the message of the first one, and callers who still waited in the end. */
+  readonly failures: number;
+  readonly firstFailure?: string;
+  readonly unfinished: number;
+}
+
+export interface LoadResult extends Served {
+  /** Sections that began within the time, for each caller. */
+  readonly served: readonly number[];
   /** From the start until the last caller was done. */
   readonly elapsedMs: number;
   /** Time of the load's window in which a section ran. */
   readonly busyMs: number;
   readonly longestWaitMs: number;
-  readonly cpuMs: number;
-  /** Sections that were not alone, or came with a stale token. */
-  readonly violations: number;
+  /** When each section began and ended, on the clock that all processes share; empty unless asked for. */
+  readonly times: readonly (readonly [beganAt: number, endedAt: number])[];
 }
 
 /** A caller of free keys goes round these many. */
 const KEYS_PER_CALLER = 16;
+const GRACE_MS = 60_000;
+/** After an error, so that a subject that fails at once does not fail a million times. */
+const AFTER_FAILURE_MS = 10;
+
+const keyOf = ({ keys, prefix = '' }: Load, caller: number, n: number): string => {
+  if (keys === 'free') return `${prefix}free-${caller}-${n % KEYS_PER_CALLER}`;
+  return 'one' in keys ? prefix + keys.one : `${prefix}any-${Math.floor(Math.random() * keys.among)}`;
+};
 
 export const runLoad = async (style: Style, load: Load): Promise<LoadResult> => {
-  const register = load.register && new Register(load.register.path, load.register.id);
-  const occupancy = new Occupancy();
-  const served = new Array<number>(load.callers).fill(0);
-  let sections = 0;
+  const { callers, forMs, workMs, graceMs = GRACE_MS } = load;
+  const sections = new Sections(load.register);
+  const served = new Array<number>(callers).fill(0);
   let busyMs = 0;
+  /** Since when each caller waits; undefined while it does not. */
+  const askedAt = new Array<number | undefined>(callers).fill(undefined);
   let longestWaitMs = 0;
+  const times: [number, number][] = [];
 
   if (load.startAt !== undefined) await sleep(Math.max(0, load.startAt - monotonicMs()));
   const cpuBefore = process.cpuUsage();
   const startedAt = performance.now();
-  const endsAt = startedAt + load.forMs;
+  const endsAt = startedAt + forMs;
 
-  const work = async (key: string, token: number | undefined): Promise<void> => {
-    occupancy.enter(key);
-    register?.enter(token);
-    const enteredAt = performance.now();
+  const work = async (enteredAt: number): Promise<void> => {
+    const beganAt = load.noteTimes ? monotonicMs() : 0;
     // Without work still a turn, in which somebody else would be seen to come in.
-    await (load.workMs > 0 ? sleep(load.workMs) : undefined);
+    await (workMs > 0 && enteredAt < endsAt ? sleep(workMs) : undefined);
+    if (load.noteTimes) times.push([beganAt, monotonicMs()]);
     busyMs += Math.max(0, Math.min(performance.now(), endsAt) - enteredAt);
-    register?.leave();
-    occupancy.leave(key);
   };
 
+  let done = 0;
   const call = async (caller: number): Promise<void> => {
-    let askedAt = performance.now();
     let key = '';
     const section: Section = (lease) => {
       const now = performance.now();
-      longestWaitMs = Math.max(longestWaitMs, now - askedAt);
-      sections++;
+      longestWaitMs = Math.max(longestWaitMs, now - (askedAt[caller] ?? now));
+      askedAt[caller] = undefined;
       if (now < endsAt) served[caller]!++;
-      return work(key, register && lease?.fencingToken);
+      return sections.run(key, lease?.fencingToken, () => work(now));
     };
-    for (let n = 0; askedAt < endsAt; n++) {
-      key = load.keys === 'free' ? `free-${caller}-${n % KEYS_PER_CALLER}` : load.keys.one;
-      await style(key, section);
-      askedAt = performance.now();
+    for (let n = 0; performance.now() < endsAt; n++) {
+      key = keyOf(load, caller, n);
+      // Whose call failed without a section still waits.
+      askedAt[caller] ??= performance.now();
+      try {
+        await style(key, section);
+      } catch (error) {
+        sections.failed(error);
+        await sleep(AFTER_FAILURE_MS);
+      }
     }
+    done++;
   };
 
-  await Promise.all(served.map((_none, caller) => call(caller)));
+  await settledWithin(
+    served.map((_none, caller) => call(caller)),
+    forMs + graceMs,
+  );
   const elapsedMs = performance.now() - startedAt;
   const cpu = process.cpuUsage(cpuBefore);
-  const violations = occupancy.overlaps + (register ? register.overlaps + register.staleTokens : 0);
-  register?.close();
+  // Whoever still waits has waited for at least this long.
+  const now = performance.now();
+  for (const since of askedAt) longestWaitMs = Math.max(longestWaitMs, now - (since ?? now));
   return {
     served,
-    sections,
     elapsedMs,
     busyMs,
     longestWaitMs,
+    times,
     cpuMs: (cpu.user + cpu.system) / 1_000,
-    violations,
+    ...sections.close(),
+    unfinished: callers - done,
   };
 };

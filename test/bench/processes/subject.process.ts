@@ -1,7 +1,10 @@
 import { workerChannel } from '../../support/worker-channel.js';
+import { heapAfterCollection } from '../measure/garbage.js';
 import { subjectNamed } from '../subjects/index.js';
-import type { OpenSubject } from '../subjects/subject.js';
+import type { OpenSubject, Style } from '../subjects/subject.js';
+import { Holder } from './holder.js';
 import { runLoad } from './load.js';
+import { runPaced } from './paced.js';
 import type { FromSubject, ToSubject } from './subject-worker.js';
 
 // A process with one subject in it: subjects do not slow each other down, and each pays for what it switches on.
@@ -9,13 +12,46 @@ import type { FromSubject, ToSubject } from './subject-worker.js';
 let subject: OpenSubject | undefined;
 const channel = workerChannel<ToSubject, FromSubject>(async () => subject?.close());
 
+// A peer whose background work fails where nobody can catch it must not end the measurement of the others. What it
+// failed to do shows in the numbers.
+process.on('unhandledRejection', () => undefined);
+
+const styleNamed = (name: string): Style => {
+  const style = subject?.styles[name];
+  if (!style) throw new Error(`this subject has no style "${name}"`);
+  return style;
+};
+
+let holder = new Holder();
+
 channel.on('open', async ({ name, options }) => {
-  subject = await subjectNamed(name).open(options);
+  subject = await (await subjectNamed(name)).open(options);
   channel.send({ type: 'opened', styles: Object.keys(subject.styles) });
 });
 
 channel.on('run', async ({ style, load }) => {
-  const run = subject?.styles[style];
-  if (!run) throw new Error(`this subject has no style "${style}"`);
-  channel.send({ type: 'ran', result: await runLoad(run, load) });
+  channel.send({ type: 'ran', result: await runLoad(styleNamed(style), load) });
+});
+
+channel.on('pace', async ({ style, load }) => {
+  channel.send({ type: 'paced', result: await runPaced(styleNamed(style), load) });
+});
+
+channel.on('hold', async ({ style, keys }) => {
+  await holder.ask(styleNamed(style), keys);
+  channel.send({ type: 'asked' });
+});
+
+channel.on('look', async ({ heap }) => {
+  const { user, system } = process.cpuUsage();
+  const { entered, failures, firstFailure } = holder;
+  const heapBytes = heap ? await heapAfterCollection() : 0;
+  const cpuMs = (user + system) / 1_000;
+  channel.send({ type: 'looked', state: { entered, failures, firstFailure, cpuMs, heapBytes } });
+});
+
+channel.on('release', async () => {
+  const all = await holder.release();
+  holder = new Holder();
+  channel.send({ type: 'released', all });
 });

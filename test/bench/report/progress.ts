@@ -10,19 +10,27 @@ export interface Progress {
 
 /** Plain lines come at most this often, in ms. */
 const LINE_EVERY_MS = 10_000;
+/** Longer titles would break the line that a bar draws over and over. */
+const TITLE_CHARS = 60;
 
-export const progressOn = (stream: NodeJS.WriteStream): Progress =>
-  stream.isTTY ? new Bar(stream) : new Lines(stream);
+/** @param of how many workloads there are in all. */
+export const progressOn = (stream: NodeJS.WriteStream, of: number): Progress =>
+  stream.isTTY ? new Bar(stream, of) : new Lines(stream, of);
 
 class Bar implements Progress {
   private bar: cliProgress.SingleBar | undefined;
+  private begun = 0;
 
-  constructor(private readonly stream: NodeJS.WriteStream) {}
+  constructor(
+    private readonly stream: NodeJS.WriteStream,
+    private readonly of: number,
+  ) {}
 
   begin(title: string, steps: number): void {
     this.end();
+    const short = title.length > TITLE_CHARS ? `${title.slice(0, TITLE_CHARS - 1)}…` : title;
     this.bar = new cliProgress.SingleBar({
-      format: `{bar} {percentage}% ${title}, {duration_formatted}`,
+      format: `{bar} {percentage}% ${++this.begun}/${this.of} ${short}, {duration_formatted}`,
       barsize: 24,
       barCompleteChar: '█',
       barIncompleteChar: '░',
@@ -44,18 +52,22 @@ class Bar implements Progress {
 
 class Lines implements Progress {
   private title = '';
+  private begun = 0;
   private done = 0;
   private steps = 0;
   private saidAt = 0;
 
-  constructor(private readonly stream: NodeJS.WriteStream) {}
+  constructor(
+    private readonly stream: NodeJS.WriteStream,
+    private readonly of: number,
+  ) {}
 
   begin(title: string, steps: number): void {
     this.title = title;
     this.steps = steps;
     this.done = 0;
     this.saidAt = performance.now();
-    this.stream.write(`${title} …\n`);
+    this.stream.write(`${++this.begun}/${this.of} ${title} …\n`);
   }
 
   step(): void {

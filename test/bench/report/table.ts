@@ -1,50 +1,10 @@
 import { median } from '../measure/statistics.js';
-import type { Finding, Outcome, Unit, Workload } from '../workload.js';
-
-/** What one workload came to. */
-export interface Result {
-  readonly workload: Workload;
-  readonly outcome: Outcome;
-}
-
-export const isMet = ({ target, values }: Finding): boolean | undefined => {
-  if (!target) return undefined;
-  const measured = median(values);
-  return 'atLeast' in target ? measured >= target.atLeast : measured <= target.atMost;
-};
-
-const digits = (value: number, unit: Unit): number => {
-  if (unit === 'ratio') return 3;
-  if (Number.isInteger(value) || Math.abs(value) >= 1_000) return 0;
-  return Math.abs(value) >= 100 ? 0 : 1;
-};
-
-const SUFFIX: Record<Unit, string> = {
-  '': '',
-  ratio: '',
-  '/s': '/s',
-  µs: ' µs',
-  ms: ' ms',
-  '%': ' %',
-  MB: ' MB',
-};
-
-const show = (value: number, unit: Unit): string => {
-  const fractionDigits = digits(value, unit);
-  const text = value.toLocaleString('en', {
-    minimumFractionDigits: fractionDigits,
-    maximumFractionDigits: fractionDigits,
-  });
-  return text + SUFFIX[unit];
-};
-
-const spread = ({ values, unit }: Finding): string =>
-  values.length < 2 ? '' : `${show(Math.min(...values), unit)} to ${show(Math.max(...values), unit)}`;
-
-const targetText = ({ target, unit }: Finding): string => {
-  if (!target) return '';
-  return 'atLeast' in target ? `≥ ${show(target.atLeast, unit)}` : `≤ ${show(target.atMost, unit)}`;
-};
+import type { Finding, Outcome } from '../workload.js';
+import { gridsOf, troublesOf } from './comparison-grids.js';
+import { show, showSpread } from './format.js';
+import { textOf } from './grid.js';
+import type { Reported } from './report.js';
+import { isMet, targetText } from './target.js';
 
 const MET = new Map([
   [true, 'yes'],
@@ -53,24 +13,34 @@ const MET = new Map([
 
 const HEAD = ['', 'median', 'spread', 'target', 'met'];
 
+const findingRow = (finding: Finding): string[] => [
+  `  ${finding.what}`,
+  finding.values.length > 0 ? show(median(finding.values), finding.unit) : 'not measured',
+  showSpread(finding.values, finding.unit),
+  targetText(finding),
+  MET.get(isMet(finding) as boolean) ?? '',
+];
+
+const comparisonText = ({ comparison }: Outcome): string[] => {
+  if (!comparison) return [];
+  const grids = gridsOf(comparison, { spread: false }).map(textOf);
+  const troubles = troublesOf(comparison).map((line) => `  ! ${line}`);
+  return [grids.join('\n\n'), ...(troubles.length > 0 ? [troubles.join('\n')] : [])];
+};
+
 /** The whole report, for people. */
-export const tableOf = (results: readonly Result[]): string => {
-  const sections = results.map(({ workload, outcome }) => ({
-    title: workload.title,
+export const tableOf = (results: readonly Reported[]): string => {
+  const sections = results.map((reported) => ({
+    title: `${reported.title} [${reported.name}, ${Math.round(reported.seconds)} s]`,
+    comparison: comparisonText(reported),
     rows: [
-      ...outcome.findings.map((finding) => [
-        `  ${finding.what}`,
-        show(median(finding.values), finding.unit),
-        spread(finding),
-        targetText(finding),
-        MET.get(isMet(finding) as boolean) ?? '',
-      ]),
+      ...reported.findings.map(findingRow),
       [
         '  sections that were not alone',
-        String(outcome.violations),
+        String(reported.violations),
         '',
         '0',
-        MET.get(outcome.violations === 0)!,
+        MET.get(reported.violations === 0)!,
       ],
     ],
   }));
@@ -81,6 +51,9 @@ export const tableOf = (results: readonly Result[]): string => {
       .map((cell, at) => (at === 1 ? cell.padStart(widths[at]!) : cell.padEnd(widths[at]!)))
       .join('  ')
       .trimEnd();
-  const blocks = sections.map(({ title, rows: own }) => [title, ...own.map(line)].join('\n'));
-  return [line(HEAD), ...blocks].join('\n\n');
+  return sections
+    .map(({ title, comparison, rows: own }) =>
+      [title, ...comparison, [HEAD, ...own].map(line).join('\n')].join('\n\n'),
+    )
+    .join('\n\n\n');
 };

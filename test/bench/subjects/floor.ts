@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
 import { EXCLUSIVE_ACQUIRE, EXCLUSIVE_RELEASE } from '../../../lib/stores/redis/scripts/exclusive.js';
-import { nestRedisLock } from './nest-redis-lock.js';
+import { INSIDE_SCRIPTS } from './inside-scripts.js';
 import type { Section, Subject } from './subject.js';
 
 const LEASE_MS = 30_000;
@@ -21,7 +21,7 @@ const sha1 = (text: string): string => createHash('sha1').update(text).digest('h
  */
 export const floor: Subject = {
   name: 'floor',
-  insideScripts: nestRedisLock.insideScripts,
+  insideScripts: INSIDE_SCRIPTS,
   async open({ url }) {
     const client = new Redis(url, {
       lazyConnect: true,

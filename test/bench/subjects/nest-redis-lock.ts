@@ -1,6 +1,7 @@
 import { Injectable, Module, type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Locked, LockService, RedisLockModule } from 'nest-redis-lock';
+import { INSIDE_SCRIPTS } from './inside-scripts.js';
 import type { Section, Subject, SubjectOptions } from './subject.js';
 
 @Injectable()
@@ -20,7 +21,7 @@ export interface BenchApp {
 export const openApp = async ({
   url,
   ...settings
-}: SubjectOptions & { readonly watchdogMs?: number }): Promise<BenchApp> => {
+}: Omit<SubjectOptions, 'leaseMs'> & { readonly watchdogMs?: number }): Promise<BenchApp> => {
   @Module({
     imports: [RedisLockModule.forRoot({ redis: url, ...settings })],
     providers: [LockedSections],
@@ -36,9 +37,9 @@ export const openApp = async ({
 /** This library, as it is built in dist/. */
 export const nestRedisLock: Subject = {
   name: 'nest-redis-lock',
-  insideScripts: ['pttl', 'hexists', 'time', 'get', 'set', 'hset', 'pexpire', 'publish', 'del'],
-  async open(options) {
-    const { app, locks } = await openApp(options);
+  insideScripts: INSIDE_SCRIPTS,
+  async open({ leaseMs, ...options }) {
+    const { app, locks } = await openApp({ ...options, ...(leaseMs && { watchdogMs: leaseMs }) });
     const sections = app.get(LockedSections);
     return {
       styles: {

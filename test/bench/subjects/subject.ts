@@ -8,6 +8,8 @@ export interface SubjectOptions {
   readonly url: string;
   /** How long a caller waits for a lock, in ms, where the subject can be told. */
   readonly waitMs?: number;
+  /** How long a hold lasts unless it is renewed, in ms. Default: what the subject does by default. */
+  readonly leaseMs?: number;
 }
 
 /** An open subject, with its connections up. */
@@ -18,7 +20,7 @@ export interface OpenSubject {
   close(): Promise<void>;
 }
 
-/** Something that is measured: the floor, this library, and later its peers. One file each, listed in index.ts. */
+/** Something that is measured: the floor, this library, its peers. One file each, listed in index.ts. */
 export interface Subject {
   readonly name: string;
   /** Commands that its scripts run inside Redis: the server counts them like those that clients send. */

@@ -20,7 +20,7 @@ export const decorator: Workload = {
     progress.begin(this.title, loads.length * (rounds + 1));
     for (const { what, callers, keys, target } of loads) {
       const slice = (style: string, forMs: number) => worker.run(style, { callers, forMs, keys, workMs: 0 });
-      for (const style of STYLES) await slice(style, WARM_UP_MS);
+      for (const style of STYLES) await slice(style, WARM_UP_MS * pace);
       progress.step();
       const ratios: number[] = [];
       for (let round = 0; round < rounds; round++) {

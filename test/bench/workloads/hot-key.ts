@@ -1,103 +1,73 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { guardFolder } from '../../support/process-guard.js';
-import { monotonicMs } from '../measure/clock.js';
-import { commandCounts, sentBetween } from '../measure/redis-commands.js';
-import { Register } from '../measure/register.js';
-import { jain, sum } from '../measure/statistics.js';
-import { SubjectWorker } from '../processes/subject-worker.js';
-import { subjectNamed } from '../subjects/index.js';
+import { rowOf, type Metric } from '../comparison.js';
+import { everyWay, libraries, OURS } from '../contenders.js';
+import { compare, ownViolations } from '../measure/compare.js';
+import { contended } from '../measure/contended.js';
 import type { Bench, Outcome, Workload } from '../workload.js';
 
-const SUBJECT = 'nest-redis-lock';
 const PROCESSES = 2;
 const CALLERS = 50;
 const WORK_MS = 2;
-const FOR_MS = 4_000;
-/** Long enough for both processes to have got the message. */
-const START_IN_MS = 200;
-const WAIT_MS = 60_000;
+const FOR_MS = 3_000;
+const WARM_UP_MS = 300;
+
+const metrics: readonly Metric[] = [
+  { key: 'share', what: 'time at work', unit: '%', better: 'more' },
+  { key: 'jain', what: "Jain's index", unit: 'ratio', better: 'more' },
+  { key: 'unserved', what: 'callers never served', unit: '', better: 'less' },
+  { key: 'longest', what: 'longest wait', unit: 'ms', better: 'less' },
+  { key: 'commands', what: 'Redis commands per lock', unit: 'ratio', better: 'less' },
+  { key: 'cpu', what: 'CPU time per lock', unit: 'µs', better: 'less' },
+];
 
 /** What users have: everybody wants the same thing, and there is work to do inside. */
 export const hotKey: Workload = {
   name: 'hot-key',
-  title: `One key, ${PROCESSES} processes × ${CALLERS} callers, ${WORK_MS} ms of work (a timer), for ${FOR_MS / 1_000} s`,
-  async run({ server, progress, rounds }: Bench): Promise<Outcome> {
-    const folder = await mkdtemp(join(tmpdir(), 'nest-redis-lock-bench-'));
-    guardFolder(folder);
-    const values = {
-      share: [],
-      processes: [],
-      callers: [],
-      unserved: [],
-      longest: [],
-      commands: [],
-    } as Record<'share' | 'processes' | 'callers' | 'unserved' | 'longest' | 'commands', number[]>;
-    let violations = 0;
-    progress.begin(this.title, rounds);
-    try {
-      const options = { url: server.url, waitMs: WAIT_MS };
-      await using first = await SubjectWorker.start(SUBJECT, options);
-      await using second = await SubjectWorker.start(SUBJECT, options);
-      const workers = [first, second];
-      for (const worker of workers) {
-        await worker.run('withLock', { callers: CALLERS, forMs: 500, keys: 'free', workMs: 0 });
-      }
-      for (let round = 0; round < rounds; round++) {
-        const path = join(folder, `register-${round}`);
-        Register.create(path);
-        const startAt = monotonicMs() + START_IN_MS;
-        const before = await commandCounts(server);
-        const results = await Promise.all(
-          workers.map((worker, at) =>
-            worker.run('withLock', {
-              callers: CALLERS,
-              forMs: FOR_MS,
-              keys: { one: `hot-${round}` },
-              workMs: WORK_MS,
-              startAt,
-              register: { path, id: at + 1 },
-            }),
-          ),
-        );
-        const after = await commandCounts(server);
-        const sections = sum(results.map((result) => result.sections));
-        const served = results.flatMap((result) => result.served);
-        violations += sum(results.map((result) => result.violations));
-        values.share.push((sum(results.map((result) => result.busyMs)) / FOR_MS) * 100);
-        values.processes.push(jain(results.map((result) => sum(result.served))));
-        values.callers.push(jain(served));
-        values.unserved.push(served.filter((times) => times === 0).length);
-        values.longest.push(Math.max(...results.map((result) => result.longestWaitMs)));
-        values.commands.push(
-          sentBetween(before, after, subjectNamed(SUBJECT).insideScripts) / Math.max(1, sections),
-        );
-        progress.step();
-      }
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+  title: `One key, ${PROCESSES} processes × ${CALLERS} callers, ${WORK_MS} ms of work (a timer) inside`,
+  shows:
+    'How much of the time the lock is at work while there is always somebody who wants it, how evenly callers get ' +
+    'it, and what it takes. A wait that had not ended when the measurement did counts as long as it had lasted.',
+  doesNotShow: 'Keys that nobody contends for; how long a caller waits where there are fewer of them.',
+  charts: [
+    {
+      kind: 'bars',
+      file: 'hot-key.svg',
+      title: `One key, ${PROCESSES} × ${CALLERS} callers, ${WORK_MS} ms of work inside`,
+      metrics: ['share', 'jain', 'unserved', 'longest', 'commands', 'cpu'],
+    },
+  ],
+  async run(bench: Bench): Promise<Outcome> {
+    const { rounds, pace, quick } = bench;
+    const warm = new Set<string>();
+    const comparison = await compare(bench, {
+      title: this.title,
+      metrics,
+      contenders: quick ? libraries : everyWay,
+      rounds,
+      async measure(contender, _at, round) {
+        const load = { processes: PROCESSES, callers: CALLERS };
+        if (!warm.has(contender.name) && !quick) {
+          warm.add(contender.name);
+          await contended(bench, contender, { ...load, forMs: WARM_UP_MS, keys: 'free', workMs: 0 });
+        }
+        const ran = await contended(bench, contender, {
+          ...load,
+          forMs: FOR_MS * pace,
+          keys: { one: `hot-${round}` },
+          workMs: WORK_MS,
+        });
+        const { busyShare: share, jain, unserved, longestWaitMs: longest, commands, cpuUs: cpu } = ran;
+        return { ...ran, values: { share, jain, unserved, longest, commands, cpu } };
+      },
+    });
+    const { share, jain, unserved } = rowOf(comparison, OURS.name)!.values;
     return {
       findings: [
-        { what: 'time the lock is at work', values: values.share, unit: '%', target: { atLeast: 95 } },
-        {
-          what: "Jain's index over processes",
-          values: values.processes,
-          unit: 'ratio',
-          target: { atLeast: 0.95 },
-        },
-        {
-          what: "Jain's index over callers",
-          values: values.callers,
-          unit: 'ratio',
-          target: { atLeast: 0.95 },
-        },
-        { what: 'callers never served', values: values.unserved, unit: '', target: { atMost: 0 } },
-        { what: 'longest wait', values: values.longest, unit: 'ms' },
-        { what: 'Redis commands for each lock', values: values.commands, unit: 'ratio' },
+        { what: 'time the lock is at work', values: share!, unit: '%', target: { atLeast: 95 } },
+        { what: "Jain's index over callers", values: jain!, unit: 'ratio', target: { atLeast: 0.95 } },
+        { what: 'callers never served', values: unserved!, unit: '', target: { atMost: 0 } },
       ],
-      violations,
+      violations: ownViolations(comparison),
+      comparison,
     };
   },
 };

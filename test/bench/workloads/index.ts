@@ -1,10 +1,25 @@
 import type { Workload } from '../workload.js';
+import { callers } from './callers.js';
 import { cycles } from './cycles.js';
 import { decorator } from './decorator.js';
 import { freeKeys } from './free-keys.js';
 import { heldLeases } from './held-leases.js';
 import { hotKey } from './hot-key.js';
+import { keys } from './keys.js';
+import { leases } from './leases.js';
+import { memory } from './memory.js';
+import { network } from './network.js';
+import { paced } from './paced.js';
+import { processes } from './processes.js';
 import { waiting } from './waiting.js';
+import { wakeUp } from './wake-up.js';
 
-/** All workloads, in the order of the report: what users have comes first. */
-export const workloads: readonly Workload[] = [hotKey, waiting, freeKeys, decorator, heldLeases, cycles];
+/**
+ * All workloads, in the order of the report: what users have comes first, sections that do nothing come last, and
+ * after them what is measured of this library alone.
+ */
+export const workloads: readonly Workload[] = [
+  ...[hotKey, paced, wakeUp, callers, keys, leases, processes, network, memory],
+  ...[waiting, freeKeys],
+  ...[decorator, heldLeases, cycles],
+];

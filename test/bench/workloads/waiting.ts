@@ -1,43 +1,59 @@
-import { commandCounts, sentBetween } from '../measure/redis-commands.js';
-import { rateOf } from '../measure/round.js';
-import { SubjectWorker } from '../processes/subject-worker.js';
-import { subjectNamed } from '../subjects/index.js';
+import { rowOf, type Metric } from '../comparison.js';
+import { libraries, OURS } from '../contenders.js';
+import { compare, ownViolations } from '../measure/compare.js';
+import { contended } from '../measure/contended.js';
 import type { Bench, Outcome, Workload } from '../workload.js';
 
-const SUBJECT = 'nest-redis-lock';
 const CALLERS = 100;
 const FOR_MS = 1_000;
+
+const metrics: readonly Metric[] = [
+  { key: 'rate', what: 'locks', unit: '/s', better: 'more' },
+  { key: 'jain', what: "Jain's index", unit: 'ratio', better: 'more' },
+  { key: 'commands', what: 'Redis commands per lock', unit: 'ratio', better: 'less' },
+  { key: 'cpu', what: 'CPU time per lock', unit: 'µs', better: 'less' },
+];
 
 /** Waiters of one process must not each ask Redis for themselves. */
 export const waiting: Workload = {
   name: 'waiting',
-  title: `One key, ${CALLERS} callers of one process, no work inside`,
-  async run({ server, progress, rounds, pace }: Bench): Promise<Outcome> {
-    await using worker = await SubjectWorker.start(SUBJECT, { url: server.url, waitMs: 60_000 });
-    const commands: number[] = [];
-    const rates: number[] = [];
-    let violations = 0;
-    progress.begin(this.title, rounds);
-    for (let round = 0; round < rounds; round++) {
-      const before = await commandCounts(server);
-      const result = await worker.run('withLock', {
-        callers: CALLERS,
-        forMs: FOR_MS * pace,
-        keys: { one: 'wanted' },
-        workMs: 0,
-      });
-      const after = await commandCounts(server);
-      violations += result.violations;
-      commands.push(sentBetween(before, after, subjectNamed(SUBJECT).insideScripts) / result.sections);
-      rates.push(rateOf(result));
-      progress.step();
-    }
+  title: `Nothing inside: one key, ${CALLERS} callers of one process`,
+  shows: 'How fast a lock changes hands within a process.',
+  doesNotShow: 'Anything a user would notice: a section that does nothing needs no lock.',
+  charts: [
+    {
+      kind: 'bars',
+      file: 'waiting.svg',
+      title: `One key, ${CALLERS} callers of one process, nothing inside`,
+      metrics: ['rate', 'jain', 'commands', 'cpu'],
+    },
+  ],
+  async run(bench: Bench): Promise<Outcome> {
+    const comparison = await compare(bench, {
+      title: this.title,
+      metrics,
+      contenders: libraries,
+      rounds: bench.rounds,
+      async measure(contender, _at, round) {
+        const ran = await contended(bench, contender, {
+          processes: 1,
+          callers: CALLERS,
+          forMs: FOR_MS * bench.pace,
+          keys: { one: `wanted-${round}` },
+          workMs: 0,
+        });
+        const { rate, jain, commands, cpuUs: cpu } = ran;
+        return { ...ran, values: { rate, jain, commands, cpu } };
+      },
+    });
+    const { commands, rate } = rowOf(comparison, OURS.name)!.values;
     return {
       findings: [
-        { what: 'Redis commands for each lock', values: commands, unit: 'ratio', target: { atMost: 2.2 } },
-        { what: 'locks', values: rates, unit: '/s' },
+        { what: 'Redis commands per lock', values: commands!, unit: 'ratio', target: { atMost: 0.3 } },
+        { what: 'locks', values: rate!, unit: '/s', target: { atLeast: 50_000 } },
       ],
-      violations,
+      violations: ownViolations(comparison),
+      comparison,
     };
   },
 };

@@ -1,0 +1,91 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { guardFolder } from '../../support/process-guard.js';
+import type { RedisServer } from '../../support/redis-server.js';
+import type { Sample } from '../comparison.js';
+import type { LoadResult, Load } from '../processes/load.js';
+import type { SubjectWorker } from '../processes/subject-worker.js';
+import { subjectNamed } from '../subjects/index.js';
+import { monotonicMs } from './clock.js';
+import { commandCounts, sentBetween } from './redis-commands.js';
+import { Register } from './register.js';
+import { jain, sum } from './statistics.js';
+
+/** Long enough for all processes to have got the message. */
+const START_IN_MS = 60;
+
+/** Gives `use` the register that all processes check exclusion in. */
+export const withRegister = async <T>(use: (path: string) => Promise<T>): Promise<T> => {
+  const folder = await mkdtemp(join(tmpdir(), 'nest-redis-lock-bench-'));
+  guardFolder(folder);
+  try {
+    const path = join(folder, 'register');
+    Register.create(path);
+    return await use(path);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+};
+
+/** What processes came to that did the same thing at the same time. */
+export interface Together extends Omit<Sample, 'values'> {
+  readonly results: readonly LoadResult[];
+  /** Sections that began within the time, for each second. */
+  readonly rate: number;
+  /** Part of the time in which somebody was inside, in percent. */
+  readonly busyShare: number;
+  /** Jain's index over all callers. */
+  readonly jain: number;
+  readonly jainOfProcesses: number;
+  readonly unserved: number;
+  /** Callers who still waited when the time and the grace were over. */
+  readonly unfinished: number;
+  readonly longestWaitMs: number;
+  /** For each section; undefined when there was none. */
+  readonly commands: number | undefined;
+  readonly cpuUs: number | undefined;
+}
+
+/** Has all processes begin at the same moment, and adds up what they came to. */
+export const runTogether = async (
+  server: RedisServer,
+  workers: readonly SubjectWorker[],
+  style: string,
+  load: Omit<Load, 'startAt' | 'register'>,
+): Promise<Together> => {
+  const run = async (register: string | undefined): Promise<Together> => {
+    const before = await commandCounts(server);
+    const startAt = monotonicMs() + START_IN_MS;
+    const results = await Promise.all(
+      workers.map((worker, at) =>
+        worker.run(style, {
+          ...load,
+          startAt,
+          ...(register && { register: { path: register, id: at + 1 } }),
+        }),
+      ),
+    );
+    const { insideScripts } = await subjectNamed(workers[0]!.name);
+    const sent = sentBetween(before, await commandCounts(server), insideScripts);
+    const total = (pick: (result: LoadResult) => number): number => sum(results.map(pick));
+    const sections = total((result) => result.sections);
+    const served = results.flatMap((result) => result.served);
+    return {
+      results,
+      rate: (sum(served) / load.forMs) * 1_000,
+      busyShare: (total(({ busyMs }) => busyMs) / load.forMs) * 100,
+      jain: jain(served),
+      jainOfProcesses: jain(results.map((result) => sum(result.served))),
+      unserved: served.filter((times) => times === 0).length,
+      longestWaitMs: Math.max(...results.map((result) => result.longestWaitMs)),
+      commands: sections > 0 ? sent / sections : undefined,
+      cpuUs: sections > 0 ? (total(({ cpuMs }) => cpuMs) / sections) * 1_000 : undefined,
+      violations: total((result) => result.violations),
+      failures: total((result) => result.failures),
+      firstFailure: results.find(({ firstFailure }) => firstFailure !== undefined)?.firstFailure,
+      unfinished: total((result) => result.unfinished),
+    };
+  };
+  return typeof load.keys === 'object' && 'one' in load.keys ? withRegister(run) : run(undefined);
+};

@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest';
+import type { Comparison, Row } from '../comparison.js';
+import type { Contender } from '../contenders.js';
+import { chartSvg } from './chart/index.js';
+import { spreadOut } from './chart/labels.js';
+import { scaleFor } from './chart/scale.js';
+import { pageOf } from './page.js';
+import type { Report } from './report.js';
+import { tableOf } from './table.js';
+
+const row = (name: string, at: number | undefined, values: number[], more: Partial<Row> = {}): Row => ({
+  contender: { name, subject: name, style: 'lock', renews: true } satisfies Contender,
+  at,
+  values: { rate: values },
+  violations: 0,
+  failures: 0,
+  trouble: undefined,
+  broke: false,
+  ...more,
+});
+
+const comparisonOf = (rows: readonly Row[], points?: readonly number[]): Comparison => ({
+  metrics: [{ key: 'rate', what: 'locks', unit: '/s', better: 'more' }],
+  axis: points && { what: 'callers', points },
+  rows,
+});
+
+const reportOf = (comparison: Comparison): Report => ({
+  machine: { when: 'today', node: 'v20', redis: '7', cpu: 'two', memory: '4 GB', system: 'linux' },
+  quick: false,
+  rounds: 5,
+  growthRounds: 3,
+  cycles: 1,
+  peers: { redlock: '5.0.0-beta.2' },
+  workloads: [
+    {
+      name: 'one',
+      title: 'One workload',
+      seconds: 1,
+      findings: [],
+      violations: 0,
+      comparison,
+      charts: [{ kind: 'lines', file: 'one.svg', title: 'A < B & C', metric: 'rate' }],
+    },
+  ],
+});
+
+describe('the report of the benchmark', () => {
+  it('says who violates exclusion and who did not finish, in the table and on the page', () => {
+    const comparison = comparisonOf([
+      row('leaky', undefined, [5], { violations: 2 }),
+      row('stuck', undefined, [], { broke: true, trouble: 'nobody was served' }),
+    ]);
+    for (const text of [tableOf(reportOf(comparison).workloads), pageOf(reportOf(comparison))]) {
+      expect(text).toContain('leaky: VIOLATES EXCLUSION (2 sections)');
+      expect(text).toContain('stuck: did not finish: nobody was served');
+    }
+  });
+
+  it('shows medians with the least and the greatest', () => {
+    expect(pageOf(reportOf(comparisonOf([row('peer', undefined, [100, 300, 200])])))).toContain(
+      '| peer | 200/s (100/s to 300/s) |',
+    );
+  });
+});
+
+describe('charts', () => {
+  it('name every line where it ends, mark those that did not finish, and read in both schemes', () => {
+    const comparison = comparisonOf(
+      [
+        row('ours', 1, [10]),
+        row('ours', 10, [20]),
+        row('stuck', 1, [5]),
+        row('stuck', 10, [], { broke: true }),
+      ],
+      [1, 10],
+    );
+    const svg = chartSvg({ kind: 'lines', file: 'x.svg', title: 'A < B & C', metric: 'rate' }, comparison);
+    expect(svg).toContain('ours  20/s');
+    expect(svg).toContain('stuck  did not finish');
+    expect(svg).toContain('prefers-color-scheme:dark');
+    expect(svg).toContain('A &lt; B &amp; C');
+    expect(svg).not.toContain('NaN');
+  });
+
+  it('say in bars who violates exclusion', () => {
+    const comparison = comparisonOf([row('leaky', undefined, [5], { violations: 1 })]);
+    const svg = chartSvg({ kind: 'bars', file: 'x.svg', title: 'Bars', metrics: ['rate'] }, comparison);
+    expect(svg).toContain('violates exclusion');
+  });
+
+  it('keep labels apart, in order, within the limits', () => {
+    const placed = spreadOut([{ wanted: 95 }, { wanted: 50 }, { wanted: 96 }, { wanted: 52 }], 10, 0, 100);
+    const ys = placed.map(({ y }) => y);
+    expect(placed.map(({ label }) => label.wanted)).toEqual([50, 52, 95, 96]);
+    ys.slice(1).forEach((y, at) => expect(y - ys[at]!).toBeGreaterThanOrEqual(10));
+    expect(ys.at(-1)).toBeLessThanOrEqual(100);
+  });
+
+  it('choose a logarithmic scale for values that lie far apart, with every value on it', () => {
+    const scale = scaleFor([3, 40, 7_000], 100, 0);
+    expect(scale.isLogarithmic).toBe(true);
+    expect(scale.ticks).toEqual([1, 10, 100, 1_000, 10_000]);
+    expect(scale.at(10_000)).toBeCloseTo(0);
+    expect(scaleFor([3, 9], 0, 100).ticks).toEqual([0, 2, 4, 6, 8, 10]);
+  });
+});

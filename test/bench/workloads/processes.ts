@@ -1,0 +1,41 @@
+import { contended, WAIT_MS } from '../measure/contended.js';
+import { growthOf } from './growth.js';
+
+const CALLERS = 10;
+const WORK_MS = 2;
+const FOR_MS = 1_500;
+/** As many as other workloads use again. */
+const KEPT = 2;
+
+export const processes = growthOf({
+  name: 'processes',
+  title: `Growth with processes: one key, ${CALLERS} callers in each, ${WORK_MS} ms of work inside`,
+  shows: 'Whether the lock stays at work and callers get it evenly when more processes want it.',
+  doesNotShow: 'Processes on machines of their own: here all of them share the CPUs.',
+  axis: { what: 'processes', points: [1, 2, 4, 8] },
+  quickPoints: [1, 2],
+  metrics: [
+    { key: 'share', what: 'time at work', unit: '%', better: 'more' },
+    { key: 'jain', what: "Jain's index over callers", unit: 'ratio', better: 'more' },
+    { key: 'cpu', what: 'CPU time per lock', unit: 'µs', better: 'less' },
+    { key: 'commands', what: 'Redis commands per lock', unit: 'ratio', better: 'less' },
+  ],
+  charts: {
+    share: 'Time the lock is at work, by processes that want it',
+    jain: "Fairness between callers (Jain's index), by processes that want the lock",
+  },
+  async measure(bench, contender, at, round) {
+    const ran = await contended(bench, contender, {
+      processes: at,
+      callers: CALLERS,
+      forMs: FOR_MS * bench.pace,
+      keys: { one: `processes-${at}-${round}` },
+      workMs: WORK_MS,
+    });
+    const { busyShare: share, jain, cpuUs: cpu, commands } = ran;
+    return { ...ran, values: { share, jain, cpu, commands } };
+  },
+  async done({ server, crew }, contender) {
+    await crew.keep(contender, KEPT, { url: server.url, waitMs: WAIT_MS });
+  },
+});

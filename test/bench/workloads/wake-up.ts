@@ -1,0 +1,98 @@
+import { rowOf, type Metric } from '../comparison.js';
+import { BY_HAND, FLOOR, libraries, OURS, type Contender } from '../contenders.js';
+import { compare, ownViolations } from '../measure/compare.js';
+import { contended } from '../measure/contended.js';
+import { median, percentile } from '../measure/statistics.js';
+import type { LoadResult } from '../processes/load.js';
+import { Network } from '../processes/network.js';
+import type { Bench, Outcome, Workload } from '../workload.js';
+
+const PROCESSES = 2;
+const WORK_MS = 10;
+const FOR_MS = 2_000;
+const ROUND_TRIPS_FOR_MS = 500;
+const DELAYS_MS = [0, 5];
+/** From the end of a section to the beginning of the next one the floor sends two requests. */
+const REQUESTS = 2;
+
+const metrics: readonly Metric[] = [
+  { key: 'p50', what: 'from end to beginning, half of the times', unit: 'ms', better: 'less' },
+  { key: 'p99', what: '99 %', unit: 'ms', better: 'less' },
+  { key: 'trips', what: 'round trips of the floor', unit: 'ratio', better: 'less' },
+];
+
+/** The time from the end of each section to the beginning of the next, in the other process or in the same one. */
+const gapsOf = (results: readonly LoadResult[], where: 'other' | 'same'): number[] => {
+  const sections = results
+    .flatMap(({ times }, process) => times.map(([beganAt, endedAt]) => ({ process, beganAt, endedAt })))
+    .sort((a, b) => a.beganAt - b.beganAt);
+  return sections.slice(1).flatMap((next, at) => {
+    const before = sections[at]!;
+    const isSame = next.process === before.process;
+    return isSame === (where === 'same') ? [next.beganAt - before.endedAt] : [];
+  });
+};
+
+/** How long the lock is free although somebody in another process waits for it. */
+export const wakeUp: Workload = {
+  name: 'wake-up',
+  title: `Wake-up: one key, ${PROCESSES} processes with one caller each, ${WORK_MS} ms of work inside, Redis 0 and 5 ms away`,
+  shows:
+    'How long it takes from the end of a section to the beginning of the next one in another process, which waits. A ' +
+    'round trip of the floor is half of what a bare connection needs for the two scripts between two such sections.',
+  doesNotShow: 'How often the same process gets the lock again although the other one waits.',
+  charts: [
+    {
+      kind: 'lines',
+      file: 'wake-up.svg',
+      title: 'From the end of a section to the next one in another process, by delay between them and Redis',
+      metric: 'p50',
+    },
+  ],
+  async run(bench: Bench): Promise<Outcome> {
+    const { server, crew, pace, growthRounds } = bench;
+    await using way = await Network.to(server);
+    const roundTripMs = async (url: string): Promise<number> => {
+      const alone = { processes: 1, callers: 1, forMs: ROUND_TRIPS_FOR_MS * pace, workMs: WORK_MS };
+      const { results } = await contended(bench, FLOOR, { ...alone, url, keys: 'free', noteTimes: true });
+      return median(gapsOf(results, 'same')) / REQUESTS;
+    };
+    const contenders: readonly Contender[] = [OURS, BY_HAND, ...libraries.slice(1)];
+    const comparison = await compare(bench, {
+      title: this.title,
+      metrics,
+      contenders,
+      axis: { what: 'ms each way', points: DELAYS_MS },
+      rounds: growthRounds,
+      async measure(contender, at, round) {
+        await way.delay(at);
+        const url = at === 0 ? server.url : way.url;
+        const tripMs = await roundTripMs(url);
+        const ran = await contended(bench, contender, {
+          processes: PROCESSES,
+          url,
+          callers: 1,
+          forMs: FOR_MS * pace,
+          keys: { one: `awaited-${at}-${round}` },
+          workMs: WORK_MS,
+          noteTimes: true,
+        });
+        const gaps = gapsOf(ran.results, 'other').sort((a, b) => a - b);
+        if (gaps.length === 0) return { ...ran, values: {} };
+        const p50 = median(gaps);
+        return { ...ran, values: { p50, p99: percentile(gaps, 99), trips: p50 / tripMs } };
+      },
+    });
+    await crew.dismissAllAt(way.url);
+    return {
+      findings: DELAYS_MS.map((at) => ({
+        what: `Redis ${at} ms away: wake-up, in round trips of the floor`,
+        values: rowOf(comparison, BY_HAND.name, at)!.values['trips']!,
+        unit: 'ratio',
+        target: { atMost: 1.5 },
+      })),
+      violations: ownViolations(comparison),
+      comparison,
+    };
+  },
+};
