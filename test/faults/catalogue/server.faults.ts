@@ -70,7 +70,7 @@ const restart = (
         // Nobody may get in before everything that is done there is seen.
         for (const { proxy } of topology.seats) proxy.refuse();
         await node.server.kill('SIGKILL');
-        if (!keepData) node.holds.allLost(labNow());
+        if (!keepData) await node.lostAll();
         await sleep(forMs);
         await node.startAgain({ keepData });
         if (!keepData) topology.scribe.unprotected('Redis is empty', LONGEST_LEASE_MS);

@@ -68,6 +68,12 @@ export class RedisNode implements AsyncDisposable {
     });
   }
 
+  /** Takes in that the server, which was killed, has lost its data: after all that it did before has been seen. */
+  async lostAll(): Promise<void> {
+    await until(() => !this.monitor.isAttached, { what: 'the last commands of the killed server are seen' });
+    this.holds.allLost(labNow());
+  }
+
   /** Starts the server after it was killed, and resolves when it serves. */
   async startAgain({ keepData }: { keepData: boolean }): Promise<void> {
     await this.server.restart({ keepData });
