@@ -18,11 +18,12 @@ export interface BenchOptions {
   readonly from: string | undefined;
 }
 
-export const USAGE = `npm run bench -- [--quick] [--only NAME[,NAME]] [--rounds N] [--cycles N] [--out FOLDER] [--from FILE] [--readme FILE]
+export const USAGE = `npm run bench -- [--quick] [--only NAME[,NAME]] [--rounds N] [--growth-rounds N] [--cycles N] [--out FOLDER] [--from FILE] [--readme FILE]
 
   --quick   under two minutes: one round, shorter, fewer points
   --only    only these: ${workloads.map(({ name }) => name).join(', ')}
-  --rounds  how many rounds; where something grows there are fewer
+  --rounds  how many rounds, 5 by default
+  --growth-rounds  how many where something grows; half as many by default
   --cycles  how many cycles, instead of a million
   --out     where table, results.json and charts go; docs/benchmarks after a full run, else nowhere
   --from    measures nothing and reports the results.json of an earlier run
@@ -61,6 +62,7 @@ export const readOptions = (args: readonly string[]): BenchOptions | undefined =
       quick: { type: 'boolean', default: false },
       only: { type: 'string' },
       rounds: { type: 'string' },
+      'growth-rounds': { type: 'string' },
       cycles: { type: 'string' },
       out: { type: 'string' },
       from: { type: 'string' },
@@ -75,7 +77,7 @@ export const readOptions = (args: readonly string[]): BenchOptions | undefined =
   return {
     workloads: chosen(only),
     rounds,
-    growthRounds: Math.ceil(rounds / 2),
+    growthRounds: count('growth-rounds', values['growth-rounds'], 1, Math.ceil(rounds / 2)),
     cycles: count('cycles', values.cycles, 1_000, quick ? 20_000 : 1_000_000),
     pace: quick ? 0.25 : 1,
     quick,

@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
+import { until } from '../../support/async.js';
 import { watched } from '../../unit/core/support/core-under-test.js';
 import { runIn, take, type Style } from './actor.js';
 import { settle } from './agreement.js';
 import { ACTORS, KEYS, type Entry, type Model } from './model.js';
-import { RENEWAL_MS, SERVICES, type World } from './world.js';
+import { RENEWAL_MS, SERVICES, TURN_MS, type World } from './world.js';
 
 export type ServiceCommand = fc.AsyncCommand<Model, World>;
 
@@ -182,13 +183,21 @@ const aborts = (actor: number): ServiceCommand =>
     (model) => model.pendingOf(actor) !== undefined,
   );
 
+/** Within a turn a hold goes to the next caller of its process unseen, also one that was ended by force elsewhere. */
+const turnIsOver = async (world: World): Promise<void> => {
+  const over = world.now() + TURN_MS;
+  if (!world.isVirtual) await until(() => world.now() > over, { what: 'the turn is over' });
+};
+
 const forces = (service: number, at: number): ServiceCommand =>
   command(
     `service ${service} forces ${at}`,
     async (model, world) => {
       const key = model.keys[at]!;
-      expect(await world.services[service]!.forceUnlock(key)).toBe(model.liveHold(key) !== undefined);
+      const hold = model.liveHold(key);
+      expect(await world.services[service]!.forceUnlock(key)).toBe(hold !== undefined);
       model.force(service, key);
+      if (hold && hold.service !== service) await turnIsOver(world);
     },
     // Who holds it only while waiting for others would hear of it in the end.
     (model) => !model.pending.some(({ keys }) => keys.length > 1 && keys.includes(model.keys[at]!)),

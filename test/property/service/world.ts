@@ -18,8 +18,11 @@ export const UNUSED = { leases: 0, keys: 0, holds: 0, lingering: 0, settling: 0 
 /** The watchdog renews at least this often, so after so long it has noticed whatever there is to notice. */
 export const RENEWAL_MS = 10_000;
 
-/** Longer than anything that is still to happen once nothing but time is missing: a process sits out for 25 ms. */
-const TO_REST_MS = 60;
+/** For so long at most a process hands a lock from one of its callers to the next without asking the store. */
+export const TURN_MS = 50;
+
+/** Longer than anything that is still to happen once nothing but time is missing: a turn, or sitting out for 25 ms. */
+const TO_REST_MS = TURN_MS + 10;
 
 /** Several lock services on one store, as several processes have them. */
 export interface World {
