@@ -137,6 +137,9 @@ const wakeUp = async (
   const { runtime } = around;
   const deadline = deadlineOf(wait);
   if (runtime.now() < deadline) {
+    // The app may have begun to stop while the question was under way; nobody says so again.
+    const over = reasonToStop(around, wait);
+    if (over) throw over;
     queue.listen();
     if (queue.hints !== hintsBefore) return;
     const now = runtime.now();

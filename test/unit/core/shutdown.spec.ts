@@ -33,6 +33,17 @@ describe('shutdown', () => {
     expect([core.runtime.due, core.manager.usage.keys]).toEqual([[], 0]);
   });
 
+  it('refuses who has asked already as soon as the answer is there, also when the lock is taken', async () => {
+    const caller = acquire();
+    await core.store.next('acquire').answer(taken());
+    await core.store.watching[0]!.becomeLive();
+    const stopping = watched(core.manager.shutDown());
+    await core.store.next('acquire').answer(taken());
+    expect(caller.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
+    expect(stopping.state).toBe('fulfilled');
+    expect([core.runtime.due, core.manager.usage.keys]).toEqual([[], 0]);
+  });
+
   it('a grant that is under way is given back, and shutdown waits until that was sent', async () => {
     const caller = acquire();
     const stopping = watched(core.manager.shutDown());
