@@ -31,7 +31,10 @@ export interface LockSettingsInput {
    * this long. Default: 30,000; at least 1,000.
    */
   readonly watchdogMs?: number;
-  /** How many callers of this process may wait for one key; one more is refused at once. Default: no limit. */
+  /**
+   * How many callers of this process may wait for one key behind the one whose turn it is: who has it, or asks the
+   * store for it. One more is refused at once. Default: no limit.
+   */
   readonly maxWaiters?: number;
   /** Default for sections that end after their lock was lost. Default: `event`. */
   readonly onLost?: 'event' | 'throw';
