@@ -31,6 +31,8 @@ const MAX_STOPS = 5;
 const POLL_MS = 20;
 /** An instance that goes on has written, or will not write, within this time. */
 const STALE_WRITE_WITHIN_MS = 1_000;
+/** A lock that is free for so long is wanted by nobody. */
+const NOBODY_WANTS_IT_MS = 1_000;
 
 /**
  * Does to instances what machines do to them, while they hold the lock, and reports what came about before the
@@ -59,9 +61,13 @@ export const rehearseFaults = async (options: FaultOptions): Promise<FaultReport
       );
       onEvent(`${instance.name} stopped while it held the lock`);
       try {
+        let freeSince = Infinity;
         await until(async () => {
           const now = await options.owner(key);
-          return now !== undefined && !now.startsWith(owner);
+          if (now !== undefined) return !now.startsWith(owner);
+          // Those who still want it may all be with the one that stands still.
+          freeSince = Math.min(freeSince, performance.now());
+          return performance.now() - freeSince > NOBODY_WANTS_IT_MS;
         });
       } finally {
         instance.kill('SIGCONT');
