@@ -1,4 +1,5 @@
 import type { LeaseSeen, Past } from '../../checker/past.js';
+import { joined, without, type Span } from '../../checker/spans.js';
 import { ms } from '../../checker/rules/rule.js';
 import { gave, staysIn, type Stay } from '../../checker/rules/stays.js';
 import type { Violation } from '../../checker/violation.js';
@@ -22,6 +23,14 @@ const needlessFrom = (past: Past, stay: Stay, leases: readonly LeaseSeen[]): num
     }),
   );
 
+/** While a caller of several keys waits for one of them, it needs those that it has already. */
+const collecting = (past: Past, process: string, { key }: Stay): Span[] =>
+  joined(
+    [...past.calls.values()]
+      .filter(({ asked }) => asked.process === process && asked.keys.length > 1 && asked.keys.includes(key))
+      .map(({ asked, end }) => ({ from: asked.at, to: end })),
+  );
+
 /**
  * A hold that nobody has, or has any more, does not stay until its lease is over, if its process can do something
  * about it: an acquire whose answer never came is undone, and a release that failed is tried again.
@@ -37,7 +46,9 @@ export function* ghosts(past: Past, processOf: (owner: string) => string | undef
     const to = Math.min(stay.to, past.crashedAt(process));
     const from = needlessFrom(past, stay, holders);
     if (to - from <= PATIENCE_MS) continue;
-    const tooLong = past.calm(process, { from, to }).find((calm) => calm.to - calm.from > PATIENCE_MS);
+    const tooLong = without({ from, to }, collecting(past, process, stay))
+      .flatMap((needless) => past.calm(process, needless))
+      .find((calm) => calm.to - calm.from > PATIENCE_MS);
     if (!tooLong) continue;
     yield {
       rule: 'ghosts',
