@@ -1,24 +1,13 @@
 import type { Task } from '../workload/task.js';
 import type { Breakage } from './breakage.js';
 import type { DirectedStage } from './directed-stage.js';
-
-const KEY = 'key';
+import { holder, KEY } from './tasks.js';
 
 const inside = (pauseMs: number): Task => ({
   style: 'withLock',
   keys: [KEY],
   waitMs: 3_000,
   steps: [{ do: 'write', key: KEY, pauseMs }],
-});
-
-const holder = (name: string): Task => ({
-  style: 'acquire',
-  keys: [KEY],
-  waitMs: 3_000,
-  steps: [
-    { do: 'tell', what: `${name} has it` },
-    { do: 'wait', for: `${name} ends` },
-  ],
 });
 
 /** The lock comes to the first worker while several of its callers wait: the first of them, then the others. */

@@ -2,22 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { labNow } from '../history/lab-clock.js';
 import type { Task } from '../workload/task.js';
 import type { Breakage } from './breakage.js';
+import { holder, KEY } from './tasks.js';
 
 const SCRIPTS = 'stores/redis/scripts/exclusive.ts';
-const KEY = 'key';
-
-/** Takes the key, tells it, and keeps it until it is told to end. */
-const holder = (name: string, more: Partial<Task> = {}): Task => ({
-  style: 'acquire',
-  keys: [KEY],
-  waitMs: 3_000,
-  steps: [
-    { do: 'tell', what: `${name} has it` },
-    { do: 'wait', for: `${name} ends` },
-  ],
-  ...more,
-});
-
 /** Mistakes in keeping a lease and in ending it. */
 export const HOLDING_BREAKAGES: readonly Breakage[] = [
   {

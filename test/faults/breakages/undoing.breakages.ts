@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../support/async.js';
 import type { Task } from '../workload/task.js';
 import type { Breakage } from './breakage.js';
-
-const KEY = 'key';
+import { KEY } from './tasks.js';
 
 /** Whatever is left of it stays for long enough to be seen. */
 const caller: Task = { style: 'acquire', keys: [KEY], waitMs: 1_000, leaseMs: 8_000, steps: [] };

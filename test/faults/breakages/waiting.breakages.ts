@@ -1,20 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Task } from '../workload/task.js';
 import type { Breakage } from './breakage.js';
-
-const KEY = 'key';
+import { holder, KEY } from './tasks.js';
 
 /** Who is not woken waits for the end of a long lease. */
-const holder: Task = {
-  style: 'acquire',
-  keys: [KEY],
-  waitMs: 0,
-  leaseMs: 5_000,
-  steps: [
-    { do: 'tell', what: 'A has it' },
-    { do: 'wait', for: 'A ends' },
-  ],
-};
+const longHolder = holder('A', { waitMs: 0, leaseMs: 5_000 });
 
 const waiter: Task = { style: 'withLock', keys: [KEY], waitMs: 1_500, steps: [] };
 
@@ -31,7 +21,7 @@ export const WAITING_BREAKAGES: readonly Breakage[] = [
     ],
     seenBy: ['promptness'],
     async play(stage) {
-      stage.start(stage.one, holder);
+      stage.start(stage.one, longHolder);
       await stage.one.told('A has it');
       // Its SUBSCRIBE does not arrive before the lock is free.
       const subscriber = stage.connection(stage.two, 'subscriber');
@@ -56,7 +46,7 @@ export const WAITING_BREAKAGES: readonly Breakage[] = [
     ],
     seenBy: ['promptness'],
     async play(stage) {
-      stage.start(stage.one, holder);
+      stage.start(stage.one, longHolder);
       await stage.one.told('A has it');
       const commands = stage.connection(stage.two, 'commands');
       const askedOnce = stage.asking(stage.two, 'acquire');
@@ -89,7 +79,7 @@ export const WAITING_BREAKAGES: readonly Breakage[] = [
     ],
     seenBy: ['promptness'],
     async play(stage) {
-      stage.start(stage.one, holder);
+      stage.start(stage.one, longHolder);
       await stage.one.told('A has it');
       stage.start(stage.two, waiter);
       await stage.listenedTo(KEY);
@@ -114,7 +104,7 @@ export const WAITING_BREAKAGES: readonly Breakage[] = [
     ],
     seenBy: ['promptness'],
     async play(stage) {
-      stage.start(stage.one, holder);
+      stage.start(stage.one, longHolder);
       await stage.one.told('A has it');
       const aborted = stage.perform(stage.one, { ...waiter, abortAfterMs: 50 });
       stage.start(stage.one, waiter);
@@ -144,7 +134,7 @@ export const WAITING_BREAKAGES: readonly Breakage[] = [
     patches: [{ file: 'core/key-queue.ts', find: '    this.watching?.close();\n', replace: '' }],
     seenBy: ['leftovers'],
     async play(stage) {
-      stage.start(stage.one, holder);
+      stage.start(stage.one, longHolder);
       await stage.one.told('A has it');
       stage.start(stage.two, waiter);
       await stage.listenedTo(KEY);

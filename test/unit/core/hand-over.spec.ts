@@ -15,20 +15,26 @@ const begin = (settings: LockSettingsInput = {}): void => {
 const acquire = (options: Partial<LockCall> = {}, key = 'k'): Watched<Lease> =>
   watched(core.manager.acquire([key], core.call(options)));
 
-/** A holder that asked for the key once `waiting` others stood behind it, and these others. */
-const crowd = async (
-  waiting: number,
-  options: Partial<LockCall> = {},
+/** A holder that asked for the key once others stood behind it, and these others, each with its options. */
+const crowdOf = async (
+  options: readonly Partial<LockCall>[],
   token = 100,
 ): Promise<[Lease, Watched<Lease>[]]> => {
   const first = acquire();
-  const others = Array.from({ length: waiting }, () => acquire(options));
+  const others = options.map((own) => acquire(own));
   await core.store.next('acquire').answer(taken());
   // Its next question is the first that knows of the others.
   await core.store.watching[0]!.hint();
   await core.store.next('acquire').answer(granted(token));
   return [first.value!, others];
 };
+
+/** So many others, all alike. */
+const crowd = (waiting: number, options: Partial<LockCall> = {}, token?: number) =>
+  crowdOf(
+    Array.from({ length: waiting }, () => options),
+    token,
+  );
 
 const requests = (): string[] => core.store.sent.map(({ name }) => name);
 const open = (): string[] => core.store.open.map(({ name }) => name);
@@ -238,32 +244,22 @@ describe('a hold in doubt goes back to the store', () => {
 describe('on its way to the next caller', () => {
   it('a caller that was aborted is passed over', async () => {
     const controller = new AbortController();
-    const first = acquire();
-    const aborted = acquire({ signal: controller.signal });
-    const third = acquire();
-    await core.store.next('acquire').answer(taken());
-    await core.store.watching[0]!.hint();
-    await core.store.next('acquire').answer(granted(7));
+    const [lease, [aborted, third]] = await crowdOf([{ signal: controller.signal }, {}], 7);
     controller.abort();
-    void first.value!.release();
+    void lease.release();
     await settled();
-    expect(aborted.error).toBeInstanceOf(LockAbortedError);
-    expect(third.value!.fencingToken).toBe(8);
+    expect(aborted!.error).toBeInstanceOf(LockAbortedError);
+    expect(third!.value!.fencingToken).toBe(8);
   });
 
   it('a caller that is aborted in this very moment gives it to the one behind, who gets a token of its own', async () => {
     const controller = new AbortController();
-    const first = acquire();
-    const aborted = acquire({ signal: controller.signal });
-    const third = acquire();
-    await core.store.next('acquire').answer(taken());
-    await core.store.watching[0]!.hint();
-    await core.store.next('acquire').answer(granted(7));
-    void first.value!.release();
+    const [lease, [aborted, third]] = await crowdOf([{ signal: controller.signal }, {}], 7);
+    void lease.release();
     controller.abort();
     await settled();
-    expect(aborted.error).toBeInstanceOf(LockAbortedError);
-    expect(third.value!.fencingToken).toBe(9);
+    expect(aborted!.error).toBeInstanceOf(LockAbortedError);
+    expect(third!.value!.fencingToken).toBe(9);
     expect(core.manager.usage).toMatchObject({ leases: 1, holds: 1, settling: 0 });
   });
 
