@@ -11,7 +11,7 @@ import {
 import { APP_INTERCEPTOR, DiscoveryModule, DiscoveryService, ModulesContainer } from '@nestjs/core';
 import { LockManager } from './core/lock-manager.js';
 import { LockConfigurationError } from './core/lock.errors.js';
-import { refuse } from './core/lock-settings.js';
+import { refuse } from './core/option-checks.js';
 import { LockService } from './lock.service.js';
 import { bindAll } from './locked/lock-binder.js';
 import { resolveOptions, type RedisLockModuleOptions, type ResolvedOptions } from './redis-lock.options.js';

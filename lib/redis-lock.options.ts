@@ -1,12 +1,6 @@
 import { LockConfigurationError } from './core/lock.errors.js';
-import {
-  checkMs,
-  reading,
-  refuse,
-  resolveSettings,
-  type LockSettings,
-  type LockSettingsInput,
-} from './core/lock-settings.js';
+import { resolveSettings, type LockSettings, type LockSettingsInput } from './core/lock-settings.js';
+import { checkMs, reading, refuse } from './core/option-checks.js';
 import type { LockStore } from './core/lock-store.js';
 import { isArray } from './core/shown.js';
 import type { RedisSource } from './stores/redis/redis-settings.js';

@@ -1,5 +1,5 @@
 import type { LockKind } from './claim.js';
-import { shutdownError } from './failures.js';
+import { shutdownError, storeError } from './failures.js';
 import { KeyQueue, type Wait } from './key-queue.js';
 import { LeaseKeeper } from './lease-keeper.js';
 import { harmless, LockEventHub, type LockLogger } from './lock-events.js';
@@ -36,6 +36,19 @@ export class CoreContext {
     this.keeper = new LeaseKeeper(store, runtime, this.health, settings.watchdogMs);
     this.settler = new Settler(store, runtime);
     this.instanceId = runtime.newId();
+  }
+
+  /** Asks the store for something that is no lock, and says so when it fails. */
+  async asking<T>(key: string | undefined, doing: string, request: () => Promise<T>): Promise<T> {
+    const startedAt = this.runtime.now();
+    try {
+      const reply = await request();
+      this.health.works();
+      return reply;
+    } catch (failure) {
+      this.health.failed(failure);
+      throw storeError(key, failure, doing, this.runtime.now() - startedAt);
+    }
   }
 
   /** A name for one hold, never used again. Redisson's form: the client's id and a number. */

@@ -2,13 +2,13 @@ import { Acquisition } from './acquisition.js';
 import { Activity, withinMs } from './activity.js';
 import type { HoldInfo, LockKind } from './claim.js';
 import { CoreContext } from './core-context.js';
-import { lostError, storeError } from './failures.js';
+import { extendLease } from './extend-lease.js';
 import { currentFrame, Frame, runInFrame } from './frames.js';
 import type { Hold } from './hold.js';
 import { Lease, type LeaseHost } from './lease.js';
 import { LockConfigurationError, LockNotAcquiredError } from './lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
-import { checkMs, type LockCall, type LockSettings } from './lock-settings.js';
+import type { LockCall, LockSettings } from './lock-settings.js';
 import type { LockStore } from './lock-store.js';
 import { Releasing, type Ending } from './releasing.js';
 import { systemRuntime, type Runtime } from './runtime.js';
@@ -134,38 +134,8 @@ export class LockManager implements LeaseHost {
     }
   }
 
-  async extend(lease: Lease, ms: number): Promise<void> {
-    checkMs('extend', ms ?? null, { min: 1 });
-    const holds = lease.parts.map((part) => part.hold);
-    const sentAt = this.runtime.now();
-    if (lease.loss) throw lease.loss;
-    const underWay = (count: 1 | -1): void => {
-      for (const hold of holds) {
-        hold.extending += count;
-        hold.mayLast(this.runtime.now() + ms);
-      }
-    };
-    underWay(1);
-    const replies = await this.asking(lease.key, 'extending', () =>
-      this.store
-        .extendMany(holds.map(({ claim }) => ({ ...claim, leaseMs: ms, fenceBlock: 0 })))
-        .finally(() => underWay(-1)),
-    );
-    holds.forEach((hold, i) => {
-      const reply = replies[i]!;
-      // One look at the clock: whoever stopped believing in the hold between two would begin again.
-      const now = this.runtime.now();
-      if (now >= hold.validUntil) hold.lose('expired');
-      if (reply.status === 'lost') hold.lose('refused');
-      else if (reply.status === 'failed') throw storeError(hold.key, reply.cause, 'extending', now - sentAt);
-      else if (hold.state === 'held') {
-        hold.renew(sentAt, reply.validForMs, now);
-        this.core.keeper.watch(hold);
-      }
-      if (hold.state !== 'held') {
-        throw lostError(hold.key, hold.lossReason ?? 'refused', this.runtime.now() - hold.grantedAt);
-      }
-    });
+  extend(lease: Lease, ms: number): Promise<void> {
+    return extendLease(this.core, lease, ms);
   }
 
   release(lease: Lease): Promise<Ending> {
@@ -173,13 +143,13 @@ export class LockManager implements LeaseHost {
   }
 
   inspect(key: string): Promise<HoldInfo | null> {
-    return this.asking(key, 'inspecting', () => this.store.inspect(KIND, this.settings.keyPrefix + key));
+    return this.core.asking(key, 'inspecting', () => this.store.inspect(KIND, this.settings.keyPrefix + key));
   }
 
   async forceUnlock(key: string): Promise<boolean> {
     const finalKey = this.settings.keyPrefix + key;
     const sentAt = this.runtime.now();
-    const ended = await this.asking(key, 'unlocking', () => this.store.forceUnlock(KIND, finalKey));
+    const ended = await this.core.asking(key, 'unlocking', () => this.store.forceUnlock(KIND, finalKey));
     this.releasing.forget(finalKey);
     for (const hold of [...this.core.keeper.all]) {
       // One that was asked for later came after it, even if both answers are here.
@@ -199,7 +169,7 @@ export class LockManager implements LeaseHost {
   }
 
   async ping(): Promise<void> {
-    await this.asking(undefined, 'pinging it', () => this.store.ping());
+    await this.core.asking(undefined, 'pinging it', () => this.store.ping());
   }
 
   /** What endangers locks in the way the store is set up, as sentences for the log. */
@@ -266,17 +236,5 @@ export class LockManager implements LeaseHost {
     await lease.ending;
     lease.detach();
     this.activity.end();
-  }
-
-  private async asking<T>(key: string | undefined, doing: string, request: () => Promise<T>): Promise<T> {
-    const startedAt = this.runtime.now();
-    try {
-      const reply = await request();
-      this.core.health.works();
-      return reply;
-    } catch (failure) {
-      this.core.health.failed(failure);
-      throw storeError(key, failure, doing, this.runtime.now() - startedAt);
-    }
   }
 }

@@ -1,6 +1,6 @@
-import { LockConfigurationError } from './lock.errors.js';
 import type { AcquireOptions, SectionOptions } from './lock-options.js';
-import { isArray, shown, textOf } from './shown.js';
+import { checkChoice, checkCount, checkMs, reading, refuse } from './option-checks.js';
+import { isArray } from './shown.js';
 
 /** What applies to every lock of one service instance, resolved and checked. */
 export interface LockSettings {
@@ -59,60 +59,9 @@ export const DEFAULT_SETTINGS: LockSettings = {
   excludes: true,
 };
 
-/** Redis takes larger times, but nothing sensible is that long: a year. */
-const MAX_LEASE_MS = 366 * 24 * 3_600_000;
 const MIN_WATCHDOG_MS = 1_000;
 
 const HALF_A_PAIR = /\p{Surrogate}/u;
-
-export const refuse = (name: string, expected: string, value: unknown): never => {
-  throw new LockConfigurationError(`${name} must be ${expected}, but is ${shown(value)}.`);
-};
-
-/** Looks at options. What one of their getters, or a Proxy, throws is a refusal of them as a whole. */
-export const reading = <T>(name: string, read: () => T): T => {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof LockConfigurationError) throw error;
-    throw new LockConfigurationError(`${name} cannot be read: ${textOf(error)}.`, { cause: error });
-  }
-};
-
-/** A whole number of ms in a range, or undefined. */
-export const checkMs = (
-  name: string,
-  value: unknown,
-  { min = 0, max = MAX_LEASE_MS, infinite = false } = {},
-): number | undefined => {
-  if (value === undefined) return undefined;
-  if (value === Infinity && infinite) return Infinity;
-  if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value;
-  return refuse(
-    name,
-    `a whole number of milliseconds from ${min} to ${max}${infinite ? ', or Infinity' : ''}`,
-    value,
-  );
-};
-
-export const checkFunction = <F extends (...args: never[]) => unknown>(
-  name: string,
-  value: unknown,
-): F | undefined =>
-  value === undefined || typeof value === 'function'
-    ? (value as F | undefined)
-    : refuse(name, 'a function', value);
-
-const checkChoice = <T>(name: string, value: unknown, choices: readonly T[]): T | undefined => {
-  if (value === undefined || choices.includes(value as T)) return value as T | undefined;
-  return refuse(name, choices.map((choice) => JSON.stringify(choice)).join(' or '), value);
-};
-
-const checkCount = (name: string, value: unknown): number | undefined => {
-  if (value === undefined || value === Infinity) return value;
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value;
-  return refuse(name, 'a whole number, or Infinity', value);
-};
 
 export const resolveSettings = (input: LockSettingsInput): LockSettings => {
   const { keyPrefix } = input;

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
-import { defaultCall, DEFAULT_SETTINGS, reading, resolveCall } from '../core/lock-settings.js';
+import { defaultCall, DEFAULT_SETTINGS, resolveCall } from '../core/lock-settings.js';
 import { LockConfigurationError } from '../core/lock.errors.js';
+import { reading } from '../core/option-checks.js';
 import { isArray, shown } from '../core/shown.js';
 import { checkKeys } from '../key/key-check.js';
 import { compileKey } from '../key/key-template.js';

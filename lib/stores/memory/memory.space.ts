@@ -1,5 +1,5 @@
 import type { AcquireReply, Claim, ExtendReply, HoldInfo, ReleaseReply } from '../../core/claim.js';
-import { checkFunction } from '../../core/lock-settings.js';
+import { checkFunction } from '../../core/option-checks.js';
 import { StoreFailure } from '../../core/lock-store.js';
 
 /** Clocks of a {@link MemorySpace}. */

@@ -1,5 +1,5 @@
 import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from '../../core/claim.js';
-import { reading, refuse } from '../../core/lock-settings.js';
+import { reading, refuse } from '../../core/option-checks.js';
 import { StoreFailure, type LockStore, type Watch } from '../../core/lock-store.js';
 import { MemorySpace, type MemorySpaceOptions } from './memory.space.js';
 

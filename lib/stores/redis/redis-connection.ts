@@ -108,7 +108,14 @@ export class RedisConnection {
           try {
             resolve(request.read(reply));
           } catch (cause) {
-            reject(new RedisFailure('Redis gave an answer that cannot be', 'unknown', { cause }, session));
+            reject(
+              new RedisFailure(
+                'the answer is none that Redis gives; look at what is in its place, or in between',
+                'unknown',
+                { cause },
+                session,
+              ),
+            );
           }
         },
         (error: unknown) => {

@@ -1,6 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { LockConfigurationError } from '../../core/lock.errors.js';
-import { refuse } from '../../core/lock-settings.js';
+import { refuse } from '../../core/option-checks.js';
 import { shown, textOf } from '../../core/shown.js';
 import type { ConnectionRole, RedisLike } from './redis-client.js';
 
@@ -119,11 +119,15 @@ const isWhole = (value: unknown, most: number): boolean => {
 };
 
 const checkAddress = (address: Record<string, unknown>): void => {
-  for (const name of ['host', 'path', 'username', 'password', 'name', 'connectionName']) {
+  for (const name of ['host', 'path', 'username', 'name', 'connectionName']) {
     const value = address[name];
     if (value !== undefined && typeof value !== 'string') refuse(`redis.${name}`, 'a string', value);
   }
-  const { host, port, db } = address;
+  const { host, port, db, password } = address;
+  if (password !== undefined && typeof password !== 'string') {
+    // It may be the right one all the same, and this goes to a log.
+    throw new LockConfigurationError('redis.password must be a string, but is of another type.');
+  }
   // What an unset variable often is; ioredis would take it for localhost.
   if (host === '') refuse('redis.host', 'a string that is not empty', host);
   if (port !== undefined && !isWhole(port, 65_535)) refuse('redis.port', 'a number from 0 to 65535', port);

@@ -1,5 +1,5 @@
 import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from '../../core/claim.js';
-import { checkMs, reading } from '../../core/lock-settings.js';
+import { checkMs, reading } from '../../core/option-checks.js';
 import { type StoreFailure, type LockStore, type Watch } from '../../core/lock-store.js';
 import { evictionWarning } from './eviction.js';
 import { RedisConnection } from './redis-connection.js';

@@ -89,6 +89,12 @@ describe('the option redis', () => {
     });
   });
 
+  it('with a password that is no text is refused without showing it', async () => {
+    const outcome = await resolve({ ...NOWHERE, password: 271_828_182 });
+    expectRefusal(outcome, 'redis\\.password');
+    expect((outcome as { thrown: Error }).thrown.message).not.toContain('271828182');
+  });
+
   it('as a function gives clients, or is refused by name', async () => {
     await forAnyValue([], async (value) => {
       expectRefusal(await resolve(() => value), 'redis');

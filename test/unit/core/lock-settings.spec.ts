@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LockConfigurationError } from '../../../lib/core/lock.errors.js';
 import {
-  checkMs,
   defaultCall,
   DEFAULT_SETTINGS,
   resolveCall,
   resolveSettings,
 } from '../../../lib/core/lock-settings.js';
+import { checkMs } from '../../../lib/core/option-checks.js';
 
 const refusalOf = (action: () => unknown): LockConfigurationError => {
   try {
