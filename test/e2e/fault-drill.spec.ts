@@ -4,6 +4,8 @@ import type { PartMessage } from '../../sample-app/src/demo/part-process.js';
 import type { Part } from '../../sample-app/src/demo/parts.js';
 import { until } from '../support/async.js';
 
+const FENCE = 5;
+
 /** An instance that only notes which signals it gets. */
 class FakePart implements Part {
   readonly url = '';
@@ -29,6 +31,10 @@ class FakePart implements Part {
   /** Says that it has the lock, once somebody listens. */
   async acquires(token: number): Promise<void> {
     await until(() => this.listeners.size > 0, { what: `somebody listens to ${this.name}` });
+    this.says(token);
+  }
+
+  says(token: number): void {
     for (const listener of [...this.listeners]) {
       listener({ type: 'acquired', key: 'sku', owner: this.name, token });
     }
@@ -43,22 +49,25 @@ class FakePart implements Part {
 const drill = async () => {
   const [first, second] = [new FakePart('first'), new FakePart('second')];
   const state = { owner: 'first:1' as string | undefined, soldShare: 0.3, refused: 0 };
+  const events: string[] = [];
   const controller = new AbortController();
   const report: Promise<FaultReport> = rehearseFaults({
     instances: [first, second],
     owner: () => Promise.resolve(state.owner),
-    fence: () => Promise.resolve(0),
+    fence: () => Promise.resolve(FENCE),
     staleWritesRefused: () => Promise.resolve(state.refused),
     soldShare: () => state.soldShare,
-    onEvent: () => undefined,
+    onEvent: (text) => void events.push(text),
     signal: controller.signal,
   });
   await first.acquires(1);
   await first.gets('SIGKILL');
   state.owner = 'second:1';
   state.soldShare = 0.6;
-  await second.acquires(2);
-  await second.gets('SIGSTOP');
+  await second.acquires(FENCE - 1);
+  // Its turn has gone on, and what it said of that arrives once it stands still.
+  second.says(FENCE + 1);
+  await until(() => events.includes('second stopped while it held the lock'), { what: 'second is stopped' });
   return { second, state, report, controller };
 };
 

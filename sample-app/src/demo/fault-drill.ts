@@ -106,14 +106,22 @@ const stopHolder = async (
   }
 };
 
+/** Stops the instance that says next that it got the lock, and takes in all that it had said until it stood still. */
 const stopNextHolder = ({ instances, signal }: FaultOptions): Promise<StoppedHolder> =>
   new Promise((resolve, reject) => {
+    let holder: StoppedHolder | undefined;
+    let timer: NodeJS.Timeout | undefined;
     const listeners = instances.map((instance) =>
       instance.onMessage((message) => {
-        if (message.type !== 'acquired') return;
+        if (message.type !== 'acquired' || (holder && holder.instance !== instance)) return;
+        // A hold goes on from caller to caller of an instance, so by now it may be in one that came later.
+        holder = { ...message, instance };
+        if (timer) return;
         instance.kill('SIGSTOP');
-        stopListening();
-        resolve({ ...message, instance });
+        timer = setTimeout(() => {
+          stopListening();
+          resolve(holder!);
+        }, POLL_MS);
       }),
     );
     const onAbort = () => {
@@ -121,6 +129,7 @@ const stopNextHolder = ({ instances, signal }: FaultOptions): Promise<StoppedHol
       reject(signal.reason as Error);
     };
     const stopListening = () => {
+      clearTimeout(timer);
       signal.removeEventListener('abort', onAbort);
       for (const off of listeners) off();
     };
