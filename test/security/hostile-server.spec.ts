@@ -77,6 +77,54 @@ describe.each(Object.entries(REQUESTS))('an answer to %s', (name, request) => {
   it('that never ends: nobody knows what happened', () => expectFailure(UNFINISHED, 'unknown'));
 });
 
+describe('an answer to a batch', () => {
+  const CALLERS = 5;
+  const OF_ONE = {
+    'one answer too few': `*${CALLERS - 1}\r\n${':1\r\n'.repeat(CALLERS - 1)}`,
+    'one answer too many': `*${CALLERS + 1}\r\n${':1\r\n'.repeat(CALLERS + 1)}`,
+    'nonsense for one of them': `*${CALLERS}\r\n$16\r\n1700000000000000\r\n:-7\r\n${':9\r\n'.repeat(CALLERS - 2)}`,
+    'two errors for one of them': `*${CALLERS}\r\n*2\r\n+a\r\n+b\r\n${':9\r\n'.repeat(CALLERS - 1)}`,
+  };
+
+  /** The first caller is alone and gets its lock; what the others are told at once. */
+  const failuresOf = async (fake: FakeRedis, answer: string | Buffer, what: string): Promise<unknown[]> => {
+    await using opened = open(fake);
+    const { locks } = opened;
+    await locks.ping();
+    fake.answer('batch', answer);
+    const keys = Array.from({ length: CALLERS + 1 }, (_, i) => `key-${i}`);
+    const asked = keys.map((key) => locks.acquire(key, { waitMs: 0 }));
+    const [first, ...others] = await inTime(Promise.allSettled(asked), WAIT_MS, COMMAND_TIMEOUT_MS);
+    expect([first!.status, fake.asked('batch')], what).toEqual(['fulfilled', 1]);
+    fake.answer('batch', undefined);
+    await until(() => locks.usage.settling === 0, { what: `${what}: all is settled` });
+    return others.map((end) => (end.status === 'rejected' ? end.reason : end.value) as unknown);
+  };
+
+  it('that no script gives, in whole or in part: nobody knows what happened', () =>
+    withEach(
+      { ...NONSENSE, ...NOTHING, ...GARBAGE, ...UNFINISHED, ...OF_ONE },
+      async (fake, answer, what) => {
+        const failures = await failuresOf(fake, answer, what);
+        expect(failures, what).toHaveLength(CALLERS);
+        for (const failure of failures) {
+          expect(failure, what).toBeInstanceOf(LockStoreError);
+          expect(failure, what).toMatchObject({ outcome: 'unknown', cause: expect.any(Error) as Error });
+        }
+      },
+    ));
+
+  it('that is an error: each is asked for by itself', () =>
+    withEach(ERRORS, async (fake, answer, what) => {
+      const leases = await failuresOf(fake, answer, what);
+      expect(
+        leases.map((lease) => lease instanceof Error),
+        what,
+      ).toEqual(leases.map(() => false));
+      expect(fake.asked('acquire'), what).toBe(CALLERS + 1);
+    }));
+});
+
 describe('a renewal that is answered with nonsense', () => {
   const PER_LEASE = { 'a list of one nothing': '*1\r\n$-1\r\n', 'a list of one -2': '*1\r\n:-2\r\n' };
 

@@ -1,21 +1,16 @@
-import { RedisFailure, failureOf, isNoScript, isReadOnly } from './redis-failure.js';
+import { RedisFailure, failureOf, isNoScript, isReadOnly, isReplyError } from './redis-failure.js';
 import { CommandDeadlines } from './command-deadlines.js';
 import { watchHandshakes } from './handshake-watch.js';
 import { dropSocket, type RedisLike } from './redis-client.js';
-import { WriteBatch } from './write-batch.js';
-import type { RedisSession } from './redis-session.js';
-import type { Script } from './script.js';
+import { requestFor, type RedisRequest } from './redis-request.js';
+import { nameSession, NAMELESS, type RedisSession } from './redis-session.js';
+import { readBatch } from './replies.js';
+import { Script } from './script.js';
+import { keysAndArgs, ScriptBatch, type ScriptRun } from './script-batch.js';
+import { EXCLUSIVE_BATCH } from './scripts/batch.js';
 
-/** A command, and how its reply is read; a reply that cannot be read makes the outcome unknown. */
-export interface RedisRequest<T> {
-  readonly command: string;
-  readonly args: readonly (string | number)[];
-  readonly read: (reply: unknown) => T;
-  /** What to send instead when the server does not know the script. */
-  readonly inFull?: () => RedisRequest<T>;
-}
-
-const NAMELESS = { id: undefined, address: undefined };
+/** Runs several of the scripts that can share a request. */
+export const BATCH = new Script(EXCLUSIVE_BATCH);
 
 interface Waiter {
   resolve(session: RedisSession): void;
@@ -31,7 +26,7 @@ export class RedisConnection {
   private life: { alive: boolean } | undefined;
   private waiters = new Set<Waiter>();
   private readonly deadlines: CommandDeadlines;
-  private readonly writes: WriteBatch;
+  private readonly batch = new ScriptBatch((runs) => this.sendBatch(runs));
   private lastError: unknown;
   private closed = false;
 
@@ -39,12 +34,11 @@ export class RedisConnection {
     private readonly client: RedisLike,
     private readonly timeoutMs: number,
     /** False where commands go to more than one server. */
-    private readonly identifies: boolean,
+    private readonly oneServer: boolean,
     /** Made known to the server first: a script it has to be sent again would be overtaken by later commands. */
     private readonly scripts: readonly Script[] = [],
   ) {
     this.deadlines = new CommandDeadlines(timeoutMs);
-    this.writes = new WriteBatch(client);
     client.on('error', (error: unknown) => (this.lastError = error));
     client.on('ready', () => void this.begin());
     client.on('close', () => this.end());
@@ -59,22 +53,39 @@ export class RedisConnection {
     return this.session;
   }
 
-  /** Runs a script, by its hash where the server knows it, and reads the reply. */
+  /** Runs a script and reads the reply. */
   run<T>(
     script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
     read: (reply: unknown) => T,
   ): Promise<T> {
-    return this.send({
-      command: 'evalsha',
-      args: [script.sha, keys.length, ...keys, ...args],
-      read,
-      inFull: () => ({ command: 'eval', args: [script.source, keys.length, ...keys, ...args], read }),
+    return this.send(requestFor(script, keys, args, read));
+  }
+
+  /** The same for a script that can share a request with others of its tick. One that is alone leaves at once. */
+  runShared<T>(
+    run: Pick<ScriptRun, 'script' | 'letter' | 'keys' | 'args'>,
+    read: (reply: unknown) => T,
+  ): Promise<T> {
+    const alone = this.batch.isEmpty && this.deadlines.idle;
+    if (alone || !this.session || !this.oneServer) return this.run(run.script, run.keys, run.args, read);
+    const { script, letter, keys, args } = run;
+    return new Promise<T>((resolve, reject) => {
+      this.batch.add({
+        script,
+        letter,
+        keys,
+        args,
+        read,
+        resolve: resolve as (value: unknown) => void,
+        reject,
+      });
     });
   }
 
   send<T>(request: RedisRequest<T>): Promise<T> {
+    this.batch.flush();
     const { session } = this;
     return session ? this.sendOn(session, request) : this.sendWhenReady(request);
   }
@@ -94,7 +105,6 @@ export class RedisConnection {
 
   private sendOn<T>(session: RedisSession, request: RedisRequest<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.writes.begin(this.deadlines.idle);
       const inFlight = this.deadlines.add(() => {
         inFlight.done = true;
         reject(this.unanswered(session));
@@ -127,6 +137,35 @@ export class RedisConnection {
         },
       );
     });
+  }
+
+  private sendBatch(runs: readonly ScriptRun[]): void {
+    const { session } = this;
+    if (!session || runs.length === 1) return this.sendEach(runs);
+    const [keys, args] = keysAndArgs(runs);
+    // All is read before anything is believed: an answer that is wrong in one place is wrong.
+    const read = (reply: unknown): unknown[] =>
+      readBatch(reply, runs.length).map((one, i) => (one instanceof Error ? one : runs[i]!.read(one)));
+    this.sendOn(session, requestFor(BATCH, keys, args, read)).then(
+      (answers) =>
+        runs.forEach((run, i) => {
+          const answer = answers[i];
+          if (!(answer instanceof Error)) return run.resolve(answer);
+          if (isReadOnly(answer)) this.drop(session);
+          run.reject(failureOf(answer, session));
+        }),
+      (failure: RedisFailure) => {
+        // Nothing of it was done, and perhaps because of one of them only: who may use some keys and not others.
+        if (failure.outcome === 'not-executed' && isReplyError(failure.cause)) this.sendEach(runs);
+        else for (const run of runs) run.reject(failure);
+      },
+    );
+  }
+
+  private sendEach(runs: readonly ScriptRun[]): void {
+    for (const { script, keys, args, read, resolve, reject } of runs) {
+      this.run(script, keys, args, read).then(resolve, reject);
+    }
   }
 
   /** Waits for the connection, within the command time-out. */
@@ -162,34 +201,13 @@ export class RedisConnection {
   private async begin(): Promise<void> {
     const life = { alive: true };
     this.life = life;
-    const name = this.identifies ? await this.identify() : NAMELESS;
+    const name = this.oneServer ? await nameSession(this.client, this.scripts, this.deadlines) : NAMELESS;
     if (!life.alive) return;
     this.lastError = undefined;
     this.session = Object.assign(life, name);
     const waiters = this.waiters;
     this.waiters = new Set();
     for (const waiter of waiters) waiter.resolve(this.session);
-  }
-
-  private async identify(): Promise<Pick<RedisSession, 'id' | 'address'>> {
-    const inFlight = this.deadlines.add(() => dropSocket(this.client));
-    const ask = (...words: [string, ...string[]]): Promise<string> => {
-      const [command, ...args] = words;
-      return this.client.call(command, ...args).then(
-        (reply) => (typeof reply === 'string' || typeof reply === 'number' ? `${reply}` : ''),
-        () => '',
-      );
-    };
-    // Who may not do this sends each script in full once.
-    const loads = this.scripts.map(({ source }) => ask('script', 'load', source));
-    const info = await ask('client', 'info');
-    // Before Redis 6.2 there is only the id.
-    const id = info || (await ask('client', 'id'));
-    await Promise.all(loads);
-    inFlight.done = true;
-    if (!info) return { id: id || undefined, address: undefined };
-    const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S+)`).exec(info)?.[1];
-    return { id: field('id'), address: field('addr') };
   }
 
   /** Gives the connection up at once, so that what is asked next waits for the new one. */

@@ -23,6 +23,10 @@ const FOREIGN = /^(WRONGTYPE|FENCE)\b/;
 export const isReplyError = (error: unknown): error is Error =>
   error instanceof Error && error.name === 'ReplyError';
 
+/** An error that came inside another reply, as the client would have made it. */
+export const replyError = (message: string): Error =>
+  Object.assign(new Error(message), { name: 'ReplyError' });
+
 export const isNoScript = (error: unknown): boolean =>
   isReplyError(error) && error.message.startsWith('NOSCRIPT');
 

@@ -2,7 +2,7 @@ import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply
 import { checkMs, reading } from '../../core/option-checks.js';
 import { type StoreFailure, type LockStore, type Watch } from '../../core/lock-store.js';
 import { evictionWarning } from './eviction.js';
-import { RedisConnection } from './redis-connection.js';
+import { BATCH, RedisConnection } from './redis-connection.js';
 import { RedisFailure, isReplyError } from './redis-failure.js';
 import { RedisKeys } from './redis-keys.js';
 import { readAcquire, readExtend, readForceUnlock, readInspect, readRelease } from './replies.js';
@@ -59,7 +59,8 @@ export class RedisStore implements LockStore {
     this.perSlot = endpoint.cluster;
     // Both before one of them connects: when the second cannot be made, nothing is left open.
     const [commands, subscriber] = [endpoint.createClient('commands'), endpoint.createClient('subscriber')];
-    this.connection = new RedisConnection(commands, timeoutMs, !endpoint.cluster, Object.values(scripts));
+    const known = [...Object.values(scripts), BATCH];
+    this.connection = new RedisConnection(commands, timeoutMs, !endpoint.cluster, known);
     this.subscriber = new RedisSubscriber(subscriber, timeoutMs);
   }
 
@@ -75,11 +76,12 @@ export class RedisStore implements LockStore {
   acquire(claim: Claim): Promise<AcquireReply> {
     const { key, owner, leaseMs, fenceBlock, rearms } = claim;
     const name = this.keys.hold(key);
-    const names = fenceBlock > 0 ? [name, this.keys.fence(name)] : [name];
-    const args = [owner, leaseMs, fenceBlock, ...(rearms ? [this.keys.channel(name), this.publish] : [])];
-    return this.connection.run(scripts.acquire, names, args, (reply) =>
-      readAcquire(reply, leaseMs, fenceBlock > 0),
-    );
+    const fenced = fenceBlock > 0;
+    const keys = fenced ? [name, this.keys.fence(name)] : [name];
+    const args = [owner, leaseMs, fenceBlock];
+    const read = (reply: unknown) => readAcquire(reply, leaseMs, fenced);
+    if (!rearms) return this.connection.runShared({ script: scripts.acquire, letter: 'a', keys, args }, read);
+    return this.connection.run(scripts.acquire, keys, [...args, this.keys.channel(name), this.publish], read);
   }
 
   async extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
@@ -98,8 +100,9 @@ export class RedisStore implements LockStore {
   release(claim: Claim, doubt?: StoreFailure): Promise<ReleaseReply> {
     const name = this.keys.hold(claim.key);
     const channel = this.keys.channel(name);
+    const args = [claim.owner, channel, this.publish];
     const send = () =>
-      this.connection.run(scripts.release, [name], [claim.owner, channel, this.publish], (reply) => {
+      this.connection.runShared({ script: scripts.release, letter: 'r', keys: [name], args }, (reply) => {
         const told = readRelease(reply);
         return { wasHeld: told !== -1, othersWaiting: told > (this.subscriber.isLive(channel) ? 1 : 0) };
       });

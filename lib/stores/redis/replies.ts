@@ -1,4 +1,5 @@
 import type { AcquireReply, ExtendReply, HoldInfo } from '../../core/claim.js';
+import { replyError } from './redis-failure.js';
 
 /**
  * What the scripts answer, read strictly. Anything that they cannot have said (it came from a proxy, another server,
@@ -51,4 +52,15 @@ export const readInspect = (reply: unknown): HoldInfo | null => {
 export const readForceUnlock = (reply: unknown): boolean => {
   if (reply !== 0 && reply !== 1) throw impossible(reply);
   return reply === 1;
+};
+
+/** What each script of a batch answered; its error, if that is what it was. */
+export const readBatch = (reply: unknown, count: number): unknown[] => {
+  if (!Array.isArray(reply) || reply.length !== count) throw impossible(reply);
+  return reply.map((one: unknown) => {
+    if (!Array.isArray(one)) return one;
+    const [message, ...more] = one as unknown[];
+    if (typeof message !== 'string' || more.length > 0) throw impossible(one);
+    return replyError(message);
+  });
 };

@@ -3,13 +3,16 @@ import {
   EXCLUSIVE_EXTEND,
   EXCLUSIVE_RELEASE,
 } from '../../../lib/stores/redis/scripts/exclusive.js';
+import { EXCLUSIVE_BATCH } from '../../../lib/stores/redis/scripts/batch.js';
 import { Script } from '../../../lib/stores/redis/script.js';
 
-/** How a script is recognized on the line. */
+const shaOf = (source: string): string => new Script(source).sha;
+
+/** How the requests that run a script are recognized on the line: by the script itself, or the batch it may be in. */
 export const SCRIPTS = {
-  acquire: new Script(EXCLUSIVE_ACQUIRE).sha,
-  extend: new Script(EXCLUSIVE_EXTEND).sha,
-  release: new Script(EXCLUSIVE_RELEASE).sha,
+  acquire: [shaOf(EXCLUSIVE_ACQUIRE), shaOf(EXCLUSIVE_BATCH)],
+  extend: [shaOf(EXCLUSIVE_EXTEND)],
+  release: [shaOf(EXCLUSIVE_RELEASE), shaOf(EXCLUSIVE_BATCH)],
 } as const;
 
 export type ScriptName = keyof typeof SCRIPTS;

@@ -8,9 +8,14 @@ interface Held {
   expiresAt: number;
 }
 
-/** How many tokens a call of the acquire script asks for: script, 2 keys, owner, lease, tokens. */
-const blockOf = ([name, , keys, , , , , block]: readonly string[]): number =>
-  /^eval/i.test(name!) && keys === '2' ? Number(block) : 1;
+/** How many tokens each acquire of a call of a script asks for: of the acquire script, or of a batch. */
+const blocksOf = ([name, , count, ...rest]: readonly string[]): number[] => {
+  if (!/^eval/i.test(name!)) return [];
+  const [letters = '', ...args] = rest.slice(Number(count));
+  // Anything else begins with an owner, which has a number in it.
+  if (!/^[ar]+$/.test(letters)) return count === '2' ? [Number(args[1])] : [];
+  return [...letters].flatMap((letter, i) => (letter === 'a' ? [Number(args[3 * i + 2])] : []));
+};
 
 /** How a hold of a script ended. */
 type End = Extract<HistoryEvent, { type: 'free' }>['how'];
@@ -25,6 +30,8 @@ export class HoldWatch {
   private token: number | undefined;
   /** How many it gives. */
   private block = 1;
+  /** The same for those that are still to come in a batch. */
+  private blocks: number[] = [];
   private unfinished: { key: string; owner: string } | undefined;
 
   constructor(
@@ -43,11 +50,19 @@ export class HoldWatch {
     if (!inScript) {
       this.token = undefined;
       this.unfinished = undefined;
-      this.block = blockOf(words);
+      this.block = 1;
+      this.blocks = blocksOf(words);
       if (name === 'flushall' || name === 'flushdb') this.allLost(at);
       return;
     }
     const key = words[1] ?? '';
+    const block = name === 'pttl' ? this.blocks.shift() : undefined;
+    if (block !== undefined) {
+      // The next acquire begins.
+      this.block = block;
+      this.token = undefined;
+      this.unfinished = undefined;
+    }
     if (name === 'set' && key.startsWith(FENCE_KEY)) this.token = Number(words[2]);
     else if (!key.startsWith(this.keyPrefix)) return;
     else if (name === 'hexists') this.unfinished = { key, owner: words[2]! };

@@ -72,12 +72,12 @@ export class Seat implements AsyncDisposable {
   }
 
   /**
-   * Calls `action` in the moment in which the next command that runs the script passes on its way to the server, in
+   * Calls `action` in the moment in which the next command that runs one of the scripts passes on its way to the server, in
    * time to do something about this very command. Once; the returned function calls it off.
    */
-  atNext(sha: string, action: (connection: ProxyConnection) => void): () => void {
+  atNext(shas: readonly string[], action: (connection: ProxyConnection) => void): () => void {
     const stop = this.proxy.onData((connection, direction, chunk) => {
-      if (direction !== 'toServer' || !chunk.includes(sha)) return;
+      if (direction !== 'toServer' || !shas.some((sha) => chunk.includes(sha))) return;
       stop();
       action(connection);
     });

@@ -7,6 +7,7 @@ import {
   EXCLUSIVE_INSPECT,
   EXCLUSIVE_RELEASE,
 } from '../../../lib/stores/redis/scripts/exclusive.js';
+import { EXCLUSIVE_BATCH } from '../../../lib/stores/redis/scripts/batch.js';
 import { listenOnFreePort, LOOPBACK } from '../../support/loopback.js';
 import { readRequests, type Request } from './resp.js';
 
@@ -17,6 +18,7 @@ const SCRIPT_NAMES = new Map(
     extend: EXCLUSIVE_EXTEND,
     forceUnlock: EXCLUSIVE_FORCE_UNLOCK,
     inspect: EXCLUSIVE_INSPECT,
+    batch: EXCLUSIVE_BATCH,
   }).map(([name, source]) => [new Script(source).sha, name]),
 );
 
@@ -27,6 +29,15 @@ const nameOf = ([command = '', ...args]: Request): string => {
 };
 
 const bulk = (text: string): string => `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
+const GRANT = bulk('1700000000000000');
+const RELEASED = ':0\r\n';
+
+/** What each of a batch is answered. */
+const ofBatch = ([, , count, ...rest]: Request): string => {
+  const letters = [...(rest[Number(count)] ?? '')];
+  return `*${letters.length}\r\n${letters.map((letter) => (letter === 'a' ? GRANT : RELEASED)).join('')}`;
+};
+
 const heard = (word: string, channels: readonly string[]): string =>
   channels.map((channel, i) => `*3\r\n${bulk(word)}${bulk(channel)}:${i + 1}\r\n`).join('');
 
@@ -38,8 +49,9 @@ const DECENT: Readonly<Record<string, (request: Request) => string>> = {
   script: () => bulk('0'.repeat(40)),
   subscribe: ([, ...channels]) => heard('subscribe', channels),
   unsubscribe: ([, ...channels]) => heard('unsubscribe', channels),
-  acquire: () => bulk('1700000000000000'),
-  release: () => ':0\r\n',
+  acquire: () => GRANT,
+  release: () => RELEASED,
+  batch: ofBatch,
   extend: (request) => `*${request[2] ?? 0}\r\n${':60000\r\n'.repeat(Number(request[2]))}`,
   inspect: () => `*3\r\n${bulk('somebody:1')}${bulk('1')}:1000\r\n`,
   forceUnlock: () => ':1\r\n',

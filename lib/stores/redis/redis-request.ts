@@ -1,0 +1,23 @@
+import type { Script } from './script.js';
+
+/** A command, and how its reply is read; a reply that cannot be read makes the outcome unknown. */
+export interface RedisRequest<T> {
+  readonly command: string;
+  readonly args: readonly (string | number)[];
+  readonly read: (reply: unknown) => T;
+  /** What to send instead when the server does not know the script. */
+  readonly inFull?: () => RedisRequest<T>;
+}
+
+/** A run of a script: by its hash, where the server knows it. */
+export const requestFor = <T>(
+  script: Script,
+  keys: readonly string[],
+  args: readonly (string | number)[],
+  read: (reply: unknown) => T,
+): RedisRequest<T> => ({
+  command: 'evalsha',
+  args: [script.sha, keys.length, ...keys, ...args],
+  read,
+  inFull: () => ({ command: 'eval', args: [script.source, keys.length, ...keys, ...args], read }),
+});
