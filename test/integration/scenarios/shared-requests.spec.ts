@@ -101,18 +101,22 @@ describe('callers who come in the same tick', () => {
   });
 });
 
-/** Calls of many at once, of which exactly the first fails. */
-const expectOnlyTheFirstToFail = async (
+/** In the middle of a batch; the first caller is alone and in none. */
+const TROUBLED = 7;
+
+/** Calls of many at once, of which exactly that one fails. */
+const expectOnlyOneToFail = async (
   locks: LockService,
   keys: readonly string[],
   message: RegExp,
 ): Promise<void> => {
   await locks.ping();
-  const [first, ...others] = await atOnce(keys, (key) => locks.withLock(key, () => 'ran'));
-  expect(first).toMatchObject({ status: 'rejected' });
-  const { reason } = first as PromiseRejectedResult;
+  const others = await atOnce(keys, (key) => locks.withLock(key, () => 'ran'));
+  const [troubled] = others.splice(TROUBLED, 1);
+  expect(troubled).toMatchObject({ status: 'rejected' });
+  const { reason } = troubled as PromiseRejectedResult;
   expect(reason).toBeInstanceOf(LockStoreError);
-  expect(reason).toMatchObject({ outcome: 'not-executed', key: keys[0] });
+  expect(reason).toMatchObject({ outcome: 'not-executed', key: keys[TROUBLED] });
   expect((reason as Error).message).toMatch(message);
   expect(others).toEqual(others.map(() => ({ status: 'fulfilled', value: 'ran' })));
 };
@@ -120,23 +124,35 @@ const expectOnlyTheFirstToFail = async (
 describe('the trouble of one of them is not that of the others', () => {
   it('a foreign value has the name of its key', async () => {
     const keys = keysOf(CALLERS);
-    await lab.admin.set(holdName(keys[0]!), 'foreign');
-    await expectOnlyTheFirstToFail(lab.open().locks, keys, /WRONGTYPE/);
-    expect(await lab.admin.get(holdName(keys[0]!))).toBe('foreign');
+    await lab.admin.set(holdName(keys[TROUBLED]!), 'foreign');
+    await expectOnlyOneToFail(lab.open().locks, keys, /WRONGTYPE/);
+    expect(await lab.admin.get(holdName(keys[TROUBLED]!))).toBe('foreign');
+  });
+
+  it('a foreign value has the name of a key that is asked for while others are released', async () => {
+    const { locks } = lab.open();
+    const foreign = newKey();
+    await lab.admin.set(holdName(foreign), 'foreign');
+    const leases = await Promise.all(keysOf(10).map((key) => locks.acquire(key)));
+    const early = leases.splice(0, 5).map((lease) => lease.release());
+    const troubled = locks.acquire(foreign).catch((error: unknown) => error);
+    const late = leases.map((lease) => lease.release());
+    expect(await troubled).toBeInstanceOf(LockStoreError);
+    expect(new Set(await Promise.all([...early, ...late]))).toEqual(new Set(['released']));
   });
 
   it('the fence key of its slot holds no number', async () => {
     const keys = keysOf(CALLERS);
-    await lab.admin.set(new RedisKeys('').fence(holdName(keys[0]!)), 'foreign');
-    await expectOnlyTheFirstToFail(lab.open().locks, keys, /FENCE/);
+    await lab.admin.set(new RedisKeys('').fence(holdName(keys[TROUBLED]!)), 'foreign');
+    await expectOnlyOneToFail(lab.open().locks, keys, /FENCE/);
   });
 
   it('the user may not use its key', async () => {
-    const keys = ['forbidden', ...keysOf(CALLERS)];
+    const keys = keysOf(CALLERS).with(TROUBLED, 'forbidden');
     const rules = ['on', '>secret', '+@all', '&*', '~lock:key*', '~nest_redis_lock_fence:*'];
     await lab.admin.call('ACL', 'SETUSER', 'app', ...rules);
     const user = { ...lab.server.clientOptions(), username: 'app', password: 'secret' };
-    await expectOnlyTheFirstToFail(lab.open({}, user).locks, keys, /NOPERM|permission/i);
+    await expectOnlyOneToFail(lab.open({}, user).locks, keys, /NOPERM|permission/i);
   });
 });
 
