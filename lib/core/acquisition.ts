@@ -38,13 +38,16 @@ export class Acquisition {
     private readonly releasing: Releasing,
   ) {}
 
-  take(keys: readonly string[], call: LockCall): Promise<LeasePart[]> {
+  /** Throws at once what can be said without asking anybody. */
+  take(keys: readonly string[], startedAt: number, call: LockCall): Promise<LeasePart[]> {
     const { waitMs, signal } = call;
-    const startedAt = this.core.runtime.now();
     const wait = { startedAt, waitMs, signal, nested: isNested(this.scope) };
-    return keys.length === 1
-      ? this.takeInto([], this.wanted(keys[0]!), wait, call, call.leaseMs)
-      : this.takeSeveral(this.inOrder(keys), wait, call);
+    if (keys.length !== 1) return this.takeSeveral(this.inOrder(keys), wait, call);
+    const wanted = this.wanted(keys[0]!);
+    if (wait.nested) return this.takeInto([], wanted, wait, call, call.leaseMs);
+    // What nearly everybody asks for takes no step that it does not need.
+    const hold = this.takeHold({ key: wanted.key, ...wait }, wanted.finalKey, call, call.leaseMs);
+    return hold.then((taken) => [this.keep(taken, wanted)]);
   }
 
   private async takeSeveral(
@@ -96,11 +99,14 @@ export class Acquisition {
       return parts;
     }
     if (wait.nested) this.checkOrder(key, finalKey, wait.waitMs);
-    const hold = await this.takeHold(wait, finalKey, call, leaseMs);
+    parts.push(this.keep(await this.takeHold(wait, finalKey, call, leaseMs), { key, finalKey }));
+    return parts;
+  }
+
+  private keep(hold: Hold, { key, finalKey }: Wanted): LeasePart {
     hold.whenLost = this.releasing.whenLost;
     this.core.keeper.add(hold);
-    parts.push({ key, finalKey, hold, place: undefined });
-    return parts;
+    return { key, finalKey, hold, place: undefined };
   }
 
   private takeHold(wait: Wait, finalKey: string, call: LockCall, leaseMs: number | undefined): Promise<Hold> {

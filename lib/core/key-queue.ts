@@ -27,6 +27,9 @@ interface Waiter {
   refuse(error: Error): void;
 }
 
+/** What all queues have until somebody waits: most keys are wanted by one caller at a time. Never added to. */
+const NOBODY = new Set<Waiter>();
+
 /** How long the process that had the lock lets others go first, in ms. */
 const SIT_OUT_MS = 25;
 /** Two messages end the turn: the echo of our own release, and the release of whoever came in between. */
@@ -38,7 +41,7 @@ const SIT_OUT_HINTS = 2;
  * contender per key before the store, however many callers it has.
  */
 export class KeyQueue implements Turn {
-  private readonly waiters = new Set<Waiter>();
+  private waiters = NOBODY;
   private turnTaken = false;
   /** A request for this key is under way, so nobody knows whether the store works. */
   private unanswered = false;
@@ -109,6 +112,7 @@ export class KeyQueue implements Turn {
       };
       const leftMs = deadlineOf(wait) - this.runtime.now();
       const timer = leftMs > 0 && leftMs < Infinity ? this.runtime.setTimer(onDeadline, leftMs) : undefined;
+      if (this.waiters === NOBODY) this.waiters = new Set();
       this.waiters.add(waiter);
       signal?.addEventListener('abort', onAbort, { once: true });
       if (leftMs <= 0) onDeadline();
@@ -147,6 +151,7 @@ export class KeyQueue implements Turn {
 
   /** Gives the turn to the next caller together with the hold, if there is one to pass on and a caller who may have it. */
   passOn(pass: () => Hold | undefined): boolean {
+    if (this.waiters.size === 0) return false;
     const next = this.waiters.values().next();
     const passed = next.done || !next.value.inherits ? undefined : pass();
     if (!passed) return false;
@@ -160,9 +165,11 @@ export class KeyQueue implements Turn {
       this.sitOutUntil = this.runtime.now() + SIT_OUT_MS;
       this.sitOutHints = hintsBefore + SIT_OUT_HINTS;
     }
-    if (this.waiters.size > 0) this.tellDue();
-    const next = this.waiters.values().next();
-    if (!next.done) return next.value.admit();
+    if (this.waiters.size > 0) {
+      this.tellDue();
+      const next = this.waiters.values().next();
+      if (!next.done) return next.value.admit();
+    }
     this.turnTaken = false;
     this.unwatch();
     if (othersWaiting) {

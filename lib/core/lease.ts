@@ -26,6 +26,8 @@ export interface LeaseHost {
   runSection<T>(lease: Lease, section: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
 }
 
+const NOTHING: readonly (() => void)[] = [];
+
 /**
  * A caller's time-limited right to one or several keys.
  *
@@ -34,27 +36,29 @@ export interface LeaseHost {
  * await upload(report, { signal: lease.signal, fence: lease.fencingToken });
  */
 export class Lease implements AsyncDisposable {
-  /** As the caller wrote them, without duplicates, in the order in which they were taken. */
-  readonly keys: readonly string[];
   /** @internal Set once its end has begun. */
   ending: Promise<'released' | 'lost'> | undefined;
   private lossSignal: AbortController | undefined;
   private lossCause: LockLostError | undefined;
   private uniqueId: string | undefined;
-  private stopListening: readonly (() => void)[] = [];
+  private ownKeys: readonly string[] | undefined;
+  private stopListening: readonly (() => void)[] = NOTHING;
 
   /** @internal Leases come from `acquire`, `tryAcquire` and `withLock`. */
   constructor(
     private readonly host: LeaseHost,
     /** @internal */
     readonly parts: readonly LeasePart[],
-  ) {
-    this.keys = parts.map((part) => part.key);
+  ) {}
+
+  /** As the caller wrote them, without duplicates, in the order in which they were taken. */
+  get keys(): readonly string[] {
+    return (this.ownKeys ??= this.parts.map((part) => part.key));
   }
 
   /** The key; of several, the first. */
   get key(): string {
-    return this.keys[0]!;
+    return this.parts[0]!.key;
   }
 
   /** Names this lease in logs; every lease has its own. */
@@ -166,6 +170,6 @@ export class Lease implements AsyncDisposable {
   /** @internal It ended: losses of an enclosing hold do not concern it any more. */
   detach(): void {
     for (const stop of this.stopListening) stop();
-    this.stopListening = [];
+    this.stopListening = NOTHING;
   }
 }

@@ -5,7 +5,7 @@ import { CoreContext } from './core-context.js';
 import { extendLease } from './extend-lease.js';
 import { currentFrame, Frame, runInFrame } from './frames.js';
 import type { Hold } from './hold.js';
-import { Lease, type LeaseHost } from './lease.js';
+import { Lease, type LeaseHost, type LeasePart } from './lease.js';
 import { LockConfigurationError, LockNotAcquiredError } from './lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
 import type { LockCall, LockSettings } from './lock-settings.js';
@@ -72,28 +72,39 @@ export class LockManager implements LeaseHost {
     this.core.keeper.checkExpiry(hold);
   }
 
-  async acquire(keys: readonly string[], call: LockCall): Promise<Lease> {
+  acquire(keys: readonly string[], call: LockCall): Promise<Lease> {
     const startedAt = this.runtime.now();
     this.activity.begin();
+    // Promises are what this costs beside the store: none is made that is not needed.
     try {
-      const parts = await this.acquisition.take(keys, call);
-      for (const { key, hold, place } of parts) {
-        if (place) continue;
-        this.core.events.emit('acquired', () => ({
-          key,
-          waitedMs: Math.round(this.runtime.now() - startedAt),
-          fencingToken: hold.token,
-        }));
-      }
-      return new Lease(this, parts);
+      return this.acquisition.take(keys, startedAt, call).then(
+        (parts) => this.granted(parts, startedAt),
+        (error: unknown) => this.refused(error, keys, startedAt),
+      );
     } catch (error) {
-      this.activity.end();
-      if (error instanceof LockNotAcquiredError && error.code !== 'LOCK_NOT_REENTRANT') {
-        const key = error.key ?? keys[0]!;
-        this.core.events.emit('busy', () => ({ key, waitedMs: Math.round(this.runtime.now() - startedAt) }));
-      }
-      throw error;
+      return Promise.resolve().then(() => this.refused(error, keys, startedAt));
     }
+  }
+
+  private granted(parts: readonly LeasePart[], startedAt: number): Lease {
+    for (const { key, hold, place } of parts) {
+      if (place) continue;
+      this.core.events.emit('acquired', () => ({
+        key,
+        waitedMs: Math.round(this.runtime.now() - startedAt),
+        fencingToken: hold.token,
+      }));
+    }
+    return new Lease(this, parts);
+  }
+
+  private refused(error: unknown, keys: readonly string[], startedAt: number): never {
+    this.activity.end();
+    if (error instanceof LockNotAcquiredError && error.code !== 'LOCK_NOT_REENTRANT') {
+      const key = error.key ?? keys[0]!;
+      this.core.events.emit('busy', () => ({ key, waitedMs: Math.round(this.runtime.now() - startedAt) }));
+    }
+    throw error;
   }
 
   /** Null when the lock is taken; every other trouble is thrown. */
@@ -119,7 +130,12 @@ export class LockManager implements LeaseHost {
       result = await runInFrame(frame, section, lease);
     } finally {
       if (!frame.close()) await frame.emptied();
-      await this.end(lease, call.holdAtLeastMs);
+      if (lease.ending) await lease.ending.catch(() => undefined);
+      else {
+        // Never throws: trouble has been logged, and the section's own result stands.
+        await (lease.ending = this.releasing.endAll(lease.parts, call.holdAtLeastMs));
+        this.ended(lease);
+      }
     }
     if (call.onLost === 'throw' && lease.loss) throw lease.loss;
     return result;
@@ -221,19 +237,11 @@ export class LockManager implements LeaseHost {
     try {
       return await this.releasing.releaseAll(lease.parts);
     } finally {
-      lease.detach();
-      this.activity.end();
+      this.ended(lease);
     }
   }
 
-  /** The end of a section. Never throws: trouble has been logged, and the section's own result stands. */
-  private async end(lease: Lease, holdAtLeastMs: number): Promise<void> {
-    if (lease.ending) {
-      await lease.ending.catch(() => undefined);
-      return;
-    }
-    lease.ending = this.releasing.endAll(lease.parts, holdAtLeastMs);
-    await lease.ending;
+  private ended(lease: Lease): void {
     lease.detach();
     this.activity.end();
   }

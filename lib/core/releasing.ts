@@ -1,4 +1,4 @@
-import type { ReleaseReply } from './claim.js';
+import type { Claim, ReleaseReply } from './claim.js';
 import type { CoreContext } from './core-context.js';
 import { lostError, storeError } from './failures.js';
 import { passedOn } from './hand-over.js';
@@ -124,29 +124,31 @@ export class Releasing {
     this.lingering.clear();
   }
 
-  private async send(hold: Hold, onFailure: 'throw' | 'log'): Promise<Ending> {
-    const { core } = this;
+  private send(hold: Hold, onFailure: 'throw' | 'log'): Promise<Ending> {
     const { queue, claim } = hold;
     const hintsBefore = queue.hints;
-    const startedAt = core.runtime.now();
-    let reply: ReleaseReply;
+    const startedAt = this.core.runtime.now();
     queue.asking();
+    return this.asked(claim).then(
+      (reply) => this.answered(hold, reply, hintsBefore),
+      (failure: unknown) => this.failed(hold, failure, startedAt, onFailure),
+    );
+  }
+
+  /** A store that throws at once is one that fails. */
+  private asked(claim: Claim): Promise<ReleaseReply> {
     try {
-      reply = await core.store.release(claim);
+      return Promise.resolve(this.core.store.release(claim));
     } catch (failure) {
-      queue.asked(false);
-      core.health.failed(failure);
-      if (failure instanceof StoreFailure) core.settler.settle(claim, undefined, hold.mayLastUntil);
-      queue.failed(failure, 'waiting for', 'due');
-      queue.leave(false);
-      const error = storeError(hold.key, failure, 'releasing', core.runtime.now() - startedAt);
-      if (onFailure === 'throw') throw error;
-      core.logger.warn(`${error.message} The release is tried again until the lease is over.`);
-      return 'released';
+      return Promise.reject(failure);
     }
-    queue.asked(true);
+  }
+
+  private answered(hold: Hold, reply: ReleaseReply, hintsBefore: number): Ending {
+    const { core } = this;
+    hold.queue.asked(true);
     core.health.works();
-    queue.leave(reply.othersWaiting, hintsBefore);
+    hold.queue.leave(reply.othersWaiting, hintsBefore);
     if (reply.wasHeld) {
       this.tellReleased(hold);
       return 'released';
@@ -157,6 +159,20 @@ export class Releasing {
     core.logger.warn(lostError(hold.key, 'refused', heldMs).message);
     core.events.emit('lost', () => ({ key: hold.key, heldMs, reason: 'refused' }));
     return 'lost';
+  }
+
+  private failed(hold: Hold, failure: unknown, startedAt: number, onFailure: 'throw' | 'log'): Ending {
+    const { core } = this;
+    const { queue, claim } = hold;
+    queue.asked(false);
+    core.health.failed(failure);
+    if (failure instanceof StoreFailure) core.settler.settle(claim, undefined, hold.mayLastUntil);
+    queue.failed(failure, 'waiting for', 'due');
+    queue.leave(false);
+    const error = storeError(hold.key, failure, 'releasing', core.runtime.now() - startedAt);
+    if (onFailure === 'throw') throw error;
+    core.logger.warn(`${error.message} The release is tried again until the lease is over.`);
+    return 'released';
   }
 
   /** Keeps the hold, without renewal, until its minimum time is over. */

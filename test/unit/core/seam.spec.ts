@@ -5,7 +5,7 @@ import { LockManager } from '../../../lib/core/lock-manager.js';
 import { defaultCall, resolveSettings } from '../../../lib/core/lock-settings.js';
 import { StoreFailure } from '../../../lib/core/lock-store.js';
 import { coreUnderTest, Log, watched } from './support/core-under-test.js';
-import { granted, notHeld, released, ScriptedStore, unknown } from './support/scripted-store.js';
+import { granted, notExecuted, notHeld, released, ScriptedStore, unknown } from './support/scripted-store.js';
 import { settled, VirtualRuntime } from './support/virtual-runtime.js';
 
 /** What a store of another kind needs of the seam. */
@@ -72,6 +72,33 @@ describe('the seam', () => {
       expect((caller.error as Error).message).toContain('it broke');
       expect(store.count('release'), 'only the unknown is undone').toBe(outcome === 'unknown' ? 1 : 0);
     }
+  });
+
+  it('a store that throws at once, instead of rejecting, is a store that fails', async () => {
+    class Hasty extends ScriptedStore {
+      hasty = true;
+
+      override acquire(claim: Claim) {
+        if (this.hasty) throw notExecuted();
+        return super.acquire(claim);
+      }
+
+      override release(claim: Claim) {
+        if (this.hasty) throw notExecuted();
+        return super.release(claim);
+      }
+    }
+    const store = new Hasty();
+    const settings = resolveSettings({});
+    const manager = new LockManager(store, settings, new Log(), new VirtualRuntime());
+    await expect(manager.acquire(['k'], defaultCall(settings))).rejects.toThrow(LockStoreError);
+    store.hasty = false;
+    const section = watched(manager.withLock(['k'], defaultCall(settings), () => (store.hasty = true)));
+    await store.next('acquire').answer(granted());
+    expect(section.value).toBe(true);
+    const next = watched(manager.acquire(['k'], defaultCall(settings)));
+    await settled();
+    expect([next.state, manager.usage]).toMatchObject(['rejected', { leases: 0, keys: 0, holds: 0 }]);
   });
 
   it('a failure gets back to the store that made it, with all it remembers', async () => {
