@@ -6,12 +6,13 @@ const TOKEN = 2;
 const FIELDS = 3;
 
 /**
- * What the lock protects, across processes: a small file that is read and written in place. It sees every overlap of
+ * What the lock protects: across processes a small file that is read and written in place; for one process alone that
+ * would cost more than the lock, and memory is enough. It sees every overlap of
  * two sections, whichever way it happens: whoever comes second finds the other one inside, or else one of them finds
  * at its end that the register is not as it left it. It also demands that fencing tokens grow.
  */
 export class Register {
-  private readonly file: number;
+  private readonly file: number | undefined;
   private readonly fields = new Float64Array(FIELDS);
   private sectionsAtEntry = 0;
   /** Sections that were not alone. */
@@ -24,12 +25,15 @@ export class Register {
     writeFileSync(path, new Float64Array(FIELDS));
   }
 
-  /** @param id of whoever uses it: a number, not 0, its own for each process. */
+  /**
+   * @param path undefined where only this process uses it
+   * @param id of whoever uses it: a number, not 0, its own for each process
+   */
   constructor(
-    path: string,
+    path: string | undefined,
     private readonly id: number,
   ) {
-    this.file = openSync(path, 'r+');
+    this.file = path === undefined ? undefined : openSync(path, 'r+');
   }
 
   enter(token: number | undefined): void {
@@ -53,14 +57,14 @@ export class Register {
   }
 
   close(): void {
-    closeSync(this.file);
+    if (this.file !== undefined) closeSync(this.file);
   }
 
   private read(): void {
-    readSync(this.file, this.fields, 0, this.fields.byteLength, 0);
+    if (this.file !== undefined) readSync(this.file, this.fields, 0, this.fields.byteLength, 0);
   }
 
   private write(): void {
-    writeSync(this.file, this.fields, 0, this.fields.byteLength, 0);
+    if (this.file !== undefined) writeSync(this.file, this.fields, 0, this.fields.byteLength, 0);
   }
 }

@@ -34,20 +34,26 @@ describe('the check of exclusion', () => {
       expect(one.close().violations + other.close().violations).toBeGreaterThan(0);
     }));
 
-  it('sees a fencing token that is no greater than the one before', () =>
+  it('sees a fencing token that is no greater than the one before, with a file or without', () =>
     withRegister(async (path) => {
-      const sections = new Sections({ path, id: 1 });
-      await sections.run('key', 5, async () => undefined);
-      await sections.run('key', 5, async () => undefined);
-      expect(sections.close().violations).toBe(1);
+      for (const use of [{ path, id: 1 }, { id: 1 }]) {
+        const sections = new Sections(use);
+        await sections.run('key', 5, async () => undefined);
+        await sections.run('key', 5, async () => undefined);
+        expect(sections.close().violations).toBe(1);
+      }
     }));
 
-  it('lets a register begin empty', () =>
+  it('lets a register begin empty, and sees who overlaps in it, with a file or without', () =>
     withRegister(async (path) => {
-      const register = new Register(path, 1);
-      register.enter(undefined);
-      register.leave();
-      register.close();
-      expect(register.overlaps).toBe(0);
+      for (const register of [new Register(path, 1), new Register(undefined, 1)]) {
+        register.enter(undefined);
+        register.leave();
+        expect(register.overlaps).toBe(0);
+        register.enter(undefined);
+        register.enter(undefined);
+        expect(register.overlaps).toBe(1);
+        register.close();
+      }
     }));
 });

@@ -1,9 +1,9 @@
 import { Occupancy } from './occupancy.js';
 import { Register } from './register.js';
 
-/** Where sections of several processes are checked: a file, and a number for this process. */
+/** Where sections are checked: a file, unless there is only one process, and a number for this process. */
 export interface RegisterUse {
-  readonly path: string;
+  readonly path?: string;
   readonly id: number;
 }
 

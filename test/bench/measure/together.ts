@@ -54,7 +54,7 @@ export const runTogether = async (
   style: string,
   load: Omit<Load, 'startAt' | 'register'>,
 ): Promise<Together> => {
-  const run = async (register: string | undefined): Promise<Together> => {
+  const run = async (check: { readonly path?: string } | undefined): Promise<Together> => {
     const before = await commandCounts(server);
     const startAt = monotonicMs() + START_IN_MS;
     const results = await Promise.all(
@@ -62,7 +62,7 @@ export const runTogether = async (
         worker.run(style, {
           ...load,
           startAt,
-          ...(register && { register: { path: register, id: at + 1 } }),
+          ...(check && { register: { ...check, id: at + 1 } }),
         }),
       ),
     );
@@ -87,5 +87,6 @@ export const runTogether = async (
       unfinished: total((result) => result.unfinished),
     };
   };
-  return typeof load.keys === 'object' && 'one' in load.keys ? withRegister(run) : run(undefined);
+  if (typeof load.keys !== 'object' || !('one' in load.keys)) return run(undefined);
+  return workers.length > 1 ? withRegister((path) => run({ path })) : run({});
 };
