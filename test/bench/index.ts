@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { RedisServer } from '../support/redis-server.js';
 import { readOptions, USAGE, type BenchOptions } from './options.js';
 import { Crew } from './processes/crew.js';
+import { SharedNetwork } from './processes/network.js';
 import { peerVersions } from './subjects/peer.js';
 import { progressOn } from './report/progress.js';
 import { updateReadme } from './report/readme.js';
@@ -19,13 +20,14 @@ const measure = async (options: BenchOptions): Promise<Report> => {
   const progress = progressOn(process.stderr, options.workloads.length);
   const workloads: Reported[] = [];
   await using server = await RedisServer.start();
+  await using network = new SharedNetwork(server);
   await using crew = new Crew();
   const machine = await machineOf(server);
   for (const workload of options.workloads) {
     const { name, title, shows, doesNotShow, charts } = workload;
     const begun = performance.now();
     try {
-      const outcome = await workload.run({ ...options, server, progress, crew });
+      const outcome = await workload.run({ ...options, server, progress, crew, network });
       const seconds = (performance.now() - begun) / 1_000;
       workloads.push({ name, title, shows, doesNotShow, charts, seconds, ...outcome });
     } finally {

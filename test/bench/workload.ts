@@ -1,6 +1,7 @@
 import type { RedisServer } from '../support/redis-server.js';
 import type { Comparison, Unit } from './comparison.js';
 import type { Crew } from './processes/crew.js';
+import type { SharedNetwork } from './processes/network.js';
 import type { Chart } from './report/chart/chart.js';
 import type { Progress } from './report/progress.js';
 
@@ -27,6 +28,8 @@ export interface Bench {
   readonly server: RedisServer;
   readonly progress: Progress;
   readonly crew: Crew;
+  /** A way to the server on which everything can take longer. */
+  readonly network: SharedNetwork;
   readonly rounds: number;
   /** Rounds of what is measured at many points. */
   readonly growthRounds: number;

@@ -31,3 +31,18 @@ export class Network implements AsyncDisposable {
     await this.worker[Symbol.asyncDispose]();
   }
 }
+
+/** The network that all workloads share, with the processes on it; made for the first that needs it. */
+export class SharedNetwork implements AsyncDisposable {
+  private network: Promise<Network> | undefined;
+
+  constructor(private readonly server: RedisServer) {}
+
+  open(): Promise<Network> {
+    return (this.network ??= Network.to(this.server));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await (await this.network)?.[Symbol.asyncDispose]();
+  }
+}

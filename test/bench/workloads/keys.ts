@@ -12,7 +12,7 @@ export const keys = growthOf({
   doesNotShow:
     'Keys that are all held at the same time. In the time of a round not all of the 100,000 are used.',
   axis: { what: 'keys', points: [1, 100, 10_000, 100_000] },
-  quickPoints: [100, 10_000],
+  quickPoints: [10_000],
   metrics: [
     { key: 'rate', what: 'locks', unit: '/s', better: 'more' },
     { key: 'cpu', what: 'CPU time per lock', unit: 'µs', better: 'less' },

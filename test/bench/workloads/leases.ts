@@ -10,7 +10,7 @@ import type { Bench } from '../workload.js';
 import { growthOf } from './growth.js';
 
 const LEASE_MS = 3_000;
-const QUICK_LEASE_MS = 2_000;
+const QUICK_LEASE_MS = 1_000;
 const POINTS = [100, 1_000, 10_000];
 const GET_THEM_MS = 20_000;
 /** How many of the keys somebody else tries to take meanwhile, and for how long. */
@@ -43,20 +43,10 @@ const end = async ({ name }: Contender): Promise<void> => {
 };
 
 /** How many of the keys somebody else gets who tries for a while: none, when they are held. */
-const takenBySomebodyElse = async (
-  bench: Bench,
-  { subject }: Contender,
-  style: string,
-  keys: readonly string[],
-): Promise<number> => {
-  const other = await SubjectWorker.start(subject, optionsOf(bench));
-  try {
-    await other.hold(style, keys);
-    await sleep(TRY_MS);
-    return (await other.look()).entered;
-  } finally {
-    await other.end();
-  }
+const takenBy = async (other: SubjectWorker, style: string, keys: readonly string[]): Promise<number> => {
+  await other.hold(style, keys);
+  await sleep(TRY_MS);
+  return (await other.look()).entered;
 };
 
 const keyOf = ({ name }: Contender, round: number, n: number): string => `${name}-held-${round}-${n}`;
@@ -81,8 +71,9 @@ export const leases = growthOf({
     const { server } = bench;
     const style = contender.anyKeyStyle ?? contender.style;
     const { insideScripts } = await subjectNamed(contender.subject);
+    const starting = SubjectWorker.start(contender.subject, optionsOf(bench));
     try {
-      const holder = await holderOf(bench, contender);
+      const [holder, other] = await Promise.all([holderOf(bench, contender), starting]);
       const { worker } = holder;
       const look = async () => {
         const state = await worker.look();
@@ -110,13 +101,15 @@ export const leases = growthOf({
           cpu: (after.cpuMs - before.cpuMs) / seconds,
           commands: sentBetween(before.counts, after.counts, insideScripts) / seconds,
         },
-        violations: await takenBySomebodyElse(bench, contender, style, tried),
+        violations: await takenBy(other, style, tried),
         failures: after.failures,
         firstFailure: after.firstFailure,
       };
     } catch (error) {
       await end(contender);
       throw error;
+    } finally {
+      await (await starting).end();
     }
   },
   done: (_bench, contender) => end(contender),

@@ -29,7 +29,7 @@ export const paced: Workload = {
     `How long a call takes from the moment it is due until it is inside, while the key is wanted for about ` +
     `${(PROCESSES * PER_SECOND * WORK_MS) / 10} % of the time.`,
   doesNotShow:
-    'More calls than can be served. A call counts as not done 3 s after the last one was due (0.75 s in quick mode).',
+    'More calls than can be served. A call counts as not done 3 s after the last one was due (0.45 s in quick mode).',
   charts: [
     {
       kind: 'ranges',

@@ -13,7 +13,7 @@ export const processes = growthOf({
   shows: 'Whether the lock stays at work and callers get it evenly when more processes want it.',
   doesNotShow: 'Processes on machines of their own: here all of them share the CPUs.',
   axis: { what: 'processes', points: [1, 2, 4, 8] },
-  quickPoints: [1, 2],
+  quickPoints: [2],
   metrics: [
     { key: 'share', what: 'time at work', unit: '%', better: 'more' },
     { key: 'jain', what: "Jain's index over callers", unit: 'ratio', better: 'more' },

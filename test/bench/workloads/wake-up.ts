@@ -4,7 +4,6 @@ import { compare, ownViolations } from '../measure/compare.js';
 import { contended } from '../measure/contended.js';
 import { median, percentile } from '../measure/statistics.js';
 import type { LoadResult } from '../processes/load.js';
-import { Network } from '../processes/network.js';
 import type { Bench, Outcome, Workload } from '../workload.js';
 
 const PROCESSES = 2;
@@ -12,6 +11,7 @@ const WORK_MS = 10;
 const FOR_MS = 2_000;
 const ROUND_TRIPS_FOR_MS = 500;
 const DELAYS_MS = [0, 5];
+const QUICK_DELAYS_MS = [5];
 /** From the end of a section to the beginning of the next one the floor sends two requests. */
 const REQUESTS = 2;
 
@@ -50,8 +50,9 @@ export const wakeUp: Workload = {
     },
   ],
   async run(bench: Bench): Promise<Outcome> {
-    const { server, crew, pace, growthRounds } = bench;
-    await using way = await Network.to(server);
+    const { server, pace, growthRounds, quick } = bench;
+    const way = await bench.network.open();
+    const delays = quick ? QUICK_DELAYS_MS : DELAYS_MS;
     const roundTripMs = async (url: string): Promise<number> => {
       const alone = { processes: 1, callers: 1, forMs: ROUND_TRIPS_FOR_MS * pace, workMs: WORK_MS };
       const { results } = await contended(bench, FLOOR, { ...alone, url, keys: 'free', noteTimes: true });
@@ -62,7 +63,7 @@ export const wakeUp: Workload = {
       title: this.title,
       metrics,
       contenders,
-      axis: { what: 'ms each way', points: DELAYS_MS },
+      axis: { what: 'ms each way', points: delays },
       rounds: growthRounds,
       async measure(contender, at, round) {
         await way.delay(at);
@@ -83,9 +84,8 @@ export const wakeUp: Workload = {
         return { ...ran, values: { p50, p99: percentile(gaps, 99), trips: p50 / tripMs } };
       },
     });
-    await crew.dismissAllAt(way.url);
     return {
-      findings: DELAYS_MS.map((at) => ({
+      findings: delays.map((at) => ({
         what: `Redis ${at} ms away: wake-up, in round trips of the floor`,
         values: rowOf(comparison, BY_HAND.name, at)!.values['trips']!,
         unit: 'ratio',
