@@ -7,6 +7,10 @@ import { scaleFor } from './chart/scale.js';
 import { pageOf } from './page.js';
 import type { Report } from './report.js';
 import { tableOf } from './table.js';
+import { workloads } from '../workloads/index.js';
+
+/** What there is room for, in bold letters of 16 px on the narrowest chart. */
+const LONGEST_TITLE = 85;
 
 const row = (name: string, at: number | undefined, values: number[], more: Partial<Row> = {}): Row => ({
   contender: { name, subject: name, style: 'lock', renews: true } satisfies Contender,
@@ -81,6 +85,12 @@ describe('charts', () => {
     expect(svg).toContain('prefers-color-scheme:dark');
     expect(svg).toContain('A &lt; B &amp; C');
     expect(svg).not.toContain('NaN');
+  });
+
+  it('have titles that fit, all of those there are', () => {
+    const titles = workloads.flatMap(({ charts = [] }) => charts.map(({ title }) => title));
+    expect(titles.length).toBeGreaterThan(10);
+    expect(titles.filter((title) => title.length > LONGEST_TITLE)).toEqual([]);
   });
 
   it('say in bars who violates exclusion', () => {

@@ -45,7 +45,7 @@ export const wakeUp: Workload = {
     {
       kind: 'lines',
       file: 'wake-up.svg',
-      title: 'From the end of a section to the next one in another process, by delay between them and Redis',
+      title: 'From the end of a section to the next in another process, by delay to Redis',
       metric: 'p50',
     },
   ],
