@@ -26,6 +26,12 @@ const keyOf = (random: Random, { hotKeys, coldKeys }: Keys): string => {
   return kind < 0.9 ? `cold-${random.whole(1, coldKeys)}` : `once-${random.whole(1, 1_000_000_000)}`;
 };
 
+/** One of many who come in the same moment, each for a key of its own choice. */
+export const crowdTask = (random: Random, keys: Keys): Task => {
+  const key = keyOf(random, keys);
+  return { style: 'withLock', keys: [key], waitMs: waitOf(random), steps: [write(random, key)] };
+};
+
 /** Two that differ, in the order in which everybody takes them. */
 const pairOf = (random: Random, keys: Keys): string[] => {
   const first = keyOf(random, keys);

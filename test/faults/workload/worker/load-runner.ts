@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../../../simulation/engine/random.js';
-import { probe, randomTask } from '../random-task.js';
+import { crowdTask, probe, randomTask } from '../random-task.js';
 import type { Load } from '../worker-messages.js';
 import type { Caller } from './caller.js';
 
 /** How often a worker looks how long it takes to get a lock that is free, in ms. */
 const PROBE_EVERY_MS = 40;
 const THINK_MS = 40;
+/** Now and then so many callers come in the same moment: what they ask shares requests. */
+const CROWD = 10;
+const CROWD_EVERY_MS = 150;
 
 /** Callers that take one lock after the other, from a seed. */
 export class LoadRunner {
@@ -18,7 +21,11 @@ export class LoadRunner {
     private readonly load: Load,
     private readonly process: string,
   ) {
-    this.loops = [this.probe(), ...Array.from({ length: load.callers }, (_, i) => this.call(i))];
+    this.loops = [
+      this.probe(),
+      this.crowd(),
+      ...Array.from({ length: load.callers }, (_, i) => this.call(i)),
+    ];
   }
 
   /** Resolves when the last tasks are over. */
@@ -32,6 +39,16 @@ export class LoadRunner {
     while (!this.stopped) {
       await sleep(random.between(0, THINK_MS));
       if (!this.stopped) await this.caller.perform(randomTask(random, this.load));
+    }
+  }
+
+  private async crowd(): Promise<void> {
+    const random = new Random(`${this.load.seed}:${this.process}:crowd`);
+    while (!this.stopped) {
+      await Promise.all(
+        Array.from({ length: CROWD }, () => this.caller.perform(crowdTask(random, this.load))),
+      );
+      await sleep(CROWD_EVERY_MS);
     }
   }
 

@@ -1,0 +1,41 @@
+import type { Task } from '../workload/task.js';
+import type { Breakage } from './breakage.js';
+import type { DirectedStage } from './directed-stage.js';
+import { holder, KEY } from './tasks.js';
+
+const FREE = ['free-1', 'free-2', 'free-3', 'free-4'];
+
+const caller = (key: string): Task => ({
+  style: 'tryAcquire',
+  keys: [key],
+  waitMs: 0,
+  steps: [{ do: 'write', key, pauseMs: 30 }],
+});
+
+/** Several callers come at once; one of them wants what somebody in another process has. */
+const comeAtOnce = async (stage: DirectedStage): Promise<void> => {
+  stage.start(stage.two, holder('Z'));
+  await stage.two.told('Z has it');
+  const [first, ...others] = FREE.map(caller);
+  const tasks = [first!, caller(KEY), ...others];
+  const steps: Task['steps'] = [{ do: 'nest', tasks }];
+  // It orders before all of them.
+  await stage.perform(stage.one, { style: 'withLock', keys: ['before'], waitMs: 1_000, steps });
+  stage.two.go('Z ends');
+};
+
+/** Mistakes in sharing a request. */
+export const SHARING_BREAKAGES: readonly Breakage[] = [
+  {
+    name: 'answers of a shared request to others than those who asked',
+    patches: [
+      {
+        file: 'stores/redis/redis-connection.ts',
+        find: 'const answer = answers[i];',
+        replace: 'const answer = answers[(i + 1) % runs.length];',
+      },
+    ],
+    seenBy: ['exclusion', 'foundation', 'tokens', 'ghosts', 'leftovers'],
+    play: comeAtOnce,
+  },
+];
