@@ -76,14 +76,16 @@ export class LockManager implements LeaseHost {
     const startedAt = this.runtime.now();
     this.activity.begin();
     // Promises are what this costs beside the store: none is made that is not needed.
+    let taking: Promise<LeasePart[]>;
     try {
-      return this.acquisition.take(keys, startedAt, call).then(
-        (parts) => this.granted(parts, startedAt),
-        (error: unknown) => this.refused(error, keys, startedAt),
-      );
+      taking = this.acquisition.take(keys, startedAt, call);
     } catch (error) {
-      return Promise.resolve().then(() => this.refused(error, keys, startedAt));
+      taking = Promise.reject(error);
     }
+    return taking.then(
+      (parts) => this.granted(parts, startedAt),
+      (error: unknown) => this.refused(error, keys, startedAt),
+    );
   }
 
   private granted(parts: readonly LeasePart[], startedAt: number): Lease {

@@ -10,7 +10,7 @@ import { keysAndArgs, ScriptBatch, type ScriptRun } from './script-batch.js';
 import { EXCLUSIVE_BATCH } from './scripts/batch.js';
 
 /** Runs several of the scripts that can share a request. */
-export const BATCH = new Script(EXCLUSIVE_BATCH);
+const BATCH = new Script(EXCLUSIVE_BATCH);
 
 interface Waiter {
   resolve(session: RedisSession): void;
@@ -18,8 +18,9 @@ interface Waiter {
 }
 
 /**
- * The connection that commands travel on. Each command is sent at most once, and ends within the time-out: with
- * its reply, or with a failure that says whether it can have been executed.
+ * The connection that commands travel on. Each command is executed at most once: it is sent again only after the server
+ * has refused it unread. Each sending ends within the time-out: with its reply, or with a failure that says whether it
+ * can have been executed.
  */
 export class RedisConnection {
   private session: RedisSession | undefined;
@@ -201,7 +202,8 @@ export class RedisConnection {
   private async begin(): Promise<void> {
     const life = { alive: true };
     this.life = life;
-    const name = this.oneServer ? await nameSession(this.client, this.scripts, this.deadlines) : NAMELESS;
+    const known = [...this.scripts, BATCH];
+    const name = this.oneServer ? await nameSession(this.client, known, this.deadlines) : NAMELESS;
     if (!life.alive) return;
     this.lastError = undefined;
     this.session = Object.assign(life, name);

@@ -2,7 +2,7 @@ import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply
 import { checkMs, reading } from '../../core/option-checks.js';
 import { type StoreFailure, type LockStore, type Watch } from '../../core/lock-store.js';
 import { evictionWarning } from './eviction.js';
-import { BATCH, RedisConnection } from './redis-connection.js';
+import { RedisConnection } from './redis-connection.js';
 import { RedisFailure, isReplyError } from './redis-failure.js';
 import { RedisKeys } from './redis-keys.js';
 import { readAcquire, readExtend, readForceUnlock, readInspect, readRelease } from './replies.js';
@@ -59,8 +59,7 @@ export class RedisStore implements LockStore {
     this.perSlot = endpoint.cluster;
     // Both before one of them connects: when the second cannot be made, nothing is left open.
     const [commands, subscriber] = [endpoint.createClient('commands'), endpoint.createClient('subscriber')];
-    const known = [...Object.values(scripts), BATCH];
-    this.connection = new RedisConnection(commands, timeoutMs, !endpoint.cluster, known);
+    this.connection = new RedisConnection(commands, timeoutMs, !endpoint.cluster, Object.values(scripts));
     this.subscriber = new RedisSubscriber(subscriber, timeoutMs);
   }
 

@@ -93,6 +93,17 @@ describe('callers who come in the same tick', () => {
     expect(inFull).toBeGreaterThan(0);
   });
 
+  it('are not overtaken by what is asked after them and shares no request', async () => {
+    const { locks } = lab.open();
+    await locks.ping();
+    const keys = keysOf(10);
+    const acquired = Promise.all(keys.map((key) => locks.acquire(key)));
+    expect(await locks.forceUnlock(keys.at(-1)!)).toBe(true);
+    const [last, ...others] = (await acquired).reverse();
+    expect(await last!.release()).toBe('lost');
+    expect(new Set(await Promise.all(others.map((lease) => lease.release())))).toEqual(new Set(['released']));
+  });
+
   it('need no fence key when fencing is off', async () => {
     const { locks } = lab.open({ fencing: false });
     await locks.ping();
