@@ -43,6 +43,20 @@ export class StoreFailure extends Error {
   }
 }
 
+/** How a hold is released; see {@link LockStore.release}. */
+export interface ReleaseOptions {
+  /**
+   * The failure that left this owner's acquire unknown. With it the answer is final: when the store cannot exclude
+   * that the acquire still arrives, it throws, and the core asks again.
+   */
+  readonly doubt?: StoreFailure | undefined;
+  /**
+   * The hold is to stay for so many more ms, and then to end by itself: its time to live becomes just that, be it more
+   * or less than what is left. Waiters get a hint all the same, since they were told another time.
+   */
+  readonly keepForMs?: number | undefined;
+}
+
 /** A running wake-up subscription; see {@link LockStore.watch}. */
 export interface Watch {
   /** Whether hints are flowing right now. While false, the waiter must look by itself from time to time. */
@@ -75,13 +89,8 @@ export interface LockStore {
    */
   extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]>;
 
-  /**
-   * Ends the owner's hold if it is there, wakes waiters, and is also how a waiter leaves. Idempotent.
-   *
-   * `doubt` is the failure that left this owner's acquire unknown. With it the answer is final: when the store
-   * cannot exclude that the acquire still arrives, it throws, and the core asks again.
-   */
-  release(claim: Claim, doubt?: StoreFailure): Promise<ReleaseReply>;
+  /** Ends the owner's hold if it is there, wakes waiters, and is also how a waiter leaves. Idempotent. */
+  release(claim: Claim, how?: ReleaseOptions): Promise<ReleaseReply>;
 
   /**
    * Calls `onHint` whenever the key may have become free: on each release elsewhere, when the subscription

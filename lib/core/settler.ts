@@ -1,9 +1,13 @@
-import type { Claim, ReleaseReply } from './claim.js';
+import type { Claim } from './claim.js';
 import { StoreFailure, type LockStore } from './lock-store.js';
 import type { Runtime } from './runtime.js';
 
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
+
+/** For how long a hold is still to stay, in ms; undefined when it may go at once. */
+export const keepForMsOf = (keepUntil: number, now: number): number | undefined =>
+  keepUntil > now ? Math.ceil(keepUntil - now) : undefined;
 
 /**
  * Sees to it that what nobody owns any more does not stay in the store: holds whose acquire was never answered,
@@ -25,15 +29,10 @@ export class Settler {
 
   /**
    * Releases the claim in the background. `doubt` is the failure that left its acquire unknown; `until` is when
-   * the hold has run out in any case.
+   * the hold has run out in any case; until `keepUntil` it is to stay.
    */
-  settle(
-    claim: Claim,
-    doubt: StoreFailure | undefined,
-    until: number,
-    done?: (reply: ReleaseReply) => void,
-  ): void {
-    const work = this.run(claim, doubt, until, done).finally(() => this.running.delete(work));
+  settle(claim: Claim, doubt: StoreFailure | undefined, until: number, keepUntil = 0): void {
+    const work = this.run(claim, doubt, until, keepUntil).finally(() => this.running.delete(work));
     this.running.add(work);
   }
 
@@ -57,12 +56,12 @@ export class Settler {
     claim: Claim,
     doubt: StoreFailure | undefined,
     until: number,
-    done: ((reply: ReleaseReply) => void) | undefined,
+    keepUntil: number,
   ): Promise<void> {
     for (let pause = FIRST_PAUSE_MS; !this.stopped; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       try {
-        const reply = await this.store.release(claim, doubt);
-        done?.(reply);
+        const keepForMs = keepForMsOf(keepUntil, this.runtime.now());
+        await this.store.release(claim, { doubt, keepForMs });
         return;
       } catch (error) {
         // Only a store failure is worth another try; anything else is a bug that would repeat itself.

@@ -6,7 +6,7 @@ import type {
   LockKind,
   ReleaseReply,
 } from '../../lib/core/claim.js';
-import type { LockStore, StoreFailure, Watch } from '../../lib/core/lock-store.js';
+import type { LockStore, ReleaseOptions, StoreFailure, Watch } from '../../lib/core/lock-store.js';
 import type { AnsweredEvent, AsksEvent } from './history.js';
 
 /** What is written down; when and by whom is added by the one who writes. */
@@ -54,13 +54,13 @@ export class RecordingStore implements LockStore {
     return this.record('extend', keys, () => this.store.extendMany(claims), outcome);
   }
 
-  release(claim: Claim, doubt?: StoreFailure): Promise<ReleaseReply> {
+  release(claim: Claim, how?: ReleaseOptions): Promise<ReleaseReply> {
     const outcome = ({ wasHeld, othersWaiting }: ReleaseReply) =>
       `${wasHeld ? 'was held' : 'was not held'}${othersWaiting ? ', others wait' : ''}`;
     return this.record(
-      doubt ? 'undo' : 'release',
+      how?.doubt ? 'undo' : 'release',
       [claim.key],
-      () => this.store.release(claim, doubt),
+      () => this.store.release(claim, how),
       outcome,
     );
   }

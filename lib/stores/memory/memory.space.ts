@@ -84,10 +84,12 @@ export class MemorySpace {
   }
 
   /** See `LockStore.release`. `process` is the store instance that asks: its own watchers are not "others". */
-  release({ key, owner }: Claim, process: object): ReleaseReply {
-    if (this.find(key)?.owner !== owner)
+  release({ key, owner }: Claim, process: object, keepForMs?: number): ReleaseReply {
+    const now = this.now();
+    if (this.find(key, now)?.owner !== owner)
       return { wasHeld: false, othersWaiting: this.othersWatch(key, process) };
-    this.holds.delete(key);
+    if (keepForMs === undefined) this.holds.delete(key);
+    else this.holds.set(key, { owner, since: now, leaseMs: keepForMs });
     this.notify(key);
     return { wasHeld: true, othersWaiting: this.othersWatch(key, process) };
   }

@@ -1,6 +1,6 @@
 import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from '../../core/claim.js';
 import { reading, refuse } from '../../core/option-checks.js';
-import { StoreFailure, type LockStore, type Watch } from '../../core/lock-store.js';
+import { StoreFailure, type LockStore, type ReleaseOptions, type Watch } from '../../core/lock-store.js';
 import { MemorySpace, type MemorySpaceOptions } from './memory.space.js';
 
 /** Either the space of another store, or the clocks of a space of its own. */
@@ -56,8 +56,8 @@ export class MemoryStore implements LockStore {
   }
 
   // A doubt cannot arise here: nothing is ever under way, so the first answer is final.
-  release(claim: Claim): Promise<ReleaseReply> {
-    return this.ask(() => this.space.release(claim, this));
+  release(claim: Claim, { keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
+    return this.ask(() => this.space.release(claim, this, keepForMs));
   }
 
   inspect(_kind: LockKind, key: string): Promise<HoldInfo | null> {

@@ -1,6 +1,6 @@
 import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from '../../core/claim.js';
 import { checkMs, reading } from '../../core/option-checks.js';
-import { type StoreFailure, type LockStore, type Watch } from '../../core/lock-store.js';
+import type { LockStore, ReleaseOptions, StoreFailure, Watch } from '../../core/lock-store.js';
 import { evictionWarning } from './eviction.js';
 import { RedisConnection } from './redis-connection.js';
 import { RedisFailure, isReplyError } from './redis-failure.js';
@@ -96,15 +96,18 @@ export class RedisStore implements LockStore {
     return replies;
   }
 
-  release(claim: Claim, doubt?: StoreFailure): Promise<ReleaseReply> {
+  release(claim: Claim, { doubt, keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
     const name = this.keys.hold(claim.key);
     const channel = this.keys.channel(name);
     const args = [claim.owner, channel, this.publish];
+    const read = (reply: unknown): ReleaseReply => {
+      const told = readRelease(reply);
+      return { wasHeld: told !== -1, othersWaiting: told > (this.subscriber.isLive(channel) ? 1 : 0) };
+    };
     const send = () =>
-      this.connection.runShared({ script: scripts.release, letter: 'r', keys: [name], args }, (reply) => {
-        const told = readRelease(reply);
-        return { wasHeld: told !== -1, othersWaiting: told > (this.subscriber.isLive(channel) ? 1 : 0) };
-      });
+      keepForMs === undefined
+        ? this.connection.runShared({ script: scripts.release, letter: 'r', keys: [name], args }, read)
+        : this.connection.run(scripts.release, [name], [...args, keepForMs], read);
     return doubt instanceof RedisFailure && doubt.session
       ? this.releaseForCertain(doubt.session, send)
       : send();

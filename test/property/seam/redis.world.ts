@@ -116,6 +116,6 @@ export const redisWorld = async (): Promise<World> => {
 
 /** Releases what may or may not be there, until the answer is final; true when it was there. */
 export const settle = async (store: LockStore, claim: Claim, doubt: StoreFailure): Promise<boolean> => {
-  const reply = await until(() => store.release(claim, doubt), { what: 'the answer is final' });
+  const reply = await until(() => store.release(claim, { doubt }), { what: 'the answer is final' });
   return reply.wasHeld;
 };

@@ -1,6 +1,6 @@
 import type fc from 'fast-check';
 import type { AcquireReply, Claim, ExtendReply, LockKind, ReleaseReply } from '../../../lib/core/claim.js';
-import type { StoreFailure, Watch } from '../../../lib/core/lock-store.js';
+import type { ReleaseOptions, StoreFailure, Watch } from '../../../lib/core/lock-store.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import type { MemorySpace } from '../../../lib/stores/memory/memory.space.js';
 
@@ -39,8 +39,8 @@ export class SlowStore extends MemoryStore {
     return this.travel('acquire', () => super.acquire(claim));
   }
 
-  override release(claim: Claim): Promise<ReleaseReply> {
-    return this.travel('release', () => super.release(claim));
+  override release(claim: Claim, how?: ReleaseOptions): Promise<ReleaseReply> {
+    return this.travel('release', () => super.release(claim, how));
   }
 
   override extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {

@@ -4,7 +4,7 @@ import type { AcquireReply, Claim, ExtendReply, HoldInfo } from '../../../lib/co
 export type Command =
   | { readonly name: 'acquire'; readonly claim: Claim }
   | { readonly name: 'extend'; readonly claims: readonly Claim[] }
-  | { readonly name: 'release'; readonly claim: Claim }
+  | { readonly name: 'release'; readonly claim: Claim; readonly keepForMs?: number | undefined }
   | { readonly name: 'inspect'; readonly key: string }
   | { readonly name: 'forceUnlock'; readonly key: string }
   | { readonly name: 'subscribe'; readonly channels: readonly string[] }

@@ -58,11 +58,12 @@ export class Holds {
   }
 
   /** How many were told, or -1 when it was not the owner's. */
-  release({ key, owner }: Claim): number {
+  release({ key, owner }: Claim, keepForMs?: number): number {
     const hold = this.find(key);
     if (!hold || (hold.owner !== owner && !this.quirks.releaseOfAnyOwner)) return -1;
     const told = this.publish(key);
-    this.remove(key, hold, 'released');
+    if (keepForMs === undefined) this.remove(key, hold, 'released');
+    else this.holds.set(key, { owner, expiresAt: this.wall + keepForMs });
     return told;
   }
 

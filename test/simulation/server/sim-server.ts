@@ -23,7 +23,7 @@ const claimsOf = (command: Command): readonly Claim[] => {
 
 /** The server: sessions, channels, and what becomes of a command. It can stop, restart and refuse. */
 export class SimServer implements Host {
-  /** Called when holds live longer than was said when they were given. */
+  /** Called when holds live longer than was said when they were given, or are to outlive their use. */
   onProlonged: (owners: readonly string[]) => void = () => undefined;
   /** Called for each request that can give or lengthen a hold; `givenUp`: its sender does not wait for it any more. */
   onClaim: (claim: Claim, sentAt: number, givenUp: boolean) => void = () => undefined;
@@ -123,7 +123,9 @@ export class SimServer implements Host {
       case 'extend':
         return command.claims.map((claim) => this.holds.extend(claim));
       case 'release':
-        return this.holds.release(command.claim);
+        // Left there on purpose, by a process that has nothing more to do with it.
+        if (command.keepForMs !== undefined) this.onProlonged([command.claim.owner]);
+        return this.holds.release(command.claim, command.keepForMs);
       case 'forceUnlock':
         return this.holds.forceUnlock(command.key);
       case 'inspect':

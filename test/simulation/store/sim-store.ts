@@ -6,7 +6,7 @@ import type {
   LockKind,
   ReleaseReply,
 } from '../../../lib/core/claim.js';
-import type { LockStore, StoreFailure, Watch } from '../../../lib/core/lock-store.js';
+import type { LockStore, ReleaseOptions, StoreFailure, Watch } from '../../../lib/core/lock-store.js';
 import type { Session } from '../network/session.js';
 import type { Quirks } from '../quirks.js';
 import type { SimConnection } from './sim-connection.js';
@@ -31,10 +31,10 @@ export class SimStore implements LockStore {
     return this.connection.send<readonly ExtendReply[]>({ name: 'extend', claims });
   }
 
-  async release(claim: Claim, doubt?: StoreFailure): Promise<ReleaseReply> {
+  async release(claim: Claim, { doubt, keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
     return doubt instanceof SimFailure && doubt.session
-      ? this.releaseForCertain(doubt.session, claim)
-      : this.sendRelease(claim);
+      ? this.releaseForCertain(doubt.session, claim, keepForMs)
+      : this.sendRelease(claim, keepForMs);
   }
 
   watch(_kind: LockKind, key: string, onHint: () => void, onFailure: (cause: StoreFailure) => void): Watch {
@@ -59,18 +59,22 @@ export class SimStore implements LockStore {
     return Promise.resolve();
   }
 
-  private async sendRelease(claim: Claim): Promise<ReleaseReply> {
-    const told = await this.connection.send<number>({ name: 'release', claim });
+  private async sendRelease(claim: Claim, keepForMs: number | undefined): Promise<ReleaseReply> {
+    const told = await this.connection.send<number>({ name: 'release', claim, keepForMs });
     return { wasHeld: told !== -1, othersWaiting: told > (this.subscriber.isLive(claim.key) ? 1 : 0) };
   }
 
   /** Answers only what is final: the acquire of that session is done, or can never be done any more. */
-  private async releaseForCertain(session: Session, claim: Claim): Promise<ReleaseReply> {
-    if (this.quirks.trustsEveryUndo) return this.sendRelease(claim);
+  private async releaseForCertain(
+    session: Session,
+    claim: Claim,
+    keepForMs: number | undefined,
+  ): Promise<ReleaseReply> {
+    if (this.quirks.trustsEveryUndo) return this.sendRelease(claim, keepForMs);
     const sameConnection = session === this.connection.current;
     const ended =
       !sameConnection && (await this.connection.send<boolean>({ name: 'kill', session: session.id }));
-    const reply = await this.sendRelease(claim);
+    const reply = await this.sendRelease(claim, keepForMs);
     const inOrder = sameConnection && session === this.connection.current;
     if (!reply.wasHeld && !ended && !inOrder)
       throw new SimFailure('an earlier command may still arrive', 'unknown');

@@ -59,10 +59,12 @@ return token
  * Ends the owner's hold and wakes who waits for it.
  *
  * Algorithm: announce, then delete. The announcement comes first because it is what can be refused (a missing
- * permission), and subscribers get it only after the script. Neither needs memory, so it works at OOM.
+ * permission), and subscribers get it only after the script. Neither needs memory, so it works at OOM. A hold that
+ * has to stay for a while gets just that time to live instead.
  *
  * KEYS[1] hold
  * ARGV[1] owner  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH
+ * ARGV[4] for how many more ms the hold stays (only when it shall)
  * Reply: integer  number of subscribers that were told, -1 when the owner did not hold it
  */
 export const EXCLUSIVE_RELEASE = `
@@ -70,7 +72,11 @@ if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
   return -1
 end
 local told = redis.call(ARGV[3], ARGV[2], '0')
-redis.call('del', KEYS[1])
+if ARGV[4] then
+  redis.call('pexpire', KEYS[1], ARGV[4])
+else
+  redis.call('del', KEYS[1])
+end
 return told
 `;
 

@@ -6,7 +6,12 @@ import type {
   LockKind,
   ReleaseReply,
 } from '../../../../lib/core/claim.js';
-import { StoreFailure, type LockStore, type Watch } from '../../../../lib/core/lock-store.js';
+import {
+  StoreFailure,
+  type LockStore,
+  type ReleaseOptions,
+  type Watch,
+} from '../../../../lib/core/lock-store.js';
 import { settled } from './virtual-runtime.js';
 
 interface Answers {
@@ -27,6 +32,7 @@ export interface Request<N extends Name = Name> {
   /** The first of the claims. */
   readonly claim: Claim;
   readonly doubt: StoreFailure | undefined;
+  readonly keepForMs: number | undefined;
   answer(value: Answers[N]): Promise<void>;
   fail(failure: unknown): Promise<void>;
 }
@@ -91,8 +97,8 @@ export class ScriptedStore implements LockStore {
     return this.ask('extend', claims);
   }
 
-  release(claim: Claim, doubt?: StoreFailure): Promise<ReleaseReply> {
-    return this.ask('release', [claim], doubt);
+  release(claim: Claim, how?: ReleaseOptions): Promise<ReleaseReply> {
+    return this.ask('release', [claim], how);
   }
 
   inspect(kind: LockKind, key: string): Promise<HoldInfo | null> {
@@ -143,7 +149,11 @@ export class ScriptedStore implements LockStore {
     return this.sent.filter((request) => request.name === name).length;
   }
 
-  private ask<N extends Name>(name: N, claims: readonly Claim[], doubt?: StoreFailure): Promise<Answers[N]> {
+  private ask<N extends Name>(
+    name: N,
+    claims: readonly Claim[],
+    how: ReleaseOptions = {},
+  ): Promise<Answers[N]> {
     return new Promise((resolve, reject) => {
       const done = async (settle: () => void): Promise<void> => {
         const at = this.pending.indexOf(request);
@@ -156,7 +166,8 @@ export class ScriptedStore implements LockStore {
         name,
         claims,
         claim: claims[0]!,
-        doubt,
+        doubt: how.doubt,
+        keepForMs: how.keepForMs,
         answer: (value) => done(() => resolve(value)),
         fail: (failure) => done(() => reject(failure)),
       };
