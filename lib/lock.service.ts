@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { HoldInfo } from './core/claim.js';
 import type { Lease } from './core/lease.js';
 import type { LockEventListener, LockEvents } from './core/lock-events.js';
-import type { HeldLock, LockManager, LockUsage } from './core/lock-manager.js';
+import type { Attempt, HeldLock, LockManager, LockSection, LockUsage } from './core/lock-manager.js';
 import type { AcquireOptions, SectionOptions } from './core/lock-options.js';
 import { defaultCall, resolveCall, type LockCall } from './core/lock-settings.js';
 import { LockConfigurationError } from './core/lock.errors.js';
@@ -11,9 +11,6 @@ import { processWide } from './process-wide.js';
 
 /** One key, or several that are taken all or none. Used verbatim; see `lockKey` for templates. */
 export type LockKeys = string | readonly string[];
-
-/** What runs while the lock is held. */
-export type LockSection<T> = (lease: Lease) => T | PromiseLike<T>;
 
 @Injectable()
 class Service {
@@ -48,17 +45,39 @@ class Service {
   ): Promise<T> {
     // Not async, so that the manager's promise is the caller's: one more around it costs as much as the rest here.
     try {
-      const keys = checkKeys(key);
-      if (typeof optionsOrSection === 'function') {
-        return this.manager.withLock(keys, this.defaults, optionsOrSection);
-      }
-      if (typeof maybeSection !== 'function') {
-        throw new LockConfigurationError('withLock needs a function to run: withLock(key, options, fn).');
-      }
-      return this.manager.withLock(keys, this.callOf(optionsOrSection, this.defaults), maybeSection);
+      const [call, section] = this.callAndSection('withLock', optionsOrSection, maybeSection, this.defaults);
+      return this.manager.withLock(checkKeys(key), call, section);
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /**
+   * Like {@link withLock}, but tells whether the section ran instead of throwing when the lock is taken, and does not
+   * wait unless `waitMs` says so. A store that failed is never taken for a busy lock: that throws.
+   *
+   * @example
+   * const attempt = await locks.tryWithLock('nightly', () => report());
+   * if (!attempt.ran) return 'running elsewhere';
+   */
+  tryWithLock<T>(key: LockKeys, section: LockSection<T>): Promise<Attempt<T>>;
+  tryWithLock<T>(
+    key: LockKeys,
+    options: SectionOptions | undefined,
+    section: LockSection<T>,
+  ): Promise<Attempt<T>>;
+  async tryWithLock<T>(
+    key: LockKeys,
+    optionsOrSection: SectionOptions | LockSection<T> | undefined,
+    maybeSection?: LockSection<T>,
+  ): Promise<Attempt<T>> {
+    const [call, section] = this.callAndSection(
+      'tryWithLock',
+      optionsOrSection,
+      maybeSection,
+      this.tryDefaults,
+    );
+    return this.manager.tryWithLock(checkKeys(key), call, section);
   }
 
   /**
@@ -108,6 +127,19 @@ class Service {
   /** Resolves when the store answers; throws `LockStoreError` otherwise. For health checks. */
   ping(): Promise<void> {
     return this.manager.ping();
+  }
+
+  private callAndSection<T>(
+    method: string,
+    optionsOrSection: SectionOptions | LockSection<T> | undefined,
+    maybeSection: LockSection<T> | undefined,
+    defaults: LockCall,
+  ): [LockCall, LockSection<T>] {
+    if (typeof optionsOrSection === 'function') return [defaults, optionsOrSection];
+    if (typeof maybeSection !== 'function') {
+      throw new LockConfigurationError(`${method} needs a function to run: ${method}(key, options, fn).`);
+    }
+    return [this.callOf(optionsOrSection, defaults), maybeSection];
   }
 
   private callOf(options: SectionOptions | undefined, defaults: LockCall): LockCall {

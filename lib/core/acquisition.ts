@@ -1,5 +1,6 @@
+import { onAbort } from './abort-listeners.js';
 import type { LockKind } from './claim.js';
-import { contend, reasonToStop } from './contend.js';
+import { contend, reasonToStop, type WantedHold } from './contend.js';
 import type { CoreContext } from './core-context.js';
 import {
   abortedError,
@@ -12,7 +13,7 @@ import {
 import { enclosingPlace, heldAfter, isNested } from './frames.js';
 import type { Hold } from './hold.js';
 import type { Wait } from './key-queue.js';
-import type { LeasePart } from './lease.js';
+import { LeasePart } from './lease-part.js';
 import { LockKeyError } from './lock.errors.js';
 import { StoreFailure } from './lock-store.js';
 import type { LockCall } from './lock-settings.js';
@@ -27,6 +28,9 @@ interface Wanted {
 
 /** A wait, but for the key. */
 type WaitOfAll = Omit<Wait, 'key'>;
+
+const partOf = (hold: Hold, { key, finalKey }: Wanted): LeasePart =>
+  new LeasePart(key, finalKey, hold, undefined);
 
 /** Takes one or several keys for a caller: all or none. */
 export class Acquisition {
@@ -44,10 +48,20 @@ export class Acquisition {
     const wait = { startedAt, waitMs, signal, nested: isNested(this.scope) };
     if (keys.length !== 1) return this.takeSeveral(this.inOrder(keys), wait, call);
     const wanted = this.wanted(keys[0]!);
-    if (wait.nested) return this.takeInto([], wanted, wait, call, call.leaseMs);
+    if (wait.nested) {
+      return this.takeInto([], wanted, wait, call, call.leaseMs).then((parts) => this.complete(parts, call));
+    }
     // What nearly everybody asks for takes no step that it does not need.
     const hold = this.takeHold({ key: wanted.key, ...wait }, wanted.finalKey, call, call.leaseMs);
-    return hold.then((taken) => [this.keep(taken, wanted)]);
+    return hold.then((taken) => this.complete([partOf(taken, wanted)], call));
+  }
+
+  /** All is taken: the minimum time begins. */
+  private complete(parts: LeasePart[], { holdAtLeastMs }: LockCall): LeasePart[] {
+    if (holdAtLeastMs === 0) return parts;
+    const until = this.core.runtime.now() + holdAtLeastMs;
+    for (const { hold } of parts) hold.keepAtLeastUntil(until);
+    return parts;
   }
 
   private async takeSeveral(
@@ -60,14 +74,14 @@ export class Acquisition {
     const watched = wanted.length === 1 ? call.leaseMs : undefined;
     try {
       for (const one of wanted) await this.takeInto(parts, one, wait, call, watched);
-      if (watched !== call.leaseMs) await this.fixLeases(parts, Math.max(call.leaseMs!, call.holdAtLeastMs));
+      if (watched !== call.leaseMs) await this.fixLeases(parts, call.leaseMs!);
       this.throwIfLost(parts);
     } catch (error) {
       // The wait is over, also for the answers to this.
-      this.core.settler.include(Promise.all(parts.reverse().map((part) => this.releasing.endPart(part, 0))));
+      this.core.settler.include(Promise.all(parts.reverse().map((part) => this.releasing.endPart(part))));
       throw error;
     }
-    return parts;
+    return this.complete(parts, call);
   }
 
   /** Without duplicates, by code units: everybody takes the same keys in the same order. */
@@ -93,20 +107,23 @@ export class Acquisition {
   ): Promise<LeasePart[]> {
     const wait: Wait = { key, ...waitOfAll };
     for (let place; wait.nested && (place = enclosingPlace(this.scope, KIND, finalKey));) {
+      const { part: outer } = place;
       if (!call.reentrant) throw notReentrantError(key);
-      if (!(await place.enter(wait, this.core.runtime))) continue;
-      parts.push({ key, finalKey, hold: place.hold, place });
+      this.core.keeper.checkExpiry(outer.hold);
+      // The work around this call has no right any more: going on under a new lock would hide that.
+      if (outer.state === 'lost') throw lostError(key, outer.lossReason, this.heldMs(outer.hold));
+      const part = await place.enter(wait, this.core.keeper, this.core.runtime);
+      if (!part) continue;
+      parts.push(part);
       return parts;
     }
     if (wait.nested) this.checkOrder(key, finalKey, wait.waitMs);
-    parts.push(this.keep(await this.takeHold(wait, finalKey, call, leaseMs), { key, finalKey }));
+    parts.push(partOf(await this.takeHold(wait, finalKey, call, leaseMs), { key, finalKey }));
     return parts;
   }
 
-  private keep(hold: Hold, { key, finalKey }: Wanted): LeasePart {
-    hold.whenLost = this.releasing.whenLost;
-    this.core.keeper.add(hold);
-    return { key, finalKey, hold, place: undefined };
+  private heldMs(hold: Hold): number {
+    return this.core.runtime.now() - hold.grantedAt;
   }
 
   private takeHold(wait: Wait, finalKey: string, call: LockCall, leaseMs: number | undefined): Promise<Hold> {
@@ -117,22 +134,22 @@ export class Acquisition {
     const refused = core.refusal(wait);
     if (refused) throw refused;
     const queue = core.queue(KIND, finalKey);
+    const watchdogMs = leaseMs === undefined ? call.watchdogMs : undefined;
+    const wanted: WantedHold = {
+      kind: KIND,
+      finalKey,
+      leaseMs: Math.max(leaseMs ?? call.watchdogMs, call.holdAtLeastMs),
+      watchdogMs,
+      whenLost: this.releasing.whenLost,
+    };
     const itsTurn = (): Promise<Hold> => {
-      const claim = {
-        kind: KIND,
-        key: finalKey,
-        owner: core.nextOwner(),
-        leaseMs: Math.max(leaseMs ?? settings.watchdogMs, call.holdAtLeastMs),
-        fenceBlock: settings.fencing ? 1 : 0,
-      };
-      const contention = contend(core, queue, wait, claim, leaseMs === undefined);
+      const contention = contend(core, queue, wait, wanted);
       return signal ? this.unlessAborted(contention, wait, signal) : contention;
     };
     if (queue.enter()) return itsTurn();
     if (queue.length >= settings.maxWaiters) throw queueFullError(key, settings.maxWaiters);
-    const inherits = leaseMs === undefined && call.holdAtLeastMs === 0;
     return queue
-      .queue(wait, inherits)
+      .queue(wait, call.holdAtLeastMs === 0 ? watchdogMs : undefined)
       .then((passed) => (passed ? this.inherit(passed, wait, itsTurn) : itsTurn()));
   }
 
@@ -141,7 +158,11 @@ export class Acquisition {
     const { core } = this;
     core.keeper.checkExpiry(hold);
     const over = hold.state === 'held' ? reasonToStop(core, wait) : undefined;
-    if (hold.state === 'held' && !over) return hold;
+    if (hold.state === 'held' && !over) {
+      // From here on it has a holder, who gives up the turn with it.
+      hold.whenLost = this.releasing.whenLost;
+      return hold;
+    }
     core.settler.include(this.releasing.release(hold, 'log'));
     core.keeper.remove(hold);
     if (over) throw over;
@@ -152,20 +173,18 @@ export class Acquisition {
   private unlessAborted(contention: Promise<Hold>, wait: Wait, signal: AbortSignal): Promise<Hold> {
     return new Promise((resolve, reject) => {
       let gone = false;
-      const onAbort = (): void => {
+      const stopListening = onAbort(signal, () => {
         gone = true;
         reject(abortedError(wait.key, signal, this.core.runtime.now() - wait.startedAt));
-      };
-      signal.addEventListener('abort', onAbort, { once: true });
+      });
       contention.then(
         (hold) => {
-          signal.removeEventListener('abort', onAbort);
+          stopListening();
           if (!gone) return resolve(hold);
-          this.core.settler.settle(hold.claim, undefined, hold.validUntil);
-          hold.queue.leave(false);
+          this.releasing.giveBack(hold);
         },
         (error: Error) => {
-          signal.removeEventListener('abort', onAbort);
+          stopListening();
           reject(error);
         },
       );
@@ -179,7 +198,7 @@ export class Acquisition {
     await Promise.all(
       own.map(async (hold) => {
         // A renewal after this would lengthen it again.
-        hold.renewed = false;
+        hold.watchdogMs = undefined;
         // The owner's own hold is re-armed, also to a shorter time; that brings a new token.
         const claim = { ...hold.claim, leaseMs, rearms: true };
         const reply = await this.core.store.acquire(claim).catch((failure: unknown) => {
@@ -208,10 +227,9 @@ export class Acquisition {
 
   /** The first may be gone by the time the last is there. */
   private throwIfLost(parts: readonly LeasePart[]): void {
-    for (const { hold } of parts) {
-      this.core.keeper.checkExpiry(hold);
-      if (hold.state !== 'lost') continue;
-      throw lostError(hold.key, hold.lossReason ?? 'refused', this.core.runtime.now() - hold.grantedAt);
+    for (const part of parts) {
+      this.core.keeper.checkExpiry(part.hold);
+      if (part.state === 'lost') throw lostError(part.key, part.lossReason, this.heldMs(part.hold));
     }
   }
 

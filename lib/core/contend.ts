@@ -1,8 +1,10 @@
-import type { Claim, Grant } from './claim.js';
-import { abortedError, storeError, takenError } from './failures.js';
+import type { AcquireReply, Claim, Grant, LockKind, Taken } from './claim.js';
+import { abortedError, lostError, storeError, takenError } from './failures.js';
 import { beginTurn, turnFor } from './hand-over.js';
 import { Hold } from './hold.js';
 import { deadlineOf, type KeyQueue, type Wait } from './key-queue.js';
+import type { LeaseKeeper } from './lease-keeper.js';
+import type { LockSettings } from './lock-settings.js';
 import { StoreFailure, type LockStore } from './lock-store.js';
 import type { Runtime } from './runtime.js';
 import type { Settler } from './settler.js';
@@ -13,12 +15,29 @@ const TRANSIENT_RETRY_MS = 50;
 /** How soon to look again while no wake-up can arrive, in ms. */
 const DEAF_RETRY_MS = 1_000;
 
+/** How often a caller asks again when its lease was over before the answer was here. */
+const LATE_GRANTS = 3;
+
+/** The hold that a caller wants. */
+export interface WantedHold {
+  readonly kind: LockKind;
+  readonly finalKey: string;
+  readonly leaseMs: number;
+  /** The lease that the watchdog renews; undefined for a fixed lease. */
+  readonly watchdogMs: number | undefined;
+  /** What to do when the hold turns out to be lost. */
+  readonly whenLost: (hold: Hold) => void;
+}
+
 /** What contending needs of the service instance. */
 export interface Surroundings {
   readonly store: LockStore;
   readonly runtime: Runtime;
   readonly health: StoreHealth;
   readonly settler: Settler;
+  readonly keeper: LeaseKeeper;
+  readonly settings: Pick<LockSettings, 'fencing'>;
+  nextOwner(): string;
   /** The error for a caller that may not wait any longer because the app stops; undefined while it may. */
   readonly refusal: (wait: Wait) => Error | undefined;
 }
@@ -28,49 +47,82 @@ export interface Surroundings {
  * once that can be heard, and after each hint or at the end of the hold in the way. There is no polling.
  *
  * Hints count from before the question was sent: the message of a release can arrive before the answer "taken".
- * When it throws, the turn has been given up; otherwise the caller keeps it.
+ * The last question is sent when the wait is over: what a store said before is no sign that it works still.
+ * When it throws, the turn has been given up; otherwise the caller keeps it, and the hold is being kept alive.
  */
 export const contend = async (
   around: Surroundings,
   queue: KeyQueue,
   wait: Wait,
-  claim: Claim,
-  renewed: boolean,
+  wanted: WantedHold,
 ): Promise<Hold> => {
   try {
     if (wait.waitMs > 0 && queue.sittingOutUntil !== undefined) await sitOut(around.runtime, queue, wait);
-    for (;;) {
+    let claim = claimOf(around, wanted);
+    for (let late = 0; ;) {
       const over = reasonToStop(around, wait);
       if (over) throw over;
       const hintsBefore = queue.hints;
       const sentAt = around.runtime.now();
-      let retryAt: number;
-      let notNow: unknown;
       // A token for each caller that may have the hold after this one.
-      const leases = renewed ? turnFor(queue.length) : 1;
-      const asked = leases > 1 && claim.fenceBlock > 0 ? { ...claim, fenceBlock: leases } : claim;
-      queue.asking();
-      try {
-        const reply = await around.store.acquire(asked);
-        queue.asked(true);
-        around.health.works();
-        if (reply.status === 'granted') {
-          const hold = accept(around, queue, wait, claim, renewed, sentAt, reply);
-          beginTurn(hold, leases);
-          return hold;
-        }
-        // Counted from before the question: who knows for how long the answer has been here already.
-        retryAt = sentAt + reply.retryInMs;
-      } catch (failure) {
-        queue.asked(false);
-        retryAt = around.runtime.now() + afterFailure(around, queue, wait, claim, failure);
-        notNow = failure;
+      const leases = wanted.watchdogMs === undefined ? 1 : turnFor(queue.length);
+      const attempt = ++queue.attempts;
+      const reply = await ask(around, queue, wait, claim, leases);
+      if (reply.status !== 'granted') {
+        await wakeUp(around, queue, wait, hintsBefore, sentAt, reply);
+        continue;
       }
-      await wakeUp(around, queue, wait, hintsBefore, retryAt, notNow);
+      const hold = accept(around, queue, wait, wanted, claim, attempt, sentAt, reply);
+      if (hold) {
+        beginTurn(hold, leases);
+        return hold;
+      }
+      // An owner is used once, and what this one may have in the store is being undone.
+      claim = claimOf(around, wanted);
+      if (++late === LATE_GRANTS || around.runtime.now() >= deadlineOf(wait)) {
+        throw lostError(wait.key, 'expired', around.runtime.now() - sentAt);
+      }
     }
   } catch (error) {
     queue.leave(false);
     throw error;
+  }
+};
+
+const claimOf = (around: Surroundings, { kind, finalKey, leaseMs }: WantedHold): Claim => ({
+  kind,
+  key: finalKey,
+  owner: around.nextOwner(),
+  leaseMs,
+  fenceBlock: around.settings.fencing ? 1 : 0,
+});
+
+/** The store asks for another try. */
+interface NotNow {
+  readonly status: 'not-now';
+}
+
+const NOT_NOW: NotNow = { status: 'not-now' };
+
+/** Asks the store. Throws when it failed. */
+const ask = async (
+  around: Surroundings,
+  queue: KeyQueue,
+  wait: Wait,
+  claim: Claim,
+  leases: number,
+): Promise<AcquireReply | NotNow> => {
+  queue.asking();
+  try {
+    const asked = leases > 1 && claim.fenceBlock > 0 ? { ...claim, fenceBlock: leases } : claim;
+    const reply = await around.store.acquire(asked);
+    queue.asked(true);
+    around.health.works();
+    return reply;
+  } catch (failure) {
+    queue.asked(false);
+    throwUnlessTransient(around, queue, wait, claim, failure);
+    return NOT_NOW;
   }
 };
 
@@ -80,82 +132,83 @@ const waitedMs = ({ runtime }: Surroundings, wait: Wait): number => runtime.now(
 export const reasonToStop = (around: Surroundings, wait: Wait): Error | undefined =>
   wait.signal?.aborted ? abortedError(wait.key, wait.signal, waitedMs(around, wait)) : around.refusal(wait);
 
-/** Makes a hold of a grant, unless it came too late for its own lease or for its caller. */
+/**
+ * Makes a hold of a grant, and has it kept alive from now on. Undefined when it came too late for its own lease (this
+ * process stood still: that says nothing of the store), or when a forced unlock was asked for after it.
+ */
 const accept = (
   around: Surroundings,
   queue: KeyQueue,
   wait: Wait,
+  { watchdogMs, whenLost }: WantedHold,
   claim: Claim,
-  renewed: boolean,
+  attempt: number,
   sentAt: number,
   { token, validForMs }: Grant,
-): Hold => {
+): Hold | undefined => {
   const now = around.runtime.now();
-  const hold = new Hold(wait.key, queue, claim, token, renewed, now, sentAt, validForMs);
-  if (now >= hold.validUntil) {
-    throw new StoreFailure(`the answer came after the lease of ${claim.leaseMs} ms was over`, 'unknown');
-  }
+  const hold = new Hold(wait.key, queue, claim, token, watchdogMs, now, sentAt, validForMs);
   const over = reasonToStop(around, wait);
-  if (!over) return hold;
-  around.settler.settle(claim, undefined, hold.validUntil);
-  throw over;
+  if (!over && now < hold.validUntil && attempt > queue.forcedUpTo) {
+    hold.whenLost = whenLost;
+    around.keeper.add(hold);
+    return hold;
+  }
+  around.settler.settle(claim, undefined, hold.mayLastUntil);
+  if (over) throw over;
+  return undefined;
 };
 
 /** A store that asks for another try gets one, within the wait. Any other failure reaches all who want the key. */
-const afterFailure = (
-  around: Surroundings,
+const throwUnlessTransient = (
+  { runtime, health, settler }: Surroundings,
   queue: KeyQueue,
   wait: Wait,
   claim: Claim,
   failure: unknown,
-): number => {
-  const { runtime, health, settler } = around;
+): void => {
   if (!(failure instanceof StoreFailure)) throw failure;
   health.failed(failure);
   if (failure.outcome === 'unknown') settler.settle(claim, failure, runtime.now() + claim.leaseMs);
   else if (failure.transient && runtime.now() < deadlineOf(wait)) {
     // Whose time is over already does not wait for the outcome of another try.
     queue.failed(failure, 'acquiring', 'due');
-    return TRANSIENT_RETRY_MS;
+    return;
   }
   queue.failed(failure, 'acquiring');
-  throw storeError(wait.key, failure, 'acquiring', waitedMs(around, wait));
+  throw storeError(wait.key, failure, 'acquiring', runtime.now() - wait.startedAt);
 };
 
-/**
- * Waits until it is worth to ask again. Throws when the wait is over: that the lock is taken, or with `notNow`, what
- * the store said instead.
- */
+/** Waits until it is worth to ask again. Throws that the lock is taken when the wait was over before the answer came. */
 const wakeUp = async (
   around: Surroundings,
   queue: KeyQueue,
   wait: Wait,
   hintsBefore: number,
-  retryAt: number,
-  notNow: unknown,
+  sentAt: number,
+  reply: Taken | NotNow,
 ): Promise<void> => {
   const { runtime } = around;
   const deadline = deadlineOf(wait);
-  if (runtime.now() < deadline) {
-    // The app may have begun to stop while the question was under way; nobody says so again.
-    const over = reasonToStop(around, wait);
-    if (over) throw over;
-    queue.listen();
-    if (queue.hints !== hintsBefore) return;
-    const now = runtime.now();
-    const lookAgainAt = queue.hearing ? retryAt : Math.min(retryAt, now + DEAF_RETRY_MS);
-    try {
-      await queue.hinted(Math.min(deadline, Math.max(lookAgainAt, now) + 1) - now, wait.signal);
-    } catch (failure) {
-      queue.failed(failure, 'waiting for');
-      throw storeError(wait.key, failure, 'waiting for', waitedMs(around, wait));
-    }
-    // A hint at the last moment is worth one more question.
-    if (queue.hints !== hintsBefore || runtime.now() < deadline) return;
+  const now = runtime.now();
+  if (reply.status === 'taken' && now >= deadline) {
+    throw takenError(wait.key, waitedMs(around, wait), wait.waitMs);
   }
-  throw notNow === undefined
-    ? takenError(wait.key, waitedMs(around, wait), wait.waitMs)
-    : storeError(wait.key, notNow, 'acquiring', waitedMs(around, wait));
+  // The app may have begun to stop while the question was under way; nobody says so again.
+  const over = reasonToStop(around, wait);
+  if (over) throw over;
+  queue.listen();
+  if (queue.hints !== hintsBefore) return;
+  // Counted from before the question: who knows for how long the answer has been here already.
+  const retryAt = reply.status === 'taken' ? sentAt + reply.retryInMs : now + TRANSIENT_RETRY_MS;
+  const lookAgainAt = queue.hearing ? retryAt : Math.min(retryAt, now + DEAF_RETRY_MS);
+  try {
+    const wakeAt = Math.min(deadline, Math.max(lookAgainAt, now) + 1);
+    await queue.hinted(Math.ceil(wakeAt - now), wait.signal, true);
+  } catch (failure) {
+    queue.failed(failure, 'waiting for');
+    throw storeError(wait.key, failure, 'waiting for', waitedMs(around, wait));
+  }
 };
 
 /** This process had the lock just now and others wait for it: they go first. */

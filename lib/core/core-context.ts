@@ -33,7 +33,7 @@ export class CoreContext {
     this.logger = harmless(logger);
     this.events = new LockEventHub(this.logger);
     this.health = new StoreHealth(runtime, this.events, this.logger);
-    this.keeper = new LeaseKeeper(store, runtime, this.health, settings.watchdogMs);
+    this.keeper = new LeaseKeeper(store, runtime, this.health);
     this.settler = new Settler(store, runtime);
     this.instanceId = runtime.newId();
   }
@@ -68,6 +68,18 @@ export class CoreContext {
     );
     this.queues[kind].set(finalKey, queue);
     return queue;
+  }
+
+  /**
+   * A forced unlock is asked for now. When it is answered, call what this gives: it ends also what was granted before
+   * and is not known here yet.
+   */
+  forcing(kind: LockKind, finalKey: string): () => void {
+    const queue = this.queues[kind].get(finalKey);
+    const attempts = queue?.attempts ?? 0;
+    return () => {
+      if (queue) queue.forcedUpTo = Math.max(queue.forcedUpTo, attempts);
+    };
   }
 
   private drop(queue: KeyQueue, kind: LockKind, finalKey: string): void {

@@ -4,6 +4,19 @@ import { LockConfigurationError } from './lock.errors.js';
 import { shown } from './shown.js';
 
 /**
+ * Like {@link currentLease}, but undefined outside of a locked section: to ask whether one is inside.
+ *
+ * @example const inside = findLease('order:42') !== undefined;
+ */
+export const findLease = (key?: string): Lease | undefined => {
+  for (let frame = currentFrame(); frame; frame = frame.parent) {
+    const { lease } = frame;
+    if (lease && (key === undefined || lease.keys.includes(key))) return lease;
+  }
+  return undefined;
+};
+
+/**
  * The lease of the locked section the caller runs in: the innermost, or the innermost with the given key (as the
  * caller of the lock wrote it, without the prefix). Throws `LockConfigurationError` outside of one.
  *
@@ -11,10 +24,8 @@ import { shown } from './shown.js';
  * const { fencingToken, signal } = currentLease();
  */
 export const currentLease = (key?: string): Lease => {
-  for (let frame = currentFrame(); frame; frame = frame.parent) {
-    const { lease } = frame;
-    if (lease && (key === undefined || lease.keys.includes(key))) return lease;
-  }
+  const lease = findLease(key);
+  if (lease) return lease;
   throw new LockConfigurationError(
     key === undefined
       ? 'currentLease() was called outside of a locked section: use it inside a @Locked method, withLock or lease.run.'

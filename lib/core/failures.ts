@@ -71,15 +71,16 @@ export const shutdownError = (key: string): LockAbortedError =>
     },
   );
 
-const LOSS: Record<LossReason, string> = {
+const LOSS: Record<LossReason | 'outer-release', string> = {
   expired:
     'its lease ran out before it could be renewed (the store was out of reach, the process stood still, or a fixed leaseMs was too short)',
   refused: 'the store no longer had it (it expired, was deleted by somebody, or the store lost its data)',
   'force-unlocked': 'somebody called forceUnlock',
+  'outer-release': 'the lease around it was released by hand while it was inside',
   shutdown: 'the app is stopping and the work did not end within shutdownGraceMs',
 };
 
-export const lostError = (key: string, reason: LossReason, heldMs: number): LockLostError =>
+export const lostError = (key: string, reason: LossReason | 'outer-release', heldMs: number): LockLostError =>
   new LockLostError(
     'LOCK_LOST',
     `The lock on "${key}" was lost after ${ms(heldMs)}: ${LOSS[reason]}. ` +

@@ -1,29 +1,29 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LockKind } from './claim.js';
 import { Gate } from './gate.js';
-import type { Hold } from './hold.js';
 import type { Wait } from './key-queue.js';
-import type { Lease, LeasePart } from './lease.js';
+import type { Lease } from './lease.js';
+import type { LeaseKeeper } from './lease-keeper.js';
+import { LeasePart } from './lease-part.js';
 import type { Runtime } from './runtime.js';
 
 /** One key of one open section, for a nested call that wants it. */
 export class Place {
   private readonly gate: Gate;
-  readonly hold: Hold;
 
   constructor(
     private readonly frame: Frame,
-    part: LeasePart,
+    /** What the section has of the key. */
+    readonly part: LeasePart,
   ) {
-    this.hold = part.hold;
     this.gate = part.gate ??= new Gate(part.hold);
   }
 
   /**
-   * Goes in. False when the lock was lost meanwhile: then the key has to be taken for real. The section does not
-   * end before everyone who went in has left.
+   * Goes in. Undefined when the lock was lost or released before its turn came. The section does not end before
+   * everyone who went in has left.
    */
-  async enter(wait: Wait, runtime: Runtime): Promise<boolean> {
+  async enter(wait: Wait, keeper: LeaseKeeper, runtime: Runtime): Promise<LeasePart | undefined> {
     this.frame.inside++;
     let admitted = false;
     try {
@@ -31,7 +31,16 @@ export class Place {
     } finally {
       if (!admitted) this.frame.left();
     }
-    return admitted;
+    if (!admitted) return undefined;
+    const { hold, finalKey } = this.part;
+    keeper.checkExpiry(hold);
+    if (this.part.state !== 'held') {
+      this.leave();
+      return undefined;
+    }
+    const part = new LeasePart(wait.key, finalKey, hold, this);
+    this.gate.admitted(part);
+    return part;
   }
 
   leave(): void {
@@ -104,13 +113,15 @@ export const currentFrame = (): Frame | undefined => {
 export const runInFrame = <T>(frame: Frame, section: (lease: Lease) => T, lease: Lease): T =>
   storage.run(frame, section, lease);
 
-/** The innermost open place for a key of this service, if the caller runs inside one. */
+/**
+ * The innermost open place for a key of this service, if the caller runs inside one: also one that was lost, but none
+ * that was released by hand.
+ */
 export const enclosingPlace = (scope: object, kind: LockKind, finalKey: string): Place | undefined => {
   for (let frame = currentFrame(); frame; frame = frame.parent) {
     if (frame.scope !== scope) continue;
     for (const part of frame.parts) {
-      const { hold } = part;
-      if (part.finalKey === finalKey && hold.state === 'held' && hold.claim.kind === kind) {
+      if (part.finalKey === finalKey && part.state !== 'released' && part.hold.claim.kind === kind) {
         return new Place(frame, part);
       }
     }
@@ -129,7 +140,7 @@ export const heldAfter = (scope: object, finalKey: string): string | undefined =
   for (let frame = currentFrame(); frame; frame = frame.parent) {
     if (frame.scope !== scope) continue;
     for (const part of frame.parts) {
-      if (part.hold.state === 'held' && part.finalKey > finalKey) return part.hold.key;
+      if (part.state === 'held' && part.finalKey > finalKey) return part.key;
     }
   }
   return undefined;

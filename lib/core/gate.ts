@@ -1,6 +1,8 @@
+import { onAbort } from './abort-listeners.js';
 import { abortedError, takenError } from './failures.js';
 import type { Hold } from './hold.js';
 import { deadlineOf, type Wait } from './key-queue.js';
+import type { LeasePart } from './lease-part.js';
 import type { Runtime } from './runtime.js';
 
 /**
@@ -8,22 +10,39 @@ import type { Runtime } from './runtime.js';
  */
 export class Gate {
   private occupied = false;
-  /** Who wants to go in, in order; told true when it is their turn, false when the lock is lost. */
+  private closed = false;
+  private inside: LeasePart | undefined;
+  /** Who wants to go in, in order; told true when it is their turn, false when nobody goes in here any more. */
   private readonly waiting = new Set<(admitted: boolean) => void>();
 
   constructor(private readonly hold: Hold) {}
 
-  /** Goes in, after the siblings that came before. False when the lock was lost meanwhile. */
+  /** Goes in, after the siblings that came before. False when the lock was lost or released meanwhile. */
   enter(wait: Wait, runtime: Runtime): Promise<boolean> {
+    if (this.closed) return Promise.resolve(false);
     if (this.occupied) return this.admission(wait, runtime);
     this.occupied = true;
     return Promise.resolve(true);
   }
 
+  /** Names the part that is in. */
+  admitted(part: LeasePart): void {
+    this.inside = part;
+  }
+
   leave(): void {
+    this.inside = undefined;
     const next = this.waiting.values().next();
     if (next.done) this.occupied = false;
     else next.value(true);
+  }
+
+  /** The lease that it belongs to has ended: nobody goes in any more, and who is in has no lock. */
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    for (const admit of [...this.waiting]) admit(false);
+    this.inside?.endFromOutside();
   }
 
   private admission(wait: Wait, runtime: Runtime): Promise<boolean> {
@@ -32,8 +51,8 @@ export class Gate {
       const settle = (): void => {
         this.waiting.delete(admit);
         stopListening();
+        stopAborting?.();
         runtime.clearTimer(timer);
-        signal?.removeEventListener('abort', onAbort);
       };
       const admit = (admitted: boolean): void => {
         settle();
@@ -43,14 +62,14 @@ export class Gate {
         settle();
         reject(error);
       };
-      const onAbort = (): void => refuse(abortedError(key, signal!, runtime.now() - startedAt));
+      const abort = (): void => refuse(abortedError(key, signal!, runtime.now() - startedAt));
       const leftMs = deadlineOf(wait) - runtime.now();
       const onDeadline = (): void => refuse(takenError(key, runtime.now() - startedAt, waitMs));
       const timer = leftMs < Infinity ? runtime.setTimer(onDeadline, leftMs) : undefined;
       const stopListening = this.hold.onLoss(() => admit(false));
       this.waiting.add(admit);
-      signal?.addEventListener('abort', onAbort, { once: true });
-      if (signal?.aborted) onAbort();
+      const stopAborting = signal && onAbort(signal, abort);
+      if (signal?.aborted) abort();
     });
   }
 }

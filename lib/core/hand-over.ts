@@ -25,7 +25,7 @@ export const beginTurn = (hold: Hold, leases: number): void => {
 export const passedOn = (hold: Hold, now: number): Hold | undefined => {
   const turn = hold.handOver;
   if (!turn || turn.leasesLeft === 0 || now >= turn.until) return undefined;
-  if (!hold.renewed || hold.keepUntil > now || !hold.isSound(now)) return undefined;
+  if (hold.watchdogMs === undefined || hold.keepUntil > now || !hold.isSound(now)) return undefined;
   const next = hold.successor(turn.nextToken, now);
   turn.leasesLeft--;
   if (turn.nextToken !== undefined) turn.nextToken++;

@@ -9,7 +9,7 @@ export interface Turn {
   asking(): void;
   asked(tell: boolean): void;
   failed(failure: unknown, doing: string, who?: 'all' | 'due'): void;
-  passOn(pass: () => Hold | undefined): boolean;
+  passOn(watchdogMs: number | undefined, pass: () => Hold | undefined): boolean;
   leave(othersWaiting: boolean, hintsBefore?: number): void;
 }
 
@@ -34,17 +34,19 @@ export class Hold {
   validUntil: number;
   /** Until when the store may have it at the most: requests without an answer may have been done. */
   mayLastUntil: number;
-  /** Not released before this moment, however early the work ends. */
+  /** It stays in the store until this moment, however early the work ends. */
   keepUntil = 0;
   /** A renewal is on its way. */
   renewing = false;
-  /** How many requests of its holder to lengthen it are on their way. */
-  extending = 0;
+  /** How many requests of its holder about it are on their way. */
+  asking = 0;
+  /** Its holder asked for more than its lease: the next one must not inherit that. */
+  extended = false;
   /** How often it may still be passed on, and until when; set by whoever took it from the store. */
   handOver: HandOverBudget | undefined;
   /** Set when a renewal failed: when to try again. */
   retryAt = Infinity;
-  /** What the service does when the hold turns out to be lost. */
+  /** What the service does when the hold turns out to be lost; not set while it is on its way to the next lease. */
   whenLost: ((hold: Hold) => void) | undefined;
   private lossListeners: Set<() => void> | undefined;
 
@@ -55,8 +57,8 @@ export class Hold {
     readonly queue: Turn,
     public claim: Claim,
     public token: number | undefined,
-    /** Whether the watchdog renews it. */
-    public renewed: boolean,
+    /** The lease that the watchdog renews; undefined for a fixed lease. */
+    public watchdogMs: number | undefined,
     readonly grantedAt: number,
     sentAt: number,
     validForMs: number,
@@ -71,16 +73,22 @@ export class Hold {
     if (sentAt < this.confirmedFrom) return;
     this.confirmedFrom = sentAt;
     this.validUntil = sentAt + validForMs;
-    this.retryAt = Infinity;
   }
 
   /**
-   * Takes in the answer to a renewal. It counts from before its request, which may have been under way for long; and
-   * since a renewal never shortens, what was known before stays true, unless the answer certainly says less.
+   * Takes in the answer to a renewal to `askedMs`. It counts from before its request, which may have been under way for
+   * long; and since a renewal never shortens, what was known before stays true, unless the answer certainly says less.
+   * What is left in the store can also be more than anybody asked for, when the server's clock stepped back: that is
+   * not believed, since the clock may be set right again.
    */
-  renew(sentAt: number, validForMs: number, answeredAt: number): void {
-    const less = answeredAt + validForMs < this.validUntil;
-    this.confirm(sentAt, less ? validForMs : Math.max(validForMs, this.validUntil - sentAt));
+  renew(sentAt: number, askedMs: number, leftMs: number, answeredAt: number): void {
+    const less = answeredAt + leftMs < this.validUntil;
+    this.confirm(sentAt, less ? leftMs : Math.max(Math.min(leftMs, askedMs), this.validUntil - sentAt));
+  }
+
+  /** Takes in that it has to stay in the store until then, whenever the work ends. */
+  keepAtLeastUntil(until: number): void {
+    this.keepUntil = Math.max(this.keepUntil, until);
   }
 
   /** Takes in that the hold may have been lengthened, whatever the answer: when it was asked for, and when it was over. */
@@ -90,27 +98,23 @@ export class Hold {
 
   /**
    * Whether the store certainly has it, as it was taken and for long enough: nothing about it is under way or in
-   * doubt, and at least two thirds of its time are left.
+   * doubt, its holder has not asked for more, and at least two thirds of its time are left.
    */
   isSound(now: number): boolean {
     const certain =
-      this.state === 'held' && !this.renewing && this.extending === 0 && this.retryAt === Infinity;
+      this.state === 'held' &&
+      !this.renewing &&
+      !this.extended &&
+      this.asking === 0 &&
+      this.retryAt === Infinity;
     return certain && this.validUntil - now >= (2 / 3) * this.claim.leaseMs;
   }
 
   /** The same hold for the next lease: with a token of its own, and nobody who listens. */
   successor(token: number | undefined, grantedAt: number): Hold {
-    const { key, queue, claim, confirmedFrom, validUntil } = this;
-    const next = new Hold(
-      key,
-      queue,
-      claim,
-      token,
-      true,
-      grantedAt,
-      confirmedFrom,
-      validUntil - confirmedFrom,
-    );
+    const { key, queue, claim, watchdogMs, confirmedFrom, validUntil } = this;
+    const validForMs = validUntil - confirmedFrom;
+    const next = new Hold(key, queue, claim, token, watchdogMs, grantedAt, confirmedFrom, validForMs);
     next.mayLastUntil = this.mayLastUntil;
     next.handOver = this.handOver;
     return next;

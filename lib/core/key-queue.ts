@@ -1,3 +1,4 @@
+import { onAbort } from './abort-listeners.js';
 import type { LockKind } from './claim.js';
 import { abortedError, storeError, takenError } from './failures.js';
 import type { Hold, Turn } from './hold.js';
@@ -21,8 +22,8 @@ interface Waiter {
   readonly wait: Wait;
   /** Its time is over, but a request is under way that may show why it really waits. */
   due: boolean;
-  /** Whether it may have the hold of the one before. */
-  readonly inherits: boolean;
+  /** It may have the hold of the one before if the watchdog renews that with this lease; undefined: it may not. */
+  readonly watchdogMs: number | undefined;
   admit(passed?: Hold): void;
   refuse(error: Error): void;
 }
@@ -48,12 +49,19 @@ export class KeyQueue implements Turn {
   private watching: Watch | undefined;
   private watchFailure: StoreFailure | undefined;
   private onHint: (() => void) | undefined;
+  private onDue: (() => void) | undefined;
   private sitOutUntil = -Infinity;
   private sitOutHints = 0;
   private idleTimer: unknown;
 
   /** How many times the key may have become free. Read before asking, compare after a refusal. */
   hints = 0;
+
+  /** How many times this process has asked the store for the key. */
+  attempts = 0;
+
+  /** What was asked for up to this number has been forced open since, also where the answer is still to come. */
+  forcedUpTo = 0;
 
   constructor(
     private readonly kind: LockKind,
@@ -80,20 +88,20 @@ export class KeyQueue implements Turn {
 
   /**
    * Resolves when it is this caller's turn: with the hold of the one before if that was passed on to it, which takes
-   * that `inherits`. Rejects when its time is over, it is aborted, or the store fails.
+   * that the watchdog renews both with the same lease. Rejects when its time is over, it is aborted, or the store fails.
    */
-  queue(wait: Wait, inherits: boolean): Promise<Hold | undefined> {
+  queue(wait: Wait, watchdogMs: number | undefined): Promise<Hold | undefined> {
     return new Promise((resolve, reject) => {
       const { signal } = wait;
       const settle = (): void => {
         this.waiters.delete(waiter);
         if (timer !== undefined) this.runtime.clearTimer(timer);
-        signal?.removeEventListener('abort', onAbort);
+        stopAborting?.();
       };
       const waiter: Waiter = {
         wait,
         due: false,
-        inherits,
+        watchdogMs,
         admit: (passed) => {
           settle();
           resolve(passed);
@@ -103,18 +111,19 @@ export class KeyQueue implements Turn {
           reject(error);
         },
       };
-      const onAbort = (): void =>
+      const abort = (): void =>
         waiter.refuse(abortedError(wait.key, signal!, this.runtime.now() - wait.startedAt));
       const onDeadline = (): void => {
-        // A request without an answer may be the sign of a dead store, which must not pass for a taken lock.
-        if (this.unanswered) waiter.due = true;
+        // A request without an answer may be the sign of a dead store, which must not pass for a taken lock. And what
+        // the store said a while ago is no sign that it works: who has the turn asks again.
+        if (this.unanswered || this.askAgain()) waiter.due = true;
         else waiter.refuse(this.takenError(wait));
       };
       const leftMs = deadlineOf(wait) - this.runtime.now();
       const timer = leftMs > 0 && leftMs < Infinity ? this.runtime.setTimer(onDeadline, leftMs) : undefined;
       if (this.waiters === NOBODY) this.waiters = new Set();
       this.waiters.add(waiter);
-      signal?.addEventListener('abort', onAbort, { once: true });
+      const stopAborting = signal && onAbort(signal, abort);
       if (leftMs <= 0) onDeadline();
     });
   }
@@ -150,10 +159,10 @@ export class KeyQueue implements Turn {
   }
 
   /** Gives the turn to the next caller together with the hold, if there is one to pass on and a caller who may have it. */
-  passOn(pass: () => Hold | undefined): boolean {
-    if (this.waiters.size === 0) return false;
+  passOn(watchdogMs: number | undefined, pass: () => Hold | undefined): boolean {
+    if (this.waiters.size === 0 || watchdogMs === undefined) return false;
     const next = this.waiters.values().next();
-    const passed = next.done || !next.value.inherits ? undefined : pass();
+    const passed = next.done || next.value.watchdogMs !== watchdogMs ? undefined : pass();
     if (!passed) return false;
     next.value!.admit(passed);
     return true;
@@ -165,11 +174,9 @@ export class KeyQueue implements Turn {
       this.sitOutUntil = this.runtime.now() + SIT_OUT_MS;
       this.sitOutHints = hintsBefore + SIT_OUT_HINTS;
     }
-    if (this.waiters.size > 0) {
-      this.tellDue();
-      const next = this.waiters.values().next();
-      if (!next.done) return next.value.admit();
-    }
+    // Also one whose time is over: it asks once, since nobody knows whether the store works.
+    const next = this.waiters.values().next();
+    if (!next.done) return next.value.admit();
     this.turnTaken = false;
     this.unwatch();
     if (othersWaiting) {
@@ -205,8 +212,11 @@ export class KeyQueue implements Turn {
     return this.watching?.live ?? false;
   }
 
-  /** Waits for a hint, `ms`, or the signal, whichever comes first. Throws when hints can never come. */
-  async hinted(ms: number, cancelled: AbortSignal | undefined): Promise<void> {
+  /**
+   * Waits for a hint, `ms`, or the signal, whichever comes first; with `forDue` also until somebody's time behind it is
+   * over. Throws when hints can never come.
+   */
+  async hinted(ms: number, cancelled: AbortSignal | undefined, forDue = false): Promise<void> {
     if (this.watchFailure) {
       const failure = this.watchFailure;
       this.unwatch();
@@ -215,15 +225,24 @@ export class KeyQueue implements Turn {
     await new Promise<void>((resolve) => {
       const settle = (): void => {
         this.onHint = undefined;
+        this.onDue = undefined;
         this.runtime.clearTimer(timer);
-        cancelled?.removeEventListener('abort', settle);
+        stopAborting?.();
         resolve();
       };
       const timer = this.runtime.setTimer(settle, ms);
       this.onHint = settle;
-      cancelled?.addEventListener('abort', settle, { once: true });
+      if (forDue) this.onDue = settle;
+      const stopAborting = cancelled && onAbort(cancelled, settle);
       if (cancelled?.aborted) settle();
     });
+  }
+
+  /** Wakes the caller that has the turn and sleeps until the lock may be free. False when nobody does. */
+  private askAgain(): boolean {
+    const { onDue } = this;
+    onDue?.();
+    return onDue !== undefined;
   }
 
   private tellDue(): void {

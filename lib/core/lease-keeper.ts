@@ -5,9 +5,18 @@ import type { Runtime } from './runtime.js';
 import type { StoreHealth } from './store-health.js';
 import { Turnover } from './turnover.js';
 
+/** How often holds of a lease are renewed, in ms. */
+const periodOf = (watchdogMs: number): number => Math.floor(watchdogMs / 3);
+
+/** How soon a failed renewal is tried again, in ms. */
+const retryMsOf = (watchdogMs: number): number => Math.max(50, Math.min(1_000, Math.floor(watchdogMs / 10)));
+
+/** The lease that a watched hold is renewed to; a hold may get a fixed lease while its renewal is under way. */
+const leaseOf = ({ watchdogMs, claim }: Hold): number => watchdogMs ?? claim.leaseMs;
+
 /**
- * Keeps all holds of a process alive, with one timer: every third of the watchdog's time it renews the watched
- * ones in one batch, and it notices the end of every lease.
+ * Keeps all holds of a process alive, with one timer: every third of their lease it renews the watched ones of the
+ * same lease in one batch, and it notices the end of every lease.
  *
  * A failed renewal is unknown, not lost: it is tried again until the hold's time is over. A refusal, or the end
  * of the time, is a loss. Nothing is ever taken again silently.
@@ -15,9 +24,8 @@ import { Turnover } from './turnover.js';
 export class LeaseKeeper {
   private holds = new Set<Hold>();
   private readonly turnover = new Turnover();
-  private readonly periodMs: number;
-  private readonly retryMs: number;
-  private nextRenewalAt = -Infinity;
+  /** When all watched holds of a lease (its length in ms) are renewed next. */
+  private readonly rounds = new Map<number, number>();
   private timer: unknown;
   private timerDueAt = Infinity;
 
@@ -25,11 +33,7 @@ export class LeaseKeeper {
     private readonly store: LockStore,
     private readonly runtime: Runtime,
     private readonly health: StoreHealth,
-    private readonly watchdogMs: number,
-  ) {
-    this.periodMs = Math.floor(watchdogMs / 3);
-    this.retryMs = Math.max(50, Math.min(1_000, Math.floor(watchdogMs / 10)));
-  }
+  ) {}
 
   get all(): ReadonlySet<Hold> {
     return this.holds;
@@ -42,9 +46,8 @@ export class LeaseKeeper {
 
   /** Makes the timer fit a hold whose time or kind of lease has changed. */
   watch(hold: Hold): void {
-    if (hold.renewed && this.nextRenewalAt <= this.runtime.now())
-      this.nextRenewalAt = this.runtime.now() + this.periodMs;
-    const dueAt = hold.renewed ? Math.min(this.nextRenewalAt, hold.validUntil) : hold.validUntil;
+    const { watchdogMs, validUntil } = hold;
+    const dueAt = watchdogMs === undefined ? validUntil : Math.min(this.roundOf(watchdogMs), validUntil);
     if (dueAt < this.timerDueAt) this.arm(dueAt);
   }
 
@@ -64,6 +67,16 @@ export class LeaseKeeper {
     if (hold.state === 'held' && this.runtime.now() >= hold.validUntil) this.lose(hold, 'expired');
   }
 
+  /** When holds of this lease are renewed next; the first of them begins the rounds. */
+  private roundOf(watchdogMs: number): number {
+    const known = this.rounds.get(watchdogMs);
+    // One that is overdue is not put off: the timer is on its way to it.
+    if (known !== undefined) return known;
+    const first = this.runtime.now() + periodOf(watchdogMs);
+    this.rounds.set(watchdogMs, first);
+    return first;
+  }
+
   private arm(dueAt: number): void {
     this.runtime.clearTimer(this.timer);
     this.timerDueAt = dueAt;
@@ -74,9 +87,8 @@ export class LeaseKeeper {
   private tick(): void {
     this.timerDueAt = Infinity;
     const now = this.runtime.now();
-    const renewAll = now >= this.nextRenewalAt;
-    if (renewAll) this.nextRenewalAt = now + this.periodMs;
     const due: Hold[] = [];
+    const watched = new Set<number>();
     let nextAt = Infinity;
     for (const hold of [...this.holds]) {
       // Whoever hears of a loss may end other leases.
@@ -85,10 +97,19 @@ export class LeaseKeeper {
         this.lose(hold, 'expired');
         continue;
       }
-      if (hold.renewed && !hold.renewing && (renewAll || now >= hold.retryAt)) due.push(hold);
+      const { watchdogMs } = hold;
+      if (watchdogMs !== undefined) {
+        watched.add(watchdogMs);
+        const round = now >= (this.rounds.get(watchdogMs) ?? now);
+        if (!hold.renewing && (round || now >= hold.retryAt)) due.push(hold);
+      }
       nextAt = Math.min(nextAt, hold.validUntil, hold.retryAt > now ? hold.retryAt : Infinity);
-      if (hold.renewed) nextAt = Math.min(nextAt, this.nextRenewalAt);
     }
+    for (const [watchdogMs, at] of [...this.rounds]) {
+      if (!watched.has(watchdogMs)) this.rounds.delete(watchdogMs);
+      else if (now >= at) this.rounds.set(watchdogMs, now + periodOf(watchdogMs));
+    }
+    for (const at of this.rounds.values()) nextAt = Math.min(nextAt, at);
     if (due.length > 0) void this.renew(due);
     if (nextAt < this.timerDueAt) this.arm(nextAt);
   }
@@ -97,21 +118,21 @@ export class LeaseKeeper {
     const sentAt = this.runtime.now();
     for (const hold of holds) {
       hold.renewing = true;
-      hold.mayLast(sentAt + this.watchdogMs);
+      hold.mayLast(sentAt + leaseOf(hold));
       hold.retryAt = Infinity;
     }
     let replies: readonly (ExtendReply | undefined)[] = [];
     let failure: unknown;
     try {
-      const claims = holds.map(({ claim }) => ({ ...claim, leaseMs: this.watchdogMs, fenceBlock: 0 }));
+      const claims = holds.map((hold) => ({ ...hold.claim, leaseMs: leaseOf(hold), fenceBlock: 0 }));
       replies = await this.store.extendMany(claims);
     } catch (error) {
       failure = error;
     }
-    const mayLastUntil = this.runtime.now() + this.watchdogMs;
+    const answeredAt = this.runtime.now();
     holds.forEach((hold, i) => {
       hold.renewing = false;
-      hold.mayLast(mayLastUntil);
+      hold.mayLast(answeredAt + leaseOf(hold));
       this.settle(hold, replies[i] ?? { status: 'failed', cause: failure }, sentAt);
     });
   }
@@ -124,12 +145,13 @@ export class LeaseKeeper {
     if (now >= hold.validUntil) return this.lose(hold, 'expired');
     if (reply.status === 'held') {
       // At once: whatever comes between the look at the clock and this may take long.
-      hold.renew(sentAt, reply.validForMs, now);
+      hold.retryAt = Infinity;
+      hold.renew(sentAt, leaseOf(hold), reply.validForMs, now);
       this.watch(hold);
       this.health.works();
     } else {
       if (reply.cause instanceof StoreFailure) this.health.failed(reply.cause);
-      hold.retryAt = this.runtime.now() + this.retryMs;
+      hold.retryAt = this.runtime.now() + retryMsOf(leaseOf(hold));
       if (hold.retryAt < this.timerDueAt) this.arm(hold.retryAt);
     }
   }

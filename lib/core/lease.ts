@@ -1,20 +1,8 @@
 import { lostError } from './failures.js';
-import type { Gate } from './gate.js';
 import type { Hold } from './hold.js';
+import type { LeasePart } from './lease-part.js';
 import { LockConfigurationError, LockKeyError, type LockLostError } from './lock.errors.js';
 import { shown } from './shown.js';
-
-/** One key of a lease: its own hold, or a place in the section of an enclosing one. */
-export interface LeasePart {
-  /** As the caller wrote it. */
-  readonly key: string;
-  readonly finalKey: string;
-  readonly hold: Hold;
-  /** Set when an enclosing section holds the key; releasing then only leaves the place. */
-  readonly place: { leave(): void } | undefined;
-  /** Where calls nested in this lease enter; made by the first of them. */
-  gate?: Gate;
-}
 
 /** What a lease needs of the service that made it. */
 export interface LeaseHost {
@@ -22,6 +10,7 @@ export interface LeaseHost {
   newId(): string;
   checkExpiry(hold: Hold): void;
   extend(lease: Lease, ms: number): Promise<void>;
+  verify(lease: Lease): Promise<boolean>;
   release(lease: Lease): Promise<'released' | 'lost'>;
   runSection<T>(lease: Lease, section: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
 }
@@ -36,34 +25,35 @@ const NOTHING: readonly (() => void)[] = [];
  * await upload(report, { signal: lease.signal, fence: lease.fencingToken });
  */
 export class Lease implements AsyncDisposable {
-  /** @internal Set once its end has begun. */
-  ending: Promise<'released' | 'lost'> | undefined;
-  private lossSignal: AbortController | undefined;
-  private lossCause: LockLostError | undefined;
-  private uniqueId: string | undefined;
-  private ownKeys: readonly string[] | undefined;
-  private stopListening: readonly (() => void)[] = NOTHING;
+  // Really private: through them whoever prints or serializes a lease would see the whole service, and its connection.
+  readonly #host: LeaseHost;
+  readonly #parts: readonly LeasePart[];
+  #ending: Promise<'released' | 'lost'> | undefined;
+  #lossSignal: AbortController | undefined;
+  #lossCause: LockLostError | undefined;
+  #uniqueId: string | undefined;
+  #ownKeys: readonly string[] | undefined;
+  #stopListening: readonly (() => void)[] = NOTHING;
 
   /** @internal Leases come from `acquire`, `tryAcquire` and `withLock`. */
-  constructor(
-    private readonly host: LeaseHost,
-    /** @internal */
-    readonly parts: readonly LeasePart[],
-  ) {}
+  constructor(host: LeaseHost, parts: readonly LeasePart[]) {
+    this.#host = host;
+    this.#parts = parts;
+  }
 
   /** As the caller wrote them, without duplicates, in the order in which they were taken. */
   get keys(): readonly string[] {
-    return (this.ownKeys ??= this.parts.map((part) => part.key));
+    return (this.#ownKeys ??= this.#parts.map((part) => part.key));
   }
 
   /** The key; of several, the first. */
   get key(): string {
-    return this.parts[0]!.key;
+    return this.#parts[0]!.key;
   }
 
   /** Names this lease in logs; every lease has its own. */
   get id(): string {
-    return (this.uniqueId ??= this.host.newId());
+    return (this.#uniqueId ??= this.#host.newId());
   }
 
   /**
@@ -72,70 +62,86 @@ export class Lease implements AsyncDisposable {
    * {@link tokenFor}) and when fencing is off.
    */
   get fencingToken(): number {
-    if (this.parts.length > 1) {
-      throw new LockConfigurationError(
-        `A lease on several keys has a token for each: use tokenFor(key) with one of ${this.keys.join(', ')}.`,
-      );
-    }
-    return this.tokenFor(this.key);
+    return this.tokenFor(this.#onlyKey('a token for each', 'tokenFor'));
   }
 
   /** The fencing token of one of the keys. Throws `LockKeyError` for a key that the lease does not have. */
   tokenFor(key: string): number {
-    const part = this.parts.find((candidate) => candidate.key === key);
-    if (!part)
-      throw new LockKeyError(`This lease has no key ${shown(key)}; it has ${this.keys.join(', ')}.`, { key });
-    if (part.hold.token === undefined) {
+    const { token } = this.#partFor(key).hold;
+    if (token === undefined) {
       throw new LockConfigurationError(`There is no fencing token for "${key}": fencing is off.`, { key });
     }
-    return part.hold.token;
+    return token;
+  }
+
+  /**
+   * The owner in the store, as `inspect()` shows it; leases that have the hold one after the other share it. Throws
+   * `LockConfigurationError` with several keys: use {@link ownerOf}.
+   */
+  get owner(): string {
+    return this.ownerOf(this.#onlyKey('an owner for each', 'ownerOf'));
+  }
+
+  /** The owner of one of the keys. Throws `LockKeyError` for a key that the lease does not have. */
+  ownerOf(key: string): string {
+    return this.#partFor(key).hold.claim.owner;
   }
 
   /** Aborts once, when the lease is lost; its reason is a `LockLostError`. It never aborts on release. */
   get signal(): AbortSignal {
-    if (!this.lossSignal) {
-      const controller = (this.lossSignal = new AbortController());
+    if (!this.#lossSignal) {
+      const controller = (this.#lossSignal = new AbortController());
       const abort = (): void => controller.abort(this.loss);
-      this.stopListening = this.parts.map(({ hold }) => hold.onLoss(abort));
+      this.#stopListening = this.#parts.map((part) => part.onLoss(abort));
       if (this.lost) abort();
     }
-    return this.lossSignal.signal;
+    return this.#lossSignal.signal;
   }
 
   /** True once the lease has ended before its holder released it. */
   get lost(): boolean {
-    for (const { hold } of this.parts) {
-      this.host.checkExpiry(hold);
-      if (hold.state === 'lost') return true;
+    for (const part of this.#parts) {
+      this.#host.checkExpiry(part.hold);
+      if (part.state === 'lost') return true;
     }
     return false;
   }
 
   /** The error that tells of the loss; undefined while the lease is not lost. */
   get loss(): LockLostError | undefined {
-    if (this.lossCause) return this.lossCause;
+    if (this.#lossCause) return this.#lossCause;
     if (!this.lost) return undefined;
-    const { key, hold } = this.parts.find((part) => part.hold.state === 'lost')!;
-    return (this.lossCause = lostError(key, hold.lossReason!, this.host.now() - hold.grantedAt));
+    const { key, hold, lossReason } = this.#parts.find((part) => part.state === 'lost')!;
+    return (this.#lossCause = lostError(key, lossReason, this.#host.now() - hold.grantedAt));
   }
 
-  /** How long the lease is certainly still valid, in ms; 0 when it is lost or released. */
+  /** How long the lease is certainly still valid, in whole ms, rounded down; 0 when it is lost or released. */
   remainingMs(): number {
     if (this.lost) return 0;
     let until = Infinity;
-    for (const { hold } of this.parts) {
-      if (hold.state !== 'held') return 0;
+    for (const { state, hold } of this.#parts) {
+      if (state !== 'held') return 0;
       until = Math.min(until, hold.validUntil);
     }
-    return Math.max(0, until - this.host.now());
+    return Math.max(0, Math.floor(until - this.#host.now()));
   }
 
   /**
-   * Makes the lease last at least `ms` from now; it never gets shorter. Throws `LockLostError` when it is lost
-   * already, `LockStoreError` when the store fails.
+   * Makes the lease last at least `ms` from now; it never gets shorter. Rejects with `LockLostError` when it is lost
+   * already, with `LockConfigurationError` after its release, with `LockStoreError` when the store fails.
    */
   extend(ms: number): Promise<void> {
-    return this.host.extend(this, ms);
+    return this.#host.extend(this, ms);
+  }
+
+  /**
+   * Asks the store whether it still has the hold: true, or false, and then the lease is lost. Rejects with
+   * `LockStoreError` when the store cannot be asked, and with `LockConfigurationError` after its release.
+   *
+   * @example if (!(await lease.verify())) return; // before a step that cannot be taken back
+   */
+  verify(): Promise<boolean> {
+    return this.#host.verify(this);
   }
 
   /**
@@ -144,14 +150,8 @@ export class Lease implements AsyncDisposable {
    * with `LockLostError`, or after a release with `LockConfigurationError`.
    */
   async run<T>(section: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
-    if (this.loss) throw this.loss;
-    if (this.parts.some(({ hold }) => hold.state !== 'held')) {
-      throw new LockConfigurationError(
-        `lease.run was called after the release of "${this.key}": acquire it again.`,
-        { key: this.key },
-      );
-    }
-    return this.host.runSection(this, section);
+    this.mustBeHeld('run');
+    return this.#host.runSection(this, section);
   }
 
   /**
@@ -159,7 +159,7 @@ export class Lease implements AsyncDisposable {
    * Rejects with `LockStoreError` only; the library then goes on trying until the lease is over.
    */
   release(): Promise<'released' | 'lost'> {
-    return this.host.release(this);
+    return this.#host.release(this);
   }
 
   /** Releases, and never throws: a failure has been logged, and is tried again. */
@@ -167,9 +167,58 @@ export class Lease implements AsyncDisposable {
     await this.release().catch(() => undefined);
   }
 
+  /** What of it can be told to a log: which lease, on what, and whether it is still good. */
+  toJSON(): { id: string; keys: readonly string[]; lost: boolean; remainingMs: number } {
+    return { id: this.id, keys: this.keys, lost: this.lost, remainingMs: this.remainingMs() };
+  }
+
+  /** The same for `console.log` and `util.inspect`. */
+  [Symbol.for('nodejs.util.inspect.custom')](): object {
+    return { Lease: this.toJSON() };
+  }
+
+  /** @internal Throws when the lease is over: `LockLostError`, or after a release `LockConfigurationError`. */
+  mustBeHeld(what: 'extend' | 'run' | 'verify'): void {
+    const { loss } = this;
+    if (loss) throw loss;
+    if (this.#parts.every(({ state }) => state === 'held')) return;
+    throw new LockConfigurationError(
+      `lease.${what} was called after the release of "${this.key}": acquire it again.`,
+      { key: this.key },
+    );
+  }
+
+  /** @internal */
+  get parts(): readonly LeasePart[] {
+    return this.#parts;
+  }
+
+  /** @internal Set once its end has begun. */
+  get ending(): Promise<'released' | 'lost'> | undefined {
+    return this.#ending;
+  }
+
+  /** @internal */
+  set ending(ending: Promise<'released' | 'lost'>) {
+    this.#ending = ending;
+  }
+
   /** @internal It ended: losses of an enclosing hold do not concern it any more. */
   detach(): void {
-    for (const stop of this.stopListening) stop();
-    this.stopListening = NOTHING;
+    for (const stop of this.#stopListening) stop();
+    this.#stopListening = NOTHING;
+  }
+
+  #onlyKey(has: string, instead: string): string {
+    if (this.#parts.length === 1) return this.key;
+    throw new LockConfigurationError(
+      `A lease on several keys has ${has}: use ${instead}(key) with one of ${this.keys.join(', ')}.`,
+    );
+  }
+
+  #partFor(key: string): LeasePart {
+    const part = this.#parts.find((candidate) => candidate.key === key);
+    if (part) return part;
+    throw new LockKeyError(`This lease has no key ${shown(key)}; it has ${this.keys.join(', ')}.`, { key });
   }
 }

@@ -2,16 +2,23 @@ import { Acquisition } from './acquisition.js';
 import { Activity, withinMs } from './activity.js';
 import type { HoldInfo, LockKind } from './claim.js';
 import { CoreContext } from './core-context.js';
-import { extendLease } from './extend-lease.js';
+import { extendLease, verifyLease } from './extend-lease.js';
 import { currentFrame, Frame, runInFrame } from './frames.js';
 import type { Hold } from './hold.js';
-import { Lease, type LeaseHost, type LeasePart } from './lease.js';
+import { Lease, type LeaseHost } from './lease.js';
+import type { LeasePart } from './lease-part.js';
 import { LockConfigurationError, LockNotAcquiredError } from './lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
 import type { LockCall, LockSettings } from './lock-settings.js';
 import type { LockStore } from './lock-store.js';
 import { Releasing, type Ending } from './releasing.js';
 import { systemRuntime, type Runtime } from './runtime.js';
+
+/** What runs while the lock is held. */
+export type LockSection<T> = (lease: Lease) => T | PromiseLike<T>;
+
+/** Whether a section ran, and what it gave. */
+export type Attempt<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
 
 /** One lock that this process holds. */
 export interface HeldLock {
@@ -26,7 +33,6 @@ export interface LockUsage {
   readonly leases: number;
   readonly keys: number;
   readonly holds: number;
-  readonly lingering: number;
   readonly settling: number;
 }
 
@@ -120,30 +126,22 @@ export class LockManager implements LeaseHost {
   }
 
   /** Runs `section` with the lock held, and gives back its result or its error untouched. */
-  async withLock<T>(
-    keys: readonly string[],
-    call: LockCall,
-    section: (lease: Lease) => T | PromiseLike<T>,
-  ): Promise<T> {
-    const lease = await this.acquire(keys, call);
-    const frame = new Frame(this, lease, currentFrame());
-    let result: T;
-    try {
-      result = await runInFrame(frame, section, lease);
-    } finally {
-      if (!frame.close()) await frame.emptied();
-      if (lease.ending) await lease.ending.catch(() => undefined);
-      else {
-        // Never throws: trouble has been logged, and the section's own result stands.
-        await (lease.ending = this.releasing.endAll(lease.parts, call.holdAtLeastMs));
-        this.ended(lease);
-      }
-    }
-    if (call.onLost === 'throw' && lease.loss) throw lease.loss;
-    return result;
+  async withLock<T>(keys: readonly string[], call: LockCall, section: LockSection<T>): Promise<T> {
+    return this.runAndEnd(await this.acquire(keys, call), call, section);
   }
 
-  async runSection<T>(lease: Lease, section: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
+  /** The same, unless the lock is taken. Every other trouble is thrown. */
+  async tryWithLock<T>(
+    keys: readonly string[],
+    call: LockCall,
+    section: LockSection<T>,
+  ): Promise<Attempt<T>> {
+    const lease = await this.tryAcquire(keys, call);
+    if (!lease) return { ran: false };
+    return { ran: true, value: await this.runAndEnd(lease, call, section) };
+  }
+
+  async runSection<T>(lease: Lease, section: LockSection<T>): Promise<T> {
     const frame = new Frame(this, lease, currentFrame());
     try {
       return await runInFrame(frame, section, lease);
@@ -152,8 +150,32 @@ export class LockManager implements LeaseHost {
     }
   }
 
+  private async runAndEnd<T>(lease: Lease, call: LockCall, section: LockSection<T>): Promise<T> {
+    let result: T;
+    const frame = new Frame(this, lease, currentFrame());
+    try {
+      // The lock may be over before its section begins: whoever stood still just now is not let in.
+      lease.mustBeHeld('run');
+      result = await runInFrame(frame, section, lease);
+    } finally {
+      if (!frame.close()) await frame.emptied();
+      if (lease.ending) await lease.ending.catch(() => undefined);
+      else {
+        // Never throws: trouble has been logged, and the section's own result stands.
+        await (lease.ending = this.releasing.endAll(lease.parts));
+        this.ended(lease);
+      }
+    }
+    if (call.onLost === 'throw' && lease.loss) throw lease.loss;
+    return result;
+  }
+
   extend(lease: Lease, ms: number): Promise<void> {
     return extendLease(this.core, lease, ms);
+  }
+
+  verify(lease: Lease): Promise<boolean> {
+    return verifyLease(this.core, lease);
   }
 
   release(lease: Lease): Promise<Ending> {
@@ -167,8 +189,9 @@ export class LockManager implements LeaseHost {
   async forceUnlock(key: string): Promise<boolean> {
     const finalKey = this.settings.keyPrefix + key;
     const sentAt = this.runtime.now();
+    const forced = this.core.forcing(KIND, finalKey);
     const ended = await this.core.asking(key, 'unlocking', () => this.store.forceUnlock(KIND, finalKey));
-    this.releasing.forget(finalKey);
+    forced();
     for (const hold of [...this.core.keeper.all]) {
       // One that was asked for later came after it, even if both answers are here.
       if (hold.claim.key === finalKey && hold.confirmedFrom <= sentAt) hold.lose('force-unlocked');
@@ -200,7 +223,6 @@ export class LockManager implements LeaseHost {
       leases: this.activity.count,
       keys: this.core.queueCount,
       holds: this.core.keeper.all.size,
-      lingering: this.releasing.lingeringCount,
       settling: this.core.settler.size,
     };
   }
@@ -220,7 +242,6 @@ export class LockManager implements LeaseHost {
     await withinMs(this.core.settler.idle(), LAST_RELEASES_MS, this.runtime);
     this.core.settler.stop();
     this.core.keeper.stop();
-    this.releasing.stop();
     await this.store.close();
   }
 

@@ -10,6 +10,17 @@ export interface AcquireOptions {
    * keeps the lock for as long as it is held. Inside a lock already held by the caller it is not applied.
    */
   readonly leaseMs?: number;
+  /**
+   * The lease the watchdog renews, in ms, instead of the module's `watchdogMs`: a crashed holder's lock is free after
+   * at most this long. At least 1,000. Callers of one process pass the lock on only to those with the same value.
+   */
+  readonly watchdogMs?: number;
+  /**
+   * After an early finish the hold stays until this many ms after the grant, without renewal, so that replicas
+   * whose clocks differ do not run a job twice. Nobody waits for that; only a forced unlock ends it sooner. With a fixed
+   * `leaseMs` it may not be longer than that. Default: 0.
+   */
+  readonly holdAtLeastMs?: number;
   /** Ends the wait with `LockAbortedError`. It does not end a lease that was granted. */
   readonly signal?: AbortSignal;
   /** False makes taking a lock that the caller already holds an immediate `LockNotAcquiredError`. Default: true. */
@@ -23,9 +34,4 @@ export interface SectionOptions extends AcquireOptions {
    * loss is an event and a log line. `throw`: `LockLostError`.
    */
   readonly onLost?: 'event' | 'throw';
-  /**
-   * After an early finish the hold stays until this many ms after the grant, without renewal, so that replicas
-   * whose clocks differ do not run a job twice. Default: 0.
-   */
-  readonly holdAtLeastMs?: number;
 }

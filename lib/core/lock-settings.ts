@@ -87,6 +87,8 @@ export const resolveSettings = (input: LockSettingsInput): LockSettings => {
 export interface LockCall {
   readonly waitMs: number;
   readonly leaseMs: number | undefined;
+  /** The lease that is renewed when none is fixed. */
+  readonly watchdogMs: number;
   readonly signal: AbortSignal | undefined;
   readonly reentrant: boolean;
   readonly onLost: 'event' | 'throw';
@@ -96,6 +98,7 @@ export interface LockCall {
 export const defaultCall = (settings: LockSettings): LockCall => ({
   waitMs: settings.waitMs,
   leaseMs: settings.leaseMs,
+  watchdogMs: settings.watchdogMs,
   signal: undefined,
   reentrant: settings.reentrant,
   onLost: settings.onLost,
@@ -127,12 +130,18 @@ const readCall = (options: AcquireOptions & SectionOptions, defaults: LockCall):
   }
   const { signal } = options;
   if (signal !== undefined && !isSignal(signal)) refuse('signal', 'an AbortSignal', signal);
+  const leaseMs = checkMs('leaseMs', options.leaseMs, { min: 1 }) ?? defaults.leaseMs;
+  const holdAtLeastMs = checkMs('holdAtLeastMs', options.holdAtLeastMs) ?? defaults.holdAtLeastMs;
+  if (leaseMs !== undefined && holdAtLeastMs > leaseMs) {
+    refuse('holdAtLeastMs', `at most leaseMs, which is ${leaseMs} ms and not renewed`, holdAtLeastMs);
+  }
   return {
     waitMs: checkMs('waitMs', options.waitMs, { infinite: true }) ?? defaults.waitMs,
-    leaseMs: checkMs('leaseMs', options.leaseMs, { min: 1 }) ?? defaults.leaseMs,
+    leaseMs,
+    watchdogMs: checkMs('watchdogMs', options.watchdogMs, { min: MIN_WATCHDOG_MS }) ?? defaults.watchdogMs,
     signal,
     reentrant: checkChoice('reentrant', options.reentrant, [true, false]) ?? defaults.reentrant,
     onLost: checkChoice('onLost', options.onLost, ['event', 'throw'] as const) ?? defaults.onLost,
-    holdAtLeastMs: checkMs('holdAtLeastMs', options.holdAtLeastMs) ?? defaults.holdAtLeastMs,
+    holdAtLeastMs,
   };
 };

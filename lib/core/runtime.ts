@@ -52,15 +52,48 @@ export class SuspendAwareClock {
   }
 }
 
+const setNodeTimer = (action: () => void, ms: number, background: boolean): NodeJS.Timeout => {
+  const timer = unbound(() => setTimeout(action, Math.max(ms, 0)));
+  // Fake timers of a test in a simulated browser are numbers.
+  if (background && typeof timer === 'object') timer.unref();
+  return timer;
+};
+
+/** For longer than Node can wait: one timer after the other. */
+class LongTimer {
+  private timer: NodeJS.Timeout;
+
+  constructor(
+    private readonly action: () => void,
+    private leftMs: number,
+    private readonly background: boolean,
+  ) {
+    this.timer = this.next();
+  }
+
+  clear(): void {
+    clearTimeout(this.timer);
+  }
+
+  private next(): NodeJS.Timeout {
+    const ms = Math.min(this.leftMs, MAX_TIMER_MS);
+    this.leftMs -= ms;
+    const step = (): void => {
+      if (this.leftMs > 0) this.timer = this.next();
+      else this.action();
+    };
+    return setNodeTimer(step, ms, this.background);
+  }
+}
+
 /** Timers of Node, and a clock: by default one that knows of the machine's sleep. */
 export const systemRuntime = (clock: { now(): number } = new SuspendAwareClock()): Runtime => ({
   now: () => clock.now(),
-  setTimer: (action, ms, background = false) => {
-    const timer = unbound(() => setTimeout(action, Math.min(Math.max(ms, 0), MAX_TIMER_MS)));
-    // Fake timers of a test in a simulated browser are numbers.
-    if (background && typeof timer === 'object') timer.unref();
-    return timer;
+  setTimer: (action, ms, background = false) =>
+    ms > MAX_TIMER_MS ? new LongTimer(action, ms, background) : setNodeTimer(action, ms, background),
+  clearTimer: (timer) => {
+    if (timer instanceof LongTimer) timer.clear();
+    else clearTimeout(timer as NodeJS.Timeout | undefined);
   },
-  clearTimer: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
   newId: () => randomUUID(),
 });

@@ -1,6 +1,7 @@
 import { defer, Observable, throwError } from 'rxjs';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/lock.errors.js';
-import type { LockSection, LockService } from '../lock.service.js';
+import type { LockSection } from '../core/lock-manager.js';
+import type { LockService } from '../lock.service.js';
 import type { SectionOptions } from '../core/lock-options.js';
 import { openSection } from './open-section.js';
 import { asStream, iterateIn } from './streams.js';

@@ -29,8 +29,8 @@ export const HANDING_BREAKAGES: readonly Breakage[] = [
     patches: [
       {
         file: 'core/key-queue.ts',
-        find: 'const onAbort = (): void =>\n        waiter.refuse(',
-        replace: 'const onAbort = (): void =>\n        reject(',
+        find: 'const abort = (): void =>\n        waiter.refuse(',
+        replace: 'const abort = (): void =>\n        reject(',
       },
     ],
     seenBy: ['leftovers', 'ghosts', 'promptness'],

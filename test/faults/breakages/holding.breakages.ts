@@ -98,8 +98,8 @@ export const HOLDING_BREAKAGES: readonly Breakage[] = [
     patches: [
       {
         file: 'core/contend.ts',
-        find: 'renewed, now, sentAt, validForMs);',
-        replace: 'renewed, now, now, validForMs);',
+        find: 'watchdogMs, now, sentAt, validForMs);',
+        replace: 'watchdogMs, now, now, validForMs);',
       },
     ],
     seenBy: ['exclusion', 'foundation'],

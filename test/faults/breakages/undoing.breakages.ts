@@ -54,8 +54,8 @@ export const UNDOING_BREAKAGES: readonly Breakage[] = [
     patches: [
       {
         file: 'core/contend.ts',
-        find: '  around.settler.settle(claim, undefined, hold.validUntil);\n  throw over;',
-        replace: '  throw over;',
+        find: '  around.settler.settle(claim, undefined, hold.mayLastUntil);\n  if (over)',
+        replace: '  if (over)',
       },
     ],
     seenBy: ['leftovers', 'ghosts'],

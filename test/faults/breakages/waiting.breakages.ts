@@ -98,8 +98,8 @@ export const WAITING_BREAKAGES: readonly Breakage[] = [
     patches: [
       {
         file: 'core/key-queue.ts',
-        find: 'const onAbort = (): void =>\n        waiter.refuse(',
-        replace: 'const onAbort = (): void =>\n        void this.waiters.clear() ?? waiter.refuse(',
+        find: 'const abort = (): void =>\n        waiter.refuse(',
+        replace: 'const abort = (): void =>\n        void this.waiters.clear() ?? waiter.refuse(',
       },
     ],
     seenBy: ['promptness'],

@@ -198,7 +198,7 @@ describe('a user who may not', () => {
       await (await within(5_000, waiting)).release();
     }
     expect([await lab.listeners('order'), await lab.listeners('stock')]).toEqual([1, 1]);
-    expect(two.locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, lingering: 0, settling: 0 });
+    expect(two.locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
     await two.close();
     await lab.nothingLeft();
   });

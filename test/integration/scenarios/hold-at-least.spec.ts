@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockUsage } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../../support/async.js';
+import { deferred, until } from '../../support/async.js';
 import { TestWorker } from '../../support/worker.js';
 import type { FromJob, JobSetup, ToJob } from '../workers/job.worker.js';
 import { BOOT_MS, Lab, newKey } from './lab.js';
 
+const NOTHING: LockUsage = { leases: 0, keys: 0, holds: 0, settling: 0 };
 const REPLICA = new URL('../workers/job.worker.ts', import.meta.url);
 
 let lab: Lab;
@@ -41,10 +43,10 @@ describe('holdAtLeastMs', () => {
     expect((await lab.hold('report'))!.leftMs).toBeLessThan(30_000);
   });
 
-  it('the hold is not renewed after the work, and ends so long after the grant, not after the lease', async () => {
-    const worker = await replica({ watchdogMs: 1_000 });
+  it('the hold has just that time left after the work, and nobody here has it any more', async () => {
+    const worker = await replica();
     worker.send({ type: 'trigger short' });
-    expect(await worker.next('ran')).toMatchObject({ result: 'sent', lingering: 1 });
+    expect(await worker.next('ran')).toMatchObject({ result: 'sent', usage: NOTHING });
     const { owner, leftMs } = (await lab.hold('digest'))!;
     expect(leftMs).toBeLessThanOrEqual(1_500);
     const end = performance.now() + leftMs;
@@ -58,19 +60,50 @@ describe('holdAtLeastMs', () => {
       return false;
     });
     expect(performance.now()).toBeLessThan(end + 500);
-    // The process counts from when it heard of the grant, a little later than Redis.
-    await until(async () => {
-      worker.send({ type: 'trigger short' });
-      return (await worker.next('ran')).result === 'sent';
-    });
+    worker.send({ type: 'trigger short' });
+    expect((await worker.next('ran')).result).toBe('sent');
   });
 
-  it('a process that ends in order leaves the hold to its time', async () => {
-    const worker = await replica();
-    worker.send({ type: 'trigger' });
-    await worker.next('ran');
-    expect(await worker.finish()).toEqual({ code: 0, signal: null });
-    expect((await lab.hold('report'))!.leftMs).toBeGreaterThan(10_000);
+  it.each(['in order', 'by SIGKILL'])(
+    'a process that ends %s while it lasts leaves just its time',
+    async (how) => {
+      const worker = await replica();
+      worker.send({ type: 'trigger short' });
+      await worker.next('ran', { timeoutMs: BOOT_MS });
+      if (how === 'in order') expect(await worker.finish()).toEqual({ code: 0, signal: null });
+      else await worker.kill('SIGKILL');
+      const hold = await lab.hold('digest');
+      if (hold) expect(hold.leftMs).toBeLessThanOrEqual(1_500);
+      await until(async () => (await lab.hold('digest')) === null);
+    },
+  );
+
+  it('a waiter elsewhere goes in when it is over, not when the lease would have been', async () => {
+    const [one, two] = [lab.open(), lab.open()];
+    const key = newKey();
+    const startedAt = performance.now();
+    const go = deferred();
+    const work = one.locks.withLock(key, { holdAtLeastMs: 400 }, () => go.promise);
+    await until(async () => (await lab.hold(key)) !== null);
+    const waiting = two.locks.acquire(key, { waitMs: 20_000 });
+    await lab.waiting(key);
+    go.resolve();
+    await work;
+    await (await waiting).release();
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(399);
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+  });
+
+  it('a forced unlock ends it, and callers of this process notice', async () => {
+    const [one, two] = [lab.open(), lab.open()];
+    const key = newKey();
+    await one.locks.withLock(key, { holdAtLeastMs: 20_000 }, () => undefined);
+    await expect(one.locks.tryAcquire(key)).resolves.toBeNull();
+    const waiting = one.locks.acquire(key, { waitMs: 15_000 });
+    await lab.waiting(key);
+    expect(await two.locks.forceUnlock(key)).toBe(true);
+    await (await waiting).release();
+    await lab.nothingLeft();
   });
 
   it('is measured from the grant: work that takes longer is followed by a normal release', async () => {
@@ -82,12 +115,15 @@ describe('holdAtLeastMs', () => {
     await lab.nothingLeft();
   });
 
-  it('a fixed lease that is shorter is lengthened to it', async () => {
+  it('is refused when it is longer than a fixed lease, which ends before', async () => {
     const { locks } = lab.open();
-    const key = newKey();
-    await locks.withLock(key, { leaseMs: 100, holdAtLeastMs: 10_000 }, () => undefined);
-    expect((await lab.hold(key))!.leftMs).toBeGreaterThan(5_000);
-    await expect(locks.tryAcquire(key)).resolves.toBeNull();
+    const work = locks.withLock(newKey(), { leaseMs: 100, holdAtLeastMs: 101 }, () => undefined);
+    await expect(work).rejects.toMatchObject({
+      code: 'LOCK_CONFIGURATION',
+      message: expect.stringContaining('holdAtLeastMs must be at most leaseMs') as string,
+    });
+    const fixed = lab.open({ leaseMs: 100 });
+    await expect(fixed.locks.acquire(newKey(), { holdAtLeastMs: 101 })).rejects.toThrow('holdAtLeastMs');
   });
 
   it('of an inner section keeps the hold of the outer one', async () => {
@@ -96,7 +132,7 @@ describe('holdAtLeastMs', () => {
     await locks.withLock(key, () => locks.withLock(key, { holdAtLeastMs: 10_000 }, () => undefined));
     const { leftMs } = (await lab.hold(key))!;
     expect(leftMs).toBeGreaterThan(5_000);
-    expect(leftMs).toBeLessThanOrEqual(30_000);
+    expect(leftMs).toBeLessThanOrEqual(10_000);
   });
 
   it('work that fails holds as well: its replicas are not to try again a moment later', async () => {

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { Locked, LockService, RedisLockModule } from 'nest-redis-lock';
+import { Locked, LockService, RedisLockModule, type LockUsage } from 'nest-redis-lock';
 import { workerChannel } from '../../support/worker-channel.js';
 
 /** A replica with a scheduled job. */
@@ -14,7 +14,7 @@ export interface JobSetup {
 export type ToJob = { readonly type: 'trigger' } | { readonly type: 'trigger short' };
 export type FromJob =
   | { readonly type: 'ready' }
-  | { readonly type: 'ran'; readonly result: string | undefined; readonly lingering: number };
+  | { readonly type: 'ran'; readonly result: string | undefined; readonly usage: LockUsage };
 
 const { redis, watchdogMs } = JSON.parse(process.argv[2]!) as JobSetup;
 
@@ -44,7 +44,7 @@ const locks = app.get<LockService>(LockService);
 
 const run = async (job: () => Promise<string | undefined>) => {
   const result = await job();
-  channel.send({ type: 'ran', result, lingering: locks.usage.lingering });
+  channel.send({ type: 'ran', result, usage: locks.usage });
 };
 channel.on('trigger', () => run(() => report.daily()));
 channel.on('trigger short', () => run(() => report.digest()));

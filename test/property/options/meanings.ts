@@ -72,6 +72,18 @@ const reentrant: Meaning = {
   },
 };
 
+const watchdogMs: Meaning = {
+  allows: isWholeMs(1_000),
+  examples: [1_000, 30_000, A_YEAR_MS],
+  otherwise: WATCHDOG_MS,
+  proves: async (world, options, ms: number) => {
+    const lease = await world.locks.acquire('k', options);
+    expect(lease.remainingMs()).toBe(ms);
+    await world.runtime.pass(3 * ms);
+    expect(lease.remainingMs()).toBeGreaterThan(ms / 2);
+  },
+};
+
 const onLost: Meaning = {
   allows: isOneOf('event', 'throw'),
   examples: ['event', 'throw'],
@@ -92,6 +104,7 @@ export const CALL_OPTIONS: Readonly<Record<Exclude<keyof SectionOptions, 'signal
   leaseMs,
   reentrant,
   onLost,
+  watchdogMs,
   holdAtLeastMs: {
     allows: isWholeMs(0),
     examples: [0, 1, 30_000, A_YEAR_MS],
@@ -121,17 +134,7 @@ export const MODULE_OPTIONS: Readonly<Record<keyof LockSettingsInput, Meaning>> 
       expect(space.inspect(`${prefix}k`)).not.toBeNull();
     },
   },
-  watchdogMs: {
-    allows: isWholeMs(1_000),
-    examples: [1_000, 30_000, A_YEAR_MS],
-    otherwise: WATCHDOG_MS,
-    proves: async (world, _options, ms: number) => {
-      const lease = await world.locks.acquire('k');
-      expect(lease.remainingMs()).toBe(ms);
-      await world.runtime.pass(3 * ms);
-      expect(lease.remainingMs()).toBeGreaterThan(ms / 2);
-    },
-  },
+  watchdogMs,
   maxWaiters: {
     allows: (value) => value === Infinity || (Number.isInteger(value) && (value as number) >= 0),
     examples: [0, 1, 20, Infinity],

@@ -31,7 +31,7 @@ const troubleOf = (model: Model, service: number): string | undefined => {
     leases: entries.length + pending.length,
     keys: new Set([...believed.map(({ key }) => key), ...partly, ...awaited]).size,
     holds: believed.length + partly.length,
-    lingering: 0,
+
     settling: 0,
   };
   if (JSON.stringify(locks.usage) === JSON.stringify(usage)) return undefined;

@@ -13,7 +13,7 @@ import { VirtualRuntime } from '../../unit/core/support/virtual-runtime.js';
 export const SERVICES = 2;
 
 /** What `usage` is when nobody holds anything and nobody waits. */
-export const UNUSED = { leases: 0, keys: 0, holds: 0, lingering: 0, settling: 0 };
+export const UNUSED = { leases: 0, keys: 0, holds: 0, settling: 0 };
 
 /** The watchdog renews at least this often, so after so long it has noticed whatever there is to notice. */
 export const RENEWAL_MS = 10_000;

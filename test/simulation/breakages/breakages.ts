@@ -70,8 +70,8 @@ export const BREAKAGES: readonly Breakage[] = [
     patches: [
       {
         file: 'contend.ts',
-        find: 'renewed, sentAt, reply);',
-        replace: 'renewed, around.runtime.now(), reply);',
+        find: 'attempt, sentAt, reply);',
+        replace: 'attempt, around.runtime.now(), reply);',
       },
     ],
   },
@@ -97,8 +97,8 @@ export const BREAKAGES: readonly Breakage[] = [
     patches: [
       {
         file: 'key-queue.ts',
-        find: 'const onAbort = (): void =>\n        waiter.refuse(',
-        replace: 'const onAbort = (): void =>\n        void this.waiters.clear() ?? waiter.refuse(',
+        find: 'const abort = (): void =>\n        waiter.refuse(',
+        replace: 'const abort = (): void =>\n        void this.waiters.clear() ?? waiter.refuse(',
       },
     ],
   },
@@ -131,7 +131,7 @@ export const BREAKAGES: readonly Breakage[] = [
     patches: [
       {
         file: 'releasing.ts',
-        find: 'if (failure instanceof StoreFailure) core.settler.settle(claim, undefined, hold.mayLastUntil);',
+        find: 'core.settler.settle(claim, undefined, hold.mayLastUntil, hold.keepUntil);',
         replace: '',
       },
     ],
@@ -148,9 +148,15 @@ export const BREAKAGES: readonly Breakage[] = [
     ],
   },
   {
-    name: 'a store that asks for patience taken for a lock that is taken',
+    name: 'a store that fails taken for a lock that is taken',
     rules: ['busy'],
-    patches: [{ file: 'contend.ts', find: 'throw notNow === undefined', replace: 'throw true' }],
+    patches: [
+      {
+        file: 'contend.ts',
+        find: "throw storeError(wait.key, failure, 'acquiring', runtime.now() - wait.startedAt);",
+        replace: 'throw takenError(wait.key, runtime.now() - wait.startedAt, wait.waitMs);',
+      },
+    ],
   },
   {
     name: 'nobody told that a hold will end sooner',
@@ -184,8 +190,8 @@ export const BREAKAGES: readonly Breakage[] = [
     patches: [
       {
         file: 'key-queue.ts',
-        find: 'const onAbort = (): void =>\n        waiter.refuse(',
-        replace: 'const onAbort = (): void =>\n        reject(',
+        find: 'const abort = (): void =>\n        waiter.refuse(',
+        replace: 'const abort = (): void =>\n        reject(',
       },
     ],
   },

@@ -122,7 +122,7 @@ describe('a taken key', () => {
     expect(store.sent).toHaveLength(4);
   });
 
-  it('the wait ends at its deadline, with an answer in between or not', async () => {
+  it('the wait ends at its deadline, with one more question: what was said before tells nothing of now', async () => {
     const caller = acquire({ waitMs: 500 });
     await store.next('acquire').answer(taken());
     await watchOf().becomeLive();
@@ -130,9 +130,57 @@ describe('a taken key', () => {
     await runtime.pass(499);
     expect(caller.state).toBe('pending');
     await runtime.pass(1);
+    expect(caller.state).toBe('pending');
+    await store.next('acquire').answer(taken());
     expect(caller.error).toBeInstanceOf(LockNotAcquiredError);
     expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'k' });
     expect([store.watching.length, runtime.due, core.manager.usage.keys]).toEqual([0, [], 0]);
+  });
+
+  it("is the caller's when it became free in the last moment of the wait", async () => {
+    const caller = acquire({ waitMs: 500 });
+    await store.next('acquire').answer(taken());
+    await runtime.pass(500);
+    await store.next('acquire').answer(granted());
+    expect(caller.state).toBe('fulfilled');
+  });
+
+  it('a store that hangs meanwhile is never told as a lock that is taken', async () => {
+    const head = acquire({ waitMs: 10_000 });
+    await store.next('acquire').answer(taken());
+    const behind = acquire({ waitMs: 300 });
+    await runtime.pass(300);
+    expect([head.state, behind.state]).toEqual(['pending', 'pending']);
+    await store.next('acquire').fail(unknown('no answer for 2,000 ms'));
+    expect(head.error).toBeInstanceOf(LockStoreError);
+    expect(behind.error).toBeInstanceOf(LockStoreError);
+  });
+
+  it('who only asks once, behind one that waits, hears what the store says now', async () => {
+    acquire({ waitMs: 10_000 });
+    await store.next('acquire').answer(taken());
+    const once = acquire({ waitMs: 0 });
+    await settled();
+    expect(once.state).toBe('pending');
+    await store.next('acquire').answer(taken());
+    expect(once.error).toMatchObject({ code: 'LOCK_TAKEN' });
+  });
+
+  it('who waited behind one that was called off asks for itself before it says "taken"', async () => {
+    const gone = new AbortController();
+    acquire({ signal: gone.signal });
+    const behind = acquire({ waitMs: 100 });
+    await runtime.pass(100);
+    expect(behind.state).toBe('pending');
+    await store.next('acquire').answer(taken());
+    expect(behind.error).toMatchObject({ code: 'LOCK_TAKEN' });
+    const next = acquire({ waitMs: 100 });
+    await runtime.pass(100);
+    gone.abort();
+    await settled();
+    expect(next.state).toBe('pending');
+    while (next.state === 'pending') await store.next('acquire').answer(taken());
+    expect(next.error).toMatchObject({ code: 'LOCK_TAKEN' });
   });
 
   it('with waitMs 0 it is asked for once and not listened for', async () => {
@@ -265,12 +313,30 @@ describe('a store that fails', () => {
     expect(behind.error).toBeInstanceOf(LockStoreError);
   });
 
-  it('an answer that comes after the lease it grants is over is no grant', async () => {
+  it('an answer that comes after the lease it grants is over is no grant, and no failure: it is asked again', async () => {
+    const outages: unknown[] = [];
+    core.manager.on('store-down', (event) => outages.push(event));
     const caller = acquire({ leaseMs: 300 });
+    const first = store.next('acquire').claim;
     await runtime.pass(300);
     await store.next('acquire').answer(granted(1, 300));
-    expect(caller.error).toBeInstanceOf(LockStoreError);
     await store.next('release').answer(notHeld);
+    expect(store.next('acquire').claim.owner).not.toBe(first.owner);
+    await store.next('acquire').answer(granted(2, 300));
+    expect([caller.value?.fencingToken, outages]).toEqual([2, []]);
+  });
+
+  it('a process that stands still past its short lease each time is told that it lost it', async () => {
+    const caller = acquire({ leaseMs: 300, waitMs: Infinity });
+    for (let late = 0; late < 3; late += 1) {
+      await runtime.pass(300);
+      await store.next('acquire').answer(granted(1, 300));
+      await store.next('release').answer(notHeld);
+    }
+    expect(caller.error).toMatchObject({
+      code: 'LOCK_LOST',
+      message: expect.stringContaining('ran out') as string,
+    });
     expect(core.manager.usage).toMatchObject({ holds: 0, settling: 0, keys: 0 });
   });
 

@@ -20,6 +20,7 @@ describe('a wait', () => {
     const caller = acquire(['k'], { waitMs: 30 });
     await core.store.next('acquire').fail(new StoreFailure('TRYAGAIN', 'not-executed', { transient: true }));
     await core.runtime.pass(30);
+    await core.store.next('acquire').fail(new StoreFailure('TRYAGAIN', 'not-executed', { transient: true }));
     expect(caller.error).toBeInstanceOf(LockStoreError);
     expect(caller.error).toMatchObject({ outcome: 'not-executed' });
   });
@@ -55,6 +56,7 @@ describe('several keys', () => {
     await core.store.next('acquire').answer(granted());
     await core.store.next('acquire').answer(taken());
     await core.runtime.pass(100);
+    await core.store.next('acquire').answer(taken());
     expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'b' });
     expect(core.manager.usage).toMatchObject({ leases: 0, settling: 1 });
     await core.store.next('release').answer(released());

@@ -6,6 +6,7 @@ import type { Lease } from '../../../lib/core/lease.js';
 import {
   LockAbortedError,
   LockConfigurationError,
+  LockLostError,
   LockNotAcquiredError,
 } from '../../../lib/core/lock.errors.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
@@ -233,20 +234,54 @@ describe('siblings', () => {
     });
   });
 
-  it('waiting when the lock is lost take it for real', async () => {
+  it('waiting when the lock is lost are told so, and so are those that come later', async () => {
     const work = deferred();
     const outcome = withLock('a', async () => {
       const first = withLock('a', () => work.promise);
-      const second = withLock('a', (lease) => lease.fencingToken, { waitMs: 60_000 });
+      const second = watched(withLock('a', () => 'ran', { waitMs: 60_000 }));
       await settled();
       await manager.forceUnlock('a');
       await settled();
-      expect(acquires).toBe(2);
+      const later = watched(withLock('a', () => 'ran'));
+      await settled();
       work.resolve();
       await first;
-      return second;
+      return [second.error, later.error];
     });
-    await expect(outcome).resolves.toBeGreaterThan(0);
+    for (const error of await outcome) {
+      expect(error).toBeInstanceOf(LockLostError);
+      expect(error).toMatchObject({ message: expect.stringContaining('forceUnlock') as string });
+    }
+    expect(acquires).toBe(1);
+    expect(manager.usage).toMatchObject({ leases: 0, holds: 0, keys: 0 });
+  });
+
+  it('waiting when the lock is released by hand take it for real, within their own wait', async () => {
+    const [inside, outside] = [deferred(), deferred()];
+    const lease = await manager.acquire(['a'], call());
+    await lease.run(async () => {
+      const first = watched(
+        withLock('a', async (own) => {
+          const { signal } = own;
+          await inside.promise;
+          return [own.lost, signal.aborted, own.remainingMs()];
+        }),
+      );
+      const patient = watched(withLock('a', () => outside.promise.then(() => 'ran'), { waitMs: 60_000 }));
+      const hasty = watched(withLock('a', () => 'ran', { waitMs: 500 }));
+      await settled();
+      expect(acquires).toBe(1);
+      expect(await lease.release()).toBe('released');
+      await settled();
+      expect(acquires, 'the first of those who waited asks the store').toBe(2);
+      await runtime.pass(500);
+      expect(hasty.error).toMatchObject({ code: 'LOCK_TAKEN' });
+      inside.resolve();
+      outside.resolve();
+      await settled();
+      expect(first.value, 'who was inside is told').toEqual([true, true, 0]);
+      expect(patient.value).toBe('ran');
+    });
     expect(manager.usage).toMatchObject({ leases: 0, holds: 0, keys: 0 });
   });
 

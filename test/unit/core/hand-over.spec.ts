@@ -1,9 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LockAbortedError, LockNotAcquiredError } from '../../../lib/core/lock.errors.js';
+import {
+  LockAbortedError,
+  LockConfigurationError,
+  LockNotAcquiredError,
+} from '../../../lib/core/lock.errors.js';
 import type { LockCall, LockSettingsInput } from '../../../lib/core/lock-settings.js';
 import type { Lease } from '../../../lib/core/lease.js';
 import { coreUnderTest, watched, type Watched } from './support/core-under-test.js';
-import { granted, released, taken, unknown } from './support/scripted-store.js';
+import { granted, notHeld, released, taken, unknown } from './support/scripted-store.js';
 import { settled } from './support/virtual-runtime.js';
 
 let core: ReturnType<typeof coreUnderTest>;
@@ -155,9 +159,72 @@ describe('a hold whose lease is over', () => {
     await core.store.next('acquire').answer(taken());
     await core.store.watching[0]!.hint();
     await core.store.next('acquire').answer(granted());
-    expect([work.value, next.state, open()]).toEqual([1, 'pending', []]);
-    await core.runtime.pass(40);
-    expect(open()).toEqual(['release']);
+    expect([next.state, open()]).toEqual(['pending', ['release']]);
+    expect(core.store.next('release').keepForMs).toBe(40);
+    await core.store.next('release').answer(released());
+    expect([work.value, next.state, open()]).toEqual([1, 'pending', ['acquire']]);
+  });
+
+  it('goes back to the store when the next one is renewed with another lease', async () => {
+    const first = acquire();
+    await core.store.next('acquire').answer(taken());
+    const next = acquire({ watchdogMs: 5_000 });
+    await core.store.watching[0]!.hint();
+    await core.store.next('acquire').answer(granted(1));
+    void first.value!.release();
+    await settled();
+    await core.store.next('release').answer(released());
+    expect(core.store.next('acquire').claim.leaseMs).toBe(5_000);
+    await core.store.next('acquire').answer(granted(2, 5_000));
+    expect(next.value!.fencingToken).toBe(2);
+  });
+
+  it('goes back to the store when its holder asked for more: the next one must not inherit that', async () => {
+    const [lease, [second]] = await crowd(1);
+    const extending = watched(lease.extend(3_600_000));
+    await core.store.next('extend').answer([{ status: 'held', validForMs: 3_600_000 }]);
+    expect(extending.state).toBe('fulfilled');
+    void lease.release();
+    await core.store.next('release').answer(released());
+    await core.store.next('acquire').answer(granted(200));
+    expect(second!.value!.remainingMs()).toBe(30_000);
+  });
+
+  it('cannot be lengthened by the lease that had it before', async () => {
+    const [lease, [second]] = await crowd(1);
+    await lease.release();
+    await settled();
+    const stale = watched(lease.extend(3_600_000));
+    await settled();
+    expect(stale.error).toBeInstanceOf(LockConfigurationError);
+    expect(stale.error).toMatchObject({
+      message: expect.stringContaining('after the release of "k"') as string,
+    });
+    expect([open(), second!.value!.remainingMs()]).toEqual([[], 30_000]);
+  });
+
+  it('that is forced open in the moment it is passed on leaves the key free here, and its taker is told', async () => {
+    const events: string[] = [];
+    core.manager.on('lost', ({ reason }) => events.push(reason));
+    const [lease, [second]] = await crowd(1);
+    const unlocking = watched(core.manager.forceUnlock('k'));
+    // Both in one turn of the event loop: the answer comes while the hold is on its way.
+    void lease.release();
+    await core.store.next('forceUnlock').answer(true);
+    expect(unlocking.value).toBe(true);
+    while (open().length > 0) {
+      if (open()[0] === 'acquire') await core.store.next('acquire').answer(granted(300));
+      else await core.store.next('release').answer(notHeld);
+    }
+    await second!.value?.release().catch(() => undefined);
+    while (open().length > 0) await core.store.next('release').answer(released());
+    expect(second!.state).not.toBe('pending');
+    const fresh = acquire();
+    await core.store.next('acquire').answer(granted(400));
+    expect(fresh.value!.fencingToken).toBe(400);
+    void fresh.value!.release();
+    await core.store.next('release').answer(released());
+    expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
   });
 
   it('is kept alive: renewals go on, and count for whoever has it', async () => {

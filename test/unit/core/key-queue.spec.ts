@@ -20,7 +20,7 @@ const waitFor = (waitMs: number, more: Partial<Wait> = {}): Wait => ({
 });
 
 const wait = (waitMs: number, more: Partial<Wait> = {}): Watched<unknown> =>
-  watched(queue.queue(waitFor(waitMs, more), false));
+  watched(queue.queue(waitFor(waitMs, more), undefined));
 
 const statesOf = (...all: Watched<unknown>[]): string[] => all.map(({ state }) => state);
 

@@ -20,12 +20,16 @@ let keeper: LeaseKeeper;
 let count: number;
 
 /** A hold that was granted at this moment. */
-const hold = (options: { renewed?: boolean; validForMs?: number; name?: string } = {}): Hold => {
+const hold = (
+  options: { renewed?: boolean; validForMs?: number; watchdogMs?: number; name?: string } = {},
+): Hold => {
   const key = options.name ?? `k${(count += 1)}`;
   const queue = new KeyQueue('exclusive', key, store, runtime, () => undefined);
   const claim: Claim = { kind: 'exclusive', key, owner: `o-${key}`, leaseMs: WATCHDOG_MS, fenceBlock: 1 };
   const now = runtime.now();
-  return new Hold(key, queue, claim, 1, options.renewed ?? true, now, now, options.validForMs ?? WATCHDOG_MS);
+  const leaseMs = options.watchdogMs ?? WATCHDOG_MS;
+  const watchdogMs = options.renewed === false ? undefined : leaseMs;
+  return new Hold(key, queue, claim, 1, watchdogMs, now, now, options.validForMs ?? leaseMs);
 };
 
 const kept = (options: Parameters<typeof hold>[0] = {}): Hold => {
@@ -42,7 +46,7 @@ beforeEach(() => {
   store = new ScriptedStore();
   log = new Log();
   count = 0;
-  keeper = new LeaseKeeper(store, runtime, new StoreHealth(runtime, new LockEventHub(log), log), WATCHDOG_MS);
+  keeper = new LeaseKeeper(store, runtime, new StoreHealth(runtime, new LockEventHub(log), log));
 });
 
 describe('renewal', () => {
@@ -107,12 +111,44 @@ describe('renewal', () => {
     expect(store.count('extend')).toBe(1);
   });
 
-  it('takes in what is really left: a lease extended to 120 s stays that long', async () => {
+  it('never believes in more than was asked for, though the store has more: its clock may have stepped back', async () => {
     const one = kept();
     await runtime.pass(PERIOD_MS);
     const sentAt = runtime.now();
     await renewal().answer([held(120_000)]);
-    expect(one.validUntil).toBe(sentAt + 120_000);
+    expect(one.validUntil).toBe(sentAt + WATCHDOG_MS);
+    expect(one.isSound(runtime.now())).toBe(true);
+  });
+
+  it('leaves a longer time that its holder asked for as it is', async () => {
+    const one = kept();
+    one.renew(runtime.now(), 120_000, 120_000, runtime.now());
+    const until = one.validUntil;
+    await runtime.pass(PERIOD_MS);
+    await renewal().answer([held(120_000 - PERIOD_MS)]);
+    expect(one.validUntil).toBe(until);
+  });
+
+  it('of holds with other leases comes every third of theirs, each kind in one batch', async () => {
+    const [long, short, alsoShort] = [kept(), kept({ watchdogMs: 3_000 }), kept({ watchdogMs: 3_000 })];
+    await runtime.pass(1_000);
+    expect(renewal().claims.map(({ key, leaseMs }) => [key, leaseMs])).toEqual([
+      [short.key, 3_000],
+      [alsoShort.key, 3_000],
+    ]);
+    await renewal().answer([held(3_000), held(3_000)]);
+    keeper.remove(short);
+    keeper.remove(alsoShort);
+    await runtime.pass(PERIOD_MS - 1_000);
+    expect(renewal().claims.map(({ key }) => key)).toEqual([long.key]);
+  });
+
+  it('that is overdue is not put off by a lock that is taken before the timer comes', async () => {
+    const one = kept();
+    runtime.jump(PERIOD_MS + 5);
+    kept();
+    await runtime.pass(0);
+    expect(renewal().claims.map(({ key }) => key)).toContain(one.key);
   });
 
   it('counts validity from before the send, not from the answer', async () => {

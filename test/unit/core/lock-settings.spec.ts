@@ -135,7 +135,8 @@ describe('options of one call', () => {
     const { signal } = new AbortController();
     const given = {
       waitMs: Infinity,
-      leaseMs: 1,
+      leaseMs: 10,
+      watchdogMs: 1_000,
       signal,
       reentrant: true,
       onLost: 'event',

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { detached } from '../../../lib/core/frames.js';
 import type { Lease } from '../../../lib/core/lease.js';
 import { LockLostError, LockStoreError } from '../../../lib/core/lock.errors.js';
 import type { LockCall } from '../../../lib/core/lock-settings.js';
@@ -29,7 +30,7 @@ const section = <T>(work: (lease: Lease) => T | Promise<T>, options: Partial<Loc
   watched(core.manager.withLock(['k'], core.call(options), work));
 
 const nothingLeft = (): void => {
-  expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, lingering: 0, settling: 0 });
+  expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
 };
 
 describe('release', () => {
@@ -177,34 +178,79 @@ describe('a section', () => {
 });
 
 describe('holdAtLeastMs', () => {
-  it('keeps the hold until that long after the grant, though the section has ended', async () => {
-    const work = section(() => 'done', { holdAtLeastMs: 10_000 });
+  it('leaves the hold in the store with what is left of it, and does not wait for that', async () => {
+    const go = deferred<string>();
+    const work = section(() => go.promise, { holdAtLeastMs: 10_000 });
     await core.store.next('acquire').answer(granted());
-    expect([work.value, core.store.open.length, core.manager.usage.lingering]).toEqual(['done', 0, 1]);
-    await core.runtime.pass(9_999);
+    await core.runtime.pass(2_000);
+    go.resolve('done');
+    await settled();
+    expect(core.store.next('release').keepForMs).toBe(8_000);
+    await core.store.next('release').answer(released());
+    expect([work.value, events]).toEqual(['done', ['released k']]);
+    nothingLeft();
+    await core.runtime.pass(60_000);
     expect(core.store.open).toHaveLength(0);
-    await core.runtime.pass(1);
+  });
+
+  it('belongs to the hold: a release by hand leaves it, too, and so does one of the lease around a nested call', async () => {
+    const byHand = section((lease) => lease.release(), { holdAtLeastMs: 10_000 });
+    await core.store.next('acquire').answer(granted());
+    expect(core.store.next('release').keepForMs).toBe(10_000);
+    await core.store.next('release').answer(released());
+    expect(byHand.value).toBe('released');
+
+    const lease = acquire();
+    await core.store.next('acquire').answer(granted());
+    await lease.value!.run(() =>
+      core.manager.withLock(['k'], core.call({ holdAtLeastMs: 20_000 }), () => undefined),
+    );
+    const release = watched(lease.value!.release());
+    expect(core.store.next('release').keepForMs).toBe(20_000);
+    await core.store.next('release').answer(released());
+    expect(release.value).toBe('released');
+    nothingLeft();
+  });
+
+  it('holds for a lease that was taken by hand', async () => {
+    const lease = acquire({ holdAtLeastMs: 3_000 });
+    await core.store.next('acquire').answer(granted());
+    void lease.value!.release();
+    expect(core.store.next('release').keepForMs).toBe(3_000);
     await core.store.next('release').answer(released());
     nothingLeft();
   });
 
-  it('local callers wait for it like everybody else', async () => {
+  it('local callers ask the store for it like everybody else', async () => {
     section(() => 'done', { holdAtLeastMs: 10_000 });
     await core.store.next('acquire').answer(granted());
-    const next = acquire({ waitMs: 20_000 });
-    await core.runtime.pass(10_000);
-    expect(core.store.count('acquire')).toBe(1);
     await core.store.next('release').answer(released());
+    const next = acquire({ waitMs: 20_000 });
+    await core.store.next('acquire').answer(taken(10_000));
+    await core.store.watching[0]!.becomeLive();
+    await core.store.next('acquire').answer(taken(10_000));
+    // Forced open elsewhere: it is free here at once.
+    await core.store.watching[0]!.hint();
     await core.store.next('acquire').answer(granted());
     expect(next.state).toBe('fulfilled');
+  });
+
+  it('what cannot be left with that time now is tried again, with the time that is left then', async () => {
+    const work = section(() => 'done', { holdAtLeastMs: 10_000 });
+    await core.store.next('acquire').answer(granted());
+    await core.store.next('release').fail(notExecuted());
+    expect(work.value).toBe('done');
+    expect(core.store.next('release').keepForMs).toBe(10_000);
+    await core.store.next('release').fail(notExecuted());
+    await core.runtime.pass(1_000);
+    expect(core.store.next('release').keepForMs).toBeLessThanOrEqual(10_000 - 50);
+    await core.store.next('release').answer(released());
+    nothingLeft();
   });
 
   it('is not renewed meanwhile, but the hold is long enough from the beginning', async () => {
     section(() => 'done', { holdAtLeastMs: 45_000 });
     expect(core.store.next('acquire').claim.leaseMs).toBe(45_000);
-    await core.store.next('acquire').answer(granted(1, 45_000));
-    await core.runtime.pass(44_999);
-    expect(core.store.count('extend')).toBe(0);
   });
 
   it('a section that takes longer than that is released at once', async () => {
@@ -214,18 +260,17 @@ describe('holdAtLeastMs', () => {
     await core.runtime.pass(5_000);
     go.resolve();
     await settled();
-    expect(core.store.next('release')).toBeDefined();
+    expect(core.store.next('release').keepForMs).toBeUndefined();
   });
 
-  it('forceUnlock ends it for the callers of this process too', async () => {
-    section(() => 'done', { holdAtLeastMs: 20_000 });
+  it('does not keep what was taken for a call that then did not get all its keys', async () => {
+    const both = watched(core.manager.acquire(['a', 'b'], core.call({ holdAtLeastMs: 10_000, waitMs: 0 })));
     await core.store.next('acquire').answer(granted());
-    const next = acquire({ waitMs: 15_000 });
-    const unlocking = watched(core.manager.forceUnlock('k'));
-    await core.store.next('forceUnlock').answer(true);
-    expect(unlocking.value).toBe(true);
-    await core.store.next('acquire').answer(granted());
-    expect(next.state).toBe('fulfilled');
+    await core.store.next('acquire').answer(taken());
+    expect(core.store.next('release').keepForMs).toBeUndefined();
+    await core.store.next('release').answer(released());
+    expect(both.state).toBe('rejected');
+    nothingLeft();
   });
 });
 
@@ -350,11 +395,12 @@ describe('a lost holder', () => {
     expect(core.store.open).toEqual([]);
   });
 
-  it('can take the key anew itself, in the queue like everybody else', async () => {
+  it('can take the key anew outside of its section, in the queue like everybody else', async () => {
     const go = deferred();
+    const again = () => core.manager.withLock(['k'], core.call(), (own) => own.fencingToken);
     const work = section(async (lease) => {
       await go.promise;
-      return [lease.lost, await core.manager.withLock(['k'], core.call(), (own) => own.fencingToken)];
+      return [lease.lost, await detached(again)];
     });
     await core.store.next('acquire').answer(granted(1));
     core.runtime.jump(30_000);

@@ -151,6 +151,6 @@ describe('the seam', () => {
       void caller.value!.release();
       await store.next('release').answer(released());
     }
-    expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, lingering: 0, settling: 0 });
+    expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
   });
 });

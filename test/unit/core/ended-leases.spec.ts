@@ -1,0 +1,269 @@
+import { inspect } from 'node:util';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { findLease } from '../../../lib/core/current-lease.js';
+import type { Lease } from '../../../lib/core/lease.js';
+import { LockConfigurationError, LockLostError, LockStoreError } from '../../../lib/core/lock.errors.js';
+import type { LockCall } from '../../../lib/core/lock-settings.js';
+import { coreUnderTest, watched } from './support/core-under-test.js';
+import { granted, notExecuted, released, taken } from './support/scripted-store.js';
+import { settled } from './support/virtual-runtime.js';
+
+let core: ReturnType<typeof coreUnderTest>;
+
+const acquired = async (options: Partial<LockCall> = {}, validForMs = 30_000): Promise<Lease> => {
+  const caller = watched(core.manager.acquire(['k'], core.call(options)));
+  await core.store.next('acquire').answer(granted(7, validForMs));
+  return caller.value!;
+};
+
+/** A lease inside a lease on the same key. */
+const nested = async (): Promise<[outer: Lease, inner: Lease]> => {
+  const outer = await acquired();
+  return [outer, await inside(outer)];
+};
+
+/** A lease that is taken inside of another one. The section around it goes on until it is released. */
+const inside = (outer: Lease): Promise<Lease> =>
+  new Promise((resolve, reject) => {
+    outer.run(async () => resolve(await core.manager.acquire(['k'], core.call()))).catch(reject);
+  });
+
+beforeEach(() => {
+  core = coreUnderTest();
+});
+
+describe('a nested lease', () => {
+  it('is over with its own release: it is not valid, and nothing can be done with it', async () => {
+    const [outer, inner] = await nested();
+    expect(inner.remainingMs()).toBe(30_000);
+    expect(await inner.release()).toBe('released');
+    expect([inner.remainingMs(), inner.lost, inner.loss]).toEqual([0, false, undefined]);
+    const uses: (() => Promise<unknown>)[] = [
+      () => inner.run(() => 1),
+      () => inner.extend(60_000),
+      () => inner.verify(),
+    ];
+    for (const use of uses) {
+      const outcome = watched(use());
+      await settled();
+      expect(outcome.error).toBeInstanceOf(LockConfigurationError);
+      expect(outcome.error).toMatchObject({
+        message: expect.stringContaining('after the release') as string,
+      });
+    }
+    expect([core.store.open.length, outer.remainingMs()]).toEqual([0, 30_000]);
+  });
+
+  it('is over when its section is, while the outer one goes on', async () => {
+    const outer = await acquired();
+    await outer.run(async () => {
+      const inner = await core.manager.withLock(['k'], core.call(), (own) => own);
+      expect([inner.remainingMs(), inner.lost]).toEqual([0, false]);
+      expect(findLease('k')).toBe(outer);
+    });
+  });
+
+  it('is not lost by what becomes of the hold later', async () => {
+    const [, inner] = await nested();
+    const { signal } = inner;
+    await inner.release();
+    core.runtime.jump(30_000);
+    await core.runtime.pass(0);
+    expect([inner.lost, signal.aborted, await inner.release()]).toEqual([false, false, 'released']);
+  });
+
+  it('that is inside when the outer one is released by hand has lost its lock, and is told', async () => {
+    const [outer, inner] = await nested();
+    const { signal } = inner;
+    void outer.release();
+    expect([inner.lost, signal.aborted, inner.remainingMs()]).toEqual([true, true, 0]);
+    expect(signal.reason).toBeInstanceOf(LockLostError);
+    expect((signal.reason as Error).message).toContain('released by hand');
+    await core.store.next('release').answer(released());
+    expect(await inner.release()).toBe('lost');
+    expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
+  });
+
+  it('that is inside a nested one that ends is over as well, so that a sibling does not work beside it', async () => {
+    const outer = await acquired();
+    await outer.run(async () => {
+      const middle = await core.manager.acquire(['k'], core.call());
+      const inner = await inside(middle);
+      await middle.release();
+      expect([inner.lost, inner.remainingMs()]).toEqual([true, 0]);
+      expect(await core.manager.withLock(['k'], core.call(), () => 'in')).toBe('in');
+      await inner.release();
+    });
+  });
+});
+
+describe('a lease whose time is over', () => {
+  it('lets no nested call in, though nobody has noticed it yet', async () => {
+    const lease = await acquired({ leaseMs: 1_000 }, 1_000);
+    const outcome = watched(
+      lease.run(() => {
+        core.runtime.jump(1_000);
+        return core.manager.withLock(['k'], core.call(), () => 'ran');
+      }),
+    );
+    await settled();
+    expect(outcome.error).toBeInstanceOf(LockLostError);
+    expect([lease.lost, core.store.open.length]).toEqual([true, 0]);
+  });
+
+  it('lets the one in who waited inside it no more than those who come', async () => {
+    const lease = await acquired({ leaseMs: 1_000 }, 1_000);
+    await lease.run(async () => {
+      const first = await core.manager.acquire(['k'], core.call());
+      const second = watched(core.manager.withLock(['k'], core.call(), () => 'ran'));
+      await settled();
+      core.runtime.jump(1_000);
+      await first.release();
+      await settled();
+      expect(second.error).toBeInstanceOf(LockLostError);
+    });
+  });
+
+  it('begins no section: the time may be over before it comes to that', async () => {
+    core.manager.on('acquired', () => core.runtime.jump(1_000));
+    const outcome = watched(core.manager.withLock(['k'], core.call({ leaseMs: 1_000 }), () => 'ran'));
+    await core.store.next('acquire').answer(granted(1, 1_000));
+    expect(outcome.error).toBeInstanceOf(LockLostError);
+  });
+});
+
+describe('verify', () => {
+  it('is true when the store has the hold, and takes in how long it still has it', async () => {
+    const lease = await acquired();
+    await core.runtime.pass(1_000);
+    const verified = watched(lease.verify());
+    expect(core.store.next('extend').claims).toMatchObject([{ key: 'k', leaseMs: 1 }]);
+    await core.store.next('extend').answer([{ status: 'held', validForMs: 4_000 }]);
+    expect([verified.value, lease.remainingMs()]).toEqual([true, 4_000]);
+  });
+
+  it('is false when it has not, and then the lease is lost', async () => {
+    const lease = await acquired();
+    const verified = watched(lease.verify());
+    await core.store.next('extend').answer([{ status: 'lost' }]);
+    expect([verified.value, lease.lost, await lease.verify()]).toEqual([false, true, false]);
+    expect(core.store.open).toHaveLength(0);
+  });
+
+  it('rejects when the store cannot be asked, which says nothing of the lease', async () => {
+    const lease = await acquired();
+    const whole = watched(lease.verify());
+    await core.store.next('extend').fail(notExecuted());
+    expect(whole.error).toBeInstanceOf(LockStoreError);
+    const one = watched(lease.verify());
+    await core.store.next('extend').answer([{ status: 'failed', cause: new Error('this key') }]);
+    expect(one.error).toBeInstanceOf(LockStoreError);
+    expect([lease.lost, lease.remainingMs()]).toEqual([false, 30_000]);
+  });
+
+  it('rejects when the lease is released while it asks', async () => {
+    const lease = await acquired();
+    const verified = watched(lease.verify());
+    void lease.release();
+    await core.store.next('extend').answer([{ status: 'held', validForMs: 30_000 }]);
+    expect(verified.error).toBeInstanceOf(LockConfigurationError);
+    await core.store.next('release').answer(released());
+  });
+
+  it('does not put off the renewal that is tried again', async () => {
+    const lease = await acquired();
+    await core.runtime.pass(10_000);
+    await core.store.next('extend').fail(notExecuted());
+    const verified = watched(lease.verify());
+    await core.store.next('extend').answer([{ status: 'held', validForMs: 20_000 }]);
+    expect(verified.value).toBe(true);
+    await core.runtime.pass(1_000);
+    expect(core.store.next('extend').claims).toMatchObject([{ leaseMs: 30_000 }]);
+  });
+});
+
+describe('a lease tells', () => {
+  it('who has it in the store', async () => {
+    const lease = await acquired();
+    expect(lease.owner).toBe(core.store.sent[0]!.claim.owner);
+    expect(lease.ownerOf('k')).toBe(lease.owner);
+    expect(() => lease.ownerOf('other')).toThrow('no key "other"');
+  });
+
+  it('what is left in whole ms, rounded down, so that it can be extended by that', async () => {
+    const lease = await acquired();
+    await core.runtime.pass(0.5);
+    expect(lease.remainingMs()).toBe(29_999);
+    const extending = watched(lease.extend(lease.remainingMs() + 10_000));
+    await core.store.next('extend').answer([{ status: 'held', validForMs: 39_999 }]);
+    expect(extending.state).toBe('fulfilled');
+  });
+
+  it('no more than itself to whoever prints or serializes it', async () => {
+    const lease = await acquired();
+    expect(JSON.parse(JSON.stringify({ lease }))).toEqual({
+      lease: { id: lease.id, keys: ['k'], lost: false, remainingMs: 30_000 },
+    });
+    expect(Object.keys(lease)).toEqual([]);
+    expect(inspect(lease, { depth: Infinity, showHidden: true }).length).toBeLessThan(500);
+  });
+});
+
+describe('one signal', () => {
+  it('for many who wait has one listener, and none when they are gone', async () => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    let listening = 0;
+    const { addEventListener, removeEventListener } = signal;
+    signal.addEventListener = (...args: Parameters<typeof addEventListener>) => {
+      listening += 1;
+      addEventListener.apply(signal, args);
+    };
+    signal.removeEventListener = (...args: Parameters<typeof removeEventListener>) => {
+      listening -= 1;
+      removeEventListener.apply(signal, args);
+    };
+    const waiting = Array.from({ length: 50 }, () =>
+      watched(core.manager.acquire(['k'], core.call({ signal, waitMs: 1_000 }))),
+    );
+    expect(listening).toBe(1);
+    await core.store.next('acquire').answer(taken());
+    await core.runtime.pass(1_000);
+    await core.store.next('acquire').answer(taken());
+    expect(waiting.every(({ state }) => state === 'rejected')).toBe(true);
+    expect(listening).toBe(0);
+    const aborted = Array.from({ length: 20 }, () =>
+      watched(core.manager.acquire(['k'], core.call({ signal }))),
+    );
+    controller.abort('enough');
+    await settled();
+    expect(aborted.map(({ error }) => (error as Error).cause)).toEqual(Array(20).fill('enough'));
+  });
+});
+
+describe('tryWithLock', () => {
+  it('tells whether the section ran, and passes on what it gave', async () => {
+    const ran = watched(core.manager.tryWithLock(['k'], core.call({ waitMs: 0 }), () => 'result'));
+    await core.store.next('acquire').answer(granted());
+    await core.store.next('release').answer(released());
+    expect(ran.value).toEqual({ ran: true, value: 'result' });
+    const busy = watched(core.manager.tryWithLock(['k'], core.call({ waitMs: 0 }), () => 'result'));
+    await core.store.next('acquire').answer(taken());
+    expect(busy.value).toEqual({ ran: false });
+  });
+
+  it('throws what the section throws, also when that is a busy lock, and what the store says', async () => {
+    const outcome = watched(
+      core.manager.tryWithLock(['k'], core.call({ waitMs: 0 }), () =>
+        core.manager.acquire(['other'], core.call({ waitMs: 0 })),
+      ),
+    );
+    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').answer(taken());
+    await core.store.next('release').answer(released());
+    expect(outcome.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'other' });
+    const failed = watched(core.manager.tryWithLock(['k'], core.call({ waitMs: 0 }), () => 1));
+    await core.store.next('acquire').fail(notExecuted());
+    expect(failed.error).toBeInstanceOf(LockStoreError);
+  });
+});
