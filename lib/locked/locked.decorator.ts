@@ -123,7 +123,8 @@ const resultStyle = (
         `takes time. Make it async.`,
     );
   }
-  return 'promise';
+  if (declared?.name === 'Promise') return 'promise';
+  return declared ? 'iterable' : 'unknown';
 };
 
 const keysOf = (
