@@ -20,6 +20,8 @@ export interface LockedMethodSpec {
   serviceOf(instance: unknown): LockService;
   /** Ends the wait when whoever asked is gone. */
   callSignal(): AbortSignal | undefined;
+  /** Says that an Observable goes on for whoever asked; returns what says that it has ended. */
+  streamBegins(): (() => void) | undefined;
 }
 
 /**
@@ -86,7 +88,7 @@ const runLocked = (
   const body: LockSection<void> = async () => {
     started = true;
     const result = await spec.original.apply(self, args);
-    const stream = asStream(result, spec.where);
+    const stream = asStream(result, spec);
     if (!stream) return void (plain = { result });
     // The caller gets what it asked for now; the lock stays until that has been read.
     resolve(stream.result);
@@ -134,6 +136,8 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
       const body: LockSection<void> = () =>
         new Promise<void>((done) => {
           started = true;
+          const streamEnds = spec.streamBegins();
+          if (streamEnds) subscriber.add(streamEnds);
           // Ends the section when the source completes, fails, or is unsubscribed from.
           subscriber.add(done);
           const source = spec.original.apply(this, args) as Observable<unknown>;

@@ -23,17 +23,25 @@ const isFile = (value: unknown): value is FileLike => has(value, 'getStream', 'g
 
 const isNodeStream = (value: unknown): value is NodeStream => has(value, 'once', 'pipe', 'destroy');
 
+/** What is known of the call that gave a stream. */
+interface Call {
+  /** `Class.method`, for messages. */
+  readonly where: string;
+  streamBegins(): (() => void) | undefined;
+}
+
 /**
  * A result that goes on after the method returned, with a promise of its end; undefined for a plain result. Work
  * inside it runs in the context of the call, so it counts as part of the locked section.
  */
 export const asStream = (
   result: unknown,
-  where: string,
+  call: Call,
 ): { result: unknown; done: Promise<void> } | undefined => {
+  const { where } = call;
   if (isFile(result)) return { result, done: holdNodeStream(result.getStream(), where) };
   if (isNodeStream(result)) return { result, done: holdNodeStream(result, where) };
-  if (isObservable(result)) return heldObservable(result, where);
+  if (isObservable(result)) return heldObservable(result, call);
   if (isWebStream(result)) return { result, done: holdWebStream(result, where) };
   if (isAsyncIterable(result)) return { result, done: holdIterable(result, where) };
   return undefined;
@@ -41,12 +49,13 @@ export const asStream = (
 
 const heldObservable = (
   source: Observable<unknown>,
-  where: string,
+  call: Call,
 ): { result: unknown; done: Promise<void> } => {
-  const reading = new Reading(where);
+  const reading = new Reading(call.where);
   const result = new Observable((subscriber) => {
     const late = reading.begin();
     if (late) return subscriber.error(late);
+    subscriber.add(reading.inSection(() => call.streamBegins()));
     subscriber.add(reading.inSection(() => source.subscribe(subscriber)));
     return () => reading.leave();
   });
