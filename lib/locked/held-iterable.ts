@@ -19,7 +19,7 @@ const STEPS = ['next', 'return', 'throw'] as const;
 /** What closes a cursor for good, whatever its iterators are doing. */
 const ENDINGS = ['close', 'cancel', 'destroy', Symbol.asyncDispose] as const;
 
-/** Of it all async generators are made; for an iterator's iterator being itself, and its disposal. */
+/** What all async iterators inherit: each is its own iterator, and can be disposed of where Node knows how. */
 const iteratorPrototype = Object.getPrototypeOf(
   Object.getPrototypeOf(Object.getPrototypeOf((async function* () {})())),
 ) as object;
@@ -44,7 +44,9 @@ export const holdIterable = (source: object, where: string): Promise<void> => {
 };
 
 export const refuseFrozen = (source: object, where: string): void => {
-  if (Object.isExtensible(source)) return;
+  const isFixed = (name: PropertyKey): boolean =>
+    Object.getOwnPropertyDescriptor(source, name)?.configurable === false;
+  if (Object.isExtensible(source) && ![Symbol.asyncIterator, ...STEPS, ...ENDINGS].some(isFixed)) return;
   throw new LockConfigurationError(
     `${where}: the async iterable that it returned is frozen, so its lock cannot follow who reads it. Return one ` +
       `that is not, or make the method an async generator that reads it: async *method() { yield* iterable; }`,

@@ -1,5 +1,5 @@
 import { finished, Readable } from 'node:stream';
-import type { ReadableStream } from 'node:stream/web';
+import { ReadableStream } from 'node:stream/web';
 import { methodOf, refuseFrozen, replace } from './held-iterable.js';
 import { Reading } from './reading.js';
 
@@ -9,8 +9,8 @@ const STEPS = ['next', 'return', 'read', 'cancel'] as const;
 /** They read it by themselves. */
 const READS = ['pipeThrough', 'pipeTo', 'cancel'] as const;
 
-export const isWebStream = (value: unknown): value is ReadableStream =>
-  typeof globalThis.ReadableStream === 'function' && value instanceof globalThis.ReadableStream;
+/** Node's own: of another one only the iterator can be followed. */
+export const isWebStream = (value: unknown): value is ReadableStream => value instanceof ReadableStream;
 
 /**
  * Keeps a web stream locked until it is closed, cancelled or broken, however it is read. Its methods are replaced on
