@@ -196,16 +196,17 @@ describe.each(SHAPES)('%s that a locked method returns', (shape, make) => {
     await expect(rows.next()).resolves.toEqual({ done: false, value: 2 });
   });
 
-  it.each([(source: Source) => Object.freeze(source), (source: Source) => Object.seal(source)])(
-    'is refused when its methods cannot be replaced: %s',
-    async (harden) => {
-      const { locks, open } = start(harden(make()));
-      const refused = open();
-      await expect(refused).rejects.toThrow(LockConfigurationError);
-      await expect(refused).rejects.toThrow(/Rows\.rows: .*frozen.*yield\*/);
-      expect(isIdle(locks)).toBe(true);
-    },
-  );
+  it.each<[string, (source: Source) => Source]>([
+    ['frozen', (source) => Object.freeze(source)],
+    ['sealed', (source) => Object.seal(source)],
+    ['a fixed method', (source) => Object.defineProperty(source, 'close', { value: () => undefined })],
+  ])('is refused when its methods cannot be replaced: %s', async (_how, harden) => {
+    const { locks, open } = start(harden(make()));
+    const refused = open();
+    await expect(refused).rejects.toThrow(LockConfigurationError);
+    await expect(refused).rejects.toThrow(/Rows\.rows: .*frozen.*yield\*/);
+    expect(isIdle(locks)).toBe(true);
+  });
 });
 
 describe('a cursor that a locked method returns', () => {
