@@ -4,7 +4,8 @@ import type { LockSection } from '../core/lock-manager.js';
 import type { LockService } from '../lock.service.js';
 import type { SectionOptions } from '../core/lock-options.js';
 import { openSection } from './open-section.js';
-import { asStream, iterateIn } from './streams.js';
+import { IterablePromise } from './iterable-promise.js';
+import { asStream, isAsyncIterable, stepsIn } from './streams.js';
 import type { BusyFallback, LockedOptions } from './locked.options.js';
 
 type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
@@ -20,16 +21,21 @@ export interface LockedMethodSpec {
   serviceOf(instance: unknown): LockService;
   /** Ends the wait when whoever asked is gone. */
   callSignal(): AbortSignal | undefined;
+  /** Says that an Observable goes on for whoever asked; returns what says that it has ended. */
+  streamBegins(): (() => void) | undefined;
 }
 
-/** How a method gives its result decides how long the lock is held. */
-export type ResultStyle = 'promise' | 'observable' | 'generator';
+/**
+ * How a method gives its result decides how long the lock is held. An `iterable` is a method that is not async and
+ * does not declare a promise; `unknown` is one whose declaration has not come through the compiler.
+ */
+export type ResultStyle = 'promise' | 'observable' | 'generator' | 'iterable' | 'unknown';
 
 /** Wraps a method so that it runs inside its lock, or not at all. */
 export const wrapMethod = (spec: LockedMethodSpec, style: ResultStyle): AnyMethod => {
   if (style === 'observable') return lockedObservable(spec);
   if (style === 'generator') return lockedGenerator(spec);
-  return lockedPromise(spec);
+  return style === 'promise' ? lockedPromise(spec) : lockedIterable(spec, style === 'iterable');
 };
 
 /** `skip` asks once, unless a wait time is given. */
@@ -47,32 +53,62 @@ const isBusy = (error: unknown, started: boolean): error is LockNotAcquiredError
 
 const lockedPromise = (spec: LockedMethodSpec): AnyMethod =>
   function (this: unknown, ...args: unknown[]): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      let started = false;
-      const body: LockSection<void> = async () => {
-        started = true;
-        const result = await spec.original.apply(this, args);
-        const stream = asStream(result, spec.where);
-        if (!stream) return void (plain = { result });
-        // The caller gets what it asked for now; the lock stays until that has been read.
-        resolve(stream.result);
-        await stream.done;
-      };
-      let plain: { result: unknown } | undefined;
-      const locks = spec.serviceOf(this);
-      const done = locks.withLock(spec.keysOf(locks, args), sectionOptions(spec), body);
-      // A mocked service may give no promise.
-      Promise.resolve(done).then(
-        () => (started ? resolve(plain?.result) : reject(notRun(spec))),
-        (error: unknown) => {
-          const { onBusy } = spec.options;
-          if (!onBusy || !isBusy(error, started)) return reject(error);
-          if (onBusy === 'skip') return resolve(undefined);
-          resolve(fallBack(onBusy, this, error, args));
-        },
-      );
-    });
+    return new Promise((resolve, reject) => runLocked(spec, this, args, resolve, reject, resolve));
   };
+
+/** @param isRead whether it is known to be for iterating, so that a failure is for who does that, and for nobody else */
+const lockedIterable = (spec: LockedMethodSpec, isRead: boolean): AnyMethod =>
+  function (this: unknown, ...args: unknown[]): Promise<unknown> {
+    let skipped = false;
+    const iterate = (value: unknown): AsyncIterator<unknown, unknown, unknown> => {
+      if (skipped) return nothing();
+      if (!isAsyncIterable(value)) throw notIterable(spec, value);
+      return value[Symbol.asyncIterator]();
+    };
+    const promise = IterablePromise.of(iterate, (resolve, reject) =>
+      runLocked(spec, this, args, resolve, reject, () => {
+        skipped = true;
+        resolve(undefined);
+      }),
+    );
+    if (isRead) promise.catch(() => undefined);
+    return promise;
+  };
+
+async function* nothing(): AsyncGenerator<never, undefined, unknown> {}
+
+const runLocked = (
+  spec: LockedMethodSpec,
+  self: unknown,
+  args: unknown[],
+  resolve: (result: unknown) => void,
+  reject: (error: unknown) => void,
+  skip: (result: undefined) => void,
+): void => {
+  let started = false;
+  const body: LockSection<void> = async () => {
+    started = true;
+    const result = await spec.original.apply(self, args);
+    const stream = asStream(result, spec);
+    if (!stream) return void (plain = { result });
+    // The caller gets what it asked for now; the lock stays until that has been read.
+    resolve(stream.result);
+    await stream.done;
+  };
+  let plain: { result: unknown } | undefined;
+  const locks = spec.serviceOf(self);
+  const done = locks.withLock(spec.keysOf(locks, args), sectionOptions(spec), body);
+  // A mocked service may give no promise.
+  Promise.resolve(done).then(
+    () => (started ? resolve(plain?.result) : reject(notRun(spec))),
+    (error: unknown) => {
+      const { onBusy } = spec.options;
+      if (!onBusy || !isBusy(error, started)) return reject(error);
+      if (onBusy === 'skip') return skip(undefined);
+      resolve(fallBack(onBusy, self, error, args));
+    },
+  );
+};
 
 /** The fallback's own trouble becomes a rejection. */
 const fallBack = async (
@@ -101,6 +137,8 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
       const body: LockSection<void> = () =>
         new Promise<void>((done) => {
           started = true;
+          const streamEnds = spec.streamBegins();
+          if (streamEnds) subscriber.add(streamEnds);
           // Ends the section when the source completes, fails, or is unsubscribed from.
           subscriber.add(done);
           const source = spec.original.apply(this, args) as Observable<unknown>;
@@ -158,7 +196,7 @@ const lockedGenerator = (spec: LockedMethodSpec): AnyMethod =>
         unknown,
         unknown
       >;
-      const result = yield* iterateIn((fn) => opened.inSection(fn), source);
+      const result = yield* stepsIn((fn) => opened.inSection(fn), source);
       done = true;
       return result;
     } finally {
@@ -173,3 +211,14 @@ const notRun = (spec: LockedMethodSpec): LockConfigurationError =>
     `${spec.where} is @Locked, but its LockService did not run it: it is a mock. In tests import ` +
       `RedisLockTestingModule from 'nest-redis-lock/testing'.`,
   );
+
+const notIterable = (spec: LockedMethodSpec, value: unknown): LockConfigurationError =>
+  new LockConfigurationError(
+    `${spec.where}: what it returned cannot be iterated with "for await", because it is ${kindOf(value)}. Await it.`,
+  );
+
+/** Not the value itself: it is the user's data. */
+const kindOf = (value: unknown): string => {
+  if (value === undefined || value === null) return String(value);
+  return typeof value === 'object' ? 'an object without Symbol.asyncIterator' : `a ${typeof value}`;
+};

@@ -37,6 +37,7 @@ const decorate = (keyOrOptions?: Key | LockedOptions, maybeOptions?: LockedOptio
       keysOf: keysOf(key, owner, property as string | symbol, original, where),
       serviceOf: (instance) => requireService(instance, options.service, where),
       callSignal: () => requestContext.getStore()?.signal,
+      streamBegins: () => requestContext.getStore()?.streamBegins?.(),
     };
     const wrapper = likeOriginal(wrapMethod(spec, style), original);
     descriptor.value = wrapper;
@@ -123,7 +124,8 @@ const resultStyle = (
         `takes time. Make it async.`,
     );
   }
-  return 'promise';
+  if (declared?.name === 'Promise') return 'promise';
+  return declared ? 'iterable' : 'unknown';
 };
 
 const keysOf = (

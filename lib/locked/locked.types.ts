@@ -11,6 +11,12 @@ type AnyFunction = (...args: Any[]) => Any;
 /** What a lockable method returns: something that ends later. */
 export type Lockable = Promise<Any> | Observable<Any> | AsyncIterable<Any>;
 
+/**
+ * What a method that is not async may return: it gives a promise of that, which can be iterated like a generator. More
+ * than a generator has (the `close()` of a cursor) is there only after an `await`.
+ */
+type Iterated<R> = keyof R extends keyof AsyncGenerator ? true : false;
+
 /** What comes out of it in the end. */
 type Settled<R> = R extends Observable<infer V> ? V : R extends AsyncIterable<infer V> ? V : Awaited<R>;
 
@@ -28,17 +34,24 @@ type AllowsSkip<R> =
           : false
     : true;
 
+/** Whether it is given as it is declared. */
+type IsKept<R> = IsAny<R> extends true ? true : R extends Promise<Any> | Observable<Any> ? true : Iterated<R>;
+
 type CheckResult<M extends AnyFunction, O> =
   ReturnType<M> extends Lockable
-    ? O extends { readonly onBusy: 'skip' }
-      ? AllowsSkip<ReturnType<M>> extends true
-        ? unknown
-        : {
-            'onBusy: "skip" makes the method return undefined, which its type does not allow': Settled<
-              ReturnType<M>
-            >;
-          }
-      : unknown
+    ? IsKept<ReturnType<M>> extends false
+      ? {
+          'a method that is not async can be iterated, but has no further methods: return a Promise of it': ReturnType<M>;
+        }
+      : O extends { readonly onBusy: 'skip' }
+        ? AllowsSkip<ReturnType<M>> extends true
+          ? unknown
+          : {
+              'onBusy: "skip" makes the method return undefined, which its type does not allow': Settled<
+                ReturnType<M>
+              >;
+            }
+        : unknown
     : { 'a locked method must return a Promise, an Observable or an AsyncIterable': ReturnType<M> };
 
 type CheckParameters<M extends AnyFunction, A extends unknown[]> =

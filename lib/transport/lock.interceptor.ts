@@ -1,9 +1,9 @@
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { catchError, from, mergeMap, Observable, throwError } from 'rxjs';
-import { LockError } from '../core/lock.errors.js';
+import { LockAbortedError, LockError } from '../core/lock.errors.js';
 import type { LockInterceptorOptions } from '../redis-lock.options.js';
 import { mapLockError } from './lock-error-mapping.js';
-import { requestContext } from './request-context.js';
+import { requestContext, type RequestContext } from './request-context.js';
 
 interface HttpResponse {
   /** Fastify's reply wraps the real one. */
@@ -40,15 +40,26 @@ export class LockInterceptor implements NestInterceptor {
     return new Observable((subscriber) => {
       const gone = new AbortController();
       const { request, response } = http;
+      let lockedStreams = 0;
+      // Before version 11.2 Nest goes on reading an Observable for a client that left, and so keeps its lock. Only what
+      // the handler returned is given up; work that it has begun goes on.
+      const giveUp = (): void => {
+        if (gone.signal.aborted && lockedStreams > 0) subscriber.error(clientLeft(gone.signal));
+      };
+      gone.signal.addEventListener('abort', giveUp);
+      const streamBegins = (): (() => void) => {
+        lockedStreams++;
+        giveUp();
+        return () => void lockedStreams--;
+      };
+      const call: RequestContext = { request, signal: gone.signal, streamBegins };
       const onClose = (): void => {
         if (!response?.writableEnded) gone.abort(new Error('the client closed the connection'));
       };
       response?.once('close', onClose);
       // It may have gone while guards ran; then there is no further event.
       if (response?.destroyed) onClose();
-      const handled = requestContext.run({ request, signal: gone.signal }, () =>
-        next.handle().subscribe(subscriber),
-      );
+      const handled = requestContext.run(call, () => next.handle().subscribe(subscriber));
       return () => {
         response?.off('close', onClose);
         handled.unsubscribe();
@@ -56,6 +67,15 @@ export class LockInterceptor implements NestInterceptor {
     });
   }
 }
+
+const clientLeft = ({ reason }: AbortSignal): LockAbortedError =>
+  new LockAbortedError(
+    'LOCK_ABORTED',
+    'The client left while it was sent a locked Observable, which was ended.',
+    {
+      cause: reason,
+    },
+  );
 
 const httpOf = (
   context: ExecutionContext,

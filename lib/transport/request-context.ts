@@ -6,6 +6,8 @@ export interface RequestContext {
   readonly request: unknown;
   /** Aborts when the client went away. */
   readonly signal: AbortSignal | undefined;
+  /** Says that a locked Observable goes on in this call; returns what says that it has ended. */
+  readonly streamBegins?: () => () => void;
 }
 
 // One for both builds: the interceptor of one serves methods decorated by the other.

@@ -27,11 +27,16 @@ describe('a Nest 10 app in CommonJS', { timeout: RUN_TIMEOUT_MS }, () => {
     expect((await app.compile()).stdout).toBe('');
   });
 
-  it('takes locks, and answers 423 over HTTP and over messages while one is taken', async () => {
+  it('takes locks, answers 423 over HTTP and over messages while one is taken, and ends a feed with its client', async () => {
     const report = await app.run('dist/main.js', { REDIS_URL: server.url });
     expectLocks(report, 'cjs');
     expect(report).toMatchObject({
       messages: { served: 'refunded ada', refused: { status: 423, code: 'LOCK_TAKEN' } },
+      // Nest 10 itself does not hear that the client of an endless Observable has left.
+      feeds: [
+        { taken: true, freed: true },
+        { taken: true, freed: true },
+      ],
     });
   });
 });

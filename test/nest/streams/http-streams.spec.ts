@@ -3,7 +3,7 @@ import { Controller, Get, Sse, StreamableFile, type MessageEvent } from '@nestjs
 import { Observable, of, Subject } from 'rxjs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LockService, Locked } from 'nest-redis-lock';
-import { collectUnhandledRejections, until } from '../../support/async.js';
+import { collectUnhandledRejections, until, within } from '../../support/async.js';
 import { Apps, rootModule } from '../support/apps.js';
 import { PLATFORMS, startHttp, type HttpClient } from '../support/http.js';
 import { World } from '../support/world.js';
@@ -82,6 +82,13 @@ const open = async (http: HttpClient, path: string) => {
   };
 };
 
+/** Streams that do not tell of their end with 'close', as those of readable-stream 3, such as archiver's, do not. */
+const WITHOUT_CLOSE = [
+  ['autoDestroy: false', { autoDestroy: false }],
+  ['emitClose: false', { emitClose: false }],
+  ['neither', { autoDestroy: false, emitClose: false }],
+] as const;
+
 const isFree = (key: string) => until(async () => !(await world.isTaken(key)), { what: `"${key}" is free` });
 
 describe.each(PLATFORMS)('streams over HTTP on %s', (platform) => {
@@ -112,6 +119,48 @@ describe.each(PLATFORMS)('streams over HTTP on %s', (platform) => {
     await isFree('file');
     expect(file.destroyed).toBe(true);
     expect(http.app.get(LockService).held()).toEqual([]);
+  });
+
+  it.each(WITHOUT_CLOSE)(
+    'a file that emits no close gives its lock back when it has been sent: %s',
+    async (_name, options) => {
+      const http = await start();
+      for (const text of ['one', 'two']) {
+        file = new PassThrough(options);
+        file.end(text);
+        const response = await http.get('/file');
+        expect([response.status, await response.text()]).toEqual([200, text]);
+        await isFree('file');
+      }
+      expect(http.app.get(LockService).held()).toEqual([]);
+    },
+  );
+
+  it.each(WITHOUT_CLOSE)(
+    'a file that emits no close gives its lock back when the client goes away: %s',
+    async (_name, options) => {
+      const http = await start();
+      file = new PassThrough(options);
+      const answer = open(http, '/file');
+      await until(() => world.isTaken('file'));
+      file.write('first ');
+      const { read, leave } = await answer;
+      await read();
+      leave();
+      await isFree('file');
+    },
+  );
+
+  it('an app closes at once after a file that emits no close', async () => {
+    const http = await startHttp(
+      apps,
+      platform,
+      rootModule(world.options({ shutdownGraceMs: 60_000 }), { controllers: [StreamController] }),
+    );
+    file = new PassThrough({ autoDestroy: false, emitClose: false });
+    file.end('all');
+    expect(await (await http.get('/file')).text()).toBe('all');
+    await within(10_000, http.app.close(), 'the close of the app');
   });
 
   it.each(['/value', '/value-later'])('an Observable holds its lock until it completes: %s', async (path) => {

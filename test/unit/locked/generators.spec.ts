@@ -57,6 +57,27 @@ class Pages {
       this.log.push(`${book} ends`);
     }
   }
+
+  @Locked('pages')
+  async *skips(): AsyncGenerator<number> {
+    yield* skipping();
+  }
+
+  @Locked('pages')
+  async skipsLater(): Promise<AsyncGenerator<number>> {
+    return skipping();
+  }
+}
+
+/** Goes on with the next page when its reader throws one back. */
+async function* skipping(): AsyncGenerator<number> {
+  for (let page = 1; page <= 3; page++) {
+    try {
+      yield page;
+    } catch (error) {
+      if (error !== broken) throw error;
+    }
+  }
 }
 
 const all = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
@@ -121,6 +142,27 @@ describe('an async generator method', () => {
     expect(isIdle(locks)).toBe(true);
   });
 
+  it('delivers to its body what its reader throws into it, which may go on', async () => {
+    const { instance, locks } = lockedInstance(Pages);
+    for (const open of [() => instance.skips(), () => instance.skipsLater()]) {
+      const pages = await open();
+      await pages.next();
+      await expect(pages.throw(broken)).resolves.toEqual({ done: false, value: 2 });
+      expect(await locks.isLocked('pages')).toBe(true);
+      const other = new Error('other');
+      await expect(pages.throw(other)).rejects.toBe(other);
+      await idle(locks);
+    }
+  });
+
+  it('takes no lock when it is returned before the first item', async () => {
+    const { instance, locks } = lockedInstance(Pages);
+    const pages = instance.read('a');
+    await expect(pages.return('never')).resolves.toEqual({ done: true, value: 'never' });
+    expect(isIdle(locks)).toBe(true);
+    expect(instance.log).toEqual([]);
+  });
+
   it('rejects the first item when the lock is taken, and does not run', async () => {
     const { instance, locks } = lockedInstance(Pages);
     await using _lease = await locks.acquire('pages:a');
@@ -142,6 +184,24 @@ describe('an async generator method', () => {
 });
 
 describe('a method that returns a promise of a generator', () => {
+  it('gives the lock back at once when that is returned before its first item', async () => {
+    const { instance, locks } = lockedInstance(Pages);
+    const pages = await instance.open('a');
+    await expect(pages.return('never')).resolves.toEqual({ done: true, value: 'never' });
+    await idle(locks);
+    expect(instance.log).toEqual([]);
+    await expect(pages.next()).resolves.toEqual({ done: true, value: undefined });
+  });
+
+  it('passes on what is sent in and what it returns', async () => {
+    const { instance, locks } = lockedInstance(Pages);
+    const pages = await instance.open('a');
+    await pages.next();
+    await pages.next('louder');
+    await expect(pages.next()).resolves.toEqual({ done: true, value: 'end' });
+    await idle(locks);
+  });
+
   it('holds the lock until that has been read to its end', async () => {
     const { instance, locks } = lockedInstance(Pages);
     const pages = await instance.open('a');

@@ -1,5 +1,6 @@
 import 'reflect-metadata';
-import { PassThrough, Readable } from 'node:stream';
+import { once } from 'node:events';
+import { Duplex, PassThrough, Readable, Writable } from 'node:stream';
 import { StreamableFile } from '@nestjs/common';
 import { lastValueFrom, of, type Observable } from 'rxjs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -87,6 +88,61 @@ describe('a stream that a locked method returns', () => {
     const failing = await instance.stream();
     failing.on('error', () => undefined);
     failing.destroy(broken);
+    await idle(locks);
+  });
+
+  it.each([{ autoDestroy: false }, { emitClose: false }, { autoDestroy: false, emitClose: false }])(
+    'holds the lock to its end, and no longer, also when it emits no close: %o',
+    async (options) => {
+      const { instance, locks } = start(new PassThrough(options));
+      const stream = await instance.stream();
+      stream.push('a');
+      expect(await locks.isLocked('file')).toBe(true);
+      stream.push(null);
+      await expect(once(stream.resume(), 'end')).resolves.toEqual([]);
+      await idle(locks);
+
+      instance.source = new PassThrough(options);
+      (await instance.stream()).destroy();
+      await idle(locks);
+
+      instance.source = new PassThrough(options);
+      const failing = await instance.stream();
+      const failed = once(failing, 'error');
+      failing.destroy(broken);
+      await expect(failed).resolves.toEqual([broken]);
+      await idle(locks);
+
+      await instance.stream();
+      await idle(locks);
+    },
+  );
+
+  it('holds the lock until its reading side has ended, whatever is still written to it', async () => {
+    const socket = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
+    const { instance, locks } = start(socket);
+    const stream = await instance.stream();
+    expect(await locks.isLocked('file')).toBe(true);
+    stream.push(null);
+    stream.resume();
+    await idle(locks);
+    expect(socket.writable).toBe(true);
+    socket.destroy();
+  });
+
+  it('holds the lock until all has been written, when it is only for writing', async () => {
+    const target = new Writable({ autoDestroy: false, write: (_chunk, _encoding, done) => done() });
+    const { instance, locks } = start(target as never);
+    await instance.stream();
+    expect(await locks.isLocked('file')).toBe(true);
+    target.end('a');
+    await idle(locks);
+  });
+
+  it('does not hide an error that nobody listens to', async () => {
+    const { instance, locks } = start(new PassThrough({ autoDestroy: false }));
+    const stream = await instance.stream();
+    expect(() => stream.emit('error', broken)).toThrow(broken);
     await idle(locks);
   });
 

@@ -1,10 +1,25 @@
+import 'reflect-metadata';
 import { EventEmitter } from 'node:events';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
-import { defer, firstValueFrom, lastValueFrom, NEVER, of, Subject, throwError, type Observable } from 'rxjs';
+import {
+  defer,
+  firstValueFrom,
+  from,
+  isObservable,
+  lastValueFrom,
+  mergeMap,
+  NEVER,
+  of,
+  Subject,
+  throwError,
+  Observable,
+} from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { LockHttpException, LockInterceptor, LockNotAcquiredError } from 'nest-redis-lock';
+import { Locked, LockHttpException, LockInterceptor, LockNotAcquiredError } from 'nest-redis-lock';
 import { resolveInterceptor } from '../../../lib/redis-lock.options.js';
 import { requestContext } from '../../../lib/transport/request-context.js';
+import { deferred, until } from '../../support/async.js';
+import { isIdle, lockedInstance } from '../locked/fixture.js';
 
 const taken = new LockNotAcquiredError('LOCK_TAKEN', '"x" is taken', { key: 'x' });
 const interceptor = new LockInterceptor(resolveInterceptor());
@@ -29,7 +44,7 @@ const intercept = (
 describe('LockInterceptor', () => {
   it('offers request and signal to whatever runs in the handler', async () => {
     const seen = await firstValueFrom(intercept(new Response(), () => of(requestContext.getStore())));
-    expect(seen).toEqual({ request, signal: expect.any(AbortSignal) });
+    expect(seen).toMatchObject({ request, signal: expect.any(AbortSignal) });
     expect(requestContext.getStore()).toBeUndefined();
   });
 
@@ -82,5 +97,79 @@ describe('LockInterceptor', () => {
     const using = new LockInterceptor(undefined);
     const handled = intercept(new Response(), () => throwError(() => taken), { using });
     await expect(lastValueFrom(handled)).rejects.toBe(taken);
+  });
+
+  describe('when the client leaves, and Nest goes on reading for it, as it did before version 11.2', () => {
+    class Feeds {
+      readonly source = new Subject<number>();
+
+      @Locked('feed')
+      live(): Observable<number> {
+        return this.source;
+      }
+
+      @Locked('feed')
+      async liveLater(): Promise<Observable<number>> {
+        return this.source;
+      }
+    }
+
+    it.each(['live', 'liveLater'] as const)(
+      'the lock of an endless Observable is given back: %s',
+      async (name) => {
+        const { instance, locks } = lockedInstance(Feeds);
+        const response = new Response();
+        const sent = lastValueFrom(
+          intercept(response, () =>
+            from(instance[name]()).pipe(mergeMap((v) => (isObservable(v) ? v : of(v)))),
+          ),
+        );
+        await until(() => instance.source.observed);
+        expect(await locks.isLocked('feed')).toBe(true);
+        response.emit('close');
+        await expect(sent).rejects.toMatchObject({ code: 'LOCK_ABORTED', status: 499 });
+        await until(() => isIdle(locks));
+        expect(instance.source.observed).toBe(false);
+      },
+    );
+
+    it('also when it left before the Observable was subscribed to', async () => {
+      const { instance, locks } = lockedInstance(Feeds);
+      const response = new Response();
+      const late = deferred();
+      const sent = lastValueFrom(
+        intercept(response, () =>
+          from(instance.liveLater()).pipe(mergeMap((feed) => from(late.promise).pipe(mergeMap(() => feed)))),
+        ),
+      );
+      await until(() => locks.isLocked('feed'));
+      response.emit('close');
+      late.resolve();
+      await expect(sent).rejects.toMatchObject({ code: 'LOCK_ABORTED' });
+      await until(() => isIdle(locks));
+    });
+
+    it('work inside the handler that reads a locked Observable goes on, with its lock', async () => {
+      const { instance, locks } = lockedInstance(Feeds);
+      const response = new Response();
+      let work: Promise<number> | undefined;
+      const sent = lastValueFrom(intercept(response, () => from((work = lastValueFrom(instance.live())))));
+      await until(() => instance.source.observed);
+      response.emit('close');
+      await expect(sent).rejects.toMatchObject({ code: 'LOCK_ABORTED' });
+      expect(await locks.isLocked('feed')).toBe(true);
+      instance.source.next(1);
+      instance.source.complete();
+      await expect(work).resolves.toBe(1);
+      await until(() => isIdle(locks));
+    });
+
+    it('an Observable without a lock is left to Nest', () => {
+      const handled = new Subject();
+      const response = new Response();
+      intercept(response, () => handled).subscribe();
+      response.emit('close');
+      expect(handled.observed).toBe(true);
+    });
   });
 });

@@ -1,0 +1,179 @@
+import { LockConfigurationError } from '../core/lock.errors.js';
+import { Reading } from './reading.js';
+
+type AnyFunction = (...args: unknown[]) => unknown;
+type Methods = Record<PropertyKey, AnyFunction | undefined>;
+
+/** A returned object, and the reading that it is locked for now; a method may return the same object again. */
+interface Held {
+  reading: Reading;
+  /** Steps of its iterators that go on now. */
+  stepping: number;
+  /** The reading that ended because it was closed by its own method: it then says so in its own way. */
+  closed?: Reading;
+}
+
+const held = new WeakMap<object, Held>();
+
+const STEPS = ['next', 'return', 'throw'] as const;
+/** What closes a cursor for good, whatever its iterators are doing. */
+const ENDINGS = ['close', 'cancel', 'destroy', Symbol.asyncDispose] as const;
+
+/** What all async iterators inherit: each is its own iterator, and can be disposed of where Node knows how. */
+const iteratorPrototype = Object.getPrototypeOf(
+  Object.getPrototypeOf(Object.getPrototypeOf((async function* () {})())),
+) as object;
+
+/**
+ * Keeps an async iterable locked until the iterators that were taken from it have ended, or it was closed. Its methods
+ * are replaced on the object itself: a wrapper would hide the others, and break those that use private fields.
+ */
+export const holdIterable = (source: object, where: string): Promise<void> => {
+  const known = held.get(source);
+  if (known) {
+    if (known.reading.over) known.reading = new Reading(where);
+    return known.reading.done;
+  }
+  refuseFrozen(source, where);
+  const state: Held = { reading: new Reading(where), stepping: 0 };
+  held.set(source, state);
+  replaceSteps(state, source, source);
+  replaceIterator(state, source);
+  replaceEndings(state, source);
+  return state.reading.done;
+};
+
+export const refuseFrozen = (source: object, where: string): void => {
+  const isFixed = (name: PropertyKey): boolean =>
+    Object.getOwnPropertyDescriptor(source, name)?.configurable === false;
+  if (Object.isExtensible(source) && ![Symbol.asyncIterator, ...STEPS, ...ENDINGS].some(isFixed)) return;
+  throw new LockConfigurationError(
+    `${where}: the async iterable that it returned is frozen, so its lock cannot follow who reads it. Return one ` +
+      `that is not, or make the method an async generator that reads it: async *method() { yield* iterable; }`,
+  );
+};
+
+export const replace = (target: object, name: PropertyKey, method: AnyFunction): void => {
+  Object.defineProperty(target, name, { value: method, writable: true, configurable: true });
+};
+
+export const methodOf = (target: object, name: PropertyKey): AnyFunction | undefined => {
+  const method = (target as Methods)[name];
+  return typeof method === 'function' ? method : undefined;
+};
+
+const replaceIterator = (state: Held, source: object): void => {
+  const original = methodOf(source, Symbol.asyncIterator)!;
+  let isItsOwn = false;
+  replace(source, Symbol.asyncIterator, () => {
+    const { reading } = state;
+    // One that is its own iterator says by itself that it has ended.
+    if (reading.over && !isItsOwn) throw reading.late();
+    const iterator = reading.inSection(() => original.call(source)) as object;
+    isItsOwn = iterator === source;
+    if (isItsOwn) return source;
+    const steps = Object.create(iteratorPrototype) as object;
+    replaceSteps(state, iterator, steps);
+    return steps;
+  });
+};
+
+const replaceEndings = (state: Held, source: object): void => {
+  for (const name of ENDINGS) {
+    const original = methodOf(source, name);
+    if (!original) continue;
+    replace(source, name, (...args) => {
+      const { reading } = state;
+      if (reading.over) return original.apply(source, args);
+      return afterwards(
+        () => reading.inSection(() => original.apply(source, args)),
+        () => {
+          state.closed = reading;
+          reading.finish();
+        },
+      );
+    });
+  }
+};
+
+/** Puts the steps of an iterator into `target`: each runs in the section, and the last one ends its reading. */
+const replaceSteps = (state: Held, iterator: object, target: object): void => {
+  const isItsOwn = target === iterator;
+  /** The reading that it takes part in since its first step. */
+  let during: Reading | undefined;
+  /** What it answers since it has ended. */
+  let ended: { readonly answer: unknown } | undefined;
+
+  const end = (reading: Reading, answer: unknown): void => {
+    if (during !== reading || ended) return;
+    ended = { answer };
+    reading.leave();
+  };
+
+  for (const name of STEPS) {
+    const original = methodOf(iterator, name);
+    if (!original) continue;
+    const step = (...args: unknown[]): unknown => original.apply(iterator, args);
+    replace(target, name, (...args) => {
+      const { reading } = state;
+      // Its iterator reads it by its own next(): that is one reader, which ends when the iterator does.
+      const isPart = isItsOwn && state.stepping > 0;
+      if (isPart || reading === state.closed) return step(...args);
+      if (during !== reading) {
+        const late = reading.begin();
+        // Whoever only wants to be done with it may.
+        if (late) return name === 'next' ? Promise.reject(late) : step(...args);
+        [during, ended] = [reading, undefined];
+      }
+      if (ended) return name === 'next' ? Promise.resolve(ended.answer) : step(...args);
+      if (!isItsOwn) state.stepping++;
+      return afterwards(
+        () => reading.inSection(() => step(...args)),
+        (outcome) => {
+          if (!isItsOwn) state.stepping--;
+          if (!outcome || isLast(name, outcome.value)) end(reading, answerAfter(outcome?.value));
+        },
+      );
+    });
+  }
+};
+
+/** Calls `then` with what came out of `call`, or without anything when it failed, before the caller gets it. */
+const afterwards = (call: () => unknown, then: (outcome?: { value: unknown }) => void): unknown => {
+  let result: unknown;
+  try {
+    result = call();
+  } catch (error) {
+    then();
+    throw error;
+  }
+  if (!isPromise(result)) {
+    then({ value: result });
+    return result;
+  }
+  return result.then(
+    (value) => {
+      then({ value });
+      return value;
+    },
+    (error: unknown) => {
+      then();
+      throw error;
+    },
+  );
+};
+
+const isPromise = (value: unknown): value is Promise<unknown> =>
+  typeof value === 'object' && value !== null && typeof (value as PromiseLike<unknown>).then === 'function';
+
+/** A driver's cursor has a `next()` of its own that gives a row, which may have a field `done`, and null at its end. */
+const isLast = (name: (typeof STEPS)[number], value: unknown): boolean => {
+  if (name !== 'next') return (value as { done?: unknown } | undefined)?.done !== false;
+  if (value === null) return true;
+  const { done } = (value ?? {}) as { done?: unknown };
+  return (
+    done === true && Object.keys(value as object).every((field) => field === 'done' || field === 'value')
+  );
+};
+
+const answerAfter = (last: unknown): unknown => (last === null ? null : { done: true, value: undefined });
