@@ -3,8 +3,8 @@ import type { HoldInfo } from './core/claim.js';
 import type { Lease } from './core/lease.js';
 import type { LockEventListener, LockEvents } from './core/lock-events.js';
 import type { HeldLock, LockManager, LockUsage } from './core/lock-manager.js';
-import type { AcquireOptions, SectionOptions } from './core/lock-options.js';
-import { defaultCall, resolveCall, type LockCall } from './core/lock-settings.js';
+import type { AcquireOptions, SectionOptions, Without } from './core/lock-options.js';
+import { defaultCall, resolveCall, type CallName, type LockCall } from './core/lock-settings.js';
 import { LockConfigurationError } from './core/lock.errors.js';
 import { checkKey, checkKeys } from './key/key-check.js';
 import { processWide } from './process-wide.js';
@@ -14,6 +14,9 @@ export type LockKeys = string | readonly string[];
 
 /** What runs while the lock is held. */
 export type LockSection<T> = (lease: Lease) => T | PromiseLike<T>;
+
+type ForAcquire = AcquireOptions & Without<'onLost' | 'onBusy' | 'service'>;
+type ForSection = SectionOptions & Without<'onBusy' | 'service'>;
 
 @Injectable()
 class Service {
@@ -40,7 +43,7 @@ class Service {
    * await locks.withLock(lockKey('order:<<id>>', { id }), async (lease) => pay(id, lease.fencingToken));
    */
   withLock<T>(key: LockKeys, section: LockSection<T>): Promise<T>;
-  withLock<T>(key: LockKeys, options: SectionOptions | undefined, section: LockSection<T>): Promise<T>;
+  withLock<T>(key: LockKeys, options: ForSection | undefined, section: LockSection<T>): Promise<T>;
   withLock<T>(
     key: LockKeys,
     optionsOrSection: SectionOptions | LockSection<T> | undefined,
@@ -50,12 +53,21 @@ class Service {
     try {
       const keys = checkKeys(key);
       if (typeof optionsOrSection === 'function') {
+        if (maybeSection !== undefined) {
+          throw new LockConfigurationError(
+            'withLock takes its options before the section: withLock(key, options, fn).',
+          );
+        }
         return this.manager.withLock(keys, this.defaults, optionsOrSection);
       }
       if (typeof maybeSection !== 'function') {
         throw new LockConfigurationError('withLock needs a function to run: withLock(key, options, fn).');
       }
-      return this.manager.withLock(keys, this.callOf(optionsOrSection, this.defaults), maybeSection);
+      return this.manager.withLock(
+        keys,
+        this.callOf(optionsOrSection, this.defaults, 'withLock'),
+        maybeSection,
+      );
     } catch (error) {
       return Promise.reject(error);
     }
@@ -66,16 +78,16 @@ class Service {
    *
    * @example await using lease = await locks.acquire('report', { waitMs: 2_000 });
    */
-  async acquire(key: LockKeys, options?: AcquireOptions): Promise<Lease> {
-    return this.manager.acquire(checkKeys(key), this.callOf(options, this.defaults));
+  async acquire(key: LockKeys, options?: ForAcquire): Promise<Lease> {
+    return this.manager.acquire(checkKeys(key), this.callOf(options, this.defaults, 'acquire'));
   }
 
   /**
    * Like {@link acquire}, but answers null when the lock is taken, and does not wait unless `waitMs` says so. A
    * store that failed is never taken for a busy lock: that throws.
    */
-  async tryAcquire(key: LockKeys, options?: AcquireOptions): Promise<Lease | null> {
-    return this.manager.tryAcquire(checkKeys(key), this.callOf(options, this.tryDefaults));
+  async tryAcquire(key: LockKeys, options?: ForAcquire): Promise<Lease | null> {
+    return this.manager.tryAcquire(checkKeys(key), this.callOf(options, this.tryDefaults, 'tryAcquire'));
   }
 
   /** Who holds the key now, in whichever process; null when nobody does. Throws `LockStoreError`. */
@@ -110,8 +122,8 @@ class Service {
     return this.manager.ping();
   }
 
-  private callOf(options: SectionOptions | undefined, defaults: LockCall): LockCall {
-    return options === undefined ? defaults : resolveCall(options, defaults);
+  private callOf(options: SectionOptions | undefined, defaults: LockCall, name: CallName): LockCall {
+    return options === undefined ? defaults : resolveCall(options, defaults, name);
   }
 
   /** @internal What `<<$name>>` in a key template stands for. */

@@ -29,3 +29,6 @@ export interface SectionOptions extends AcquireOptions {
    */
   readonly holdAtLeastMs?: number;
 }
+
+/** Options of other calls, which would do nothing here: a variable that has them does not compile. */
+export type Without<Name extends string> = { readonly [name in Name]?: never };

@@ -1,5 +1,6 @@
 import type { AcquireOptions, SectionOptions } from './lock-options.js';
 import { checkChoice, checkCount, checkMs, reading, refuse } from './option-checks.js';
+import { checkNames, type Names } from './option-names.js';
 import { isArray } from './shown.js';
 
 /** What applies to every lock of one service instance, resolved and checked. */
@@ -45,6 +46,19 @@ export interface LockSettingsInput {
   /** How long running sections may go on when the app stops. Default: 10,000. */
   readonly shutdownGraceMs?: number;
 }
+
+/** The settings by name. */
+export const SETTING_NAMES: Names<LockSettingsInput> = {
+  keyPrefix: true,
+  waitMs: true,
+  leaseMs: true,
+  watchdogMs: true,
+  maxWaiters: true,
+  onLost: true,
+  reentrant: true,
+  fencing: true,
+  shutdownGraceMs: true,
+};
 
 export const DEFAULT_SETTINGS: LockSettings = {
   keyPrefix: 'lock:',
@@ -117,14 +131,37 @@ const isSignal = (value: unknown): value is AbortSignal => {
   }
 };
 
-/** Puts a call's options over the defaults. Throws `LockConfigurationError` naming the option that is wrong. */
-export const resolveCall = (options: AcquireOptions & SectionOptions, defaults: LockCall): LockCall =>
-  reading('options', () => readCall(options, defaults));
+const ACQUIRE_NAMES: Names<AcquireOptions> = { waitMs: true, leaseMs: true, signal: true, reentrant: true };
 
-const readCall = (options: AcquireOptions & SectionOptions, defaults: LockCall): LockCall => {
+/** The options of a section, by name. */
+export const SECTION_NAMES: Names<SectionOptions> = { ...ACQUIRE_NAMES, onLost: true, holdAtLeastMs: true };
+
+/** Every way to ask for a lock, and the options it takes. */
+const CALL_NAMES = {
+  acquire: ACQUIRE_NAMES,
+  tryAcquire: ACQUIRE_NAMES,
+  withLock: SECTION_NAMES,
+  tryWithLock: SECTION_NAMES,
+};
+
+/** A call that takes options, by its name. */
+export type CallName = keyof typeof CALL_NAMES;
+
+/**
+ * Puts a call's options over the defaults. Throws `LockConfigurationError` naming the option that is wrong, or that
+ * the call does not have.
+ */
+export const resolveCall = (
+  options: AcquireOptions & SectionOptions,
+  defaults: LockCall,
+  name: CallName = 'withLock',
+): LockCall => reading('options', () => readCall(options, defaults, name));
+
+const readCall = (options: AcquireOptions & SectionOptions, defaults: LockCall, name: CallName): LockCall => {
   if (typeof options !== 'object' || options === null || isArray(options)) {
     refuse('options', 'an object such as { waitMs: 2_000 }', options);
   }
+  checkNames(options, name, CALL_NAMES[name]);
   const { signal } = options;
   if (signal !== undefined && !isSignal(signal)) refuse('signal', 'an AbortSignal', signal);
   return {
