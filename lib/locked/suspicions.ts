@@ -84,7 +84,8 @@ const unlockedOverride = (owner: object, locked: object, method: LockedMethod): 
 const callsSuper = (owner: object, method: AnyFunction, name: PropertyKey): boolean => {
   const classText = sourceOf(owner.constructor as AnyFunction);
   const ownText = sourceOf(method);
-  const text = classText.includes(ownText) ? ownText : classText;
+  const isOriginal = classText.includes(ownText) || !/^class\b/.test(classText);
+  const text = isOriginal ? ownText : classText;
   if (/\bsuper\s*(?:\.prototype\s*)?\[/.test(text)) return true;
   const quoted = String(name).replace(/[^\w]/g, '\\$&');
   return new RegExp(
