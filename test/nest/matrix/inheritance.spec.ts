@@ -1,3 +1,4 @@
+import { compileFunction } from 'node:vm';
 import { Injectable, Logger, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import ts from 'typescript';
@@ -225,7 +226,8 @@ describe('a subclass that overrides a locked method without a lock', () => {
       const compilerOptions = { target, module: ts.ModuleKind.None, ignoreDeprecations: '6.0' };
       const { outputText } = ts.transpileModule(source, { compilerOptions });
       const classes: Type[] = [];
-      new Function('Base', 'give', outputText)(Base, (...given: Type[]) => classes.push(...given));
+      const run = compileFunction(outputText, ['Base', 'give']) as (...args: unknown[]) => void;
+      run(Base, (...given: Type[]) => classes.push(...given));
       // A class of ES5 cannot call the constructor of its parent here, but it overrides like any other.
       const instances = classes.map(({ prototype }) => ({
         provide: Symbol('instance'),

@@ -8,7 +8,6 @@ import {
   type DynamicModule,
   type INestApplicationContext,
   type NestApplicationOptions,
-  type Type,
 } from '@nestjs/common';
 import { LazyModuleLoader, ModuleRef, NestFactory } from '@nestjs/core';
 import { createObserveModule } from '@nestjs/observe';
@@ -225,7 +224,7 @@ describe('where nobody can bind an object, the error names what helps, and it do
     await refused(shy);
     const bound = bindLocks(orders, app.get(LockService));
     await world.expectLocked('order:1', () => bound.pay('1'));
-    const created = await app.get(ModuleRef).create<Orders>(Orders as Type<Orders>);
+    const created = await app.get(ModuleRef).create<Orders>(Orders);
     await world.expectLocked('order:1', () => created.pay('1'));
   });
 

@@ -1,5 +1,6 @@
 // What people write by mistake, mostly past the types: each is an error when the class is loaded that says what to do.
 import 'reflect-metadata';
+import { compileFunction } from 'node:vm';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { LockConfigurationError, LockKeyError, Locked } from 'nest-redis-lock';
@@ -35,7 +36,7 @@ const withStandardDecorators = (source: string): Error =>
     const { outputText } = ts.transpileModule(source, {
       compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.CommonJS },
     });
-    return new Function('Locked', outputText)(Locked) as unknown;
+    return (compileFunction(outputText, ['Locked']) as (locked: unknown) => unknown)(Locked);
   });
 
 describe('@Locked without parentheses never leaves a method unlocked', () => {
