@@ -1,9 +1,14 @@
-export { RedisLockModule, type RedisLockModuleExtras } from './redis-lock.module.js';
-export type { LockInterceptorOptions, RedisLockModuleOptions } from './redis-lock.options.js';
-export { InjectLockService, getLockServiceToken } from './redis-lock.tokens.js';
+export { RedisLockModule } from './redis-lock.module.js';
+export type {
+  LockInterceptorOptions,
+  RedisLockModuleExtras,
+  RedisLockModuleOptions,
+} from './redis-lock.options.js';
+export { InjectLockService, getLockServiceToken, type LockServiceToken } from './redis-lock.tokens.js';
 export { LockService, type LockKeys } from './lock.service.js';
 
 export { Locked } from './locked/locked.decorator.js';
+export { LOCKED_METADATA, type LockedMetadata } from './locked/locked.metadata.js';
 export type { BusyFallback, LockedOptions } from './locked/locked.options.js';
 export type { KeyResult, Lockable, LockedDecorator } from './locked/locked.types.js';
 export { lockKey } from './key/key-template.js';

@@ -14,16 +14,18 @@ import { LockConfigurationError } from './core/lock.errors.js';
 import { refuse } from './core/option-checks.js';
 import { LockService } from './lock.service.js';
 import { bindAll } from './locked/lock-binder.js';
-import { resolveOptions, type RedisLockModuleOptions, type ResolvedOptions } from './redis-lock.options.js';
+import {
+  checkAsyncOptions,
+  checkGiven,
+  resolveOptions,
+  withoutForRoot,
+  type RedisLockModuleExtras,
+  type RedisLockModuleOptions,
+  type ResolvedOptions,
+} from './redis-lock.options.js';
 import { getLockServiceToken } from './redis-lock.tokens.js';
 import { RedisStore } from './stores/redis/redis.store.js';
 import { LockInterceptor } from './transport/lock.interceptor.js';
-
-/** What a module has to know before its options are there. */
-export interface RedisLockModuleExtras {
-  /** More instances beside the unnamed one: `@InjectLockService(name)`, `@Locked(key, { service: name })`. */
-  name?: string;
-}
 
 // Under `Symbol.for`: the modules of both builds have to recognize each other.
 const RESOLVED = Symbol.for('nest-redis-lock:resolved-options');
@@ -67,6 +69,9 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
 @Module({
   imports: [DiscoveryModule],
   providers: [
+    // What forRoot() brings takes the place of these two.
+    { provide: NAME, useFactory: withoutForRoot },
+    { provide: MODULE_OPTIONS_TOKEN, useFactory: withoutForRoot },
     { provide: RESOLVED, useFactory: resolveOptions, inject: [MODULE_OPTIONS_TOKEN] },
     {
       provide: MANAGER,
@@ -94,6 +99,21 @@ export class RedisLockModule
   implements OnModuleInit, BeforeApplicationShutdown, OnApplicationShutdown
 {
   static readonly [MODULE] = true;
+
+  /** Options are in the README; they are checked when the app starts. */
+  static override forRoot(options: Parameters<typeof ConfigurableModuleClass.forRoot>[0]): DynamicModule {
+    checkGiven(options, 'forRoot');
+    return super.forRoot(options);
+  }
+
+  /** The same options, from `useFactory`, `useClass` or `useExisting`; `name` stands beside these. */
+  static override forRootAsync(
+    options: Parameters<typeof ConfigurableModuleClass.forRootAsync>[0],
+  ): DynamicModule {
+    checkAsyncOptions(options);
+    return super.forRootAsync(options);
+  }
+
   private readonly logger = new Logger(RedisLockModule.name);
 
   constructor(
