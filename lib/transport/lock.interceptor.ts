@@ -3,7 +3,7 @@ import { catchError, from, mergeMap, Observable, throwError } from 'rxjs';
 import { LockError } from '../core/lock.errors.js';
 import type { LockInterceptorOptions } from '../redis-lock.options.js';
 import { mapLockError } from './lock-error-mapping.js';
-import { requestContext } from './request-context.js';
+import { requestContext, type RequestContext } from './request-context.js';
 
 interface HttpResponse {
   /** Fastify's reply wraps the real one. */
@@ -40,16 +40,19 @@ export class LockInterceptor implements NestInterceptor {
     return new Observable((subscriber) => {
       const gone = new AbortController();
       const { request, response } = http;
+      const call: RequestContext = { request, signal: gone.signal };
+      const giveUp = (): void => gone.abort(new Error('the client closed the connection'));
       const onClose = (): void => {
-        if (!response?.writableEnded) gone.abort(new Error('the client closed the connection'));
+        // Whatever begins from now on (a poller that the handler has started) would be aborted for ever.
+        call.signal = undefined;
+        if (!response?.writableEnded) giveUp();
       };
       response?.once('close', onClose);
-      // It may have gone while guards ran; then there is no further event.
-      if (response?.destroyed) onClose();
-      const handled = requestContext.run({ request, signal: gone.signal }, () =>
-        next.handle().subscribe(subscriber),
-      );
+      // It may have gone while guards ran; then there is no further event, and nobody to run the handler for.
+      if (response?.destroyed && !response.writableEnded) giveUp();
+      const handled = requestContext.run(call, () => next.handle().subscribe(subscriber));
       return () => {
+        call.signal = undefined;
         response?.off('close', onClose);
         handled.unsubscribe();
       };
