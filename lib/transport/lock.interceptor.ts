@@ -3,6 +3,7 @@ import { catchError, from, mergeMap, Observable, throwError } from 'rxjs';
 import { LockError } from '../core/lock.errors.js';
 import type { LockInterceptorOptions } from '../redis-lock.options.js';
 import { mapLockError } from './lock-error-mapping.js';
+import { MistakeLog } from './mistake-log.js';
 import { requestContext, type RequestContext } from './request-context.js';
 
 interface HttpResponse {
@@ -19,6 +20,8 @@ interface HttpResponse {
  * goes away, and turns lock errors into what the transport understands.
  */
 export class LockInterceptor implements NestInterceptor {
+  private readonly mistakes = new MistakeLog();
+
   /** Without settings it lets everything pass as it is. */
   constructor(private readonly settings: Required<LockInterceptorOptions> | undefined) {}
 
@@ -26,11 +29,13 @@ export class LockInterceptor implements NestInterceptor {
     const { settings } = this;
     if (!settings) return next.handle();
     return this.inRequest(context, next).pipe(
-      catchError((error: unknown) =>
-        error instanceof LockError
-          ? from(mapLockError(error, context, settings)).pipe(mergeMap((mapped) => throwError(() => mapped)))
-          : throwError(() => error),
-      ),
+      catchError((error: unknown) => {
+        if (!(error instanceof LockError)) return throwError(() => error);
+        this.mistakes.tell(error, handlerOf(context));
+        return from(mapLockError(error, context, settings)).pipe(
+          mergeMap((mapped) => throwError(() => mapped)),
+        );
+      }),
     );
   }
 
@@ -59,6 +64,13 @@ export class LockInterceptor implements NestInterceptor {
     });
   }
 }
+
+/** What Nest calls, as `Class.method`. Contexts made by hand have neither. */
+const handlerOf = (context: ExecutionContext): string => {
+  const { name: className } = (context.getClass() as { name: string } | null) ?? { name: '(no class)' };
+  const { name: method } = (context.getHandler() as { name: string } | null) ?? { name: '(no handler)' };
+  return `${className}.${method}`;
+};
 
 const httpOf = (
   context: ExecutionContext,
