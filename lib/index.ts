@@ -14,7 +14,7 @@ export type { KeyResult, Lockable, LockedDecorator } from './locked/locked.types
 export { lockKey } from './key/key-template.js';
 
 export { currentLease, findLease } from './core/current-lease.js';
-export { detached } from './core/frames.js';
+export { detached } from './detached.js';
 export type { Lease } from './core/lease.js';
 export type { AcquireOptions, SectionOptions } from './core/lock-options.js';
 export type { LockSettingsInput } from './core/lock-settings.js';

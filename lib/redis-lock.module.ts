@@ -3,9 +3,7 @@ import {
   Inject,
   Logger,
   Module,
-  type BeforeApplicationShutdown,
   type DynamicModule,
-  type OnApplicationShutdown,
   type OnModuleInit,
 } from '@nestjs/common';
 import { APP_INTERCEPTOR, DiscoveryModule, DiscoveryService, ModulesContainer } from '@nestjs/core';
@@ -24,6 +22,7 @@ import {
   type ResolvedOptions,
 } from './redis-lock.options.js';
 import { getLockServiceToken } from './redis-lock.tokens.js';
+import { endWithApp } from './shutdown-hooks.js';
 import { RedisStore } from './stores/redis/redis.store.js';
 import { LockInterceptor } from './transport/lock.interceptor.js';
 
@@ -94,10 +93,7 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
     },
   ],
 })
-export class RedisLockModule
-  extends ConfigurableModuleClass
-  implements OnModuleInit, BeforeApplicationShutdown, OnApplicationShutdown
-{
+export class RedisLockModule extends ConfigurableModuleClass implements OnModuleInit {
   static readonly [MODULE] = true;
 
   /** Options are in the README; they are checked when the app starts. */
@@ -124,12 +120,14 @@ export class RedisLockModule
     @Inject(ModulesContainer) private readonly modules: ModulesContainer,
   ) {
     super();
+    // Here and not in a hook: Nest calls none of a module that is loaded lazily.
+    endWithApp(modules, manager);
   }
 
   async onModuleInit(): Promise<void> {
     const managers = this.managersOfSameName();
     if (managers.length > 1) {
-      // Nest runs no shutdown hooks of an app that did not start, and open connections would keep the process alive.
+      // Nest runs no shutdown hooks of an app that did not start, and a store may have been given open.
       await Promise.all(managers.map((manager) => manager.close()));
       throw new LockConfigurationError(
         `RedisLockModule.forRoot() is imported twice ${this.name === null ? 'without a name' : `as "${this.name}"`}. ` +
@@ -140,15 +138,6 @@ export class RedisLockModule
     bindAll(wrappers, this.name ?? undefined, this.locks, this.logger);
     this.warnWithoutShutdownHooks();
     void this.warnOfStore();
-  }
-
-  /** Runs before the HTTP server closes: that waits for its handlers, and those may wait for locks. */
-  async beforeApplicationShutdown(): Promise<void> {
-    await this.manager.shutDown();
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.manager.close();
   }
 
   private managersOfSameName(): LockManager[] {

@@ -1,11 +1,5 @@
-import {
-  Module,
-  type DynamicModule,
-  type OnApplicationShutdown,
-  Inject,
-  type OnModuleInit,
-} from '@nestjs/common';
-import { APP_INTERCEPTOR, DiscoveryModule, DiscoveryService } from '@nestjs/core';
+import { Module, type DynamicModule, Inject, type OnModuleInit } from '@nestjs/common';
+import { APP_INTERCEPTOR, DiscoveryModule, DiscoveryService, ModulesContainer } from '@nestjs/core';
 import type { LockManager } from '../core/lock-manager.js';
 import { SETTING_NAMES, type LockSettingsInput } from '../core/lock-settings.js';
 import { LockConfigurationError } from '../core/lock.errors.js';
@@ -16,6 +10,7 @@ import { LockService } from '../lock.service.js';
 import { bindAll } from '../locked/lock-binder.js';
 import { resolveInterceptor } from '../redis-lock.options.js';
 import { getLockServiceToken } from '../redis-lock.tokens.js';
+import { endWithApp } from '../shutdown-hooks.js';
 import { LockInterceptor } from '../transport/lock.interceptor.js';
 import { createTestingManager, type TestingMode } from './testing-locks.js';
 
@@ -75,13 +70,16 @@ const NAMES = Symbol('nest-redis-lock/testing: names');
   // What forRoot() brings takes the place of these.
   providers: [MANAGER, LockService, NAMES].map((provide) => ({ provide, useFactory: withoutForRoot })),
 })
-export class RedisLockTestingModule implements OnModuleInit, OnApplicationShutdown {
+export class RedisLockTestingModule implements OnModuleInit {
   constructor(
-    @Inject(MANAGER) private readonly manager: LockManager,
+    @Inject(MANAGER) manager: LockManager,
     @Inject(LockService) private readonly locks: LockService,
     @Inject(NAMES) private readonly names: readonly string[],
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
-  ) {}
+    @Inject(ModulesContainer) modules: ModulesContainer,
+  ) {
+    endWithApp(modules, manager);
+  }
 
   static forRoot(options: RedisLockTestingOptions = {}): DynamicModule {
     reading(`The options of ${PLACE}`, () => checkOptions(options));
@@ -109,9 +107,5 @@ export class RedisLockTestingModule implements OnModuleInit, OnApplicationShutdo
     const wrappers = [...this.discovery.getProviders(), ...this.discovery.getControllers()];
     for (const name of [undefined, ...this.names])
       bindAll(wrappers, name, this.locks, { warn: () => undefined, log: () => undefined });
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.manager.close();
   }
 }

@@ -35,3 +35,7 @@ export const dropSocket = (client: RedisLike): void => {
   if (stream) stream.destroy();
   else client.disconnect(true);
 };
+
+/** A further client with the same settings; undefined where the client cannot make one. */
+export const twinOf = (client: RedisLike): RedisLike | undefined =>
+  (client as { duplicate?(): RedisLike }).duplicate?.();

@@ -45,8 +45,8 @@ export class RedisConnection {
     client.on('close', () => this.end());
     client.on('end', () => this.end());
     watchHandshakes(client, this.deadlines);
+    // Else it connects when it is first asked for something.
     if (client.status === 'ready') void this.begin();
-    else this.connect();
   }
 
   /** The current connection, if it is up. */

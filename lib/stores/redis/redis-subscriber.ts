@@ -46,7 +46,11 @@ export class RedisSubscriber {
     client.on('ready', () => this.resubscribe());
     client.on('close', () => this.deafen());
     watchHandshakes(client, this.deadlines);
-    if (client.status !== 'ready') void client.connect().catch(() => undefined);
+  }
+
+  /** Connects, unless that has been done; the client goes on trying by itself. */
+  open(): void {
+    if (this.client.status === 'wait') void this.client.connect().catch(() => undefined);
   }
 
   /** True when messages of the channel arrive here. */
@@ -66,6 +70,7 @@ export class RedisSubscriber {
       queueMicrotask(() => onFailure(failure));
       return { live: false, close: () => undefined };
     }
+    this.open();
     const existing = this.channels.get(name);
     const channel = existing ?? { listeners: new Set(), live: false };
     channel.listeners.add(listener);

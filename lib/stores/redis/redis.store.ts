@@ -2,6 +2,7 @@ import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply
 import { checkMs, reading } from '../../core/option-checks.js';
 import type { LockStore, ReleaseOptions, StoreFailure, Watch } from '../../core/lock-store.js';
 import { evictionWarning } from './eviction.js';
+import { twinOf } from './redis-client.js';
 import { RedisConnection } from './redis-connection.js';
 import { RedisFailure, isReplyError } from './redis-failure.js';
 import { RedisKeys } from './redis-keys.js';
@@ -37,8 +38,8 @@ const scripts = {
 const EXTEND_BATCH = 100;
 
 /**
- * Keeps holds on one Redis server (or behind Sentinel), in Redisson's layout. Opens two connections of its own,
- * one for commands and one for wake-ups, and closes both.
+ * Keeps holds on one Redis server (or behind Sentinel), in Redisson's layout. Opens two connections of its own when it
+ * is first asked for a lock, one for commands and one for wake-ups, and closes both.
  */
 export class RedisStore implements LockStore {
   readonly kinds: ReadonlySet<LockKind> = new Set<LockKind>(['exclusive']);
@@ -47,6 +48,9 @@ export class RedisStore implements LockStore {
   private readonly subscriber: RedisSubscriber;
   private readonly publish = 'PUBLISH';
   private readonly perSlot: boolean;
+  /** The connection of {@link diagnose}, where there was none yet. */
+  private check: RedisConnection | undefined;
+  private openCheck: () => RedisConnection | undefined;
 
   constructor(options: RedisStoreOptions) {
     const { redis, commandTimeoutMs } = reading('The options of RedisStore', () => ({
@@ -61,6 +65,12 @@ export class RedisStore implements LockStore {
     const [commands, subscriber] = [endpoint.createClient('commands'), endpoint.createClient('subscriber')];
     this.connection = new RedisConnection(commands, timeoutMs, !endpoint.cluster, Object.values(scripts));
     this.subscriber = new RedisSubscriber(subscriber, timeoutMs);
+    // Beside the first lock, so that nobody has to wait for it.
+    commands.on('connect', () => this.subscriber.open());
+    this.openCheck = () => {
+      const twin = twinOf(commands);
+      return twin && new RedisConnection(twin, timeoutMs, !endpoint.cluster);
+    };
   }
 
   /** Number of channels this process listens to; for tests. */
@@ -131,19 +141,29 @@ export class RedisStore implements LockStore {
     await this.connection.send({ command: 'ping', args: [], read: () => undefined });
   }
 
-  /** Warns of a server that evicts locks. Who may not run INFO is told nothing. */
+  /**
+   * Warns of a server that evicts locks. Who may not run INFO is told nothing. Leaves no connection open that was
+   * not: when the app then fails to start, there is nobody who would close it.
+   */
   async diagnose(): Promise<readonly string[]> {
+    const check = this.connection.current ? undefined : this.openCheck();
+    this.check = check;
     try {
-      const memory = await this.connection.send({ command: 'info', args: ['memory'], read: String });
+      const connection = check ?? this.connection;
+      const memory = await connection.send({ command: 'info', args: ['memory'], read: String });
       const warning = evictionWarning(memory);
       return warning === undefined ? [] : [warning];
     } catch (failure) {
       if (failure instanceof RedisFailure && isReplyError(failure.cause)) return [];
       throw failure;
+    } finally {
+      check?.close();
     }
   }
 
   close(): Promise<void> {
+    this.openCheck = () => undefined;
+    this.check?.close();
     this.connection.close();
     this.subscriber.close();
     return Promise.resolve();
