@@ -1,5 +1,5 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import { LockStoreError, type RedisSource } from 'nest-redis-lock';
+import type { LockStoreError, RedisSource } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { lockSettings } from '../../../lib/stores/redis/redis-settings.js';
 import { until, within } from '../../support/async.js';
@@ -173,7 +173,6 @@ describe('a server that is busy with a script', () => {
   it('while the client reconnects, and free when it is ready: the lock is still in its database', async () => {
     const key = newKey();
     const { proxy, opened, commands } = await behindProxy(key);
-    let endScript: (() => Promise<void>) | undefined;
     // What ioredis sends after its SELECT was refused arrives when the script has ended.
     const refused = new Promise<() => void>((resolve) => {
       proxy.onData((connection, direction, chunk) => {
@@ -182,7 +181,7 @@ describe('a server that is busy with a script', () => {
         resolve(() => connection.restore());
       });
     });
-    endScript = await startScript();
+    const endScript = await startScript();
     commands.cut();
     const goOn = await within(5_000, refused, 'a refusal');
     await endScript();
