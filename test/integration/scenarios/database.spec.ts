@@ -16,7 +16,7 @@ const DB = 5;
 
 let lab: Lab;
 beforeAll(async () => {
-  lab = await Lab.start({ config: ['busy-reply-threshold 20'] });
+  lab = await Lab.start({ config: ['lua-time-limit 20'] });
 });
 beforeEach(() => mayDo('+select'));
 afterEach(() => lab.reset());
