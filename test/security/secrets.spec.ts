@@ -210,6 +210,7 @@ describe('no part of the password is in the refusal', () => {
     `redis://app:${PASSWORD}@127.0.0.1:6379/0`,
     `redis://:${PASSWORD}@127.0.0.1`,
     `redis://app:Kx7/Wq9@127.0.0.1`,
+    `redis://app:12/Wq9@127.0.0.1`,
     `redis://app:Kx7#Wq9@127.0.0.1`,
     `redis://app:Kx7?Wq9@127.0.0.1`,
     `redis://app:Kx7%zzWq9@127.0.0.1`,

@@ -1,18 +1,12 @@
 import { unbound } from '../../core/runtime.js';
 import { cleanError, secretsOfClient } from './clean-error.js';
 import { CommandDeadlines } from './command-deadlines.js';
+import { chooseDatabase, refusedDatabase } from './database.js';
 import { watchHandshakes } from './handshake-watch.js';
 import { databaseOf, dropSocket, type RedisLike } from './redis-client.js';
-import {
-  RedisFailure,
-  failureOf,
-  isNoScript,
-  isReadOnly,
-  isReplyError,
-  refusedDatabase,
-} from './redis-failure.js';
+import { RedisFailure, failureOf, isNoScript, isReadOnly, isReplyError } from './redis-failure.js';
 import { requestFor, type RedisRequest } from './redis-request.js';
-import { chooseDatabase, nameSession, type RedisSession } from './redis-session.js';
+import { nameSession, type RedisSession } from './redis-session.js';
 import { readBatch } from './replies.js';
 import { Script } from './script.js';
 import { keysAndArgs, ScriptBatch, type ScriptRun } from './script-batch.js';
@@ -49,7 +43,8 @@ export class RedisConnection {
   private waiters = new Set<Waiter>();
   private readonly deadlines: CommandDeadlines;
   private readonly batch = new ScriptBatch((runs) => this.sendBatch(runs));
-  private lastError: Error | undefined;
+  /** As it came, so with all that the client has put into it; cleaned for whoever gets it. */
+  #lastError: unknown;
   private pinger: NodeJS.Timeout | undefined;
   private closed = false;
 
@@ -62,7 +57,7 @@ export class RedisConnection {
   ) {
     this.#client = client;
     this.deadlines = new CommandDeadlines(timeoutMs);
-    client.on('error', (error: unknown) => (this.lastError = this.clean(error)));
+    client.on('error', (error: unknown) => (this.#lastError = error));
     client.on('ready', () => void this.begin());
     client.on('close', () => this.end());
     client.on('end', () => this.end());
@@ -218,7 +213,7 @@ export class RedisConnection {
 
   private connect(): void {
     // What went wrong arrives as an 'error' event too, and the client goes on trying.
-    this.#client.connect().catch((error: unknown) => (this.lastError ??= this.clean(error)));
+    this.#client.connect().catch((error: unknown) => (this.#lastError ??= error));
   }
 
   private async begin(): Promise<void> {
@@ -229,13 +224,13 @@ export class RedisConnection {
   /** A new connection counts as ready once it is in its database, and it is known how to end it from elsewhere. */
   private async open(life: Life): Promise<void> {
     life.opening = true;
-    const note = (error: unknown): void => void (this.lastError = this.clean(error));
+    const note = (error: unknown): void => void (this.#lastError = error);
     const refusal = await chooseDatabase(this.#client, life, this.deadlines, this.timeoutMs, note);
     if (!life.alive) return;
     if (refusal !== undefined) return this.refused(life, this.clean(refusal));
     const name = await nameSession(this.#client, [...this.scripts, BATCH], this.deadlines);
     if (!life.alive) return;
-    this.lastError = undefined;
+    this.#lastError = undefined;
     this.session = Object.assign(life, name);
     this.startPinging(this.session);
     for (const waiter of this.takeWaiters()) waiter.resolve(this.session);
@@ -243,7 +238,7 @@ export class RedisConnection {
 
   private refused(life: Life, cause: Error): void {
     life.opening = false;
-    this.lastError = cause;
+    this.#lastError = cause;
     const failure = refusedDatabase(databaseOf(this.#client), cause);
     for (const waiter of this.takeWaiters()) waiter.reject(failure);
   }
@@ -280,16 +275,19 @@ export class RedisConnection {
   private readonly clean = (error: unknown): Error => cleanError(error, secretsOfClient(this.#client));
 
   private unanswered(session: RedisSession): RedisFailure {
-    const cause = this.lastError;
     return new RedisFailure(
       `Redis did not answer within ${this.timeoutMs} ms`,
       'unknown',
-      { cause },
+      { cause: this.whatWentWrong() },
       session,
     );
   }
 
   private notSent(message: string): RedisFailure {
-    return new RedisFailure(message, 'not-executed', { cause: this.lastError });
+    return new RedisFailure(message, 'not-executed', { cause: this.whatWentWrong() });
+  }
+
+  private whatWentWrong(): Error | undefined {
+    return this.#lastError === undefined ? undefined : this.clean(this.#lastError);
   }
 }

@@ -85,18 +85,3 @@ const describeReply = (reply: string, shown: string, keys: readonly string[]): s
   reply.startsWith('WRONGTYPE') && keys.length > 0
     ? `Redis has a value of another type, and no lock, at ${keys.map((key) => `"${key}"`).join(' or ')}: ${shown}`
     : `Redis refused the command: ${shown}`;
-
-/** The failure of everything that is asked while the server refuses the database. */
-export const refusedDatabase = (database: number, cause: Error): RedisFailure =>
-  new RedisFailure(
-    `Redis refused SELECT ${database} (${unwrapped(cause.message)}), and locks are taken in no other database: ` +
-      describeRemedy(cause),
-    'not-executed',
-    { cause },
-  );
-
-const describeRemedy = (cause: Error): string => {
-  if (isBusy(cause)) return 'look for the script that keeps Redis busy';
-  if (isReply(cause, 'NOPERM')) return 'allow the user +select, or set db to 0';
-  return 'set db to one that the server has';
-};

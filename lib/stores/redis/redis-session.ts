@@ -1,11 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { CommandDeadlines } from './command-deadlines.js';
-import { databaseOf, dropSocket, type RedisLike } from './redis-client.js';
-import { isBusy } from './redis-failure.js';
+import { dropSocket, type RedisLike } from './redis-client.js';
 import type { Script } from './script.js';
-
-/** How soon a server that is busy with somebody's script is asked again, in ms. */
-const BUSY_RETRY_MS = 25;
 
 /** How the server knows a connection. */
 interface SessionName {
@@ -42,34 +37,4 @@ export const nameSession = async (
   if (!info) return { id: id || undefined, address: undefined };
   const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S+)`).exec(info)?.[1];
   return { id: field('id'), address: field('addr') };
-};
-
-/**
- * Chooses the client's database on a new connection; answers the error when that is refused. The client has asked for
- * it before, but when its SELECT is refused ioredis goes on in database 0, where these locks exclude nobody.
- */
-export const chooseDatabase = async (
-  client: RedisLike,
-  life: { readonly alive: boolean },
-  deadlines: CommandDeadlines,
-  timeoutMs: number,
-  onBusy: (error: unknown) => void,
-): Promise<unknown> => {
-  const database = databaseOf(client);
-  if (database === 0) return undefined;
-  const giveUpAt = performance.now() + timeoutMs;
-  for (;;) {
-    const inFlight = deadlines.add(() => dropSocket(client));
-    try {
-      const reply = await client.call('select', database);
-      return reply === 'OK' ? undefined : new Error('the answer to SELECT is none that Redis gives');
-    } catch (error) {
-      if (!isBusy(error) || !life.alive || performance.now() >= giveUpAt) return error;
-      onBusy(error);
-    } finally {
-      inFlight.done = true;
-    }
-    await pause(BUSY_RETRY_MS, undefined, { ref: false });
-    if (!life.alive) return undefined;
-  }
 };

@@ -74,7 +74,7 @@ describe('a channel that is refused when many are subscribed again', () => {
     const { leases, waits } = await waitFor(keys);
     await mayHear(...keys.filter((_, i) => !bad.has(i)).map(channelOf));
     const refused: number[] = [];
-    waits.forEach((wait, i) => wait.catch(() => refused.push(i)));
+    for (const [i, wait] of waits.entries()) wait.catch(() => refused.push(i));
     await until(() => refused.length === bad.size);
     expect(new Set(refused)).toEqual(bad);
     for (const [i, lease] of leases.entries()) {
