@@ -22,8 +22,8 @@ export interface LockInterceptorOptions {
 /** Options of `RedisLockModule.forRoot`. Durations are whole milliseconds; `undefined` keeps a default. */
 export interface RedisLockModuleOptions extends LockSettingsInput {
   /**
-   * Where Redis is: a URL, ioredis options, an ioredis `Redis` or `Cluster` (of which the address is taken; the
-   * connections are the module's own), or a function that makes clients. Either this or `store`.
+   * Where Redis is: a URL, ioredis options, an ioredis `Redis` client (of which the address is taken; the connections
+   * are the module's own), or a function that makes clients, a new one at each call. Either this or `store`.
    */
   readonly redis?: RedisSource;
   /** Another place for the holds, instead of Redis. The module closes it when the app stops. */

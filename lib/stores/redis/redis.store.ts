@@ -7,7 +7,7 @@ import { RedisConnection } from './redis-connection.js';
 import { RedisFailure, isReplyError } from './redis-failure.js';
 import { RedisKeys } from './redis-keys.js';
 import { readAcquire, readExtend, readForceUnlock, readInspect, readRelease } from './replies.js';
-import { resolveEndpoint, type RedisSource } from './redis-settings.js';
+import { createClients, resolveEndpoint, type RedisSource } from './redis-settings.js';
 import type { RedisSession } from './redis-session.js';
 import { RedisSubscriber } from './redis-subscriber.js';
 import { Script } from './script.js';
@@ -47,7 +47,6 @@ export class RedisStore implements LockStore {
   private readonly connection: RedisConnection;
   private readonly subscriber: RedisSubscriber;
   private readonly publish = 'PUBLISH';
-  private readonly perSlot: boolean;
   /** The connection of {@link diagnose}, where there was none yet. */
   private check: RedisConnection | undefined;
   private openCheck: () => RedisConnection | undefined;
@@ -60,16 +59,14 @@ export class RedisStore implements LockStore {
     const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? 2_000;
     const endpoint = resolveEndpoint(redis, timeoutMs);
     this.keys = new RedisKeys(endpoint.keyPrefix);
-    this.perSlot = endpoint.cluster;
-    // Both before one of them connects: when the second cannot be made, nothing is left open.
-    const [commands, subscriber] = [endpoint.createClient('commands'), endpoint.createClient('subscriber')];
-    this.connection = new RedisConnection(commands, timeoutMs, !endpoint.cluster, Object.values(scripts));
+    const [commands, subscriber] = createClients(endpoint);
+    this.connection = new RedisConnection(commands, timeoutMs, Object.values(scripts));
     this.subscriber = new RedisSubscriber(subscriber, timeoutMs);
     // Beside the first lock, so that nobody has to wait for it.
     commands.on('connect', () => this.subscriber.open());
     this.openCheck = () => {
       const twin = twinOf(commands);
-      return twin && new RedisConnection(twin, timeoutMs, !endpoint.cluster);
+      return twin && new RedisConnection(twin, timeoutMs);
     };
   }
 
@@ -95,7 +92,7 @@ export class RedisStore implements LockStore {
 
   async extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
     const replies = new Array<ExtendReply>(claims.length);
-    const batches = this.batchesOf(claims);
+    const batches = batchesOf(claims.length);
     const failures = await Promise.all(
       batches.map((batch) => this.extendBatch(claims, batch, replies).catch((failure: unknown) => failure)),
     );
@@ -181,7 +178,7 @@ export class RedisStore implements LockStore {
     const ended = !sameConnection && (await this.endSession(session));
     const reply = await send();
     // On the connection of the acquire, "not there" is final: commands are executed in the order they were sent.
-    const inOrder = sameConnection && !this.perSlot && session === this.connection.current;
+    const inOrder = sameConnection && session === this.connection.current;
     if (!reply.wasHeld && !ended && !inOrder) {
       throw new RedisFailure('an earlier command may still arrive', 'unknown', {});
     }
@@ -216,20 +213,13 @@ export class RedisStore implements LockStore {
     const answers = await this.connection.run(scripts.extend, names, args, read);
     batch.forEach((at, i) => (replies[at] = answers[i]!));
   }
-
-  /** Positions of claims that may travel in one script: at most a batch, and in a cluster of one slot. */
-  private batchesOf(claims: readonly Claim[]): number[][] {
-    const groups = new Map<number, number[]>();
-    claims.forEach((claim, at) => {
-      const slot = this.perSlot ? this.keys.slot(claim.key) : 0;
-      const group = groups.get(slot);
-      if (group) group.push(at);
-      else groups.set(slot, [at]);
-    });
-    const batches: number[][] = [];
-    for (const group of groups.values()) {
-      for (let i = 0; i < group.length; i += EXTEND_BATCH) batches.push(group.slice(i, i + EXTEND_BATCH));
-    }
-    return batches;
-  }
 }
+
+/** The positions of so many claims, in batches. */
+const batchesOf = (count: number): number[][] => {
+  const batches: number[][] = [];
+  for (let from = 0; from < count; from += EXTEND_BATCH) {
+    batches.push(Array.from({ length: Math.min(EXTEND_BATCH, count - from) }, (_, i) => from + i));
+  }
+  return batches;
+};
