@@ -154,6 +154,7 @@ const isInternal = (member: ts.Symbol): boolean => {
   const hidden = ts.ModifierFlags.Private | ts.ModifierFlags.Protected;
   return (
     member.name.startsWith('__@') || // a symbol, such as that of `await using`
+    member.name.startsWith('#') ||
     (ts.getCombinedModifierFlags(declaration) & hidden) !== 0 ||
     ts.getJSDocTags(declaration).some(({ tagName }) => tagName.text === 'internal')
   );

@@ -99,9 +99,9 @@ describe('callers who come in the same tick', () => {
     const keys = keysOf(10);
     const acquired = Promise.all(keys.map((key) => locks.acquire(key)));
     expect(await locks.forceUnlock(keys.at(-1)!)).toBe(true);
-    const [last, ...others] = (await acquired).reverse();
-    expect(await last!.release()).toBe('lost');
-    expect(new Set(await Promise.all(others.map((lease) => lease.release())))).toEqual(new Set(['released']));
+    // The last one was forced open before its caller heard of it, who then has asked again.
+    const leases = await acquired;
+    expect(new Set(await Promise.all(leases.map((lease) => lease.release())))).toEqual(new Set(['released']));
   });
 
   it('need no fence key when fencing is off', async () => {
