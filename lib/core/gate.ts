@@ -2,8 +2,12 @@ import { onAbort } from './abort-listeners.js';
 import { abortedError, takenError } from './failures.js';
 import type { Hold } from './hold.js';
 import { deadlineOf, type Wait } from './key-queue.js';
-import type { LeasePart } from './lease-part.js';
 import type { Runtime } from './runtime.js';
+
+/** What is in: it hears when the lease around it ends before it does. */
+export interface Inside {
+  endFromOutside(): void;
+}
 
 /**
  * Where nested calls for one key of a lease go in, one at a time. All sections that run in the lease share it.
@@ -11,7 +15,7 @@ import type { Runtime } from './runtime.js';
 export class Gate {
   private occupied = false;
   private closed = false;
-  private inside: LeasePart | undefined;
+  private inside: Inside | undefined;
   /** Who wants to go in, in order; told true when it is their turn, false when nobody goes in here any more. */
   private readonly waiting = new Set<(admitted: boolean) => void>();
 
@@ -25,9 +29,9 @@ export class Gate {
     return Promise.resolve(true);
   }
 
-  /** Names the part that is in. */
-  admitted(part: LeasePart): void {
-    this.inside = part;
+  /** Names what is in. */
+  admitted(inside: Inside): void {
+    this.inside = inside;
   }
 
   leave(): void {
