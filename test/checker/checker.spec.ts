@@ -294,9 +294,9 @@ describe('waiting', () => {
 
 describe('promptness', () => {
   const before = [hold(0, 'o1', 1), free(100, 'o1')];
-  const waiter = (until: number) => [
+  const waiter = (until: number, token = 2) => [
     call(10, 'a', 'p1', 10_000),
-    granted(until, 'a', 'p1', { token: 2 }),
+    granted(until, 'a', 'p1', { token }),
     ended(until, 'a', 'p1'),
   ];
 
@@ -307,7 +307,7 @@ describe('promptness', () => {
 
   it('by any of those who wait', () => {
     const other = [hold(120, 'o3', 2), free(390, 'o3')];
-    expect(rulesOf(before, other, waiter(400), hold(400, 'o2', 3), free(401, 'o2'))).toEqual(nothing);
+    expect(rulesOf(before, other, waiter(400, 3), hold(400, 'o2', 3), free(401, 'o2'))).toEqual(nothing);
   });
 
   it('who is in trouble, stands still or has asked already is excused', () => {
