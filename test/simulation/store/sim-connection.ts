@@ -54,7 +54,7 @@ export class SimConnection {
     const value = await this.sendOn(this.session ?? (await this.ready()), command);
     // How many promises a client puts between a reply and its caller is its own affair, and not the same for each
     // command: what is read in one go may go on in any order.
-    for (let steps = this.random.pick(STEPS); steps > 0; steps--) await undefined;
+    for (let steps = this.random.pick(STEPS); steps > 0; steps--) await Promise.resolve();
     return value as T;
   }
 
