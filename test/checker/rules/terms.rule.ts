@@ -75,7 +75,9 @@ function* inStore(past: Past, terms: Terms): Generator<Violation> {
   if (arms.size === 0) return;
   for (const stay of staysIn(past)) {
     const holders = holdersOf(past, stay);
-    const armed = arms.get(`${stay.key} ${stay.owner}`) ?? [];
+    const armed = (arms.get(`${stay.key} ${stay.owner}`) ?? []).filter(
+      ({ at }) => stay.from <= at && at <= stay.to,
+    );
     for (const { at, until, token } of armed) {
       const asker = holders.find((one) => partOf(one, stay.key)?.token === token);
       const holder = asker ?? holders.findLast(({ granted }) => granted.at <= at) ?? holders[0];
