@@ -1,15 +1,20 @@
-export { RedisLockModule, type RedisLockModuleExtras } from './redis-lock.module.js';
-export type { LockInterceptorOptions, RedisLockModuleOptions } from './redis-lock.options.js';
-export { InjectLockService, getLockServiceToken } from './redis-lock.tokens.js';
+export { RedisLockModule } from './redis-lock.module.js';
+export type {
+  LockInterceptorOptions,
+  RedisLockModuleExtras,
+  RedisLockModuleOptions,
+} from './redis-lock.options.js';
+export { InjectLockService, getLockServiceToken, type LockServiceToken } from './redis-lock.tokens.js';
 export { LockService, type LockKeys } from './lock.service.js';
 
 export { Locked } from './locked/locked.decorator.js';
+export { LOCKED_METADATA, type LockedMetadata } from './locked/locked.metadata.js';
 export type { BusyFallback, LockedOptions } from './locked/locked.options.js';
 export type { KeyResult, Lockable, LockedDecorator } from './locked/locked.types.js';
 export { lockKey } from './key/key-template.js';
 
 export { currentLease, findLease } from './core/current-lease.js';
-export { detached } from './core/frames.js';
+export { detached } from './detached.js';
 export type { Lease } from './core/lease.js';
 export type { AcquireOptions, SectionOptions } from './core/lock-options.js';
 export type { LockSettingsInput } from './core/lock-settings.js';

@@ -3,14 +3,17 @@ import type { HoldInfo } from './core/claim.js';
 import type { Lease } from './core/lease.js';
 import type { LockEventListener, LockEvents } from './core/lock-events.js';
 import type { Attempt, HeldLock, LockManager, LockSection, LockUsage } from './core/lock-manager.js';
-import type { AcquireOptions, SectionOptions } from './core/lock-options.js';
-import { defaultCall, resolveCall, type LockCall } from './core/lock-settings.js';
+import type { AcquireOptions, SectionOptions, Without } from './core/lock-options.js';
+import { defaultCall, resolveCall, type CallName, type LockCall } from './core/lock-settings.js';
 import { LockConfigurationError } from './core/lock.errors.js';
 import { checkKey, checkKeys } from './key/key-check.js';
 import { processWide } from './process-wide.js';
 
 /** One key, or several that are taken all or none. Used verbatim; see `lockKey` for templates. */
 export type LockKeys = string | readonly string[];
+
+type ForAcquire = AcquireOptions & Without<'onLost' | 'onBusy' | 'service'>;
+type ForSection = SectionOptions & Without<'onBusy' | 'service'>;
 
 @Injectable()
 class Service {
@@ -37,7 +40,7 @@ class Service {
    * await locks.withLock(lockKey('order:<<id>>', { id }), async (lease) => pay(id, lease.fencingToken));
    */
   withLock<T>(key: LockKeys, section: LockSection<T>): Promise<T>;
-  withLock<T>(key: LockKeys, options: SectionOptions | undefined, section: LockSection<T>): Promise<T>;
+  withLock<T>(key: LockKeys, options: ForSection | undefined, section: LockSection<T>): Promise<T>;
   withLock<T>(
     key: LockKeys,
     optionsOrSection: SectionOptions | LockSection<T> | undefined,
@@ -63,7 +66,7 @@ class Service {
   tryWithLock<T>(key: LockKeys, section: LockSection<T>): Promise<Attempt<T>>;
   tryWithLock<T>(
     key: LockKeys,
-    options: SectionOptions | undefined,
+    options: ForSection | undefined,
     section: LockSection<T>,
   ): Promise<Attempt<T>>;
   async tryWithLock<T>(
@@ -85,16 +88,16 @@ class Service {
    *
    * @example await using lease = await locks.acquire('report', { waitMs: 2_000 });
    */
-  async acquire(key: LockKeys, options?: AcquireOptions): Promise<Lease> {
-    return this.manager.acquire(checkKeys(key), this.callOf(options, this.defaults));
+  async acquire(key: LockKeys, options?: ForAcquire): Promise<Lease> {
+    return this.manager.acquire(checkKeys(key), this.callOf(options, this.defaults, 'acquire'));
   }
 
   /**
    * Like {@link acquire}, but answers null when the lock is taken, and does not wait unless `waitMs` says so. A
    * store that failed is never taken for a busy lock: that throws.
    */
-  async tryAcquire(key: LockKeys, options?: AcquireOptions): Promise<Lease | null> {
-    return this.manager.tryAcquire(checkKeys(key), this.callOf(options, this.tryDefaults));
+  async tryAcquire(key: LockKeys, options?: ForAcquire): Promise<Lease | null> {
+    return this.manager.tryAcquire(checkKeys(key), this.callOf(options, this.tryDefaults, 'tryAcquire'));
   }
 
   /** Who holds the key now, in whichever process; null when nobody does. Throws `LockStoreError`. */
@@ -130,20 +133,25 @@ class Service {
   }
 
   private callAndSection<T>(
-    method: string,
+    method: 'withLock' | 'tryWithLock',
     optionsOrSection: SectionOptions | LockSection<T> | undefined,
     maybeSection: LockSection<T> | undefined,
     defaults: LockCall,
   ): [LockCall, LockSection<T>] {
-    if (typeof optionsOrSection === 'function') return [defaults, optionsOrSection];
+    if (typeof optionsOrSection === 'function') {
+      if (maybeSection === undefined) return [defaults, optionsOrSection];
+      throw new LockConfigurationError(
+        `${method} takes its options before the section: ${method}(key, options, fn).`,
+      );
+    }
     if (typeof maybeSection !== 'function') {
       throw new LockConfigurationError(`${method} needs a function to run: ${method}(key, options, fn).`);
     }
-    return [this.callOf(optionsOrSection, defaults), maybeSection];
+    return [this.callOf(optionsOrSection, defaults, method), maybeSection];
   }
 
-  private callOf(options: SectionOptions | undefined, defaults: LockCall): LockCall {
-    return options === undefined ? defaults : resolveCall(options, defaults);
+  private callOf(options: SectionOptions | undefined, defaults: LockCall, name: CallName): LockCall {
+    return options === undefined ? defaults : resolveCall(options, defaults, name);
   }
 
   /** @internal What `<<$name>>` in a key template stands for. */

@@ -3,9 +3,7 @@ import {
   Inject,
   Logger,
   Module,
-  type BeforeApplicationShutdown,
   type DynamicModule,
-  type OnApplicationShutdown,
   type OnModuleInit,
 } from '@nestjs/common';
 import { APP_INTERCEPTOR, DiscoveryModule, DiscoveryService, ModulesContainer } from '@nestjs/core';
@@ -14,16 +12,19 @@ import { LockConfigurationError } from './core/lock.errors.js';
 import { refuse } from './core/option-checks.js';
 import { LockService } from './lock.service.js';
 import { bindAll } from './locked/lock-binder.js';
-import { resolveOptions, type RedisLockModuleOptions, type ResolvedOptions } from './redis-lock.options.js';
+import {
+  checkAsyncOptions,
+  checkGiven,
+  resolveOptions,
+  withoutForRoot,
+  type RedisLockModuleExtras,
+  type RedisLockModuleOptions,
+  type ResolvedOptions,
+} from './redis-lock.options.js';
 import { getLockServiceToken } from './redis-lock.tokens.js';
+import { endWithApp } from './shutdown-hooks.js';
 import { RedisStore } from './stores/redis/redis.store.js';
 import { LockInterceptor } from './transport/lock.interceptor.js';
-
-/** What a module has to know before its options are there. */
-export interface RedisLockModuleExtras {
-  /** More instances beside the unnamed one: `@InjectLockService(name)`, `@Locked(key, { service: name })`. */
-  name?: string;
-}
 
 // Under `Symbol.for`: the modules of both builds have to recognize each other.
 const RESOLVED = Symbol.for('nest-redis-lock:resolved-options');
@@ -67,6 +68,9 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
 @Module({
   imports: [DiscoveryModule],
   providers: [
+    // What forRoot() brings takes the place of these two.
+    { provide: NAME, useFactory: withoutForRoot },
+    { provide: MODULE_OPTIONS_TOKEN, useFactory: withoutForRoot },
     { provide: RESOLVED, useFactory: resolveOptions, inject: [MODULE_OPTIONS_TOKEN] },
     {
       provide: MANAGER,
@@ -89,11 +93,23 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
     },
   ],
 })
-export class RedisLockModule
-  extends ConfigurableModuleClass
-  implements OnModuleInit, BeforeApplicationShutdown, OnApplicationShutdown
-{
+export class RedisLockModule extends ConfigurableModuleClass implements OnModuleInit {
   static readonly [MODULE] = true;
+
+  /** Options are in the README; they are checked when the app starts. */
+  static override forRoot(options: Parameters<typeof ConfigurableModuleClass.forRoot>[0]): DynamicModule {
+    checkGiven(options, 'forRoot');
+    return super.forRoot(options);
+  }
+
+  /** The same options, from `useFactory`, `useClass` or `useExisting`; `name` stands beside these. */
+  static override forRootAsync(
+    options: Parameters<typeof ConfigurableModuleClass.forRootAsync>[0],
+  ): DynamicModule {
+    checkAsyncOptions(options);
+    return super.forRootAsync(options);
+  }
+
   private readonly logger = new Logger(RedisLockModule.name);
 
   constructor(
@@ -104,12 +120,14 @@ export class RedisLockModule
     @Inject(ModulesContainer) private readonly modules: ModulesContainer,
   ) {
     super();
+    // Here and not in a hook: Nest calls none of a module that is loaded lazily.
+    endWithApp(modules, manager);
   }
 
   async onModuleInit(): Promise<void> {
     const managers = this.managersOfSameName();
     if (managers.length > 1) {
-      // Nest runs no shutdown hooks of an app that did not start, and open connections would keep the process alive.
+      // Nest runs no shutdown hooks of an app that did not start, and a store may have been given open.
       await Promise.all(managers.map((manager) => manager.close()));
       throw new LockConfigurationError(
         `RedisLockModule.forRoot() is imported twice ${this.name === null ? 'without a name' : `as "${this.name}"`}. ` +
@@ -120,15 +138,6 @@ export class RedisLockModule
     bindAll(wrappers, this.name ?? undefined, this.locks, this.logger);
     this.warnWithoutShutdownHooks();
     void this.warnOfStore();
-  }
-
-  /** Runs before the HTTP server closes: that waits for its handlers, and those may wait for locks. */
-  async beforeApplicationShutdown(): Promise<void> {
-    await this.manager.shutDown();
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.manager.close();
   }
 
   private managersOfSameName(): LockManager[] {

@@ -1,6 +1,12 @@
 import { LockConfigurationError } from './core/lock.errors.js';
-import { resolveSettings, type LockSettings, type LockSettingsInput } from './core/lock-settings.js';
+import {
+  resolveSettings,
+  SETTING_NAMES,
+  type LockSettings,
+  type LockSettingsInput,
+} from './core/lock-settings.js';
 import { checkMs, reading, refuse } from './core/option-checks.js';
+import { checkNames, type Names } from './core/option-names.js';
 import type { LockStore } from './core/lock-store.js';
 import { isArray } from './core/shown.js';
 import type { RedisSource } from './stores/redis/redis-settings.js';
@@ -16,8 +22,8 @@ export interface LockInterceptorOptions {
 /** Options of `RedisLockModule.forRoot`. Durations are whole milliseconds; `undefined` keeps a default. */
 export interface RedisLockModuleOptions extends LockSettingsInput {
   /**
-   * Where Redis is: a URL, ioredis options, an ioredis `Redis` or `Cluster` (of which the address is taken; the
-   * connections are the module's own), or a function that makes clients. Either this or `store`.
+   * Where Redis is: a URL, ioredis options, an ioredis `Redis` client (of which the address is taken; the connections
+   * are the module's own), or a function that makes clients, a new one at each call. Either this or `store`.
    */
   readonly redis?: RedisSource;
   /** Another place for the holds, instead of Redis. The module closes it when the app stops. */
@@ -33,6 +39,12 @@ export interface RedisLockModuleOptions extends LockSettingsInput {
   readonly context?: () => Record<string, unknown>;
 }
 
+/** What a module has to know before its options are there. */
+export interface RedisLockModuleExtras {
+  /** More instances beside the unnamed one: `@InjectLockService(name)`, `@Locked(key, { service: name })`. */
+  name?: string;
+}
+
 /** The same with every default filled in. */
 export interface ResolvedOptions {
   readonly settings: LockSettings;
@@ -45,6 +57,65 @@ export interface ResolvedOptions {
 
 const DEFAULT_COMMAND_TIMEOUT_MS = 2_000;
 
+const MODULE_NAMES: Names<RedisLockModuleOptions> = {
+  ...SETTING_NAMES,
+  redis: true,
+  store: true,
+  commandTimeoutMs: true,
+  interceptor: true,
+  context: true,
+};
+
+const INTERCEPTOR_NAMES: Names<LockInterceptorOptions> = { takenStatus: true, retryAfterSeconds: true };
+
+const ASYNC_NAMES: Readonly<Record<string, true>> = {
+  useFactory: true,
+  useClass: true,
+  useExisting: true,
+  inject: true,
+  imports: true,
+  provideInjectionTokensFrom: true,
+  name: true,
+};
+
+/** Code without types can leave them out. */
+export const checkGiven = (options: unknown, method: 'forRoot' | 'forRootAsync'): void => {
+  if (typeof options === 'object' && options !== null && !isArray(options)) return;
+  const example =
+    method === 'forRoot' ? '{ redis: "redis://…" }' : '{ useFactory: () => ({ redis: "redis://…" }) }';
+  throw new LockConfigurationError(`RedisLockModule.${method}() needs options: ${method}(${example}).`);
+};
+
+/** What stands beside the factory; what it gives is checked when it has run. */
+export const checkAsyncOptions = (options: object): void => {
+  checkGiven(options, 'forRootAsync');
+  const own =
+    'the options come from what its factory returns: forRootAsync({ useFactory: () => ({ redis: "redis://…" }) })';
+  reading('The options of RedisLockModule.forRootAsync()', () => {
+    const misplaced = Object.keys(options).find((name) => Object.hasOwn(MODULE_NAMES, name));
+    if (misplaced !== undefined) {
+      throw new LockConfigurationError(
+        `${misplaced} is no option of RedisLockModule.forRootAsync() itself; ${own}.`,
+      );
+    }
+    checkNames(options, 'RedisLockModule.forRootAsync()', ASYNC_NAMES);
+    const { useFactory, useClass, useExisting } = options as Record<string, unknown>;
+    if (useFactory === undefined && useClass === undefined && useExisting === undefined) {
+      throw new LockConfigurationError(
+        `RedisLockModule.forRootAsync() has no useFactory, useClass or useExisting; ${own}.`,
+      );
+    }
+  });
+};
+
+/** Stands where `forRoot()` puts what it was given. */
+export const withoutForRoot = (): never => {
+  throw new LockConfigurationError(
+    'RedisLockModule is imported without forRoot(): write RedisLockModule.forRoot({ redis: "redis://…" }) in the ' +
+      'root module. It is global, so other modules need not import it.',
+  );
+};
+
 /** The one place where options are checked. Throws `LockConfigurationError` naming the option that is wrong. */
 export const resolveOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
   if (typeof options !== 'object' || options === null || isArray(options)) {
@@ -54,6 +125,7 @@ export const resolveOptions = (options: RedisLockModuleOptions): ResolvedOptions
 };
 
 const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
+  checkNames(options, 'RedisLockModule', MODULE_NAMES);
   const { redis, store, context } = options;
   if (redis !== undefined && store !== undefined) {
     throw new LockConfigurationError(
@@ -109,10 +181,10 @@ const isStore = (value: unknown): boolean => {
 };
 
 export const resolveInterceptor = (given: LockInterceptorOptions = {}): Required<LockInterceptorOptions> => {
-  const { takenStatus = 423, retryAfterSeconds = 1 } = reading('interceptor', () => ({
-    takenStatus: given.takenStatus,
-    retryAfterSeconds: given.retryAfterSeconds,
-  }));
+  const { takenStatus = 423, retryAfterSeconds = 1 } = reading('interceptor', () => {
+    checkNames(given, 'interceptor', INTERCEPTOR_NAMES);
+    return { takenStatus: given.takenStatus, retryAfterSeconds: given.retryAfterSeconds };
+  });
   if (!Number.isInteger(takenStatus) || takenStatus < 400 || takenStatus > 599) {
     refuse('interceptor.takenStatus', 'a status from 400 to 599', takenStatus);
   }

@@ -47,7 +47,8 @@ export const storeError = (
   outcome = failure instanceof StoreFailure ? failure.outcome : 'unknown',
 ): LockStoreError => {
   return new LockStoreError(
-    `The lock store failed while ${doing}${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ${textOf(failure)}. ` +
+    `The lock store failed while ${doing}${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ` +
+      `${textOf(failure).replace(/\.+$/, '')}. ` +
       (outcome === 'unknown' ? 'It may have been done; the library undoes what nobody owns. ' : '') +
       `This says nothing about whether the lock is taken. Check the store, then try again.`,
     outcome,

@@ -146,10 +146,5 @@ export const heldAfter = (scope: object, finalKey: string): string | undefined =
   return undefined;
 };
 
-/**
- * Runs `fn` outside every enclosing lock: what it locks, it takes for real. For work that nobody waits for, and
- * for event listeners, which otherwise would run as a part of the section that emitted.
- *
- * @example detached(() => void this.mailer.send(order));
- */
+/** Runs `fn` outside every enclosing section: what it locks, it takes for real. */
 export const detached = <T>(fn: () => T): T => storage.run(undefined, fn);

@@ -227,6 +227,13 @@ export class LockManager implements LeaseHost {
     };
   }
 
+  /** Refuses whoever waits, and new callers from now on. Running work may still take locks, and has all its time. */
+  refuseNew(): void {
+    if (this.core.phase !== 'open') return;
+    this.core.phase = 'stopping';
+    this.core.refuseWaiters();
+  }
+
   /**
    * Refuses whoever waits, gives running work `shutdownGraceMs`, then tells it that its locks are lost. Holds
    * whose work still runs are left to their lease: freeing them would let somebody else in beside it.
@@ -246,8 +253,7 @@ export class LockManager implements LeaseHost {
   }
 
   private async stop(): Promise<void> {
-    this.core.phase = 'stopping';
-    this.core.refuseWaiters();
+    this.refuseNew();
     // Those who are turned away now may leave something to give back.
     const quiet = this.activity.over().then(() => this.core.settler.idle());
     await withinMs(quiet, this.settings.shutdownGraceMs, this.runtime);

@@ -12,7 +12,8 @@ export interface AcquireOptions {
   readonly leaseMs?: number;
   /**
    * The lease the watchdog renews, in ms, instead of the module's `watchdogMs`: a crashed holder's lock is free after
-   * at most this long. At least 1,000. Callers of one process pass the lock on only to those with the same value.
+   * at most this long. At least 1,000; not together with `leaseMs`. Callers of one process pass the lock on only to
+   * those with the same value.
    */
   readonly watchdogMs?: number;
   /**
@@ -35,3 +36,6 @@ export interface SectionOptions extends AcquireOptions {
    */
   readonly onLost?: 'event' | 'throw';
 }
+
+/** Options of other calls, which would do nothing here: a variable that has them does not compile. */
+export type Without<Name extends string> = { readonly [name in Name]?: never };

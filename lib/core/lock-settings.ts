@@ -1,5 +1,7 @@
+import { LockConfigurationError } from './lock.errors.js';
 import type { AcquireOptions, SectionOptions } from './lock-options.js';
 import { checkChoice, checkCount, checkMs, reading, refuse } from './option-checks.js';
+import { checkNames, type Names } from './option-names.js';
 import { isArray } from './shown.js';
 
 /** What applies to every lock of one service instance, resolved and checked. */
@@ -45,6 +47,19 @@ export interface LockSettingsInput {
   /** How long running sections may go on when the app stops. Default: 10,000. */
   readonly shutdownGraceMs?: number;
 }
+
+/** The settings by name. */
+export const SETTING_NAMES: Names<LockSettingsInput> = {
+  keyPrefix: true,
+  waitMs: true,
+  leaseMs: true,
+  watchdogMs: true,
+  maxWaiters: true,
+  onLost: true,
+  reentrant: true,
+  fencing: true,
+  shutdownGraceMs: true,
+};
 
 export const DEFAULT_SETTINGS: LockSettings = {
   keyPrefix: 'lock:',
@@ -120,17 +135,55 @@ const isSignal = (value: unknown): value is AbortSignal => {
   }
 };
 
-/** Puts a call's options over the defaults. Throws `LockConfigurationError` naming the option that is wrong. */
-export const resolveCall = (options: AcquireOptions & SectionOptions, defaults: LockCall): LockCall =>
-  reading('options', () => readCall(options, defaults));
+const ACQUIRE_NAMES: Names<AcquireOptions> = {
+  waitMs: true,
+  leaseMs: true,
+  watchdogMs: true,
+  holdAtLeastMs: true,
+  signal: true,
+  reentrant: true,
+};
 
-const readCall = (options: AcquireOptions & SectionOptions, defaults: LockCall): LockCall => {
+/** The options of a section, by name. */
+export const SECTION_NAMES: Names<SectionOptions> = { ...ACQUIRE_NAMES, onLost: true };
+
+/** Every way to ask for a lock, and the options it takes. */
+const CALL_NAMES = {
+  acquire: ACQUIRE_NAMES,
+  tryAcquire: ACQUIRE_NAMES,
+  withLock: SECTION_NAMES,
+  tryWithLock: SECTION_NAMES,
+};
+
+/** A call that takes options, by its name. */
+export type CallName = keyof typeof CALL_NAMES;
+
+/**
+ * Puts a call's options over the defaults. Throws `LockConfigurationError` naming the option that is wrong, or that
+ * the call does not have.
+ */
+export const resolveCall = (
+  options: AcquireOptions & SectionOptions,
+  defaults: LockCall,
+  name: CallName = 'withLock',
+): LockCall => reading('options', () => readCall(options, defaults, name));
+
+const readCall = (options: AcquireOptions & SectionOptions, defaults: LockCall, name: CallName): LockCall => {
   if (typeof options !== 'object' || options === null || isArray(options)) {
     refuse('options', 'an object such as { waitMs: 2_000 }', options);
   }
+  checkNames(options, name, CALL_NAMES[name]);
   const { signal } = options;
   if (signal !== undefined && !isSignal(signal)) refuse('signal', 'an AbortSignal', signal);
-  const leaseMs = checkMs('leaseMs', options.leaseMs, { min: 1 }) ?? defaults.leaseMs;
+  const watchdogMs = checkMs('watchdogMs', options.watchdogMs, { min: MIN_WATCHDOG_MS });
+  const fixedMs = checkMs('leaseMs', options.leaseMs, { min: 1 });
+  if (watchdogMs !== undefined && fixedMs !== undefined) {
+    throw new LockConfigurationError(
+      'Both leaseMs and watchdogMs are given. A fixed lease is not renewed: keep the one that is meant.',
+    );
+  }
+  // Whoever names the lease that is renewed does not mean the fixed one of the module.
+  const leaseMs = fixedMs ?? (watchdogMs === undefined ? defaults.leaseMs : undefined);
   const holdAtLeastMs = checkMs('holdAtLeastMs', options.holdAtLeastMs) ?? defaults.holdAtLeastMs;
   if (leaseMs !== undefined && holdAtLeastMs > leaseMs) {
     refuse('holdAtLeastMs', `at most leaseMs, which is ${leaseMs} ms and not renewed`, holdAtLeastMs);
@@ -138,7 +191,7 @@ const readCall = (options: AcquireOptions & SectionOptions, defaults: LockCall):
   return {
     waitMs: checkMs('waitMs', options.waitMs, { infinite: true }) ?? defaults.waitMs,
     leaseMs,
-    watchdogMs: checkMs('watchdogMs', options.watchdogMs, { min: MIN_WATCHDOG_MS }) ?? defaults.watchdogMs,
+    watchdogMs: watchdogMs ?? defaults.watchdogMs,
     signal,
     reentrant: checkChoice('reentrant', options.reentrant, [true, false]) ?? defaults.reentrant,
     onLost: checkChoice('onLost', options.onLost, ['event', 'throw'] as const) ?? defaults.onLost,

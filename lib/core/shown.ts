@@ -13,8 +13,11 @@ export const isArray = (value: unknown): value is readonly unknown[] => {
 /** A value in a message: what it is, in a few words. Never throws, and never runs code of the value. */
 export const shown = (value: unknown): string => {
   switch (typeof value) {
-    case 'string':
-      return value.length > LONGEST ? `"${value.slice(0, LONGEST)}…"` : `"${value}"`;
+    case 'string': {
+      // A URL that was given in the wrong place may have a password in it.
+      const safe = value.replace(/(:\/\/).*@/s, '$1***@');
+      return safe.length > LONGEST ? `"${safe.slice(0, LONGEST)}…"` : `"${safe}"`;
+    }
     case 'function':
       return 'a function';
     case 'object':

@@ -1,6 +1,7 @@
 import { LockKeyError } from '../core/lock.errors.js';
 import { describe, elementsOf, keyProblem } from './key-check.js';
-import { formatParameters, type Parameter } from './parameter-names.js';
+import { foreignPlaceholder } from './foreign-syntax.js';
+import { formatParameters, placeholderFor, type Parameter } from './parameter-names.js';
 import { readProperty } from './read-property.js';
 import {
   renderTemplate,
@@ -52,6 +53,9 @@ export function compileKey(template: string | readonly string[], site: KeySite):
     const compiled = compile(text, signature, (placeholder, problem) =>
       argumentReader(placeholder, site.parameters, problem),
     );
+    const foreign =
+      compiled.slots.length === 0 ? foreignPlaceholder(compiled.text, site.parameters ?? []) : undefined;
+    if (foreign !== undefined) throw problemOf(compiled.text, signature)(foreign);
     return { ...compiled, where };
   });
   return {
@@ -82,6 +86,11 @@ export function lockKey(template: string, values: object): string {
 
 type Problem = (what: string) => LockKeyError;
 
+const problemOf =
+  (text: string, where: string): Problem =>
+  (what) =>
+    new LockKeyError(`${where}: the lock key ${quoteTemplate(text)} ${what}.`, { key: text });
+
 function compile(
   text: unknown,
   where: string,
@@ -90,8 +99,7 @@ function compile(
   if (typeof text !== 'string') {
     throw new LockKeyError(`${where}: the lock key must be a string, but it is ${describe(text)}.`);
   }
-  const problem: Problem = (what) =>
-    new LockKeyError(`${where}: the lock key ${quoteTemplate(text)} ${what}.`, { key: text });
+  const problem = problemOf(text, where);
   const unusable = keyProblem(text);
   if (unusable !== undefined) throw problem(unusable);
 
@@ -105,7 +113,7 @@ function compile(
 }
 
 function argumentReader(
-  { text, root }: Placeholder,
+  { text, root, path }: Placeholder,
   parameters: readonly Parameter[] | undefined,
   problem: Problem,
 ): RootReader {
@@ -129,9 +137,13 @@ function argumentReader(
   }
   const index = parameters.findIndex(({ name }) => name === root);
   if (index === -1) {
+    const inside = placeholderFor(root, parameters);
     throw problem(
-      `has the placeholder ${text}, which is no parameter of the method. Use one of its names, an index such ` +
-        `as <<0>>, or a key function; a minified bundle keeps no names`,
+      inside === undefined
+        ? `has the placeholder ${text}, which is no parameter of the method. Use one of its names, an index such ` +
+            `as <<0>>, or a key function; a minified bundle keeps no names`
+        : `has the placeholder ${text}, which the method takes out of a parameter without a name. Write ` +
+            `<<${[inside, ...path].join('.')}>>`,
     );
   }
   // Inside the method a rest parameter is an array, so `<<ids.0>>` works and `<<ids>>` is refused like any array.

@@ -15,6 +15,8 @@ export interface Parameter {
   readonly name: string | undefined;
   /** True for `...rest`, and for the unnamed rest of a method that reads `arguments`. */
   readonly rest: boolean;
+  /** What a destructured parameter is taken apart into: the path inside of it, by local name. */
+  readonly paths?: ReadonlyMap<string, string>;
 }
 
 type AnyFunction = (...args: never[]) => unknown;
@@ -115,8 +117,36 @@ function readParameter(pattern: Pattern): Parameter {
     case 'RestElement':
       return { name: readParameter(pattern.argument).name, rest: true };
     default:
-      return { name: undefined, rest: false };
+      return { name: undefined, rest: false, paths: new Map(readPaths(pattern, [])) };
   }
+}
+
+/** The names that a pattern declares, each with the path to its value. */
+function readPaths(pattern: Pattern | null, path: readonly string[]): [string, string][] {
+  switch (pattern?.type) {
+    case 'Identifier':
+      return [[pattern.name, path.join('.')]];
+    case 'AssignmentPattern':
+      return readPaths(pattern.left, path);
+    case 'ArrayPattern':
+      return pattern.elements.flatMap((element, i) => readPaths(element, [...path, String(i)]));
+    case 'ObjectPattern':
+      return pattern.properties.flatMap((property) => {
+        // What is left over (`...rest`) has no path of its own.
+        if (property.type !== 'Property') return [];
+        const name = memberName(property.key, property.computed);
+        return name === undefined ? [] : readPaths(property.value, [...path, name]);
+      });
+    default:
+      return [];
+  }
+}
+
+/** How a template names a parameter, or what one was taken apart into: `userId`, `0.id`. Undefined for others. */
+export function placeholderFor(name: string, parameters: readonly Parameter[]): string | undefined {
+  if (parameters.some((parameter) => parameter.name === name)) return name;
+  const index = parameters.findIndex(({ paths }) => paths?.has(name));
+  return index === -1 ? undefined : `${index}.${parameters[index]!.paths!.get(name)}`;
 }
 
 /**

@@ -1,6 +1,8 @@
 import type { LockLogger } from '../core/lock-events.js';
+import { isArray } from '../core/shown.js';
 import type { LockService } from '../lock.service.js';
 import { bindService, lockedMethodsOf, serviceOf } from './lock-binding.js';
+import { suspicions } from './suspicions.js';
 
 /** What Nest knows of a provider or controller. */
 interface InstanceWrapper {
@@ -9,8 +11,8 @@ interface InstanceWrapper {
 }
 
 /**
- * At start-up: gives the service to objects that Nest did not make itself (`useFactory`, `useValue`), and warns of
- * methods that something was wrapped around above `@Locked`, because that may be a transaction.
+ * At start-up: gives the service to objects that Nest did not make itself (`useFactory`, `useValue`, also several in
+ * an array), and warns of methods that are probably not locked in the way that was meant.
  */
 export const bindAll = (
   wrappers: readonly InstanceWrapper[],
@@ -19,19 +21,13 @@ export const bindAll = (
   logger: LockLogger,
 ): void => {
   const checked = new Set<object>();
-  for (const { instance } of wrappers) {
-    if (typeof instance !== 'object' || instance === null) continue;
-    for (const { prototype, method } of lockedMethodsOf(instance)) {
-      if (method.service !== name) continue;
+  for (const { instance: provided } of wrappers) {
+    for (const instance of isArray(provided) ? provided : [provided]) {
+      if (typeof instance !== 'object' || instance === null) continue;
+      const services = lockedMethodsOf(instance).map(({ method }) => method.service);
+      if (!services.includes(name)) continue;
       if (!serviceOf(instance, name)) bindService(instance, name, locks);
-      if (checked.has(method)) continue;
-      checked.add(method);
-      const current = Object.getOwnPropertyDescriptor(prototype, method.name)?.value as unknown;
-      if (current === method.wrapper) continue;
-      logger.warn(
-        `${prototype.constructor.name}.${String(method.name)}: a decorator above @Locked wraps the method. If it is ` +
-          `a transaction, the lock is released before the commit: put @Locked on top.`,
-      );
+      for (const warning of suspicions(instance, name, checked)) logger.warn(warning);
     }
   }
 };

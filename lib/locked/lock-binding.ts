@@ -4,19 +4,36 @@ import type { LockService } from '../lock.service.js';
 import { getLockServiceToken } from '../redis-lock.tokens.js';
 
 /**
- * How an instance gets its lock service: Nest injects it through an accessor on the prototype. What is set is kept
- * beside the instance, so that frozen instances work and the service is in no one's way when they are printed.
+ * How an instance gets its lock service: Nest injects it through an accessor on the prototype, which keeps it as a
+ * property of the instance itself. A Proxy around the instance passes that on in both directions, also one without a
+ * `set` trap whose `get` trap reads from its target; an object that inherits from the instance finds it as well. The
+ * property is not enumerable, so the service is in no one's way when instances are printed, compared or copied.
  */
-const services = new WeakMap<object, Map<PropertyKey, LockService>>();
+const propertyOf = (service: string | undefined): symbol =>
+  Symbol.for(`nest-redis-lock:bound-service:${service ?? ''}`);
+
+/** The services of what takes no properties: frozen and sealed objects. */
+const beside = new WeakMap<object, Map<symbol, LockService>>();
+
+const keepBeside = (instance: object, property: symbol, service: LockService): void => {
+  beside.set(instance, (beside.get(instance) ?? new Map<symbol, LockService>()).set(property, service));
+};
+
+/** Set while the getter is asked only to learn which object a Proxy reads from. */
+let learning: LockService | undefined;
 
 /** Where a class keeps what is locked in it; shared by both builds. */
 const METHODS = Symbol.for('nest-redis-lock:methods');
+
+type Method = (...args: never[]) => unknown;
 
 /** A locked method, as the start-up check needs it. */
 export interface LockedMethod {
   readonly name: PropertyKey;
   readonly service: string | undefined;
-  readonly wrapper: unknown;
+  /** What `@Locked` found: the method itself, or what a decorator below has made of it. */
+  readonly original: Method;
+  readonly wrapper: Method;
 }
 
 const accessorOf = (service: string | undefined): symbol =>
@@ -24,20 +41,29 @@ const accessorOf = (service: string | undefined): symbol =>
 
 /** Notes a locked method, and lets Nest inject the service it needs. */
 export const register = (prototype: object, method: LockedMethod): void => {
-  const own = Object.getOwnPropertyDescriptor(prototype, METHODS)?.value as LockedMethod[] | undefined;
+  const own = ownLockedMethods(prototype);
   if (own) own.push(method);
   else Object.defineProperty(prototype, METHODS, { value: [method] });
 
   const accessor = accessorOf(method.service);
   if (accessor in prototype) return;
+  const property = propertyOf(method.service);
   Object.defineProperty(prototype, accessor, {
     configurable: true,
     get(this: object) {
-      return services.get(this)?.get(accessor);
+      if (learning) keepBeside(this, property, learning);
+      return (this as Record<symbol, LockService | undefined>)[property] ?? beside.get(this)?.get(property);
     },
     set(this: object, service: LockService) {
-      const bound = services.get(this) ?? new Map<PropertyKey, LockService>();
-      services.set(this, bound.set(accessor, service));
+      if (Reflect.defineProperty(this, property, { value: service, configurable: true })) return;
+      keepBeside(this, property, service);
+      learning = service;
+      try {
+        // A Proxy calls the method with itself, or with what it stands for: both have to be known.
+        Reflect.get(this, accessor);
+      } finally {
+        learning = undefined;
+      }
     },
   });
   Inject(getLockServiceToken(method.service))(prototype, accessor);
@@ -45,15 +71,24 @@ export const register = (prototype: object, method: LockedMethod): void => {
 
 const parentOf = (value: object): object | null => Object.getPrototypeOf(value) as object | null;
 
-/** The locked methods of an instance, inherited ones included, each with the prototype that has it. */
-export const lockedMethodsOf = (instance: object): { prototype: object; method: LockedMethod }[] => {
-  const found: { prototype: object; method: LockedMethod }[] = [];
+/** What is locked in one class, without what it inherits. From below: decorators are applied in that order. */
+export const ownLockedMethods = (prototype: object): LockedMethod[] | undefined =>
+  Object.getOwnPropertyDescriptor(prototype, METHODS)?.value as LockedMethod[] | undefined;
+
+/** The prototypes of an instance, its own class first. */
+export const prototypesOf = (instance: object): object[] => {
+  const prototypes: object[] = [];
   for (let prototype = parentOf(instance); prototype; prototype = parentOf(prototype)) {
-    const own = Object.getOwnPropertyDescriptor(prototype, METHODS)?.value as LockedMethod[] | undefined;
-    for (const method of own ?? []) found.push({ prototype, method });
+    prototypes.push(prototype);
   }
-  return found;
+  return prototypes;
 };
+
+/** The locked methods of an instance, inherited ones included, each with the prototype that has it. */
+export const lockedMethodsOf = (instance: object): { prototype: object; method: LockedMethod }[] =>
+  prototypesOf(instance).flatMap((prototype) =>
+    (ownLockedMethods(prototype) ?? []).map((method) => ({ prototype, method })),
+  );
 
 export const serviceOf = (instance: object, name: string | undefined): LockService | undefined =>
   (instance as Record<symbol, LockService | undefined>)[accessorOf(name)];
@@ -64,16 +99,29 @@ export const bindService = (instance: object, name: string | undefined, service:
 
 /** The service of an instance; without one the method must not run. */
 export const requireService = (instance: unknown, name: string | undefined, where: string): LockService => {
-  const service = typeof instance === 'object' && instance !== null ? serviceOf(instance, name) : undefined;
+  const isObject = typeof instance === 'object' && instance !== null;
+  const service = isObject ? serviceOf(instance, name) : undefined;
   if (service && typeof service.withLock === 'function') return service;
-  const module =
-    name === undefined ? 'RedisLockModule.forRoot()' : `RedisLockModule.forRoot({ name: '${name}' })`;
   throw new LockConfigurationError(
     service
       ? `${where} is @Locked, but what was injected as its LockService is a mock without withLock. ` +
           `In tests import RedisLockTestingModule from 'nest-redis-lock/testing'.`
-      : `${where} is @Locked, but this object has no LockService, so it does not run. Import ${module} and let Nest ` +
-          `make the object. In tests use bindLocks(instance, locks) of 'nest-redis-lock/testing'. A request-scoped ` +
-          `factory has to bind what it makes, too.`,
+      : `${where} is @Locked, but ${isObject ? noService(name) : noObject(where)}`,
   );
 };
+
+const noService = (name: string | undefined): string => {
+  const module =
+    name === undefined ? 'RedisLockModule.forRoot()' : `RedisLockModule.forRoot({ name: '${name}' })`;
+  return (
+    `this object has no LockService, so it does not run. ${module} has to be imported, and gives one to what Nest ` +
+    `makes from a class and, when the app is initialised, to what useFactory and useValue provide (alone or in an ` +
+    `array). It cannot see what was made with new, by a request-scoped factory or in a lazily loaded module, what is ` +
+    `inside of another object, and what a Proxy hides: inject ModuleRef and make it with moduleRef.create(TheClass). ` +
+    `In tests use bindLocks(instance, locks) of 'nest-redis-lock/testing'.`
+  );
+};
+
+const noObject = (where: string): string =>
+  `it was called without its object (this), so it does not run. Call it on the object, or pass it on as ` +
+  `(...args) => instance.${where.slice(where.indexOf('.') + 1)}(...args).`;

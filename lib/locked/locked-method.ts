@@ -151,8 +151,8 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
           }
         });
       let failure: { error: unknown } | undefined;
-      locks
-        .withLock(keys, { ...options, signal }, body)
+      // A mocked service may give no promise.
+      Promise.resolve(locks.withLock(keys, { ...options, signal }, body))
         .then(() => {
           if (!started) throw notRun(spec);
           if (failure) throw failure.error;

@@ -1,14 +1,17 @@
 import 'reflect-metadata';
-import { defaultCall, DEFAULT_SETTINGS, resolveCall } from '../core/lock-settings.js';
+import { defaultCall, DEFAULT_SETTINGS, resolveCall, SECTION_NAMES } from '../core/lock-settings.js';
 import { LockConfigurationError } from '../core/lock.errors.js';
-import { reading } from '../core/option-checks.js';
-import { isArray, shown } from '../core/shown.js';
+import { reading, refuse } from '../core/option-checks.js';
+import { checkNames, type Names } from '../core/option-names.js';
+import { isArray } from '../core/shown.js';
 import { checkKeys } from '../key/key-check.js';
 import { compileKey } from '../key/key-template.js';
 import { parameterNames } from '../key/parameter-names.js';
 import { requestContext } from '../transport/request-context.js';
+import { checkTarget, refuseBareUse, whereOf } from './check-use.js';
 import { register, requireService } from './lock-binding.js';
 import { wrapMethod, type LockedMethodSpec, type ResultStyle } from './locked-method.js';
+import { LOCKED_METADATA, type LockedMetadata } from './locked.metadata.js';
 import type { LockedOptions } from './locked.options.js';
 import type { Locked as LockedSignature } from './locked.types.js';
 
@@ -19,29 +22,36 @@ type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
 const isOptions = (value: unknown): value is LockedOptions =>
   typeof value === 'object' && value !== null && !isArray(value);
 
-const decorate = (keyOrOptions?: Key | LockedOptions, maybeOptions?: LockedOptions) => {
-  const [key, given] = isOptions(keyOrOptions)
-    ? [undefined, keyOrOptions]
-    : [keyOrOptions, maybeOptions === undefined ? {} : maybeOptions];
+const decorate = (...args: readonly unknown[]) => {
+  refuseBareUse(args);
+  const [key, given, ...rest] = isOptions(args[0])
+    ? [undefined, ...args]
+    : ([args[0], args[1] === undefined ? {} : args[1], ...args.slice(2)] as const);
 
   return (target: object, property: PropertyKey, descriptor: TypedPropertyDescriptor<AnyMethod>): void => {
-    const owner = typeof target === 'function' ? target : target.constructor;
-    const where = `${owner.name || '(anonymous class)'}.${String(property)}`;
-    const original = checkTarget(target, descriptor, where);
-    const options = checkedOptions(given, where);
+    const original = checkTarget(target, property, descriptor);
+    const owner = target.constructor;
+    const where = whereOf(target, property);
+    if (rest.some((more) => more !== undefined)) {
+      throw new LockConfigurationError(
+        `${where}: @Locked takes a key and its options, and nothing after these.`,
+      );
+    }
+    const options = checkedOptions(given as LockedOptions, where);
     const style = resultStyle(target, property, original, where);
     const spec: LockedMethodSpec = {
       original,
       where,
       options,
-      keysOf: keysOf(key, owner, property as string | symbol, original, where),
+      keysOf: keysOf(key as Key | undefined, owner, property as string | symbol, original, where),
       serviceOf: (instance) => requireService(instance, options.service, where),
       callSignal: () => requestContext.getStore()?.signal,
       streamBegins: () => requestContext.getStore()?.streamBegins?.(),
     };
     const wrapper = likeOriginal(wrapMethod(spec, style), original);
+    Reflect.defineMetadata(LOCKED_METADATA, metadataOf(key as Key | undefined, options, where), wrapper);
     descriptor.value = wrapper;
-    register(target, { name: property, service: options.service, wrapper });
+    register(target, { name: property, service: options.service, original, wrapper });
   };
 };
 
@@ -63,45 +73,38 @@ const decorate = (keyOrOptions?: Key | LockedOptions, maybeOptions?: LockedOptio
  */
 export const Locked = decorate as LockedSignature;
 
-const checkTarget = (
-  target: object,
-  descriptor: TypedPropertyDescriptor<AnyMethod>,
-  where: string,
-): AnyMethod => {
-  if (typeof target === 'function') {
-    throw new LockConfigurationError(
-      `${where}: a static method cannot be @Locked, there is no instance to inject into.`,
-    );
-  }
-  const original = descriptor?.value;
-  if (typeof original !== 'function') {
-    throw new LockConfigurationError(`${where}: only methods can be @Locked, not accessors or properties.`);
-  }
-  return original;
-};
+const LOCKED_NAMES: Names<LockedOptions> = { ...SECTION_NAMES, onBusy: true, service: true };
 
-/** A copy: what was checked here is what every call gets. */
+/** A frozen copy: what was checked here is what every call gets. */
 const checkedOptions = (given: LockedOptions, where: string): LockedOptions => {
-  let options: LockedOptions;
   try {
-    resolveCall(given, defaultCall(DEFAULT_SETTINGS));
-    options = reading('options', () => ({ ...given }));
+    return reading('options', () => {
+      if (!isOptions(given)) refuse('options', 'an object such as { waitMs: 2_000 }', given);
+      const options = Object.freeze({ ...given });
+      checkNames(options, '@Locked', LOCKED_NAMES);
+      const { onBusy, service, ...call } = options;
+      resolveCall(call, defaultCall(DEFAULT_SETTINGS));
+      if (onBusy !== undefined && onBusy !== 'skip' && typeof onBusy !== 'function') {
+        refuse('onBusy', "'skip' or a function", onBusy);
+      }
+      if (service !== undefined && typeof service !== 'string') {
+        refuse('service', 'the name of a module', service);
+      }
+      if (onBusy === 'skip' && call.waitMs !== undefined && call.waitMs !== 0) {
+        throw new LockConfigurationError(
+          `onBusy: 'skip' does not wait, so waitMs: ${call.waitMs} cannot go with it. Leave out waitMs; to wait and then ` +
+            `give up without an error, use a function: onBusy: () => undefined.`,
+        );
+      }
+      return options;
+    });
   } catch (error) {
     throw new LockConfigurationError(`${where}: ${(error as Error).message}`, { cause: error });
   }
-  const { onBusy, service } = options;
-  if (onBusy !== undefined && onBusy !== 'skip' && typeof onBusy !== 'function') {
-    throw new LockConfigurationError(
-      `${where}: onBusy must be 'skip' or a function, but is ${shown(onBusy)}.`,
-    );
-  }
-  if (service !== undefined && typeof service !== 'string') {
-    throw new LockConfigurationError(
-      `${where}: service must be the name of a module, but is ${shown(service)}.`,
-    );
-  }
-  return options;
 };
+
+const metadataOf = (key: Key | undefined, options: LockedOptions, where: string): LockedMetadata =>
+  Object.freeze({ key: isArray(key) ? Object.freeze([...key]) : (key ?? where), options });
 
 /** Return types that tell for certain that a method does not give a promise. */
 const SYNCHRONOUS: readonly unknown[] = [String, Number, Boolean, BigInt, Symbol, Array, Function, Date];

@@ -5,7 +5,7 @@ import type { LockNotAcquiredError } from '../core/lock.errors.js';
 export interface LockedOptions extends SectionOptions {
   /**
    * What happens instead of an error when the lock is taken. `skip`: the method does not run and gives undefined;
-   * it does not wait either, unless `waitMs` says so. A function: it runs in the method's place, with its `this`,
+   * it does not wait either, so `waitMs` cannot be given. A function: it runs in the method's place, with its `this`,
    * the error, and the arguments. Default: `LockNotAcquiredError`.
    */
   readonly onBusy?: 'skip' | BusyFallback;

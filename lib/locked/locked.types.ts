@@ -36,6 +36,17 @@ type AllowsSkip<R> =
 
 /** Whether it is given as it is declared. */
 type IsKept<R> = IsAny<R> extends true ? true : R extends Promise<Any> | Observable<Any> ? true : Iterated<R>;
+/** Skipping means not to wait; 0 says just that. */
+type WaitsToSkip<O> = O extends { readonly onBusy: 'skip'; readonly waitMs: infer W }
+  ? W extends 0 | undefined
+    ? false
+    : true
+  : false;
+
+type CheckOptions<O> =
+  WaitsToSkip<O> extends true
+    ? { 'onBusy: "skip" does not wait, so it cannot have a waitMs': never }
+    : unknown;
 
 type CheckResult<M extends AnyFunction, O> =
   ReturnType<M> extends Lockable
@@ -63,11 +74,12 @@ type CheckParameters<M extends AnyFunction, A extends unknown[]> =
 export type LockedDecorator<A extends unknown[], O> = <M extends AnyFunction>(
   target: object,
   property: PropertyKey,
-  descriptor: TypedPropertyDescriptor<M> & CheckResult<M, O> & CheckParameters<M, A>,
+  descriptor: TypedPropertyDescriptor<M> & CheckResult<M, O> & CheckOptions<O> & CheckParameters<M, A>,
 ) => void;
 
 interface SkipOptions extends LockedOptions {
   readonly onBusy: 'skip';
+  readonly waitMs?: 0;
 }
 
 export interface Locked {

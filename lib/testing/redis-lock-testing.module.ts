@@ -1,17 +1,16 @@
-import {
-  Module,
-  type DynamicModule,
-  type OnApplicationShutdown,
-  Inject,
-  type OnModuleInit,
-} from '@nestjs/common';
-import { APP_INTERCEPTOR, DiscoveryModule, DiscoveryService } from '@nestjs/core';
+import { Module, type DynamicModule, Inject, type OnModuleInit } from '@nestjs/common';
+import { APP_INTERCEPTOR, DiscoveryModule, DiscoveryService, ModulesContainer } from '@nestjs/core';
 import type { LockManager } from '../core/lock-manager.js';
-import type { LockSettingsInput } from '../core/lock-settings.js';
+import { SETTING_NAMES, type LockSettingsInput } from '../core/lock-settings.js';
+import { LockConfigurationError } from '../core/lock.errors.js';
+import { reading, refuse } from '../core/option-checks.js';
+import { checkNames, type Names } from '../core/option-names.js';
+import { isArray } from '../core/shown.js';
 import { LockService } from '../lock.service.js';
 import { bindAll } from '../locked/lock-binder.js';
 import { resolveInterceptor } from '../redis-lock.options.js';
 import { getLockServiceToken } from '../redis-lock.tokens.js';
+import { endWithApp } from '../shutdown-hooks.js';
 import { LockInterceptor } from '../transport/lock.interceptor.js';
 import { createTestingManager, type TestingMode } from './testing-locks.js';
 
@@ -25,6 +24,35 @@ export interface RedisLockTestingOptions extends LockSettingsInput {
   readonly context?: () => Record<string, unknown>;
 }
 
+const OPTION_NAMES: Names<RedisLockTestingOptions> = {
+  ...SETTING_NAMES,
+  mode: true,
+  names: true,
+  context: true,
+};
+
+const PLACE = 'RedisLockTestingModule.forRoot()';
+
+const checkOptions = (options: RedisLockTestingOptions): void => {
+  if (typeof options !== 'object' || options === null || isArray(options)) {
+    refuse(`The options of ${PLACE}`, "an object such as { mode: 'memory' }", options);
+  }
+  checkNames(options, PLACE, OPTION_NAMES);
+  const { names, context } = options;
+  if (names !== undefined && !(isArray(names) && names.every((name) => typeof name === 'string'))) {
+    refuse('names', 'an array of names', names);
+  }
+  if (context !== undefined && typeof context !== 'function') {
+    refuse('context', 'a function that returns an object', context);
+  }
+};
+
+const withoutForRoot = (): never => {
+  throw new LockConfigurationError(
+    'RedisLockTestingModule is imported without forRoot(): write RedisLockTestingModule.forRoot().',
+  );
+};
+
 const MANAGER = Symbol('nest-redis-lock/testing: manager');
 const NAMES = Symbol('nest-redis-lock/testing: names');
 
@@ -37,16 +65,24 @@ const NAMES = Symbol('nest-redis-lock/testing: names');
  *   providers: [OrderService],
  * }).compile();
  */
-@Module({ imports: [DiscoveryModule] })
-export class RedisLockTestingModule implements OnModuleInit, OnApplicationShutdown {
+@Module({
+  imports: [DiscoveryModule],
+  // What forRoot() brings takes the place of these.
+  providers: [MANAGER, LockService, NAMES].map((provide) => ({ provide, useFactory: withoutForRoot })),
+})
+export class RedisLockTestingModule implements OnModuleInit {
   constructor(
-    @Inject(MANAGER) private readonly manager: LockManager,
+    @Inject(MANAGER) manager: LockManager,
     @Inject(LockService) private readonly locks: LockService,
     @Inject(NAMES) private readonly names: readonly string[],
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
-  ) {}
+    @Inject(ModulesContainer) modules: ModulesContainer,
+  ) {
+    endWithApp(modules, manager);
+  }
 
   static forRoot(options: RedisLockTestingOptions = {}): DynamicModule {
+    reading(`The options of ${PLACE}`, () => checkOptions(options));
     const { mode = 'memory', names = [], context, ...settings } = options;
     const tokens = [getLockServiceToken(), ...names.map((name) => getLockServiceToken(name))];
     return {
@@ -71,9 +107,5 @@ export class RedisLockTestingModule implements OnModuleInit, OnApplicationShutdo
     const wrappers = [...this.discovery.getProviders(), ...this.discovery.getControllers()];
     for (const name of [undefined, ...this.names])
       bindAll(wrappers, name, this.locks, { warn: () => undefined, log: () => undefined });
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.manager.close();
   }
 }

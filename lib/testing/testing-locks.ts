@@ -1,6 +1,8 @@
 import { LockManager } from '../core/lock-manager.js';
 import type { LockLogger } from '../core/lock-events.js';
-import { resolveSettings, type LockSettingsInput } from '../core/lock-settings.js';
+import { resolveSettings, SETTING_NAMES, type LockSettingsInput } from '../core/lock-settings.js';
+import { reading } from '../core/option-checks.js';
+import { checkNames } from '../core/option-names.js';
 import { systemRuntime } from '../core/runtime.js';
 import { LockService } from '../lock.service.js';
 import { bindService, lockedMethodsOf } from '../locked/lock-binding.js';
@@ -33,7 +35,12 @@ export const createTestingManager = (mode: TestingMode, settings: LockSettingsIn
 export const createTestingLocks = (
   mode: TestingMode = 'memory',
   settings: LockSettingsInput = {},
-): LockService => new LockService(createTestingManager(mode, settings));
+): LockService => {
+  reading('The settings of createTestingLocks', () =>
+    checkNames(settings, 'createTestingLocks', SETTING_NAMES),
+  );
+  return new LockService(createTestingManager(mode, settings));
+};
 
 /**
  * Gives an object that was made by hand its lock service, so that its `@Locked` methods work. Returns the object.

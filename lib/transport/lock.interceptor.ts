@@ -3,6 +3,7 @@ import { catchError, from, mergeMap, Observable, throwError } from 'rxjs';
 import { LockAbortedError, LockError } from '../core/lock.errors.js';
 import type { LockInterceptorOptions } from '../redis-lock.options.js';
 import { mapLockError } from './lock-error-mapping.js';
+import { MistakeLog } from './mistake-log.js';
 import { requestContext, type RequestContext } from './request-context.js';
 
 interface HttpResponse {
@@ -19,6 +20,8 @@ interface HttpResponse {
  * goes away, and turns lock errors into what the transport understands.
  */
 export class LockInterceptor implements NestInterceptor {
+  private readonly mistakes = new MistakeLog();
+
   /** Without settings it lets everything pass as it is. */
   constructor(private readonly settings: Required<LockInterceptorOptions> | undefined) {}
 
@@ -26,11 +29,13 @@ export class LockInterceptor implements NestInterceptor {
     const { settings } = this;
     if (!settings) return next.handle();
     return this.inRequest(context, next).pipe(
-      catchError((error: unknown) =>
-        error instanceof LockError
-          ? from(mapLockError(error, context, settings)).pipe(mergeMap((mapped) => throwError(() => mapped)))
-          : throwError(() => error),
-      ),
+      catchError((error: unknown) => {
+        if (!(error instanceof LockError)) return throwError(() => error);
+        this.mistakes.tell(error, handlerOf(context));
+        return from(mapLockError(error, context, settings)).pipe(
+          mergeMap((mapped) => throwError(() => mapped)),
+        );
+      }),
     );
   }
 
@@ -43,24 +48,28 @@ export class LockInterceptor implements NestInterceptor {
       let lockedStreams = 0;
       // Before version 11.2 Nest goes on reading an Observable for a client that left, and so keeps its lock. Only what
       // the handler returned is given up; work that it has begun goes on.
-      const giveUp = (): void => {
+      const endStreams = (): void => {
         if (gone.signal.aborted && lockedStreams > 0) subscriber.error(clientLeft(gone.signal));
       };
-      gone.signal.addEventListener('abort', giveUp);
+      gone.signal.addEventListener('abort', endStreams);
       const streamBegins = (): (() => void) => {
         lockedStreams++;
-        giveUp();
+        endStreams();
         return () => void lockedStreams--;
       };
       const call: RequestContext = { request, signal: gone.signal, streamBegins };
+      const giveUp = (): void => gone.abort(new Error('the client closed the connection'));
       const onClose = (): void => {
-        if (!response?.writableEnded) gone.abort(new Error('the client closed the connection'));
+        // Whatever begins from now on (a poller that the handler has started) would be aborted for ever.
+        call.signal = undefined;
+        if (!response?.writableEnded) giveUp();
       };
       response?.once('close', onClose);
-      // It may have gone while guards ran; then there is no further event.
-      if (response?.destroyed) onClose();
+      // It may have gone while guards ran; then there is no further event, and nobody to run the handler for.
+      if (response?.destroyed && !response.writableEnded) giveUp();
       const handled = requestContext.run(call, () => next.handle().subscribe(subscriber));
       return () => {
+        call.signal = undefined;
         response?.off('close', onClose);
         handled.unsubscribe();
       };
@@ -76,6 +85,12 @@ const clientLeft = ({ reason }: AbortSignal): LockAbortedError =>
       cause: reason,
     },
   );
+/** What Nest calls, as `Class.method`. Contexts made by hand have neither. */
+const handlerOf = (context: ExecutionContext): string => {
+  const { name: className } = (context.getClass() as { name: string } | null) ?? { name: '(no class)' };
+  const { name: method } = (context.getHandler() as { name: string } | null) ?? { name: '(no handler)' };
+  return `${className}.${method}`;
+};
 
 const httpOf = (
   context: ExecutionContext,

@@ -4,8 +4,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 export interface RequestContext {
   /** The HTTP request, for `<<$request.…>>`. */
   readonly request: unknown;
-  /** Aborts when the client went away. */
-  readonly signal: AbortSignal | undefined;
+  /** Aborts when the client goes away. Undefined once the request is over: what begins later is not a part of it. */
+  signal: AbortSignal | undefined;
   /** Says that a locked Observable goes on in this call; returns what says that it has ended. */
   readonly streamBegins?: () => () => void;
 }
@@ -15,3 +15,9 @@ const STORAGE = Symbol.for('nest-redis-lock:request');
 const shared = globalThis as unknown as Record<symbol, AsyncLocalStorage<RequestContext> | undefined>;
 
 export const requestContext = (shared[STORAGE] ??= new AsyncLocalStorage<RequestContext>());
+
+/** Runs `fn` as no part of the request: no client that leaves ends its waits. What the request says stays known. */
+export const besideRequest = <T>(fn: () => T): T => {
+  const context = requestContext.getStore();
+  return context ? requestContext.run({ request: context.request, signal: undefined }, fn) : fn();
+};

@@ -5,6 +5,7 @@ import { Resources } from './demo/resources.js';
 import { runSale, type SaleReport } from './demo/run-sale.js';
 import { serve } from './demo/serve.js';
 import { Stage } from './demo/stage.js';
+import { wrap } from './demo/wrap.js';
 
 /** Exit codes: all promises kept; one broken, or the demo failed; wrong usage; interrupted. */
 const EXIT = { ok: 0, broken: 1, usage: 2, interrupted: 130 } as const;
@@ -12,7 +13,7 @@ const EXIT = { ok: 0, broken: 1, usage: 2, interrupted: 130 } as const;
 const demo = async (options: DemoOptions, signal: AbortSignal): Promise<number> => {
   const { buyers, items, strategies } = options;
   const output = options.json ? process.stderr : process.stdout;
-  const say = (text: string) => void output.write(`${text}\n`);
+  const say = (text: string) => void output.write(`${wrap(text)}\n`);
 
   await using resources = new Resources();
   say('Starting …');

@@ -35,7 +35,7 @@ describe('RedisStore', () => {
     await harness.cleanup();
   });
 
-  it('one key of another type in a batch fails by itself; the others are renewed', async () => {
+  it('one key of another type in a batch is lost by itself; the others are renewed', async () => {
     const claims = Array.from({ length: 250 }, () => claimFor(newKey()));
     const bad = new Set([0, 99, 150, 249]);
     await Promise.all(
@@ -44,11 +44,7 @@ describe('RedisStore', () => {
       ),
     );
     const replies = await store.extendMany(claims.map((claim) => ({ ...claim, leaseMs: 120_000 })));
-    expect(replies.map(({ status }) => status)).toEqual(
-      claims.map((_, i) => (bad.has(i) ? 'failed' : 'held')),
-    );
-    for (const reply of replies)
-      if (reply.status === 'failed') expect(String(reply.cause)).toContain('WRONGTYPE');
+    expect(replies.map(({ status }) => status)).toEqual(claims.map((_, i) => (bad.has(i) ? 'lost' : 'held')));
     const left = await Promise.all(claims.map(({ key }) => harness.admin.pttl(key)));
     left.forEach((ms, i) => (bad.has(i) ? expect(ms).toBe(-1) : expect(ms).toBeGreaterThan(110_000)));
   });
@@ -58,13 +54,24 @@ describe('RedisStore', () => {
     await harness.admin.set(claim.key, 'a string');
     for (const request of [
       () => store.acquire(claim),
-      () => store.release(claim),
       () => store.inspect('exclusive', claim.key),
       () => store.forceUnlock('exclusive', claim.key),
     ]) {
-      expect(await failureOf(request())).toMatchObject({ outcome: 'not-executed' });
+      expect(await failureOf(request())).toMatchObject({ outcome: 'not-executed', keyOnly: true });
     }
     expect(await harness.admin.get(claim.key)).toBe('a string');
+  });
+
+  it('a release of a key of another type finds no hold, alone and beside others, and leaves it alone', async () => {
+    const claims = Array.from({ length: 3 }, () => claimFor(newKey()));
+    await Promise.all(claims.map((claim) => store.acquire(claim)));
+    await harness.admin.set(claims[0]!.key, 'a string');
+    await harness.admin.set(claims[1]!.key, 'a string');
+    expect(await store.release(claims[0]!)).toEqual({ wasHeld: false, othersWaiting: false });
+    const replies = await Promise.all(claims.slice(1).map((claim) => store.release(claim)));
+    expect(replies.map(({ wasHeld }) => wasHeld)).toEqual([false, true]);
+    expect(await harness.admin.get(claims[0]!.key)).toBe('a string');
+    expect(await harness.admin.get(claims[1]!.key)).toBe('a string');
   });
 
   it.each(['inf', 'nan', '-1', '1e3', '1.5', ' 7', '', '9007199254740992', '99999999999999999999', 'x'])(

@@ -39,6 +39,7 @@ describe('the examples of the README', () => {
   const onTestServers = (source: string): string =>
     source
       .replace('app.listen(3000)', "app.listen(0, '127.0.0.1')")
+      .replace('void bootstrap()', 'await bootstrap()')
       .replaceAll('localhost', redis.host)
       .replaceAll('6379', String(redis.port));
 
@@ -90,6 +91,12 @@ describe('the examples of the README', () => {
   };
   const shopInstance = () => instance(declared['ShopService'] as Type<Shop>);
   const names = () => world.calls.map(({ name }) => name);
+
+  it('main.ts awaits nothing outside of a function, which CommonJS apps cannot', () => {
+    const [main = ''] = codeBlocks(readFromRoot('README.md'), 'ts');
+    expect(main).toContain('// main.ts');
+    expect(main).not.toMatch(/^\S.*\bawait\b/m);
+  });
 
   it('main.ts starts on a real Redis', async () => {
     await expect(app.get(LockService).ping()).resolves.toBeUndefined();

@@ -32,7 +32,7 @@ describe('README', () => {
   it.each([
     ['lib/redis-lock.options.ts', 'RedisLockModuleOptions', 'Options'],
     ['lib/redis-lock.options.ts', 'LockInterceptorOptions', 'Options'],
-    ['lib/redis-lock.module.ts', 'RedisLockModuleExtras', 'Options'],
+    ['lib/redis-lock.options.ts', 'RedisLockModuleExtras', 'Options'],
     ['lib/locked/locked.options.ts', 'LockedOptions', 'Options'],
     ['lib/testing/redis-lock-testing.module.ts', 'RedisLockTestingOptions', 'Testing'],
     ['lib/core/lock-events.ts', 'LockEvents', 'Events'],

@@ -54,6 +54,7 @@ describe('npm start -- --serve, with a given Redis and a given PostgreSQL', () =
     expect(cli.stdout).toContain('REDIS_URL');
     expect(cli.stdout).toContain('DATABASE_URL');
     expect(cli.stdout).toContain(`curl ${urls[0]}`);
+    expect(cli.stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
   });
 
   it('sells to a buyer once, at whichever instance, until nothing is left', async () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { reportTable } from '../../sample-app/src/demo/report.js';
 import type { SaleReport } from '../../sample-app/src/demo/run-sale.js';
 import type { StrategyName } from '../../sample-app/src/flash-sale/strategies/strategy-names.js';
 import { RedisServer } from '../support/redis-server.js';
@@ -26,7 +27,17 @@ const run = async (args: readonly string[], env?: Record<string, string>) => {
   return { code, stderr: cli.stderr, result: JSON.parse(cli.stdout) as Result };
 };
 
+const tooWide = (text: string): string[] => text.split('\n').filter((line) => line.length > 80);
+
 beforeAll(buildSampleApp, RUN_TIMEOUT_MS);
+
+describe('npm start -- --help', () => {
+  it('fits into 80 columns', async () => {
+    const cli = new FlashSaleCli(['--help']);
+    expect(await cli.exitCode()).toBe(0);
+    expect(tooWide(cli.stdout)).toEqual([]);
+  });
+});
 
 describe('a flash sale on three instances, with a Redis given by REDIS_URL', () => {
   let server: RedisServer;
@@ -103,6 +114,20 @@ describe('a flash sale on three instances, with a Redis given by REDIS_URL', () 
     for (const { strategy, facts } of result.reports) {
       expect(stderr).toMatch(new RegExp(`^${strategy} +${facts.sold} +${facts.oversold} `, 'm'));
     }
+  });
+
+  it('prints nothing that is wider than a terminal of 80 columns', () => {
+    expect(tooWide(stderr)).toEqual([]);
+    // As wide as it gets: a crowd that is slow, and a sale that goes badly wrong.
+    const facts = { sold: 9_999, oversold: 9_999, doubleOrders: 9_999, chargedTwice: 9_999 };
+    const widest = result.reports.map((report) => ({
+      ...report,
+      facts: { ...report.facts, ...facts, staleWritesRefused: 9_999, longestOutageMs: 99_999 },
+      refused: 99_999,
+      p50Ms: 99_999,
+      p99Ms: 99_999,
+    }));
+    expect(tooWide(reportTable(widest))).toEqual([]);
   });
 
   it('leaves foreign keys alone, none of its own behind, and no connection open', async () => {

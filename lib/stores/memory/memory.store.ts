@@ -1,4 +1,5 @@
 import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from '../../core/claim.js';
+import { checkStoreKey } from '../../core/key-rule.js';
 import { reading, refuse } from '../../core/option-checks.js';
 import { StoreFailure, type LockStore, type ReleaseOptions, type Watch } from '../../core/lock-store.js';
 import { MemorySpace, type MemorySpaceOptions } from './memory.space.js';
@@ -45,6 +46,11 @@ export class MemoryStore implements LockStore {
   /** How many running holds and subscriptions the space keeps, those of stores sharing it included. */
   get size(): { readonly holds: number; readonly watches: number } {
     return this.space.size;
+  }
+
+  /** Refuses the keys that Redis refuses, although they would work here. */
+  checkKey(key: string): void {
+    checkStoreKey(key);
   }
 
   acquire(claim: Claim): Promise<AcquireReply> {

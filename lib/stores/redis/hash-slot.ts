@@ -1,3 +1,5 @@
+import { hashTag } from '../../core/key-rule.js';
+
 /** Redis Cluster's slots: CRC16 (XMODEM) of the hash tag, modulo 16,384. */
 const SLOTS = 16_384;
 
@@ -21,14 +23,6 @@ const crc16OfBytes = (bytes: Buffer): number => {
   let crc = 0;
   for (const byte of bytes) crc = ((crc << 8) & 0xffff) ^ CRC_TABLE[(crc >> 8) ^ byte]!;
   return crc;
-};
-
-/** The part of a name that decides its slot: what stands in the first non-empty braces, else the whole name. */
-export const hashTag = (name: string): string => {
-  const open = name.indexOf('{');
-  if (open === -1) return name;
-  const close = name.indexOf('}', open + 1);
-  return close === -1 || close === open + 1 ? name : name.slice(open + 1, close);
 };
 
 export const hashSlot = (name: string): number => crc16(hashTag(name)) % SLOTS;

@@ -23,6 +23,17 @@ interface WithStream {
   readonly stream?: { readonly bytesRead?: number; destroy(): void } | null;
 }
 
+/** What a client has chosen on its connection; ioredis does not declare it. */
+interface WithCondition {
+  readonly condition?: { readonly select?: unknown } | null;
+}
+
+/** The database that a client uses: the one it has chosen since, or that of its options. */
+export const databaseOf = (client: RedisLike): number => {
+  const chosen = (client as WithCondition).condition?.select ?? (client.options as { db?: unknown }).db;
+  return Number(chosen ?? 0);
+};
+
 /** How much has arrived on the current socket; 0 where that cannot be told. */
 export const bytesHeard = (client: RedisLike): number => (client as WithStream).stream?.bytesRead ?? 0;
 
@@ -35,3 +46,7 @@ export const dropSocket = (client: RedisLike): void => {
   if (stream) stream.destroy();
   else client.disconnect(true);
 };
+
+/** A further client with the same settings; undefined where the client cannot make one. */
+export const twinOf = (client: RedisLike): RedisLike | undefined =>
+  (client as { duplicate?(): RedisLike }).duplicate?.();

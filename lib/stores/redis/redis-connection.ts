@@ -1,9 +1,12 @@
-import { RedisFailure, failureOf, isNoScript, isReadOnly, isReplyError } from './redis-failure.js';
+import { unbound } from '../../core/runtime.js';
+import { cleanError, secretsOfClient } from './clean-error.js';
 import { CommandDeadlines } from './command-deadlines.js';
+import { chooseDatabase, refusedDatabase } from './database.js';
 import { watchHandshakes } from './handshake-watch.js';
-import { dropSocket, type RedisLike } from './redis-client.js';
+import { databaseOf, dropSocket, type RedisLike } from './redis-client.js';
+import { RedisFailure, failureOf, isNoScript, isReadOnly, isReplyError } from './redis-failure.js';
 import { requestFor, type RedisRequest } from './redis-request.js';
-import { nameSession, NAMELESS, type RedisSession } from './redis-session.js';
+import { nameSession, type RedisSession } from './redis-session.js';
 import { readBatch } from './replies.js';
 import { Script } from './script.js';
 import { keysAndArgs, ScriptBatch, type ScriptRun } from './script-batch.js';
@@ -11,6 +14,16 @@ import { EXCLUSIVE_BATCH } from './scripts/batch.js';
 
 /** Runs several of the scripts that can share a request. */
 const BATCH = new Script(EXCLUSIVE_BATCH);
+
+/** How often a connection that nobody uses is asked whether it still lives, in ms. */
+const IDLE_PING_MS = 10_000;
+const PING: RedisRequest<void> = { command: 'ping', args: [], read: () => undefined };
+
+interface Life {
+  alive: boolean;
+  /** False once its database was refused; the next command asks for it again. */
+  opening: boolean;
+}
 
 interface Waiter {
   resolve(session: RedisSession): void;
@@ -23,30 +36,34 @@ interface Waiter {
  * can have been executed.
  */
 export class RedisConnection {
+  /** Private to the language: it knows the password, and whoever prints a lease or a service would print it. */
+  readonly #client: RedisLike;
   private session: RedisSession | undefined;
-  private life: { alive: boolean } | undefined;
+  private life: Life | undefined;
   private waiters = new Set<Waiter>();
   private readonly deadlines: CommandDeadlines;
   private readonly batch = new ScriptBatch((runs) => this.sendBatch(runs));
-  private lastError: unknown;
+  /** As it came, so with all that the client has put into it; cleaned for whoever gets it. */
+  #lastError: unknown;
+  private pinger: NodeJS.Timeout | undefined;
   private closed = false;
 
   constructor(
-    private readonly client: RedisLike,
+    client: RedisLike,
     private readonly timeoutMs: number,
-    /** False where commands go to more than one server. */
-    private readonly oneServer: boolean,
     /** Made known to the server first: a script it has to be sent again would be overtaken by later commands. */
     private readonly scripts: readonly Script[] = [],
+    private readonly idlePingMs = IDLE_PING_MS,
   ) {
+    this.#client = client;
     this.deadlines = new CommandDeadlines(timeoutMs);
-    client.on('error', (error: unknown) => (this.lastError = error));
+    client.on('error', (error: unknown) => (this.#lastError = error));
     client.on('ready', () => void this.begin());
     client.on('close', () => this.end());
     client.on('end', () => this.end());
     watchHandshakes(client, this.deadlines);
+    // Else it connects when it is first asked for something.
     if (client.status === 'ready') void this.begin();
-    else this.connect();
   }
 
   /** The current connection, if it is up. */
@@ -70,7 +87,7 @@ export class RedisConnection {
     read: (reply: unknown) => T,
   ): Promise<T> {
     const alone = this.batch.isEmpty && this.deadlines.idle;
-    if (alone || !this.session || !this.oneServer) return this.run(run.script, run.keys, run.args, read);
+    if (alone || !this.session) return this.run(run.script, run.keys, run.args, read);
     const { script, letter, keys, args } = run;
     return new Promise<T>((resolve, reject) => {
       this.batch.add({
@@ -93,11 +110,9 @@ export class RedisConnection {
 
   close(): void {
     this.closed = true;
-    this.client.disconnect();
+    this.#client.disconnect();
     this.end();
-    const waiters = this.waiters;
-    this.waiters = new Set();
-    for (const waiter of waiters) waiter.reject(this.notSent('the lock store is closed'));
+    for (const waiter of this.takeWaiters()) waiter.reject(this.notSent('the lock store is closed'));
   }
 
   private async sendWhenReady<T>(request: RedisRequest<T>): Promise<T> {
@@ -112,7 +127,7 @@ export class RedisConnection {
         // Replies come in order, so nothing sent on this connection since then was answered either.
         this.drop(session);
       });
-      this.client.call(request.command, ...request.args).then(
+      this.#client.call(request.command, ...request.args).then(
         (reply) => {
           if (inFlight.done) return;
           inFlight.done = true;
@@ -134,7 +149,7 @@ export class RedisConnection {
           if (inFlight.done) return;
           inFlight.done = true;
           if (request.inFull && isNoScript(error)) resolve(this.send(request.inFull()));
-          else reject(failureOf(error, session));
+          else reject(failureOf(error, session, this.clean, request.keys));
         },
       );
     });
@@ -153,7 +168,7 @@ export class RedisConnection {
           const answer = answers[i];
           if (!(answer instanceof Error)) return run.resolve(answer);
           if (isReadOnly(answer)) this.drop(session);
-          run.reject(failureOf(answer, session));
+          run.reject(failureOf(answer, session, this.clean, run.keys));
         }),
       (failure: RedisFailure) => {
         // Nothing of it was done, and perhaps because of one of them only: who may use some keys and not others.
@@ -173,7 +188,10 @@ export class RedisConnection {
   private ready(): Promise<RedisSession> {
     if (this.closed) return Promise.reject(this.notSent('the lock store is closed'));
     // A client that gave up (a foreign retryStrategy) is asked once more for each command.
-    if (this.client.status === 'end' || this.client.status === 'wait') this.connect();
+    const { status } = this.#client;
+    if (status === 'end' || status === 'wait') this.connect();
+    // So is a server that refused the database: whoever looks after it may have mended that.
+    if (this.life && !this.life.opening) void this.open(this.life);
     return new Promise((resolve, reject) => {
       const inFlight = this.deadlines.add(() => {
         this.waiters.delete(waiter);
@@ -195,47 +213,81 @@ export class RedisConnection {
 
   private connect(): void {
     // What went wrong arrives as an 'error' event too, and the client goes on trying.
-    this.client.connect().catch((error: unknown) => (this.lastError ??= error));
+    this.#client.connect().catch((error: unknown) => (this.#lastError ??= error));
   }
 
-  /** A new connection counts as ready once it is known how to end it from elsewhere. */
   private async begin(): Promise<void> {
-    const life = { alive: true };
-    this.life = life;
-    const known = [...this.scripts, BATCH];
-    const name = this.oneServer ? await nameSession(this.client, known, this.deadlines) : NAMELESS;
+    this.life = { alive: true, opening: true };
+    await this.open(this.life);
+  }
+
+  /** A new connection counts as ready once it is in its database, and it is known how to end it from elsewhere. */
+  private async open(life: Life): Promise<void> {
+    life.opening = true;
+    const note = (error: unknown): void => void (this.#lastError = error);
+    const refusal = await chooseDatabase(this.#client, life, this.deadlines, this.timeoutMs, note);
     if (!life.alive) return;
-    this.lastError = undefined;
+    if (refusal !== undefined) return this.refused(life, this.clean(refusal));
+    const name = await nameSession(this.#client, [...this.scripts, BATCH], this.deadlines);
+    if (!life.alive) return;
+    this.#lastError = undefined;
     this.session = Object.assign(life, name);
-    const waiters = this.waiters;
+    this.startPinging(this.session);
+    for (const waiter of this.takeWaiters()) waiter.resolve(this.session);
+  }
+
+  private refused(life: Life, cause: Error): void {
+    life.opening = false;
+    this.#lastError = cause;
+    const failure = refusedDatabase(databaseOf(this.#client), cause);
+    for (const waiter of this.takeWaiters()) waiter.reject(failure);
+  }
+
+  private takeWaiters(): Set<Waiter> {
+    const { waiters } = this;
     this.waiters = new Set();
-    for (const waiter of waiters) waiter.resolve(this.session);
+    return waiters;
+  }
+
+  /** A connection that something in between has dropped without a word is found before the next lock needs it. */
+  private startPinging(session: RedisSession): void {
+    const ping = (): void => {
+      // Whatever is under way finds out by itself.
+      if (this.deadlines.idle) this.sendOn(session, PING).catch(() => undefined);
+    };
+    this.pinger = unbound(() => setInterval(ping, this.idlePingMs).unref());
   }
 
   /** Gives the connection up at once, so that what is asked next waits for the new one. */
   private drop(session: RedisSession): void {
     if (!session.alive) return;
     this.end();
-    dropSocket(this.client);
+    dropSocket(this.#client);
   }
 
   private end(): void {
     if (this.life) this.life.alive = false;
     this.life = undefined;
     this.session = undefined;
+    clearInterval(this.pinger);
   }
 
+  private readonly clean = (error: unknown): Error => cleanError(error, secretsOfClient(this.#client));
+
   private unanswered(session: RedisSession): RedisFailure {
-    const cause = this.lastError;
     return new RedisFailure(
       `Redis did not answer within ${this.timeoutMs} ms`,
       'unknown',
-      { cause },
+      { cause: this.whatWentWrong() },
       session,
     );
   }
 
   private notSent(message: string): RedisFailure {
-    return new RedisFailure(message, 'not-executed', { cause: this.lastError });
+    return new RedisFailure(message, 'not-executed', { cause: this.whatWentWrong() });
+  }
+
+  private whatWentWrong(): Error | undefined {
+    return this.#lastError === undefined ? undefined : this.clean(this.#lastError);
   }
 }

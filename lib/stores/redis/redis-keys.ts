@@ -1,7 +1,5 @@
-import { LockKeyError } from '../../core/lock.errors.js';
-import { hashSlot, hashTag, tagOfSlot } from './hash-slot.js';
-
-const FENCE = 'nest_redis_lock_fence:';
+import { checkStoreKey, FENCE_PREFIX } from '../../core/key-rule.js';
+import { hashSlot, tagOfSlot } from './hash-slot.js';
 
 /** Where everything of a lock lives in Redis. Names and brace rule are Redisson's, the fence keys are ours. */
 export class RedisKeys {
@@ -25,31 +23,11 @@ export class RedisKeys {
    * prefixes can lead to the same hold, and a proxy may stand in front of a cluster.
    */
   fence(holdName: string): string {
-    return `${FENCE}{${tagOfSlot(hashSlot(holdName))}}`;
+    return `${FENCE_PREFIX}{${tagOfSlot(hashSlot(holdName))}}`;
   }
 
-  slot(key: string): number {
-    return hashSlot(this.hold(key));
-  }
-
-  /**
-   * Refuses a name that fencing tokens have: as a lock it would stop every other lock of its slot. And one whose
-   * channel lives in another slot: in a cluster, Java could take it but never release it.
-   */
+  /** Throws `LockKeyError` for a key that cannot be a lock; the prefix counts. */
   check(key: string): void {
-    const name = this.hold(key);
-    if (name.startsWith(FENCE)) {
-      throw new LockKeyError(
-        `The key "${key}" is a name under which fencing tokens are kept. Choose another name or a keyPrefix.`,
-        { key },
-      );
-    }
-    if (!name.includes('{') && !name.includes('}')) return;
-    if (name.includes('{') && hashTag(name) !== name) return;
-    throw new LockKeyError(
-      `The key "${key}" cannot work in a Redis Cluster: its braces do not enclose anything. ` +
-        `Use no braces, or put the part that decides the slot into one pair, as in "order:{42}".`,
-      { key },
-    );
+    checkStoreKey(key, this.hold(key));
   }
 }

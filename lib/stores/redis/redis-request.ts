@@ -5,6 +5,8 @@ export interface RedisRequest<T> {
   readonly command: string;
   readonly args: readonly (string | number)[];
   readonly read: (reply: unknown) => T;
+  /** What it is about, for the message of a failure. */
+  readonly keys?: readonly string[];
   /** What to send instead when the server does not know the script. */
   readonly inFull?: () => RedisRequest<T>;
 }
@@ -19,5 +21,6 @@ export const requestFor = <T>(
   command: 'evalsha',
   args: [script.sha, keys.length, ...keys, ...args],
   read,
-  inFull: () => ({ command: 'eval', args: [script.source, keys.length, ...keys, ...args], read }),
+  keys,
+  inFull: () => ({ command: 'eval', args: [script.source, keys.length, ...keys, ...args], read, keys }),
 });

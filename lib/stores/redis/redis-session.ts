@@ -15,8 +15,6 @@ export interface RedisSession extends SessionName {
   alive: boolean;
 }
 
-export const NAMELESS: SessionName = { id: undefined, address: undefined };
-
 /** Asks for the name of a new connection, and makes the scripts known to its server. */
 export const nameSession = async (
   client: RedisLike,

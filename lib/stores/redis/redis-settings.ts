@@ -1,7 +1,8 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { LockConfigurationError } from '../../core/lock.errors.js';
 import { refuse } from '../../core/option-checks.js';
-import { shown, textOf } from '../../core/shown.js';
+import { shown } from '../../core/shown.js';
+import { cleanError, secretsOf } from './clean-error.js';
 import type { ConnectionRole, RedisLike } from './redis-client.js';
 
 /**
@@ -17,11 +18,14 @@ export type RedisSource = string | RedisOptions | RedisLike | CreateRedisClient;
 const ADDRESS_OPTIONS = [
   'host', 'port', 'path', 'family', 'username', 'password', 'tls', 'db', 'sentinels', 'name', 'natMap',
   'sentinelUsername', 'sentinelPassword', 'sentinelTLS', 'enableTLSForSentinelMode', 'updateSentinels',
-  'dnsLookup', 'connectionName', 'Connector',
+  'dnsLookup', 'connectionName', 'Connector', 'keepAlive',
 ] as const; // prettier-ignore
 
+/** After how long without a word the operating system asks whether the other side still lives. ioredis 5 never asks. */
+const KEEP_ALIVE_MS = 10_000;
+
 /** Commands are never queued, repeated or merged behind our back: each would be a lock nobody knows of. */
-const lockSettings = (commandTimeoutMs: number): RedisOptions => ({
+export const lockSettings = (commandTimeoutMs: number): RedisOptions => ({
   lazyConnect: true,
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
@@ -47,7 +51,6 @@ const lockSettings = (commandTimeoutMs: number): RedisOptions => ({
 export interface RedisEndpoint {
   /** The `keyPrefix` of what was handed over. */
   readonly keyPrefix: string;
-  readonly cluster: boolean;
   createClient(role: ConnectionRole): RedisLike;
 }
 
@@ -61,24 +64,62 @@ const isClient = (source: object): source is RedisLike =>
 const isOptions = (source: object): source is RedisOptions =>
   Object.prototype.toString.call(source) === '[object Object]';
 
+/** A client of the package "redis" has no options that ioredis would find: it would mean localhost. */
+const isNodeRedis = (source: object): boolean =>
+  typeof (source as { sendCommand?: unknown }).sendCommand === 'function' &&
+  typeof (source as { call?: unknown }).call !== 'function';
+
+/** Refuses, by name, what looks like a client of Redis but cannot keep locks. */
+const refuseOthers = (source: object, given: string): void => {
+  if (isNodeRedis(source)) {
+    throw new LockConfigurationError(
+      `redis: ${given} is a client of node-redis (the package "redis"), and the locks need ioredis. Give the URL, ` +
+        'ioredis options or an ioredis client; the locks open connections of their own in any case.',
+    );
+  }
+  if ((source as { isCluster?: unknown }).isCluster === true) {
+    throw new LockConfigurationError(
+      `redis: ${given} is an ioredis Cluster, and Redis Cluster is not supported yet. Keep the locks on one Redis ` +
+        'server, or on one behind Sentinel.',
+    );
+  }
+};
+
 /** Works out where to connect to, and how. Throws `LockConfigurationError` when that cannot work. */
 export const resolveEndpoint = (source: RedisSource, commandTimeoutMs: number): RedisEndpoint => {
   try {
     return endpointFrom(source, lockSettings(commandTimeoutMs));
   } catch (error) {
     if (error instanceof LockConfigurationError) throw error;
-    // The error of a URL has the URL in it, and that may have a password in it.
-    const cause = typeof source === 'string' ? {} : { cause: error };
-    throw new LockConfigurationError(`redis cannot be used: ${textOf(error)}.`, cause);
+    const cause = cleanError(error, typeof source === 'string' ? [source] : secretsOf(source));
+    throw new LockConfigurationError(`redis cannot be used: ${cause.message}.`, { cause });
   }
+};
+
+/**
+ * A client for each role. Both are made before one of them connects: when the second cannot be made, nothing is left
+ * open.
+ */
+export const createClients = (
+  endpoint: RedisEndpoint,
+): readonly [commands: RedisLike, subscriber: RedisLike] => {
+  const [commands, subscriber] = [endpoint.createClient('commands'), endpoint.createClient('subscriber')];
+  if (commands !== subscriber) return [commands, subscriber];
+  throw new LockConfigurationError(
+    'redis: the function gave one client for both roles, but a connection that listens can run no commands. Make a ' +
+      'new one at each call: (role, settings) => new Redis({ ...yours, ...settings }).',
+  );
 };
 
 const endpointFrom = (source: RedisSource, settings: RedisOptions): RedisEndpoint => {
   if (typeof source === 'function') {
-    return { keyPrefix: '', cluster: false, createClient: (role) => clientFrom(source, role, settings) };
+    return { keyPrefix: '', createClient: (role) => clientFrom(source, role, settings) };
   }
   // ioredis would take an empty one, which is what an unset variable often is, for localhost.
-  if (typeof source === 'string' && source.trim() !== '') return endpointOf(optionsOf(source), settings);
+  if (typeof source === 'string' && source.trim() !== '') {
+    return endpointOf(optionsOf(source), settings, refuseInUrl);
+  }
+  if (typeof source === 'object' && source !== null) refuseOthers(source, 'this');
   if (typeof source !== 'object' || source === null || !(isClient(source) || isOptions(source))) {
     const got = source === '' ? 'an empty string' : shown(source);
     throw new LockConfigurationError(
@@ -86,7 +127,6 @@ const endpointFrom = (source: RedisSource, settings: RedisOptions): RedisEndpoin
     );
   }
   if (!isClient(source)) return endpointOf(source, settings);
-  if ((source as { isCluster?: boolean }).isCluster) return clusterEndpointOf(source, settings);
   const { condition } = source as { condition?: { select?: number } | null };
   const options = source.options as RedisOptions;
   // The database chosen by a later SELECT, which the options do not show.
@@ -118,41 +158,62 @@ const isWhole = (value: unknown, most: number): boolean => {
   return Number.isInteger(number) && (number as number) >= 0 && (number as number) <= most;
 };
 
-const checkAddress = (address: Record<string, unknown>): void => {
+/** Like `refuse`, without the value: in a URL whose password is not encoded, a part of that is taken for the port. */
+const refuseInUrl = (name: string, expected: string): never => {
+  throw new LockConfigurationError(
+    `redis: the URL gives a ${name} that is not ${expected.replace(/^an? /, 'a ')}. Where its user name or password has ` +
+      'characters such as : / ? # @, write them as %3A %2F %3F %23 %40.',
+  );
+};
+
+const checkAddress = (address: Record<string, unknown>, refuseValue: typeof refuse): void => {
   for (const name of ['host', 'path', 'username', 'name', 'connectionName']) {
     const value = address[name];
-    if (value !== undefined && typeof value !== 'string') refuse(`redis.${name}`, 'a string', value);
+    if (value !== undefined && typeof value !== 'string') refuseValue(`redis.${name}`, 'a string', value);
   }
-  const { host, port, db, password } = address;
+  const { host, port, db, password, keepAlive } = address;
   if (password !== undefined && typeof password !== 'string') {
     // It may be the right one all the same, and this goes to a log.
     throw new LockConfigurationError('redis.password must be a string, but is of another type.');
   }
   // What an unset variable often is; ioredis would take it for localhost.
-  if (host === '') refuse('redis.host', 'a string that is not empty', host);
-  if (port !== undefined && !isWhole(port, 65_535)) refuse('redis.port', 'a number from 0 to 65535', port);
-  if (db !== undefined && !isWhole(db, 2 ** 31 - 1)) refuse('redis.db', 'the number of a database', db);
+  if (host === '') refuseValue('redis.host', 'a string that is not empty', host);
+  if (port !== undefined && !isWhole(port, 65_535))
+    refuseValue('redis.port', 'a number from 0 to 65535', port);
+  if (db !== undefined && !isWhole(db, 2 ** 31 - 1)) refuseValue('redis.db', 'the number of a database', db);
+  if (keepAlive !== undefined && !isWhole(keepAlive, 2 ** 31 - 1)) {
+    refuseValue('redis.keepAlive', 'a whole number of milliseconds', keepAlive);
+  }
 };
 
-const endpointOf = (options: RedisOptions, settings: RedisOptions): RedisEndpoint => {
+const endpointOf = (
+  options: RedisOptions,
+  settings: RedisOptions,
+  refuseValue: typeof refuse = refuse,
+): RedisEndpoint => {
   const address = pickAddress(options);
-  checkAddress(address as Record<string, unknown>);
+  checkAddress(address as Record<string, unknown>, refuseValue);
   const keyPrefix: unknown = options.keyPrefix ?? '';
   if (typeof keyPrefix !== 'string') return refuse('redis.keyPrefix', 'a string', keyPrefix);
   // Made once to see that it can be made: not connected, it leaves nothing behind.
-  const createClient = (): RedisLike => new Redis({ ...address, ...settings });
+  const createClient = (): RedisLike => new Redis({ keepAlive: KEEP_ALIVE_MS, ...address, ...settings });
   createClient();
-  return { keyPrefix, cluster: false, createClient };
+  return { keyPrefix, createClient };
 };
 
 const clientFrom = (create: CreateRedisClient, role: ConnectionRole, settings: RedisOptions): RedisLike => {
   let client: unknown;
   try {
     client = create(role, { ...settings });
-    if (typeof client === 'object' && client !== null && isClient(client)) return client;
+    if (typeof client === 'object' && client !== null) {
+      refuseOthers(client, 'what the function gave');
+      if (isClient(client)) return inItsDatabase(client);
+    }
   } catch (error) {
-    throw new LockConfigurationError(`redis: the function that makes clients failed: ${textOf(error)}.`, {
-      cause: error,
+    if (error instanceof LockConfigurationError) throw error;
+    const cause = cleanError(error, []);
+    throw new LockConfigurationError(`redis: the function that makes clients failed: ${cause.message}.`, {
+      cause,
     });
   }
   throw new LockConfigurationError(
@@ -160,33 +221,13 @@ const clientFrom = (create: CreateRedisClient, role: ConnectionRole, settings: R
   );
 };
 
-interface ClusterInternals {
-  readonly startupNodes?: unknown;
-  readonly options: { readonly redisOptions?: RedisOptions; readonly keyPrefix?: string } & Record<
-    string,
-    unknown
-  >;
-  readonly constructor: new (nodes: unknown, options: unknown) => RedisLike;
-}
-
-const clusterEndpointOf = (cluster: RedisLike, settings: RedisOptions): RedisEndpoint => {
-  const { options, startupNodes, constructor: Cluster } = cluster as unknown as ClusterInternals;
-  const { natMap, dnsLookup, useSRVRecords, resolveSrv, redisOptions } = options;
-  return {
-    keyPrefix: options.keyPrefix ?? redisOptions?.keyPrefix ?? '',
-    cluster: true,
-    createClient: () =>
-      new Cluster(startupNodes, {
-        ...(natMap ? { natMap } : {}),
-        ...(dnsLookup ? { dnsLookup } : {}),
-        ...(resolveSrv ? { resolveSrv } : {}),
-        useSRVRecords,
-        lazyConnect: true,
-        enableOfflineQueue: false,
-        // Each of these would repeat a command that may have been done.
-        retryDelayOnFailover: 0,
-        scaleReads: 'master',
-        redisOptions: { ...pickAddress(redisOptions ?? {}), ...settings },
-      }),
-  };
+/**
+ * A client that has chosen another database since it was made: from now on its options name that. Else ioredis would
+ * choose it with a SELECT at the end of each reconnect, whose refusal nobody could catch.
+ */
+const inItsDatabase = (client: RedisLike): RedisLike => {
+  const { condition } = client as { condition?: { select?: unknown } | null };
+  const chosen = condition?.select;
+  if (typeof chosen === 'number') (client.options as RedisOptions).db = chosen;
+  return client;
 };

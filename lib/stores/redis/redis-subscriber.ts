@@ -1,5 +1,6 @@
 import type { Watch } from '../../core/lock-store.js';
 import { unbound } from '../../core/runtime.js';
+import { cleanError, secretsOfClient } from './clean-error.js';
 import { CommandDeadlines } from './command-deadlines.js';
 import { watchHandshakes } from './handshake-watch.js';
 import { dropSocket, type RedisLike } from './redis-client.js';
@@ -25,20 +26,26 @@ const DEAF_MS = 100;
 /** How many channels one SUBSCRIBE names after a reconnect. */
 const BATCH = 500;
 
+/** One channel that is refused refuses all of its SUBSCRIBE: which one it is shows when they are asked for in halves. */
+const halves = (names: readonly string[]): string[][] => {
+  const middle = Math.ceil(names.length / 2);
+  return [names.slice(0, middle), names.slice(middle)].filter((half) => half.length > 0);
+};
+
 /**
  * One subscriber connection for all waiters of the process. Subscriptions are counted by channel; after every
  * reconnect they are made again here, and each waiter is told to look for itself, because messages may be lost.
  */
 export class RedisSubscriber {
+  /** Private to the language, because it knows the password. */
+  readonly #client: RedisLike;
   private readonly channels = new Map<string, Channel>();
   private readonly deadlines: CommandDeadlines;
   private pinger: NodeJS.Timeout | undefined;
   private closed = false;
 
-  constructor(
-    private readonly client: RedisLike,
-    timeoutMs: number,
-  ) {
+  constructor(client: RedisLike, timeoutMs: number) {
+    this.#client = client;
     this.deadlines = new CommandDeadlines(timeoutMs);
     // The next command of the other connection reports what is wrong; this one only goes on trying.
     client.on('error', () => undefined);
@@ -46,7 +53,11 @@ export class RedisSubscriber {
     client.on('ready', () => this.resubscribe());
     client.on('close', () => this.deafen());
     watchHandshakes(client, this.deadlines);
-    if (client.status !== 'ready') void client.connect().catch(() => undefined);
+  }
+
+  /** Connects, unless that has been done; the client goes on trying by itself. */
+  open(): void {
+    if (this.#client.status === 'wait') void this.#client.connect().catch(() => undefined);
   }
 
   /** True when messages of the channel arrive here. */
@@ -66,6 +77,7 @@ export class RedisSubscriber {
       queueMicrotask(() => onFailure(failure));
       return { live: false, close: () => undefined };
     }
+    this.open();
     const existing = this.channels.get(name);
     const channel = existing ?? { listeners: new Set(), live: false };
     channel.listeners.add(listener);
@@ -90,7 +102,7 @@ export class RedisSubscriber {
     for (const channel of this.channels.values()) channel.listeners.clear();
     this.channels.clear();
     this.stopPinging();
-    this.client.disconnect();
+    this.#client.disconnect();
   }
 
   private leave(name: string, channel: Channel, listener: Listener): void {
@@ -98,14 +110,14 @@ export class RedisSubscriber {
     if (this.channels.get(name) !== channel) return;
     this.channels.delete(name);
     if (this.channels.size === 0) this.stopPinging();
-    if (this.client.status === 'ready') void this.ask(this.client.unsubscribe(name)).catch(() => undefined);
+    if (this.#client.status === 'ready') void this.ask(this.#client.unsubscribe(name)).catch(() => undefined);
   }
 
   private subscribe(names: readonly string[]): void {
-    if (this.client.status !== 'ready') return;
+    if (this.#client.status !== 'ready') return;
     // The entries as they are now: one that is left and made anew has its own SUBSCRIBE behind this one.
     const asked = names.map((name) => this.channels.get(name));
-    this.ask(this.client.subscribe(...names)).then(
+    this.ask(this.#client.subscribe(...names)).then(
       () => {
         for (const channel of asked) {
           if (!channel) continue;
@@ -114,20 +126,24 @@ export class RedisSubscriber {
         }
       },
       (error: unknown) => {
-        // A lost connection is tried again; a refusal is final for these channels.
+        // A lost connection is tried again; a refusal is final.
         if (!isReplyError(error)) return;
-        const failure = new RedisFailure(`Redis refused SUBSCRIBE: ${error.message}`, 'not-executed', {
-          cause: error,
-        });
-        for (const channel of asked) {
-          for (const listener of [...(channel?.listeners ?? [])]) listener.onFailure(failure);
-        }
+        const stillWanted = names.filter((name, i) => asked[i] && this.channels.get(name) === asked[i]);
+        if (names.length === 1) this.refuse(asked[0], error);
+        else for (const half of halves(stillWanted)) this.subscribe(half);
       },
     );
   }
 
+  private refuse(channel: Channel | undefined, error: Error): void {
+    const cause = cleanError(error, secretsOfClient(this.#client));
+    const message = `Redis refused SUBSCRIBE: ${cause.message}`;
+    const failure = new RedisFailure(message, 'not-executed', { cause });
+    for (const listener of [...(channel?.listeners ?? [])]) listener.onFailure(failure);
+  }
+
   private resubscribe(): void {
-    if (this.closed) return this.client.disconnect();
+    if (this.closed) return this.#client.disconnect();
     const names = [...this.channels.keys()];
     for (let i = 0; i < names.length; i += BATCH) this.subscribe(names.slice(i, i + BATCH));
   }
@@ -152,7 +168,7 @@ export class RedisSubscriber {
   }
 
   private ping(): void {
-    if (this.client.status === 'ready') void this.ask(this.client.call('ping')).catch(() => undefined);
+    if (this.#client.status === 'ready') void this.ask(this.#client.call('ping')).catch(() => undefined);
   }
 
   private stopPinging(): void {
@@ -164,7 +180,7 @@ export class RedisSubscriber {
   private async ask(answer: Promise<unknown>): Promise<void> {
     const inFlight = this.deadlines.add(() => {
       inFlight.done = true;
-      if (!this.closed) dropSocket(this.client);
+      if (!this.closed) dropSocket(this.#client);
     });
     try {
       await answer;

@@ -2,11 +2,12 @@ import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply
 import { checkMs, reading } from '../../core/option-checks.js';
 import type { LockStore, ReleaseOptions, StoreFailure, Watch } from '../../core/lock-store.js';
 import { evictionWarning } from './eviction.js';
+import { twinOf } from './redis-client.js';
 import { RedisConnection } from './redis-connection.js';
 import { RedisFailure, isReplyError } from './redis-failure.js';
 import { RedisKeys } from './redis-keys.js';
 import { readAcquire, readExtend, readForceUnlock, readInspect, readRelease } from './replies.js';
-import { resolveEndpoint, type RedisSource } from './redis-settings.js';
+import { createClients, resolveEndpoint, type RedisSource } from './redis-settings.js';
 import type { RedisSession } from './redis-session.js';
 import { RedisSubscriber } from './redis-subscriber.js';
 import { Script } from './script.js';
@@ -37,8 +38,8 @@ const scripts = {
 const EXTEND_BATCH = 100;
 
 /**
- * Keeps holds on one Redis server (or behind Sentinel), in Redisson's layout. Opens two connections of its own,
- * one for commands and one for wake-ups, and closes both.
+ * Keeps holds on one Redis server (or behind Sentinel), in Redisson's layout. Opens two connections of its own when it
+ * is first asked for a lock, one for commands and one for wake-ups, and closes both.
  */
 export class RedisStore implements LockStore {
   readonly kinds: ReadonlySet<LockKind> = new Set<LockKind>(['exclusive']);
@@ -46,7 +47,9 @@ export class RedisStore implements LockStore {
   private readonly connection: RedisConnection;
   private readonly subscriber: RedisSubscriber;
   private readonly publish = 'PUBLISH';
-  private readonly perSlot: boolean;
+  /** The connection of {@link diagnose}, where there was none yet. */
+  private check: RedisConnection | undefined;
+  private openCheck: () => RedisConnection | undefined;
 
   constructor(options: RedisStoreOptions) {
     const { redis, commandTimeoutMs } = reading('The options of RedisStore', () => ({
@@ -56,11 +59,15 @@ export class RedisStore implements LockStore {
     const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? 2_000;
     const endpoint = resolveEndpoint(redis, timeoutMs);
     this.keys = new RedisKeys(endpoint.keyPrefix);
-    this.perSlot = endpoint.cluster;
-    // Both before one of them connects: when the second cannot be made, nothing is left open.
-    const [commands, subscriber] = [endpoint.createClient('commands'), endpoint.createClient('subscriber')];
-    this.connection = new RedisConnection(commands, timeoutMs, !endpoint.cluster, Object.values(scripts));
+    const [commands, subscriber] = createClients(endpoint);
+    this.connection = new RedisConnection(commands, timeoutMs, Object.values(scripts));
     this.subscriber = new RedisSubscriber(subscriber, timeoutMs);
+    // Beside the first lock, so that nobody has to wait for it.
+    commands.on('connect', () => this.subscriber.open());
+    this.openCheck = () => {
+      const twin = twinOf(commands);
+      return twin && new RedisConnection(twin, timeoutMs);
+    };
   }
 
   /** Number of channels this process listens to; for tests. */
@@ -85,7 +92,7 @@ export class RedisStore implements LockStore {
 
   async extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
     const replies = new Array<ExtendReply>(claims.length);
-    const batches = this.batchesOf(claims);
+    const batches = batchesOf(claims.length);
     const failures = await Promise.all(
       batches.map((batch) => this.extendBatch(claims, batch, replies).catch((failure: unknown) => failure)),
     );
@@ -131,19 +138,29 @@ export class RedisStore implements LockStore {
     await this.connection.send({ command: 'ping', args: [], read: () => undefined });
   }
 
-  /** Warns of a server that evicts locks. Who may not run INFO is told nothing. */
+  /**
+   * Warns of a server that evicts locks. Who may not run INFO is told nothing. Leaves no connection open that was
+   * not: when the app then fails to start, there is nobody who would close it.
+   */
   async diagnose(): Promise<readonly string[]> {
+    const check = this.connection.current ? undefined : this.openCheck();
+    this.check = check;
     try {
-      const memory = await this.connection.send({ command: 'info', args: ['memory'], read: String });
+      const connection = check ?? this.connection;
+      const memory = await connection.send({ command: 'info', args: ['memory'], read: String });
       const warning = evictionWarning(memory);
       return warning === undefined ? [] : [warning];
     } catch (failure) {
       if (failure instanceof RedisFailure && isReplyError(failure.cause)) return [];
       throw failure;
+    } finally {
+      check?.close();
     }
   }
 
   close(): Promise<void> {
+    this.openCheck = () => undefined;
+    this.check?.close();
     this.connection.close();
     this.subscriber.close();
     return Promise.resolve();
@@ -161,7 +178,7 @@ export class RedisStore implements LockStore {
     const ended = !sameConnection && (await this.endSession(session));
     const reply = await send();
     // On the connection of the acquire, "not there" is final: commands are executed in the order they were sent.
-    const inOrder = sameConnection && !this.perSlot && session === this.connection.current;
+    const inOrder = sameConnection && session === this.connection.current;
     if (!reply.wasHeld && !ended && !inOrder) {
       throw new RedisFailure('an earlier command may still arrive', 'unknown', {});
     }
@@ -196,20 +213,13 @@ export class RedisStore implements LockStore {
     const answers = await this.connection.run(scripts.extend, names, args, read);
     batch.forEach((at, i) => (replies[at] = answers[i]!));
   }
-
-  /** Positions of claims that may travel in one script: at most a batch, and in a cluster of one slot. */
-  private batchesOf(claims: readonly Claim[]): number[][] {
-    const groups = new Map<number, number[]>();
-    claims.forEach((claim, at) => {
-      const slot = this.perSlot ? this.keys.slot(claim.key) : 0;
-      const group = groups.get(slot);
-      if (group) group.push(at);
-      else groups.set(slot, [at]);
-    });
-    const batches: number[][] = [];
-    for (const group of groups.values()) {
-      for (let i = 0; i < group.length; i += EXTEND_BATCH) batches.push(group.slice(i, i + EXTEND_BATCH));
-    }
-    return batches;
-  }
 }
+
+/** The positions of so many claims, in batches. */
+const batchesOf = (count: number): number[][] => {
+  const batches: number[][] = [];
+  for (let from = 0; from < count; from += EXTEND_BATCH) {
+    batches.push(Array.from({ length: Math.min(EXTEND_BATCH, count - from) }, (_, i) => from + i));
+  }
+  return batches;
+};

@@ -1,5 +1,5 @@
 import type { AcquireReply, ExtendReply, HoldInfo } from '../../core/claim.js';
-import { replyError } from './redis-failure.js';
+import { isWrongType, replyError, unwrapped } from './redis-failure.js';
 
 /**
  * What the scripts answer, read strictly. Anything that they cannot have said (it came from a proxy, another server,
@@ -33,20 +33,35 @@ export const readRelease = (reply: unknown): number => {
   return reply;
 };
 
+/** Where another type of value is, there is no hold any more; everything else says nothing about it. */
+const failedExtend = (error: Error): ExtendReply =>
+  isWrongType(error)
+    ? { status: 'lost' }
+    : {
+        status: 'failed',
+        cause: new Error(`Redis refused it: ${unwrapped(error.message)}`, { cause: error }),
+      };
+
 export const readExtend = (reply: unknown, count: number): ExtendReply[] => {
   if (!Array.isArray(reply) || reply.length !== count) throw impossible(reply);
   return reply.map((one: unknown): ExtendReply => {
-    if (typeof one === 'string') return { status: 'failed', cause: new Error(one) };
+    if (typeof one === 'string') return failedExtend(replyError(one));
     if (!isTimeLeft(one)) return { status: 'failed', cause: impossible(one) };
     return one === -1 ? { status: 'lost' } : { status: 'held', validForMs: one };
   });
+};
+
+/** How often the owner has entered. Foreign hashes have anything there; whoever is in one has entered it once. */
+const countOf = (text: string): number => {
+  const count = /^\d+$/.test(text) ? Number(text) : 1;
+  return Number.isSafeInteger(count) && count > 0 ? count : 1;
 };
 
 export const readInspect = (reply: unknown): HoldInfo | null => {
   if (reply === null) return null;
   const [owner, count, left] = Array.isArray(reply) ? (reply as unknown[]) : [];
   if (typeof owner !== 'string' || typeof count !== 'string' || !isTimeLeft(left)) throw impossible(reply);
-  return { owner, count: Number(count), remainingMs: left === -1 ? Infinity : left };
+  return { owner, count: countOf(count), remainingMs: left === -1 ? Infinity : left };
 };
 
 export const readForceUnlock = (reply: unknown): boolean => {

@@ -18,20 +18,25 @@ export interface DemoOptions {
 /** A mistake on the command line; its message is all that the user needs. */
 export class UsageError extends Error {}
 
-export const USAGE = `The flash sale: several instances of a Nest app sell the same few articles to a crowd.
+export const USAGE = `The flash sale: several instances of a Nest app sell the same few articles to a
+crowd.
 
-npm start                     runs the sale with every strategy, kills and stops instances, prints a table
-npm start -- --serve          keeps the app up for curl, until Ctrl-C
+npm start               runs the sale with every strategy, kills and stops
+                        instances, prints a table
+npm start -- --serve    keeps the app up for curl, until Ctrl-C
 
-  --buyers <n>                how many different buyers there are (default 2000); every tenth clicks five times
-  --items <n>                 how many articles there are (default 100)
-  --strategies <a,b>          some of ${STRATEGY_NAMES.join(', ')} (default all; with --serve the first, default locked)
-  --instances <n>             instances of the app with --serve (default 3)
-  --json                      the result as JSON on stdout, all else on stderr
-  --help                      this text
+  --buyers <n>          how many different buyers there are (default 2000);
+                        every tenth clicks five times
+  --items <n>           how many articles there are (default 100)
+  --strategies <a,b>    some of ${STRATEGY_NAMES.join(', ')}
+                        (default all; with --serve the first, default locked)
+  --instances <n>       instances of the app with --serve (default 3)
+  --json                the result as JSON on stdout, all else on stderr
+  --help                this text
 
-REDIS_URL and DATABASE_URL (PostgreSQL) name servers to use. Without them a redis-server or valkey-server on the
-PATH is started, else an embedded Valkey; and an embedded PostgreSQL. Nothing that was there before is touched.`;
+REDIS_URL and DATABASE_URL (PostgreSQL) name servers to use. Without them a
+redis-server or valkey-server on the PATH is started, else an embedded Valkey;
+and an embedded PostgreSQL. Nothing that was there before is touched.`;
 
 const wholeNumber = (name: string, value: string, least: number): number => {
   const number = Number(value);

@@ -20,12 +20,13 @@ export const startProgress = (stream: ProgressStream, label: string, total: numb
     : lines(stream, label.padEnd(LABEL_WIDTH), total);
 
 const bar = (stream: ProgressStream, label: string, total: number): Progress => {
-  const format = `${label} {bar} {percentage} % | {value} of {total} clicks | {sold} sold{event}`;
-  const single = new SingleBar({ format, stream, hideCursor: true, barsize: 24 }, Presets.shades_classic);
+  const format = `${label} {bar} {percentage} % of {total} clicks, {sold} sold{event}`;
+  const single = new SingleBar({ format, stream, hideCursor: true, barsize: 16 }, Presets.shades_classic);
   single.start(total, 0, { sold: 0, event: '' });
   return {
     update: (done, sold) => single.update(done, { sold }),
-    event: (text) => single.update({ event: `, ${text}` }),
+    // All of it has to fit into one line.
+    event: (text) => single.update({ event: `, ${text.replace(/ while .*/, '')}` }),
     stop: () => single.stop(),
   };
 };

@@ -4,14 +4,14 @@ import { table } from './table.js';
 const TITLES = [
   'strategy',
   'sold',
-  'oversold',
+  'over-\nsold',
   'double\norders',
-  'charged\ntwice',
+  'paid\ntwice',
   'refused',
-  'stale writes\nrefused',
+  'stale\nwrites\nrefused',
   'p50\nms',
   'p99\nms',
-  'longest\noutage ms',
+  'longest\noutage\nms',
 ];
 
 /** The table of all sales. */

@@ -19,7 +19,8 @@ The sale of ${items} pieces of "${SKU}" is open, with the strategy "${strategy}"
 ${urls.map((url) => `  ${url}`).join('\n')}
 
   curl ${urls[0]}
-  curl -i -X POST -H 'content-type: application/json' -d '{"userId":"ada"}' ${urls.at(-1)}/orders
+  curl -i -X POST -H 'content-type: application/json' -d '{"userId":"ada"}' \\
+    ${urls.at(-1)}/orders
 
 Ctrl-C ends it.`);
   if (!signal.aborted) await once(signal, 'abort');

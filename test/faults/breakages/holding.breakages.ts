@@ -12,8 +12,8 @@ export const HOLDING_BREAKAGES: readonly Breakage[] = [
     patches: [
       {
         file: SCRIPTS,
-        find: "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then\n  return -1\nend\nlocal told",
-        replace: 'local told',
+        find: "local held = redis.pcall('hexists', KEYS[1], ARGV[1])\n",
+        replace: 'local held = 1\n',
       },
     ],
     seenBy: ['exclusion'],

@@ -69,7 +69,7 @@ export const WAITING_BREAKAGES: readonly Breakage[] = [
         file: 'stores/redis/redis-subscriber.ts',
         find: 'this.subscribe(names.slice(i, i + BATCH));',
         replace:
-          'void this.client.subscribe(...names.slice(i, i + BATCH)).then(() => this.channels.forEach((one) => (one.live = true)));',
+          'void this.#client.subscribe(...names.slice(i, i + BATCH)).then(() => this.channels.forEach((one) => (one.live = true)));',
       },
       {
         file: 'stores/redis/redis-subscriber.ts',

@@ -74,6 +74,40 @@ describe('10. the news of a loss', () => {
   });
 });
 
+describe('10. a key that is overwritten with another type', () => {
+  it.each([
+    ['a text', (name: string) => lab.admin.set(name, 'x')],
+    ['a list', (name: string) => lab.admin.multi().del(name).rpush(name, 'x').exec()],
+  ])('(%s) is lost at the next renewal, and said once; what is there now stays', async (_what, overwrite) => {
+    const { locks, events, log } = lab.open(SHORT_WATCHDOG);
+    const [lease, other] = [await locks.acquire(newKey()), await locks.acquire(newKey())];
+    const { signal } = lease;
+    await overwrite(holdName(lease.key));
+    await until(() => events('lost').length > 0);
+    expect(events('lost')).toMatchObject([{ key: lease.key, reason: 'refused' }]);
+    expect(signal.reason).toMatchObject({ code: 'LOCK_LOST', key: lease.key });
+    expect(log.filter((line) => line.includes(`"${lease.key}"`))).toHaveLength(1);
+    expect(await lease.release()).toBe('lost');
+    expect(await lab.admin.exists(holdName(lease.key))).toBe(1);
+    expect([other.lost, events('store-down')]).toEqual([false, []]);
+    await other.release();
+  });
+
+  it('is lost, and said once, when its holder releases it before a renewal', async () => {
+    const { locks, events, log } = lab.open();
+    const key = newKey();
+    const result = await locks.withLock(key, async () => {
+      await lab.admin.set(holdName(key), 'x');
+      return 'done';
+    });
+    expect(result).toBe('done');
+    expect(events('lost')).toMatchObject([{ key, reason: 'refused' }]);
+    expect(log).toHaveLength(1);
+    expect(await lab.admin.get(holdName(key))).toBe('x');
+    expect(locks.usage.settling).toBe(0);
+  });
+});
+
 describe('11. a holder whose lease ran out', () => {
   it('cannot release, extend or renew what another one has by now', async () => {
     const [one, two] = [lab.open(), lab.open()];

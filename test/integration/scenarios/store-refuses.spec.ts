@@ -187,7 +187,7 @@ describe('something of another type at the name of', () => {
     },
   );
 
-  it('the lock while it is held: neither its release nor its loss changes the result of the work', async () => {
+  it('the lock while it is held: that is a loss, which does not change the result of the work', async () => {
     await using lab = await Lab.start();
     const opened = lab.open({ commandTimeoutMs, watchdogMs: 1_500 });
     const result = await opened.locks.withLock('order', async () => {
@@ -195,7 +195,7 @@ describe('something of another type at the name of', () => {
       return 'done';
     });
     expect(result).toBe('done');
-    expect(opened.log.join('\n')).toMatch(/releasing "order"/);
+    expect(opened.log.join('\n')).toMatch(/"order" was lost/);
     expect(await lab.admin.get(holdName('order'))).toBe('not ours');
     await lab.admin.del(holdName('order'));
     await lab.nothingLeft(opened);

@@ -1,7 +1,11 @@
-import { Injectable, type Type } from '@nestjs/common';
+import { compileFunction } from 'node:vm';
+import { Injectable, Logger, type Type } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import ts from 'typescript';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockService, Locked } from 'nest-redis-lock';
 import { Apps, rootModule } from '../support/apps.js';
+import { RecordingLogger } from '../support/recording-logger.js';
 import { World } from '../support/world.js';
 
 let world: World;
@@ -10,7 +14,10 @@ beforeAll(async () => {
   world = await World.start();
 });
 afterAll(() => world[Symbol.asyncDispose]());
-afterEach(() => apps.close());
+afterEach(async () => {
+  await apps.close();
+  Logger.overrideLogger(['fatal']);
+});
 
 const make = async <T>(provider: Type<T>): Promise<{ instance: T; acquired: string[] }> => {
   const app = await apps.context(rootModule(world.options(), { providers: [provider] }));
@@ -121,4 +128,115 @@ describe('an inherited method', () => {
     const { instance } = await make(NightlyJob);
     await world.expectLocked('Job.run', () => instance.run());
   });
+});
+
+describe('a subclass that overrides a locked method without a lock', () => {
+  const warningsOf = async (...providers: Type[]): Promise<string[]> => {
+    const logger = new RecordingLogger();
+    apps.add(
+      await NestFactory.createApplicationContext(rootModule(world.options(), { providers }), { logger }),
+    );
+    return logger.warnings;
+  };
+
+  const Wrapped: MethodDecorator = (_target, _name, descriptor) => {
+    const original = descriptor.value as unknown as (...args: unknown[]) => unknown;
+    descriptor.value = function (this: unknown, ...args: unknown[]) {
+      return original.apply(this, args);
+    } as never;
+  };
+
+  it('is warned of at start-up, once, with both classes', async () => {
+    @Injectable()
+    class Child extends Base {
+      override async pay(id: string): Promise<string> {
+        return id;
+      }
+    }
+    @Injectable()
+    class Grandchild extends Child {}
+    expect(await warningsOf(Child, Grandchild, Base)).toEqual([
+      expect.stringMatching(
+        /^Child\.pay overrides Base\.pay, which is @Locked, and runs without a lock\..*super\.pay\(\)/,
+      ),
+    ]);
+  });
+
+  it('is warned of when the class calls super elsewhere, or another decorator wraps the method', async () => {
+    @Injectable()
+    class Elsewhere extends Base {
+      override async pay(id: string): Promise<string> {
+        return id;
+      }
+
+      async payAll(): Promise<string> {
+        return super.pay('all');
+      }
+    }
+    @Injectable()
+    class Decorated extends Base {
+      @Wrapped
+      override async pay(id: string): Promise<string> {
+        return id;
+      }
+    }
+    expect(await warningsOf(Elsewhere, Decorated)).toEqual([
+      expect.stringContaining('Elsewhere.pay overrides Base.pay'),
+      expect.stringContaining('Decorated.pay overrides Base.pay'),
+    ]);
+  });
+
+  it('is fine when it calls super, directly or behind a decorator, or is locked itself', async () => {
+    @Injectable()
+    class Calling extends Base {
+      override async pay(id: string): Promise<string> {
+        return super.pay(id);
+      }
+    }
+    @Injectable()
+    class Decorated extends Base {
+      @Wrapped
+      override async pay(id: string): Promise<string> {
+        return super.pay(id);
+      }
+    }
+    @Injectable()
+    class LockedItself extends Base {
+      @Locked('other:<<id>>')
+      override async pay(id: string): Promise<string> {
+        return id;
+      }
+    }
+    @Injectable()
+    class BelowCalling extends Calling {
+      override async pay(id: string): Promise<string> {
+        return super['pay'](id);
+      }
+    }
+    expect(await warningsOf(Calling, Decorated, LockedItself, BelowCalling)).toEqual([]);
+  });
+
+  it.each([ts.ScriptTarget.ES5, ts.ScriptTarget.ES2015, ts.ScriptTarget.ES2022])(
+    'is told from one that calls super also as compiled for target %i',
+    async (target) => {
+      const source = `
+        class Calling extends Base { async pay(id) { return super.pay(id); } }
+        class Silent extends Base { async pay(id) { return id; } }
+        give(Calling, Silent);`;
+      const compilerOptions = { target, module: ts.ModuleKind.None, ignoreDeprecations: '6.0' };
+      const { outputText } = ts.transpileModule(source, { compilerOptions });
+      const classes: Type[] = [];
+      const run = compileFunction(outputText, ['Base', 'give']) as (...args: unknown[]) => void;
+      run(Base, (...given: Type[]) => classes.push(...given));
+      // A class of ES5 cannot call the constructor of its parent here, but it overrides like any other.
+      const instances = classes.map(({ prototype }) => ({
+        provide: Symbol('instance'),
+        useValue: Object.create(prototype as object) as object,
+      }));
+      const logger = new RecordingLogger();
+      const module = rootModule(world.options(), { providers: instances });
+      apps.add(await NestFactory.createApplicationContext(module, { logger }));
+      expect(logger.warnings).toEqual([expect.stringContaining('Silent.pay overrides Base.pay')]);
+    },
+  );
 });

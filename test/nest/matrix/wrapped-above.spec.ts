@@ -15,7 +15,7 @@ import { OnEvent } from '@nestjs/event-emitter';
 import { Cron } from '@nestjs/schedule';
 import { ApiOperation } from '@nestjs/swagger';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { Locked } from 'nest-redis-lock';
+import { Locked, RedisLockModule } from 'nest-redis-lock';
 import { Apps, rootModule } from '../support/apps.js';
 import { RecordingLogger } from '../support/recording-logger.js';
 import { World } from '../support/world.js';
@@ -107,6 +107,54 @@ describe('a decorator that wraps', () => {
     const app = await apps.context(rootModule(world.options(), { providers: [LockAroundTransaction] }));
     await app.get(LockAroundTransaction).pay();
     expect(order).toEqual(['begin, locked', 'commit, locked']);
+  });
+});
+
+describe('two @Locked on one method', () => {
+  @Injectable()
+  class Twice {
+    @Locked('order:<<id>>')
+    @Locked('user:<<id>>')
+    async pay(id: string): Promise<string> {
+      return id;
+    }
+  }
+
+  it('are warned of as that, once, and the warning shows the form that takes both at once', async () => {
+    const warnings = await warningsOf({ providers: [Twice] });
+    expect(warnings).toEqual([
+      expect.stringMatching(/^Twice\.pay has two @Locked\. .*@Locked\(\['a:<<x>>', 'b:<<y>>'\]\)/),
+    ]);
+  });
+
+  it('are warned of together with what is wrapped above both', async () => {
+    @Injectable()
+    class Wrapped {
+      @Transactional()
+      @Locked('order')
+      @Locked('user')
+      async pay(): Promise<string> {
+        return 'paid';
+      }
+    }
+    const warnings = await warningsOf({ providers: [Wrapped] });
+    expect(warnings.sort()).toEqual([
+      expect.stringContaining('Wrapped.pay has two @Locked'),
+      expect.stringContaining('Wrapped.pay: a decorator above @Locked'),
+    ]);
+  });
+
+  it('are as they should be where they are of two modules: there is no other way to hold both', async () => {
+    @Injectable()
+    class Both {
+      @Locked('order')
+      @Locked('order', { service: 'billing' })
+      async pay(): Promise<string> {
+        return 'paid';
+      }
+    }
+    const billing = RedisLockModule.forRoot({ ...world.options(), name: 'billing', keyPrefix: 'billing:' });
+    expect(await warningsOf({ imports: [billing], providers: [Both] })).toEqual([]);
   });
 });
 

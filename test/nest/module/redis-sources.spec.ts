@@ -1,6 +1,11 @@
-import { Redis, type RedisOptions } from 'ioredis';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { LockService, type ConnectionRole, type RedisLockModuleOptions } from 'nest-redis-lock';
+import {
+  LockConfigurationError,
+  LockService,
+  type ConnectionRole,
+  type RedisLockModuleOptions,
+} from 'nest-redis-lock';
 import { until } from '../../support/async.js';
 import { Apps, rootModule } from '../support/apps.js';
 import { World } from '../support/world.js';
@@ -113,6 +118,53 @@ describe('the module takes Redis from', () => {
     await apps.close();
     await closed(before);
   });
+});
+
+describe('the app does not start, and is told why, with', () => {
+  /** What is refused leaves no connection behind. */
+  const refused = async (redis: unknown, message: RegExp): Promise<void> => {
+    const before = await connections();
+    const starting = apps.context(rootModule({ redis: redis as Source }));
+    const error: unknown = await starting.catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(LockConfigurationError);
+    expect((error as Error).message).toMatch(message);
+    await closed(before);
+  };
+
+  const cluster = (): Cluster =>
+    new Cluster([{ host: world.server.host, port: world.server.port }], { lazyConnect: true });
+
+  it('an ioredis Cluster', () => refused(cluster(), /this is an ioredis Cluster, .* not supported yet/));
+
+  it('a function that gives an ioredis Cluster', () =>
+    refused(() => cluster(), /what the function gave is an ioredis Cluster, .* not supported yet/));
+
+  /** As `createClient()` of node-redis gives one: an object of a class, with the methods that matter here. */
+  class RedisClient {
+    readonly options = { url: 'redis://127.0.0.1:6379' };
+    readonly isOpen = true;
+    readonly isReady = true;
+    readonly on = () => this;
+    readonly connect = () => Promise.resolve(this);
+    readonly disconnect = () => Promise.resolve();
+    readonly subscribe = () => Promise.resolve();
+    readonly unsubscribe = () => Promise.resolve();
+    readonly sendCommand = () => Promise.resolve('OK');
+  }
+
+  it.each([
+    ['a client of node-redis', () => new RedisClient()],
+    ['a function that gives one', () => () => new RedisClient()],
+  ])('%s, named as such', (_what, make) => refused(make(), /node-redis .* the locks need ioredis/));
+
+  it('a function that gives one client for both roles', async () => {
+    const shared = new Redis({ ...world.server.clientOptions(), lazyConnect: true });
+    await refused(() => shared, /one client for both roles/);
+    expect(shared.status, 'it is left as it was').toBe('wait');
+  });
+
+  it('a function that gives a promise of a client', () =>
+    refused(() => Promise.resolve(new Redis({ lazyConnect: true })), /not a promise of one/));
 });
 
 describe('an app whose Redis is down', () => {

@@ -1,5 +1,5 @@
 import type { AddressInfo, Server } from 'node:net';
-import type { DynamicModule } from '@nestjs/common';
+import type { DynamicModule, LoggerService, LogLevel } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ClientProxyFactory, Transport, type ClientProxy } from '@nestjs/microservices';
 import { firstValueFrom } from 'rxjs';
@@ -13,11 +13,15 @@ export interface TcpClient {
 }
 
 /** Starts a real TCP microservice on the loopback interface, and connects to it. */
-export const startTcp = async (apps: Apps, module: DynamicModule): Promise<TcpClient> => {
+export const startTcp = async (
+  apps: Apps,
+  module: DynamicModule,
+  logger: LoggerService | LogLevel[] = ['fatal'],
+): Promise<TcpClient> => {
   const service = await NestFactory.createMicroservice(module, {
     transport: Transport.TCP,
     options: { host: LOOPBACK, port: 0 },
-    logger: ['fatal'],
+    logger,
     abortOnError: false,
   });
   apps.add(service);

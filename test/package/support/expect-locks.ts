@@ -5,6 +5,7 @@ import type { Report } from '../apps/shared/report.js';
 export const expectLocks = (report: unknown, build: 'esm' | 'cjs'): void => {
   const { tokens, served, refused, ...facts } = report as Report;
   expect(facts).toMatchObject({ build, mostInside: 1, leftInRedis: [], heldInRedis: { fields: 1 } });
+  expect(facts.heardAtClose, 'who waits when the app closes').toBe('LOCK_SHUTDOWN');
   expect(facts.heldInRedis.ttlMs).toBeGreaterThan(0);
 
   expect(tokens).toHaveLength(10);

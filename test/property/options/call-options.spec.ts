@@ -1,16 +1,25 @@
 import { describe, expect, it } from 'vitest';
-import type { SectionOptions } from '../../../lib/core/lock-options.js';
+import type { AcquireOptions, SectionOptions } from '../../../lib/core/lock-options.js';
 import { watched } from '../../unit/core/support/core-under-test.js';
 import { forAnyValue } from '../support/any-value.js';
 import { CALL_OPTIONS } from './meanings.js';
 import { expectAccepted, expectRefusal, outcomeOf } from './refusal.js';
 import { VirtualLocks } from './virtual-locks.js';
 
+/** Options of one call, past what its types say. */
+const loose = (options: SectionOptions): AcquireOptions => options;
+
 const CALLS = {
   withLock: ({ locks }: VirtualLocks, options: SectionOptions) => locks.withLock('k', options, () => 'ran'),
-  acquire: ({ locks }: VirtualLocks, options: SectionOptions) => locks.acquire('k', options),
-  tryAcquire: ({ locks }: VirtualLocks, options: SectionOptions) => locks.tryAcquire('k', options),
+  tryWithLock: ({ locks }: VirtualLocks, options: SectionOptions) =>
+    locks.tryWithLock('k', options, () => 'ran'),
+  acquire: ({ locks }: VirtualLocks, options: SectionOptions) => locks.acquire('k', loose(options)),
+  tryAcquire: ({ locks }: VirtualLocks, options: SectionOptions) => locks.tryAcquire('k', loose(options)),
 };
+
+/** The calls that have an option; to the others it is foreign. */
+const callsWith = (name: string): readonly Call[] =>
+  name === 'onLost' ? [CALLS.withLock, CALLS.tryWithLock] : Object.values(CALLS);
 
 const each = Object.entries(CALL_OPTIONS);
 
@@ -34,7 +43,7 @@ describe('an option of a call', () => {
   it.each(each)('%s: a value does what it says, or is refused by name', async (name, option) => {
     await forAnyValue(option.examples, async (value) => {
       const options = { [name]: value };
-      await callWith(options, value === undefined || option.allows(value), name);
+      await callWith(options, value === undefined || option.allows(value), name, callsWith(name));
       if (option.allows(value)) await option.proves(new VirtualLocks(), options, value as never);
     });
   });
@@ -93,9 +102,10 @@ describe('the signal of a call', () => {
 });
 
 describe('the options of a call, as a whole', () => {
-  const isReadable = (value: unknown): boolean => {
+  const isEmpty = (value: unknown): boolean => {
     try {
-      return typeof value === 'object' && value !== null && !Array.isArray(value) && !('waitMs' in value);
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+      return !('waitMs' in value) && Object.values(value).every((one) => one === undefined);
     } catch {
       return false;
     }
@@ -105,7 +115,7 @@ describe('the options of a call, as a whole', () => {
     await forAnyValue([5_000, 'k', () => 1, [1_000]], async (value) => {
       // A function in their place is the section of withLock.
       const calls = typeof value === 'function' ? [CALLS.acquire, CALLS.tryAcquire] : Object.values(CALLS);
-      await callWith(value, value === undefined || isReadable(value), 'options', calls);
+      await callWith(value, value === undefined || isEmpty(value), 'options?', calls);
     });
   });
 });

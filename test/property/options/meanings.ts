@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { SectionOptions } from '../../../lib/core/lock-options.js';
+import type { AcquireOptions, SectionOptions } from '../../../lib/core/lock-options.js';
 import type { LockSettingsInput } from '../../../lib/core/lock-settings.js';
 import { watched } from '../../unit/core/support/core-under-test.js';
 import type { VirtualLocks } from './virtual-locks.js';
@@ -37,7 +37,7 @@ const waitMs: Meaning = {
   otherwise: 5_000,
   proves: async (world, options, ms: number) => {
     const free = world.takeElsewhere('k');
-    const waiting = watched(world.locks.acquire('k', options));
+    const waiting = watched(world.locks.acquire('k', options as AcquireOptions));
     await world.runtime.pass(ms === Infinity ? LONG_MS : Math.max(0, ms - 1));
     expect(waiting.state).toBe(ms === 0 ? 'rejected' : 'pending');
     if (ms === Infinity) free();
@@ -52,7 +52,7 @@ const leaseMs: Meaning = {
   examples: [1, 30_000, A_YEAR_MS],
   otherwise: undefined,
   proves: async (world, options, ms: number | undefined) => {
-    const lease = await world.locks.acquire('k', options);
+    const lease = await world.locks.acquire('k', options as AcquireOptions);
     expect(lease.remainingMs()).toBe(ms ?? world.settings.watchdogMs);
     await world.runtime.pass((ms ?? 3 * WATCHDOG_MS) - 1);
     expect([await isHeld(world), lease.lost]).toEqual([true, false]);
@@ -77,7 +77,7 @@ const watchdogMs: Meaning = {
   examples: [1_000, 30_000, A_YEAR_MS],
   otherwise: WATCHDOG_MS,
   proves: async (world, options, ms: number) => {
-    const lease = await world.locks.acquire('k', options);
+    const lease = await world.locks.acquire('k', options as AcquireOptions);
     expect(lease.remainingMs()).toBe(ms);
     await world.runtime.pass(3 * ms);
     expect(lease.remainingMs()).toBeGreaterThan(ms / 2);

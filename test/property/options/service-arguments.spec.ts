@@ -20,7 +20,7 @@ const ON_ONE_KEY: Readonly<Record<string, Keyed>> = {
   forceUnlock: (locks, key) => locks.forceUnlock(key),
 };
 
-const KEYS = ['k', '', ['k', 'l'], ['k', 'k'], [], ['k', ''], [7], '<<x>>', '__proto__', 'a{b', '\n'];
+const KEYS = ['k', '', ['k', 'l'], ['k', 'k'], [], ['k', ''], [7], '<<x>>', '__proto__', 'a{b', 'a{b}', '\n'];
 
 describe('the key of a call', () => {
   const check = (call: Keyed, isGood: (key: unknown) => boolean): Promise<void> =>

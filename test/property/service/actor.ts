@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Lease } from '../../../lib/core/lease.js';
-import type { SectionOptions } from '../../../lib/core/lock-options.js';
+import type { AcquireOptions, SectionOptions } from '../../../lib/core/lock-options.js';
 import type { LockService } from '../../../lib/lock.service.js';
 import { deferred } from '../../support/async.js';
 
@@ -45,8 +45,8 @@ export const take = async (
   options: SectionOptions,
 ): Promise<Opened | null> => {
   if (style === 'section') return openSection((section) => service.withLock(keys, options, section));
-  if (style === 'acquire') return byHand(await service.acquire(keys, options));
-  const lease = await service.tryAcquire(keys, options);
+  if (style === 'acquire') return byHand(await service.acquire(keys, options as AcquireOptions));
+  const lease = await service.tryAcquire(keys, options as AcquireOptions);
   return lease && byHand(lease);
 };
 

@@ -29,9 +29,10 @@ export const addOwners = (redis: Redis, name: string, count: number): Promise<un
     count,
   );
 
-const counting = (count: string | Buffer, shown?: number): ForeignHash => ({
+/** A count that is none: whoever holds it has entered it once. */
+const counting = (count: string | Buffer): ForeignHash => ({
   plant: (redis, name) => redis.multi().hset(name, 'somebody:1', count).pexpire(name, 60_000).exec(),
-  shown: { owner: 'somebody:1', ...(shown !== undefined && { count: shown }) },
+  shown: { owner: 'somebody:1', count: 1 },
 });
 
 const ending = (ms: number | string): ForeignHash => ({
@@ -39,10 +40,10 @@ const ending = (ms: number | string): ForeignHash => ({
   shown: { owner: 'somebody:1', count: 1 },
 });
 
-const fields = (...pairs: readonly (string | Buffer)[]): ForeignHash => ({
+const fields = (pairs: readonly (string | Buffer)[], shown: Partial<HoldInfo> = {}): ForeignHash => ({
   plant: (redis, name) =>
     redis.multi().hset(name, ...pairs).pexpire(name, 60_000).exec(), // prettier-ignore
-  shown: {},
+  shown,
 });
 
 /**
@@ -55,26 +56,35 @@ export const FOREIGN_HASHES: Readonly<Record<string, ForeignHash>> = {
       redis.multi().hset(name, '5f2f1c2e-8a52-4bb4-9d3c-0a6f0b1d2c3e:47', '3').pexpire(name, 30_000).exec(),
     shown: { owner: '5f2f1c2e-8a52-4bb4-9d3c-0a6f0b1d2c3e:47', count: 3 },
   },
-  'a read-write lock of a Java service': fields('mode', 'write', '5f2f1c2e:47:write', '1'),
-  'a count that is text': counting('three', NaN),
-  'a count that is Lua': counting(`return redis.call('flushall')`, NaN),
-  'a count that is nothing': counting('', 0),
-  'a count that is binary': counting(Buffer.from([0, 255, 13, 10, 128]), NaN),
-  'a count below zero': counting('-1', -1),
-  'half a count': counting('0.5', 0.5),
-  'a count of 1e308': counting('1e308', 1e308),
-  'a count beyond 64 bits': counting('9223372036854775808', 2 ** 63),
+  'a write lock of a Java service': fields(['mode', 'write', '5f2f1c2e:47:write', '2'], {
+    owner: '5f2f1c2e:47:write',
+    count: 2,
+  }),
+  'a read lock of a Java service': fields(['mode', 'read', '5f2f1c2e:47', '1', '5f2f1c2e:48', '1'], {
+    owner: '5f2f1c2e:47',
+    count: 1,
+  }),
+  'a read-write lock that names no owner': fields(['mode', 'write'], { owner: '', count: 1 }),
+  'a count that is text': counting('three'),
+  'a count that is Lua': counting(`return redis.call('flushall')`),
+  'a count that is nothing': counting(''),
+  'a count that is zero': counting('0'),
+  'a count that is binary': counting(Buffer.from([0, 255, 13, 10, 128])),
+  'a count below zero': counting('-1'),
+  'half a count': counting('0.5'),
+  'a count of 1e308': counting('1e308'),
+  'a count beyond 64 bits': counting('9223372036854775808'),
   'a count of 400 digits': counting('9'.repeat(400)),
-  'several owners': fields('one:1', '1', 'two:2', '2', 'three:3', '3'),
-  'owners that are hostile': fields(
+  'several owners': fields(['one:1', '1', 'two:2', '2', 'three:3', '3'], { owner: 'one:1', count: 1 }),
+  'owners that are hostile': fields([
     "']]..redis.call('flushall')--",
     '1',
     Buffer.from([0, 13, 10, 255]),
     '1',
     '',
     '',
-  ),
-  'a field of eight megabytes': fields('x'.repeat(8_000_000), 'y'.repeat(8_000_000)),
+  ]),
+  'a field of eight megabytes': fields(['x'.repeat(8_000_000), 'y'.repeat(8_000_000)], { count: 1 }),
   'a million owners': {
     plant: (redis, name) => addOwners(redis, name, 1_000_000),
     shown: { count: 1, remainingMs: Infinity },

@@ -1,5 +1,11 @@
 // Options of the decorator and of single acquisitions.
-import { Locked, type LockService } from 'nest-redis-lock';
+import {
+  Locked,
+  type AcquireOptions,
+  type LockedOptions,
+  type LockService,
+  type SectionOptions,
+} from 'nest-redis-lock';
 
 declare const locks: LockService;
 
@@ -59,13 +65,34 @@ export class Refused {
 export const acquisitions = async (): Promise<unknown> => {
   // @ts-expect-error Type 'string' is not assignable to type 'number'
   await locks.acquire('key', { waitMs: '5s' });
-  // @ts-expect-error 'onLost' does not exist in type 'AcquireOptions'
+  // @ts-expect-error Type 'string' is not assignable to type 'undefined'
   await locks.acquire('key', { onLost: 'throw' });
-  // @ts-expect-error 'onBusy' does not exist in type 'SectionOptions'
+  // @ts-expect-error Type 'string' is not assignable to type 'undefined'
   await locks.withLock('key', { onBusy: 'skip' }, () => 1);
+  // @ts-expect-error 'wait' does not exist in type
+  await locks.acquire('key', { wait: 5 });
+  // @ts-expect-error has no properties in common with type
+  await locks.withLock('key', () => 1, { waitMs: 3 });
   // @ts-expect-error Expected 2-3 arguments, but got 1
   await locks.withLock('key');
   await locks.withLock('key', { holdAtLeastMs: 5, onLost: 'throw' }, () => 1);
   await locks.withLock(['a', 'b'], ({ fencingToken }) => fencingToken);
   return locks.tryAcquire('key', { waitMs: 5 });
+};
+
+/** Options in a variable, which the compiler does not check for what is too much. */
+export const inVariables = async (
+  job: SectionOptions,
+  locked: LockedOptions,
+  plain: AcquireOptions,
+): Promise<void> => {
+  // @ts-expect-error Types of property 'onLost' are incompatible
+  await locks.tryAcquire('job', job);
+  // @ts-expect-error Types of property 'onLost' are incompatible
+  await locks.acquire('job', job);
+  // @ts-expect-error Argument of type 'LockedOptions' is not assignable
+  await locks.withLock('job', locked, () => 1);
+  await locks.withLock('job', job, () => 1);
+  await locks.withLock('job', plain, () => 1);
+  await locks.acquire('job', plain);
 };

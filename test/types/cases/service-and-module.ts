@@ -1,6 +1,6 @@
 // What LockService, leases, events and the module give and take.
 import { Inject, Injectable } from '@nestjs/common';
-import { Redis, type Cluster } from 'ioredis';
+import { Redis } from 'ioredis';
 import { expectTypeOf } from 'vitest';
 import {
   currentLease,
@@ -69,11 +69,11 @@ class Config {
   }
 }
 
-export const modules = (client: Redis, cluster: Cluster) => [
+export const modules = (client: Redis) => [
   RedisLockModule.forRoot({ redis: 'redis://localhost' }),
   RedisLockModule.forRoot({ redis: { host: 'localhost', port: 6379 }, name: 'billing' }),
   RedisLockModule.forRoot({ redis: client, keyPrefix: undefined, waitMs: Infinity }),
-  RedisLockModule.forRoot({ redis: cluster, interceptor: { takenStatus: 409 } }),
+  RedisLockModule.forRoot({ redis: client, interceptor: { takenStatus: 409 } }),
   RedisLockModule.forRoot({ redis: (_role, settings) => new Redis(settings), interceptor: false }),
   RedisLockModule.forRoot({ redis: 'redis://localhost', context: () => ({ tenant: 'acme' }) }),
   RedisLockModule.forRootAsync({ useClass: Config }),

@@ -42,6 +42,17 @@ export class Accepted {
   @Locked({ onBusy: 'skip', holdAtLeastMs: 30_000 })
   async job(): Promise<void> {}
 
+  @Locked('key', { onBusy: 'skip', waitMs: 0 })
+  async asksOnce(): Promise<void> {}
+
+  @Locked('key', { onBusy: 'skip', waitMs: undefined })
+  async asksOnceToo(): Promise<void> {}
+
+  @Locked('key', { onBusy: () => undefined, waitMs: 2_000 })
+  async waitsAndGivesUp(): Promise<number | undefined> {
+    return 1;
+  }
+
   @Locked(['a', 'b'], { onBusy: 'skip' })
   async several(): Promise<void> {}
 
@@ -63,6 +74,20 @@ export class Accepted {
 }
 
 export class Refused {
+  // @ts-expect-error onBusy: "skip" does not wait, so it cannot have a waitMs
+  @Locked('key', { onBusy: 'skip', waitMs: 2_000 })
+  async patient(): Promise<void> {}
+
+  // @ts-expect-error onBusy: "skip" does not wait, so it cannot have a waitMs
+  @Locked({ onBusy: 'skip', waitMs: Infinity })
+  async endless(): Promise<void> {}
+
+  // @ts-expect-error onBusy: "skip" does not wait, so it cannot have a waitMs
+  @Locked((id: string) => id, { onBusy: 'skip', waitMs: 5 })
+  async patientFunction(id: string): Promise<string | undefined> {
+    return id;
+  }
+
   // @ts-expect-error onBusy: "skip" makes the method return undefined, which its type does not allow
   @Locked('key', { onBusy: 'skip' })
   async number(): Promise<number> {

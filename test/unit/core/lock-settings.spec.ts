@@ -136,13 +136,32 @@ describe('options of one call', () => {
     const given = {
       waitMs: Infinity,
       leaseMs: 10,
-      watchdogMs: 1_000,
       signal,
       reentrant: true,
       onLost: 'event',
       holdAtLeastMs: 9,
     } as const;
-    expect(resolveCall(given, defaults)).toEqual(given);
+    expect(resolveCall(given, defaults)).toEqual({ ...given, watchdogMs: defaults.watchdogMs });
+    expect(resolveCall({ watchdogMs: 1_000 }, defaults)).toEqual({ ...defaults, watchdogMs: 1_000 });
+  });
+
+  it('watchdogMs is not given together with a fixed lease, and comes before that of the module', () => {
+    const message = refusalOf(() => resolveCall({ watchdogMs: 1_000, leaseMs: 500 }, defaults)).message;
+    expect(message).toContain('Both leaseMs and watchdogMs');
+    const fixed = { ...defaults, leaseMs: 500 };
+    expect(resolveCall({ watchdogMs: 1_000 }, fixed)).toMatchObject({
+      leaseMs: undefined,
+      watchdogMs: 1_000,
+    });
+  });
+
+  it('holdAtLeastMs is at most the fixed lease, also that of the module', () => {
+    expect(refusalOf(() => resolveCall({ holdAtLeastMs: 501, leaseMs: 500 }, defaults)).message).toContain(
+      'holdAtLeastMs must be at most leaseMs, which is 500 ms',
+    );
+    const fixed = { ...defaults, leaseMs: 500 };
+    expect(refusalOf(() => resolveCall({ holdAtLeastMs: 501 }, fixed)).message).toContain('holdAtLeastMs');
+    expect(resolveCall({ holdAtLeastMs: 500 }, fixed)).toMatchObject({ holdAtLeastMs: 500 });
   });
 
   it.each(['waitMs', 'leaseMs', 'holdAtLeastMs'])('%s refuses what is no duration, by name', (name) => {

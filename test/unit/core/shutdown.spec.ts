@@ -68,6 +68,31 @@ describe('shutdown', () => {
     expect(core.store.next('release').claim.owner).toBe(core.store.sent[0]!.claim.owner);
   });
 
+  it('refuses new callers before it begins, without taking time from running sections', async () => {
+    const work = deferred();
+    const section = watched(
+      core.manager.withLock(['k'], core.call(), async (lease) => {
+        await work.promise;
+        return lease.lost;
+      }),
+    );
+    await core.store.next('acquire').answer(granted());
+    const waiter = acquire();
+    core.manager.refuseNew();
+    core.manager.refuseNew();
+    const late = acquire('other');
+    await settled();
+    for (const caller of [waiter, late]) expect(caller.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
+    await core.runtime.pass(GRACE_MS + 1);
+    const stopping = watched(core.manager.shutDown());
+    await core.runtime.pass(GRACE_MS / 2);
+    work.resolve();
+    await settled();
+    await core.store.next('release').answer(released());
+    expect(section.value).toBe(false);
+    expect(stopping.state).toBe('fulfilled');
+  });
+
   it('waits for running sections, which are renewed, may nest, and are released when they end', async () => {
     const work = deferred();
     const section = watched(

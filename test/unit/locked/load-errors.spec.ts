@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { describe, expect, it } from 'vitest';
-import { LockConfigurationError, LockError, LockKeyError, Locked } from 'nest-redis-lock';
+import { LockConfigurationError, LockError, LockKeyError, Locked, LOCKED_METADATA } from 'nest-redis-lock';
 
 /** What loading a class throws. */
 const loading = (declare: () => unknown): LockError => {
@@ -207,7 +207,7 @@ describe('the wrapper', () => {
       async other(): Promise<void> {}
     }
     expect(Reflect.getMetadata(mark, Orders.prototype, 'pay')).toBe('below');
-    expect(Reflect.getOwnMetadataKeys(Orders.prototype.other)).toEqual([]);
+    expect(Reflect.getOwnMetadataKeys(Orders.prototype.other)).toEqual([LOCKED_METADATA]);
   });
 
   it('copies metadata that sits on the function itself, which is where Nest keeps it', () => {

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hashSlot, hashTag, tagOfSlot } from '../../../lib/stores/redis/hash-slot.js';
+import { hashTag } from '../../../lib/core/key-rule.js';
+import { hashSlot, tagOfSlot } from '../../../lib/stores/redis/hash-slot.js';
 import { freePort } from '../../support/loopback.js';
 import { RedisServer } from '../../support/redis-server.js';
 

@@ -46,7 +46,6 @@ describe('names in Redis', () => {
         const slot = hashSlot(name);
         expect(hashSlot(keys.fence(name))).toBe(slot);
         expect(hashSlot(keys.channel(name))).toBe(slot);
-        expect(keys.slot(name)).toBe(slot);
       }),
       { numRuns: 2_000 },
     );

@@ -17,7 +17,7 @@ import {
 import { describe, expect, it } from 'vitest';
 import { Locked, LockHttpException, LockInterceptor, LockNotAcquiredError } from 'nest-redis-lock';
 import { resolveInterceptor } from '../../../lib/redis-lock.options.js';
-import { requestContext } from '../../../lib/transport/request-context.js';
+import { requestContext, type RequestContext } from '../../../lib/transport/request-context.js';
 import { deferred, until } from '../../support/async.js';
 import { isIdle, lockedInstance } from '../locked/fixture.js';
 
@@ -43,7 +43,7 @@ const intercept = (
 
 describe('LockInterceptor', () => {
   it('offers request and signal to whatever runs in the handler', async () => {
-    const seen = await firstValueFrom(intercept(new Response(), () => of(requestContext.getStore())));
+    const seen = await firstValueFrom(intercept(new Response(), () => of({ ...requestContext.getStore() })));
     expect(seen).toMatchObject({ request, signal: expect.any(AbortSignal) });
     expect(requestContext.getStore()).toBeUndefined();
   });
@@ -86,6 +86,25 @@ describe('LockInterceptor', () => {
     served.writableEnded = true;
     served.emit('close');
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
+  });
+
+  it.each(['closes', 'was answered'])('keeps no signal for what begins after the request %s', async (how) => {
+    const response = new Response();
+    const handled = new Subject<void>();
+    let call: RequestContext | undefined;
+    intercept(response, () => ((call = requestContext.getStore()), handled)).subscribe();
+    expect(call?.signal?.aborted).toBe(false);
+    if (how === 'closes') response.emit('close');
+    else handled.complete();
+    expect(call).toMatchObject({ request });
+    expect(call?.signal).toBeUndefined();
+  });
+
+  it('aborts from the start when the client left before the handler was reached', () => {
+    let call: RequestContext | undefined;
+    const gone = Object.assign(new Response(), { destroyed: true });
+    intercept(gone, () => ((call = requestContext.getStore()), NEVER)).subscribe();
+    expect(call?.signal?.aborted).toBe(true);
   });
 
   it('does not touch other errors', async () => {

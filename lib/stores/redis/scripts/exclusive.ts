@@ -65,11 +65,14 @@ return token
  * KEYS[1] hold
  * ARGV[1] owner  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH
  * ARGV[4] for how many more ms the hold stays (only when it shall)
- * Reply: integer  number of subscribers that were told, -1 when the owner did not hold it
+ * Reply: integer  number of subscribers that were told, -1 when the owner did not hold it; also where another type of
+ *                 value is, which stays
  */
 export const EXCLUSIVE_RELEASE = `
-if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
-  return -1
+local held = redis.pcall('hexists', KEYS[1], ARGV[1])
+if held ~= 1 then
+  if held == 0 or string.find(held.err, 'WRONGTYPE', 1, true) then return -1 end
+  return held
 end
 local told = redis.call(ARGV[3], ARGV[2], '0')
 if ARGV[4] then
@@ -128,17 +131,31 @@ return redis.call('del', KEYS[1])
 `;
 
 /**
- * Tells who has the hold. Looks at one field only, however large a foreign hash may be, and answers no more of that
+ * Tells who has the hold. Looks at few fields only, however large a foreign hash may be, and answers no more of one
  * than an owner and a count can have.
  *
+ * Algorithm: the first field is the owner, but not "mode": a read-write lock of Redisson has that beside its owners.
+ * A step of HSCAN may bring nothing, so there are some.
+ *
  * KEYS[1] hold
- * Reply: nil when free, else list: owner, hold count, time left in ms (-1 for one without an end)
+ * Reply: nil when free, else list: owner (empty when none is found), hold count, time left in ms (-1 for one without
+ *        an end)
  */
 export const EXCLUSIVE_INSPECT = `
 local left = redis.call('pttl', KEYS[1])
 if left == -2 then
   return nil
 end
-local fields = redis.call('hscan', KEYS[1], 0, 'count', 1)[2]
-return { string.sub(fields[1] or '', 1, 256), string.sub(fields[2] or '', 1, 32), left }
+local cursor = '0'
+for _ = 1, 10 do
+  local step = redis.call('hscan', KEYS[1], cursor, 'count', 1)
+  for i = 1, #step[2], 2 do
+    if step[2][i] ~= 'mode' then
+      return { string.sub(step[2][i], 1, 256), string.sub(step[2][i + 1], 1, 32), left }
+    end
+  end
+  cursor = step[1]
+  if cursor == '0' then break end
+end
+return { '', '1', left }
 `;

@@ -1,6 +1,6 @@
 import type { INestApplication } from '@nestjs/common';
 import { Redis } from 'ioredis';
-import { lockKey, LockKeyError } from 'nest-redis-lock';
+import { detached, LockError, lockKey, LockKeyError } from 'nest-redis-lock';
 import type { Answer, Report } from './report.js';
 import { OrderService, type Order } from './shop.js';
 
@@ -33,6 +33,23 @@ const refund = async (url: string): Promise<Answer> => {
   };
 };
 
+/** Closes the app while one caller holds the lock and one waits, for whom the app waits in turn: what that one hears. */
+const closeWhileOneWaits = async (app: INestApplication): Promise<string> => {
+  const orders = app.get(OrderService);
+  const closing: Promise<void>[] = [];
+  const heard = await orders.whileHeld('ada', async () => {
+    const waiting = detached(() => orders.place('ada')).then(
+      () => 'was let in',
+      (error: unknown) => (error instanceof LockError ? error.code : String(error)),
+    );
+    orders.underWay = waiting;
+    closing.push(app.close());
+    return waiting;
+  });
+  await Promise.all(closing);
+  return heard;
+};
+
 /** Takes locks in a running app in every usual way, and closes the app. */
 export const exercise = async (app: INestApplication): Promise<Report> => {
   app.enableShutdownHooks();
@@ -52,8 +69,17 @@ export const exercise = async (app: INestApplication): Promise<Report> => {
   const leftInRedis = await redis.keys('lock:*');
 
   redis.disconnect();
-  await app.close();
+  const heardAtClose = await closeWhileOneWaits(app);
   const { mostInside } = orders;
   const tokens = placed.map(({ token }) => token);
-  return { build: loadedBuild(), tokens, mostInside, heldInRedis, served, refused, leftInRedis };
+  return {
+    build: loadedBuild(),
+    tokens,
+    mostInside,
+    heldInRedis,
+    served,
+    refused,
+    leftInRedis,
+    heardAtClose,
+  };
 };

@@ -12,6 +12,8 @@ export interface Report {
   readonly refused: Answer;
   /** Names of holds in Redis after all was released. */
   readonly leftInRedis: readonly string[];
+  /** What a caller heard that waited when the app was closed. */
+  readonly heardAtClose: string;
 }
 
 export interface Answer {

@@ -1,7 +1,15 @@
 // A small shop, written once and compiled in every app: what users write does not depend on their Nest, their
 // TypeScript or their module system.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { Controller, Injectable, Module, Param, Post, type DynamicModule } from '@nestjs/common';
+import {
+  Controller,
+  Injectable,
+  Module,
+  Param,
+  Post,
+  type DynamicModule,
+  type OnModuleDestroy,
+} from '@nestjs/common';
 import { currentLease, Locked, lockKey, LockService, RedisLockModule } from 'nest-redis-lock';
 
 export interface Order {
@@ -10,13 +18,19 @@ export interface Order {
 }
 
 @Injectable()
-export class OrderService {
+export class OrderService implements OnModuleDestroy {
+  /** What has to be over before the app goes on closing. */
+  underWay: Promise<unknown> | undefined;
   private inside = 0;
   /** How many orders of one user were ever worked on at the same time. */
   mostInside = 0;
 
   // By its class: no @Inject.
   constructor(private readonly locks: LockService) {}
+
+  async onModuleDestroy(): Promise<void> {
+    await this.underWay;
+  }
 
   @Locked('order:<<userId>>', { waitMs: 20_000 })
   async place(userId: string): Promise<Order> {

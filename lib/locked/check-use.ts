@@ -1,0 +1,87 @@
+import { LockConfigurationError } from '../core/lock.errors.js';
+import { isArray } from '../core/shown.js';
+
+type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
+
+const LEGACY =
+  'needs decorators as Nest has them: "experimentalDecorators": true in the compilerOptions of tsconfig.json (with ' +
+  'SWC: "legacyDecorator": true in jsc.transform). These are standard decorators.';
+
+/** What a standard decorator is given beside the thing itself. */
+interface StandardContext {
+  readonly kind: string;
+  readonly name?: PropertyKey;
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+/** What stands there may be options, and a Proxy may throw at any look. */
+const isStandardContext = (value: unknown): value is StandardContext => {
+  if (!isObject(value)) return false;
+  try {
+    return typeof (value as { kind?: unknown }).kind === 'string' && 'addInitializer' in value;
+  } catch {
+    return false;
+  }
+};
+
+const isClass = (value: unknown): value is { readonly name: string } =>
+  typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value));
+
+const ownerName = (target: object): string => {
+  const { name } = typeof target === 'function' ? target : target.constructor;
+  return name || '(anonymous class)';
+};
+
+/** `Class.method`, for messages. */
+export const whereOf = (target: object, property: PropertyKey): string =>
+  `${ownerName(target)}.${String(property)}`;
+
+/**
+ * Finds `@Locked` without parentheses: then what should be a key and options is what a decorator gets, and the method
+ * would be left as it is, without a lock.
+ */
+export const refuseBareUse = (args: readonly unknown[]): void => {
+  const [first, second] = args;
+  if (isStandardContext(second)) {
+    throw new LockConfigurationError(
+      `${describeStandard(first, second)}: @Locked ${LEGACY} And write it with parentheses: @Locked().`,
+    );
+  }
+  if (isClass(first) && args.length === 1) throw new LockConfigurationError(onClass(first));
+  const isTarget = (isObject(first) && !isArray(first)) || (typeof first === 'function' && args.length > 2);
+  if (isTarget && (typeof second === 'string' || typeof second === 'symbol')) {
+    throw new LockConfigurationError(
+      `${whereOf(first, second)}: write @Locked() with parentheses. Without them the method would run without a lock.`,
+    );
+  }
+};
+
+/** The method to lock, from what the compiler's helper gives to a decorator. */
+export const checkTarget = (target: object, property: unknown, descriptor: unknown): AnyMethod => {
+  if (isStandardContext(property)) {
+    throw new LockConfigurationError(`${describeStandard(target, property)}: @Locked ${LEGACY}`);
+  }
+  if (property === undefined) throw new LockConfigurationError(onClass(target as { readonly name: string }));
+  const where = whereOf(target, property as PropertyKey);
+  if (typeof descriptor === 'number') {
+    throw new LockConfigurationError(`${where}: only methods can be @Locked, not their parameters.`);
+  }
+  if (typeof target === 'function') {
+    throw new LockConfigurationError(
+      `${where}: a static method cannot be @Locked, there is no instance to inject into.`,
+    );
+  }
+  const original = (descriptor as PropertyDescriptor | undefined)?.value as unknown;
+  if (typeof original !== 'function') {
+    throw new LockConfigurationError(`${where}: only methods can be @Locked, not accessors or properties.`);
+  }
+  return original as AnyMethod;
+};
+
+const onClass = ({ name }: { readonly name: string }): string =>
+  `${name || '(anonymous class)'}: a class cannot be @Locked. Put @Locked() on each of its methods that shall run inside ` +
+  `a lock.`;
+
+const describeStandard = (value: unknown, { kind, name }: StandardContext): string =>
+  `${String(name ?? (value as { name?: string } | undefined)?.name ?? '(anonymous)')} (a ${kind})`;

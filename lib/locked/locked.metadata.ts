@@ -1,0 +1,15 @@
+import type { LockedOptions } from './locked.options.js';
+
+/**
+ * Where a locked method says how it is locked, for guards, interceptors and whatever looks at handlers.
+ *
+ * @example const { key, options } = reflector.get<LockedMetadata>(LOCKED_METADATA, context.getHandler());
+ */
+export const LOCKED_METADATA = 'nest-redis-lock:locked';
+
+/** How a method is locked, as it was given to `@Locked`. A frozen copy: changing it would change nothing. */
+export interface LockedMetadata {
+  /** The template, the templates, or the key function; without any, what stands for them: `ClassName.methodName`. */
+  readonly key: string | readonly string[] | ((...args: never[]) => unknown);
+  readonly options: LockedOptions;
+}

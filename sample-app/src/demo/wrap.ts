@@ -1,0 +1,19 @@
+/** How wide a terminal is at least. */
+const COLUMNS = 80;
+
+/** Breaks lines between words where they are too long for a terminal. What fits stays as it is. */
+export const wrap = (text: string): string => text.split('\n').map(wrapLine).join('\n');
+
+const wrapLine = (line: string): string => {
+  if (line.length <= COLUMNS) return line;
+  const lines: string[] = [];
+  let current = '';
+  for (const word of line.split(' ')) {
+    const longer = current === '' ? word : `${current} ${word}`;
+    if (longer.length > COLUMNS && current !== '') {
+      lines.push(current);
+      current = word;
+    } else current = longer;
+  }
+  return [...lines, current].join('\n');
+};

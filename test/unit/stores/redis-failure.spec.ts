@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest';
+import {
+  failureOf,
+  isBusy,
+  isNoScript,
+  isReadOnly,
+  isWrongType,
+  replyError,
+  unwrapped,
+} from '../../../lib/stores/redis/redis-failure.js';
+import { readBatch, readExtend } from '../../../lib/stores/redis/replies.js';
+
+/*
+ * As real servers word it. Before Redis 7 what goes wrong in a script arrives inside of another error, so that its
+ * first word is no longer the first one.
+ */
+const SHA = '3c4fa1d6a8a0f2b7e9d1c5b3a7f6e4d2c1b0a9f8';
+const WRAPPED = `ERR Error running script (call to f_${SHA}): `;
+const TEXTS = {
+  WRONGTYPE: 'WRONGTYPE Operation against a key holding the wrong kind of value',
+  READONLY: "READONLY You can't write against a read only replica.",
+  FENCE: 'FENCE nest_redis_lock_fence:{7} holds no usable fencing token',
+  BUSY: 'BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.',
+  NOSCRIPT: 'NOSCRIPT No matching script. Please use EVAL.',
+  MOVED: 'MOVED 3999 127.0.0.1:6381',
+  TRYAGAIN: 'TRYAGAIN Multiple keys request during rehashing of slot',
+  NOPERM: "The user executing the script can't run this command or subcommand",
+};
+type Word = keyof typeof TEXTS;
+
+/** The forms in which servers hand on an error of a script. */
+const FORMS: Readonly<Record<string, (text: string) => string>> = {
+  'as it is': (text) => text,
+  'of Redis 6.2': (text) => `${WRAPPED}@user_script:12: ${text}`,
+  'of Redis 6.2, which it made itself': (text) => `${WRAPPED}@user_script:12: @user_script: 12: -${text}`,
+  'of Redis 5': (text) => `${WRAPPED}@user_script:3: @user_script: 3: ${text}`,
+  'of Redis 6.2, caught by the script': (text) => `@user_script: 12: -${text}`,
+  'of Redis 6.2, caught by a function of the script': (text) => `@user_script:12: ${text}`,
+  'of Redis 7': (text) => `${text} script: ${SHA}, on @user_script:12.`,
+};
+
+const session = { alive: true, id: '7', address: undefined };
+const failure = (message: string) =>
+  failureOf(replyError(message), session, (error) => error as Error, ['lock:order']);
+
+describe.each(Object.entries(FORMS))('an error of a script, %s,', (_form, wrap) => {
+  it('is told by its own first word', () => {
+    for (const [word, text] of Object.entries(TEXTS)) {
+      expect(unwrapped(wrap(text)).startsWith(text.slice(0, 20)), word).toBe(true);
+      const error = replyError(wrap(text));
+      expect([isReadOnly(error), isWrongType(error), isBusy(error), isNoScript(error)], word).toEqual(
+        ['READONLY', 'WRONGTYPE', 'BUSY', 'NOSCRIPT'].map((one) => one === word),
+      );
+    }
+  });
+
+  it('is a failure of this key alone, or one that is over in a moment, or one of the store', () => {
+    const kinds = Object.fromEntries(
+      Object.entries(TEXTS).map(([word, text]) => {
+        const { keyOnly, transient, outcome } = failure(wrap(text));
+        expect(outcome).toBe('not-executed');
+        return [word, keyOnly ? 'key' : transient ? 'transient' : 'store'];
+      }),
+    );
+    expect(kinds).toEqual({
+      WRONGTYPE: 'key',
+      FENCE: 'key',
+      MOVED: 'transient',
+      TRYAGAIN: 'transient',
+      READONLY: 'store',
+      BUSY: 'store',
+      NOSCRIPT: 'store',
+      NOPERM: 'store',
+    } satisfies Record<Word, string>);
+  });
+
+  it('is shown without what is around it, and of another type with the name in Redis', () => {
+    expect(failure(wrap(TEXTS.WRONGTYPE)).message).toBe(
+      `Redis has a value of another type, and no lock, at "lock:order": ${TEXTS.WRONGTYPE}`,
+    );
+    expect(failure(wrap(TEXTS.FENCE)).message).toBe(`Redis refused the command: ${TEXTS.FENCE}`);
+  });
+
+  it('is a loss in a renewal when another type has the name, and else a failure of that key', () => {
+    expect(readExtend([wrap(TEXTS.WRONGTYPE), 5_000, wrap(TEXTS.NOPERM)], 3)).toMatchObject([
+      { status: 'lost' },
+      { status: 'held', validForMs: 5_000 },
+      { status: 'failed', cause: { message: expect.stringContaining(TEXTS.NOPERM) as string } },
+    ]);
+  });
+
+  it('is recognised in the answer of a batch', () => {
+    const [granted, error] = readBatch(['1700000000000000', [wrap(TEXTS.READONLY)]], 2);
+    expect(granted).toBe('1700000000000000');
+    expect(isReadOnly(error)).toBe(true);
+  });
+});
+
+describe('what only looks like an error of a script', () => {
+  it.each([
+    'ERR the user wrote WRONGTYPE',
+    'ERR value is not an integer or out of range',
+    'OOM command not allowed when used memory > maxmemory',
+    'ERR @user READONLY',
+  ])('%s: is none of them', (message) => {
+    const error = replyError(message);
+    expect([isReadOnly(error), isWrongType(error), isBusy(error), isNoScript(error)]).not.toContain(true);
+    expect(failure(message)).toMatchObject({ keyOnly: false, transient: false });
+  });
+
+  it('an error that is no reply is none', () => {
+    expect(isReadOnly(new Error(TEXTS.READONLY))).toBe(false);
+  });
+});

@@ -1,0 +1,36 @@
+import { Logger } from '@nestjs/common';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { LockConfigurationError, LockKeyError } from '../../../lib/core/lock.errors.js';
+import { MistakeLog } from '../../../lib/transport/mistake-log.js';
+import { RecordingLogger } from '../../nest/support/recording-logger.js';
+
+let logger: RecordingLogger;
+beforeEach(() => {
+  logger = new RecordingLogger();
+  Logger.overrideLogger(logger);
+});
+afterEach(() => Logger.overrideLogger(['log', 'error', 'warn', 'debug', 'verbose', 'fatal']));
+
+describe('MistakeLog', () => {
+  it('tells once for each place and code', () => {
+    const mistakes = new MistakeLog();
+    for (const error of [new LockKeyError('no key'), new LockConfigurationError('no such option')]) {
+      for (const where of ['Shop.pay', 'Shop.pay', 'Shop.refund']) mistakes.tell(error, where);
+    }
+    expect(logger.errors.map((line) => line.split(':')[0])).toEqual([
+      'Shop.pay failed with LOCK_KEY_INVALID',
+      'Shop.refund failed with LOCK_KEY_INVALID',
+      'Shop.pay failed with LOCK_CONFIGURATION',
+      'Shop.refund failed with LOCK_CONFIGURATION',
+    ]);
+  });
+
+  it('remembers a bounded number of places, the latest ones', () => {
+    const mistakes = new MistakeLog(3);
+    const tell = (where: string): void => mistakes.tell(new LockKeyError('no key'), where);
+    for (let route = 0; route < 100; route++) tell(`GET /${route}`);
+    expect([mistakes.size, logger.errors.length]).toEqual([3, 100]);
+    tell('GET /99');
+    expect(logger.errors).toHaveLength(100);
+  });
+});
