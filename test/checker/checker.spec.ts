@@ -461,3 +461,43 @@ describe('a history', () => {
     expect(lines.at(-1)).toMatch(/^ +20\.000 {2}p2 +Lb ends$/);
   });
 });
+
+describe('callers that misbehave', () => {
+  const claims = (at: number, name: string, process: string): HistoryEvent => ({
+    type: 'claims',
+    at,
+    process,
+    lease: `L${name}`,
+    what: 'section',
+  });
+  const asked = { ...call(0, 'a', 'p1', 10_000), leaseMs: 1_000 } as HistoryEvent;
+  const lease = [asked, granted(1, 'a', 'p1', {}), hold(1, 'o1', 1)];
+
+  it('no section begins in a lease that is over, or without a hold', () => {
+    const end = [ended(50, 'a', 'p1'), free(51, 'o1')];
+    expect(rulesOf(lease, claims(40, 'a', 'p1'), end)).toEqual(nothing);
+    expect(rulesOf(lease, end, claims(52, 'a', 'p1'))).toEqual(['entry']);
+    expect(rulesOf(lease, free(30, 'o1'), claims(40, 'a', 'p1'), ended(41, 'a', 'p1'))).toEqual(['entry']);
+  });
+
+  it('nobody gets a longer lease than it asked for', () => {
+    const armed = (until: number): HistoryEvent => ({ type: 'armed', at: 10, key: 'k', owner: 'o1', until });
+    const end = [ended(50, 'a', 'p1'), free(51, 'o1')];
+    expect(rulesOf(lease, armed(1_010), end)).toEqual(nothing);
+    expect(rulesOf(lease, armed(9_010), end)).toEqual(['terms']);
+    const extends_: HistoryEvent = { type: 'extends', at: 9, process: 'p1', lease: 'La', ms: 9_000 };
+    expect(rulesOf(lease, extends_, armed(9_010), end)).toEqual(nothing);
+  });
+
+  it('a least time is kept, however the work ends', () => {
+    const least = [{ ...asked, holdAtLeastMs: 500 } as HistoryEvent, ...lease.slice(1)];
+    expect(rulesOf(least, ended(50, 'a', 'p1'), free(501, 'o1'))).toEqual(nothing);
+    expect(rulesOf(least, ended(50, 'a', 'p1'), free(51, 'o1'))).toEqual(['minimum']);
+  });
+
+  it('in the end each key can be taken', () => {
+    const last = { ...call(90, 'z', 'p1', 0), style: 'afterwards' } as HistoryEvent;
+    const error_ = error('LOCK_TAKEN', 'LockNotAcquiredError');
+    expect(rulesOf(last, refused(91, 'z', 'p1', error_))).toEqual(['dead key']);
+  });
+});
