@@ -294,9 +294,9 @@ describe('waiting', () => {
 
 describe('promptness', () => {
   const before = [hold(0, 'o1', 1), free(100, 'o1')];
-  const waiter = (until: number) => [
+  const waiter = (until: number, token = 2) => [
     call(10, 'a', 'p1', 10_000),
-    granted(until, 'a', 'p1', { token: 2 }),
+    granted(until, 'a', 'p1', { token }),
     ended(until, 'a', 'p1'),
   ];
 
@@ -307,7 +307,7 @@ describe('promptness', () => {
 
   it('by any of those who wait', () => {
     const other = [hold(120, 'o3', 2), free(390, 'o3')];
-    expect(rulesOf(before, other, waiter(400), hold(400, 'o2', 3), free(401, 'o2'))).toEqual(nothing);
+    expect(rulesOf(before, other, waiter(400, 3), hold(400, 'o2', 3), free(401, 'o2'))).toEqual(nothing);
   });
 
   it('who is in trouble, stands still or has asked already is excused', () => {
@@ -459,5 +459,45 @@ describe('a history', () => {
     expect(lines[0]).toMatch(/^ +0\.000 {2}p1 +a asks for "k" by withLock, waitMs 100$/);
     expect(lines.findIndex((line) => line.includes('VIOLATION (exclusion) La (p1) and Lb (p2)'))).toBe(6);
     expect(lines.at(-1)).toMatch(/^ +20\.000 {2}p2 +Lb ends$/);
+  });
+});
+
+describe('callers that misbehave', () => {
+  const claims = (at: number, name: string, process: string): HistoryEvent => ({
+    type: 'claims',
+    at,
+    process,
+    lease: `L${name}`,
+    what: 'section',
+  });
+  const asked = { ...call(0, 'a', 'p1', 10_000), leaseMs: 1_000 } as HistoryEvent;
+  const lease = [asked, granted(1, 'a', 'p1', {}), hold(1, 'o1', 1)];
+
+  it('no section begins in a lease that is over, or without a hold', () => {
+    const end = [ended(50, 'a', 'p1'), free(51, 'o1')];
+    expect(rulesOf(lease, claims(40, 'a', 'p1'), end)).toEqual(nothing);
+    expect(rulesOf(lease, end, claims(52, 'a', 'p1'))).toEqual(['entry']);
+    expect(rulesOf(lease, free(30, 'o1'), claims(40, 'a', 'p1'), ended(41, 'a', 'p1'))).toEqual(['entry']);
+  });
+
+  it('nobody gets a longer lease than it asked for', () => {
+    const armed = (until: number): HistoryEvent => ({ type: 'armed', at: 10, key: 'k', owner: 'o1', until });
+    const end = [ended(50, 'a', 'p1'), free(51, 'o1')];
+    expect(rulesOf(lease, armed(1_010), end)).toEqual(nothing);
+    expect(rulesOf(lease, armed(9_010), end)).toEqual(['terms']);
+    const extends_: HistoryEvent = { type: 'extends', at: 9, process: 'p1', lease: 'La', ms: 9_000 };
+    expect(rulesOf(lease, extends_, armed(9_010), end)).toEqual(nothing);
+  });
+
+  it('a least time is kept, however the work ends', () => {
+    const least = [{ ...asked, holdAtLeastMs: 500 } as HistoryEvent, ...lease.slice(1)];
+    expect(rulesOf(least, ended(50, 'a', 'p1'), free(501, 'o1'))).toEqual(nothing);
+    expect(rulesOf(least, ended(50, 'a', 'p1'), free(51, 'o1'))).toEqual(['minimum']);
+  });
+
+  it('in the end each key can be taken', () => {
+    const last = { ...call(90, 'z', 'p1', 0), style: 'afterwards' } as HistoryEvent;
+    const error_ = error('LOCK_TAKEN', 'LockNotAcquiredError');
+    expect(rulesOf(last, refused(91, 'z', 'p1', error_))).toEqual(['dead key']);
   });
 });

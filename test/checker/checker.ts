@@ -1,15 +1,19 @@
 import { EXPECTATIONS, type Expectations } from './expectations.js';
 import { inOrder, type HistoryEvent } from './history.js';
 import { Past } from './past.js';
+import { afterwards } from './rules/afterwards.rule.js';
 import { busy } from './rules/busy.rule.js';
+import { entry } from './rules/entry.rule.js';
 import { errors } from './rules/errors.rule.js';
 import { exclusion } from './rules/exclusion.rule.js';
 import { foundation } from './rules/foundation.rule.js';
 import { leftovers } from './rules/leftovers.rule.js';
 import { loss } from './rules/loss.rule.js';
+import { minimum } from './rules/minimum.rule.js';
 import { promptness } from './rules/promptness.rule.js';
 import { register } from './rules/register.rule.js';
 import type { Rule } from './rules/rule.js';
+import { terms } from './rules/terms.rule.js';
 import { tokens } from './rules/tokens.rule.js';
 import { turns } from './rules/turns.rule.js';
 import { waiting } from './rules/waiting.rule.js';
@@ -18,6 +22,9 @@ import type { Violation } from './violation.js';
 const RULES: readonly Rule[] = [
   exclusion,
   foundation,
+  entry,
+  terms,
+  minimum,
   tokens,
   turns,
   register,
@@ -27,6 +34,7 @@ const RULES: readonly Rule[] = [
   loss,
   errors,
   leftovers,
+  afterwards,
 ];
 
 /** Reads a history and says what was wrong in it, first things first. */

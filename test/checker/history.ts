@@ -37,6 +37,8 @@ export interface CallEvent extends By<'call'> {
   readonly style: string;
   /** How long the hold is to outlast early work; local waiters wait for that too. */
   readonly holdAtLeastMs?: number;
+  /** For how long at a time the store is asked to keep its hold, at the most: a fixed lease, or the watchdog's time. */
+  readonly leaseMs?: number;
 }
 
 /** The caller's signal was aborted while it waited. */
@@ -69,6 +71,21 @@ export interface BelievesEvent extends By<'believes'> {
   readonly lease: string;
   readonly key: string;
   readonly until: number;
+}
+
+/**
+ * Somebody acts on the lease's being valid: a section begins in it, `remainingMs()` is above 0, an extension asked for
+ * after its end is granted.
+ */
+export interface ClaimsEvent extends By<'claims'> {
+  readonly lease: string;
+  readonly what: 'section' | 'remainingMs' | 'extend' | 'verify';
+}
+
+/** The caller asks for its lease to last at least so long from now on. */
+export interface ExtendsEvent extends By<'extends'> {
+  readonly lease: string;
+  readonly ms: number;
 }
 
 /** `lease.signal` was aborted. */
@@ -122,6 +139,15 @@ export interface HoldEvent extends Of<'hold'> {
   readonly token?: number;
   /** The last of the tokens that came with it, when there were several. */
   readonly lastToken?: number;
+  /** When it ends unless it is renewed. */
+  readonly until?: number;
+}
+
+/** The store made a hold last longer. Only where the store can be watched. */
+export interface ArmedEvent extends Of<'armed'> {
+  readonly key: string;
+  readonly owner: string;
+  readonly until: number;
 }
 
 /** A hold is not in the store any more. */
@@ -190,6 +216,8 @@ export type HistoryEvent =
   | GrantedEvent
   | RefusedEvent
   | BelievesEvent
+  | ClaimsEvent
+  | ExtendsEvent
   | AnnouncedEvent
   | EndedEvent
   | AnswerEvent
@@ -197,6 +225,7 @@ export type HistoryEvent =
   | AnsweredEvent
   | RegisterEvent
   | HoldEvent
+  | ArmedEvent
   | FreeEvent
   | UnprotectedEvent
   | FrozenEvent

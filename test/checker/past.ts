@@ -33,6 +33,8 @@ export interface Request extends Span {
   readonly process: string;
   readonly what: string;
   readonly keys: readonly string[];
+  /** Undefined when it was never answered. */
+  readonly outcome: string | undefined;
 }
 
 /** `until`, later by the time in which nothing could happen. */
@@ -89,8 +91,11 @@ export class Past {
 
   /** The moment itself, or when the process stopped if it went on just then: it may have been in the middle of something. */
   begunAt(process: string, moment: number): number {
-    const stood = this.frozen.get(process)?.find(({ to }) => to <= moment && moment - to < 0.01);
-    return stood ? stood.from : moment;
+    // One stop may follow upon another: what ran in between ran at that moment.
+    const stood = this.all('frozen').find(
+      (one) => one.process === process && one.until <= moment && moment - one.until < 0.01,
+    );
+    return stood ? stood.at : moment;
   }
 
   /** How much of a time the process could run. */
@@ -110,9 +115,14 @@ export class Past {
     return without(span, this.troubled.get(process) ?? []);
   }
 
-  /** The parts of a time in which the store stood by what it had said about the key. */
-  protectedParts(key: string, span: Span): Span[] {
-    const spans = this.unprotected.filter((one) => one.key === undefined || one.key === key);
+  /**
+   * The parts of a time in which the store stood by what it had said about the key. Of a hold that was taken at
+   * `since`: what was done to the key before does not concern it.
+   */
+  protectedParts(key: string, span: Span, since = -Infinity): Span[] {
+    const spans = this.unprotected.filter(
+      (one) => one.key === undefined || (one.key === key && one.from >= since),
+    );
     return spans.length === 0 ? [span] : without(span, joined(spans));
   }
 
@@ -206,9 +216,11 @@ export class Past {
   }
 
   private readRequests(): void {
-    const ends = new Map(this.all('answered').map(({ request, at }) => [request, at]));
+    const ends = new Map(this.all('answered').map((event) => [event.request, event]));
     for (const { request, process, what, keys, at } of this.all('asks')) {
-      this.requests.push({ process, what, keys, from: at, to: ends.get(request) ?? this.crashedAt(process) });
+      const end = ends.get(request);
+      const to = end?.at ?? this.crashedAt(process);
+      this.requests.push({ process, what, keys, from: at, to, outcome: end?.outcome });
     }
   }
 }

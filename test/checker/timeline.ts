@@ -19,7 +19,7 @@ export const timelineOf = (events: readonly HistoryEvent[], violations: readonly
 };
 
 const whoOf = (event: HistoryEvent): string => {
-  if (event.type === 'hold' || event.type === 'free') return 'store';
+  if (event.type === 'hold' || event.type === 'armed' || event.type === 'free') return 'store';
   if (event.type === 'register') return 'register';
   return ('process' in event ? event.process : undefined) ?? '*';
 };
@@ -42,6 +42,10 @@ const describe = (event: HistoryEvent): string | undefined => {
       return `${event.call} is refused: ${shown(event.error)}`;
     case 'believes':
       return `${event.lease} believes in "${event.key}" ${until(event.until)}`;
+    case 'claims':
+      return `${event.lease} passes for valid: ${event.what}`;
+    case 'extends':
+      return `${event.lease} asks for ${event.ms} ms`;
     case 'announced':
       return `${event.lease} is told that it is lost`;
     case 'ended':
@@ -56,6 +60,8 @@ const describe = (event: HistoryEvent): string | undefined => {
       return `${event.what} of "${event.key}" by ${event.lease}, token ${event.token}: ${event.accepted ? `version ${event.version}` : 'refused'}`;
     case 'hold':
       return `${event.owner} has "${event.key}", token ${event.token}`;
+    case 'armed':
+      return `${event.owner} has "${event.key}" ${until(event.until)}`;
     case 'free':
       return `"${event.key}" of ${event.owner} is free: ${event.how}`;
     case 'unprotected':

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { historyText, type EventType, type HistoryEvent } from '../checker/history.js';
 import { makePlan } from './plan/make-plan.js';
-import type { FaultKind, Plan } from './plan/plan.js';
+import type { FaultKind, Misdeed, Plan } from './plan/plan.js';
 import { CALM_PLAN, plansForEachStep } from './plan/step-plans.js';
 import { judge } from './run/judge.js';
 import { simulate } from './run/simulate.js';
@@ -35,13 +35,18 @@ describe('the simulation', () => {
   it('makes all go wrong that can, and brings the core into every state that a caller can see', async () => {
     const plans = seedsUpTo(1_000);
     const kinds = new Set<FaultKind>(plans.flatMap(({ faults }) => faults.map(({ kind }) => kind)));
-    expect(kinds.size).toBe(17);
+    expect(kinds.size).toBe(18);
+    const misdeeds = new Set<Misdeed>(plans.flatMap(({ settings }) => settings.misdeeds));
+    expect(misdeeds.size).toBe(8);
+    const listeners = plans.flatMap(({ processes }) => processes.flatMap(({ listeners = [] }) => listeners));
+    expect(new Set(listeners.map((one) => one.do)).size).toBe(3);
     const seen = new Set<string>();
     for (const plan of plans) for (const event of (await simulate(plan)).events) seen.add(noteworthy(event));
     expect([...seen].sort()).toEqual([
       'aborted wait',
       'announced loss',
       'code LOCK_ABORTED',
+      'code LOCK_CONFIGURATION',
       'code LOCK_LOST',
       'code LOCK_NOT_REENTRANT',
       'code LOCK_QUEUE_FULL',
@@ -50,6 +55,7 @@ describe('the simulation', () => {
       'code LOCK_TAKEN',
       'crash',
       'expired hold',
+      'extension of hours',
       'forced hold',
       'lost hold',
       'nested lease',
@@ -59,7 +65,9 @@ describe('the simulation', () => {
       'pause',
       'refused stale read',
       'refused stale write',
+      'released by hand',
       'released hold',
+      'taken afterwards',
       'undo',
       'unknown request',
     ]);
@@ -94,8 +102,13 @@ const noteworthy = (event: HistoryEvent): string => {
     case 'refused':
     case 'answer':
       if (event.type === 'refused' && !event.error) return 'null of tryAcquire';
+      if (event.type === 'answer' && event.doing === 'release' && event.lease && !event.error)
+        return 'released by hand';
       return event.error ? `code ${event.error.code}` : 'nothing';
+    case 'extends':
+      return event.ms >= 3_600_000 ? 'extension of hours' : 'nothing';
     case 'granted':
+      if (event.call.includes('after')) return 'taken afterwards';
       return event.parts.some(({ sharedWith }) => sharedWith) ? 'nested lease' : 'nothing';
     case 'gone':
       return event.how === 'crashed' ? 'crash' : 'nothing';

@@ -2,6 +2,7 @@ import type { Belief, LeaseSeen, Past } from '../past.js';
 import { common, lengthOf } from '../spans.js';
 import type { Violation } from '../violation.js';
 import { ms, type Rule } from './rule.js';
+import { stayOf } from './stays.js';
 
 const enclosing = (past: Past, lease: LeaseSeen, key: string): LeaseSeen | undefined => {
   const shared = lease.granted.parts.find((part) => part.key === key)?.sharedWith;
@@ -15,6 +16,8 @@ const related = (past: Past, { lease: a, key }: Belief, { lease: b }: Belief): b
   return false;
 };
 
+const takenAt = (past: Past, { key, token }: Belief): number => stayOf(past, key, token)?.from ?? -Infinity;
+
 /**
  * No two callers believe in the same key at the same time, siblings in one lease included; except while the store
  * did not stand by what it had said.
@@ -27,7 +30,9 @@ export const exclusion: Rule = function* (past, { overlapMs }): Generator<Violat
       for (const other of earlier) {
         const both = common(other, belief);
         if (!both || related(past, belief, other)) continue;
-        const overlap = past.protectedParts(key, both);
+        // What was done to the key before either of them had it excuses neither.
+        const since = Math.min(takenAt(past, belief), takenAt(past, other));
+        const overlap = past.protectedParts(key, both, since);
         if (lengthOf(overlap) <= overlapMs) continue;
         yield {
           rule: 'exclusion',

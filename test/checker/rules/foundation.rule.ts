@@ -1,20 +1,20 @@
-import { lengthOf } from '../spans.js';
 import type { Violation } from '../violation.js';
 import { ms, type Rule } from './rule.js';
-import { gave, staysIn, type Stay } from './stays.js';
+import { groundlessMs, stayOf } from './stays.js';
 
-/** Nobody believes longer in a key than the store keeps its hold, whether or not somebody else gets it. */
+/**
+ * Nobody believes longer in a key than the store keeps its hold, whether or not somebody else gets it; nor, when the
+ * store let somebody down, longer than until it is told.
+ */
 export const foundation: Rule = function* (past, { overlapMs }): Generator<Violation> {
-  const stays = new Map<string, Stay[]>();
-  for (const stay of staysIn(past)) stays.set(stay.key, [...(stays.get(stay.key) ?? []), stay]);
   for (const [key, beliefs] of past.beliefs) {
     for (const { lease, token, to } of beliefs) {
-      const end = stays.get(key)?.findLast((stay) => gave(stay, token))?.to;
-      if (end === undefined || to - end <= overlapMs) continue;
-      const unfounded = lengthOf(past.protectedParts(key, { from: end, to }));
+      const stay = stayOf(past, key, token);
+      if (!stay || to - stay.to <= overlapMs) continue;
+      const unfounded = groundlessMs(past, lease.process, stay, to);
       if (unfounded <= overlapMs) continue;
       const text = `${lease.id} (${lease.process}) believed in "${key}" ${ms(unfounded)} longer than it was in the store`;
-      yield { rule: 'foundation', at: end + overlapMs, text };
+      yield { rule: 'foundation', at: stay.to + overlapMs, text };
     }
   }
 };

@@ -1,6 +1,6 @@
 import type { EventOf } from '../history.js';
 import type { Past } from '../past.js';
-import type { Span } from '../spans.js';
+import { lengthOf, type Span } from '../spans.js';
 
 /** One owner's hold, for as long as the store kept it. */
 export interface Stay extends Span {
@@ -8,13 +8,23 @@ export interface Stay extends Span {
   readonly owner: string;
   /** The tokens it was given, each a first and a last one. */
   readonly tokens: readonly (readonly [first: number, last: number])[];
+  /** Undefined when it never ended. */
+  readonly how: EventOf<'free'>['how'] | undefined;
 }
 
 const tokensOf = ({ token, lastToken }: EventOf<'hold'>): Stay['tokens'] =>
   token === undefined ? [] : [[token, lastToken ?? token]];
 
+const known = new WeakMap<Past, readonly Stay[]>();
+
 /** All holds there were, in no order. Those that never ended end with the history. */
-export const staysIn = (past: Past): Stay[] => {
+export const staysIn = (past: Past): readonly Stay[] => {
+  let stays = known.get(past);
+  if (!stays) known.set(past, (stays = readStays(past)));
+  return stays;
+};
+
+const readStays = (past: Past): Stay[] => {
   const open = new Map<string, { -readonly [K in keyof Stay]: Stay[K] }>();
   const stays: Stay[] = [];
   for (const event of past.events) {
@@ -25,9 +35,10 @@ export const staysIn = (past: Past): Stay[] => {
     if (event.type === 'hold') {
       const tokens = tokensOf(event);
       if (stay) stay.tokens = [...stay.tokens, ...tokens];
-      else open.set(name, { key, owner, from: at, to: past.end, tokens });
+      else open.set(name, { key, owner, from: at, to: past.end, tokens, how: undefined });
     } else if (stay) {
       stay.to = at;
+      stay.how = event.how;
       stays.push(stay);
       open.delete(name);
     }
@@ -38,3 +49,34 @@ export const staysIn = (past: Past): Stay[] => {
 /** Whether a token was given with this hold. */
 export const gave = ({ tokens }: Stay, token: number): boolean =>
   tokens.some(([first, last]) => first <= token && token <= last);
+
+/** The hold that this token came with; undefined where the store was not watched, or it gave no such token. */
+export const stayOf = (past: Past, key: string, token: number): Stay | undefined =>
+  staysIn(past).findLast((stay) => stay.key === key && gave(stay, token));
+
+/** When the process was told that the hold is not there any more: by a renewal, or by opening it itself. */
+const toldAt = (past: Past, process: string, { key, from, to }: Stay): number => {
+  let told = Infinity;
+  for (const request of past.requests) {
+    const at = request.keys.indexOf(key);
+    if (request.process !== process || at === -1 || request.to < to || request.to >= told) continue;
+    const opened = request.what === 'forceUnlock' && request.outcome === 'true' && request.from <= to;
+    const refused =
+      request.what === 'extend' && request.from >= from && request.outcome?.split(' ')[at] === 'lost';
+    if (opened || refused) told = request.to;
+  }
+  return told;
+};
+
+/**
+ * For how long, until this moment, a process could know that its hold is gone. While the store does not stand by what
+ * it said, that begins when the process is told.
+ */
+export const groundlessMs = (past: Past, process: string, stay: Stay, until: number): number => {
+  const { key, from, to } = stay;
+  if (until <= to) return 0;
+  const told = Math.max(to, toldAt(past, process, stay));
+  const untold = past.protectedParts(key, { from: to, to: Math.min(until, told) }, from);
+  // Nothing can be told to somebody who stands still.
+  return lengthOf(untold) + past.unblockedMs(process, { from: told, to: until });
+};

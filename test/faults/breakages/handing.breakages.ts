@@ -1,6 +1,6 @@
 import type { Task } from '../workload/task.js';
 import type { Breakage } from './breakage.js';
-import type { DirectedStage } from './directed-stage.js';
+import { comesToACrowd } from './crowd.js';
 import { holder, KEY } from './tasks.js';
 
 const inside = (pauseMs: number): Task => ({
@@ -9,18 +9,6 @@ const inside = (pauseMs: number): Task => ({
   waitMs: 3_000,
   steps: [{ do: 'write', key: KEY, pauseMs }],
 });
-
-/** The lock comes to the first worker while several of its callers wait: the first of them, then the others. */
-const comesToACrowd = async (stage: DirectedStage, first: Task, others: readonly Task[]): Promise<void> => {
-  stage.start(stage.two, holder('Z'));
-  await stage.two.told('Z has it');
-  const asked = stage.asking(stage.one, 'acquire');
-  stage.start(stage.one, first);
-  await asked;
-  for (const other of others) stage.start(stage.one, other);
-  await stage.listenedTo(KEY);
-  stage.two.go('Z ends');
-};
 
 /** Mistakes in passing a hold on to the next caller of a process. */
 export const HANDING_BREAKAGES: readonly Breakage[] = [

@@ -1,6 +1,7 @@
 import type { Breakage } from './breakage.js';
 import { HANDING_BREAKAGES } from './handing.breakages.js';
 import { HOLDING_BREAKAGES } from './holding.breakages.js';
+import { MISUSE_BREAKAGES } from './misuse.breakages.js';
 import { SHARING_BREAKAGES } from './sharing.breakages.js';
 import { UNDOING_BREAKAGES } from './undoing.breakages.js';
 import { WAITING_BREAKAGES } from './waiting.breakages.js';
@@ -10,5 +11,6 @@ export const BREAKAGES: readonly Breakage[] = [
   ...WAITING_BREAKAGES,
   ...UNDOING_BREAKAGES,
   ...HANDING_BREAKAGES,
+  ...MISUSE_BREAKAGES,
   ...SHARING_BREAKAGES,
 ];

@@ -117,8 +117,8 @@ export const WAITING_BREAKAGES: readonly Breakage[] = [
     patches: [
       {
         file: 'core/contend.ts',
-        find: "throw storeError(wait.key, failure, 'acquiring', waitedMs(around, wait));",
-        replace: 'throw takenError(wait.key, waitedMs(around, wait), wait.waitMs);',
+        find: "throw storeError(wait.key, failure, 'acquiring', runtime.now() - wait.startedAt);",
+        replace: 'throw takenError(wait.key, runtime.now() - wait.startedAt, wait.waitMs);',
       },
     ],
     seenBy: ['busy'],

@@ -1,6 +1,7 @@
 import {
   EXCLUSIVE_ACQUIRE,
   EXCLUSIVE_EXTEND,
+  EXCLUSIVE_FORCE_UNLOCK,
   EXCLUSIVE_RELEASE,
 } from '../../../lib/stores/redis/scripts/exclusive.js';
 import { EXCLUSIVE_BATCH } from '../../../lib/stores/redis/scripts/batch.js';
@@ -13,6 +14,7 @@ export const SCRIPTS = {
   acquire: [shaOf(EXCLUSIVE_ACQUIRE), shaOf(EXCLUSIVE_BATCH)],
   extend: [shaOf(EXCLUSIVE_EXTEND)],
   release: [shaOf(EXCLUSIVE_RELEASE), shaOf(EXCLUSIVE_BATCH)],
+  forceUnlock: [shaOf(EXCLUSIVE_FORCE_UNLOCK)],
 } as const;
 
 export type ScriptName = keyof typeof SCRIPTS;

@@ -39,6 +39,7 @@ const unitOf = (event: HistoryEvent, { callOfLease, callOfGrant }: Owners): stri
   switch (event.type) {
     // Without its caller it would be a hold that nobody has: another mistake.
     case 'hold':
+    case 'armed':
     case 'free':
       return callOfGrant.get(`${event.key} ${event.owner}`) ?? `${event.key} ${event.owner}`;
     case 'call':
@@ -47,6 +48,8 @@ const unitOf = (event: HistoryEvent, { callOfLease, callOfGrant }: Owners): stri
     case 'refused':
       return event.call;
     case 'believes':
+    case 'claims':
+    case 'extends':
     case 'announced':
     case 'ended':
     case 'register':
@@ -139,7 +142,7 @@ const withContext = (
   const requests = new Set<string>();
   return events.filter((event) => {
     if (kept.has(event) && isEvidence(event)) return true;
-    const end = 'until' in event ? event.until : event.at;
+    const end = ('until' in event ? event.until : undefined) ?? event.at;
     if (end < from || event.at > to) return false;
     switch (event.type) {
       case 'asks':
@@ -148,6 +151,7 @@ const withContext = (
       case 'answered':
         return requests.has(event.request);
       case 'hold':
+      case 'armed':
       case 'free':
         return about.has(event.key);
       default:

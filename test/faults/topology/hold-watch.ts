@@ -1,4 +1,5 @@
 import type { HistoryEvent } from '../../checker/history.js';
+import { SCRIPTS } from '../catalogue/scripts.js';
 import type { MonitoredCommand } from './redis-monitor.js';
 
 const FENCE_KEY = 'nest_redis_lock_fence:';
@@ -32,6 +33,8 @@ export class HoldWatch {
   private block = 1;
   /** The same for those that are still to come in a batch. */
   private blocks: number[] = [];
+  /** Whether the script at work forces keys open. */
+  private forces = false;
   private unfinished: { key: string; owner: string } | undefined;
 
   constructor(
@@ -52,6 +55,7 @@ export class HoldWatch {
       this.unfinished = undefined;
       this.block = 1;
       this.blocks = blocksOf(words);
+      this.forces = words.some((word) => SCRIPTS.forceUnlock.includes(word));
       if (name === 'flushall' || name === 'flushdb') this.allLost(at);
       return;
     }
@@ -68,7 +72,7 @@ export class HoldWatch {
     else if (name === 'hexists') this.unfinished = { key, owner: words[2]! };
     else if (name === 'hset') this.unfinished = { key, owner: words[2]! };
     else if (name === 'pexpire') this.armed(key, Number(words[2]), at);
-    else if (name === 'del') this.freed(key, 'released', at);
+    else if (name === 'del') this.freed(key, this.forces ? 'forced' : 'released', at);
   }
 
   /** All holds are gone. */
@@ -98,9 +102,12 @@ export class HoldWatch {
       if (current && current.owner !== asked) this.freed(key, 'expired', at);
       const lastToken = this.token;
       const token = lastToken === undefined ? undefined : lastToken - this.block + 1;
-      this.write({ type: 'hold', at, key, owner: asked, token, lastToken });
+      this.write({ type: 'hold', at, key, owner: asked, token, lastToken, until: at + ms });
       this.holds.set(key, { owner: asked, expiresAt: at + ms });
-    } else if (current) current.expiresAt = at + ms;
+    } else if (current) {
+      current.expiresAt = at + ms;
+      this.write({ type: 'armed', at, key, owner: current.owner, until: at + ms });
+    }
   }
 
   private expire(key: string): void {
@@ -112,6 +119,9 @@ export class HoldWatch {
     if (!held) return;
     this.holds.delete(key);
     const expired = held.expiresAt <= at;
+    if (how === 'forced' && !expired) {
+      this.write({ type: 'unprotected', at, key, until: held.expiresAt, why: 'forced open' });
+    }
     this.write({
       type: 'free',
       at: expired ? held.expiresAt : at,

@@ -85,16 +85,52 @@ const nested = (random: Random, key: string, keys: Keys): Step => {
   };
 };
 
+/** What nobody should do with a lock, but what a program can do. */
+const misuse = (random: Random, key: string, keys: Keys): Step[] => {
+  const kind = random.next();
+  if (kind < 0.15) return [{ do: 'release' }, { do: 'ask' }];
+  if (kind < 0.45) {
+    // Given back while some are inside and others wait to go in.
+    const release: Step[] = [{ do: 'pause', ms: random.whole(0, 6) }, { do: 'release' }];
+    return [{ do: 'beside', steps: [nested(random, key, keys), { do: 'in-turn', steps: release }] }];
+  }
+  if (kind < 0.65) return [{ do: 'extend', ms: 2_500 }, { do: 'release' }];
+  if (kind < 0.75) return [{ do: 'forceUnlock', key }, { do: 'ask' }];
+  if (kind < 0.85) return [{ do: 'beside', steps: [{ do: 'forceUnlock', key }, write(random, key)] }];
+  const again: Task = { style: 'withLock', keys: [key], waitMs: waitOf(random), steps: [] };
+  return [
+    { do: 'block', ms: random.whole(10, 120) },
+    random.chance(0.5) ? { do: 'nest', tasks: [again] } : { do: 'run' },
+  ];
+};
+
+/** What a caller goes on doing with a lease that is over. */
+const aftermath = (random: Random): Pick<Task, 'after'> =>
+  random.chance(0.15)
+    ? {
+        after: [
+          random.pick<Step>([{ do: 'extend', ms: 2_500 }, { do: 'release' }]),
+          random.pick<Step>([{ do: 'ask' }, { do: 'run' }, { do: 'extend', ms: 2_500 }]),
+        ],
+      }
+    : {};
+
 const stepsOf = (random: Random, key: string, keys: Keys): Step[] => {
   const steps: Step[] = [write(random, key)];
   if (random.chance(0.15)) steps.push(nested(random, key, keys));
   if (random.chance(0.05)) steps.push({ do: 'extend', ms: random.whole(100, 2_500) });
+  if (random.chance(0.08)) steps.push(...misuse(random, key, keys));
   if (random.chance(0.2)) steps.push(write(random, key));
   return steps;
 };
 
 /** A caller of any style, over hot keys, cold ones, and some that nobody uses twice. */
-export const randomTask = (random: Random, keys: Keys): Task => {
+export const randomTask = (random: Random, keys: Keys): Task => ({
+  ...wellMeant(random, keys),
+  ...aftermath(random),
+});
+
+const wellMeant = (random: Random, keys: Keys): Task => {
   const key = keyOf(random, keys);
   const steps = stepsOf(random, key, keys);
   const waitMs = waitOf(random);

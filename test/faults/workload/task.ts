@@ -15,6 +15,18 @@ export type Step =
   | { readonly do: 'write'; readonly key: string; readonly pauseMs: number }
   | { readonly do: 'pause'; readonly ms: number }
   | { readonly do: 'extend'; readonly ms: number }
+  /** Gives the lease back by hand, or once more. */
+  | { readonly do: 'release' }
+  /** Asks the lease whether it is valid. */
+  | { readonly do: 'ask' }
+  /** A section in the lease. */
+  | { readonly do: 'run' }
+  | { readonly do: 'forceUnlock'; readonly key: string }
+  /** The event loop stands still. */
+  | { readonly do: 'block'; readonly ms: number }
+  /** All at once, or one after the other. */
+  | { readonly do: 'beside'; readonly steps: readonly Step[] }
+  | { readonly do: 'in-turn'; readonly steps: readonly Step[] }
   /** For schedules in which one thing has to come after another. */
   | { readonly do: 'tell'; readonly what: string }
   | { readonly do: 'wait'; readonly for: string }
@@ -34,4 +46,6 @@ export interface Task {
   /** The caller's signal aborts after this long. */
   readonly abortAfterMs?: number;
   readonly steps: readonly Step[];
+  /** What the caller does with the lease when it is over. */
+  readonly after?: readonly Step[];
 }

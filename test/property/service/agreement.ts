@@ -26,12 +26,13 @@ const troubleOf = (model: Model, service: number): string | undefined => {
 
   const pending = model.pending.filter((one) => one.service === service);
   const awaited = pending.flatMap((one) => (one === taker ? order[partly.length] : one.keys[0]) ?? []);
-  const entries = model.stacks.flat().filter((entry) => entry.isLease && entry.service === service);
+  const entries = model.stacks
+    .flat()
+    .filter((entry) => entry.isLease && !entry.isReleased && entry.service === service);
   const usage = {
     leases: entries.length + pending.length,
     keys: new Set([...believed.map(({ key }) => key), ...partly, ...awaited]).size,
     holds: believed.length + partly.length,
-
     settling: 0,
   };
   if (JSON.stringify(locks.usage) === JSON.stringify(usage)) return undefined;
@@ -64,6 +65,8 @@ const strangeHold = async (model: Model): Promise<string | undefined> => {
     const hold = model.liveHold(key);
     if ((info !== null) !== (hold !== undefined || partly.includes(key)))
       return `key ${i} is held by a stranger`;
+    if (info && hold && info.remainingMs > hold.longestMs)
+      return `key ${i} lasts longer than its holder asked for`;
     if (!info || !hold || hold.endsAt === Infinity || !isVirtual) continue;
     if (info.remainingMs !== hold.endsAt - model.world.now()) return `key ${i} ends at another time`;
   }
@@ -71,12 +74,13 @@ const strangeHold = async (model: Model): Promise<string | undefined> => {
 };
 
 const wrongLease = (model: Model): string | undefined => {
-  for (const { opened, parts } of model.stacks.flat()) {
+  for (const { opened, parts, isReleased } of model.stacks.flat()) {
     const isLost = parts.some(({ hold }) => hold.isLost);
     const { lease } = opened;
     if (lease.lost !== isLost) return `a lease says that it is ${isLost ? 'not ' : ''}lost`;
-    if (lease.remainingMs() > 0 === isLost) return 'a lease does not know how long it lasts';
-    if (lease.signal.aborted !== isLost) return 'a signal does not tell of the loss';
+    if (lease.remainingMs() > 0 !== (!isLost && !isReleased))
+      return 'a lease does not know how long it lasts';
+    if (!isReleased && lease.signal.aborted !== isLost) return 'a signal does not tell of the loss';
   }
   return undefined;
 };

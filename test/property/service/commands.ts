@@ -26,6 +26,8 @@ const command = (
   toString: () => name,
 });
 
+const HOUR_MS = 3_600_000;
+
 interface Wish {
   readonly actor: number;
   readonly service: number;
@@ -65,6 +67,11 @@ const canTake = (model: Model, wish: Wish): boolean => {
   return waitMs < Infinity || model.stacks[actor]!.length === 0;
 };
 
+/** Whether somebody may be in the way. */
+const isTaken = (model: Model, { actor, service }: Wish, key: string): boolean =>
+  !model.enclosing(actor, service, key) &&
+  (model.isHeldFrom(service, key) || model.pending.some((other) => other.keys.includes(key)));
+
 const asks = (wish: Wish): ServiceCommand =>
   command(
     `${wish.actor} wants ${wish.at.join('+')} of service ${wish.service}: ${wish.style}, waits ${wish.waitMs} ms, ` +
@@ -73,11 +80,10 @@ const asks = (wish: Wish): ServiceCommand =>
       const { actor, service, at, style, waitMs, leaseMs, onLost } = wish;
       const wanted = at.map((i) => model.keys[i]!);
       const keys = [...wanted].sort();
-      const wasBlocked = keys.some(
-        (key) =>
-          !model.enclosing(actor, service, key) &&
-          (model.isHeldFrom(service, key) || model.pending.some((other) => other.keys.includes(key))),
-      );
+      const wasBlocked = keys.some((key) => isTaken(model, wish, key));
+      const stops = keys.findIndex((key) => model.isInLost(actor, service, key));
+      // Whoever takes several asks for them in their order.
+      const isInLost = stops !== -1 && !keys.slice(0, stops).some((key) => isTaken(model, wish, key));
       const caller = new AbortController();
       const options = { waitMs, leaseMs, signal: caller.signal, ...(style === 'section' && { onLost }) };
       const result = watched(
@@ -95,6 +101,7 @@ const asks = (wish: Wish): ServiceCommand =>
         caller,
         result,
         wasBlocked,
+        isInLost,
       });
     },
     (model) => canTake(model, wish),
@@ -118,11 +125,12 @@ const runs = (actor: number): ServiceCommand =>
   command(
     `${actor} runs a section in its lease`,
     async (model) => {
-      const { opened, service, parts } = innermost(model, actor)!;
+      const { opened, service, parts, isReleased } = innermost(model, actor)!;
       const running = inContext(model, actor, () => runIn(opened.lease));
       if (parts.some(({ hold }) => hold.isLost)) {
         return expect(running).rejects.toMatchObject({ code: 'LOCK_LOST' });
       }
+      if (isReleased) return expect(running).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION' });
       const inside = parts.map(({ hold }) => ({ hold, isOwn: false }));
       const entry = { opened: await running, service, parts: inside, isLease: false, throwsWhenLost: false };
       model.stacks[actor]!.push(entry);
@@ -145,6 +153,7 @@ const ends = (actor: number): ServiceCommand =>
       if (isLost && throwsWhenLost) await expect(ending).rejects.toMatchObject({ code: 'LOCK_LOST' });
       else expect(await ending).toBe(opened.inside ? 'done' : isLost ? 'lost' : 'released');
       model.drop(entry);
+      if (entry.isLease) model.ended[actor]!.push({ lease: opened.lease, wasLost: opened.lease.lost });
       // Whatever it says is final.
       if (!opened.inside) expect(await opened.lease.release()).toBe(isLost ? 'lost' : 'released');
     },
@@ -164,6 +173,7 @@ const extendsLease = (actor: number, ms: number): ServiceCommand =>
       }
       await extending;
       for (const { hold } of parts) {
+        hold.longestMs = Math.max(hold.longestMs, ms);
         if (hold.endsAt < Infinity) hold.endsAt = Math.max(hold.endsAt, world.now() + ms);
       }
     },
@@ -174,6 +184,48 @@ const extendsLease = (actor: number, ms: number): ServiceCommand =>
         parts.length === 1 || (parts.length > 1 && parts.every(({ hold }) => hold.inStore || hold.isLost))
       );
     },
+  );
+
+/** A lease is given back by hand, while its section and those inside go on. */
+const releasesByHand = (actor: number, depth: number): ServiceCommand => {
+  const chosen = (model: Model): Entry | undefined =>
+    model.stacks[actor]!.filter(({ isLease, isReleased }) => isLease && !isReleased).at(-1 - depth);
+  return command(
+    `${actor} gives back by hand, ${depth} further out`,
+    async (model) => {
+      const entry = chosen(model)!;
+      const isLost = entry.parts.some(({ hold, isOwn }) => hold.isLost || (isOwn && !hold.inStore));
+      expect(await entry.opened.lease.release()).toBe(isLost ? 'lost' : 'released');
+      model.releaseByHand(actor, entry);
+    },
+    (model) => {
+      const entry = chosen(model);
+      // What is lost says so to the end: nothing is given back by hand then.
+      return (
+        entry !== undefined &&
+        !model.pendingOf(actor) &&
+        entry.parts.every(({ hold }) => hold.inStore && !hold.isLost)
+      );
+    },
+  );
+};
+
+/** What an actor had is over, and stays over, whatever it does with it. */
+const usesEnded = (actor: number): ServiceCommand =>
+  command(
+    `${actor} uses what is over`,
+    async (model) => {
+      const { lease, wasLost } = model.ended[actor]!.at(-1)!;
+      const code = wasLost ? 'LOCK_LOST' : 'LOCK_CONFIGURATION';
+      expect(lease.remainingMs()).toBe(0);
+      expect(lease.lost).toBe(wasLost);
+      await expect(lease.extend(HOUR_MS)).rejects.toMatchObject({ code });
+      await expect(lease.run(() => expect.fail('it ran'))).rejects.toMatchObject({ code });
+      if (wasLost) expect(await lease.verify()).toBe(false);
+      else await expect(lease.verify()).rejects.toMatchObject({ code });
+      await lease.release();
+    },
+    (model) => model.ended[actor]!.length > 0,
   );
 
 const aborts = (actor: number): ServiceCommand =>
@@ -239,8 +291,10 @@ export const sequences = (isVirtual: boolean, maxCommands: number) =>
       actor.map(runs),
       actor.map(ends),
       actor.map(ends),
-      fc.tuple(actor, fc.constantFrom(5_000, 60_000)).map((args) => extendsLease(...args)),
+      fc.tuple(actor, fc.constantFrom(5_000, 60_000, HOUR_MS)).map((args) => extendsLease(...args)),
       actor.map(aborts),
+      fc.tuple(actor, fc.nat(2)).map((args) => releasesByHand(...args)),
+      actor.map(usesEnded),
       fc.tuple(service, at).map((args) => forces(...args)),
       ...(isVirtual ? [fc.constant(passes())] : []),
     ],

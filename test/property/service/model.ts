@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { getEventListeners } from 'node:events';
 import { expect } from 'vitest';
+import type { Lease } from '../../../lib/core/lease.js';
 import type { LockError } from '../../../lib/core/lock.errors.js';
 import type { Watched } from '../../unit/core/support/core-under-test.js';
 import type { Opened } from './actor.js';
-import type { World } from './world.js';
+import { WATCHDOG_MS, type World } from './world.js';
 
 export const ACTORS = 4;
 export const KEYS = 3;
@@ -20,16 +21,26 @@ export interface Hold {
   inStore: boolean;
   /** Whether its service knows that it is gone. */
   isLost: boolean;
+  /** The longest that its holder has asked for. */
+  longestMs: number;
 }
 
 /** A lease or an open section of an actor. What is nested has the hold of an enclosing one. */
 export interface Entry {
   readonly opened: Opened;
   readonly service: number;
-  readonly parts: readonly { readonly hold: Hold; readonly isOwn: boolean }[];
+  parts: readonly { readonly hold: Hold; readonly isOwn: boolean }[];
+  /** Its lease was given back by hand, though the section goes on. */
+  isReleased?: boolean;
   /** Whether it was taken, and does not only run inside of another lease. */
   readonly isLease: boolean;
   readonly throwsWhenLost: boolean;
+}
+
+/** A lease that is over, and that its actor still has. */
+export interface Ended {
+  readonly lease: Lease;
+  readonly wasLost: boolean;
 }
 
 /** A caller that has asked and was not answered yet. */
@@ -45,7 +56,11 @@ export interface Pending {
   readonly result: Watched<Opened | null>;
   /** Whether somebody was, or may have been, in the way when it asked. */
   readonly wasBlocked: boolean;
+  /** Whether it asked inside a lock that was lost, of which its service knew. */
+  readonly isInLost: boolean;
 }
+
+const gone = (hold: Hold): Hold => ({ ...hold, inStore: false, isLost: true });
 
 /** What several services on one store do, in a few rules. Who is next of two services, it learns from them. */
 export class Model {
@@ -53,6 +68,8 @@ export class Model {
   readonly keys: readonly string[] = Array.from({ length: KEYS }, (_, i) => `${this.id}:${i}`);
   /** For each actor its leases and sections; the last is the innermost. */
   readonly stacks: readonly Entry[][] = Array.from({ length: ACTORS }, () => []);
+  /** For each actor what it had. */
+  readonly ended: Ended[][] = Array.from({ length: ACTORS }, () => []);
   /** In the order in which they have asked. */
   readonly pending: Pending[] = [];
   private holds: Hold[] = [];
@@ -70,13 +87,11 @@ export class Model {
     return this.holds.filter((hold) => hold.service === service && !hold.isLost);
   }
 
-  /** The innermost section around what the actor does next that has the key. */
+  /** The innermost section around what the actor does next that has the key, or has lost it. */
   enclosing(actor: number, service: number, key: string): Entry | undefined {
     return this.stacks[actor]!.findLast(
       (entry) =>
-        entry.opened.inside &&
-        entry.service === service &&
-        entry.parts.some(({ hold }) => hold.key === key && !hold.isLost),
+        entry.opened.inside && entry.service === service && entry.parts.some(({ hold }) => hold.key === key),
     );
   }
 
@@ -110,6 +125,28 @@ export class Model {
       hold.inStore = false;
       if (hold.service === service) hold.isLost = true;
     }
+  }
+
+  /** Whether the actor is inside a section that has lost the key. */
+  isInLost(actor: number, service: number, key: string): boolean {
+    const parts = this.enclosing(actor, service, key)?.parts ?? [];
+    return parts.some(({ hold }) => hold.key === key && hold.isLost);
+  }
+
+  /** A lease is given back by hand while its section runs: whoever is inside has lost it. */
+  releaseByHand(actor: number, entry: Entry): void {
+    const stack = this.stacks[actor]!;
+    const released = new Set(entry.parts.map(({ hold }) => hold));
+    for (const inner of stack.slice(stack.indexOf(entry) + 1)) {
+      const isSame = inner.opened.lease === entry.opened.lease;
+      if (isSame) inner.isReleased = true;
+      inner.parts = inner.parts
+        .filter(({ hold }) => !isSame || !released.has(hold))
+        .map((part) => (released.has(part.hold) ? { hold: gone(part.hold), isOwn: false } : part));
+    }
+    this.drop(entry);
+    entry.parts = [];
+    entry.isReleased = true;
   }
 
   /** The lease or the section is over. */
@@ -150,7 +187,8 @@ export class Model {
     this.lastTokens.set(key, token);
     const { remainingMs } = this.world.services[service]!.held().find((held) => held.key === key)!;
     const endsAt = leaseMs === undefined ? Infinity : this.world.now() + remainingMs;
-    const hold = { service, key, token, endsAt, inStore: true, isLost: false };
+    const longestMs = Math.max(WATCHDOG_MS, leaseMs ?? 0);
+    const hold = { service, key, token, endsAt, inStore: true, isLost: false, longestMs };
     this.holds.push(hold);
     return hold;
   }
@@ -166,9 +204,10 @@ export class Model {
     expect(passedOver).toEqual([]);
   }
 
-  private expectRefusal({ result, caller, deadline, wasBlocked }: Pending): void {
+  private expectRefusal({ result, caller, deadline, wasBlocked, isInLost }: Pending): void {
     const code = result.state === 'fulfilled' ? 'LOCK_TAKEN' : (result.error as LockError).code;
     if (caller.signal.aborted) return expect(code).toBe('LOCK_ABORTED');
+    if (isInLost) return expect(code).toBe('LOCK_LOST');
     expect(code).toBe('LOCK_TAKEN');
     expect(wasBlocked, 'somebody was in the way').toBe(true);
     expect(this.world.now(), 'the wait is over').toBeGreaterThanOrEqual(deadline);

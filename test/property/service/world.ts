@@ -15,6 +15,9 @@ export const SERVICES = 2;
 /** What `usage` is when nobody holds anything and nobody waits. */
 export const UNUSED = { leases: 0, keys: 0, holds: 0, settling: 0 };
 
+/** The lease that the watchdog renews. */
+export const WATCHDOG_MS = 30_000;
+
 /** The watchdog renews at least this often, so after so long it has noticed whatever there is to notice. */
 export const RENEWAL_MS = 10_000;
 

@@ -1,4 +1,5 @@
 import type { Quirks } from '../quirks.js';
+import { MISUSE_BREAKAGES } from './misuse.breakages.js';
 import type { Patch } from './patched-core.js';
 
 /** A deliberate mistake, in a copy of the core or in the simulated store, and the rules that are to notice it. */
@@ -216,4 +217,5 @@ export const BREAKAGES: readonly Breakage[] = [
       },
     ],
   },
+  ...MISUSE_BREAKAGES,
 ];

@@ -12,6 +12,8 @@ interface Job {
   readonly rank: number;
   readonly due: number;
   readonly action: () => void;
+  /** The connection it has come on. */
+  readonly from?: object;
 }
 
 /** In the order in which Node looks at them: timers, then what has arrived, then immediates. */
@@ -119,8 +121,8 @@ export class SimProcess implements Runtime {
   }
 
   /** Something from outside has arrived. It waits while the process stands still. */
-  arrive(action: () => void): void {
-    this.receive(ARRIVAL, action);
+  arrive(action: () => void, from?: object): void {
+    this.receive(ARRIVAL, action, from);
   }
 
   /** Runs `action` after all that lies waiting, like `setImmediate`. */
@@ -174,11 +176,11 @@ export class SimProcess implements Runtime {
     if (interruption) interruption();
   }
 
-  private receive(rank: number, action: () => void): void {
+  private receive(rank: number, action: () => void, from?: object): void {
     if (this.crashed) return;
     const { now } = this.agenda;
     if (now >= this.busyUntil && this.backlog.length === 0) return this.run(action);
-    this.backlog.push({ rank, due: now, action });
+    this.backlog.push({ rank, due: now, action, from });
     this.wakeAt(this.at);
   }
 
@@ -196,7 +198,7 @@ export class SimProcess implements Runtime {
     });
   }
 
-  /** Does one of the things that lie waiting. */
+  /** Does one of the things that lie waiting; what came on one connection meanwhile is read in one go. */
   private wake(): void {
     if (this.crashed || this.backlog.length === 0) return;
     if (this.agenda.now >= this.busyUntil) {
@@ -206,6 +208,9 @@ export class SimProcess implements Runtime {
       });
       const [job] = this.backlog.splice(first, 1);
       this.run(job!.action);
+      while (job!.from && this.backlog[first]?.from === job!.from && this.random.chance(0.8)) {
+        this.run(this.backlog.splice(first, 1)[0]!.action);
+      }
     }
     if (this.backlog.length > 0) this.wakeAt(this.at);
   }

@@ -93,7 +93,7 @@ export class Session {
     this.down.send(() =>
       this.process.arrive(() => {
         if (this.openHere) action();
-      }),
+      }, this),
     );
   }
 

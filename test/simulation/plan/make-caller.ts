@@ -1,7 +1,13 @@
 import type { Random } from '../engine/random.js';
+import { makeAftermath, makeMisdeeds } from './misbehave.js';
 import type { CallerPlan, LockStep, PlanSettings, Step } from './plan.js';
 
 const UPDATE: Step = { do: 'update', key: 'a', thinkMs: 0, slowMs: 0 };
+
+/** Whoever waits without end is to be served within the time of a run, also after a crash. */
+const LONGEST_WAITED_OUT_MS = 20_000;
+
+const misbehaves = ({ misdeeds }: PlanSettings): boolean => misdeeds.length > 0;
 
 /** How deep locks are nested. */
 const DEEPEST = 2;
@@ -43,7 +49,10 @@ const makeInside = (
 ): Step[] => {
   const steps: Step[] = [];
   for (let i = random.pick([1, 1, 2, 3]); i > 0; i--) {
-    if (depth < DEEPEST && random.chance(0.15)) {
+    if (misbehaves(settings) && depth < DEEPEST && random.chance(0.35)) {
+      const nested = () => makeLock(random, settings, random.chance(0.8) ? keys : all, depth + 1);
+      steps.push(...makeMisdeeds(random, settings, keys, nested));
+    } else if (depth < DEEPEST && random.chance(0.15)) {
       const nested = () => makeLock(random, settings, random.chance(0.7) ? keys : all, depth + 1);
       steps.push(random.chance(0.5) ? nested() : { do: 'siblings', steps: [nested(), nested()] });
     } else if (random.chance(0.05)) steps.push(makeFork(random, settings, keys, depth));
@@ -60,10 +69,11 @@ const chooseKeys = (random: Random, all: readonly string[]): readonly string[] =
 
 function makeLock(random: Random, settings: PlanSettings, all: readonly string[], depth: number): LockStep {
   const keys = chooseKeys(random, all);
-  const style = random.pick(['withLock', 'withLock', 'acquire', 'tryAcquire', 'run'] as const);
+  const style = random.pick(['withLock', 'withLock', 'tryWithLock', 'acquire', 'tryAcquire', 'run'] as const);
   const { watchdogMs } = settings;
   const waits = [0, random.whole(1, 40), random.whole(40, 400), random.whole(400, 3 * watchdogMs)];
-  const endless = depth === 0 && random.chance(0.15);
+  // Nobody waits for ever where a crash can leave the key taken for hours.
+  const endless = depth === 0 && settings.longestMs <= LONGEST_WAITED_OUT_MS && random.chance(0.15);
   const leaseMs = random.chance(keys.length > 1 ? 0.4 : 0.2)
     ? random.pick([random.whole(20, 100), random.whole(100, 2_000)])
     : undefined;
@@ -71,29 +81,42 @@ function makeLock(random: Random, settings: PlanSettings, all: readonly string[]
     do: 'lock',
     style,
     keys,
-    waitMs: endless ? null : style === 'tryAcquire' && random.chance(0.7) ? 0 : random.pick(waits),
+    waitMs: endless ? null : style.startsWith('try') && random.chance(0.7) ? 0 : random.pick(waits),
     leaseMs,
+    watchdogMs: random.chance(0.1) ? random.pick([1_000, 3_000]) : undefined,
     abortAfterMs: random.chance(0.12) ? random.whole(0, 300) : undefined,
-    holdAtLeastMs: style === 'withLock' && random.chance(0.1) ? random.whole(1, watchdogMs) : undefined,
+    holdAtLeastMs:
+      style === 'withLock' && random.chance(misbehaves(settings) ? 0.2 : 0.1)
+        ? random.whole(1, watchdogMs)
+        : undefined,
     reentrant: random.chance(0.05) ? false : undefined,
     onLost: random.chance(0.2) ? 'throw' : undefined,
     heedsLoss: random.chance(0.6),
     inside: makeInside(random, settings, keys, all, depth),
+    after: misbehaves(settings) ? makeAftermath(random, settings) : undefined,
   };
 }
 
 /** A caller that wants the same key as everybody else, again and again, and never for long. */
-export const makeHastyCaller = (random: Random, { watchdogMs }: PlanSettings): CallerPlan => {
+export const makeHastyCaller = (random: Random, settings: PlanSettings): CallerPlan => {
+  const { watchdogMs, longestMs } = settings;
+  const endlessMs = longestMs <= LONGEST_WAITED_OUT_MS ? null : 3 * watchdogMs;
   const steps: Step[] = [];
+  const nested = (): LockStep => makeLock(random, settings, ['a'], DEEPEST);
   for (let i = random.whole(2, 6); i > 0; i--) {
     steps.push({
       do: 'lock',
-      style: random.pick(['withLock', 'acquire', 'tryAcquire']),
+      style: random.pick(['withLock', 'withLock', 'tryWithLock', 'acquire', 'tryAcquire']),
       keys: ['a'],
-      waitMs: random.pick([random.whole(5, 60), random.whole(100, 500), 3 * watchdogMs, null]),
+      watchdogMs: random.chance(0.1) ? 3_000 : undefined,
+      waitMs: random.pick([random.whole(5, 60), random.whole(100, 500), 3 * watchdogMs, endlessMs]),
       abortAfterMs: random.chance(0.15) ? random.whole(0, 60) : undefined,
       heedsLoss: true,
-      inside: [random.chance(0.5) ? { do: 'sleep', ms: random.whole(1, 20) } : UPDATE],
+      inside: [
+        random.chance(0.5) ? { do: 'sleep', ms: random.whole(1, 20) } : UPDATE,
+        ...(misbehaves(settings) && random.chance(0.4) ? makeMisdeeds(random, settings, ['a'], nested) : []),
+      ],
+      after: misbehaves(settings) ? makeAftermath(random, settings) : undefined,
     });
     if (random.chance(0.2)) steps.push({ do: 'sleep', ms: random.whole(1, 60) });
   }

@@ -23,6 +23,7 @@ const KINDS: readonly FaultKind[] = [
   'server-stop',
   'server-restart',
   'server-flush',
+  'delete',
   'server-clock',
   'server-mood',
   'server-mood',
@@ -33,6 +34,7 @@ const makeFault = (
   kind: FaultKind,
   { watchdogMs, commandTimeoutMs }: PlanSettings,
   process: string,
+  keys: readonly string[],
 ): Fault => {
   const at = random.chance(0.5) ? random.between(0, 400) : random.between(0, LAST_AT);
   const role = random.pick(['command', 'subscriber'] as const);
@@ -70,6 +72,8 @@ const makeFault = (
       return { kind, at, downMs: random.whole(1, 500), keepsData: random.chance(0.6) };
     case 'server-flush':
       return { kind, at };
+    case 'delete':
+      return { kind, at, key: random.pick(keys) };
     case 'server-clock':
       return { kind, at, ms: random.pick([-1, 1, 1]) * random.whole(10, 2 * watchdogMs) };
     case 'server-mood':
@@ -94,11 +98,12 @@ export const makeFaults = (
   random: Random,
   settings: PlanSettings,
   processes: readonly ProcessPlan[],
+  keys: readonly string[],
 ): Fault[] => {
   const kinds = [random.pick(KINDS), random.pick(KINDS), random.pick(KINDS)];
   const count = random.pick([0, 1, 1, 2, 3, 5]);
   const faults = Array.from({ length: count }, () =>
-    makeFault(random, random.pick(kinds), settings, random.pick(processes).name),
+    makeFault(random, random.pick(kinds), settings, random.pick(processes).name, keys),
   );
   return faults.some(losesData) ? faults.map(forward) : faults;
 };

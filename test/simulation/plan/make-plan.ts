@@ -1,6 +1,7 @@
 import { Random } from '../engine/random.js';
 import { makeFaults } from './make-faults.js';
 import { makeCaller, makeHastyCaller } from './make-caller.js';
+import { chooseMisdeeds, makeListeners } from './misbehave.js';
 import type { Plan, PlanSettings, ProcessPlan } from './plan.js';
 
 /** Clocks of machines differ by no more than this, in ms per ms. */
@@ -8,6 +9,7 @@ const DRIFT = 0.0001;
 
 const makeSettings = (random: Random): PlanSettings => {
   const watchdogMs = random.pick([1_000, 1_000, 2_000, 6_000]);
+  const misdeeds = chooseMisdeeds(random);
   return {
     watchdogMs,
     commandTimeoutMs: random.pick([100, 200, 400]),
@@ -16,6 +18,9 @@ const makeSettings = (random: Random): PlanSettings => {
     maxWaiters: random.chance(0.15) ? random.whole(0, 2) : null,
     shutdownGraceMs: random.pick([50, 500]),
     mayKill: random.chance(0.9),
+    longestMs:
+      misdeeds.length > 0 && random.chance(0.4) ? random.pick([3_600_000, 7_200_000]) : 3 * watchdogMs,
+    misdeeds,
   };
 };
 
@@ -35,7 +40,8 @@ export const makePlan = (seed: number): Plan => {
       callers: Array.from({ length: callers }, () =>
         crowded ? makeHastyCaller(random, settings) : makeCaller(random, settings, keys),
       ),
+      listeners: settings.misdeeds.length > 0 ? makeListeners(random, settings) : undefined,
     });
   }
-  return { seed, settings, processes, faults: makeFaults(random, settings, processes) };
+  return { seed, settings, processes, faults: makeFaults(random, settings, processes, keys) };
 };

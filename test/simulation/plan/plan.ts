@@ -19,13 +19,30 @@ export interface PlanSettings {
   readonly shutdownGraceMs: number;
   /** Whether clients may end each other's sessions. */
   readonly mayKill: boolean;
+  /** The longest lease that anybody asks for. */
+  readonly longestMs: number;
+  /** What callers do that they should not; none: they behave. */
+  readonly misdeeds: readonly Misdeed[];
 }
+
+export type Misdeed =
+  'release' | 'release-beside' | 'extend' | 'block' | 'force' | 'answers-at-once' | 'run' | 'shut-down';
 
 export interface ProcessPlan {
   readonly name: string;
   /** How fast its clock runs. */
   readonly rate: number;
   readonly callers: readonly CallerPlan[];
+  /** What listeners of events do, once. */
+  readonly listeners?: readonly ListenerPlan[];
+}
+
+/** At this event of its process, for the so-and-so-many-eth time: whatever key it is about. */
+export interface ListenerPlan {
+  readonly on: 'acquired' | 'released' | 'lost';
+  readonly nth: number;
+  /** Forces the key open, blocks the event loop, or gives back a lease that somebody in this process has. */
+  readonly do: 'forceUnlock' | 'block' | 'release';
 }
 
 export interface CallerPlan {
@@ -33,7 +50,7 @@ export interface CallerPlan {
   readonly steps: readonly Step[];
 }
 
-export type Style = 'withLock' | 'acquire' | 'tryAcquire' | 'run';
+export type Style = 'withLock' | 'tryWithLock' | 'acquire' | 'tryAcquire' | 'run';
 
 export interface LockStep {
   readonly do: 'lock';
@@ -42,6 +59,7 @@ export interface LockStep {
   /** Null: without end. */
   readonly waitMs: number | null;
   readonly leaseMs?: number;
+  readonly watchdogMs?: number;
   readonly abortAfterMs?: number;
   readonly holdAtLeastMs?: number;
   readonly reentrant?: false;
@@ -49,6 +67,8 @@ export interface LockStep {
   /** Whether the caller stops when it is told that the lock is lost; others work on. */
   readonly heedsLoss: boolean;
   readonly inside: readonly Step[];
+  /** What the caller does with the lease when it is over. */
+  readonly after?: readonly Step[];
 }
 
 export type Step =
@@ -57,6 +77,17 @@ export type Step =
   /** Reads the register and writes it, for a key the caller has; `slowMs`: how long the write is on its way. */
   | { readonly do: 'update'; readonly key: string; readonly thinkMs: number; readonly slowMs: number }
   | { readonly do: 'extend'; readonly ms: number }
+  /** Gives the lease back while its section runs, or that of a section around it; or once more. */
+  | { readonly do: 'release'; readonly up: number }
+  /** Asks the lease, or that of a section around it, whether it is valid. */
+  | { readonly do: 'ask'; readonly up: number }
+  /** Asks the store whether the lease is valid. */
+  | { readonly do: 'verify' }
+  /** A section in the lease, by `lease.run`. */
+  | { readonly do: 'run'; readonly inside: readonly Step[] }
+  /** Does something in a while. */
+  | { readonly do: 'later'; readonly ms: number; readonly step: Step }
+  | { readonly do: 'shutDown' }
   /** All at once. */
   | { readonly do: 'siblings'; readonly steps: readonly Step[] }
   /** Nobody waits for it; it runs inside the lease, or outside of all of them. */
@@ -115,6 +146,8 @@ export type Fault =
       readonly keepsData: boolean;
     }
   | { readonly kind: 'server-flush'; readonly at: number }
+  /** Somebody deletes a key. */
+  | { readonly kind: 'delete'; readonly at: number; readonly key: string }
   | { readonly kind: 'server-clock'; readonly at: number; readonly ms: number }
   | { readonly kind: 'server-mood'; readonly at: number; readonly ms: number; readonly mood: Mood };
 

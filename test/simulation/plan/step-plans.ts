@@ -17,6 +17,8 @@ export const CALM_PLAN: Plan = {
     maxWaiters: null,
     shutdownGraceMs: 50,
     mayKill: true,
+    longestMs: 1_500,
+    misdeeds: [],
   },
   processes: ['p1', 'p2'].map((name, i) => ({
     name,

@@ -9,6 +9,10 @@ import { LeaseWatch } from './lease-watch.js';
 /** Work that goes wrong inside the lock. The library has to give it back untouched. */
 class WorkError extends Error {}
 
+/** The lease so many sections further out, or the outermost. */
+const outward = (watch: LeaseWatch | undefined, up: number): LeaseWatch | undefined =>
+  watch?.around && up > 0 ? outward(watch.around, up - 1) : watch;
+
 /** Runs one caller's plan in its process, and writes down what it sees. */
 export class Caller {
   private calls = 0;
@@ -45,10 +49,22 @@ export class Caller {
       case 'update':
         return inside && this.update(step.key, step.thinkMs, step.slowMs, inside);
       case 'extend':
-        return inside && this.asking('extend', inside, () => inside.lease.extend(step.ms));
+        return inside && this.extend(step.ms, inside);
+      case 'release':
+        return this.release(outward(inside, step.up));
+      case 'ask':
+        return outward(inside, step.up)?.ask();
+      case 'verify':
+        return inside && this.verify(inside);
+      case 'run':
+        return inside && this.runIn(inside, step.inside);
+      case 'later':
+        await process.sleep(step.ms);
+        return this.do(step.step, inside);
+      case 'shutDown':
+        return this.host.shutDown();
       case 'siblings':
-        await Promise.all(step.steps.map((one) => this.do(one, inside)));
-        return;
+        return this.siblings(step.steps, inside);
       case 'fork': {
         const start = () => this.do(step.step, step.detached ? undefined : inside);
         const work = step.detached ? this.host.around.core.detached(start) : start();
@@ -66,6 +82,12 @@ export class Caller {
     }
   }
 
+  /** Waits for all of them, also when one fails. */
+  private async siblings(steps: readonly Step[], inside: LeaseWatch | undefined): Promise<void> {
+    const ends = await Promise.allSettled(steps.map((one) => this.do(one, inside)));
+    for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  }
+
   private unlessWork(error: unknown): void {
     if (!(error instanceof WorkError)) throw error;
   }
@@ -74,12 +96,13 @@ export class Caller {
     const { process, manager } = this.host;
     const call = `${this.name}.${++this.calls}`;
     const { keys, waitMs, style, holdAtLeastMs } = step;
-    process.record({ type: 'call', call, keys, waitMs, style, holdAtLeastMs });
+    const leaseMs = this.longestLeaseMs(step);
+    process.record({ type: 'call', call, keys, waitMs, style, holdAtLeastMs, leaseMs });
     const options = this.optionsOf(step, call);
     let watch: LeaseWatch | undefined;
     const section = async (lease: Lease): Promise<void> => {
       watch = new LeaseWatch(`L${call}`, lease, process, inside, this.host.leases);
-      watch.begin(call);
+      watch.begin(call, style !== 'acquire' && style !== 'tryAcquire');
       try {
         await this.work(step, watch);
       } finally {
@@ -87,7 +110,15 @@ export class Caller {
       }
     };
     try {
-      if (style === 'withLock') return await manager.withLock(keys, options, section);
+      if (style === 'withLock') {
+        await manager.withLock(keys, options, section);
+        return await this.misuse(step, watch);
+      }
+      if (style === 'tryWithLock') {
+        const { ran } = await manager.tryWithLock(keys, options, section);
+        if (!ran) return process.record({ type: 'refused', call });
+        return await this.misuse(step, watch);
+      }
       const lease =
         style === 'tryAcquire'
           ? await manager.tryAcquire(keys, options)
@@ -98,6 +129,7 @@ export class Caller {
       } finally {
         await this.asking('release', watch, () => lease.release());
       }
+      await this.misuse(step, watch);
     } catch (error) {
       if (error instanceof WorkError) throw error;
       if (watch) process.record({ type: 'answer', doing: style, lease: watch.id, error: errorSeen(error) });
@@ -105,9 +137,58 @@ export class Caller {
     }
   }
 
+  /** While several keys are taken the watchdog keeps those that are there already. */
+  private longestLeaseMs({
+    keys,
+    leaseMs,
+    watchdogMs = this.host.manager.settings.watchdogMs,
+  }: LockStep): number {
+    return Math.max(leaseMs ?? watchdogMs, keys.length > 1 ? watchdogMs : 0);
+  }
+
+  /** The lease is over, but the caller still has it. */
+  private async misuse({ after }: LockStep, watch: LeaseWatch | undefined): Promise<void> {
+    if (!after || !watch) return;
+    watch.giveBack();
+    for (const step of after) await this.do(step, watch);
+  }
+
+  private async release(watch: LeaseWatch | undefined): Promise<void> {
+    if (!watch) return;
+    watch.giveBack();
+    await this.asking('release', watch, () => watch.lease.release());
+  }
+
+  private async extend(ms: number, watch: LeaseWatch): Promise<void> {
+    const { isOver } = watch;
+    if (!isOver) this.host.process.record({ type: 'extends', lease: watch.id, ms });
+    await this.asking('extend', watch, async () => {
+      await watch.lease.extend(ms);
+      if (isOver && !watch.isEnding) watch.claim('extend');
+    });
+  }
+
+  private async verify(watch: LeaseWatch): Promise<void> {
+    const { isOver } = watch;
+    await this.asking('verify', watch, async () => {
+      const valid = await watch.lease.verify();
+      if (valid && isOver && !watch.isEnding) watch.claim('verify');
+      return valid;
+    });
+  }
+
+  private runIn(watch: LeaseWatch, inside: readonly Step[]): Promise<void> {
+    return this.asking('run', watch, () =>
+      watch.lease.run(async () => {
+        if (!watch.isEnding) watch.claim('section');
+        for (const step of inside) await this.do(step, watch);
+      }),
+    );
+  }
+
   private optionsOf(step: LockStep, call: string): LockCall {
     const { process, manager, around } = this.host;
-    const { waitMs, leaseMs, abortAfterMs, holdAtLeastMs, reentrant, onLost } = step;
+    const { waitMs, leaseMs, watchdogMs, abortAfterMs, holdAtLeastMs, reentrant, onLost } = step;
     let signal: AbortSignal | undefined;
     if (abortAfterMs !== undefined) {
       const controller = new AbortController();
@@ -117,8 +198,10 @@ export class Caller {
         controller.abort(new Error('called off'));
       }, abortAfterMs);
     }
+    const usual = around.core.defaultCall(manager.settings);
     return {
-      ...around.core.defaultCall(manager.settings),
+      ...usual,
+      watchdogMs: watchdogMs ?? usual.watchdogMs,
       waitMs: waitMs ?? Infinity,
       leaseMs,
       signal,
@@ -138,7 +221,7 @@ export class Caller {
   /** Reads, thinks, writes: an update is lost if somebody else writes in between. */
   private async update(key: string, thinkMs: number, slowMs: number, watch: LeaseWatch): Promise<void> {
     const part = watch.lease.parts.find((one) => one.key === key);
-    if (!part) return;
+    if (!part || watch.isOver) return;
     const visitor = { process: this.host.process, lease: watch.id, token: part.hold.token! };
     const base = await this.register.read(key, visitor);
     if (base === undefined) return;
@@ -157,6 +240,7 @@ export class Caller {
       const result = JSON.stringify(answer) ?? 'done';
       process.record({ type: 'answer', doing, lease: watch?.id, result });
     } catch (error) {
+      if (error instanceof WorkError) throw error;
       process.record({ type: 'answer', doing, lease: watch?.id, error: errorSeen(error) });
     }
   }

@@ -9,6 +9,8 @@ export class GhostWatch {
   private readonly idle = new Map<Host, boolean>();
   /** Owners that were reported, or that are nobody's fault; and from when on. */
   private readonly known = new Map<string, number>();
+  /** Owners whose hold is to stay for a while, however early the work has ended. */
+  private readonly kept = new Map<string, number>();
 
   constructor(
     private readonly around: Surroundings,
@@ -18,6 +20,7 @@ export class GhostWatch {
     around.server.onProlonged = (owners) => {
       for (const owner of owners) this.known.set(owner, 0);
     };
+    around.server.onKept = ({ owner }, forMs) => this.kept.set(owner, around.agenda.now + forMs);
     around.server.onClaim = ({ owner, leaseMs }, sentAt, givenUp) => {
       // What comes after its sender gave it up is looked for until it should have run out, and no longer.
       if (givenUp) this.known.set(owner, sentAt + leaseMs);
@@ -39,7 +42,8 @@ export class GhostWatch {
     for (const [key, owner] of server.owners) {
       const host = this.hosts.get(owner.slice(0, owner.indexOf('.')));
       if (!host?.isIdle || host.process.crashed || host.process.stopping) continue;
-      if (agenda.now >= (this.known.get(owner) ?? Infinity)) continue;
+      if (agenda.now >= (this.known.get(owner) ?? Infinity) || agenda.now < (this.kept.get(owner) ?? 0))
+        continue;
       this.known.set(owner, 0);
       chronicle.add({ type: 'left', at: agenda.now, process: host.process.name, key, owner });
     }

@@ -1,4 +1,5 @@
 import type { LockManager } from '../../../lib/core/lock-manager.js';
+import { errorSeen } from '../../checker/history.js';
 import { RecordingStore } from '../../checker/recording-store.js';
 import type { Core } from '../core-api.js';
 import type { Agenda } from '../engine/agenda.js';
@@ -6,13 +7,16 @@ import type { Chronicle } from '../engine/chronicle.js';
 import { Random } from '../engine/random.js';
 import { SimProcess } from '../engine/sim-process.js';
 import { Link } from '../network/link.js';
-import type { Plan, ProcessPlan } from '../plan/plan.js';
+import type { ListenerPlan, Plan, ProcessPlan } from '../plan/plan.js';
 import type { Quirks } from '../quirks.js';
 import type { SimServer } from '../server/sim-server.js';
 import { SimConnection } from '../store/sim-connection.js';
 import { SimStore } from '../store/sim-store.js';
 import { SimSubscriber } from '../store/sim-subscriber.js';
 import { type LeaseWatch } from './lease-watch.js';
+
+/** For how long a listener that blocks does so, in ms. */
+const BLOCKED_MS = 7;
 
 /** What all processes of a run share. */
 export interface Surroundings {
@@ -54,7 +58,7 @@ export class Host {
     const link = (role: string) =>
       new Link(agenda, this.process, server, randomOf(role), latencyMs, timeoutMs);
     this.links = { command: link('command'), subscriber: link('subscriber') };
-    this.connection = new SimConnection(this.process, this.links.command, timeoutMs);
+    this.connection = new SimConnection(this.process, this.links.command, timeoutMs, randomOf('replies'));
     this.subscriber = new SimSubscriber(this.process, this.links.subscriber, { timeoutMs, pingMs, quirks });
     const store = new SimStore(this.connection, this.subscriber, quirks);
     this.store = new RecordingStore(store, name, (event) => this.process.record(event));
@@ -68,6 +72,7 @@ export class Host {
     const silent = { warn: () => undefined, log: () => undefined };
     this.process.onFreeze = () => this.look();
     this.manager = new core.LockManager(this.store, lockSettings, silent, this.process);
+    for (const listener of plan.listeners ?? []) this.listen(listener);
   }
 
   get isIdle(): boolean {
@@ -80,6 +85,28 @@ export class Host {
     this.process.touched = false;
     for (const lease of this.leases) lease.look();
     return true;
+  }
+
+  private listen({ on, nth, do: what }: ListenerPlan): void {
+    let count = 0;
+    this.manager.on(on, ({ key }) => {
+      if (++count !== nth) return;
+      if (what === 'block') this.process.freeze(BLOCKED_MS);
+      else if (what === 'forceUnlock') this.note(what, this.manager.forceUnlock(key));
+      else {
+        const [watch] = this.leases;
+        watch?.giveBack();
+        if (watch) this.note('release', watch.lease.release(), watch.id);
+      }
+    });
+  }
+
+  /** What comes of something that a listener began. */
+  private note(doing: string, work: Promise<boolean | string>, lease?: string): void {
+    work.then(
+      (result) => this.process.record({ type: 'answer', doing, lease, result: String(result) }),
+      (error: unknown) => this.process.record({ type: 'answer', doing, lease, error: errorSeen(error) }),
+    );
   }
 
   shutDown(): void {

@@ -9,6 +9,8 @@ const RECONNECT_MS = 30 + 100;
 /** Makes things go wrong, and says until when their victims are excused. */
 export class FaultInjector {
   private stopped = false;
+  /** Until when somebody may feel something of it. */
+  troubledUntil = 0;
 
   constructor(
     private readonly around: Surroundings,
@@ -86,6 +88,9 @@ export class FaultInjector {
         return server.restart(fault.downMs, fault.keepsData);
       case 'server-flush':
         return server.loseData('the server lost its data');
+      case 'delete':
+        this.note(`"${fault.key}" is deleted`);
+        return server.deleteKey(fault.key);
       case 'server-clock':
         return server.jump(fault.ms);
       case 'server-mood':
@@ -105,6 +110,7 @@ export class FaultInjector {
     const process = 'process' in fault ? fault.process : undefined;
     // To connect again takes an attempt that may itself fail, and another one.
     const until = now + ms + RECONNECT_MS + MARGIN_MS + this.settings.commandTimeoutMs;
+    this.troubledUntil = Math.max(this.troubledUntil, until);
     this.around.chronicle.add({ type: 'trouble', at: now, process, until, what });
   }
 

@@ -1,4 +1,5 @@
 import type { Lease } from '../../../lib/core/lease.js';
+import type { EventOf } from '../../checker/history.js';
 import type { SimProcess } from '../engine/sim-process.js';
 
 /** A tenth of this is less than anything that matters, and more than what sums of floating point lose, in ms. */
@@ -8,6 +9,7 @@ const NOTABLE_MS = 0.01;
 export class LeaseWatch {
   private readonly until: number[] = [];
   private over = false;
+  private gone = false;
 
   constructor(
     readonly id: string,
@@ -19,19 +21,48 @@ export class LeaseWatch {
     private readonly open: Set<LeaseWatch>,
   ) {}
 
-  begin(call: string): void {
+  /** The caller has it; with `inSection`, because a section begins in it. */
+  begin(call: string, inSection = false): void {
     const parts = this.lease.parts.map(({ key, hold, place }) => ({
       key,
       token: hold.token ?? 0,
       sharedWith: place && this.owner(hold)?.id,
     }));
     this.process.record({ type: 'granted', call, lease: this.id, parts });
-    const { signal } = this.lease;
     const announce = (): void => this.process.record({ type: 'announced', lease: this.id });
-    if (signal.aborted) announce();
-    else signal.addEventListener('abort', () => this.over || announce());
+    // The state itself: to ask the lease would be a look at the clock, and the process may stop there.
+    const lost = this.lease.parts.some(({ state }) => state === 'lost');
+    if (lost) announce();
+    if (inSection) this.claim('section');
+    const { signal } = this.lease;
+    if (signal.aborted && !lost) announce();
+    else if (!lost) signal.addEventListener('abort', () => this.over || announce());
     this.open.add(this);
     this.look();
+  }
+
+  /** Somebody gives it back by hand, or its section has come to its end: from now on it is certainly over. */
+  giveBack(): void {
+    this.end();
+    this.gone = true;
+  }
+
+  /** Whether its section has ended, but perhaps not all that it has started: nobody can tell what it is worth. */
+  get isEnding(): boolean {
+    return this.over && !this.gone;
+  }
+
+  get isOver(): boolean {
+    return this.over;
+  }
+
+  /** A section begins in it, or something else that takes it for valid. */
+  claim(what: EventOf<'claims'>['what']): void {
+    this.process.record({ type: 'claims', lease: this.id, what });
+  }
+
+  ask(): void {
+    if (!this.isEnding && this.lease.remainingMs() > 0) this.claim('remainingMs');
   }
 
   /** The caller gives it up. */
@@ -43,9 +74,9 @@ export class LeaseWatch {
   }
 
   look(): void {
-    this.lease.parts.forEach(({ key, hold }, i) => {
+    this.lease.parts.forEach(({ key, hold, state }, i) => {
       // Of several keys one may be lost: then the whole lease is, for its caller.
-      if (hold.state !== 'held' || this.lease.signal.aborted) return;
+      if (state !== 'held' || this.lease.signal.aborted) return;
       const until = this.process.momentOf(hold.validUntil);
       const before = this.until[i];
       if (before !== undefined && Math.abs(until - before) < NOTABLE_MS) return;

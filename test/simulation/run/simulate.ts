@@ -4,10 +4,11 @@ import { CORE, type Core } from '../core-api.js';
 import { Agenda } from '../engine/agenda.js';
 import { Chronicle } from '../engine/chronicle.js';
 import { Random } from '../engine/random.js';
-import type { Plan } from '../plan/plan.js';
+import type { Plan, Step } from '../plan/plan.js';
 import type { Quirks } from '../quirks.js';
 import { SimRegister } from '../server/sim-register.js';
 import { SimServer } from '../server/sim-server.js';
+import { takeAfterwards } from './afterwards.js';
 import { Caller } from './caller.js';
 import { GhostWatch } from './ghost-watch.js';
 import { Host, type Surroundings } from './host.js';
@@ -55,6 +56,7 @@ export const simulate = async (plan: Plan, { core = CORE, quirks = {} }: Variati
   agenda.onRest = () => {
     for (const host of all) if (host.look()) ghosts.look(host);
   };
+  const keys = keysOf(plan);
   const injector = new FaultInjector(around, hosts, plan.settings);
   for (const fault of plan.faults) injector.plan(fault);
 
@@ -77,6 +79,14 @@ export const simulate = async (plan: Plan, { core = CORE, quirks = {} }: Variati
     injector.stop();
     await agenda.pass(agenda.now + LONGEST_REST_MS, () => all.every((host) => host.isIdle));
     ghosts.lookAtAll();
+    if (injector.troubledUntil > agenda.now) await agenda.pass(injector.troubledUntil);
+    // What a crash has left in the store is there until the longest lease is over.
+    if (server.owners.length > 0) await agenda.pass(agenda.now + plan.settings.longestMs);
+    for (const host of alive().filter(({ process }) => !process.stopping)) {
+      let over = false;
+      host.process.arrive(() => void takeAfterwards(host, keys).then(() => (over = true)));
+      await agenda.pass(agenda.now + LONGEST_REST_MS, () => over && host.isIdle);
+    }
     for (const host of alive()) host.reportUsage();
     for (const host of alive()) host.process.arrive(() => host.close());
     const awake = Math.max(agenda.now, ...alive().map((host) => host.process.at));
@@ -91,6 +101,27 @@ export const simulate = async (plan: Plan, { core = CORE, quirks = {} }: Variati
     steps: new Map(all.map((host) => [host.process.name, host.process.stepsMade])),
   };
 };
+
+const keysIn = (step: Step): readonly string[] => {
+  switch (step.do) {
+    case 'lock':
+      return [...step.keys, ...step.inside.flatMap(keysIn)];
+    case 'siblings':
+      return step.steps.flatMap(keysIn);
+    case 'run':
+      return step.inside.flatMap(keysIn);
+    case 'fork':
+    case 'later':
+      return keysIn(step.step);
+    default:
+      return [];
+  }
+};
+
+/** All keys that somebody wants. */
+const keysOf = ({ processes }: Plan): string[] => [
+  ...new Set(processes.flatMap(({ callers }) => callers.flatMap(({ steps }) => steps.flatMap(keysIn)))),
+];
 
 /** In order, and without what a process would have done after its crash. */
 const tidied = (events: readonly HistoryEvent[], hosts: ReadonlyMap<string, Host>): HistoryEvent[] =>

@@ -53,7 +53,11 @@ export class Holds {
       this.put(key, owner, leaseMs, undefined);
       return { status: 'held', validForMs: leaseMs };
     }
-    if (this.leftOf(hold) < leaseMs || this.quirks.extendShortens) hold.expiresAt = this.wall + leaseMs;
+    if (this.leftOf(hold) < leaseMs || this.quirks.extendShortens) {
+      hold.expiresAt = this.wall + leaseMs;
+      const { now: at } = this.agenda;
+      this.chronicle.add({ type: 'armed', at, key, owner, until: at + leaseMs });
+    }
     return { status: 'held', validForMs: this.leftOf(hold) };
   }
 
@@ -63,7 +67,11 @@ export class Holds {
     if (!hold || (hold.owner !== owner && !this.quirks.releaseOfAnyOwner)) return -1;
     const told = this.publish(key);
     if (keepForMs === undefined) this.remove(key, hold, 'released');
-    else this.holds.set(key, { owner, expiresAt: this.wall + keepForMs });
+    else {
+      const { now: at } = this.agenda;
+      hold.expiresAt = this.wall + keepForMs;
+      this.chronicle.add({ type: 'armed', at, key, owner: hold.owner, until: at + keepForMs });
+    }
     return told;
   }
 
@@ -76,6 +84,16 @@ export class Holds {
     const until = now + this.leftOf(hold);
     this.chronicle.add({ type: 'unprotected', at: now, key, until, why: `"${key}" was forced open` });
     return true;
+  }
+
+  /** Takes a hold away and tells nobody: somebody deleted the key. */
+  delete(key: string): void {
+    const hold = this.find(key);
+    if (!hold) return;
+    this.remove(key, hold, 'lost');
+    const { now } = this.agenda;
+    const until = now + this.leftOf(hold);
+    this.chronicle.add({ type: 'unprotected', at: now, key, until, why: `"${key}" was deleted` });
   }
 
   inspect(key: string): HoldInfo | null {
@@ -113,7 +131,8 @@ export class Holds {
     lastToken = token,
   ): void {
     this.holds.set(key, { owner, expiresAt: this.wall + leaseMs });
-    this.chronicle.add({ type: 'hold', at: this.agenda.now, key, owner, token, lastToken });
+    const { now: at } = this.agenda;
+    this.chronicle.add({ type: 'hold', at, key, owner, token, lastToken, until: at + leaseMs });
   }
 
   private find(key: string, freedAt?: number): Hold | undefined {

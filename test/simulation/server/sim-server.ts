@@ -27,6 +27,8 @@ export class SimServer implements Host {
   onProlonged: (owners: readonly string[]) => void = () => undefined;
   /** Called for each request that can give or lengthen a hold; `givenUp`: its sender does not wait for it any more. */
   onClaim: (claim: Claim, sentAt: number, givenUp: boolean) => void = () => undefined;
+  /** Called for each request that leaves a hold there for a least time. */
+  onKept: (claim: Claim, forMs: number) => void = () => undefined;
   private readonly holds: Holds;
   private readonly sessions = new Set<Session>();
   private readonly channels = new Map<Session, Set<string>>();
@@ -92,6 +94,10 @@ export class SimServer implements Host {
     this.holds.loseAll(why);
   }
 
+  deleteKey(key: string): void {
+    this.holds.delete(key);
+  }
+
   /** Sets the wall clock. Times to live end by it. */
   jump(ms: number): void {
     this.holds.jump(ms);
@@ -123,8 +129,7 @@ export class SimServer implements Host {
       case 'extend':
         return command.claims.map((claim) => this.holds.extend(claim));
       case 'release':
-        // Left there on purpose, by a process that has nothing more to do with it.
-        if (command.keepForMs !== undefined) this.onProlonged([command.claim.owner]);
+        if (command.keepForMs !== undefined) this.onKept(command.claim, command.keepForMs);
         return this.holds.release(command.claim, command.keepForMs);
       case 'forceUnlock':
         return this.holds.forceUnlock(command.key);

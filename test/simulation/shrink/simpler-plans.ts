@@ -12,13 +12,14 @@ function* withOneChanged<T>(list: readonly T[], simpler: (one: T) => Iterable<T[
   }
 }
 
-const OPTIONS = ['leaseMs', 'abortAfterMs', 'holdAtLeastMs', 'reentrant', 'onLost'] as const;
+const OPTIONS = ['leaseMs', 'watchdogMs', 'abortAfterMs', 'holdAtLeastMs', 'reentrant', 'onLost'] as const;
 
 function* simplerLock(step: LockStep): Generator<Step[]> {
   // What is inside may be all that matters.
   yield step.inside.filter((one) => one.do === 'lock');
   for (const inside of withoutOne(step.inside)) yield [{ ...step, inside }];
   for (const option of OPTIONS) if (step[option] !== undefined) yield [{ ...step, [option]: undefined }];
+  for (const after of withoutOne(step.after ?? [])) yield [{ ...step, after }];
   if (step.keys.length > 1) yield [{ ...step, keys: [...new Set(step.keys)].slice(1) }];
   if (step.style !== 'withLock') yield [{ ...step, style: 'withLock' }];
   for (const inside of withOneChanged(step.inside, simplerStep)) yield [{ ...step, inside }];
@@ -35,6 +36,15 @@ function* simplerStep(step: Step): Generator<Step[]> {
       return;
     case 'fork':
       return yield [step.step];
+    case 'later':
+      yield [step.step];
+      for (const [instead] of withOneChanged([step.step], simplerStep))
+        if (instead) yield [{ ...step, step: instead }];
+      return;
+    case 'run':
+      yield [...step.inside];
+      for (const inside of withOneChanged(step.inside, simplerStep)) yield [{ ...step, inside }];
+      return;
     case 'sleep':
     case 'block':
       if (step.ms > 10) yield [{ ...step, ms: Math.floor(step.ms / 2) }];
@@ -55,6 +65,7 @@ function* simplerCaller(caller: CallerPlan): Generator<CallerPlan[]> {
 function* simplerProcess(process: ProcessPlan): Generator<ProcessPlan[]> {
   for (const callers of withoutOne(process.callers)) if (callers.length > 0) yield [{ ...process, callers }];
   for (const callers of withOneChanged(process.callers, simplerCaller)) yield [{ ...process, callers }];
+  for (const listeners of withoutOne(process.listeners ?? [])) yield [{ ...process, listeners }];
   if (process.rate !== 1) yield [{ ...process, rate: 1 }];
 }
 

@@ -1,9 +1,13 @@
+import type { Random } from '../engine/random.js';
 import type { SimProcess } from '../engine/sim-process.js';
 import type { Link } from '../network/link.js';
 import type { Session } from '../network/session.js';
 import type { Command, Refusal, Value } from '../server/commands.js';
 import { Deadline } from './deadline.js';
 import { SimFailure } from './sim-failure.js';
+
+/** Promises between a reply and the store that asked. */
+const STEPS = [0, 0, 0, 1, 2, 3, 4, 6];
 
 /** How long a client waits before it connects again, in ms. */
 const RECONNECT_MS = 30;
@@ -32,6 +36,7 @@ export class SimConnection {
     private readonly process: SimProcess,
     private readonly link: Link,
     private readonly timeoutMs: number,
+    private readonly random: Random,
   ) {
     this.connect();
   }
@@ -46,7 +51,11 @@ export class SimConnection {
   }
 
   async send<T extends Value>(command: Command): Promise<T> {
-    return (await this.sendOn(this.session ?? (await this.ready()), command)) as T;
+    const value = await this.sendOn(this.session ?? (await this.ready()), command);
+    // How many promises a client puts between a reply and its caller is its own affair, and not the same for each
+    // command: what is read in one go may go on in any order.
+    for (let steps = this.random.pick(STEPS); steps > 0; steps--) await Promise.resolve();
+    return value as T;
   }
 
   close(): void {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lease } from '../../../../lib/core/lease.js';
 import type { RegisterClient } from '../../register/register-client.js';
 import type { Step, Style, Task } from '../task.js';
+import { errorSeen } from '../../../checker/history.js';
 import { CallerSignal } from './caller-signal.js';
 import { DECORATED, type Library, type Orders, type Section } from './orders.service.js';
 import type { OpenLease, Recorder } from './recorder.js';
@@ -12,6 +13,7 @@ export interface Surroundings {
   readonly locks: InstanceType<Library['LockService']>;
   readonly orders: Orders;
   readonly keyPrefix: string;
+  readonly watchdogMs: number;
   readonly recorder: Recorder;
   readonly register: RegisterClient;
   /** Says to the laboratory that a task has come so far. */
@@ -23,6 +25,11 @@ export interface Surroundings {
 const waitMsOf = ({ style, waitMs }: Task): number | null => {
   if (style === 'locked, skip') return 0;
   return style.startsWith('locked') ? DECORATED.waitMs : waitMs;
+};
+
+/** Nothing else of the process runs for so long. */
+const blockFor = (ms: number): void => {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 };
 
 /** Carries out the tasks of one round, and has written down what comes of them. */
@@ -55,9 +62,11 @@ export class Caller {
       waitMs: waitMsOf(task),
       style,
       ...(holdAtLeastMs !== undefined && { holdAtLeastMs }),
+      leaseMs: this.longestLeaseMs(task),
     });
     const signal = new CallerSignal(task.abortAfterMs, () => recorder.write({ type: 'abort', call }));
     let open: OpenLease | undefined;
+    let over = false;
     const begin = (lease: Lease): OpenLease => {
       signal.granted();
       return (open = recorder.granted(call, lease, enclosing));
@@ -72,12 +81,14 @@ export class Caller {
               recorder.ended(own);
             });
       if (!served) recorder.refused(call);
+      over = true;
     } catch (error) {
       if (open) recorder.answered(open, style, { error });
       else recorder.refused(call, error);
     } finally {
       this.listenersLeft += signal.close();
     }
+    if (over && open) await this.steps(task.after ?? [], open, enclosing);
   }
 
   /** False when the call was skipped because the lock is taken. */
@@ -126,13 +137,39 @@ export class Caller {
     } catch (error) {
       recorder.answered(open, 'run', { error });
     }
+    await this.release(open);
+    return true;
+  }
+
+  private async release(open: OpenLease): Promise<void> {
+    const { recorder } = this.around;
     recorder.ended(open);
     try {
-      recorder.answered(open, 'release', { result: await lease.release() });
+      recorder.answered(open, 'release', { result: await open.lease.release() });
     } catch (error) {
       recorder.answered(open, 'release', { error });
     }
-    return true;
+  }
+
+  private async extend(open: OpenLease, ms: number): Promise<void> {
+    const { recorder } = this.around;
+    const isOpen = recorder.isOpen(open);
+    if (isOpen) recorder.extends(open, ms);
+    try {
+      await open.lease.extend(ms);
+      if (!isOpen) recorder.claims(open, 'extend');
+    } catch (error) {
+      recorder.answered(open, 'extend', { error });
+    }
+  }
+
+  private async forceUnlock(name: string): Promise<void> {
+    const { locks, recorder } = this.around;
+    try {
+      await locks.forceUnlock(name);
+    } catch (error) {
+      recorder.write({ type: 'answer', doing: 'forceUnlock', error: errorSeen(error) });
+    }
   }
 
   private async steps(
@@ -158,11 +195,32 @@ export class Caller {
         await this.write(open, this.nameOf(step.key), step.pauseMs);
         return;
       case 'extend':
+        await this.extend(open, step.ms);
+        return;
+      case 'release':
+        await this.release(open);
+        return;
+      case 'ask':
+        if (open.lease.remainingMs() > 0) this.around.recorder.claims(open, 'remainingMs');
+        return;
+      case 'run':
         try {
-          await open.lease.extend(step.ms);
+          await open.lease.run(() => this.around.recorder.claims(open, 'section'));
         } catch (error) {
-          this.around.recorder.answered(open, 'extend', { error });
+          this.around.recorder.answered(open, 'run', { error });
         }
+        return;
+      case 'forceUnlock':
+        await this.forceUnlock(this.nameOf(step.key));
+        return;
+      case 'block':
+        blockFor(step.ms);
+        return;
+      case 'in-turn':
+        await this.steps(step.steps, open, sections);
+        return;
+      case 'beside':
+        await Promise.all(step.steps.map((one) => this.step(one, open, sections)));
         return;
       case 'nest':
         await Promise.all(step.tasks.map((task) => this.performIn(task, sections)));
@@ -170,13 +228,21 @@ export class Caller {
   }
 
   /** Does not ask whether the lease is lost: the resource's fence has to stop whoever comes too late. */
-  private async write({ id, lease }: OpenLease, name: string, pauseMs: number): Promise<void> {
+  private async write(open: OpenLease, name: string, pauseMs: number): Promise<void> {
+    const { id, lease } = open;
+    if (!this.around.recorder.isOpen(open)) return;
     const { register, keyPrefix } = this.around;
     const about = { key: keyPrefix + name, lease: id, token: lease.tokenFor(name) };
     const { accepted, version } = await register.ask({ what: 'read', ...about });
     if (!accepted) return;
     if (pauseMs > 0) await sleep(pauseMs);
     await register.ask({ what: 'write', base: version, ...about });
+  }
+
+  private longestLeaseMs({ style, keys, leaseMs }: Task): number {
+    const { watchdogMs } = this.around;
+    if (style === 'locked, fixed') return DECORATED.leaseMs;
+    return Math.max(leaseMs ?? watchdogMs, keys.length > 1 ? watchdogMs : 0);
   }
 
   private nameOf(key: string): string {

@@ -65,6 +65,19 @@ export class Recorder {
     return open;
   }
 
+  /** Takes the lease for valid. */
+  claims({ id }: OpenLease, what: EventOf<'claims'>['what']): void {
+    this.write({ type: 'claims', lease: id, what });
+  }
+
+  extends({ id }: OpenLease, ms: number): void {
+    this.write({ type: 'extends', lease: id, ms });
+  }
+
+  isOpen(open: OpenLease): boolean {
+    return this.open.has(open);
+  }
+
   refused(call: string, error?: unknown): void {
     this.write({ type: 'refused', call, ...(error !== undefined && { error: errorSeen(error) }) });
   }

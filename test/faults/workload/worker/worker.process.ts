@@ -62,6 +62,7 @@ const around: Surroundings = {
   locks,
   orders: app.get(OrdersService),
   keyPrefix,
+  watchdogMs: settings.watchdogMs,
   recorder,
   register,
   tell: (what) => channel.send({ type: 'told', what }),

@@ -1,0 +1,14 @@
+import type { Violation } from '../violation.js';
+import type { Rule } from './rule.js';
+
+/** How a caller is called that comes when all is over, and every lease that anybody asked for has run out. */
+export const AFTERWARDS = 'afterwards';
+
+/** No key stays dead, neither in the store nor in a process. */
+export const afterwards: Rule = function* (past): Generator<Violation> {
+  for (const { asked, granted, refused } of past.calls.values()) {
+    if (asked.style !== AFTERWARDS || granted || refused?.error?.code === 'LOCK_STORE_FAILED') continue;
+    const text = `"${asked.keys.join('", "')}" cannot be taken in ${asked.process} any more: ${refused?.error?.code ?? 'it is taken'}`;
+    yield { rule: 'dead key', at: asked.at, text };
+  }
+};

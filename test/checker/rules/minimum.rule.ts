@@ -1,0 +1,18 @@
+import type { Violation } from '../violation.js';
+import { ms, type Rule } from './rule.js';
+import { stayOf } from './stays.js';
+
+/** A hold that is to stay for a least time is not given back before, however the work ended. */
+export const minimum: Rule = function* (past, { overlapMs }): Generator<Violation> {
+  for (const { asked, granted } of past.calls.values()) {
+    if (!granted || !asked.holdAtLeastMs) continue;
+    for (const { key, token, sharedWith } of granted.parts) {
+      const stay = stayOf(past, key, token);
+      if (!stay || stay.how !== 'released' || sharedWith !== undefined) continue;
+      const lasted = stay.to - stay.from;
+      if (lasted >= asked.holdAtLeastMs - overlapMs) continue;
+      const text = `${granted.lease} (${asked.process}) gave "${key}" back after ${ms(lasted)} of ${asked.holdAtLeastMs} ms`;
+      yield { rule: 'minimum', at: stay.to, text };
+    }
+  }
+};
