@@ -23,7 +23,8 @@ const task = (steps: Task['steps'], more: Partial<Task> = {}): Task => ({
 export const MISUSE_BREAKAGES: readonly Breakage[] = [
   {
     ...mistake('nested callers let in after a release by hand'),
-    seenBy: ['entry'],
+    // The section of whoever is let in looks at its lease once more; who was inside is not told.
+    seenBy: ['entry', 'foundation'],
     async play(stage) {
       const release: Task['steps'] = [{ do: 'pause', ms: 30 }, { do: 'release' }];
       const siblings = [task([{ do: 'pause', ms: 150 }]), task([{ do: 'pause', ms: 20 }])];
