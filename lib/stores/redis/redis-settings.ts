@@ -104,7 +104,7 @@ export const createClients = (
   endpoint: RedisEndpoint,
 ): readonly [commands: RedisLike, subscriber: RedisLike] => {
   const [commands, subscriber] = [endpoint.createClient('commands'), endpoint.createClient('subscriber')];
-  if (commands !== subscriber) return [commands, subscriber];
+  if (commands !== subscriber) return [asSet(commands), asSet(subscriber)];
   throw new LockConfigurationError(
     'redis: the function gave one client for both roles, but a connection that listens can run no commands. Make a ' +
       'new one at each call: (role, settings) => new Redis({ ...yours, ...settings }).',
@@ -218,6 +218,19 @@ const clientFrom = (create: CreateRedisClient, role: ConnectionRole, settings: R
   }
   throw new LockConfigurationError(
     `redis: the function has to give an ioredis client (not a promise of one), but gave ${shown(client)}.`,
+  );
+};
+
+/** What a client would do behind our back with a command whose connection is gone. */
+const REPEATS = ['enableOfflineQueue', 'autoResendUnfulfilledCommands'] as const;
+
+/** Refuses a client that was made without the settings: it would send commands on another connection than was meant. */
+const asSet = (client: RedisLike): RedisLike => {
+  const repeats = REPEATS.filter((name) => (client.options as Record<string, unknown>)[name] === true);
+  if (repeats.length === 0) return client;
+  throw new LockConfigurationError(
+    `redis: the function gave a client with ${repeats.join(' and ')}, which sends a command again that may have been ` +
+      'done, on another connection. Pass the settings on: (role, settings) => new Redis({ ...yours, ...settings }).',
   );
 };
 

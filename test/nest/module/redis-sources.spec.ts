@@ -163,6 +163,12 @@ describe('the app does not start, and is told why, with', () => {
     expect(shared.status, 'it is left as it was').toBe('wait');
   });
 
+  it('a function that does not pass the settings on, so that its clients send commands again', () =>
+    refused(
+      () => new Redis({ ...world.server.clientOptions(), lazyConnect: true }),
+      /enableOfflineQueue and autoResendUnfulfilledCommands, .* Pass the settings on/,
+    ));
+
   it('a function that gives a promise of a client', () =>
     refused(() => Promise.resolve(new Redis({ lazyConnect: true })), /not a promise of one/));
 });
