@@ -67,7 +67,18 @@ export const contend = async (
       // A token for each caller that may have the hold after this one.
       const leases = wanted.watchdogMs === undefined ? 1 : turnFor(queue.length);
       const attempt = ++queue.attempts;
-      const reply = await ask(around, queue, wait, claim, leases);
+      const asked = leases > 1 && claim.fenceBlock > 0 ? { ...claim, fenceBlock: leases } : claim;
+      let reply: AcquireReply | NotNow;
+      queue.asking();
+      try {
+        reply = await around.store.acquire(asked);
+        queue.asked(true);
+        around.health.works();
+      } catch (failure) {
+        queue.asked(false);
+        throwUnlessTransient(around, queue, wait, claim, failure);
+        reply = NOT_NOW;
+      }
       if (reply.status !== 'granted') {
         await wakeUp(around, queue, wait, hintsBefore, sentAt, reply);
         continue;
@@ -103,28 +114,6 @@ interface NotNow {
 }
 
 const NOT_NOW: NotNow = { status: 'not-now' };
-
-/** Asks the store. Throws when it failed. */
-const ask = async (
-  around: Surroundings,
-  queue: KeyQueue,
-  wait: Wait,
-  claim: Claim,
-  leases: number,
-): Promise<AcquireReply | NotNow> => {
-  queue.asking();
-  try {
-    const asked = leases > 1 && claim.fenceBlock > 0 ? { ...claim, fenceBlock: leases } : claim;
-    const reply = await around.store.acquire(asked);
-    queue.asked(true);
-    around.health.works();
-    return reply;
-  } catch (failure) {
-    queue.asked(false);
-    throwUnlessTransient(around, queue, wait, claim, failure);
-    return NOT_NOW;
-  }
-};
 
 const waitedMs = ({ runtime }: Surroundings, wait: Wait): number => runtime.now() - wait.startedAt;
 

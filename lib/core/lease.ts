@@ -28,12 +28,13 @@ export class Lease implements AsyncDisposable {
   // Really private: through them whoever prints or serializes a lease would see the whole service, and its connection.
   readonly #host: LeaseHost;
   readonly #parts: readonly LeasePart[];
-  #ending: Promise<'released' | 'lost'> | undefined;
-  #lossSignal: AbortController | undefined;
-  #lossCause: LockLostError | undefined;
-  #uniqueId: string | undefined;
-  #ownKeys: readonly string[] | undefined;
-  #stopListening: readonly (() => void)[] = NOTHING;
+  /** @internal Set once its end has begun. */
+  ending: Promise<'released' | 'lost'> | undefined;
+  private lossSignal: AbortController | undefined;
+  private lossCause: LockLostError | undefined;
+  private uniqueId: string | undefined;
+  private ownKeys: readonly string[] | undefined;
+  private stopListening: readonly (() => void)[] = NOTHING;
 
   /** @internal Leases come from `acquire`, `tryAcquire` and `withLock`. */
   constructor(host: LeaseHost, parts: readonly LeasePart[]) {
@@ -43,7 +44,7 @@ export class Lease implements AsyncDisposable {
 
   /** As the caller wrote them, without duplicates, in the order in which they were taken. */
   get keys(): readonly string[] {
-    return (this.#ownKeys ??= this.#parts.map((part) => part.key));
+    return (this.ownKeys ??= this.#parts.map((part) => part.key));
   }
 
   /** The key; of several, the first. */
@@ -53,7 +54,7 @@ export class Lease implements AsyncDisposable {
 
   /** Names this lease in logs; every lease has its own. */
   get id(): string {
-    return (this.#uniqueId ??= this.#host.newId());
+    return (this.uniqueId ??= this.#host.newId());
   }
 
   /**
@@ -89,13 +90,13 @@ export class Lease implements AsyncDisposable {
 
   /** Aborts once, when the lease is lost; its reason is a `LockLostError`. It never aborts on release. */
   get signal(): AbortSignal {
-    if (!this.#lossSignal) {
-      const controller = (this.#lossSignal = new AbortController());
+    if (!this.lossSignal) {
+      const controller = (this.lossSignal = new AbortController());
       const abort = (): void => controller.abort(this.loss);
-      this.#stopListening = this.#parts.map((part) => part.onLoss(abort));
+      this.stopListening = this.#parts.map((part) => part.onLoss(abort));
       if (this.lost) abort();
     }
-    return this.#lossSignal.signal;
+    return this.lossSignal.signal;
   }
 
   /** True once the lease has ended before its holder released it. */
@@ -109,10 +110,10 @@ export class Lease implements AsyncDisposable {
 
   /** The error that tells of the loss; undefined while the lease is not lost. */
   get loss(): LockLostError | undefined {
-    if (this.#lossCause) return this.#lossCause;
+    if (this.lossCause) return this.lossCause;
     if (!this.lost) return undefined;
     const { key, hold, lossReason } = this.#parts.find((part) => part.state === 'lost')!;
-    return (this.#lossCause = lostError(key, lossReason, this.#host.now() - hold.grantedAt));
+    return (this.lossCause = lostError(key, lossReason, this.#host.now() - hold.grantedAt));
   }
 
   /** How long the lease is certainly still valid, in whole ms, rounded down; 0 when it is lost or released. */
@@ -193,20 +194,10 @@ export class Lease implements AsyncDisposable {
     return this.#parts;
   }
 
-  /** @internal Set once its end has begun. */
-  get ending(): Promise<'released' | 'lost'> | undefined {
-    return this.#ending;
-  }
-
-  /** @internal */
-  set ending(ending: Promise<'released' | 'lost'>) {
-    this.#ending = ending;
-  }
-
   /** @internal It ended: losses of an enclosing hold do not concern it any more. */
   detach(): void {
-    for (const stop of this.#stopListening) stop();
-    this.#stopListening = NOTHING;
+    for (const stop of this.stopListening) stop();
+    this.stopListening = NOTHING;
   }
 
   #onlyKey(has: string, instead: string): string {

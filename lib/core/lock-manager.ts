@@ -126,8 +126,8 @@ export class LockManager implements LeaseHost {
   }
 
   /** Runs `section` with the lock held, and gives back its result or its error untouched. */
-  async withLock<T>(keys: readonly string[], call: LockCall, section: LockSection<T>): Promise<T> {
-    return this.runAndEnd(await this.acquire(keys, call), call, section);
+  withLock<T>(keys: readonly string[], call: LockCall, section: LockSection<T>): Promise<T> {
+    return this.runUnder(this.acquire(keys, call), call, section);
   }
 
   /** The same, unless the lock is taken. Every other trouble is thrown. */
@@ -137,8 +137,7 @@ export class LockManager implements LeaseHost {
     section: LockSection<T>,
   ): Promise<Attempt<T>> {
     const lease = await this.tryAcquire(keys, call);
-    if (!lease) return { ran: false };
-    return { ran: true, value: await this.runAndEnd(lease, call, section) };
+    return lease ? { ran: true, value: await this.runUnder(lease, call, section) } : { ran: false };
   }
 
   async runSection<T>(lease: Lease, section: LockSection<T>): Promise<T> {
@@ -150,7 +149,12 @@ export class LockManager implements LeaseHost {
     }
   }
 
-  private async runAndEnd<T>(lease: Lease, call: LockCall, section: LockSection<T>): Promise<T> {
+  private async runUnder<T>(
+    granted: Lease | Promise<Lease>,
+    call: LockCall,
+    section: LockSection<T>,
+  ): Promise<T> {
+    const lease = await granted;
     let result: T;
     const frame = new Frame(this, lease, currentFrame());
     try {

@@ -38,7 +38,7 @@ export class Releasing {
   }
 
   private end(part: LeasePart, onFailure: 'throw' | 'log'): Promise<Ending> {
-    this.core.keeper.checkExpiry(part.hold);
+    if (part.place) this.core.keeper.checkExpiry(part.hold);
     const ending = part.end();
     return part.place ? Promise.resolve(ending) : this.release(part.hold, onFailure);
   }
