@@ -37,7 +37,13 @@ export { LockExceptionFilter } from './transport/lock-exception.filter.js';
 export { LockHttpException } from './transport/lock-error-mapping.js';
 
 // What a store is made of.
-export { StoreFailure, type LockStore, type StoreOutcome, type Watch } from './core/lock-store.js';
+export {
+  StoreFailure,
+  type LockStore,
+  type ReleaseOptions,
+  type StoreOutcome,
+  type Watch,
+} from './core/lock-store.js';
 export { KIND_TRAITS } from './core/claim.js';
 export type {
   AcquireReply,

@@ -34,7 +34,8 @@ class Service {
    * pass untouched. A failed release or a lost lock changes neither: that is an event and a log line.
    *
    * Throws `LockNotAcquiredError` when the wait is over, `LockStoreError` when the store fails, `LockAbortedError`,
-   * `LockKeyError`; with `onLost: 'throw'` also `LockLostError`.
+   * `LockKeyError`; `LockLostError` when the lock was over before its section began, inside a lock on the key that was
+   * lost, and with `onLost: 'throw'` after its section.
    *
    * @example
    * await locks.withLock(lockKey('order:<<id>>', { id }), async (lease) => pay(id, lease.fencingToken));

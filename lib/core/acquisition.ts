@@ -108,6 +108,7 @@ export class Acquisition {
     const wait: Wait = { key, ...waitOfAll };
     for (let place; wait.nested && (place = enclosingPlace(this.scope, KIND, finalKey));) {
       const { part: outer } = place;
+      this.throwIfAborted(wait);
       if (!call.reentrant) throw notReentrantError(key);
       this.core.keeper.checkExpiry(outer.hold);
       // The work around this call has no right any more: going on under a new lock would hide that.
@@ -117,9 +118,13 @@ export class Acquisition {
       parts.push(part);
       return parts;
     }
-    if (wait.nested) this.checkOrder(key, finalKey, wait.waitMs);
+    if (wait.nested && this.core.settings.excludes) this.checkOrder(key, finalKey, wait.waitMs);
     parts.push(partOf(await this.takeHold(wait, finalKey, call, leaseMs), { key, finalKey }));
     return parts;
+  }
+
+  private throwIfAborted({ key, signal, startedAt }: Wait): void {
+    if (signal?.aborted) throw abortedError(key, signal, this.core.runtime.now() - startedAt);
   }
 
   private heldMs(hold: Hold): number {
@@ -130,7 +135,7 @@ export class Acquisition {
     const { core } = this;
     const { settings } = core;
     const { key, signal } = wait;
-    if (signal?.aborted) throw abortedError(key, signal, core.runtime.now() - wait.startedAt);
+    this.throwIfAborted(wait);
     const refused = core.refusal(wait);
     if (refused) throw refused;
     const queue = core.queue(KIND, finalKey);
@@ -175,6 +180,13 @@ export class Acquisition {
       let gone = false;
       const stopListening = onAbort(signal, () => {
         gone = true;
+        // Nobody waits for it any more but a shutdown.
+        this.core.settler.include(
+          contention.then(
+            () => undefined,
+            () => undefined,
+          ),
+        );
         reject(abortedError(wait.key, signal, this.core.runtime.now() - wait.startedAt));
       });
       contention.then(

@@ -4,6 +4,7 @@ import { beginTurn, turnFor } from './hand-over.js';
 import { Hold } from './hold.js';
 import { deadlineOf, type KeyQueue, type Wait } from './key-queue.js';
 import type { LeaseKeeper } from './lease-keeper.js';
+import type { LossReason } from './lock-events.js';
 import type { LockSettings } from './lock-settings.js';
 import { StoreFailure, type LockStore } from './lock-store.js';
 import type { Runtime } from './runtime.js';
@@ -15,8 +16,8 @@ const TRANSIENT_RETRY_MS = 50;
 /** How soon to look again while no wake-up can arrive, in ms. */
 const DEAF_RETRY_MS = 1_000;
 
-/** How often a caller asks again when its lease was over before the answer was here. */
-const LATE_GRANTS = 3;
+/** How many grants a caller gets that are over before it can have them, until it is told so. */
+const VAIN_GRANTS = 3;
 
 /** The hold that a caller wants. */
 export interface WantedHold {
@@ -59,7 +60,7 @@ export const contend = async (
   try {
     if (wait.waitMs > 0 && queue.sittingOutUntil !== undefined) await sitOut(around.runtime, queue, wait);
     let claim = claimOf(around, wanted);
-    for (let late = 0; ;) {
+    for (let vain = 0; ;) {
       const over = reasonToStop(around, wait);
       if (over) throw over;
       const hintsBefore = queue.hints;
@@ -84,14 +85,14 @@ export const contend = async (
         continue;
       }
       const hold = accept(around, queue, wait, wanted, claim, attempt, sentAt, reply);
-      if (hold) {
+      if (hold instanceof Hold) {
         beginTurn(hold, leases);
         return hold;
       }
       // An owner is used once, and what this one may have in the store is being undone.
       claim = claimOf(around, wanted);
-      if (++late === LATE_GRANTS || around.runtime.now() >= deadlineOf(wait)) {
-        throw lostError(wait.key, 'expired', around.runtime.now() - sentAt);
+      if (++vain === VAIN_GRANTS || around.runtime.now() >= deadlineOf(wait)) {
+        throw lostError(wait.key, hold, around.runtime.now() - sentAt);
       }
     }
   } catch (error) {
@@ -122,8 +123,8 @@ export const reasonToStop = (around: Surroundings, wait: Wait): Error | undefine
   wait.signal?.aborted ? abortedError(wait.key, wait.signal, waitedMs(around, wait)) : around.refusal(wait);
 
 /**
- * Makes a hold of a grant, and has it kept alive from now on. Undefined when it came too late for its own lease (this
- * process stood still: that says nothing of the store), or when a forced unlock was asked for after it.
+ * Makes a hold of a grant, and has it kept alive from now on. Else says what became of it: it came too late for its own
+ * lease (this process stood still: that says nothing of the store), or a forced unlock was asked for after it.
  */
 const accept = (
   around: Surroundings,
@@ -134,18 +135,19 @@ const accept = (
   attempt: number,
   sentAt: number,
   { token, validForMs }: Grant,
-): Hold | undefined => {
+): Hold | LossReason => {
   const now = around.runtime.now();
   const hold = new Hold(wait.key, queue, claim, token, watchdogMs, now, sentAt, validForMs);
   const over = reasonToStop(around, wait);
-  if (!over && now < hold.validUntil && attempt > queue.forcedUpTo) {
+  const forced = attempt <= queue.forcedUpTo;
+  if (!over && !forced && now < hold.validUntil) {
     hold.whenLost = whenLost;
     around.keeper.add(hold);
     return hold;
   }
   around.settler.settle(claim, undefined, hold.mayLastUntil);
   if (over) throw over;
-  return undefined;
+  return forced ? 'force-unlocked' : 'expired';
 };
 
 /** A store that asks for another try gets one, within the wait. Any other failure reaches all who want the key. */

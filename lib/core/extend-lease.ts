@@ -45,7 +45,7 @@ const askFor = async (core: CoreContext, lease: Lease, ms: number, doing: string
   }
   let failure: Error | undefined;
   holds.forEach((hold, i) => {
-    const reply = replies[i]!;
+    const reply = replies[i] ?? { status: 'failed', cause: new Error('the store gave too few answers') };
     // One look at the clock: whoever stopped believing in the hold between two would begin again.
     const now = runtime.now();
     if (now >= hold.validUntil) hold.lose('expired');

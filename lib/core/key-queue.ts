@@ -181,6 +181,7 @@ export class KeyQueue implements Turn {
     this.unwatch();
     if (othersWaiting) {
       // Whoever comes in this moment is to let the others go first as well.
+      this.runtime.clearTimer(this.idleTimer);
       this.idleTimer = this.runtime.setTimer(() => this.idle(), SIT_OUT_MS);
     } else this.idle();
   }

@@ -12,6 +12,7 @@ export interface LeaseHost {
   extend(lease: Lease, ms: number): Promise<void>;
   verify(lease: Lease): Promise<boolean>;
   release(lease: Lease): Promise<'released' | 'lost'>;
+  end(lease: Lease): Promise<void>;
   runSection<T>(lease: Lease, section: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
 }
 
@@ -30,6 +31,7 @@ export class Lease implements AsyncDisposable {
   readonly #parts: readonly LeasePart[];
   /** @internal Set once its end has begun. */
   ending: Promise<'released' | 'lost'> | undefined;
+  private over = false;
   private lossSignal: AbortController | undefined;
   private lossCause: LockLostError | undefined;
   private uniqueId: string | undefined;
@@ -93,7 +95,7 @@ export class Lease implements AsyncDisposable {
     if (!this.lossSignal) {
       const controller = (this.lossSignal = new AbortController());
       const abort = (): void => controller.abort(this.loss);
-      this.stopListening = this.#parts.map((part) => part.onLoss(abort));
+      if (!this.over) this.stopListening = this.#parts.map((part) => part.onLoss(abort));
       if (this.lost) abort();
     }
     return this.lossSignal.signal;
@@ -165,7 +167,7 @@ export class Lease implements AsyncDisposable {
 
   /** Releases, and never throws: a failure has been logged, and is tried again. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.release().catch(() => undefined);
+    await this.#host.end(this);
   }
 
   /** What of it can be told to a log: which lease, on what, and whether it is still good. */
@@ -194,10 +196,13 @@ export class Lease implements AsyncDisposable {
     return this.#parts;
   }
 
-  /** @internal It ended: losses of an enclosing hold do not concern it any more. */
-  detach(): void {
+  /** @internal It ended: losses of an enclosing hold do not concern it any more. True the first time. */
+  detach(): boolean {
+    const first = !this.over;
+    this.over = true;
     for (const stop of this.stopListening) stop();
     this.stopListening = NOTHING;
+    return first;
   }
 
   #onlyKey(has: string, instead: string): string {

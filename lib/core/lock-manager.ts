@@ -163,12 +163,7 @@ export class LockManager implements LeaseHost {
       result = await runInFrame(frame, section, lease);
     } finally {
       if (!frame.close()) await frame.emptied();
-      if (lease.ending) await lease.ending.catch(() => undefined);
-      else {
-        // Never throws: trouble has been logged, and the section's own result stands.
-        await (lease.ending = this.releasing.endAll(lease.parts));
-        this.ended(lease);
-      }
+      await this.end(lease);
     }
     if (call.onLost === 'throw' && lease.loss) throw lease.loss;
     return result;
@@ -266,6 +261,13 @@ export class LockManager implements LeaseHost {
     for (const hold of [...this.core.keeper.all]) hold.lose('shutdown');
   }
 
+  /** Ends a lease and never throws: trouble has been logged, and the section's own result stands. */
+  async end(lease: Lease): Promise<void> {
+    if (lease.ending) return void (await lease.ending.catch(() => undefined));
+    await (lease.ending = this.releasing.endAll(lease.parts));
+    this.ended(lease);
+  }
+
   private async releaseParts(lease: Lease): Promise<Ending> {
     try {
       return await this.releasing.releaseAll(lease.parts);
@@ -275,7 +277,7 @@ export class LockManager implements LeaseHost {
   }
 
   private ended(lease: Lease): void {
-    lease.detach();
-    this.activity.end();
+    // Whoever is told of its loss while it is being ended may end it, too.
+    if (lease.detach()) this.activity.end();
   }
 }

@@ -12,8 +12,8 @@ export interface AcquireOptions {
   readonly leaseMs?: number;
   /**
    * The lease the watchdog renews, in ms, instead of the module's `watchdogMs`: a crashed holder's lock is free after
-   * at most this long. At least 1,000; not together with `leaseMs`. Callers of one process pass the lock on only to
-   * those with the same value.
+   * at most this long. At least 1,000, and more than the `commandTimeoutMs` of the module, so that a renewal can be tried
+   * again; not together with `leaseMs`. Callers of one process pass the lock on only to those with the same value.
    */
   readonly watchdogMs?: number;
   /**
@@ -32,7 +32,7 @@ export interface AcquireOptions {
 export interface SectionOptions extends AcquireOptions {
   /**
    * What happens when the section succeeds after its lock was lost. `event` (default): the result stands, the
-   * loss is an event and a log line. `throw`: `LockLostError`.
+   * loss is an event and a log line. `throw`: `LockLostError`. Who has got a stream from a promise hears it by the event.
    */
   readonly onLost?: 'event' | 'throw';
 }

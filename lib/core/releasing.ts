@@ -88,14 +88,18 @@ export class Releasing {
     events.emit('released', () => ({ key: hold.key, heldMs: Math.round(runtime.now() - hold.grantedAt) }));
   }
 
+  private tellLost(hold: Hold): void {
+    const { events, logger, runtime } = this.core;
+    const heldMs = Math.round(runtime.now() - hold.grantedAt);
+    const reason = hold.lossReason ?? 'refused';
+    logger.warn(lostError(hold.key, reason, heldMs).message);
+    events.emit('lost', () => ({ key: hold.key, heldMs, reason }));
+  }
+
   /** What follows from a loss, whoever noticed it. */
   readonly whenLost = (hold: Hold): void => {
-    const { core } = this;
-    core.keeper.remove(hold);
-    const heldMs = Math.round(core.runtime.now() - hold.grantedAt);
-    const reason = hold.lossReason ?? 'refused';
-    core.logger.warn(lostError(hold.key, reason, heldMs).message);
-    core.events.emit('lost', () => ({ key: hold.key, heldMs, reason }));
+    this.core.keeper.remove(hold);
+    this.tellLost(hold);
     // The next caller of this process need not wait for work that lost its right.
     hold.queue.leave(false);
   };
@@ -107,7 +111,7 @@ export class Releasing {
     const keepForMs = keepForMsOf(hold.keepUntil, startedAt);
     queue.asking();
     return this.asked(claim, keepForMs).then(
-      (reply) => this.answered(hold, reply, hintsBefore),
+      (reply) => this.answered(hold, reply, keepForMs === undefined, hintsBefore),
       (failure: unknown) => this.failed(hold, failure, startedAt, onFailure),
     );
   }
@@ -123,21 +127,19 @@ export class Releasing {
     }
   }
 
-  private answered(hold: Hold, reply: ReleaseReply, hintsBefore: number): Ending {
+  private answered(hold: Hold, reply: ReleaseReply, isFree: boolean, hintsBefore: number): Ending {
     const { core } = this;
     hold.queue.asked(true);
     core.health.works();
     // Nobody can take what stays for a while, so nobody has to be let go first.
-    hold.queue.leave(reply.othersWaiting && hold.keepUntil === 0, hintsBefore);
+    hold.queue.leave(reply.othersWaiting && isFree, hintsBefore);
     if (reply.wasHeld) {
       this.tellReleased(hold);
       return 'released';
     }
     hold.state = 'lost';
     hold.lossReason = 'refused';
-    const heldMs = Math.round(core.runtime.now() - hold.grantedAt);
-    core.logger.warn(lostError(hold.key, 'refused', heldMs).message);
-    core.events.emit('lost', () => ({ key: hold.key, heldMs, reason: 'refused' }));
+    this.tellLost(hold);
     return 'lost';
   }
 

@@ -55,9 +55,10 @@ const heldObservable = (
   const result = new Observable((subscriber) => {
     const late = reading.begin();
     if (late) return subscriber.error(late);
+    // Before anything of the source runs, which may throw: rxjs then asks for no teardown.
+    subscriber.add(() => reading.leave());
     subscriber.add(reading.inSection(() => call.streamBegins()));
     subscriber.add(reading.inSection(() => source.subscribe(subscriber)));
-    return () => reading.leave();
   });
   return { result, done: reading.done };
 };

@@ -47,8 +47,8 @@ export class RedisStore implements LockStore {
   private readonly connection: RedisConnection;
   private readonly subscriber: RedisSubscriber;
   private readonly publish = 'PUBLISH';
-  /** The connection of {@link diagnose}, where there was none yet. */
-  private check: RedisConnection | undefined;
+  /** The connections of {@link diagnose}, where there was none yet. */
+  private readonly checks = new Set<RedisConnection>();
   private openCheck: () => RedisConnection | undefined;
 
   constructor(options: RedisStoreOptions) {
@@ -144,7 +144,7 @@ export class RedisStore implements LockStore {
    */
   async diagnose(): Promise<readonly string[]> {
     const check = this.connection.current ? undefined : this.openCheck();
-    this.check = check;
+    if (check) this.checks.add(check);
     try {
       const connection = check ?? this.connection;
       const memory = await connection.send({ command: 'info', args: ['memory'], read: String });
@@ -155,12 +155,13 @@ export class RedisStore implements LockStore {
       throw failure;
     } finally {
       check?.close();
+      if (check) this.checks.delete(check);
     }
   }
 
   close(): Promise<void> {
     this.openCheck = () => undefined;
-    this.check?.close();
+    for (const check of this.checks) check.close();
     this.connection.close();
     this.subscriber.close();
     return Promise.resolve();

@@ -11,6 +11,7 @@ import {
   released,
   taken,
   unknown,
+  type Request,
   type ScriptedStore,
 } from './support/scripted-store.js';
 import { settled, type VirtualRuntime } from './support/virtual-runtime.js';
@@ -324,6 +325,22 @@ describe('a store that fails', () => {
     expect(store.next('acquire').claim.owner).not.toBe(first.owner);
     await store.next('acquire').answer(granted(2, 300));
     expect([caller.value?.fencingToken, outages]).toEqual([2, []]);
+  });
+
+  it('who is granted what is forced open in the same moment asks again, or hears who did that', async () => {
+    const patient = acquire();
+    const forcing = watched(core.manager.forceUnlock('k'));
+    const [asked, forced] = [...store.open] as [Request<'acquire'>, Request<'forceUnlock'>];
+    void asked.answer(granted(1));
+    await forced.answer(true);
+    expect(forcing.value).toBe(true);
+    // Whichever is read first: nobody believes in what is gone.
+    while (store.open.length > 0) {
+      if (store.open[0]!.name === 'release') await store.next('release').answer(notHeld);
+      else await store.next('acquire').answer(granted(2));
+    }
+    if (patient.state === 'rejected') expect(patient.error).toMatchObject({ code: 'LOCK_LOST' });
+    else expect([patient.value!.lost || patient.value!.fencingToken === 2]).toEqual([true]);
   });
 
   it('a process that stands still past its short lease each time is told that it lost it', async () => {

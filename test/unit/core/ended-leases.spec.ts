@@ -4,8 +4,9 @@ import { findLease } from '../../../lib/core/current-lease.js';
 import type { Lease } from '../../../lib/core/lease.js';
 import { LockConfigurationError, LockLostError, LockStoreError } from '../../../lib/core/lock.errors.js';
 import type { LockCall } from '../../../lib/core/lock-settings.js';
+import { StoreFailure } from '../../../lib/core/lock-store.js';
 import { coreUnderTest, watched } from './support/core-under-test.js';
-import { granted, notExecuted, released, taken } from './support/scripted-store.js';
+import { granted, notExecuted, notHeld, released, taken } from './support/scripted-store.js';
 import { settled } from './support/virtual-runtime.js';
 
 let core: ReturnType<typeof coreUnderTest>;
@@ -205,7 +206,9 @@ describe('a lease tells', () => {
       lease: { id: lease.id, keys: ['k'], lost: false, remainingMs: 30_000 },
     });
     expect(inspect(lease).length).toBeLessThan(300);
-    expect(inspect(lease, { depth: Infinity, showHidden: true, customInspect: false }).length).toBeLessThan(500);
+    expect(inspect(lease, { depth: Infinity, showHidden: true, customInspect: false }).length).toBeLessThan(
+      500,
+    );
   });
 });
 
@@ -265,5 +268,70 @@ describe('tryWithLock', () => {
     const failed = watched(core.manager.tryWithLock(['k'], core.call({ waitMs: 0 }), () => 1));
     await core.store.next('acquire').fail(notExecuted());
     expect(failed.error).toBeInstanceOf(LockStoreError);
+  });
+});
+
+describe('the end of a lease', () => {
+  it('counts once, also when whoever is told of its loss ends it as well', async () => {
+    const lease = await acquired({ leaseMs: 1_000 }, 1_000);
+    lease.signal.addEventListener('abort', () => void lease.release());
+    core.runtime.jump(1_000);
+    expect(await lease.release()).toBe('lost');
+    await settled();
+    const outcome = watched(
+      core.manager.withLock(['k'], core.call({ leaseMs: 1_000 }), (own) => {
+        own.signal.addEventListener('abort', () => void own.release());
+        core.runtime.jump(1_000);
+      }),
+    );
+    while (core.store.open.length > 0) {
+      if (core.store.open[0]!.name === 'acquire') await core.store.next('acquire').answer(granted(1, 1_000));
+      else await core.store.next('release').answer(notHeld);
+    }
+    expect([outcome.state, core.manager.usage.leases]).toEqual(['fulfilled', 0]);
+  });
+
+  it('by `await using` is told in the log when it fails, and tried again', async () => {
+    const lease = await acquired();
+    const disposing = watched(lease[Symbol.asyncDispose]());
+    await core.store.next('release').fail(new StoreFailure('NOPERM', 'not-executed', { keyOnly: true }));
+    expect(disposing.state).toBe('fulfilled');
+    expect(core.log.lines).toEqual([expect.stringContaining('is tried again until the lease is over')]);
+    await core.store.next('release').answer(released());
+    expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
+  });
+
+  it('leaves its signal alone, also one that is first asked for afterwards', async () => {
+    const [outer, inner] = await nested();
+    await inner.release();
+    const { signal } = inner;
+    core.runtime.jump(30_000);
+    await core.runtime.pass(0);
+    expect([outer.lost, inner.lost, signal.aborted]).toEqual([true, false, false]);
+  });
+});
+
+describe('a call that was called off before it came', () => {
+  it('does not go into the lock around it either', async () => {
+    const lease = await acquired();
+    const outcome = watched(
+      lease.run(() => core.manager.withLock(['k'], core.call({ signal: AbortSignal.abort() }), () => 'ran')),
+    );
+    await settled();
+    expect(outcome.error).toMatchObject({ code: 'LOCK_ABORTED' });
+  });
+
+  it('while its question was under way is waited for by a shutdown, so that nothing of it stays', async () => {
+    const controller = new AbortController();
+    const caller = watched(core.manager.acquire(['k'], core.call({ signal: controller.signal })));
+    controller.abort();
+    await settled();
+    expect(caller.error).toMatchObject({ code: 'LOCK_ABORTED' });
+    const closing = watched(core.manager.shutDown());
+    await settled();
+    expect(closing.state).toBe('pending');
+    await core.store.next('acquire').answer(granted());
+    await core.store.next('release').answer(released());
+    expect(closing.state).toBe('fulfilled');
   });
 });

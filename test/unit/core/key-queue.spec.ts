@@ -179,6 +179,18 @@ describe('sitting out', () => {
     expect(queue.sittingOutUntil, 'the release of whoever came in between').toBeUndefined();
   });
 
+  it('is not cut short by the timer of an earlier one', async () => {
+    queue.enter();
+    queue.leave(true);
+    await runtime.pass(10);
+    queue.enter();
+    queue.leave(true);
+    await runtime.pass(15);
+    expect([idle, queue.sittingOutUntil]).toEqual([0, runtime.now() + 10]);
+    await runtime.pass(10);
+    expect([idle, runtime.due]).toEqual([1, []]);
+  });
+
   it('messages that came while the release was under way count', async () => {
     queue.enter();
     queue.listen();

@@ -261,6 +261,13 @@ describe('holdAtLeastMs', () => {
     go.resolve();
     await settled();
     expect(core.store.next('release').keepForMs).toBeUndefined();
+    // It is free now, so those who wait elsewhere go first, as after any other lock.
+    await core.store.next('release').answer(released(true));
+    acquire();
+    await settled();
+    expect(core.store.open).toEqual([]);
+    await core.runtime.pass(25);
+    expect(core.store.next('acquire')).toBeDefined();
   });
 
   it('does not keep what was taken for a call that then did not get all its keys', async () => {

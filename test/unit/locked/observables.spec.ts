@@ -274,3 +274,18 @@ describe('a method that returns a promise of an Observable', () => {
     await idle(locks);
   });
 });
+
+it('of another library whose subscribe throws gives its lock back, and the error to its reader', async () => {
+  class Foreign {
+    @Locked('feed')
+    async feed(): Promise<Observable<number>> {
+      const subscribe = (): never => {
+        throw broken;
+      };
+      return { subscribe, pipe: () => undefined } as unknown as Observable<number>;
+    }
+  }
+  const { instance, locks } = lockedInstance(Foreign);
+  await expect(lastValueFrom(await instance.feed())).rejects.toBe(broken);
+  await until(() => isIdle(locks));
+});

@@ -28,7 +28,7 @@ local left = redis.call('pttl', KEYS[1])
 if left ~= -2 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
   return left
 end
-local token = '0'
+local token, top = '0', nil
 local block = tonumber(ARGV[3])
 if block > 0 then
   if redis.replicate_commands then redis.replicate_commands() end
@@ -43,15 +43,16 @@ if block > 0 then
     if last >= first then first = last + 1 end
   end
   token = string.format('%.0f', first)
-  redis.call('set', KEYS[2], string.format('%.0f', first + block - 1))
+  top = string.format('%.0f', first + block - 1)
 end
+if ARGV[4] and left > tonumber(ARGV[2]) then redis.call(ARGV[5], ARGV[4], '0') end
+if top then redis.call('set', KEYS[2], top) end
 if left == -2 then redis.call('hset', KEYS[1], ARGV[1], 1) end
 local armed = redis.pcall('pexpire', KEYS[1], ARGV[2])
 if type(armed) == 'table' then
   if left == -2 then redis.call('del', KEYS[1]) end
   return armed
 end
-if ARGV[4] and left > tonumber(ARGV[2]) then redis.call(ARGV[5], ARGV[4], '0') end
 return token
 `;
 
