@@ -15,6 +15,15 @@ export type LockKeys = string | readonly string[];
 type ForAcquire = AcquireOptions & Without<'onLost' | 'onBusy' | 'service'>;
 type ForSection = SectionOptions & Without<'onBusy' | 'service'>;
 
+/** The body of a generator runs when it is read, and that is after the section. */
+const checkedSection = <T>(method: string, section: LockSection<T>): LockSection<T> => {
+  if (!/Generator/.test(Object.prototype.toString.call(section))) return section;
+  throw new LockConfigurationError(
+    `${method} was given a generator function, whose body would run after the lock. Put @Locked on a method that is one, ` +
+      'or read it inside the section.',
+  );
+};
+
 @Injectable()
 class Service {
   private readonly defaults: LockCall;
@@ -140,7 +149,7 @@ class Service {
     defaults: LockCall,
   ): [LockCall, LockSection<T>] {
     if (typeof optionsOrSection === 'function') {
-      if (maybeSection === undefined) return [defaults, optionsOrSection];
+      if (maybeSection === undefined) return [defaults, checkedSection(method, optionsOrSection)];
       throw new LockConfigurationError(
         `${method} takes its options before the section: ${method}(key, options, fn).`,
       );
@@ -148,7 +157,7 @@ class Service {
     if (typeof maybeSection !== 'function') {
       throw new LockConfigurationError(`${method} needs a function to run: ${method}(key, options, fn).`);
     }
-    return [this.callOf(optionsOrSection, defaults, method), maybeSection];
+    return [this.callOf(optionsOrSection, defaults, method), checkedSection(method, maybeSection)];
   }
 
   private callOf(options: SectionOptions | undefined, defaults: LockCall, name: CallName): LockCall {

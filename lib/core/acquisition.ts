@@ -17,6 +17,7 @@ import { LeasePart } from './lease-part.js';
 import { LockKeyError } from './lock.errors.js';
 import { StoreFailure } from './lock-store.js';
 import type { LockCall } from './lock-settings.js';
+import { refuse } from './option-checks.js';
 import type { Releasing } from './releasing.js';
 
 const KIND: LockKind = 'exclusive';
@@ -113,6 +114,7 @@ export class Acquisition {
       this.core.keeper.checkExpiry(outer.hold);
       // The work around this call has no right any more: going on under a new lock would hide that.
       if (outer.state === 'lost') throw lostError(key, outer.lossReason, this.heldMs(outer.hold));
+      this.checkMinimum(outer.hold, call.holdAtLeastMs);
       const part = await place.enter(wait, this.core.keeper, this.core.runtime);
       if (!part) continue;
       parts.push(part);
@@ -121,6 +123,13 @@ export class Acquisition {
     if (wait.nested && this.core.settings.excludes) this.checkOrder(key, finalKey, wait.waitMs);
     parts.push(partOf(await this.takeHold(wait, finalKey, call, leaseMs), { key, finalKey }));
     return parts;
+  }
+
+  /** A minimum that is longer than a fixed lease has left would end with that. */
+  private checkMinimum({ watchdogMs, validUntil }: Hold, holdAtLeastMs: number): void {
+    const leftMs = Math.floor(validUntil - this.core.runtime.now());
+    if (watchdogMs !== undefined || holdAtLeastMs <= leftMs) return;
+    refuse('holdAtLeastMs', `at most what is left of the fixed lease around it, ${leftMs} ms`, holdAtLeastMs);
   }
 
   private throwIfAborted({ key, signal, startedAt }: Wait): void {
@@ -168,7 +177,7 @@ export class Acquisition {
       hold.whenLost = this.releasing.whenLost;
       return hold;
     }
-    core.settler.include(this.releasing.release(hold, 'log'));
+    this.releasing.giveBack(hold);
     core.keeper.remove(hold);
     if (over) throw over;
     return itsTurn();

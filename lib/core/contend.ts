@@ -152,13 +152,14 @@ const accept = (
 
 /** A store that asks for another try gets one, within the wait. Any other failure reaches all who want the key. */
 const throwUnlessTransient = (
-  { runtime, health, settler }: Surroundings,
+  around: Surroundings,
   queue: KeyQueue,
   wait: Wait,
   claim: Claim,
   failure: unknown,
 ): void => {
   if (!(failure instanceof StoreFailure)) throw failure;
+  const { runtime, health, settler } = around;
   health.failed(failure);
   if (failure.outcome === 'unknown') settler.settle(claim, failure, runtime.now() + claim.leaseMs);
   else if (failure.transient && runtime.now() < deadlineOf(wait)) {
@@ -167,6 +168,8 @@ const throwUnlessTransient = (
     return;
   }
   queue.failed(failure, 'acquiring');
+  const over = reasonToStop(around, wait);
+  if (over) throw over;
   throw storeError(wait.key, failure, 'acquiring', runtime.now() - wait.startedAt);
 };
 

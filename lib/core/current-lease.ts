@@ -11,7 +11,8 @@ import { shown } from './shown.js';
 export const findLease = (key?: string): Lease | undefined => {
   for (let frame = currentFrame(); frame; frame = frame.parent) {
     const { lease } = frame;
-    if (lease && (key === undefined || lease.keys.includes(key))) return lease;
+    if (lease?.parts.some((part) => part.state !== 'released' && (key === undefined || part.key === key)))
+      return lease;
   }
   return undefined;
 };

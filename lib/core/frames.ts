@@ -115,18 +115,19 @@ export const runInFrame = <T>(frame: Frame, section: (lease: Lease) => T, lease:
 
 /**
  * The innermost open place for a key of this service, if the caller runs inside one: also one that was lost, but none
- * that was released by hand.
+ * that was released by hand. Where a nested section runs in the lease around it again, the place is in the nested one:
+ * in the lease around it the caller would wait for itself.
  */
 export const enclosingPlace = (scope: object, kind: LockKind, finalKey: string): Place | undefined => {
+  let found: { frame: Frame; part: LeasePart } | undefined;
   for (let frame = currentFrame(); frame; frame = frame.parent) {
     if (frame.scope !== scope) continue;
     for (const part of frame.parts) {
-      if (part.finalKey === finalKey && part.state !== 'released' && part.hold.claim.kind === kind) {
-        return new Place(frame, part);
-      }
+      if (part.finalKey !== finalKey || part.state === 'released' || part.hold.claim.kind !== kind) continue;
+      if (!found || part.isInside(found.part)) found = { frame, part };
     }
   }
-  return undefined;
+  return found && new Place(found.frame, found.part);
 };
 
 /** Whether the caller runs inside any section of this service. */

@@ -33,6 +33,12 @@ export class LeasePart {
     return this.over ?? this.hold.state;
   }
 
+  /** Whether it has its place in the other part, or in one that has. */
+  isInside(other: LeasePart): boolean {
+    for (let outer = this.place?.part; outer; outer = outer.place?.part) if (outer === other) return true;
+    return false;
+  }
+
   /** Why it was lost, if it was. */
   get lossReason(): LossReason | 'outer-release' {
     return this.hold.lossReason ?? 'outer-release';

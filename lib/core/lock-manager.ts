@@ -248,6 +248,7 @@ export class LockManager implements LeaseHost {
     await withinMs(this.core.settler.idle(), LAST_RELEASES_MS, this.runtime);
     this.core.settler.stop();
     this.core.keeper.stop();
+    this.core.health.stop();
     await this.store.close();
   }
 

@@ -69,8 +69,10 @@ export class Releasing {
   giveBack(hold: Hold): void {
     const { keeper, settler } = this.core;
     if (hold.state === 'held') {
+      const passed = hold.queue.passOn(hold.watchdogMs, () => this.successorOf(hold));
       hold.state = 'released';
       keeper.remove(hold);
+      if (passed) return;
       hold.queue.leave(false);
     }
     settler.settle(hold.claim, undefined, hold.mayLastUntil);

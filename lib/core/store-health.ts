@@ -6,6 +6,7 @@ import { textOf } from './shown.js';
 /** Knows whether the store works, and says so once for each outage: one event, one line. */
 export class StoreHealth {
   private downSince: number | undefined;
+  private stopped = false;
 
   constructor(
     private readonly runtime: Runtime,
@@ -21,8 +22,13 @@ export class StoreHealth {
     this.events.emit('store-up', () => ({ downMs }));
   }
 
+  /** The store is closed on purpose from now on: that is no outage. */
+  stop(): void {
+    this.stopped = true;
+  }
+
   failed(cause: unknown): void {
-    if (this.downSince !== undefined) return;
+    if (this.stopped || this.downSince !== undefined) return;
     if (cause instanceof StoreFailure && (cause.transient || cause.keyOnly)) return;
     this.downSince = this.runtime.now();
     this.logger.warn(

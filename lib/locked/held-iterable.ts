@@ -69,13 +69,25 @@ const replaceIterator = (state: Held, source: object): void => {
     const { reading } = state;
     // One that is its own iterator says by itself that it has ended.
     if (reading.over && !isItsOwn) throw reading.late();
-    const iterator = reading.inSection(() => original.call(source)) as object;
+    const iterator = iteratorOf(reading, () => original.call(source));
     isItsOwn = iterator === source;
     if (isItsOwn) return source;
     const steps = Object.create(iteratorPrototype) as object;
     replaceSteps(state, iterator, steps);
     return steps;
   });
+};
+
+/** What the source gives to be iterated. Where it gives nothing that can be, its reading is over. */
+const iteratorOf = (reading: Reading, make: () => unknown): object => {
+  try {
+    const iterator = reading.inSection(make);
+    if (typeof iterator === 'object' && iterator !== null) return iterator;
+    throw new TypeError('the result of Symbol.asyncIterator is no object');
+  } catch (error) {
+    reading.finish();
+    throw error;
+  }
 };
 
 const replaceEndings = (state: Held, source: object): void => {
@@ -112,8 +124,10 @@ const replaceSteps = (state: Held, iterator: object, target: object): void => {
 
   for (const name of STEPS) {
     const original = methodOf(iterator, name);
-    if (!original) continue;
-    const step = (...args: unknown[]): unknown => original.apply(iterator, args);
+    // Without a return() of its own it would not hear of a `break`.
+    if (!original && name !== 'return') continue;
+    const step = (...args: unknown[]): unknown =>
+      original ? original.apply(iterator, args) : Promise.resolve({ done: true, value: args[0] });
     replace(target, name, (...args) => {
       const { reading } = state;
       // Its iterator reads it by its own next(): that is one reader, which ends when the iterator does.

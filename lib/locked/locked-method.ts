@@ -1,4 +1,4 @@
-import { defer, Observable, throwError } from 'rxjs';
+import { defer, Observable, takeUntil, throwError } from 'rxjs';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/lock.errors.js';
 import type { LockSection } from '../core/lock-manager.js';
 import type { LockService } from '../lock.service.js';
@@ -141,10 +141,13 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
           if (streamEnds) subscriber.add(streamEnds);
           // Ends the section when the source completes, fails, or is unsubscribed from.
           subscriber.add(done);
+          if (subscriber.closed) return;
           const source = spec.original.apply(this, args) as Observable<unknown>;
-          subscriber.add(
-            source.subscribe({ next: (value) => subscriber.next(value), error: fail, complete: done }),
-          );
+          // A source that gives all it has within `subscribe` has to hear at once that nobody wants more of it.
+          const unsubscribed = new Observable<void>((stop) => subscriber.add(() => stop.next()));
+          new Observable((reader) => source.subscribe(reader))
+            .pipe(takeUntil(unsubscribed))
+            .subscribe({ next: (value) => subscriber.next(value), error: fail, complete: done });
           function fail(error: unknown): void {
             failure = { error };
             done();

@@ -60,9 +60,10 @@ const toldAt = (past: Past, process: string, { key, from, to }: Stay): number =>
   for (const request of past.requests) {
     const at = request.keys.indexOf(key);
     if (request.process !== process || at === -1 || request.to < to || request.to >= told) continue;
+    // What was asked for before it began may have ended the one before.
+    if (request.from < from) continue;
     const opened = request.what === 'forceUnlock' && request.outcome === 'true' && request.from <= to;
-    const refused =
-      request.what === 'extend' && request.from >= from && request.outcome?.split(' ')[at] === 'lost';
+    const refused = request.what === 'extend' && request.outcome?.split(' ')[at] === 'lost';
     if (opened || refused) told = request.to;
   }
   return told;

@@ -80,7 +80,8 @@ export const simulate = async (plan: Plan, { core = CORE, quirks = {} }: Variati
     await agenda.pass(agenda.now + LONGEST_REST_MS, () => all.every((host) => host.isIdle));
     ghosts.lookAtAll();
     if (injector.troubledUntil > agenda.now) await agenda.pass(injector.troubledUntil);
-    // What a crash has left in the store is there until the longest lease is over.
+    // What a crash has left in the store is there until the longest lease is over; some of it may still be on its way.
+    await agenda.pass(agenda.now + AFTERMATH_MS);
     if (server.owners.length > 0) await agenda.pass(agenda.now + plan.settings.longestMs);
     for (const host of alive().filter(({ process }) => !process.stopping)) {
       let over = false;

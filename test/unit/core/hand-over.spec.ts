@@ -322,12 +322,15 @@ describe('on its way to the next caller', () => {
   it('a caller that is aborted in this very moment gives it to the one behind, who gets a token of its own', async () => {
     const controller = new AbortController();
     const [lease, [aborted, third]] = await crowdOf([{ signal: controller.signal }, {}], 7);
+    const released: number[] = [];
+    core.manager.on('released', () => released.push(lease.fencingToken));
     void lease.release();
     controller.abort();
     await settled();
     expect(aborted!.error).toBeInstanceOf(LockAbortedError);
     expect(third!.value!.fencingToken).toBe(9);
     expect(core.manager.usage).toMatchObject({ leases: 1, holds: 1, settling: 0 });
+    expect(released, 'nobody had it in between').toEqual([7]);
   });
 
   it('a hold that runs out in this very moment is undone, and asked for again by the same caller', async () => {

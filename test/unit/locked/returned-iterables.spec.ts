@@ -125,7 +125,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe.each(SHAPES)('%s that a locked method returns', (shape, make) => {
+describe.each(SHAPES)('%s that a locked method returns', (_shape, make) => {
   it('is the very object that the method returned', async () => {
     const source = make();
     const { open } = start(source);
@@ -157,9 +157,7 @@ describe.each(SHAPES)('%s that a locked method returns', (shape, make) => {
         }
       };
       await (leave === 'throw' ? expect(reading()).rejects.toBe(broken) : reading());
-      // What has no return() cannot tell that nobody goes on reading it.
-      if (shape === 'an iterator with next() only') await isHeld(locks);
-      else await idle(locks);
+      await idle(locks);
     }
   });
 
@@ -167,8 +165,7 @@ describe.each(SHAPES)('%s that a locked method returns', (shape, make) => {
     const { locks, open } = start(make());
     const rows = (await open())[Symbol.asyncIterator]();
     await isHeld(locks);
-    if (!rows.return) return expect(shape).toBe('an iterator with next() only');
-    await rows.return();
+    await rows.return!();
     await idle(locks);
     expect(inSection).toEqual([]);
   });
