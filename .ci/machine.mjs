@@ -41,6 +41,8 @@ const NEEDS = [
 const say = (line) => console.log(`machine: ${line}`);
 
 const install = (need) => {
+  // Another command may have done it while this one waited for its turn.
+  if (need.find()) return;
   try {
     installWithApt(need.package);
   } catch (error) {
@@ -51,7 +53,7 @@ const install = (need) => {
 };
 
 /** Whether the tests can run, as far as this need goes. */
-const provide = (need, { dryRun }) => {
+const provide = async (need, { dryRun }) => {
   const there = need.find();
   if (there) {
     say(`${need.name}: ${there}`);
@@ -68,7 +70,7 @@ const provide = (need, { dryRun }) => {
   }
   say(`${need.name}: installing it: ${APT_DOES(need.package)}`);
   try {
-    install(need);
+    await exclusively(() => install(need));
     return true;
   } catch (error) {
     say(`${need.name}: ${error.message}; ${need.byHand}`);
@@ -83,6 +85,5 @@ if (unknown.length > 0) {
   console.error(`machine: unknown option ${unknown.join(', ')}; there is --dry-run`);
   process.exitCode = 1;
 } else {
-  const provided = await exclusively(() => NEEDS.map((need) => provide(need, { dryRun })));
-  if (!provided.every(Boolean)) process.exitCode = 1;
+  for (const need of NEEDS) if (!(await provide(need, { dryRun }))) process.exitCode = 1;
 }

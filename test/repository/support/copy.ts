@@ -19,7 +19,10 @@ const GIT_ENV: NodeJS.ProcessEnv = {
   ),
 };
 
-/** Files of the repository in a temporary folder, as a clone has them: without what git ignores, but with node_modules. */
+/** What a clone does not have. */
+const NOT_IN_A_CLONE = ['.git', 'coverage', 'dist', 'node_modules'].map((name) => join(repository, name));
+
+/** Files of the repository in a temporary folder, as a clone has them, and a link to its node_modules. */
 export class Copy implements AsyncDisposable {
   private constructor(readonly folder: string) {}
 
@@ -29,10 +32,9 @@ export class Copy implements AsyncDisposable {
     guardFolder(folder);
     const copy = new Copy(folder);
     try {
-      const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--', ...paths];
-      const { stdout } = await execute('git', list, { cwd: repository, timeoutMs: GIT_TIMEOUT_MS });
-      for (const path of stdout.split('\0').filter(Boolean)) {
-        await cp(join(repository, path), join(folder, path));
+      for (const path of paths) {
+        const filter = (file: string): boolean => !NOT_IN_A_CLONE.includes(file);
+        await cp(join(repository, path), join(folder, path), { recursive: true, filter });
       }
       await symlink(join(repository, 'node_modules'), join(folder, 'node_modules'));
       return copy;
