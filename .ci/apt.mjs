@@ -21,6 +21,10 @@ const withoutStartingServices = (work) => {
   }
 };
 
+/** What `installWithApt` does to the machine, for people. */
+export const APT_DOES = (name) =>
+  `apt-get update, then apt-get install -y --no-install-recommends ${name}; ${POLICY} keeps its service from starting meanwhile`;
+
 export const installWithApt = (name) => {
   const options = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
   const patient = ['-o', 'DPkg::Lock::Timeout=300', '-qq'];

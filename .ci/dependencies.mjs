@@ -47,7 +47,8 @@ export const installDependencies = () => {
   const reason = whyInstall();
   if (!reason) return;
   console.log(`set-up: installing dependencies with npm ci (${reason})`);
-  npm('ci', '--no-audit', '--no-fund', '--loglevel=error');
+  // No dependency needs its install scripts. Not in .npmrc: there it would also keep `npm pack` from building.
+  npm('ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error');
   // npm 10 can break off on a network error and still exit with 0.
   const missing = whyInstall();
   if (missing)

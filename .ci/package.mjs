@@ -2,10 +2,12 @@
 //
 //   node .ci/package.mjs publint|attw
 //
+// With PACKED_TARBALL in the environment they read the file of that name, as a release does.
+//
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { captureNpm, tool } from './process.mjs';
+import { join, resolve } from 'node:path';
+import { captureNpm, root, tool } from './process.mjs';
 
 const checks = {
   publint: (tarball) => tool('publint', 'run', tarball, '--strict'),
@@ -15,11 +17,16 @@ const checks = {
 
 const [name] = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-pack-'));
+
+const pack = () => {
+  const [packed] = JSON.parse(captureNpm('pack', '--json', '--ignore-scripts', '--pack-destination', folder));
+  return join(folder, packed.filename);
+};
+
 try {
   const check = Object.hasOwn(checks, name ?? '') ? checks[name] : undefined;
   if (!check) throw new Error(`say which check: ${Object.keys(checks).join(' or ')}`);
-  const [packed] = JSON.parse(captureNpm('pack', '--json', '--ignore-scripts', '--pack-destination', folder));
-  check(join(folder, packed.filename));
+  check(process.env.PACKED_TARBALL ? resolve(root, process.env.PACKED_TARBALL) : pack());
 } catch (error) {
   console.error(error.message);
   process.exitCode = 1;

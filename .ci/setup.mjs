@@ -1,22 +1,15 @@
 #!/usr/bin/env node
 // Makes a checkout ready, and does nothing where it already is. Plain Node: it runs before anything is installed.
+// What the machine itself has to have is set up by machine.mjs.
 //
 //   node .ci/setup.mjs             development dependencies
 //   node .ci/setup.mjs --build     and dist/, when a source changed
-//   node .ci/setup.mjs --redis     and a Redis server for the tests, with a clock that can be set
 //
 import { buildIfChanged } from './build.mjs';
 import { installDependencies } from './dependencies.mjs';
 import { exclusively } from './exclusive.mjs';
-import { ensureFaketime } from './faketime.mjs';
-import { ensureRedisServer } from './redis.mjs';
 
-const ensureServers = () => {
-  ensureRedisServer();
-  ensureFaketime();
-};
-
-const steps = { '--build': buildIfChanged, '--redis': ensureServers };
+const steps = { '--build': buildIfChanged };
 const flags = process.argv.slice(2);
 
 try {

@@ -142,9 +142,11 @@ describe('README', () => {
 });
 
 describe('documents', () => {
+  const inDecisions = readdirSync(join(ROOT, 'docs/decisions')).sort();
+  const decisions = inDecisions.filter((name) => name !== 'README.md');
   const documents = [
-    ...['README.md', 'CONTRIBUTING.md', 'AGENTS.md', 'CHANGELOG.md', 'SECURITY.md'],
-    ...readdirSync(join(ROOT, 'docs/decisions')).map((name) => `docs/decisions/${name}`),
+    ...['README.md', 'CONTRIBUTING.md', 'AGENTS.md', 'CHANGELOG.md', 'SECURITY.md', '.changeset/README.md'],
+    ...inDecisions.map((name) => `docs/decisions/${name}`),
   ];
 
   it.each(documents)('%s has only links that lead somewhere', (document) => {
@@ -171,12 +173,24 @@ describe('documents', () => {
   });
 
   it('has decisions with a number each, a context, a decision and its consequences', () => {
-    const names = readdirSync(join(ROOT, 'docs/decisions')).sort();
-    expect(names.map((name) => Number(name.slice(0, 4)))).toEqual(names.map((_, at) => at + 1));
-    for (const name of names) {
+    expect(decisions.map((name) => Number(name.slice(0, 4)))).toEqual(decisions.map((_, at) => at + 1));
+    for (const name of decisions) {
       const text = readFromRoot(`docs/decisions/${name}`);
       for (const heading of ['Context', 'Decision', 'Consequences'])
         expect.soft(text, name).toContain(`\n## ${heading}\n`);
+    }
+  });
+
+  it('has an index of the decisions: each one under its title, with its dates and its status', () => {
+    const rows = tableRows(readFromRoot('docs/decisions/README.md'));
+    const titles = decisions.map((name) => {
+      const [title = ''] = readFromRoot(`docs/decisions/${name}`).split('\n');
+      return `[${title.replace('# ', '')}](${name})`;
+    });
+    expect(rows.map(([title]) => title)).toEqual(titles);
+    const date = expect.stringMatching(/^\d{4}-\d\d-\d\d$/) as unknown;
+    for (const row of rows) {
+      expect.soft(row).toEqual([row[0], date, date, expect.stringMatching(/^(in force|superseded by)/)]);
     }
   });
 });

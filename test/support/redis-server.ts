@@ -30,7 +30,7 @@ const serverProgram = (): string => {
     }
   }
   throw new Error(
-    'no redis-server and no valkey-server on the PATH: install one (npm test does so where it may, as root with apt-get)',
+    'no redis-server and no valkey-server on the PATH: install one (npm run setup does so where it may, as root with apt-get)',
   );
 };
 

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { node, npm } from './command.js';
 
@@ -28,6 +28,8 @@ interface PackReport {
 
 /** The part of package.json that the tests compare with. */
 export interface Manifest {
+  readonly version: string;
+  readonly scripts: Readonly<Record<string, string>>;
   readonly dependencies: Record<string, string>;
   readonly peerDependencies: Record<string, string>;
   readonly peerDependenciesMeta: Record<string, { readonly optional?: boolean }>;
@@ -42,15 +44,31 @@ export const optionalPeers = async (): Promise<readonly string[]> => {
   return Object.keys(peerDependenciesMeta).filter((name) => peerDependenciesMeta[name]?.optional);
 };
 
-/** Packs the library into a folder, built anew if a source has changed since the last build. */
-export const packLibrary = async (folder: string): Promise<Tarball> => {
-  await node(['.ci/setup.mjs', '--build'], { cwd: repository, timeoutMs: BUILD_TIMEOUT_MS });
-  const { stdout } = await npm(['pack', '--json', '--ignore-scripts', '--pack-destination', folder], {
-    cwd: repository,
-    timeoutMs: PACK_TIMEOUT_MS,
-  });
+const pack = async (...args: readonly string[]): Promise<PackReport> => {
+  const options = { cwd: repository, timeoutMs: PACK_TIMEOUT_MS };
+  const { stdout } = await npm(['pack', '--json', '--ignore-scripts', ...args], options);
   const [report] = JSON.parse(stdout) as [PackReport];
-  const { filename, size, unpackedSize, files } = report;
-  const paths = files.map(({ path }) => path).sort();
-  return { file: join(folder, filename), size, unpackedSize, paths };
+  return report;
+};
+
+const described = (file: string, { size, unpackedSize, files }: PackReport): Tarball => ({
+  file,
+  size,
+  unpackedSize,
+  paths: files.map(({ path }) => path).sort(),
+});
+
+/**
+ * Packs the library into a folder, built anew if a source has changed since the last build. With `PACKED_TARBALL` it is
+ * the file of that name instead, as it is: a release tests the very file that it publishes.
+ */
+export const packLibrary = async (folder: string): Promise<Tarball> => {
+  const packed = process.env['PACKED_TARBALL'];
+  if (packed) {
+    const file = resolve(repository, packed);
+    return described(file, await pack('--dry-run', file));
+  }
+  await node(['.ci/setup.mjs', '--build'], { cwd: repository, timeoutMs: BUILD_TIMEOUT_MS });
+  const report = await pack('--pack-destination', folder);
+  return described(join(folder, report.filename), report);
 };

@@ -5,7 +5,7 @@ export const isKey = (value: unknown): boolean =>
   typeof value === 'string' && value !== '' && !/\p{Surrogate}/u.test(value);
 
 /** A key that stores keep: none refuses its braces. */
-const isLockable = (value: unknown): boolean => {
+export const isLockable = (value: unknown): boolean => {
   if (!isKey(value)) return false;
   try {
     checkStoreKey(value as string);

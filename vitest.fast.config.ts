@@ -1,0 +1,20 @@
+import { defineConfig } from 'vitest/config';
+import everything from './vitest.config.js';
+
+/**
+ * The fast loop, `npm run test:fast`: what needs no server and no build. Everything else, and this again, is in
+ * `npm test`.
+ */
+export default defineConfig({
+  ...everything,
+  test: {
+    ...everything.test,
+    include: ['test/{checker,contract,property,testing,types,unit}/**/*.spec.ts'],
+    // Both compare with a real server only.
+    exclude: ['test/contract/redis.spec.ts', 'test/unit/stores/hash-slot.spec.ts'],
+    // Suites and tests that run for each store have its name in theirs.
+    testNamePattern: /^(?!.*Redis ?[Ss]tore\b)/,
+    // A test that is not left out and looks for a server finds none and fails, instead of making this loop slow.
+    env: { PATH: '' },
+  },
+});
