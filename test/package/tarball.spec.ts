@@ -9,7 +9,7 @@ import { execute } from './support/command.js';
 import { INSTALL_TIMEOUT_MS } from './support/consumer-app.js';
 import { optionalPeers, packLibrary, readManifest, repository, type Tarball } from './support/pack.js';
 
-const MAX_DOWNLOAD_BYTES = 350_000;
+const MAX_DOWNLOAD_BYTES = 400_000;
 const MAX_UNPACKED_BYTES = 2_000_000;
 
 const sourcesOf = async (folder: string): Promise<readonly string[]> =>

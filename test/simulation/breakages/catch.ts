@@ -5,7 +5,7 @@ import type { Plan } from '../plan/plan.js';
 import { CALM_PLAN, plansForEachStep } from '../plan/step-plans.js';
 import { judge } from '../run/judge.js';
 import { simulate, type Variation } from '../run/simulate.js';
-import type { Breakage } from './breakages.js';
+import type { Breakage } from './breakage.js';
 import { loadPatchedCore } from './patched-core.js';
 
 /** How many seeds may pass a mistake by. */

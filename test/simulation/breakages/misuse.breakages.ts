@@ -1,4 +1,4 @@
-import type { Breakage } from './breakages.js';
+import type { Breakage } from './breakage.js';
 
 /** Mistakes that only callers see who do what they should not. */
 export const MISUSE_BREAKAGES: readonly Breakage[] = [

@@ -24,6 +24,9 @@ export class GhostWatch {
     around.server.onClaim = ({ owner, leaseMs }, sentAt, givenUp) => {
       // What comes after its sender gave it up is looked for until it should have run out, and no longer.
       if (givenUp) this.known.set(owner, sentAt + leaseMs);
+      // What stays for a while can be lengthened by an extension that was not answered and arrives only now.
+      const keptUntil = this.kept.get(owner);
+      if (keptUntil !== undefined) this.kept.set(owner, Math.max(keptUntil, around.agenda.now + leaseMs));
       this.lookLater();
     };
   }
