@@ -10,6 +10,7 @@ type Keyed = (locks: LockService, key: never) => Promise<unknown>;
 
 const ON_KEYS: Readonly<Record<string, Keyed>> = {
   withLock: (locks, key) => locks.withLock(key, () => 'ran'),
+  tryWithLock: (locks, key) => locks.tryWithLock(key, () => 'ran'),
   acquire: (locks, key) => locks.acquire(key),
   tryAcquire: (locks, key) => locks.tryAcquire(key),
 };
@@ -52,6 +53,18 @@ describe('the key of a call', () => {
 });
 
 describe('the section of withLock', () => {
+  it('is no generator, whose body would run after the lock, and stands after the options', async () => {
+    const { locks } = new VirtualLocks();
+    for (const section of [function* () {}, async function* () {}]) {
+      for (const call of [() => locks.withLock('k', section), () => locks.tryWithLock('k', {}, section)]) {
+        expectRefusal(await outcomeOf(call), 'a generator function');
+      }
+    }
+    const swapped = locks.withLock as (...args: unknown[]) => Promise<unknown>;
+    const outcome = await outcomeOf(() => swapped.call(locks, 'k', () => 1, { waitMs: 5 }));
+    expectRefusal(outcome, 'options before the section');
+  });
+
   it('is a function, or refused before the lock is taken', async () => {
     await forAnyValue([], async (value) => {
       if (typeof value === 'function') return;

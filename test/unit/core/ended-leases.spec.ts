@@ -335,3 +335,66 @@ describe('a call that was called off before it came', () => {
     expect(closing.state).toBe('fulfilled');
   });
 });
+
+describe('inside a lease that was released by hand', () => {
+  it('there is no current lease any more, and nested calls take the key for real', async () => {
+    const lease = await acquired();
+    await lease.run(async () => {
+      expect([findLease()?.id, findLease('k')?.id]).toEqual([lease.id, lease.id]);
+      const releasing = lease.release();
+      await core.store.next('release').answer(released());
+      await releasing;
+      expect([findLease(), findLease('k')]).toEqual([undefined, undefined]);
+      const again = watched(core.manager.acquire(['k'], core.call()));
+      await core.store.next('acquire').answer(granted(8));
+      expect(again.value!.fencingToken).toBe(8);
+      void again.value!.release();
+      await core.store.next('release').answer(released());
+    });
+  });
+});
+
+describe('a nested section that runs in the lease around it', () => {
+  it('does not wait for itself', async () => {
+    const outer = await acquired();
+    const innermost = outer.run(() =>
+      core.manager.withLock(['k'], core.call(), () =>
+        outer.run(() => core.manager.withLock(['k'], core.call({ waitMs: Infinity }), () => 'in')),
+      ),
+    );
+    expect(await innermost).toBe('in');
+    expect([core.manager.usage.leases, core.store.open.length]).toEqual([1, 0]);
+  });
+});
+
+describe('a minimum time inside a fixed lease', () => {
+  it('is refused when the lease ends before it', async () => {
+    const lease = await acquired({ leaseMs: 1_000 }, 1_000);
+    await lease.run(async () => {
+      await core.runtime.pass(400);
+      const tooLong = watched(core.manager.withLock(['k'], core.call({ holdAtLeastMs: 601 }), () => 'ran'));
+      await settled();
+      expect(tooLong.error).toMatchObject({ message: expect.stringContaining('is 601') as string });
+      expect(await core.manager.withLock(['k'], core.call({ holdAtLeastMs: 600 }), () => 'ran')).toBe('ran');
+    });
+    void lease.release();
+    expect(core.store.next('release').keepForMs).toBe(600);
+  });
+});
+
+describe('an app that stops', () => {
+  it('is why a caller gets no lock, also when the store then fails, and a closed store is no outage', async () => {
+    const caller = watched(core.manager.acquire(['k'], core.call()));
+    const stopping = watched(core.manager.shutDown());
+    await core.store.next('acquire').fail(new StoreFailure('no answer', 'unknown'));
+    expect(caller.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
+    await core.store.next('release').answer(notHeld);
+    await settled();
+    expect(stopping.state).toBe('fulfilled');
+    const lines = core.log.lines.length;
+    await core.manager.close();
+    const late = watched(core.manager.inspect('k'));
+    await core.store.next('inspect').fail(notExecuted('the lock store is closed'));
+    expect([late.state, core.log.lines.length]).toEqual(['rejected', lines]);
+  });
+});

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { SuspendAwareClock, systemRuntime, unbound } from '../../../lib/core/runtime.js';
 import { deferred, within } from '../../support/async.js';
 
@@ -131,5 +131,26 @@ describe('timers', () => {
 
   it('ids are unique', () => {
     expect(new Set(Array.from({ length: 1_000 }, () => runtime.newId())).size).toBe(1_000);
+  });
+});
+
+describe('a timer for longer than Node can wait', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('comes when its time is over, not before, and can be cleared at any time', () => {
+    vi.useFakeTimers();
+    const { setTimer, clearTimer } = systemRuntime({ now: () => 0 });
+    const [MONTH_MS, DAY_MS] = [30 * 24 * 3_600_000, 24 * 3_600_000];
+    const fired: string[] = [];
+    setTimer(() => fired.push('kept'), 3 * MONTH_MS);
+    const cleared = setTimer(() => fired.push('cleared'), 3 * MONTH_MS, true);
+    vi.advanceTimersByTime(3 * MONTH_MS - DAY_MS);
+    expect(fired).toEqual([]);
+    clearTimer(cleared);
+    vi.advanceTimersByTime(DAY_MS);
+    expect(fired).toEqual(['kept']);
+    expect(vi.getTimerCount()).toBe(0);
   });
 });

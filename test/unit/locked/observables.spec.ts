@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import {
   concat,
   firstValueFrom,
+  from,
   interval,
   lastValueFrom,
   NEVER,
@@ -287,5 +288,22 @@ it('of another library whose subscribe throws gives its lock back, and the error
   }
   const { instance, locks } = lockedInstance(Foreign);
   await expect(lastValueFrom(await instance.feed())).rejects.toBe(broken);
+  await until(() => isIdle(locks));
+});
+
+it('that gives all it has at once hears that nobody wants more of it', async () => {
+  let made = 0;
+  const endless = function* () {
+    for (;;) yield made++;
+  };
+  class Numbers {
+    @Locked('feed')
+    all(): Observable<number> {
+      return from(endless());
+    }
+  }
+  const { instance, locks } = lockedInstance(Numbers);
+  expect(await lastValueFrom(instance.all().pipe(take(3), toArray()))).toEqual([0, 1, 2]);
+  expect(made).toBeLessThan(5);
   await until(() => isIdle(locks));
 });

@@ -360,3 +360,17 @@ describe('a web stream that a locked method returns', () => {
     expect(() => stream.getReader()).toThrow(LockConfigurationError);
   });
 });
+
+it('gives its lock back when it cannot be iterated after all', async () => {
+  for (const iterator of [
+    () => {
+      throw broken;
+    },
+    () => null,
+  ]) {
+    const { locks, open } = start({ [Symbol.asyncIterator]: iterator } as unknown as Source);
+    const rows = await open();
+    expect(() => rows[Symbol.asyncIterator]()).toThrow();
+    await idle(locks);
+  }
+});
