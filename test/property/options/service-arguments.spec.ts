@@ -55,8 +55,13 @@ describe('the key of a call', () => {
 describe('the section of withLock', () => {
   it('is no generator, whose body would run after the lock, and stands after the options', async () => {
     const { locks } = new VirtualLocks();
-    for (const section of [function* () {}, async function* () {}]) {
-      for (const call of [() => locks.withLock('k', section), () => locks.tryWithLock('k', {}, section)]) {
+    const sections: (() => unknown)[] = [function* () {}, async function* () {}];
+    for (const section of sections) {
+      const calls: (() => Promise<unknown>)[] = [
+        () => locks.withLock('k', section),
+        () => locks.tryWithLock('k', {}, section),
+      ];
+      for (const call of calls) {
         expectRefusal(await outcomeOf(call), 'a generator function');
       }
     }
