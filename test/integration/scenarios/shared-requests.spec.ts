@@ -99,9 +99,10 @@ describe('callers who come in the same tick', () => {
     const keys = keysOf(10);
     const acquired = Promise.all(keys.map((key) => locks.acquire(key)));
     expect(await locks.forceUnlock(keys.at(-1)!)).toBe(true);
-    // The last one was forced open before its caller heard of it, who then has asked again.
-    const leases = await acquired;
-    expect(new Set(await Promise.all(leases.map((lease) => lease.release())))).toEqual(new Set(['released']));
+    const [last, ...others] = (await acquired).reverse();
+    // Its caller has heard of the grant first, and lost it, or of the forced unlock, and asked again.
+    expect(['lost', 'released']).toContain(await last!.release());
+    expect(new Set(await Promise.all(others.map((lease) => lease.release())))).toEqual(new Set(['released']));
   });
 
   it('need no fence key when fencing is off', async () => {
