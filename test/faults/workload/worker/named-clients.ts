@@ -21,6 +21,11 @@ export class NamedClients {
     return client;
   };
 
+  /** Whether all that were asked to connect are connected. */
+  get areUp(): boolean {
+    return this.made.every(({ status }) => status === 'ready' || status === 'wait');
+  }
+
   /** How many listeners there are on all of them. */
   get listeners(): number {
     return this.made

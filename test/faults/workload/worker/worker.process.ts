@@ -20,6 +20,8 @@ import { jumpWallClock } from './wall-clock.js';
 
 /** How long the library may take to clean up once nobody uses it any more, in ms. */
 const CLEAN_UP_MS = 4_000;
+/** And how long it is given while a connection is down. */
+const LONGEST_CLEAN_UP_MS = 9_000;
 
 const setup = JSON.parse(process.argv[2]!) as WorkerSetup;
 const recorder = new Recorder(setup.process, new HistoryWriter(setup.history));
@@ -50,6 +52,8 @@ const app = await NestFactory.createApplicationContext(
 const locks = app.get(library.LockService);
 // After the first lock everything that is made once is there. A worker may be started while something is wrong.
 await until(() => locks.withLock(`start of ${setup.process}`, () => true), { what: 'the first lock' });
+
+await until(() => clients.areUp, { what: 'both connections' });
 
 const signs = new Map<string, Deferred<void>>();
 const signOf = (what: string): Deferred<void> => {
@@ -101,8 +105,12 @@ channel.on('perform', async ({ id, task }) => {
 channel.on('stop', async () => {
   await load?.stop();
   await caller.idle();
-  for (const end = labNow() + CLEAN_UP_MS; labNow() < end && Object.values(sizes()).some(Boolean);)
+  // Counted from when the connections are up: one that is being made has timers and listeners of its own.
+  const latest = labNow() + LONGEST_CLEAN_UP_MS;
+  for (let end = labNow() + CLEAN_UP_MS; labNow() < end && Object.values(sizes()).some(Boolean);) {
     await sleep(20);
+    if (!clients.areUp && labNow() < latest) end = labNow() + CLEAN_UP_MS;
+  }
   recorder.write({ type: 'usage', sizes: sizes() });
   channel.send({ type: 'idle' });
 });
