@@ -127,8 +127,9 @@ export class Acquisition {
 
   /** A minimum that is longer than a fixed lease has left would end with that. */
   private checkMinimum({ watchdogMs, validUntil }: Hold, holdAtLeastMs: number): void {
+    if (holdAtLeastMs === 0 || watchdogMs !== undefined) return;
     const leftMs = Math.floor(validUntil - this.core.runtime.now());
-    if (watchdogMs !== undefined || holdAtLeastMs <= leftMs) return;
+    if (holdAtLeastMs <= leftMs) return;
     refuse('holdAtLeastMs', `at most what is left of the fixed lease around it, ${leftMs} ms`, holdAtLeastMs);
   }
 

@@ -36,6 +36,17 @@ export const MISUSE_BREAKAGES: readonly Breakage[] = [
     },
   },
   {
+    ...mistake('a nested call let into a lease whose time is over'),
+    seenBy: ['entry'],
+    async play(stage) {
+      const steps: Task['steps'] = [
+        { do: 'block', ms: 500 },
+        { do: 'nest', tasks: [task([])] },
+      ];
+      await stage.perform(stage.one, task(steps, { leaseMs: 250 }));
+    },
+  },
+  {
     ...mistake('a nested lease that outlives its end'),
     seenBy: ['entry'],
     async play(stage) {
