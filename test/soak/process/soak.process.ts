@@ -21,6 +21,7 @@ export interface Stock {
   readonly heapBytes: number;
   /** All of `LockService.usage` together, of all services. */
   readonly usage: number;
+  /** Those of the apps themselves not counted. */
   readonly timers: number;
   /** What keeps the process alive, as Node names it. */
   readonly resources: string;
@@ -37,9 +38,11 @@ export type FromSoak =
   | { readonly type: 'stock'; readonly stock: Stock };
 
 const CALLERS = 100;
+/** What goes on for as long as an app does: its connection is asked now and then whether it lives. */
+const TIMERS_OF_AN_APP = 1;
 const TO_REST_MS = 20_000;
 
-const timers = countTimers();
+const allTimers = countTimers();
 let apps: SoakApp[] = [];
 const channel = workerChannel<ToSoak, FromSoak>(async () => {
   await Promise.all(apps.map(({ app }) => app.close()));
@@ -52,6 +55,8 @@ let done = 0;
 
 const usage = (): number =>
   apps.flatMap(({ locks }) => Object.values(locks.usage)).reduce((total, size) => total + size, 0);
+
+const timers = (): number => allTimers() - apps.length * TIMERS_OF_AN_APP;
 
 const listeners = (): number => {
   const clients = apps.flatMap((app) => app.clients);
