@@ -2,7 +2,6 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { Redis, type RedisOptions } from 'ioredis';
 import { until } from './async.js';
@@ -10,6 +9,7 @@ import { selfSignedCertificate, type Certificate } from './certificate.js';
 import { freePort, LOOPBACK } from './loopback.js';
 import { guardFolder, guardProcess } from './process-guard.js';
 import { ADMIN, writeRedisConfiguration, type RedisServerOptions } from './redis-configuration.js';
+import { SCRATCH } from './scratch.js';
 
 export type { RedisServerOptions } from './redis-configuration.js';
 
@@ -59,7 +59,7 @@ export class RedisServer implements AsyncDisposable {
   static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
     const certificate = options.tls ? selfSignedCertificate() : undefined;
     for (let attempt = 1; ; attempt += 1) {
-      const folder = await mkdtemp(join(tmpdir(), 'nest-redis-lock-redis-'));
+      const folder = await mkdtemp(join(SCRATCH, 'nest-redis-lock-redis-'));
       guardFolder(folder);
       const server = new RedisServer(options, folder, certificate, await freePort());
       try {

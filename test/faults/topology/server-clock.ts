@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { guardFolder } from '../../support/process-guard.js';
+import { SCRATCH } from '../../support/scratch.js';
 
 /** Where packages put the library: Debian below the folder of the architecture, others beside all libraries. */
 const findLibrary = (): string | undefined => {
@@ -36,7 +36,7 @@ export class ServerClock {
         'libfaketime was not found; it sets the clock of the test server. Debian and Ubuntu: apt-get install libfaketime',
       );
     }
-    const folder = await mkdtemp(join(tmpdir(), 'nest-redis-lock-clock-'));
+    const folder = await mkdtemp(join(SCRATCH, 'nest-redis-lock-clock-'));
     guardFolder(folder);
     const file = join(folder, 'offset');
     return new ServerClock(file, {

@@ -1,5 +1,4 @@
 import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { HistoryEvent } from '../../checker/history.js';
 import { guardFolder } from '../../support/process-guard.js';
@@ -13,6 +12,7 @@ import type { WorkerSettings } from '../workload/worker-messages.js';
 import { RedisNode, type RedisNodeOptions } from './redis-node.js';
 import { Seat, type SeatOptions } from './seat.js';
 import type { Fitness, Topology } from './topology.js';
+import { SCRATCH } from '../../support/scratch.js';
 
 export interface SingleRedisOptions extends RedisNodeOptions {
   readonly workers: number;
@@ -47,7 +47,7 @@ export class SingleRedis implements Topology {
     settings = SETTINGS,
     ...nodeOptions
   }: SingleRedisOptions): Promise<SingleRedis> {
-    const folder = await mkdtemp(join(tmpdir(), 'nest-redis-lock-faults-'));
+    const folder = await mkdtemp(join(SCRATCH, 'nest-redis-lock-faults-'));
     guardFolder(folder);
     const scribe = new Scribe();
     const historyPath = join(folder, 'register.jsonl');
