@@ -109,6 +109,12 @@ describe('a place', () => {
     ['a private member', 'class A { #b() { here; } b() { here; } }', 'A.#b'],
     ['a member that is a function', 'class A { readonly b = () => here; c = () => here; }', 'A.b'],
     ['a script', 'const other = `here`; const SCRIPT = `\n return here -- here\n`;', 'SCRIPT'],
+    [
+      'a script of several',
+      'const SCRIPTS = { a: `here`, b: new Script(`--[ here\nreturn here`) } as const;',
+      'SCRIPTS.b',
+    ],
+    ['a function in an object', 'const all = { a: () => here, b() { return here; } };', 'all.b'],
     ['what is behind a template', 'const a = () => `}${b}//` + here;', 'a'],
     ['what is behind a regular expression', 'const a = () => /["/]/.test(b) && here;', 'a'],
   ])('is in %s', (_, source, name) => {

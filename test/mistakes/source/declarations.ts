@@ -11,20 +11,39 @@ export interface Declaration {
 const parse = (source: string): ts.SourceFile =>
   ts.createSourceFile('source.ts', source, ts.ScriptTarget.ES2022, true);
 
-/** The template literal that a constant is, if it is one. */
-const templateOf = (node: ts.Node): ts.TemplateLiteral | undefined => {
-  const { initializer } = node as ts.VariableDeclaration | ts.PropertyDeclaration;
-  if (!initializer) return undefined;
-  const value = ts.isTaggedTemplateExpression(initializer) ? initializer.template : initializer;
-  return ts.isTemplateLiteral(value) ? value : undefined;
+/** What a constant or a property is set to, without what only the compiler reads. */
+const valueOf = (node: ts.Node): ts.Expression | undefined => {
+  const hasValue =
+    ts.isVariableDeclaration(node) || ts.isPropertyDeclaration(node) || ts.isPropertyAssignment(node);
+  let value = hasValue ? node.initializer : undefined;
+  while (value && (ts.isAsExpression(value) || ts.isSatisfiesExpression(value))) value = value.expression;
+  return value;
+};
+
+/** The script that something is, as a template literal: by itself, tagged, or handed to a constructor or a function. */
+const scriptOf = (value: ts.Expression | undefined): ts.TemplateLiteral | undefined => {
+  if (value && ts.isTaggedTemplateExpression(value)) return value.template;
+  const made =
+    value && (ts.isNewExpression(value) || ts.isCallExpression(value)) ? value.arguments?.[0] : value;
+  return made && ts.isTemplateLiteral(made) ? made : undefined;
 };
 
 const declared = (name: string, node: ts.Node): Declaration => {
-  const script =
-    ts.isVariableDeclaration(node) || ts.isPropertyDeclaration(node) ? templateOf(node) : undefined;
+  const script = scriptOf(valueOf(node));
   return script
     ? { name, language: 'Lua', start: script.getStart() + 1, end: script.end - 1 }
     : { name, language: 'TypeScript', start: node.getStart(), end: node.end };
+};
+
+/** A constant, and what is in it if it is an object. */
+const constant = (declaration: ts.VariableDeclaration): Declaration[] => {
+  const name = declaration.name.getText();
+  const value = valueOf(declaration);
+  const properties = value && ts.isObjectLiteralExpression(value) ? value.properties : [];
+  return [
+    declared(name, declaration),
+    ...properties.flatMap((one) => (one.name ? [declared(`${name}.${one.name.getText()}`, one)] : [])),
+  ];
 };
 
 const membersOf = (declaration: ts.ClassDeclaration): Declaration[] => {
@@ -38,7 +57,7 @@ const membersOf = (declaration: ts.ClassDeclaration): Declaration[] => {
   });
 };
 
-/** All functions, constants and classes of a file, and the members of its classes. */
+/** All functions, constants and classes of a file, and the members of its classes and objects. */
 export const declarationsIn = (source: string): Declaration[] =>
   parse(source).statements.flatMap((statement) => {
     if (ts.isFunctionDeclaration(statement) && statement.name && statement.body) {
@@ -48,5 +67,5 @@ export const declarationsIn = (source: string): Declaration[] =>
       return [declared(statement.name.text, statement), ...membersOf(statement)];
     }
     if (!ts.isVariableStatement(statement)) return [];
-    return statement.declarationList.declarations.map((one) => declared(one.name.getText(), one));
+    return statement.declarationList.declarations.flatMap(constant);
   });
