@@ -1,7 +1,7 @@
-import type { Task } from '../workload/task.js';
-import type { Breakage } from './breakage.js';
-import type { DirectedStage } from './directed-stage.js';
-import { holder, KEY } from './tasks.js';
+import type { DirectedStage } from '../../faults/directed/directed-stage.js';
+import { holder, KEY } from '../../faults/directed/tasks.js';
+import type { Task } from '../../faults/workload/task.js';
+import type { Mistake } from '../mistake.js';
 
 const FREE = ['free-1', 'free-2', 'free-3', 'free-4'];
 
@@ -25,17 +25,19 @@ const comeAtOnce = async (stage: DirectedStage): Promise<void> => {
 };
 
 /** Mistakes in sharing a request. */
-export const SHARING_BREAKAGES: readonly Breakage[] = [
+export const SHARING_MISTAKES: readonly Mistake[] = [
   {
     name: 'answers of a shared request to others than those who asked',
-    patches: [
+    edits: [
       {
-        file: 'stores/redis/redis-connection.ts',
+        in: 'RedisConnection.sendBatch',
         find: 'const answer = answers[i];',
         replace: 'const answer = answers[(i + 1) % runs.length];',
       },
     ],
-    seenBy: ['exclusion', 'foundation', 'tokens', 'ghosts', 'leftovers'],
-    play: comeAtOnce,
+    laboratory: {
+      rules: ['exclusion', 'foundation', 'tokens', 'ghosts', 'leftovers'],
+      play: comeAtOnce,
+    },
   },
 ];
