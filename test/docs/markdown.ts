@@ -9,38 +9,62 @@ export const readFromRoot = (path: string): string => readFileSync(fromRoot(path
 export const codeBlocks = (markdown: string, language: string): string[] =>
   [...markdown.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(([, code]) => code!);
 
-/** The text under a heading, up to the next one of the same level. */
+const withoutCode = (markdown: string): string => markdown.replace(/^```.*?^```$/gms, '');
+
+/** The text under a second-level heading, up to the next one. */
 export const section = (markdown: string, heading: string): string => {
   const [, after] = markdown.split(`\n## ${heading}\n`);
-  if (after === undefined) throw new Error(`README.md has no section "${heading}"`);
+  if (after === undefined) throw new Error(`there is no section "${heading}"`);
   return after.split(/^## /m)[0]!;
 };
 
-/** The rows of the tables in a text, without their heads: trimmed cells. */
-export const tableRows = (markdown: string): string[][] =>
-  markdown
-    .split('\n')
-    .filter((line) => line.startsWith('|'))
-    .map((line) => line.slice(1, -1).split('|'))
-    .map((cells) => cells.map((cell) => cell.trim()))
-    .filter((_, at, rows) => !isRuler(rows[at]!) && !isRuler(rows[at + 1] ?? []));
+/** The second-level headings, in order. */
+export const headings = (markdown: string): string[] =>
+  [...withoutCode(markdown).matchAll(/^## (.+)$/gm)].map(([, heading]) => heading!);
 
-const isRuler = (cells: readonly string[]): boolean =>
-  cells.length > 0 && cells.every((cell) => /^:?-+:?$/.test(cell));
+/** A table: the cells of its head, and of each row. */
+export interface Table {
+  readonly head: readonly string[];
+  readonly rows: readonly string[][];
+}
+
+const cellsOf = (line: string): string[] =>
+  line
+    .trim()
+    .slice(1, -1)
+    .split(/(?<!\\)\|/)
+    .map((cell) => cell.trim());
+
+/** The tables of a text, in order. */
+export const tables = (markdown: string): Table[] =>
+  [...withoutCode(markdown).matchAll(/(?:^\|.*(?:\n|$))+/gm)].map(([table]) => {
+    const [head = [], _ruler, ...rows] = table.trim().split('\n').map(cellsOf);
+    return { head, rows };
+  });
+
+/** The rows of all tables in a text, without their heads: trimmed cells. */
+export const tableRows = (markdown: string): string[][] => tables(markdown).flatMap(({ rows }) => rows);
 
 /** What stands in backticks, in the text and not in its code blocks. */
 export const codeSpans = (text: string): string[] =>
-  [...text.replace(/^```.*?^```$/gms, '').matchAll(/`([^`]+)`/g)].map(([, code]) => code!);
+  [...withoutCode(text).matchAll(/`([^`]+)`/g)].map(([, code]) => code!);
 
-/** The targets of all links of a document. */
+/** The targets of all links of a document, those of `[name]: target` too. */
 export const links = (markdown: string): string[] =>
-  [...markdown.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target!);
+  [...withoutCode(markdown).matchAll(/\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$/gm)].map(
+    ([, inline, named]) => inline ?? named!,
+  );
 
-/** How GitHub names a heading in a link. */
-export const anchors = (markdown: string): string[] =>
-  [...markdown.matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
-    heading!
+/** How GitHub names a heading in a link; of several with one text, the later ones get a number. */
+export const anchors = (markdown: string): string[] => {
+  const seen = new Map<string, number>();
+  return [...withoutCode(markdown).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => {
+    const anchor = heading!
       .toLowerCase()
       .replace(/[^\p{L}\p{N} _-]/gu, '')
-      .replaceAll(' ', '-'),
-  );
+      .replaceAll(' ', '-');
+    const earlier = seen.get(anchor) ?? 0;
+    seen.set(anchor, earlier + 1);
+    return earlier === 0 ? anchor : `${anchor}-${earlier}`;
+  });
+};
