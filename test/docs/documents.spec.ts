@@ -2,7 +2,15 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { anchors, codeSpans, headings, links, readFromRoot, section, tableRows } from './markdown.js';
+import {
+  anchors,
+  codeSpans,
+  headings,
+  links,
+  readFromRoot,
+  section,
+  tableRows,
+} from '../support/markdown.js';
 import { FOLDERS, pagesIn } from './pages.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));

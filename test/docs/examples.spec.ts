@@ -13,7 +13,7 @@ import { requestContext } from '../../lib/transport/request-context.js';
 import { RecordingLogger } from '../nest/support/recording-logger.js';
 import { RedisServer } from '../support/redis-server.js';
 import { examplesOf, run } from './examples.js';
-import { codeBlocks } from './markdown.js';
+import { codeBlocks } from '../support/markdown.js';
 import { examplesOnPages, page } from './pages.js';
 import * as world from './world.js';
 

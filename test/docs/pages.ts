@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { codeBlocks, readFromRoot, tables, type Table } from './markdown.js';
+import { codeBlocks, readFromRoot, tables, type Table } from '../support/markdown.js';
 
 const DOCS = fileURLToPath(new URL('../../docs/', import.meta.url));
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { RecordingLogger } from '../nest/support/recording-logger.js';
 import { RedisServer } from '../support/redis-server.js';
-import { aclRules } from './acl-user.js';
+import { aclRules } from '../support/acl-user.js';
 
 const PASSWORD = 'secret';
 const COMMAND_TIMEOUT_MS = 1_000;

@@ -11,9 +11,9 @@ import { escapeValue } from '../../lib/key/escape.js';
 import { UNREAD_STREAM_MS } from '../../lib/locked/reading.js';
 import { resolveInterceptor, resolveOptions } from '../../lib/redis-lock.options.js';
 import { httpExceptionOf } from '../../lib/transport/lock-error-mapping.js';
-import { aclRules } from './acl-user.js';
+import { aclRules } from '../support/acl-user.js';
 import { complaints, examplesOf, fieldsOf, literalsOf, membersOf, programOf } from './examples.js';
-import { codeSpans, readFromRoot, section, tableRows, tables } from './markdown.js';
+import { codeSpans, readFromRoot, section, tableRows, tables } from '../support/markdown.js';
 import { DOCUMENTATION, examplesOnPages, page, tablesOf } from './pages.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));

@@ -1,7 +1,7 @@
 import { LockStoreError } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until, within } from '../support/async.js';
-import { aclRules } from '../docs/acl-user.js';
+import { aclRules } from '../support/acl-user.js';
 import { Lab } from '../integration/scenarios/lab.js';
 
 /*
