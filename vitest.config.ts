@@ -1,9 +1,11 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { fromOtherPackages } from './test/support/other-packages/vite-plugin.js';
 
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
 export default defineConfig({
+  plugins: [fromOtherPackages()],
   resolve: {
     alias: [
       { find: 'nest-redis-lock/testing', replacement: source('./lib/testing/index.ts') },

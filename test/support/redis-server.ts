@@ -19,6 +19,8 @@ const START_TIMEOUT_MS = 15_000;
 class PortTakenError extends Error {}
 
 const serverProgram = (): string => {
+  const asked = process.env['TEST_REDIS_SERVER'];
+  if (asked) return asked;
   for (const name of ['redis-server', 'valkey-server']) {
     for (const folder of (process.env['PATH'] ?? '').split(delimiter).filter(Boolean)) {
       try {
