@@ -13,8 +13,26 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ['test/**/*.spec.ts'],
-    exclude: ['test/package/apps/**', 'node_modules/**'],
+    // One after the other: npm installing whole apps keeps the disk busy, and what is beside it sees its time-outs.
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'tests',
+          include: ['test/**/*.spec.ts'],
+          exclude: ['test/package/**', 'node_modules/**'],
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'installs',
+          include: ['test/package/*.spec.ts'],
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
     // Processes, not threads: tests send signals and watch for what a process leaves behind.
     pool: 'forks',
     maxWorkers: 2,
