@@ -1,12 +1,14 @@
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { NestFactory } from '@nestjs/core';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { repository } from '../package/support/pack.js';
+import { guardFolder } from '../support/process-guard.js';
 import { RedisServer } from '../support/redis-server.js';
+import { SCRATCH } from '../support/scratch.js';
 import { TestWorker } from '../support/worker.js';
 import type { FromVersions } from './versions.process.js';
 
@@ -19,6 +21,9 @@ const folderOf = (name: string): string => {
   const folders = other ? [other, repository] : [repository];
   return folders.map((folder) => join(folder, 'node_modules', name)).find((folder) => existsSync(folder))!;
 };
+
+const startWorker = (env: Record<string, string> = {}) =>
+  TestWorker.start<never, FromVersions>(new URL('./versions.process.ts', import.meta.url), { env });
 
 describe('the tests run on the versions that were asked for:', () => {
   it('of Node', () => {
@@ -38,12 +43,22 @@ describe('the tests run on the versions that were asked for:', () => {
   });
 
   it('of both in a process that a test starts', async () => {
-    await using worker = TestWorker.start<never, FromVersions>(
-      new URL('./versions.process.ts', import.meta.url),
-    );
+    await using worker = startWorker();
     const { node, ioredis } = await worker.next('versions');
     expect(node).toBe(process.versions.node);
     expect(ioredis).toBe(pathToFileURL(join(folderOf('ioredis'), 'built', 'index.js')).href);
+  });
+
+  it('of packages from elsewhere in such a process', async () => {
+    const folder = await mkdtemp(join(SCRATCH, 'nest-redis-lock-packages-'));
+    guardFolder(folder);
+    const other = join(folder, 'node_modules', 'ioredis');
+    await mkdir(other, { recursive: true });
+    await writeFile(join(folder, 'package.json'), JSON.stringify({ dependencies: { ioredis: '0.0.0' } }));
+    await writeFile(join(other, 'index.js'), '');
+    await using worker = startWorker({ TEST_PACKAGES: folder });
+    expect((await worker.next('versions')).ioredis).toBe(pathToFileURL(join(other, 'index.js')).href);
+    await rm(folder, { recursive: true });
   });
 
   it('of the server', async () => {
