@@ -21,7 +21,7 @@ export const createHttpApp = async (
   const app =
     platform === 'express'
       ? await NestFactory.create(module, options)
-      : await NestFactory.create(module, new FastifyAdapter(), options);
+      : await NestFactory.create(module, new FastifyAdapter({ forceCloseConnections }), options);
   return apps.add(app);
 };
 

@@ -1,9 +1,8 @@
-import type { AddressInfo, Server } from 'node:net';
 import type { DynamicModule, LoggerService, LogLevel } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ClientProxyFactory, Transport, type ClientProxy } from '@nestjs/microservices';
 import { firstValueFrom } from 'rxjs';
-import { LOOPBACK } from '../../support/loopback.js';
+import { freePort, LOOPBACK } from '../../support/loopback.js';
 import type { Apps } from './apps.js';
 
 /** A client of a microservice. `send` rejects with what the service answered in place of a result. */
@@ -18,15 +17,16 @@ export const startTcp = async (
   module: DynamicModule,
   logger: LoggerService | LogLevel[] = ['fatal'],
 ): Promise<TcpClient> => {
+  // Not port 0: Nest 10 does not say which one it then is.
+  const port = await freePort();
   const service = await NestFactory.createMicroservice(module, {
     transport: Transport.TCP,
-    options: { host: LOOPBACK, port: 0 },
+    options: { host: LOOPBACK, port },
     logger,
     abortOnError: false,
   });
   apps.add(service);
   await service.listen();
-  const { port } = service.unwrap<Server>().address() as AddressInfo;
   return connectTcp(apps, port);
 };
 
