@@ -1,8 +1,15 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { StoreFailure } from '../../lib/core/lock-store.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';
-import { claimFor, expectGranted, expectTaken, HintCounter, newKey, takeToken } from './harness.js';
-import { redisHarness, type RedisHarness } from './redis.harness.js';
+import {
+  claimFor,
+  expectGranted,
+  expectTaken,
+  HintCounter,
+  newKey,
+  takeToken,
+} from '../support/stores/harness.js';
+import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
 
 const failureOf = async (request: Promise<unknown>): Promise<unknown> => {
   const failure = await request.catch((error: unknown) => error);

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 import type { LockStore } from '../../lib/core/lock-store.js';
-import type { ContractContext, MakeHarness, StoreHarness } from './harness.js';
+import type { ContractContext, MakeHarness, StoreHarness } from '../support/stores/harness.js';
 import { describeExtending } from './parts/extending.js';
 import { describeHolds } from './parts/holds.js';
 import { describeHostileKeys } from './parts/hostile-keys.js';

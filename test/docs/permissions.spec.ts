@@ -2,9 +2,9 @@ import { Test, type TestingModule } from '@nestjs/testing';
 import { LockService, RedisLockModule } from 'nest-redis-lock';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
-import { RecordingLogger } from '../nest/support/recording-logger.js';
+import { RecordingLogger } from '../support/nest/recording-logger.js';
 import { RedisServer } from '../support/redis-server.js';
-import { codeBlocks, readFromRoot, section } from './markdown.js';
+import { codeBlocks, readFromRoot, section } from '../support/markdown.js';
 
 const PASSWORD = 'secret';
 const COMMAND_TIMEOUT_MS = 1_000;

@@ -11,7 +11,15 @@ import { escapeValue } from '../../lib/key/escape.js';
 import { resolveInterceptor, resolveOptions } from '../../lib/redis-lock.options.js';
 import { httpExceptionOf } from '../../lib/transport/lock-error-mapping.js';
 import { complaints, examplesOf, literalsOf, programOf, membersOf } from './examples.js';
-import { anchors, codeBlocks, codeSpans, links, readFromRoot, section, tableRows } from './markdown.js';
+import {
+  anchors,
+  codeBlocks,
+  codeSpans,
+  links,
+  readFromRoot,
+  section,
+  tableRows,
+} from '../support/markdown.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const README = readFromRoot('README.md');

@@ -2,8 +2,8 @@ import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { hashSlot, tagOfSlot } from '../../lib/stores/redis/hash-slot.js';
 import { within } from '../support/async.js';
-import { holdName, Lab } from '../integration/scenarios/lab.js';
-import type { OpenLocks } from '../integration/scenarios/open-locks.js';
+import { holdName, Lab } from '../support/redis/lab.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
 import { codeOf, inTime } from './support/answers.js';
 import { OTHER_TYPES } from './support/foreign-holds.js';
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { collectUnhandledRejections, until, within, type RejectionCollector } from '../support/async.js';
-import { holdName, Lab } from '../integration/scenarios/lab.js';
-import type { OpenLocks } from '../integration/scenarios/open-locks.js';
+import { holdName, Lab } from '../support/redis/lab.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
 import { codeOf, inTime } from './support/answers.js';
 import { addOwners, BEYOND_COUNTING_MS, FOREIGN_HASHES, OTHER_TYPES } from './support/foreign-holds.js';
 

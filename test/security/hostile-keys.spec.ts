@@ -3,7 +3,7 @@ import { LockKeyError, type LockService } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { hashSlot, tagOfSlot } from '../../lib/stores/redis/hash-slot.js';
 import { until, within } from '../support/async.js';
-import { holdName, Lab } from '../integration/scenarios/lab.js';
+import { holdName, Lab } from '../support/redis/lab.js';
 import { codeOf } from './support/answers.js';
 import { HOSTILE_TEXTS, REFUSED_BRACES, REFUSED_TEXTS } from './support/hostile-texts.js';
 import { keySpaceOf, plantBystanders, rawName, touchedBetween } from './support/key-space.js';

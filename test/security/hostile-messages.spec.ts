@@ -2,8 +2,8 @@ import { Redis } from 'ioredis';
 import type { Lease } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { collectUnhandledRejections, until, within, type RejectionCollector } from '../support/async.js';
-import { channelOf, Lab } from '../integration/scenarios/lab.js';
-import type { OpenLocks } from '../integration/scenarios/open-locks.js';
+import { channelOf, Lab } from '../support/redis/lab.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
 
 const CHANNEL = channelOf('order');
 const MEGABYTE = 1024 * 1024;

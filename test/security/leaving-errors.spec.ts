@@ -13,9 +13,9 @@ import {
 import { Locked, LockService } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { hashSlot, tagOfSlot } from '../../lib/stores/redis/hash-slot.js';
-import { Apps, rootModule } from '../nest/support/apps.js';
-import { startHttp } from '../nest/support/http.js';
-import { World } from '../nest/support/world.js';
+import { Apps, rootModule } from '../support/nest/apps.js';
+import { startHttp } from '../support/nest/http.js';
+import { World } from '../support/nest/world.js';
 import { TRANSPORTS } from './support/transports.js';
 
 /*

@@ -5,8 +5,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { resolveOptions } from '../../lib/redis-lock.options.js';
 import { hashSlot, tagOfSlot } from '../../lib/stores/redis/hash-slot.js';
-import { Lab } from '../integration/scenarios/lab.js';
-import { openLocks, type OpenLocks } from '../integration/scenarios/open-locks.js';
+import { Lab } from '../support/redis/lab.js';
+import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
 import { FakeRedis } from './support/fake-redis.js';
 
 /*

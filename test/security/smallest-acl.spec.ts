@@ -1,8 +1,8 @@
 import { LockStoreError } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until, within } from '../support/async.js';
-import { codeBlocks, readFromRoot, section } from '../docs/markdown.js';
-import { Lab } from '../integration/scenarios/lab.js';
+import { codeBlocks, readFromRoot, section } from '../support/markdown.js';
+import { Lab } from '../support/redis/lab.js';
 
 /*
  * The commands of the README's user are taken away one by one in test/docs/permissions.spec.ts, and what happens

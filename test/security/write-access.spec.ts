@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { hashSlot, tagOfSlot } from '../../lib/stores/redis/hash-slot.js';
 import { until } from '../support/async.js';
-import { holdName, Lab, SHORT_WATCHDOG } from '../integration/scenarios/lab.js';
+import { holdName, Lab, SHORT_WATCHDOG } from '../support/redis/lab.js';
 
 /*
  * What SECURITY.md says that somebody with write access can do. A test here that fails is good news, and a line that

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LockStore } from '../../../lib/core/lock-store.js';
-import { claimFor, newKey, newOwner, type ContractContext } from '../harness.js';
+import { claimFor, newKey, newOwner, type ContractContext } from '../../support/stores/harness.js';
 
 const ACTORS = 3;
 const KEYS = 2;

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { RedisServer } from '../../support/redis-server.js';
-import { Lab, newKey } from '../scenarios/lab.js';
+import { Lab, newKey } from '../../support/redis/lab.js';
 
 let lab: Lab;
 let otherServer: RedisServer;

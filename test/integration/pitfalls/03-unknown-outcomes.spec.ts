@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockStoreError } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
 import type { ProxyConnection, TcpProxy } from '../../support/tcp-proxy.js';
-import { channelOf, holdName, Lab, newKey } from '../scenarios/lab.js';
+import { channelOf, holdName, Lab, newKey } from '../../support/redis/lab.js';
 
 /** A user as an operator gives it to an app: everything a lock needs, but no say over connections. */
 const LIMITED = 'limited on >limited ~* &* +@all -client|kill';

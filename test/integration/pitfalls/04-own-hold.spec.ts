@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Claim } from '../../../lib/core/claim.js';
-import { holdName, Lab, newKey } from '../scenarios/lab.js';
+import { holdName, Lab, newKey } from '../../support/redis/lab.js';
 
 let lab: Lab;
 

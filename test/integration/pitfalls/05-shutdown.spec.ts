@@ -3,7 +3,7 @@ import { Test } from '@nestjs/testing';
 import { Locked, LockService, RedisLockModule } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deferred, until, within, type Deferred } from '../../support/async.js';
-import { holdName, Lab, newKey } from '../scenarios/lab.js';
+import { holdName, Lab, newKey } from '../../support/redis/lab.js';
 
 let lab: Lab;
 let work: Deferred<void>;

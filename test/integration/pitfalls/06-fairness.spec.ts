@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
 import { TestWorker } from '../../support/worker.js';
-import { Lab } from '../scenarios/lab.js';
-import type { CrowdSetup, FromCrowd, ToCrowd } from './crowd.worker.js';
+import { Lab } from '../../support/redis/lab.js';
+import type { CrowdSetup, FromCrowd, ToCrowd } from '../workers/crowd.worker.js';
 
-const CROWD = new URL('./crowd.worker.ts', import.meta.url);
+const CROWD = new URL('../workers/crowd.worker.ts', import.meta.url);
 const GRANTS = 600;
 
 let lab: Lab;

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockStoreError } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
-import { holdName, Lab, newKey } from '../scenarios/lab.js';
+import { holdName, Lab, newKey } from '../../support/redis/lab.js';
 
 const FENCE_KEYS = 'nest_redis_lock_fence:*';
 

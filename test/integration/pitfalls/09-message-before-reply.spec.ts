@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until, within } from '../../support/async.js';
-import { channelOf, holdName, Lab, newKey } from '../scenarios/lab.js';
+import { channelOf, holdName, Lab, newKey } from '../../support/redis/lab.js';
 
 let lab: Lab;
 

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { collectUnhandledRejections, until, within, type RejectionCollector } from '../../support/async.js';
 import type { ProxyConnection, TcpProxy } from '../../support/tcp-proxy.js';
-import { holdName, Lab, newKey } from '../scenarios/lab.js';
-import type { OpenLocks } from '../scenarios/open-locks.js';
+import { holdName, Lab, newKey } from '../../support/redis/lab.js';
+import type { OpenLocks } from '../../support/redis/open-locks.js';
 
 /** Far less than the watchdog's lease, at whose end a waiter looks by itself. */
 const SOON_MS = 8_000;

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
-import { holdName, Lab, newKey } from '../scenarios/lab.js';
+import { holdName, Lab, newKey } from '../../support/redis/lab.js';
 
 let lab: Lab;
 

@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { SuspendAwareClock, systemRuntime } from '../../../lib/core/runtime.js';
 import { LockLostError } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
-import { holdName, Lab, newKey } from '../scenarios/lab.js';
-import { openLocks } from '../scenarios/open-locks.js';
+import { holdName, Lab, newKey } from '../../support/redis/lab.js';
+import { openLocks } from '../../support/redis/open-locks.js';
 
 let lab: Lab;
 

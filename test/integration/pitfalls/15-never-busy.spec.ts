@@ -4,8 +4,8 @@ import { RedisServer } from '../../support/redis-server.js';
 import { freePort } from '../../support/loopback.js';
 import { type TcpProxy } from '../../support/tcp-proxy.js';
 import { until } from '../../support/async.js';
-import { holdName, Lab, newKey } from '../scenarios/lab.js';
-import { openLocks, type OpenLocks } from '../scenarios/open-locks.js';
+import { holdName, Lab, newKey } from '../../support/redis/lab.js';
+import { openLocks, type OpenLocks } from '../../support/redis/open-locks.js';
 
 const COMMAND_TIMEOUT_MS = 400;
 

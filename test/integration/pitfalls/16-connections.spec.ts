@@ -8,8 +8,8 @@ import {
 } from 'nest-redis-lock';
 import { RedisServer } from '../../support/redis-server.js';
 import { until, within } from '../../support/async.js';
-import { Lab, newKey } from '../scenarios/lab.js';
-import { openLocks, type OpenLocks } from '../scenarios/open-locks.js';
+import { Lab, newKey } from '../../support/redis/lab.js';
+import { openLocks, type OpenLocks } from '../../support/redis/open-locks.js';
 
 let lab: Lab;
 const clients: Redis[] = [];

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { detached, LockConfigurationError, LockNotAcquiredError } from 'nest-redis-lock';
 import { until, within } from '../../support/async.js';
-import { holdName, Lab, newKey } from '../scenarios/lab.js';
+import { holdName, Lab, newKey } from '../../support/redis/lab.js';
 
 let lab: Lab;
 

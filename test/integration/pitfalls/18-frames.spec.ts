@@ -2,8 +2,8 @@ import { EventEmitter } from 'node:events';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { detached } from 'nest-redis-lock';
 import { deferred, until } from '../../support/async.js';
-import { collectGarbage } from '../../unit/core/support/garbage.js';
-import { Lab, newKey } from '../scenarios/lab.js';
+import { collectGarbage } from '../../support/garbage.js';
+import { Lab, newKey } from '../../support/redis/lab.js';
 
 let lab: Lab;
 

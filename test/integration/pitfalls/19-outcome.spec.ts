@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockLostError, LockStoreError } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
-import { channelOf, holdName, Lab, newKey } from '../scenarios/lab.js';
+import { channelOf, holdName, Lab, newKey } from '../../support/redis/lab.js';
 
 let lab: Lab;
 

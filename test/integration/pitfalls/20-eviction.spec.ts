@@ -3,7 +3,7 @@ import { Test } from '@nestjs/testing';
 import { LockService, RedisLockModule } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { until } from '../../support/async.js';
-import { Lab, newKey } from '../scenarios/lab.js';
+import { Lab, newKey } from '../../support/redis/lab.js';
 
 const NO_INFO = 'no-info on >no-info ~* &* +@all -info -config';
 

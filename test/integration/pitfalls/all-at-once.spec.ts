@@ -3,8 +3,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockError, type Lease } from 'nest-redis-lock';
 import { collectUnhandledRejections, until } from '../../support/async.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
-import { Lab, newKey } from '../scenarios/lab.js';
-import type { OpenLocks } from '../scenarios/open-locks.js';
+import { Lab, newKey } from '../../support/redis/lab.js';
+import type { OpenLocks } from '../../support/redis/open-locks.js';
 
 const DURATION_MS = Number(process.env['PITFALLS_MS'] ?? 5_000);
 const SEED = Number(process.env['PITFALLS_SEED'] ?? 20_260_101);

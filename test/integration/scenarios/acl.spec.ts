@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { until, within } from '../../support/async.js';
-import { holdName, Lab, SHORT_WATCHDOG } from './lab.js';
-import { storeFailure } from './store-failures.js';
+import { holdName, Lab, SHORT_WATCHDOG } from '../../support/redis/lab.js';
+import { storeFailure } from '../../support/redis/store-failures.js';
 
 /*
  * The smallest Redis user for `keyPrefix: 'lock:'`, as README has it. Commands and patterns are taken away one by one

@@ -3,9 +3,9 @@ import type { LockStoreError, RedisSource } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { lockSettings } from '../../../lib/stores/redis/redis-settings.js';
 import { until, within } from '../../support/async.js';
-import { holdName, Lab, newKey } from './lab.js';
-import type { OpenLocks } from './open-locks.js';
-import { COMMAND_TIMEOUT_MS, everythingFails, storeFailure } from './store-failures.js';
+import { holdName, Lab, newKey } from '../../support/redis/lab.js';
+import type { OpenLocks } from '../../support/redis/open-locks.js';
+import { COMMAND_TIMEOUT_MS, everythingFails, storeFailure } from '../../support/redis/store-failures.js';
 
 /*
  * Locks in another database than the one that was asked for exclude nobody. ioredis goes on in database 0 when its

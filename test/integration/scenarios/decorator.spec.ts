@@ -9,7 +9,7 @@ import {
   RedisLockModule,
 } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { Lab } from './lab.js';
+import { Lab } from '../../support/redis/lab.js';
 
 let lab: Lab;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { within } from '../../support/async.js';
-import { Lab, newKey, SHORT_WATCHDOG } from './lab.js';
+import { Lab, newKey, SHORT_WATCHDOG } from '../../support/redis/lab.js';
 
 let lab: Lab;
 beforeAll(async () => {

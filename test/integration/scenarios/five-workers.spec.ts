@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
 import { TestWorker } from '../../support/worker.js';
 import type { FromPatient, PatientSetup, ToPatient } from '../workers/patient.worker.js';
-import { BOOT_MS, Lab } from './lab.js';
+import { BOOT_MS, Lab } from '../../support/redis/lab.js';
 
 const WORKER = new URL('../workers/patient.worker.ts', import.meta.url);
 const SECOND = 1_000;

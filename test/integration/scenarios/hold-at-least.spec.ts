@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deferred, until } from '../../support/async.js';
 import { TestWorker } from '../../support/worker.js';
 import type { FromJob, JobSetup, ToJob } from '../workers/job.worker.js';
-import { BOOT_MS, Lab, newKey } from './lab.js';
+import { BOOT_MS, Lab, newKey } from '../../support/redis/lab.js';
 
 const NOTHING: LockUsage = { leases: 0, keys: 0, holds: 0, settling: 0 };
 const REPLICA = new URL('../workers/job.worker.ts', import.meta.url);

@@ -4,7 +4,7 @@ import { RedisConnection } from '../../../lib/stores/redis/redis-connection.js';
 import { lockSettings, resolveEndpoint } from '../../../lib/stores/redis/redis-settings.js';
 import { until } from '../../support/async.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
-import { Lab, newKey } from './lab.js';
+import { Lab, newKey } from '../../support/redis/lab.js';
 
 /*
  * Something between the app and Redis (NAT, a load balancer) forgets a connection on which nothing happens, and tells

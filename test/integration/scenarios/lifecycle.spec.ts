@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deferred, until, within } from '../../support/async.js';
 import { TestWorker } from '../../support/worker.js';
 import type { FromShop, ToShop } from '../workers/shop.worker.js';
-import { BOOT_MS, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
+import { BOOT_MS, Lab, newKey, SHORT_WATCHDOG } from '../../support/redis/lab.js';
 
 const SHOP = new URL('../workers/shop.worker.ts', import.meta.url);
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError, LockLostError, LockStoreError } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { collectUnhandledRejections, until } from '../../support/async.js';
-import { holdName, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
+import { holdName, Lab, newKey, SHORT_WATCHDOG } from '../../support/redis/lab.js';
 
 let lab: Lab;
 beforeAll(async () => {

@@ -15,7 +15,7 @@ import {
 } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until, within } from '../../support/async.js';
-import { holdName, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
+import { holdName, Lab, newKey, SHORT_WATCHDOG } from '../../support/redis/lab.js';
 
 /*
  * 39. What was seen to go wrong in comparable libraries, as far as no other file here has it already: masked results

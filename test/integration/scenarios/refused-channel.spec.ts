@@ -1,8 +1,8 @@
 import type { RedisOptions } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { until, within } from '../../support/async.js';
-import { Lab } from './lab.js';
-import type { OpenLocks } from './open-locks.js';
+import { Lab } from '../../support/redis/lab.js';
+import type { OpenLocks } from '../../support/redis/open-locks.js';
 
 /*
  * After a reconnect one SUBSCRIBE names many channels, and Redis refuses all of them for one that the user may not

@@ -1,8 +1,12 @@
 import { LockStoreError } from 'nest-redis-lock';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { collectUnhandledRejections, until, within, type RejectionCollector } from '../../support/async.js';
-import { Lab } from './lab.js';
-import { COMMAND_TIMEOUT_MS as commandTimeoutMs, expectOneOutage, storeFailure } from './store-failures.js';
+import { Lab } from '../../support/redis/lab.js';
+import {
+  COMMAND_TIMEOUT_MS as commandTimeoutMs,
+  expectOneOutage,
+  storeFailure,
+} from '../../support/redis/store-failures.js';
 
 /** Far below the 30 seconds of a lease: what is gone by then was released. */
 const SOON_MS = 8_000;

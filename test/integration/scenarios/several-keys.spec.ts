@@ -8,7 +8,7 @@ import {
 } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deferred, until, within } from '../../support/async.js';
-import { holdName, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
+import { holdName, Lab, newKey, SHORT_WATCHDOG } from '../../support/redis/lab.js';
 
 let lab: Lab;
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { LockStoreError, type LockService } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
-import { holdName, Lab, newKey } from './lab.js';
+import { holdName, Lab, newKey } from '../../support/redis/lab.js';
 
 /*
  * What callers ask within one tick shares requests (scripts/batch.ts). Nobody may notice, but for the speed: each gets

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Claim } from '../../../lib/core/claim.js';
 import { until, within } from '../../support/async.js';
-import { ToldClock } from '../workers/told-clock.js';
-import { holdName, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
-import { openLocks } from './open-locks.js';
+import { ToldClock } from '../../support/redis/told-clock.js';
+import { holdName, Lab, newKey, SHORT_WATCHDOG } from '../../support/redis/lab.js';
+import { openLocks } from '../../support/redis/open-locks.js';
 
 /** What the project's source documents ask of a lock, by their numbers. */
 let lab: Lab;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockNotAcquiredError, LockStoreError, type Lease } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until, within } from '../../support/async.js';
-import { holdName, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
+import { holdName, Lab, newKey, SHORT_WATCHDOG } from '../../support/redis/lab.js';
 
 /** What the project's source documents ask of a lock, by their numbers. */
 let lab: Lab;

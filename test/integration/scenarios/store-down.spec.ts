@@ -3,14 +3,14 @@ import { NestFactory } from '@nestjs/core';
 import { Locked, LockService, LockStoreError, RedisLockModule } from 'nest-redis-lock';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { collectUnhandledRejections, until, type RejectionCollector } from '../../support/async.js';
-import { Lab } from './lab.js';
+import { Lab } from '../../support/redis/lab.js';
 import {
   COMMAND_TIMEOUT_MS as commandTimeoutMs,
   everythingFails,
   expectOneOutage,
   storeFailure,
   worksAgain,
-} from './store-failures.js';
+} from '../../support/redis/store-failures.js';
 
 let rejections: RejectionCollector;
 beforeEach(() => {

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { collectUnhandledRejections, until, type RejectionCollector } from '../../support/async.js';
-import { holdName, Lab, SHORT_WATCHDOG } from './lab.js';
-import type { OpenLocks } from './open-locks.js';
+import { holdName, Lab, SHORT_WATCHDOG } from '../../support/redis/lab.js';
+import type { OpenLocks } from '../../support/redis/open-locks.js';
 import {
   COMMAND_TIMEOUT_MS as commandTimeoutMs,
   everythingFails,
   expectOneOutage,
   storeFailure,
   worksAgain,
-} from './store-failures.js';
+} from '../../support/redis/store-failures.js';
 
 let rejections: RejectionCollector;
 beforeEach(() => {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockAbortedError, LockNotAcquiredError } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until, within } from '../../support/async.js';
-import { Lab, newKey } from './lab.js';
+import { Lab, newKey } from '../../support/redis/lab.js';
 
 /** Far below every lease and wait here: whoever needed longer was not woken. */
 const AT_ONCE_MS = 5_000;

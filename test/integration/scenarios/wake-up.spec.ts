@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until, within } from '../../support/async.js';
-import { channelOf, holdName, Lab, newKey } from './lab.js';
+import { channelOf, holdName, Lab, newKey } from '../../support/redis/lab.js';
 
 /** Far below every lease and wait here: whoever needed longer was not woken. */
 const AT_ONCE_MS = 5_000;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockAbortedError } from 'nest-redis-lock';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until, within } from '../../support/async.js';
-import { holdName, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
+import { holdName, Lab, newKey, SHORT_WATCHDOG } from '../../support/redis/lab.js';
 
 const WATCHDOG_MS = SHORT_WATCHDOG.watchdogMs;
 const PERIOD_MS = WATCHDOG_MS / 3;

@@ -1,7 +1,7 @@
 import { LockNotAcquiredError } from 'nest-redis-lock';
 import { workerChannel } from '../../support/worker-channel.js';
-import { openLocks } from '../scenarios/open-locks.js';
-import { ToldClock } from './told-clock.js';
+import { openLocks } from '../../support/redis/open-locks.js';
+import { ToldClock } from '../../support/redis/told-clock.js';
 
 /** One of the five workers: waits for the lock for so long, and works for so long if it gets it. */
 export interface PatientSetup {

@@ -11,9 +11,9 @@ import {
 import { APP_FILTER } from '@nestjs/core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockExceptionFilter, LockService, Locked, RedisLockModule } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { createHttpApp, listen, PLATFORMS, startHttp } from '../support/http.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { createHttpApp, listen, PLATFORMS, startHttp } from '../../support/nest/http.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

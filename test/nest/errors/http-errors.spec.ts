@@ -22,9 +22,9 @@ import {
 } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
 import { RedisServer } from '../../support/redis-server.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { PLATFORMS, startHttp, type HttpClient, type Platform } from '../support/http.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { PLATFORMS, startHttp, type HttpClient, type Platform } from '../../support/nest/http.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

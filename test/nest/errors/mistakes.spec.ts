@@ -11,11 +11,11 @@ import { APP_FILTER } from '@nestjs/core';
 import { MessagePattern } from '@nestjs/microservices';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LockExceptionFilter, LockService, Locked, type RedisLockModuleOptions } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { createHttpApp, listen, PLATFORMS, type Platform } from '../support/http.js';
-import { RecordingLogger } from '../support/recording-logger.js';
-import { startTcp } from '../support/tcp.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { createHttpApp, listen, PLATFORMS, type Platform } from '../../support/nest/http.js';
+import { RecordingLogger } from '../../support/nest/recording-logger.js';
+import { startTcp } from '../../support/nest/tcp.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 let logger: RecordingLogger;

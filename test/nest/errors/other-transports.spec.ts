@@ -12,10 +12,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockNotAcquiredError, LockStoreError, Locked, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { LOOPBACK } from '../../support/loopback.js';
 import { RedisServer } from '../../support/redis-server.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { createHttpApp } from '../support/http.js';
-import { connectTcp, startTcp } from '../support/tcp.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { createHttpApp } from '../../support/nest/http.js';
+import { connectTcp, startTcp } from '../../support/nest/tcp.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

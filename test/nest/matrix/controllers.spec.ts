@@ -24,9 +24,9 @@ import { Reflector } from '@nestjs/core';
 import { map, type Observable } from 'rxjs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Locked } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { answers423, PLATFORMS, startHttp } from '../support/http.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { answers423, PLATFORMS, startHttp } from '../../support/nest/http.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

@@ -6,9 +6,9 @@ import { WebSocket } from 'ws';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Locked } from 'nest-redis-lock';
 import { LOOPBACK } from '../../support/loopback.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { createHttpApp, listen } from '../support/http.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { createHttpApp, listen } from '../../support/nest/http.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

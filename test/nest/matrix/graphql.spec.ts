@@ -13,9 +13,9 @@ import {
 } from '@nestjs/graphql';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Locked } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { startHttp, type HttpClient } from '../support/http.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { startHttp, type HttpClient } from '../../support/nest/http.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

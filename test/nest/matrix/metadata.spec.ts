@@ -11,8 +11,8 @@ import { APP_GUARD, Reflector } from '@nestjs/core';
 import { MemoryStore } from 'nest-redis-lock/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Locked, LOCKED_METADATA, type LockedMetadata } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { PLATFORMS, startHttp } from '../support/http.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { PLATFORMS, startHttp } from '../../support/nest/http.js';
 
 const apps = new Apps();
 afterEach(() => apps.close());

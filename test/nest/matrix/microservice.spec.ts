@@ -3,9 +3,9 @@ import { Ctx, EventPattern, MessagePattern, Payload, TcpContext } from '@nestjs/
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Locked } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { startTcp } from '../support/tcp.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { startTcp } from '../../support/nest/tcp.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

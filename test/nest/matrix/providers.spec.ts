@@ -9,8 +9,8 @@ import {
 import { LazyModuleLoader, ModuleRef } from '@nestjs/core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockConfigurationError, LockService, Locked, currentLease } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

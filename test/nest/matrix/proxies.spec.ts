@@ -14,8 +14,8 @@ import { createObserveModule } from '@nestjs/observe';
 import { bindLocks } from 'nest-redis-lock/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockConfigurationError, LockService, Locked } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

@@ -9,8 +9,8 @@ import {
   RedisLockModule,
   getLockServiceToken,
 } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

@@ -4,8 +4,8 @@ import { Cron, Interval, ScheduleModule, SchedulerRegistry, Timeout } from '@nes
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockService, Locked } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { World, type Run } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { World, type Run } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

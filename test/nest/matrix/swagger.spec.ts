@@ -10,9 +10,9 @@ import {
 } from '@nestjs/swagger';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Locked } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { createHttpApp } from '../support/http.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { createHttpApp } from '../../support/nest/http.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

@@ -16,9 +16,9 @@ import { Cron } from '@nestjs/schedule';
 import { ApiOperation } from '@nestjs/swagger';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Locked, RedisLockModule } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { RecordingLogger } from '../support/recording-logger.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { RecordingLogger } from '../../support/nest/recording-logger.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

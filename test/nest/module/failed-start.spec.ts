@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
 import { TestWorker } from '../../support/worker.js';
-import { World } from '../support/world.js';
+import { World } from '../../support/nest/world.js';
 import type { FromFailingApp } from './failing-app.process.js';
 
 let world: World;

@@ -9,7 +9,7 @@ import {
   type RedisLockModuleOptions,
 } from 'nest-redis-lock';
 import { resolveOptions } from '../../../lib/redis-lock.options.js';
-import { Apps, rootModule } from '../support/apps.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
 
 const apps = new Apps();
 afterEach(() => apps.close());

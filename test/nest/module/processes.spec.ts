@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TestWorker } from '../../support/worker.js';
-import { World } from '../support/world.js';
+import { World } from '../../support/nest/world.js';
 import type { FromApp, ToApp } from './locked-app.process.js';
 
 let world: World;

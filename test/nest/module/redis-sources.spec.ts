@@ -7,8 +7,8 @@ import {
   type RedisLockModuleOptions,
 } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

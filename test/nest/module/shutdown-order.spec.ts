@@ -14,9 +14,9 @@ import { GraphQLModule, Query, Resolver } from '@nestjs/graphql';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Locked, LockService, RedisLockModule } from 'nest-redis-lock';
 import { deferred, until, within, type Deferred } from '../../support/async.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { createHttpApp, listen, PLATFORMS, type Platform } from '../support/http.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { createHttpApp, listen, PLATFORMS, type Platform } from '../../support/nest/http.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 let work: Deferred<string>;

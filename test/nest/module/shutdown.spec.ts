@@ -4,9 +4,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LockService, Locked, currentLease, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { deferred, until, within, type Deferred } from '../../support/async.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { createHttpApp, listen, PLATFORMS, type Platform } from '../support/http.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { createHttpApp, listen, PLATFORMS, type Platform } from '../../support/nest/http.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 let work: Deferred<string>;

@@ -9,8 +9,8 @@ import {
   getLockServiceToken,
   type RedisLockModuleOptions,
 } from 'nest-redis-lock';
-import { Apps } from '../support/apps.js';
-import { World } from '../support/world.js';
+import { Apps } from '../../support/nest/apps.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

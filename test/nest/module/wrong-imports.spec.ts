@@ -3,7 +3,7 @@ import { Injectable, Module, type DynamicModule, type INestApplicationContext } 
 import { MemoryStore } from 'nest-redis-lock/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { LockConfigurationError, LockService, Locked, RedisLockModule } from 'nest-redis-lock';
-import { Apps } from '../support/apps.js';
+import { Apps } from '../../support/nest/apps.js';
 
 const apps = new Apps();
 afterEach(() => apps.close());

@@ -5,9 +5,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { detached, LockService, Locked } from 'nest-redis-lock';
 import { deferred, until, within, type Deferred } from '../../support/async.js';
 import { LOOPBACK } from '../../support/loopback.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { PLATFORMS, startHttp, type HttpClient } from '../support/http.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { PLATFORMS, startHttp, type HttpClient } from '../../support/nest/http.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

@@ -16,10 +16,10 @@ import { MessagePattern } from '@nestjs/microservices';
 import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockService, Locked, currentLease } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { PLATFORMS, startHttp } from '../support/http.js';
-import { startTcp } from '../support/tcp.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { PLATFORMS, startHttp } from '../../support/nest/http.js';
+import { startTcp } from '../../support/nest/tcp.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

@@ -4,9 +4,9 @@ import { Observable, of, Subject } from 'rxjs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LockService, Locked } from 'nest-redis-lock';
 import { collectUnhandledRejections, until, within } from '../../support/async.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { PLATFORMS, startHttp, type HttpClient } from '../support/http.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { PLATFORMS, startHttp, type HttpClient } from '../../support/nest/http.js';
+import { World } from '../../support/nest/world.js';
 
 let world: World;
 const apps = new Apps();

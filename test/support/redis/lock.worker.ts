@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { AcquireOptions, Lease, LockErrorCode } from 'nest-redis-lock';
 import { LockError } from 'nest-redis-lock';
-import { collectUnhandledRejections } from '../../support/async.js';
-import { workerChannel } from '../../support/worker-channel.js';
-import { openLocks, type LocksOptions } from '../scenarios/open-locks.js';
+import { collectUnhandledRejections } from '../async.js';
+import { workerChannel } from '../worker-channel.js';
+import { openLocks, type LocksOptions } from './open-locks.js';
 
 /** The worker's only argument, as JSON. */
 export interface LockWorkerSetup {

@@ -3,7 +3,7 @@ import type { DynamicModule, INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { expect } from 'vitest';
-import { LOOPBACK } from '../../support/loopback.js';
+import { LOOPBACK } from '../loopback.js';
 import type { Apps } from './apps.js';
 
 /** The HTTP platforms of Nest: `describe.each(PLATFORMS)`. */

@@ -1,11 +1,11 @@
-import { LockManager } from '../../../../lib/core/lock-manager.js';
-import type { LockLogger } from '../../../../lib/core/lock-events.js';
+import { LockManager } from '../../../lib/core/lock-manager.js';
+import type { LockLogger } from '../../../lib/core/lock-events.js';
 import {
   defaultCall,
   resolveSettings,
   type LockCall,
   type LockSettingsInput,
-} from '../../../../lib/core/lock-settings.js';
+} from '../../../lib/core/lock-settings.js';
 import { ScriptedStore } from './scripted-store.js';
 import { VirtualRuntime } from './virtual-runtime.js';
 

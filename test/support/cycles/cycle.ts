@@ -1,5 +1,5 @@
 import { LockAbortedError, LockLostError, LockNotAcquiredError, type LockService } from 'nest-redis-lock';
-import type { Occupancy } from '../../bench/measure/occupancy.js';
+import type { Occupancy } from '../measure/occupancy.js';
 
 /**
  * How a cycle ended. Whichever it was, nothing is held and nobody waits any more. Only of those that say `expired` the

@@ -1,5 +1,5 @@
-import { MemorySpace } from '../../lib/stores/memory/memory.space.js';
-import { MemoryStore } from '../../lib/stores/memory/memory.store.js';
+import { MemorySpace } from '../../../lib/stores/memory/memory.space.js';
+import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import type { StoreHarness } from './harness.js';
 
 /** The memory store on a clock that moves only when a test says so. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { workerChannel } from '../../support/worker-channel.js';
-import { openLocks } from '../scenarios/open-locks.js';
+import { openLocks } from '../../support/redis/open-locks.js';
 
 /** The worker's only argument, as JSON. */
 export interface CrowdSetup {

@@ -1,15 +1,15 @@
 import { Redis } from 'ioredis';
 import type { Runtime } from '../../../lib/core/runtime.js';
-import type { RedisServerOptions } from '../../support/redis-server.js';
-import { RedisServer } from '../../support/redis-server.js';
-import { until } from '../../support/async.js';
-import { TcpProxy } from '../../support/tcp-proxy.js';
-import { TestWorker } from '../../support/worker.js';
-import type { FromLockWorker, LockWorkerSetup, ToLockWorker } from '../workers/lock.worker.js';
-import { ToldClock } from '../workers/told-clock.js';
+import type { RedisServerOptions } from '../redis-server.js';
+import { RedisServer } from '../redis-server.js';
+import { until } from '../async.js';
+import { TcpProxy } from '../tcp-proxy.js';
+import { TestWorker } from '../worker.js';
+import type { FromLockWorker, LockWorkerSetup, ToLockWorker } from './lock.worker.js';
+import { ToldClock } from './told-clock.js';
 import { openLocks, type LocksOptions, type OpenLocks } from './open-locks.js';
 
-const LOCK_WORKER = new URL('../workers/lock.worker.ts', import.meta.url);
+const LOCK_WORKER = new URL('./lock.worker.ts', import.meta.url);
 /** How long a process may take to start on a machine that has much else to do. */
 export const BOOT_MS = 25_000;
 const FENCE_KEYS = /^nest_redis_lock_fence:/;

@@ -12,3 +12,9 @@ export const collectGarbage = async (): Promise<void> => {
     collect();
   }
 };
+
+/** The heap in use after everything that can be collected has been, in bytes. */
+export const heapAfterCollection = async (): Promise<number> => {
+  await collectGarbage();
+  return process.memoryUsage().heapUsed;
+};

@@ -3,7 +3,7 @@ import type { DynamicModule, LoggerService, LogLevel } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ClientProxyFactory, Transport, type ClientProxy } from '@nestjs/microservices';
 import { firstValueFrom } from 'rxjs';
-import { LOOPBACK } from '../../support/loopback.js';
+import { LOOPBACK } from '../loopback.js';
 import type { Apps } from './apps.js';
 
 /** A client of a microservice. `send` rejects with what the service answered in place of a result. */

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { guardProcess } from '../../support/process-guard.js';
+import { guardProcess } from '../process-guard.js';
 
 export interface Output {
   readonly stdout: string;

@@ -1,9 +1,9 @@
 import { cp, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { execute } from '../../package/support/command.js';
-import { repository } from '../../package/support/pack.js';
-import { guardFolder } from '../../support/process-guard.js';
+import { execute } from './command.js';
+import { repository } from './pack.js';
+import { guardFolder } from '../process-guard.js';
 
 const GIT_TIMEOUT_MS = 30_000;
 

@@ -1,6 +1,6 @@
-import type { LockStore } from '../../lib/core/lock-store.js';
-import { MemoryStore } from '../../lib/stores/memory/memory.store.js';
-import { RedisStore } from '../../lib/stores/redis/redis.store.js';
+import type { LockStore } from '../../../lib/core/lock-store.js';
+import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
+import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import type { MakeHarness } from './harness.js';
 import { memoryHarness } from './memory.harness.js';
 import { redisHarness } from './redis.harness.js';

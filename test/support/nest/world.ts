@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { LockNotAcquiredError, type RedisLockModuleOptions } from 'nest-redis-lock';
-import { RedisServer } from '../../support/redis-server.js';
+import { RedisServer } from '../redis-server.js';
 
 /** What the body of a locked method saw when it ran. */
 export interface Run {

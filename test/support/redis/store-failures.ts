@@ -1,6 +1,6 @@
 import { LockStoreError } from 'nest-redis-lock';
 import { expect } from 'vitest';
-import { until } from '../../support/async.js';
+import { until } from '../async.js';
 import type { OpenLocks } from './open-locks.js';
 
 /** Short, so that tests are quick; every wait in them is far longer. */
