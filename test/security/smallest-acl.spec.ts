@@ -1,8 +1,8 @@
 import { LockStoreError } from 'nest-redis-lock';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { until, within } from '../support/async.js';
 import { codeBlocks, readFromRoot, section } from '../support/markdown.js';
-import { Lab } from '../support/redis/lab.js';
+import { useLab } from '../support/redis/lab.js';
 
 /*
  * The commands of the README's user are taken away one by one in test/docs/permissions.spec.ts, and what happens
@@ -16,12 +16,7 @@ const RULES = codeBlocks(section(readFromRoot('README.md'), 'Redis'), 'text')[0]
   .split(/\s+/);
 const PATTERNS = RULES.filter((rule) => /^[~&%]/.test(rule));
 
-let lab: Lab;
-beforeAll(async () => {
-  lab = await Lab.start();
-});
-afterEach(() => lab.reset());
-afterAll(() => lab[Symbol.asyncDispose]());
+const lab = useLab();
 
 /** Two processes of a user with these rules. */
 const openFor = async (rules: readonly string[]) => {

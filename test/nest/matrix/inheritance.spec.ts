@@ -2,20 +2,15 @@ import { compileFunction } from 'node:vm';
 import { Injectable, Logger, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import ts from 'typescript';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { LockService, Locked } from 'nest-redis-lock';
-import { Apps, rootModule } from '../../support/nest/apps.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
 import { RecordingLogger } from '../../support/nest/recording-logger.js';
-import { World } from '../../support/nest/world.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(async () => {
-  await apps.close();
+const world = useWorld();
+const apps = useApps();
+afterEach(() => {
   Logger.overrideLogger(['fatal']);
 });
 

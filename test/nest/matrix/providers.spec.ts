@@ -7,18 +7,13 @@ import {
   type INestApplicationContext,
 } from '@nestjs/common';
 import { LazyModuleLoader, ModuleRef } from '@nestjs/core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { LockConfigurationError, LockService, Locked, currentLease } from 'nest-redis-lock';
-import { Apps, rootModule } from '../../support/nest/apps.js';
-import { World } from '../../support/nest/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(() => apps.close());
+const world = useWorld();
+const apps = useApps();
 
 /** Starts an app with this module beside the locks. */
 const start = (module: DynamicModule): Promise<INestApplicationContext> =>

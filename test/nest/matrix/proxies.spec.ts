@@ -12,18 +12,13 @@ import {
 import { LazyModuleLoader, ModuleRef, NestFactory } from '@nestjs/core';
 import { createObserveModule } from '@nestjs/observe';
 import { bindLocks } from 'nest-redis-lock/testing';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { LockConfigurationError, LockService, Locked } from 'nest-redis-lock';
-import { Apps, rootModule } from '../../support/nest/apps.js';
-import { World } from '../../support/nest/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(() => apps.close());
+const world = useWorld();
+const apps = useApps();
 
 @Injectable()
 class Orders {

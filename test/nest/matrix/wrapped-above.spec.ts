@@ -14,20 +14,15 @@ import { NestFactory } from '@nestjs/core';
 import { OnEvent } from '@nestjs/event-emitter';
 import { Cron } from '@nestjs/schedule';
 import { ApiOperation } from '@nestjs/swagger';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { Locked, RedisLockModule } from 'nest-redis-lock';
-import { Apps, rootModule } from '../../support/nest/apps.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
 import { RecordingLogger } from '../../support/nest/recording-logger.js';
-import { World } from '../../support/nest/world.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(async () => {
-  await apps.close();
+const world = useWorld();
+const apps = useApps();
+afterEach(() => {
   Logger.overrideLogger(['fatal']);
 });
 

@@ -1,6 +1,7 @@
 import type { DynamicModule, INestApplicationContext, LogLevel, ModuleMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { afterEach } from 'vitest';
 
 /** A root module with the locks and what a test adds. */
 export const rootModule = (
@@ -12,7 +13,7 @@ export const rootModule = (
   imports: [RedisLockModule.forRoot(options), ...(metadata.imports ?? [])],
 });
 
-/** Apps of a spec file, closed after each test: `afterEach(() => apps.close())`. */
+/** Apps that are closed together. */
 export class Apps {
   private readonly open: { close(): Promise<void> }[] = [];
 
@@ -30,3 +31,10 @@ export class Apps {
     for (const app of this.open.splice(0).reverse()) await app.close();
   }
 }
+
+/** The apps of a file, closed after each of its tests. */
+export const useApps = (): Apps => {
+  const apps = new Apps();
+  afterEach(() => apps.close());
+  return apps;
+};

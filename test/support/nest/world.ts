@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { expect } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import { LockNotAcquiredError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { RedisServer } from '../redis-server.js';
 
@@ -15,16 +15,13 @@ export interface Run {
  * call `work`, so that a test sees whether they ran, and whether Redis had the lock while they did.
  */
 export class World implements AsyncDisposable {
+  server!: RedisServer;
+  redis!: Redis;
   private readonly seen: Run[] = [];
 
-  private constructor(
-    readonly server: RedisServer,
-    readonly redis: Redis,
-  ) {}
-
-  static async start(): Promise<World> {
-    const server = await RedisServer.start();
-    return new World(server, new Redis(server.url));
+  async begin(): Promise<void> {
+    this.server = await RedisServer.start();
+    this.redis = new Redis(this.server.url);
   }
 
   /** Options for `forRoot`: this Redis, and no patience, so that a taken lock is answered at once. */
@@ -94,4 +91,12 @@ export class World implements AsyncDisposable {
 
 const rejectsAsTaken = async (outcome: Promise<unknown>): Promise<void> => {
   await expect(outcome).rejects.toThrow(LockNotAcquiredError);
+};
+
+/** A world for all tests of a file. */
+export const useWorld = (): World => {
+  const world = new World();
+  beforeAll(() => world.begin());
+  afterAll(() => world[Symbol.asyncDispose]());
+  return world;
 };

@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { Runtime } from '../../../lib/core/runtime.js';
 import type { RedisServerOptions } from '../redis-server.js';
 import { RedisServer } from '../redis-server.js';
@@ -32,20 +33,24 @@ export const channelOf = (key: string): string => `redisson_lock__channel:{lock:
 
 /** One Redis server with everything a scenario puts around it. What was opened through it ends with it. */
 export class Lab implements AsyncDisposable {
+  server!: RedisServer;
+  /** A plain client for looking at the server and for playing foul. */
+  admin!: Redis;
   private readonly opened: AsyncDisposable[] = [];
 
-  private constructor(
-    readonly server: RedisServer,
-    /** A plain client for looking at the server and for playing foul. */
-    readonly admin: Redis,
-  ) {}
-
+  /** A lab for one test: `await using lab = await Lab.start()`. */
   static async start(options?: RedisServerOptions): Promise<Lab> {
-    const server = await RedisServer.start(options);
-    const admin = new Redis({ ...server.clientOptions(), username: 'test-admin', password: 'test-admin' });
+    const lab = new Lab();
+    await lab.begin(options);
+    return lab;
+  }
+
+  async begin(options?: RedisServerOptions): Promise<void> {
+    this.server = await RedisServer.start(options);
+    const login = { username: 'test-admin', password: 'test-admin' };
+    this.admin = new Redis({ ...this.server.clientOptions(), ...login });
     // A server that is down on purpose is no news.
-    admin.on('error', () => undefined);
-    return new Lab(server, admin);
+    this.admin.on('error', () => undefined);
   }
 
   /** A lock service on this server, or on what is given. */
@@ -96,11 +101,26 @@ export class Lab implements AsyncDisposable {
     });
   }
 
+  /** Every channel on which somebody listens. */
+  async channels(): Promise<string[]> {
+    return (await this.admin.pubsub('CHANNELS')) as string[];
+  }
+
+  /**
+   * Resolves once holds have been renewed this often from now on, all of them counted together. Only what is still
+   * held is renewed; nobody else may ask for a taken lock meanwhile.
+   */
+  async renewals(times: number): Promise<void> {
+    // What is left of a hold is asked for by each renewal, whether it has to lengthen the hold or not.
+    const renewed = async () => (await this.calls())['pttl'] ?? 0;
+    const before = await renewed();
+    await until(async () => (await renewed()) >= before + times, { what: `${times} renewals` });
+  }
+
   /** Everything that locks left in Redis: holds and subscriptions. Fence keys are few and stay on purpose. */
   async leftovers(): Promise<string[]> {
     const names = await this.admin.keys('*');
-    const channels = (await this.admin.pubsub('CHANNELS')) as string[];
-    return [...names.filter((name) => !FENCE_KEYS.test(name)), ...channels];
+    return [...names.filter((name) => !FENCE_KEYS.test(name)), ...(await this.channels())];
   }
 
   /** Resolves once nothing is left in Redis, nor in the given services. */
@@ -142,3 +162,12 @@ export class Lab implements AsyncDisposable {
     return one;
   }
 }
+
+/** A lab for all tests of a file; each of them finds the server empty. */
+export const useLab = (options?: RedisServerOptions): Lab => {
+  const lab = new Lab();
+  beforeAll(() => lab.begin(options));
+  afterEach(() => lab.reset());
+  afterAll(() => lab[Symbol.asyncDispose]());
+  return lab;
+};

@@ -22,8 +22,6 @@ export type ToLockWorker =
   | { readonly type: 'release'; readonly id: string }
   /** Adds 1 to each counter `rounds` times in steps that only exclusion makes one, under `lock:<counter>`. */
   | { readonly type: 'count'; readonly counters: readonly string[]; readonly rounds: number }
-  /** Takes the keys together and lets go of them, `rounds` times. */
-  | { readonly type: 'dine'; readonly keys: readonly string[]; readonly rounds: number }
   /** Takes and releases new keys as fast as it can, until it is killed. */
   | { readonly type: 'churn'; readonly prefix: string }
   /** Keeps the event loop busy. */
@@ -42,7 +40,6 @@ export type FromLockWorker =
       readonly remainingMs: number;
     }
   | { readonly type: 'counted' }
-  | { readonly type: 'dined' }
   | { readonly type: 'churning' }
   | { readonly type: 'unblocked'; readonly remainingMs: Readonly<Record<string, number>> }
   | {
@@ -105,13 +102,6 @@ channel.on('count', async ({ counters, rounds }) => {
     }),
   );
   channel.send({ type: 'counted' });
-});
-
-channel.on('dine', async ({ keys, rounds }) => {
-  for (let round = 0; round < rounds; round += 1) {
-    await locks.withLock(keys, { waitMs: Infinity }, () => sleep(1));
-  }
-  channel.send({ type: 'dined' });
 });
 
 channel.on('churn', async ({ prefix }) => {
