@@ -8,8 +8,8 @@ import { codeOf, inTime } from './support/answers.js';
 import { OTHER_TYPES } from './support/foreign-holds.js';
 
 /*
- * Which values are refused, and that nothing is written then, is proven in test/integration/pitfalls/07-fencing.spec.ts
- * and test/contract/redis.spec.ts. Here: what else goes on while one is there, and how it comes to an end.
+ * Which values are refused, and that nothing is written then, is proven in test/integration/fencing.spec.ts. Here: what
+ * else goes on while one is there, and how it comes to an end.
  */
 const COMMAND_TIMEOUT_MS = 5_000;
 const FENCE = `nest_redis_lock_fence:{${tagOfSlot(hashSlot(holdName('order')))}}`;

@@ -5,7 +5,7 @@ import type { LockStore, StoreFailure, Watch } from '../../../lib/core/lock-stor
 
 /** What the contract suite needs to know about one kind of store and its backing server. */
 export interface StoreHarness {
-  /** True when `pass` moves a clock instead of waiting; then the suite also tries random sequences with expiry. */
+  /** True when `pass` moves a clock instead of waiting; then what is left of a lease is known exactly. */
   readonly virtualTime: boolean;
   /** Where the backing server is; undefined for a store that lives in its process. */
   readonly address?: string;
