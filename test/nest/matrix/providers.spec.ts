@@ -178,6 +178,10 @@ describe('two apps in one process', () => {
     await world.redis.hset('one:shared', 'another-process:1', '1');
     await expect(one.get(Asking).ask()).rejects.toThrow('"shared" is taken');
     await expect(two.get(Asking).ask()).resolves.toEqual(['shared']);
+    await one.close();
+    await expect(two.get(Asking).ask(), 'the end of one is not that of the other').resolves.toEqual([
+      'shared',
+    ]);
     await world.redis.del('one:shared');
   });
 });

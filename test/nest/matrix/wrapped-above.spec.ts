@@ -4,34 +4,25 @@ import {
   Header,
   HttpCode,
   Injectable,
-  Logger,
   Scope,
   SetMetadata,
   UseGuards,
   type DynamicModule,
 } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
 import { OnEvent } from '@nestjs/event-emitter';
 import { Cron } from '@nestjs/schedule';
 import { ApiOperation } from '@nestjs/swagger';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Locked, RedisLockModule } from 'nest-redis-lock';
 import { rootModule, useApps } from '../../support/nest/apps.js';
-import { RecordingLogger } from '../../support/nest/recording-logger.js';
 import { useWorld } from '../../support/nest/world.js';
 
 const world = useWorld();
 const apps = useApps();
-afterEach(() => {
-  Logger.overrideLogger(['fatal']);
-});
 
-/** Starts an app, and gives back what it warned of. */
-const warningsOf = async (metadata: Omit<DynamicModule, 'module'>): Promise<string[]> => {
-  const logger = new RecordingLogger();
-  apps.add(await NestFactory.createApplicationContext(rootModule(world.options(), metadata), { logger }));
-  return logger.warnings;
-};
+/** What an app with these warns of at its start. */
+const warningsOf = (metadata: Omit<DynamicModule, 'module'>): Promise<string[]> =>
+  apps.warningsOf(rootModule(world.options(), metadata));
 
 const order: string[] = [];
 

@@ -1,7 +1,14 @@
-import type { DynamicModule, INestApplicationContext, LogLevel, ModuleMetadata } from '@nestjs/common';
+import {
+  Logger,
+  type DynamicModule,
+  type INestApplicationContext,
+  type LogLevel,
+  type ModuleMetadata,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { afterEach } from 'vitest';
+import { RecordingLogger } from './recording-logger.js';
 
 /** A root module with the locks and what a test adds. */
 export const rootModule = (
@@ -25,6 +32,15 @@ export class Apps {
   /** An app without a transport, and without a word: what it has to say, a test sees as an error. */
   async context(module: DynamicModule, logger: LogLevel[] = ['fatal']): Promise<INestApplicationContext> {
     return this.add(await NestFactory.createApplicationContext(module, { logger, abortOnError: false }));
+  }
+
+  /** Starts an app, and gives back what it warned of. */
+  async warningsOf(module: DynamicModule): Promise<string[]> {
+    const logger = new RecordingLogger();
+    this.add(await NestFactory.createApplicationContext(module, { logger }));
+    // Nest keeps it for all apps that come.
+    Logger.overrideLogger(['fatal']);
+    return logger.warnings;
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect } from 'vitest';
+import { beforeAll, expect } from 'vitest';
 import { LockNotAcquiredError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { RedisServer } from '../redis-server.js';
 
@@ -96,7 +96,9 @@ const rejectsAsTaken = async (outcome: Promise<unknown>): Promise<void> => {
 /** A world for all tests of a file. */
 export const useWorld = (): World => {
   const world = new World();
-  beforeAll(() => world.begin());
-  afterAll(() => world[Symbol.asyncDispose]());
+  beforeAll(async () => {
+    await world.begin();
+    return () => world[Symbol.asyncDispose]();
+  });
   return world;
 };

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll } from 'vitest';
+import { afterEach, beforeAll } from 'vitest';
 import type { Runtime } from '../../../lib/core/runtime.js';
 import type { RedisServerOptions } from '../redis-server.js';
 import { RedisServer } from '../redis-server.js';
@@ -166,8 +166,10 @@ export class Lab implements AsyncDisposable {
 /** A lab for all tests of a file; each of them finds the server empty. */
 export const useLab = (options?: RedisServerOptions): Lab => {
   const lab = new Lab();
-  beforeAll(() => lab.begin(options));
+  beforeAll(async () => {
+    await lab.begin(options);
+    return () => lab[Symbol.asyncDispose]();
+  });
   afterEach(() => lab.reset());
-  afterAll(() => lab[Symbol.asyncDispose]());
   return lab;
 };
