@@ -1,11 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 import type { LockStore } from '../../lib/core/lock-store.js';
-import type { ContractContext, MakeHarness, StoreHarness } from './harness.js';
+import type { ContractContext, MakeHarness, StoreHarness } from '../support/stores/harness.js';
 import { describeExtending } from './parts/extending.js';
 import { describeHolds } from './parts/holds.js';
 import { describeHostileKeys } from './parts/hostile-keys.js';
 import { describeLifecycle } from './parts/lifecycle.js';
-import { describeModel } from './parts/model.js';
 import { describeTokens } from './parts/tokens.js';
 import { describeWatching } from './parts/watching.js';
 
@@ -49,6 +48,5 @@ export function describeStoreContract(name: string, makeHarness: MakeHarness): v
     describeWatching(context);
     describeHostileKeys(context);
     describeLifecycle(context, makeHarness);
-    describeModel(context);
   });
 }

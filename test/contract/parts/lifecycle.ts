@@ -8,7 +8,7 @@ import {
   turn,
   type MakeHarness,
   type ContractContext,
-} from '../harness.js';
+} from '../../support/stores/harness.js';
 
 const REQUESTS: readonly [string, (store: LockStore, key: string) => Promise<unknown>][] = [
   ['acquire', (store, key) => store.acquire(claimFor(key))],

@@ -8,7 +8,7 @@ import {
   takeWhenFree,
   turn,
   type ContractContext,
-} from '../harness.js';
+} from '../../support/stores/harness.js';
 
 const takeAndRelease = async (store: LockStore, key: string): Promise<boolean> => {
   const claim = claimFor(key);

@@ -7,24 +7,19 @@ import {
   Transport,
 } from '@nestjs/microservices';
 import type { Observable } from 'rxjs';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { LockNotAcquiredError, LockStoreError, Locked, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { freePort, LOOPBACK } from '../../support/loopback.js';
 import { RedisServer } from '../../support/redis-server.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { createHttpApp } from '../support/http.js';
-import { connectTcp, startTcp } from '../support/tcp.js';
-import { World } from '../support/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { createHttpApp } from '../../support/nest/http.js';
+import { connectTcp, startTcp } from '../../support/nest/tcp.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
+const world = useWorld();
+const apps = useApps();
 const thrown: unknown[] = [];
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(async () => {
-  await apps.close();
+afterEach(() => {
   thrown.length = 0;
 });
 

@@ -3,7 +3,7 @@ import type { OnModuleDestroy } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { LockService, RedisLockModule } from 'nest-redis-lock';
 import { workerChannel } from '../../support/worker-channel.js';
-import { RecordingLogger } from '../support/recording-logger.js';
+import { RecordingLogger } from '../../support/nest/recording-logger.js';
 
 export type ToApp =
   | { readonly type: 'run'; readonly key: string }

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { AcquireReply, Claim } from '../../../lib/core/claim.js';
 import type { StoreFailure } from '../../../lib/core/lock-store.js';
-import { claimFor, newKey, newOwner, type HintCounter } from '../../contract/harness.js';
+import { claimFor, newKey, newOwner, type HintCounter } from '../../support/stores/harness.js';
 import { ACTORS, type World } from './world.js';
 
 export const KEYS = 2;

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import type { Claim } from '../../../lib/core/claim.js';
 import { StoreFailure, type LockStore } from '../../../lib/core/lock-store.js';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
-import { redisHarness } from '../../contract/redis.harness.js';
+import { redisHarness } from '../../support/stores/redis.harness.js';
 import { until } from '../../support/async.js';
 import { TcpProxy, type ProxyConnection } from '../../support/tcp-proxy.js';
 import { closeAll, connectAll, type Loss, type World } from './world.js';

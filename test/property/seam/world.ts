@@ -1,6 +1,6 @@
 import type { Claim } from '../../../lib/core/claim.js';
 import type { LockStore, StoreFailure } from '../../../lib/core/lock-store.js';
-import type { StoreHarness } from '../../contract/harness.js';
+import type { StoreHarness } from '../../support/stores/harness.js';
 
 export const ACTORS = 3;
 

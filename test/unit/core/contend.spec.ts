@@ -3,7 +3,7 @@ import type { Lease } from '../../../lib/core/lease.js';
 import { LockAbortedError, LockNotAcquiredError, LockStoreError } from '../../../lib/core/lock.errors.js';
 import type { LockCall } from '../../../lib/core/lock-settings.js';
 import { StoreFailure } from '../../../lib/core/lock-store.js';
-import { coreUnderTest, watched, type Watched } from './support/core-under-test.js';
+import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
 import {
   granted,
   notExecuted,
@@ -13,8 +13,8 @@ import {
   unknown,
   type Request,
   type ScriptedStore,
-} from './support/scripted-store.js';
-import { settled, type VirtualRuntime } from './support/virtual-runtime.js';
+} from '../../support/core/scripted-store.js';
+import { settled, type VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 let core: ReturnType<typeof coreUnderTest>;
 let runtime: VirtualRuntime;

@@ -5,9 +5,9 @@ import type { Lease } from '../../../lib/core/lease.js';
 import { LockConfigurationError, LockLostError, LockStoreError } from '../../../lib/core/lock.errors.js';
 import type { LockCall } from '../../../lib/core/lock-settings.js';
 import { StoreFailure } from '../../../lib/core/lock-store.js';
-import { coreUnderTest, watched } from './support/core-under-test.js';
-import { granted, notExecuted, notHeld, released, taken } from './support/scripted-store.js';
-import { settled } from './support/virtual-runtime.js';
+import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
+import { granted, notExecuted, notHeld, released, taken } from '../../support/core/scripted-store.js';
+import { settled } from '../../support/core/virtual-runtime.js';
 
 let core: ReturnType<typeof coreUnderTest>;
 

@@ -5,9 +5,9 @@ import { KeyQueue } from '../../../lib/core/key-queue.js';
 import { LeaseKeeper } from '../../../lib/core/lease-keeper.js';
 import { LockEventHub } from '../../../lib/core/lock-events.js';
 import { StoreHealth } from '../../../lib/core/store-health.js';
-import { Log } from './support/core-under-test.js';
-import { ScriptedStore, unknown, type Request } from './support/scripted-store.js';
-import { settled, VirtualRuntime } from './support/virtual-runtime.js';
+import { Log } from '../../support/core/core-under-test.js';
+import { ScriptedStore, unknown, type Request } from '../../support/core/scripted-store.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 const WATCHDOG_MS = 30_000;
 const PERIOD_MS = WATCHDOG_MS / 3;

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Claim } from '../../../lib/core/claim.js';
 import { Settler } from '../../../lib/core/settler.js';
-import { notExecuted, notHeld, ScriptedStore, unknown } from './support/scripted-store.js';
-import { settled, VirtualRuntime } from './support/virtual-runtime.js';
+import { notExecuted, notHeld, ScriptedStore, unknown } from '../../support/core/scripted-store.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 const claim: Claim = { kind: 'exclusive', key: 'k', owner: 'o', leaseMs: 30_000, fenceBlock: 1 };
 
