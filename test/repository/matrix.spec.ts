@@ -2,8 +2,8 @@ import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { node } from '../package/support/command.js';
-import { repository } from '../package/support/pack.js';
+import { node } from '../support/package/command.js';
+import { repository } from '../support/package/pack.js';
 import { guardFolder } from '../support/process-guard.js';
 
 /** The message of a command that has to fail: it has what the command printed. */

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { NestFactory } from '@nestjs/core';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
-import { repository } from '../package/support/pack.js';
+import { repository } from '../support/package/pack.js';
 import { guardFolder } from '../support/process-guard.js';
 import { RedisServer } from '../support/redis-server.js';
 import { SCRATCH } from '../support/scratch.js';
