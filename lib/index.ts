@@ -13,11 +13,11 @@ export type { BusyFallback, LockedOptions } from './locked/locked.options.js';
 export type { KeyResult, Lockable, LockedDecorator } from './locked/locked.types.js';
 export { lockKey } from './key/key-template.js';
 
-export { currentLease, findLease } from './core/current-lease.js';
+export { currentLease, findLease } from './core/nesting/current-lease.js';
 export { detached } from './detached.js';
-export type { Lease } from './core/lease.js';
-export type { AcquireOptions, SectionOptions } from './core/lock-options.js';
-export type { LockSettingsInput } from './core/lock-settings.js';
+export type { Lease } from './core/lease/lease.js';
+export type { AcquireOptions, SectionOptions } from './core/settings/acquire-options.js';
+export type { LockSettingsInput } from './core/settings/lock-settings.js';
 export type { LockEventListener, LockEvents, LossReason } from './core/lock-events.js';
 export type { Attempt, HeldLock, LockSection, LockUsage } from './core/lock-manager.js';
 
@@ -30,7 +30,7 @@ export {
   LockNotAcquiredError,
   LockStoreError,
   type LockErrorCode,
-} from './core/lock.errors.js';
+} from './core/errors/lock.errors.js';
 
 export { LockInterceptor } from './transport/lock.interceptor.js';
 export { LockExceptionFilter } from './transport/lock-exception.filter.js';
@@ -43,8 +43,8 @@ export {
   type ReleaseOptions,
   type StoreOutcome,
   type Watch,
-} from './core/lock-store.js';
-export { KIND_TRAITS } from './core/claim.js';
+} from './core/seam/lock-store.js';
+export { KIND_TRAITS } from './core/seam/claim.js';
 export type {
   AcquireReply,
   Claim,
@@ -55,7 +55,7 @@ export type {
   LockKind,
   ReleaseReply,
   Taken,
-} from './core/claim.js';
+} from './core/seam/claim.js';
 export { RedisStore, type RedisStoreOptions } from './stores/redis/redis.store.js';
-export type { CreateRedisClient, RedisSource } from './stores/redis/redis-settings.js';
-export type { ConnectionRole, RedisLike } from './stores/redis/redis-client.js';
+export type { CreateRedisClient, RedisSource } from './stores/redis/connection/redis-settings.js';
+export type { ConnectionRole, RedisLike } from './stores/redis/connection/redis-client.js';

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import type { HoldInfo } from './core/claim.js';
-import type { Lease } from './core/lease.js';
+import type { HoldInfo } from './core/seam/claim.js';
+import type { Lease } from './core/lease/lease.js';
 import type { LockEventListener, LockEvents } from './core/lock-events.js';
 import type { Attempt, HeldLock, LockManager, LockSection, LockUsage } from './core/lock-manager.js';
-import type { AcquireOptions, SectionOptions, Without } from './core/lock-options.js';
-import { defaultCall, resolveCall, type CallName, type LockCall } from './core/lock-settings.js';
-import { LockConfigurationError } from './core/lock.errors.js';
+import type { AcquireOptions, SectionOptions, Without } from './core/settings/acquire-options.js';
+import { defaultCall, resolveCall, type CallName, type LockCall } from './core/settings/lock-settings.js';
+import { LockConfigurationError } from './core/errors/lock.errors.js';
 import { checkKey, checkKeys } from './key/key-check.js';
 import { processWide } from './process-wide.js';
 

@@ -1,15 +1,15 @@
-import { LockConfigurationError } from './core/lock.errors.js';
+import { LockConfigurationError } from './core/errors/lock.errors.js';
 import {
   resolveSettings,
   SETTING_NAMES,
   type LockSettings,
   type LockSettingsInput,
-} from './core/lock-settings.js';
-import { checkMs, reading, refuse } from './core/option-checks.js';
-import { checkNames, type Names } from './core/option-names.js';
-import type { LockStore } from './core/lock-store.js';
-import { isArray } from './core/shown.js';
-import type { RedisSource } from './stores/redis/redis-settings.js';
+} from './core/settings/lock-settings.js';
+import { checkMs, reading, refuse } from './core/settings/option-checks.js';
+import { checkNames, type Names } from './core/settings/option-names.js';
+import type { LockStore } from './core/seam/lock-store.js';
+import { isArray } from './core/errors/describe.js';
+import type { RedisSource } from './stores/redis/connection/redis-settings.js';
 
 /** How lock errors are answered over HTTP. */
 export interface LockInterceptorOptions {

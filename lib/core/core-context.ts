@@ -1,14 +1,14 @@
-import type { LockKind } from './claim.js';
-import { shutdownError, storeError } from './failures.js';
-import { KeyQueue, type Wait } from './key-queue.js';
-import { LeaseKeeper } from './lease-keeper.js';
+import type { LockKind } from './seam/claim.js';
+import { shutdownError, storeError } from './errors/error-messages.js';
+import { KeyQueue, type Wait } from './acquire/local-queue.js';
+import { LeaseKeeper } from './lease/lease-keeper.js';
 import { harmless, LockEventHub, type LockLogger } from './lock-events.js';
-import type { LockSettings } from './lock-settings.js';
-import type { LockStore } from './lock-store.js';
+import type { LockSettings } from './settings/lock-settings.js';
+import type { LockStore } from './seam/lock-store.js';
 import type { Runtime } from './runtime.js';
-import { Settler } from './settler.js';
+import { Settler } from './lease/undo.js';
 import { StoreHealth } from './store-health.js';
-import { Turnover } from './turnover.js';
+import { Turnover } from './compacting.js';
 
 /** What the parts of the core share, for one service instance. */
 export class CoreContext {

@@ -1,5 +1,5 @@
-import { LockConfigurationError } from './lock.errors.js';
-import { shown, textOf } from './shown.js';
+import { LockConfigurationError } from './errors/lock.errors.js';
+import { shown, textOf } from './errors/describe.js';
 
 /** What an operator may want to hear of. One event for each key. */
 export interface LockEvents {

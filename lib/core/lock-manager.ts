@@ -1,17 +1,17 @@
-import { Acquisition } from './acquisition.js';
-import { Activity, withinMs } from './activity.js';
-import type { HoldInfo, LockKind } from './claim.js';
+import { Acquisition } from './acquire/acquisition.js';
+import { Activity, withinMs } from './in-flight.js';
+import type { HoldInfo, LockKind } from './seam/claim.js';
 import { CoreContext } from './core-context.js';
-import { extendLease, verifyLease } from './extend-lease.js';
-import { currentFrame, Frame, runInFrame } from './frames.js';
-import type { Hold } from './hold.js';
-import { Lease, type LeaseHost } from './lease.js';
-import type { LeasePart } from './lease-part.js';
-import { LockConfigurationError, LockNotAcquiredError } from './lock.errors.js';
+import { extendLease, verifyLease } from './lease/extend-lease.js';
+import { currentFrame, Frame, runInFrame } from './nesting/section.js';
+import type { Hold } from './lease/hold.js';
+import { Lease, type LeaseHost } from './lease/lease.js';
+import type { LeasePart } from './lease/lease-part.js';
+import { LockConfigurationError, LockNotAcquiredError } from './errors/lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
-import type { LockCall, LockSettings } from './lock-settings.js';
-import type { LockStore } from './lock-store.js';
-import { Releasing, type Ending } from './releasing.js';
+import type { LockCall, LockSettings } from './settings/lock-settings.js';
+import type { LockStore } from './seam/lock-store.js';
+import { Releasing, type Ending } from './lease/releasing.js';
 import { systemRuntime, type Runtime } from './runtime.js';
 
 /** What runs while the lock is held. */

@@ -1,4 +1,4 @@
-import { LockKeyError } from '../core/lock.errors.js';
+import { LockKeyError } from '../core/errors/lock.errors.js';
 import { isWellFormed } from './escape.js';
 
 /** The longest key, in bytes of UTF-8. Redis takes more, but a key beyond this is a value by mistake. */

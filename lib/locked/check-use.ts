@@ -1,5 +1,5 @@
-import { LockConfigurationError } from '../core/lock.errors.js';
-import { isArray } from '../core/shown.js';
+import { LockConfigurationError } from '../core/errors/lock.errors.js';
+import { isArray } from '../core/errors/describe.js';
 
 type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
 

@@ -1,5 +1,5 @@
 import { Inject } from '@nestjs/common';
-import { LockConfigurationError } from '../core/lock.errors.js';
+import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import type { LockService } from '../lock.service.js';
 import { getLockServiceToken } from '../redis-lock.tokens.js';
 

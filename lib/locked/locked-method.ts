@@ -1,8 +1,8 @@
 import { defer, Observable, takeUntil, throwError } from 'rxjs';
-import { LockConfigurationError, LockNotAcquiredError } from '../core/lock.errors.js';
+import { LockConfigurationError, LockNotAcquiredError } from '../core/errors/lock.errors.js';
 import type { LockSection } from '../core/lock-manager.js';
 import type { LockService } from '../lock.service.js';
-import type { SectionOptions } from '../core/lock-options.js';
+import type { SectionOptions } from '../core/settings/acquire-options.js';
 import { openSection } from './open-section.js';
 import { IterablePromise } from './iterable-promise.js';
 import { asStream, isAsyncIterable, stepsIn } from './streams.js';

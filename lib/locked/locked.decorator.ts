@@ -1,9 +1,9 @@
 import 'reflect-metadata';
-import { defaultCall, DEFAULT_SETTINGS, resolveCall, SECTION_NAMES } from '../core/lock-settings.js';
-import { LockConfigurationError } from '../core/lock.errors.js';
-import { reading, refuse } from '../core/option-checks.js';
-import { checkNames, type Names } from '../core/option-names.js';
-import { isArray } from '../core/shown.js';
+import { defaultCall, DEFAULT_SETTINGS, resolveCall, SECTION_NAMES } from '../core/settings/lock-settings.js';
+import { LockConfigurationError } from '../core/errors/lock.errors.js';
+import { reading, refuse } from '../core/settings/option-checks.js';
+import { checkNames, type Names } from '../core/settings/option-names.js';
+import { isArray } from '../core/errors/describe.js';
 import { checkKeys } from '../key/key-check.js';
 import { compileKey } from '../key/key-template.js';
 import { parameterNames } from '../key/parameter-names.js';

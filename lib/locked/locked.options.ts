@@ -1,5 +1,5 @@
-import type { SectionOptions } from '../core/lock-options.js';
-import type { LockNotAcquiredError } from '../core/lock.errors.js';
+import type { SectionOptions } from '../core/settings/acquire-options.js';
+import type { LockNotAcquiredError } from '../core/errors/lock.errors.js';
 
 /** Options of `@Locked`. */
 export interface LockedOptions extends SectionOptions {

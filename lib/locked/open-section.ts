@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { SectionOptions } from '../core/lock-options.js';
+import type { SectionOptions } from '../core/settings/acquire-options.js';
 import type { LockService } from '../lock.service.js';
 
 /** A section that is held open for something that goes on after a call has returned. */

@@ -1,13 +1,13 @@
 import { LockManager } from '../core/lock-manager.js';
 import type { LockLogger } from '../core/lock-events.js';
-import { resolveSettings, SETTING_NAMES, type LockSettingsInput } from '../core/lock-settings.js';
-import { reading } from '../core/option-checks.js';
-import { checkNames } from '../core/option-names.js';
+import { resolveSettings, SETTING_NAMES, type LockSettingsInput } from '../core/settings/lock-settings.js';
+import { reading } from '../core/settings/option-checks.js';
+import { checkNames } from '../core/settings/option-names.js';
 import { systemRuntime } from '../core/runtime.js';
 import { LockService } from '../lock.service.js';
 import { bindService, lockedMethodsOf } from '../locked/lock-binding.js';
-import { LockConfigurationError } from '../core/lock.errors.js';
-import { shown } from '../core/shown.js';
+import { LockConfigurationError } from '../core/errors/lock.errors.js';
+import { shown } from '../core/errors/describe.js';
 import { MemoryStore } from '../stores/memory/memory.store.js';
 
 /** `memory`: locks exclude each other inside this process. `off`: every lock is granted at once. */

@@ -1,5 +1,5 @@
 import { HttpException, HttpStatus, type ArgumentsHost } from '@nestjs/common';
-import type { LockError, LockErrorCode } from '../core/lock.errors.js';
+import type { LockError, LockErrorCode } from '../core/errors/lock.errors.js';
 import type { LockInterceptorOptions } from '../redis-lock.options.js';
 
 type Settings = Required<LockInterceptorOptions>;

@@ -1,6 +1,6 @@
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { catchError, from, mergeMap, Observable, throwError } from 'rxjs';
-import { LockAbortedError, LockError } from '../core/lock.errors.js';
+import { LockAbortedError, LockError } from '../core/errors/lock.errors.js';
 import type { LockInterceptorOptions } from '../redis-lock.options.js';
 import { mapLockError } from './lock-error-mapping.js';
 import { MistakeLog } from './mistake-log.js';

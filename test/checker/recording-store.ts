@@ -5,8 +5,8 @@ import type {
   HoldInfo,
   LockKind,
   ReleaseReply,
-} from '../../lib/core/claim.js';
-import type { LockStore, ReleaseOptions, StoreFailure, Watch } from '../../lib/core/lock-store.js';
+} from '../../lib/core/seam/claim.js';
+import type { LockStore, ReleaseOptions, StoreFailure, Watch } from '../../lib/core/seam/lock-store.js';
 import type { AnsweredEvent, AsksEvent } from './history.js';
 
 /** What is written down; when and by whom is added by the one who writes. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import type { AcquireReply, Claim, Grant, Taken } from '../../lib/core/claim.js';
-import type { LockStore, StoreFailure, Watch } from '../../lib/core/lock-store.js';
+import type { AcquireReply, Claim, Grant, Taken } from '../../lib/core/seam/claim.js';
+import type { LockStore, StoreFailure, Watch } from '../../lib/core/seam/lock-store.js';
 
 /** What the contract suite needs to know about one kind of store and its backing server. */
 export interface StoreHarness {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { StoreFailure } from '../../lib/core/lock-store.js';
-import { MemorySpace } from '../../lib/stores/memory/memory.space.js';
+import { StoreFailure } from '../../lib/core/seam/lock-store.js';
+import { MemorySpace } from '../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../lib/stores/memory/memory.store.js';
 import { claimFor, expectGranted, expectTaken, HintCounter, newKey, takeToken } from './harness.js';
 

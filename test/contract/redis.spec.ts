@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { StoreFailure } from '../../lib/core/lock-store.js';
+import { StoreFailure } from '../../lib/core/seam/lock-store.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';
 import { claimFor, expectGranted, expectTaken, HintCounter, newKey, takeToken } from './harness.js';
 import { redisHarness, type RedisHarness } from './redis.harness.js';

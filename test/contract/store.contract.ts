@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
-import type { LockStore } from '../../lib/core/lock-store.js';
+import type { LockStore } from '../../lib/core/seam/lock-store.js';
 import type { ContractContext, MakeHarness, StoreHarness } from './harness.js';
 import { describeExtending } from './parts/extending.js';
 import { describeHolds } from './parts/holds.js';

@@ -1,4 +1,4 @@
-import type { LockStore } from '../../lib/core/lock-store.js';
+import type { LockStore } from '../../lib/core/seam/lock-store.js';
 import { MemoryStore } from '../../lib/stores/memory/memory.store.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';
 import type { MakeHarness } from './harness.js';

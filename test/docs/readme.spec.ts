@@ -6,7 +6,7 @@ import * as lib from 'nest-redis-lock';
 import * as libTesting from 'nest-redis-lock/testing';
 import type ts from 'typescript';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { DEFAULT_SETTINGS } from '../../lib/core/lock-settings.js';
+import { DEFAULT_SETTINGS } from '../../lib/core/settings/lock-settings.js';
 import { escapeValue } from '../../lib/key/escape.js';
 import { resolveInterceptor, resolveOptions } from '../../lib/redis-lock.options.js';
 import { httpExceptionOf } from '../../lib/transport/lock-error-mapping.js';
@@ -36,7 +36,7 @@ describe('README', () => {
     ['lib/locked/locked.options.ts', 'LockedOptions', 'Options'],
     ['lib/testing/redis-lock-testing.module.ts', 'RedisLockTestingOptions', 'Testing'],
     ['lib/core/lock-events.ts', 'LockEvents', 'Events'],
-    ['lib/core/lease.ts', 'Lease', 'LockService'],
+    ['lib/core/lease/lease.ts', 'Lease', 'LockService'],
     ['lib/lock.service.ts', 'Service', 'LockService'],
   ])('names everything of %s: %s in the section "%s"', (file, type, heading) => {
     // What is inherited from the module's settings is described there.
@@ -72,7 +72,11 @@ describe('README', () => {
   });
 
   it('lists every error code with its class and its HTTP status', () => {
-    const codes = literalsOf(program, 'lib/core/lock.errors.ts', 'LockErrorCode') as lib.LockErrorCode[];
+    const codes = literalsOf(
+      program,
+      'lib/core/errors/lock.errors.ts',
+      'LockErrorCode',
+    ) as lib.LockErrorCode[];
     const rows = tableRows(section(README, 'Errors'));
     expect(rows.map(([code = '']) => codeSpans(code)[0]).sort()).toEqual([...codes].sort());
     for (const [codeCell = '', classCell = '', status] of rows) {

@@ -1,6 +1,6 @@
-import { detached } from '../../lib/core/frames.js';
+import { detached } from '../../lib/core/nesting/section.js';
 import { LockManager } from '../../lib/core/lock-manager.js';
-import { defaultCall, DEFAULT_SETTINGS } from '../../lib/core/lock-settings.js';
+import { defaultCall, DEFAULT_SETTINGS } from '../../lib/core/settings/lock-settings.js';
 
 /** What the simulation takes from lib/core; a copy of it with a mistake has the same. */
 export interface Core {

@@ -1,8 +1,15 @@
-import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from '../../core/claim.js';
-import { checkStoreKey } from '../../core/key-rule.js';
-import { reading, refuse } from '../../core/option-checks.js';
-import { StoreFailure, type LockStore, type ReleaseOptions, type Watch } from '../../core/lock-store.js';
-import { MemorySpace, type MemorySpaceOptions } from './memory.space.js';
+import type {
+  AcquireReply,
+  Claim,
+  ExtendReply,
+  HoldInfo,
+  LockKind,
+  ReleaseReply,
+} from '../../core/seam/claim.js';
+import { checkStoreKey } from '../../core/seam/key-rule.js';
+import { reading, refuse } from '../../core/settings/option-checks.js';
+import { StoreFailure, type LockStore, type ReleaseOptions, type Watch } from '../../core/seam/lock-store.js';
+import { MemorySpace, type MemorySpaceOptions } from './memory-space.js';
 
 /** Either the space of another store, or the clocks of a space of its own. */
 export type MemoryStoreOptions =

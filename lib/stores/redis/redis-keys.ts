@@ -1,4 +1,4 @@
-import { checkStoreKey, FENCE_PREFIX } from '../../core/key-rule.js';
+import { checkStoreKey, FENCE_PREFIX } from '../../core/seam/key-rule.js';
 import { hashSlot, tagOfSlot } from './hash-slot.js';
 
 /** Where everything of a lock lives in Redis. Names and brace rule are Redisson's, the fence keys are ours. */

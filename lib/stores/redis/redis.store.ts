@@ -1,23 +1,36 @@
-import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from '../../core/claim.js';
-import { checkMs, reading } from '../../core/option-checks.js';
-import type { LockStore, ReleaseOptions, StoreFailure, Watch } from '../../core/lock-store.js';
+import type {
+  AcquireReply,
+  Claim,
+  ExtendReply,
+  HoldInfo,
+  LockKind,
+  ReleaseReply,
+} from '../../core/seam/claim.js';
+import { checkMs, reading } from '../../core/settings/option-checks.js';
+import type { LockStore, ReleaseOptions, StoreFailure, Watch } from '../../core/seam/lock-store.js';
 import { evictionWarning } from './eviction.js';
-import { twinOf } from './redis-client.js';
-import { RedisConnection } from './redis-connection.js';
-import { RedisFailure, isReplyError } from './redis-failure.js';
+import { twinOf } from './connection/redis-client.js';
+import { RedisConnection } from './connection/redis-connection.js';
+import { RedisFailure, isReplyError } from './connection/redis-failure.js';
 import { RedisKeys } from './redis-keys.js';
-import { readAcquire, readExtend, readForceUnlock, readInspect, readRelease } from './replies.js';
-import { createClients, resolveEndpoint, type RedisSource } from './redis-settings.js';
-import type { RedisSession } from './redis-session.js';
-import { RedisSubscriber } from './redis-subscriber.js';
-import { Script } from './script.js';
+import {
+  readAcquire,
+  readExtend,
+  readForceUnlock,
+  readInspect,
+  readRelease,
+} from './kinds/exclusive/replies.js';
+import { createClients, resolveEndpoint, type RedisSource } from './connection/redis-settings.js';
+import type { RedisSession } from './connection/redis-session.js';
+import { RedisSubscriber } from './connection/redis-subscriber.js';
+import { Script } from './connection/script.js';
 import {
   EXCLUSIVE_ACQUIRE,
   EXCLUSIVE_EXTEND,
   EXCLUSIVE_FORCE_UNLOCK,
   EXCLUSIVE_INSPECT,
   EXCLUSIVE_RELEASE,
-} from './scripts/exclusive.js';
+} from './kinds/exclusive/scripts.js';
 
 export interface RedisStoreOptions {
   /** Where Redis is; see {@link RedisSource}. */

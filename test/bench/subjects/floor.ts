@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
-import { EXCLUSIVE_ACQUIRE, EXCLUSIVE_RELEASE } from '../../../lib/stores/redis/scripts/exclusive.js';
+import { EXCLUSIVE_ACQUIRE, EXCLUSIVE_RELEASE } from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
 import { INSIDE_SCRIPTS } from './inside-scripts.js';
 import type { Section, Subject } from './subject.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ExtendReply } from '../../../lib/core/claim.js';
+import type { ExtendReply } from '../../../lib/core/seam/claim.js';
 import { claimFor, LONG_LEASE_MS, newKey, type ContractContext } from '../harness.js';
 
 function expectHeld(reply: ExtendReply | undefined, leaseMs: number): void {

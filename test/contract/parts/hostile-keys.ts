@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LockKeyError } from '../../../lib/core/lock.errors.js';
+import { LockKeyError } from '../../../lib/core/errors/lock.errors.js';
 import { claimFor, expectGranted, expectTaken, HintCounter, type ContractContext } from '../harness.js';
 
 /** Names that have broken quoting, matching or storage somewhere. All of them are different keys. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { StoreFailure, type LockStore } from '../../../lib/core/lock-store.js';
+import { StoreFailure, type LockStore } from '../../../lib/core/seam/lock-store.js';
 import {
   claimFor,
   HintCounter,

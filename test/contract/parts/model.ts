@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LockStore } from '../../../lib/core/lock-store.js';
+import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { claimFor, newKey, newOwner, type ContractContext } from '../harness.js';
 
 const ACTORS = 3;

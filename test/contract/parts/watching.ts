@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { LockStore } from '../../../lib/core/lock-store.js';
+import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import {
   claimFor,
   expectGranted,

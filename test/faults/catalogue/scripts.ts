@@ -3,9 +3,9 @@ import {
   EXCLUSIVE_EXTEND,
   EXCLUSIVE_FORCE_UNLOCK,
   EXCLUSIVE_RELEASE,
-} from '../../../lib/stores/redis/scripts/exclusive.js';
-import { EXCLUSIVE_BATCH } from '../../../lib/stores/redis/scripts/batch.js';
-import { Script } from '../../../lib/stores/redis/script.js';
+} from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
+import { EXCLUSIVE_BATCH } from '../../../lib/stores/redis/kinds/exclusive/batch.js';
+import { Script } from '../../../lib/stores/redis/connection/script.js';
 
 const shaOf = (source: string): string => new Script(source).sha;
 

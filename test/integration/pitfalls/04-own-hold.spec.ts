@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Claim } from '../../../lib/core/claim.js';
+import type { Claim } from '../../../lib/core/seam/claim.js';
 import { holdName, Lab, newKey } from '../scenarios/lab.js';
 
 let lab: Lab;

@@ -1,7 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import type { LockStoreError, RedisSource } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { lockSettings } from '../../../lib/stores/redis/redis-settings.js';
+import { lockSettings } from '../../../lib/stores/redis/connection/redis-settings.js';
 import { until, within } from '../../support/async.js';
 import { holdName, Lab, newKey } from './lab.js';
 import type { OpenLocks } from './open-locks.js';

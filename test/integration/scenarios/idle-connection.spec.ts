@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { RedisConnection } from '../../../lib/stores/redis/redis-connection.js';
-import { lockSettings, resolveEndpoint } from '../../../lib/stores/redis/redis-settings.js';
+import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
+import { lockSettings, resolveEndpoint } from '../../../lib/stores/redis/connection/redis-settings.js';
 import { until } from '../../support/async.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
 import { Lab, newKey } from './lab.js';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Claim } from '../../../lib/core/claim.js';
+import type { Claim } from '../../../lib/core/seam/claim.js';
 import { until, within } from '../../support/async.js';
 import { ToldClock } from '../workers/told-clock.js';
 import { holdName, Lab, newKey, SHORT_WATCHDOG } from './lab.js';

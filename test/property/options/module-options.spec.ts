@@ -8,7 +8,7 @@ import {
 } from 'nest-redis-lock';
 import { MemoryStore } from 'nest-redis-lock/testing';
 import { compileKey } from '../../../lib/key/key-template.js';
-import { LockKeyError, LockLostError } from '../../../lib/core/lock.errors.js';
+import { LockKeyError, LockLostError } from '../../../lib/core/errors/lock.errors.js';
 import { resolveOptions, type ResolvedOptions } from '../../../lib/redis-lock.options.js';
 import { Apps, rootModule } from '../../nest/support/apps.js';
 import { forAnyValue } from '../support/any-value.js';

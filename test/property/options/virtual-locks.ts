@@ -1,7 +1,7 @@
 import { LockManager } from '../../../lib/core/lock-manager.js';
-import { DEFAULT_SETTINGS, type LockSettings } from '../../../lib/core/lock-settings.js';
+import { DEFAULT_SETTINGS, type LockSettings } from '../../../lib/core/settings/lock-settings.js';
 import { LockService } from '../../../lib/lock.service.js';
-import { MemorySpace } from '../../../lib/stores/memory/memory.space.js';
+import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { Log } from '../../unit/core/support/core-under-test.js';
 import { VirtualRuntime } from '../../unit/core/support/virtual-runtime.js';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import type { AcquireReply, Claim } from '../../../lib/core/claim.js';
-import type { StoreFailure } from '../../../lib/core/lock-store.js';
+import type { AcquireReply, Claim } from '../../../lib/core/seam/claim.js';
+import type { StoreFailure } from '../../../lib/core/seam/lock-store.js';
 import { claimFor, newKey, newOwner, type HintCounter } from '../../contract/harness.js';
 import { ACTORS, type World } from './world.js';
 

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
-import type { Claim } from '../../../lib/core/claim.js';
-import { StoreFailure, type LockStore } from '../../../lib/core/lock-store.js';
+import type { Claim } from '../../../lib/core/seam/claim.js';
+import { StoreFailure, type LockStore } from '../../../lib/core/seam/lock-store.js';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { redisHarness } from '../../contract/redis.harness.js';
 import { until } from '../../support/async.js';

@@ -1,5 +1,5 @@
-import type { Claim } from '../../../lib/core/claim.js';
-import type { LockStore, StoreFailure } from '../../../lib/core/lock-store.js';
+import type { Claim } from '../../../lib/core/seam/claim.js';
+import type { LockStore, StoreFailure } from '../../../lib/core/seam/lock-store.js';
 import type { StoreHarness } from '../../contract/harness.js';
 
 export const ACTORS = 3;

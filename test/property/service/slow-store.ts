@@ -1,8 +1,14 @@
 import type fc from 'fast-check';
-import type { AcquireReply, Claim, ExtendReply, LockKind, ReleaseReply } from '../../../lib/core/claim.js';
-import type { ReleaseOptions, StoreFailure, Watch } from '../../../lib/core/lock-store.js';
+import type {
+  AcquireReply,
+  Claim,
+  ExtendReply,
+  LockKind,
+  ReleaseReply,
+} from '../../../lib/core/seam/claim.js';
+import type { ReleaseOptions, StoreFailure, Watch } from '../../../lib/core/seam/lock-store.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
-import type { MemorySpace } from '../../../lib/stores/memory/memory.space.js';
+import type { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 
 /** What is on one line arrives in the order in which it was sent; when, the scheduler says. */
 class Line {

@@ -1,9 +1,9 @@
 import { LockManager } from '../../../lib/core/lock-manager.js';
-import { resolveSettings } from '../../../lib/core/lock-settings.js';
-import type { LockStore } from '../../../lib/core/lock-store.js';
+import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
+import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { systemRuntime } from '../../../lib/core/runtime.js';
 import { LockService } from '../../../lib/lock.service.js';
-import { MemorySpace } from '../../../lib/stores/memory/memory.space.js';
+import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { turn } from '../../contract/harness.js';
 import { redisHarness } from '../../contract/redis.harness.js';

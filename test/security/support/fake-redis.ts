@@ -1,13 +1,13 @@
 import { createServer, type Server, type Socket } from 'node:net';
-import { Script } from '../../../lib/stores/redis/script.js';
+import { Script } from '../../../lib/stores/redis/connection/script.js';
 import {
   EXCLUSIVE_ACQUIRE,
   EXCLUSIVE_EXTEND,
   EXCLUSIVE_FORCE_UNLOCK,
   EXCLUSIVE_INSPECT,
   EXCLUSIVE_RELEASE,
-} from '../../../lib/stores/redis/scripts/exclusive.js';
-import { EXCLUSIVE_BATCH } from '../../../lib/stores/redis/scripts/batch.js';
+} from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
+import { EXCLUSIVE_BATCH } from '../../../lib/stores/redis/kinds/exclusive/batch.js';
 import { listenOnFreePort, LOOPBACK } from '../../support/loopback.js';
 import { readRequests, type Request } from './resp.js';
 

@@ -1,6 +1,6 @@
 import { AFTERWARDS } from '../../checker/rules/afterwards.rule.js';
 import { errorSeen } from '../../checker/history.js';
-import type { Lease } from '../../../lib/core/lease.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { Host } from './host.js';
 import { LeaseWatch } from './lease-watch.js';
 

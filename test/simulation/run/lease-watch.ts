@@ -1,4 +1,4 @@
-import type { Lease } from '../../../lib/core/lease.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { EventOf } from '../../checker/history.js';
 import type { SimProcess } from '../engine/sim-process.js';
 

@@ -1,4 +1,4 @@
-import type { AcquireReply, Claim, ExtendReply, HoldInfo } from '../../../lib/core/claim.js';
+import type { AcquireReply, Claim, ExtendReply, HoldInfo } from '../../../lib/core/seam/claim.js';
 
 /** What a client can send to the simulated server. */
 export type Command =

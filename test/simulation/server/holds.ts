@@ -1,4 +1,4 @@
-import type { AcquireReply, Claim, ExtendReply, HoldInfo } from '../../../lib/core/claim.js';
+import type { AcquireReply, Claim, ExtendReply, HoldInfo } from '../../../lib/core/seam/claim.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { Chronicle } from '../engine/chronicle.js';
 import type { Quirks } from '../quirks.js';

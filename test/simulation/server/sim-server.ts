@@ -1,4 +1,4 @@
-import type { Claim } from '../../../lib/core/claim.js';
+import type { Claim } from '../../../lib/core/seam/claim.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { Chronicle } from '../engine/chronicle.js';
 import type { Host, Session } from '../network/session.js';

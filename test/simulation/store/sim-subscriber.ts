@@ -1,4 +1,4 @@
-import type { StoreFailure, Watch } from '../../../lib/core/lock-store.js';
+import type { StoreFailure, Watch } from '../../../lib/core/seam/lock-store.js';
 import type { SimProcess } from '../engine/sim-process.js';
 import type { Link } from '../network/link.js';
 import type { Session } from '../network/session.js';

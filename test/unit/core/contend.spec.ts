@@ -1,8 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Lease } from '../../../lib/core/lease.js';
-import { LockAbortedError, LockNotAcquiredError, LockStoreError } from '../../../lib/core/lock.errors.js';
-import type { LockCall } from '../../../lib/core/lock-settings.js';
-import { StoreFailure } from '../../../lib/core/lock-store.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
+import {
+  LockAbortedError,
+  LockNotAcquiredError,
+  LockStoreError,
+} from '../../../lib/core/errors/lock.errors.js';
+import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
+import { StoreFailure } from '../../../lib/core/seam/lock-store.js';
 import { coreUnderTest, watched, type Watched } from './support/core-under-test.js';
 import {
   granted,

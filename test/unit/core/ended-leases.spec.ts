@@ -1,10 +1,14 @@
 import { inspect } from 'node:util';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { findLease } from '../../../lib/core/current-lease.js';
-import type { Lease } from '../../../lib/core/lease.js';
-import { LockConfigurationError, LockLostError, LockStoreError } from '../../../lib/core/lock.errors.js';
-import type { LockCall } from '../../../lib/core/lock-settings.js';
-import { StoreFailure } from '../../../lib/core/lock-store.js';
+import { findLease } from '../../../lib/core/nesting/current-lease.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
+import {
+  LockConfigurationError,
+  LockLostError,
+  LockStoreError,
+} from '../../../lib/core/errors/lock.errors.js';
+import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
+import { StoreFailure } from '../../../lib/core/seam/lock-store.js';
 import { coreUnderTest, watched } from './support/core-under-test.js';
 import { granted, notExecuted, notHeld, released, taken } from './support/scripted-store.js';
 import { settled } from './support/virtual-runtime.js';

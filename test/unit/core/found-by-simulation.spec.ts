@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LockNotAcquiredError, LockStoreError } from '../../../lib/core/lock.errors.js';
-import type { LockCall } from '../../../lib/core/lock-settings.js';
-import { StoreFailure } from '../../../lib/core/lock-store.js';
+import { LockNotAcquiredError, LockStoreError } from '../../../lib/core/errors/lock.errors.js';
+import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
+import { StoreFailure } from '../../../lib/core/seam/lock-store.js';
 import { coreUnderTest, watched } from './support/core-under-test.js';
 import { granted, notExecuted, notHeld, released, taken, unknown } from './support/scripted-store.js';
 

@@ -1,16 +1,16 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { currentLease } from '../../../lib/core/current-lease.js';
-import { currentFrame, detached } from '../../../lib/core/frames.js';
-import type { Lease } from '../../../lib/core/lease.js';
+import { currentLease } from '../../../lib/core/nesting/current-lease.js';
+import { currentFrame, detached } from '../../../lib/core/nesting/section.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
 import {
   LockAbortedError,
   LockConfigurationError,
   LockLostError,
   LockNotAcquiredError,
-} from '../../../lib/core/lock.errors.js';
+} from '../../../lib/core/errors/lock.errors.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
-import { defaultCall, resolveSettings, type LockCall } from '../../../lib/core/lock-settings.js';
+import { defaultCall, resolveSettings, type LockCall } from '../../../lib/core/settings/lock-settings.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { deferred } from '../../support/async.js';
 import { Log, watched } from './support/core-under-test.js';

@@ -3,9 +3,9 @@ import {
   LockAbortedError,
   LockConfigurationError,
   LockNotAcquiredError,
-} from '../../../lib/core/lock.errors.js';
-import type { LockCall, LockSettingsInput } from '../../../lib/core/lock-settings.js';
-import type { Lease } from '../../../lib/core/lease.js';
+} from '../../../lib/core/errors/lock.errors.js';
+import type { LockCall, LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
 import { coreUnderTest, watched, type Watched } from './support/core-under-test.js';
 import { granted, notHeld, released, taken, unknown } from './support/scripted-store.js';
 import { settled } from './support/virtual-runtime.js';

@@ -1,6 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { KeyQueue, type Wait } from '../../../lib/core/key-queue.js';
-import { LockAbortedError, LockNotAcquiredError, LockStoreError } from '../../../lib/core/lock.errors.js';
+import { KeyQueue, type Wait } from '../../../lib/core/acquire/local-queue.js';
+import {
+  LockAbortedError,
+  LockNotAcquiredError,
+  LockStoreError,
+} from '../../../lib/core/errors/lock.errors.js';
 import { watched, type Watched } from './support/core-under-test.js';
 import { notExecuted, ScriptedStore, unknown } from './support/scripted-store.js';
 import { settled, VirtualRuntime } from './support/virtual-runtime.js';

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Claim, ExtendReply } from '../../../lib/core/claim.js';
-import { Hold } from '../../../lib/core/hold.js';
-import { KeyQueue } from '../../../lib/core/key-queue.js';
-import { LeaseKeeper } from '../../../lib/core/lease-keeper.js';
+import type { Claim, ExtendReply } from '../../../lib/core/seam/claim.js';
+import { Hold } from '../../../lib/core/lease/hold.js';
+import { KeyQueue } from '../../../lib/core/acquire/local-queue.js';
+import { LeaseKeeper } from '../../../lib/core/lease/lease-keeper.js';
 import { LockEventHub } from '../../../lib/core/lock-events.js';
 import { StoreHealth } from '../../../lib/core/store-health.js';
 import { Log } from './support/core-under-test.js';

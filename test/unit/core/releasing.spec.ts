@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { detached } from '../../../lib/core/frames.js';
-import type { Lease } from '../../../lib/core/lease.js';
-import { LockLostError, LockStoreError } from '../../../lib/core/lock.errors.js';
-import type { LockCall } from '../../../lib/core/lock-settings.js';
+import { detached } from '../../../lib/core/nesting/section.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
+import { LockLostError, LockStoreError } from '../../../lib/core/errors/lock.errors.js';
+import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
 import { deferred } from '../../support/async.js';
 import { coreUnderTest, watched } from './support/core-under-test.js';
 import { granted, notExecuted, notHeld, released, taken, unknown } from './support/scripted-store.js';

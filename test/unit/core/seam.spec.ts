@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { KIND_TRAITS, type Claim, type KindTraits } from '../../../lib/core/claim.js';
-import { LockConfigurationError, LockKeyError, LockStoreError } from '../../../lib/core/lock.errors.js';
+import { KIND_TRAITS, type Claim, type KindTraits } from '../../../lib/core/seam/claim.js';
+import {
+  LockConfigurationError,
+  LockKeyError,
+  LockStoreError,
+} from '../../../lib/core/errors/lock.errors.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
-import { defaultCall, resolveSettings } from '../../../lib/core/lock-settings.js';
-import { StoreFailure } from '../../../lib/core/lock-store.js';
+import { defaultCall, resolveSettings } from '../../../lib/core/settings/lock-settings.js';
+import { StoreFailure } from '../../../lib/core/seam/lock-store.js';
 import { coreUnderTest, Log, watched } from './support/core-under-test.js';
 import { granted, notExecuted, notHeld, released, ScriptedStore, unknown } from './support/scripted-store.js';
 import { settled, VirtualRuntime } from './support/virtual-runtime.js';

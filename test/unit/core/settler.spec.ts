@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Claim } from '../../../lib/core/claim.js';
-import { Settler } from '../../../lib/core/settler.js';
+import type { Claim } from '../../../lib/core/seam/claim.js';
+import { Settler } from '../../../lib/core/lease/undo.js';
 import { notExecuted, notHeld, ScriptedStore, unknown } from './support/scripted-store.js';
 import { settled, VirtualRuntime } from './support/virtual-runtime.js';
 

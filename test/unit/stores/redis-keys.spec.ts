@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LockKeyError } from '../../../lib/core/lock.errors.js';
+import { LockKeyError } from '../../../lib/core/errors/lock.errors.js';
 import { hashSlot } from '../../../lib/stores/redis/hash-slot.js';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
 

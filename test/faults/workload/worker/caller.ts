@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Lease } from '../../../../lib/core/lease.js';
+import type { Lease } from '../../../../lib/core/lease/lease.js';
 import type { RegisterClient } from '../../register/register-client.js';
 import type { Step, Style, Task } from '../task.js';
 import { errorSeen } from '../../../checker/history.js';

@@ -1,6 +1,6 @@
 import { errorSeen, type EventOf, type EventType, type HistoryEvent } from '../../../checker/history.js';
-import type { Hold } from '../../../../lib/core/hold.js';
-import type { Lease } from '../../../../lib/core/lease.js';
+import type { Hold } from '../../../../lib/core/lease/hold.js';
+import type { Lease } from '../../../../lib/core/lease/lease.js';
 import type { HistoryWriter } from '../../history/history-file.js';
 import { labNow } from '../../history/lab-clock.js';
 

@@ -1,5 +1,5 @@
-import type { AcquireReply, Claim, ExtendReply } from '../../../../lib/core/claim.js';
-import type { LockStore } from '../../../../lib/core/lock-store.js';
+import type { AcquireReply, Claim, ExtendReply } from '../../../../lib/core/seam/claim.js';
+import type { LockStore } from '../../../../lib/core/seam/lock-store.js';
 import { RecordingStore } from '../../../checker/recording-store.js';
 import type { Recorder } from './recorder.js';
 

@@ -5,13 +5,13 @@ import type {
   HoldInfo,
   LockKind,
   ReleaseReply,
-} from '../../../../lib/core/claim.js';
+} from '../../../../lib/core/seam/claim.js';
 import {
   StoreFailure,
   type LockStore,
   type ReleaseOptions,
   type Watch,
-} from '../../../../lib/core/lock-store.js';
+} from '../../../../lib/core/seam/lock-store.js';
 import { settled } from './virtual-runtime.js';
 
 interface Answers {

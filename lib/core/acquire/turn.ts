@@ -1,0 +1,33 @@
+import { KIND_TRAITS } from '../seam/claim.js';
+import type { Hold } from '../lease/hold.js';
+
+/**
+ * How many leases one after the other may have a hold before others get their turn. Together with the time: short
+ * work costs two requests for many leases, and long work keeps nobody elsewhere waiting for more than one more of it.
+ */
+const MOST_LEASES = 64;
+const LONGEST_TURN_MS = 50;
+
+/** How many leases a turn is taken for, when so many callers of this process wait behind the one that takes it. */
+export const turnFor = (waiting: number): number => Math.min(waiting + 1, MOST_LEASES);
+
+/** Begins a turn with the first lease's hold, taken for so many leases. */
+export const beginTurn = (hold: Hold, leases: number): void => {
+  if (leases < 2 || !KIND_TRAITS[hold.claim.kind].handOver) return;
+  const nextToken = hold.token === undefined ? undefined : hold.token + 1;
+  hold.handOver = { leasesLeft: leases - 1, nextToken, until: hold.grantedAt + LONGEST_TURN_MS };
+};
+
+/**
+ * The hold as the next lease has it; undefined when it has to go back to the store. Only from one watched lease to
+ * another: the next holder would inherit a fixed lease that is nearly over.
+ */
+export const passedOn = (hold: Hold, now: number): Hold | undefined => {
+  const turn = hold.handOver;
+  if (!turn || turn.leasesLeft === 0 || now >= turn.until) return undefined;
+  if (hold.watchdogMs === undefined || hold.keepUntil > now || !hold.isSound(now)) return undefined;
+  const next = hold.successor(turn.nextToken, now);
+  turn.leasesLeft--;
+  if (turn.nextToken !== undefined) turn.nextToken++;
+  return next;
+};

@@ -1,0 +1,151 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { LockKind } from '../seam/claim.js';
+import { Gate } from './sibling-queue.js';
+import type { Wait } from '../acquire/local-queue.js';
+import type { Lease } from '../lease/lease.js';
+import type { LeaseKeeper } from '../lease/lease-keeper.js';
+import { LeasePart } from '../lease/lease-part.js';
+import type { Runtime } from '../runtime.js';
+
+/** One key of one open section, for a nested call that wants it. */
+export class Place {
+  private readonly gate: Gate;
+
+  constructor(
+    private readonly frame: Frame,
+    /** What the section has of the key. */
+    readonly part: LeasePart,
+  ) {
+    this.gate = part.gate ??= new Gate(part.hold);
+  }
+
+  /**
+   * Goes in. Undefined when the lock was lost or released before its turn came. The section does not end before
+   * everyone who went in has left.
+   */
+  async enter(wait: Wait, keeper: LeaseKeeper, runtime: Runtime): Promise<LeasePart | undefined> {
+    this.frame.inside++;
+    let admitted = false;
+    try {
+      admitted = await this.gate.enter(wait, runtime);
+    } finally {
+      if (!admitted) this.frame.left();
+    }
+    if (!admitted) return undefined;
+    const { hold, finalKey } = this.part;
+    keeper.checkExpiry(hold);
+    if (this.part.state !== 'held') {
+      this.leave();
+      return undefined;
+    }
+    const part = new LeasePart(wait.key, finalKey, hold, this);
+    this.gate.admitted(part);
+    return part;
+  }
+
+  leave(): void {
+    this.gate.leave();
+    this.frame.left();
+  }
+}
+
+const NONE: readonly LeasePart[] = [];
+
+/** A section that is running: what `AsyncLocalStorage` carries to everything called from it. */
+export class Frame {
+  open = true;
+  /** Nested calls that are in, or on their way in. */
+  inside = 0;
+  /** The keys that nested calls may enter. */
+  parts: readonly LeasePart[];
+  private onEmpty: (() => void) | undefined;
+
+  constructor(
+    /** The service instance the section belongs to: frames of another one never match. */
+    readonly scope: object,
+    /** Undefined once the section has ended. */
+    public lease: Lease | undefined,
+    private enclosing: Frame | undefined,
+  ) {
+    this.parts = lease?.parts ?? NONE;
+  }
+
+  /** The nearest enclosing section that still runs. Ended ones are forgotten, so chains do not grow for ever. */
+  get parent(): Frame | undefined {
+    while (this.enclosing && !this.enclosing.open) this.enclosing = this.enclosing.enclosing;
+    return this.enclosing;
+  }
+
+  left(): void {
+    this.inside--;
+    if (this.inside === 0) this.onEmpty?.();
+  }
+
+  /**
+   * Lets nobody in any more. True when nobody is in. The lease is let go of: what the section has started keeps
+   * the frame in memory for as long as it runs, and may have started the next section, and so on.
+   */
+  close(): boolean {
+    this.open = false;
+    this.lease = undefined;
+    this.parts = NONE;
+    return this.inside === 0;
+  }
+
+  /** Resolves when all who are in have left. */
+  emptied(): Promise<void> {
+    return new Promise((resolve) => (this.onEmpty = resolve));
+  }
+}
+
+// One for both builds: a lock taken through the CommonJS copy is seen by code that loaded the ESM copy. Frames
+// know their service, so apps in one process do not see each other's.
+const STORAGE = Symbol.for('nest-redis-lock:frames');
+const shared = globalThis as unknown as Record<symbol, AsyncLocalStorage<Frame | undefined> | undefined>;
+const storage = (shared[STORAGE] ??= new AsyncLocalStorage<Frame | undefined>());
+
+/** The section the caller runs in: the nearest that is still open. */
+export const currentFrame = (): Frame | undefined => {
+  const frame = storage.getStore();
+  return frame === undefined || frame.open ? frame : frame.parent;
+};
+
+export const runInFrame = <T>(frame: Frame, section: (lease: Lease) => T, lease: Lease): T =>
+  storage.run(frame, section, lease);
+
+/**
+ * The innermost open place for a key of this service, if the caller runs inside one: also one that was lost, but none
+ * that was released by hand. Where a nested section runs in the lease around it again, the place is in the nested one:
+ * in the lease around it the caller would wait for itself.
+ */
+export const enclosingPlace = (scope: object, kind: LockKind, finalKey: string): Place | undefined => {
+  let found: { frame: Frame; part: LeasePart } | undefined;
+  for (let frame = currentFrame(); frame; frame = frame.parent) {
+    if (frame.scope !== scope) continue;
+    for (const part of frame.parts) {
+      if (part.finalKey !== finalKey || part.state === 'released' || part.hold.claim.kind !== kind) continue;
+      if (!found || part.isInside(found.part)) found = { frame, part };
+    }
+  }
+  return found && new Place(found.frame, found.part);
+};
+
+/** Whether the caller runs inside any section of this service. */
+export const isNested = (scope: object): boolean => {
+  for (let frame = currentFrame(); frame; frame = frame.parent) if (frame.scope === scope) return true;
+  return false;
+};
+
+/** Among what enclosing sections hold, a key that orders after the given one. */
+export const heldAfter = (scope: object, finalKey: string): string | undefined => {
+  for (let frame = currentFrame(); frame; frame = frame.parent) {
+    if (frame.scope !== scope) continue;
+    for (const part of frame.parts) {
+      if (part.state === 'held' && part.finalKey > finalKey) return part.key;
+    }
+  }
+  return undefined;
+};
+
+/** Runs `fn` outside every enclosing section: what it locks, it takes for real. */
+export const detached = <T>(fn: () => T): T => storage.run(undefined, fn);

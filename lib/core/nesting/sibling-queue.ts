@@ -1,0 +1,79 @@
+import { onAbort } from '../abort-listeners.js';
+import { abortedError, takenError } from '../errors/error-messages.js';
+import type { Hold } from '../lease/hold.js';
+import { deadlineOf, type Wait } from '../acquire/local-queue.js';
+import type { Runtime } from '../runtime.js';
+
+/** What is in: it hears when the lease around it ends before it does. */
+export interface Inside {
+  endFromOutside(): void;
+}
+
+/**
+ * Where nested calls for one key of a lease go in, one at a time. All sections that run in the lease share it.
+ */
+export class Gate {
+  private occupied = false;
+  private closed = false;
+  private inside: Inside | undefined;
+  /** Who wants to go in, in order; told true when it is their turn, false when nobody goes in here any more. */
+  private readonly waiting = new Set<(admitted: boolean) => void>();
+
+  constructor(private readonly hold: Hold) {}
+
+  /** Goes in, after the siblings that came before. False when the lock was lost or released meanwhile. */
+  enter(wait: Wait, runtime: Runtime): Promise<boolean> {
+    if (this.closed) return Promise.resolve(false);
+    if (this.occupied) return this.admission(wait, runtime);
+    this.occupied = true;
+    return Promise.resolve(true);
+  }
+
+  /** Names what is in. */
+  admitted(inside: Inside): void {
+    this.inside = inside;
+  }
+
+  leave(): void {
+    this.inside = undefined;
+    const next = this.waiting.values().next();
+    if (next.done) this.occupied = false;
+    else next.value(true);
+  }
+
+  /** The lease that it belongs to has ended: nobody goes in any more, and who is in has no lock. */
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    for (const admit of [...this.waiting]) admit(false);
+    this.inside?.endFromOutside();
+  }
+
+  private admission(wait: Wait, runtime: Runtime): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      const { key, signal, startedAt, waitMs } = wait;
+      const settle = (): void => {
+        this.waiting.delete(admit);
+        stopListening();
+        stopAborting?.();
+        runtime.clearTimer(timer);
+      };
+      const admit = (admitted: boolean): void => {
+        settle();
+        resolve(admitted);
+      };
+      const refuse = (error: Error): void => {
+        settle();
+        reject(error);
+      };
+      const abort = (): void => refuse(abortedError(key, signal!, runtime.now() - startedAt));
+      const leftMs = deadlineOf(wait) - runtime.now();
+      const onDeadline = (): void => refuse(takenError(key, runtime.now() - startedAt, waitMs));
+      const timer = leftMs < Infinity ? runtime.setTimer(onDeadline, leftMs) : undefined;
+      const stopListening = this.hold.onLoss(() => admit(false));
+      this.waiting.add(admit);
+      const stopAborting = signal && onAbort(signal, abort);
+      if (signal?.aborted) abort();
+    });
+  }
+}
