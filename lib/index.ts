@@ -16,7 +16,7 @@ export { lockKey } from './key/key-template.js';
 export { currentLease, findLease } from './core/nesting/current-lease.js';
 export { detached } from './detached.js';
 export type { Lease } from './core/lease/lease.js';
-export type { AcquireOptions, SectionOptions } from './core/settings/acquire-options.js';
+export type { AcquireOptions, PermitOptions, PermitSectionOptions, SectionOptions } from './core/settings/acquire-options.js';
 export type { LockSettingsInput } from './core/settings/lock-settings.js';
 export type { LockEventListener, LockEvents, LossReason } from './core/lock-events.js';
 export type { Attempt, HeldLock, LockSection, LockUsage } from './core/lock-manager.js';
@@ -37,25 +37,29 @@ export { LockExceptionFilter } from './transport/lock-exception.filter.js';
 export { LockHttpException } from './transport/lock-error-mapping.js';
 
 // What a store is made of.
-export {
-  StoreFailure,
-  type LockStore,
-  type ReleaseOptions,
-  type StoreOutcome,
-  type Watch,
+export { StoreFailure, type StoreOutcome } from './core/seam/store-failure.js';
+export { PlaceInLine, type Place, type PlaceOutcome } from './core/seam/place.js';
+export type {
+  AllKindStores,
+  KindStore,
+  KindStores,
+  LockStore,
+  ReleaseOptions,
+  Watch,
+  WatchListener,
 } from './core/seam/lock-store.js';
-export { KIND_TRAITS } from './core/seam/claim.js';
+export type { LockKind } from './core/kinds/kinds.js';
+export type { Claim, ClaimOf, ExclusiveClaim, PermitClaim } from './core/seam/claim.js';
 export type {
   AcquireReply,
-  Claim,
   ExtendReply,
   Grant,
-  HoldInfo,
-  KindTraits,
-  LockKind,
+  Holder,
+  KeyState,
+  Queued,
   ReleaseReply,
   Taken,
-} from './core/seam/claim.js';
+} from './core/seam/reply.js';
 export { RedisStore, type RedisStoreOptions } from './stores/redis/redis.store.js';
 export type { CreateRedisClient, RedisSource } from './stores/redis/connection/redis-settings.js';
 export type { ConnectionRole, RedisLike } from './stores/redis/connection/redis-client.js';

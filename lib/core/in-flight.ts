@@ -1,7 +1,5 @@
-import type { Runtime } from './runtime.js';
-
-/** Counts what is under way, so that a shutdown can wait for it. */
-export class Activity {
+/** Counts the leases and waits of a service instance, so that a shutdown can wait for their end. */
+export class InFlight {
   count = 0;
   private onOver: (() => void) | undefined;
 
@@ -19,13 +17,3 @@ export class Activity {
     return this.count === 0 ? Promise.resolve() : new Promise((resolve) => (this.onOver = resolve));
   }
 }
-
-/** Resolves when `work` does, or after `ms`. */
-export const withinMs = (work: Promise<void>, ms: number, runtime: Runtime): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = runtime.setTimer(resolve, ms);
-    void work.then(() => {
-      runtime.clearTimer(timer);
-      resolve();
-    });
-  });

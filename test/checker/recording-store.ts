@@ -1,12 +1,6 @@
-import type {
-  AcquireReply,
-  Claim,
-  ExtendReply,
-  HoldInfo,
-  LockKind,
-  ReleaseReply,
-} from '../../lib/core/seam/claim.js';
-import type { LockStore, ReleaseOptions, StoreFailure, Watch } from '../../lib/core/seam/lock-store.js';
+import type { LockKind } from '../../lib/core/kinds/kinds.js';
+import type { KindStore, KindStores, LockStore } from '../../lib/core/seam/lock-store.js';
+import type { ExtendReply, KeyState, ReleaseReply } from '../../lib/core/seam/reply.js';
 import type { AnsweredEvent, AsksEvent } from './history.js';
 
 /** What is written down; when and by whom is added by the one who writes. */
@@ -19,7 +13,7 @@ const outcomeOf = (failure: unknown): string =>
 
 /** Stands before another store, of whatever make, and writes down what the core asks it and when it is answered. */
 export class RecordingStore implements LockStore {
-  readonly kinds: ReadonlySet<LockKind>;
+  readonly kinds: KindStores;
   readonly checkKey: LockStore['checkKey'];
   private requests = 0;
   private openWatches = 0;
@@ -30,7 +24,8 @@ export class RecordingStore implements LockStore {
     private readonly name: string,
     private readonly write: (event: StoreEvent) => void,
   ) {
-    this.kinds = store.kinds;
+    const kinds = Object.entries(store.kinds) as [LockKind, KindStore][];
+    this.kinds = Object.fromEntries(kinds.map(([name, kind]) => [name, this.recorded(kind)]));
     this.checkKey = store.checkKey?.bind(store);
   }
 
@@ -39,43 +34,17 @@ export class RecordingStore implements LockStore {
     return this.openWatches;
   }
 
-  acquire(claim: Claim): Promise<AcquireReply> {
-    return this.record(
-      'acquire',
-      [claim.key],
-      () => this.store.acquire(claim),
-      ({ status }) => status,
-    );
-  }
-
-  extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
-    const keys = claims.map(({ key }) => key);
-    const outcome = (replies: readonly ExtendReply[]) => replies.map(({ status }) => status).join(' ');
-    return this.record('extend', keys, () => this.store.extendMany(claims), outcome);
-  }
-
-  release(claim: Claim, how?: ReleaseOptions): Promise<ReleaseReply> {
-    const outcome = ({ wasHeld, othersWaiting }: ReleaseReply) =>
-      `${wasHeld ? 'was held' : 'was not held'}${othersWaiting ? ', others wait' : ''}`;
-    return this.record(
-      how?.doubt ? 'undo' : 'release',
-      [claim.key],
-      () => this.store.release(claim, how),
-      outcome,
-    );
-  }
-
-  inspect(kind: LockKind, key: string): Promise<HoldInfo | null> {
+  inspect(key: string): Promise<KeyState | null> {
     return this.record(
       'inspect',
       [key],
-      () => this.store.inspect(kind, key),
-      (hold) => hold?.owner ?? 'free',
+      () => this.store.inspect(key),
+      (found) => found?.holders.map(({ owner }) => owner).join(' ') ?? 'free',
     );
   }
 
-  forceUnlock(kind: LockKind, key: string): Promise<boolean> {
-    return this.record('forceUnlock', [key], () => this.store.forceUnlock(kind, key), String);
+  forceUnlock(key: string): Promise<boolean> {
+    return this.record('forceUnlock', [key], () => this.store.forceUnlock(key), String);
   }
 
   ping(): Promise<void> {
@@ -87,24 +56,47 @@ export class RecordingStore implements LockStore {
     );
   }
 
-  watch(kind: LockKind, key: string, onHint: () => void, onFailure: (cause: StoreFailure) => void): Watch {
-    const watch = this.store.watch(kind, key, onHint, onFailure);
-    let open = true;
-    this.openWatches++;
-    return {
-      get live() {
-        return watch.live;
-      },
-      close: () => {
-        if (open) this.openWatches--;
-        open = false;
-        watch.close();
-      },
-    };
-  }
-
   close(): Promise<void> {
     return this.store.close();
+  }
+
+  /** The same kind, which writes down what it is asked. */
+  protected recorded(kind: KindStore): KindStore {
+    return {
+      acquire: (claim) =>
+        this.record(
+          'acquire',
+          [claim.finalKey],
+          () => kind.acquire(claim),
+          ({ status }) => status,
+        ),
+      extendMany: (claims) => {
+        const keys = claims.map(({ finalKey }) => finalKey);
+        const outcome = (replies: readonly ExtendReply[]) => replies.map(({ status }) => status).join(' ');
+        return this.record('extend', keys, () => kind.extendMany(claims), outcome);
+      },
+      release: (claim, how) => {
+        const outcome = ({ wasHeld, othersWaiting }: ReleaseReply) =>
+          `${wasHeld ? 'was held' : 'was not held'}${othersWaiting ? ', others wait' : ''}`;
+        const what = how?.doubt ? 'undo' : 'release';
+        return this.record(what, [claim.finalKey], () => kind.release(claim, how), outcome);
+      },
+      watch: (claim, listener) => {
+        const watch = kind.watch(claim, listener);
+        let open = true;
+        this.openWatches++;
+        return {
+          get live() {
+            return watch.live;
+          },
+          close: () => {
+            if (open) this.openWatches--;
+            open = false;
+            watch.close();
+          },
+        };
+      },
+    };
   }
 
   private record<T>(

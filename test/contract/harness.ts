@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import type { AcquireReply, Claim, Grant, Taken } from '../../lib/core/seam/claim.js';
-import type { LockStore, StoreFailure, Watch } from '../../lib/core/seam/lock-store.js';
+import type { ExclusiveClaim } from '../../lib/core/seam/claim.js';
+import type { AllKindStores, LockStore, Watch } from '../../lib/core/seam/lock-store.js';
+import type { AcquireReply, Grant, Holder, Taken } from '../../lib/core/seam/reply.js';
+import type { StoreFailure } from '../../lib/core/seam/store-failure.js';
 
 /** What the contract suite needs to know about one kind of store and its backing server. */
 export interface StoreHarness {
@@ -10,13 +12,16 @@ export interface StoreHarness {
   /** Where the backing server is; undefined for a store that lives in its process. */
   readonly address?: string;
   /** A store of its own on the same backing server, as another process would have it. The suite closes it. */
-  connect(): Promise<LockStore>;
+  connect(): Promise<FullStore>;
   /** Lets at least this much time pass for the holds. */
   pass(ms: number): Promise<void>;
   /** What the backing server keeps: holds (not the bounded fence counters), and subscriptions of any client. */
   leftovers(): Promise<{ readonly holds: number; readonly watches: number }>;
   cleanup(): Promise<void>;
 }
+
+/** A store that has all kinds. */
+export type FullStore = LockStore & { readonly kinds: AllKindStores };
 
 export type MakeHarness = () => Promise<StoreHarness>;
 
@@ -32,12 +37,13 @@ export const newOwner = (): string => `${randomUUID()}:1`;
 export const newKey = (name = 'key'): string => `lock:${name}:${randomUUID()}`;
 
 /** A claim with an owner of its own, a long lease and one fencing token, unless told otherwise. */
-export const claimFor = (key: string, overrides: Partial<Claim> = {}): Claim => ({
+export const claimFor = (key: string, overrides: Partial<ExclusiveClaim> = {}): ExclusiveClaim => ({
   kind: 'exclusive',
-  key,
+  finalKey: key,
   owner: newOwner(),
   leaseMs: LONG_LEASE_MS,
-  fenceBlock: 1,
+  tokens: 1,
+  waits: false,
   ...overrides,
 });
 
@@ -50,8 +56,8 @@ export function expectTaken(reply: AcquireReply): asserts reply is Taken {
 }
 
 /** Acquires, expects a grant with a token, and returns the token. */
-export async function takeToken(store: LockStore, claim: Claim): Promise<number> {
-  const reply = await store.acquire(claim);
+export async function takeToken(store: FullStore, claim: ExclusiveClaim): Promise<number> {
+  const reply = await store.kinds.exclusive.acquire(claim);
   expectGranted(reply);
   expect(Number.isSafeInteger(reply.token)).toBe(true);
   return reply.token as number;
@@ -64,24 +70,22 @@ export class HintCounter {
   readonly watch: Watch;
   private wake: (() => void) | undefined;
 
-  constructor(store: LockStore, key: string, onHint?: () => void) {
-    this.watch = store.watch(
-      'exclusive',
-      key,
-      () => {
+  constructor(store: FullStore, key: string, onHint?: () => void) {
+    this.watch = store.kinds.exclusive.watch(claimFor(key), {
+      hint: () => {
         this.count += 1;
         onHint?.();
         this.wake?.();
       },
-      (cause) => {
+      failed: (cause) => {
         this.failures.push(cause);
         this.wake?.();
       },
-    );
+    });
   }
 
   /** Watches, and returns when the subscription is live. */
-  static async live(store: LockStore, key: string, onHint?: () => void): Promise<HintCounter> {
+  static async live(store: FullStore, key: string, onHint?: () => void): Promise<HintCounter> {
     const hints = new HintCounter(store, key, onHint);
     await hints.until(() => hints.watch.live);
     return hints;
@@ -118,15 +122,15 @@ export class HintCounter {
 }
 
 /** Waits for the key as the core does: try, watch, and try again on each hint. Never waits for a lease's end. */
-export async function takeWhenFree(store: LockStore, claim: Claim): Promise<Grant> {
-  const first = await store.acquire(claim);
+export async function takeWhenFree(store: FullStore, claim: ExclusiveClaim): Promise<Grant> {
+  const first = await store.kinds.exclusive.acquire(claim);
   if (first.status === 'granted') return first;
-  const hints = new HintCounter(store, claim.key);
+  const hints = new HintCounter(store, claim.finalKey);
   try {
     for (let seen = 0; ;) {
       await hints.next(seen);
       seen = hints.count;
-      const reply = await store.acquire(claim);
+      const reply = await store.kinds.exclusive.acquire(claim);
       if (reply.status === 'granted') return reply;
     }
   } finally {
@@ -141,5 +145,11 @@ export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(r
 export interface ContractContext {
   readonly harness: StoreHarness;
   /** A store on the harness's server, closed after the test. */
-  connect(): Promise<LockStore>;
+  connect(): Promise<FullStore>;
+}
+
+/** Who has the key, of the one kind that has one owner; null when nobody has it. */
+export async function holderOf(store: LockStore, finalKey: string): Promise<Holder | null> {
+  const state = await store.inspect(finalKey);
+  return state?.holders[0] ?? null;
 }

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
-import type { LockStore } from '../../lib/core/seam/lock-store.js';
+import type { FullStore } from './harness.js';
 import type { ContractContext, MakeHarness, StoreHarness } from './harness.js';
 import { describeExtending } from './parts/extending.js';
 import { describeHolds } from './parts/holds.js';
@@ -15,7 +15,7 @@ import { describeWatching } from './parts/watching.js';
  */
 export function describeStoreContract(name: string, makeHarness: MakeHarness): void {
   describe(`${name} keeps the promises of the seam:`, () => {
-    const opened: LockStore[] = [];
+    const opened: FullStore[] = [];
     let current: StoreHarness | undefined;
     const context: ContractContext = {
       get harness() {

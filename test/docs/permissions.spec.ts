@@ -78,7 +78,7 @@ describe.each([
     await redis.cli('CLIENT', 'PAUSE', COMMAND_TIMEOUT_MS + 100);
     await expect(locks.acquire('g')).rejects.toMatchObject({ outcome: 'unknown' });
     await until(async () => (await redis.cli('PING')) === 'PONG');
-    await until(() => locks.usage.settling === 0, { timeoutMs: 2_000 });
+    await until(() => locks.usage.undoing === 0, { timeoutMs: 2_000 });
   };
 
   /** Runs the steps as a user with these rules; `onFailure` gets what a step throws. Answers what Redis refused. */

@@ -1,26 +1,18 @@
-import { onAbort } from '../abort-listeners.js';
-import type { LockKind } from '../seam/claim.js';
-import { contend, reasonToStop, type WantedHold } from './contend.js';
 import type { CoreContext } from '../core-context.js';
-import {
-  abortedError,
-  endlessOutOfOrderError,
-  lostError,
-  notReentrantError,
-  queueFullError,
-  storeError,
-} from '../errors/error-messages.js';
-import { enclosingPlace, heldAfter, isNested } from '../nesting/section.js';
-import type { Hold } from '../lease/hold.js';
-import type { Wait } from './local-queue.js';
-import { LeasePart } from '../lease/lease-part.js';
+import { abortedError, lostError, notReentrantError, queueFullError } from '../errors/error-messages.js';
 import { LockKeyError } from '../errors/lock.errors.js';
-import { StoreFailure } from '../seam/lock-store.js';
+import { kindOf } from '../kinds/kinds.js';
+import type { Hold } from '../lease/hold.js';
+import { LeasePart } from '../lease/lease-part.js';
+import type { Releasing } from '../lease/releasing.js';
+import { enclosingEntry, isNested } from '../nesting/section.js';
+import type { Claim } from '../seam/claim.js';
 import type { LockCall } from '../settings/lock-settings.js';
 import { refuse } from '../settings/option-checks.js';
-import type { Releasing } from '../lease/releasing.js';
-
-const KIND: LockKind = 'exclusive';
+import { waitFor } from '../wait-for.js';
+import { contend, reasonToStop, type WantedHold } from './contend.js';
+import { SeveralKeys } from './several-keys.js';
+import type { Wait } from './wait.js';
 
 interface Wanted {
   readonly key: string;
@@ -35,15 +27,19 @@ const partOf = (hold: Hold, { key, finalKey }: Wanted): LeasePart =>
 
 /** Takes one or several keys for a caller: all or none. */
 export class Acquisition {
-  private warnedOfOrder = false;
+  private readonly several: SeveralKeys;
+  /** Keys whose limit was set to another one, of which the log has been told. */
+  private toldOfLimits = new Set<string>();
 
   constructor(
     private readonly scope: object,
     private readonly core: CoreContext,
     private readonly releasing: Releasing,
-  ) {}
+  ) {
+    this.several = new SeveralKeys(scope, core);
+  }
 
-  /** Throws at once what can be said without asking anybody. */
+  /** Throws at once what can be said without asking the store. */
   take(keys: readonly string[], startedAt: number, call: LockCall): Promise<LeasePart[]> {
     const { waitMs, signal } = call;
     const wait = { startedAt, waitMs, signal, nested: isNested(this.scope) };
@@ -75,11 +71,11 @@ export class Acquisition {
     const watched = wanted.length === 1 ? call.leaseMs : undefined;
     try {
       for (const one of wanted) await this.takeInto(parts, one, wait, call, watched);
-      if (watched !== call.leaseMs) await this.fixLeases(parts, call.leaseMs!);
-      this.throwIfLost(parts);
+      if (watched !== call.leaseMs) await this.several.fixLeases(parts, call.leaseMs!);
+      this.several.throwIfLost(parts);
     } catch (error) {
-      // The wait is over, also for the answers to this.
-      this.core.settler.include(Promise.all(parts.reverse().map((part) => this.releasing.endPart(part))));
+      // The caller's waitMs is used up: it does not wait for the releases as well. A shutdown does.
+      this.core.undo.track(Promise.all(parts.reverse().map((part) => this.releasing.endPart(part))));
       throw error;
     }
     return this.complete(parts, call);
@@ -98,7 +94,7 @@ export class Acquisition {
     return { key, finalKey: settings.excludes ? finalKey : `${finalKey} ${this.core.nextOwner()}` };
   }
 
-  /** Takes one key and adds it to the parts: a place in an enclosing section, or a hold of its own. */
+  /** Takes one key and adds it to the parts: an entry into an enclosing section, or a hold of its own. */
   private async takeInto(
     parts: LeasePart[],
     { key, finalKey }: Wanted,
@@ -107,20 +103,22 @@ export class Acquisition {
     leaseMs: number | undefined,
   ): Promise<LeasePart[]> {
     const wait: Wait = { key, ...waitOfAll };
-    for (let place; wait.nested && (place = enclosingPlace(this.scope, KIND, finalKey));) {
-      const { part: outer } = place;
+    for (let entry; wait.nested && (entry = enclosingEntry(this.scope, call.kind, finalKey));) {
+      const { part: outer } = entry;
       this.throwIfAborted(wait);
       if (!call.reentrant) throw notReentrantError(key);
       this.core.keeper.checkExpiry(outer.hold);
       // The work around this call has no right any more: going on under a new lock would hide that.
-      if (outer.state === 'lost') throw lostError(key, outer.lossReason, this.heldMs(outer.hold));
+      if (outer.state === 'lost') {
+        throw lostError(key, outer.lossReason, this.core.runtime.now() - outer.hold.grantedAt);
+      }
       this.checkMinimum(outer.hold, call.holdAtLeastMs);
-      const part = await place.enter(wait, this.core.keeper, this.core.runtime);
+      const part = await entry.enter(wait, this.core.keeper, this.core.runtime);
       if (!part) continue;
       parts.push(part);
       return parts;
     }
-    if (wait.nested && this.core.settings.excludes) this.checkOrder(key, finalKey, wait.waitMs);
+    if (wait.nested && this.core.settings.excludes) this.several.checkOrder(key, finalKey, wait.waitMs);
     parts.push(partOf(await this.takeHold(wait, finalKey, call, leaseMs), { key, finalKey }));
     return parts;
   }
@@ -137,10 +135,6 @@ export class Acquisition {
     if (signal?.aborted) throw abortedError(key, signal, this.core.runtime.now() - startedAt);
   }
 
-  private heldMs(hold: Hold): number {
-    return this.core.runtime.now() - hold.grantedAt;
-  }
-
   private takeHold(wait: Wait, finalKey: string, call: LockCall, leaseMs: number | undefined): Promise<Hold> {
     const { core } = this;
     const { settings } = core;
@@ -148,123 +142,86 @@ export class Acquisition {
     this.throwIfAborted(wait);
     const refused = core.refusal(wait);
     if (refused) throw refused;
-    const queue = core.queue(KIND, finalKey);
+    core.requests.checkKind(call.kind);
+    const queue = core.queue(call.kind, finalKey);
     const watchdogMs = leaseMs === undefined ? call.watchdogMs : undefined;
     const wanted: WantedHold = {
-      kind: KIND,
-      finalKey,
-      leaseMs: Math.max(leaseMs ?? call.watchdogMs, call.holdAtLeastMs),
+      claim: () => this.claimFor(finalKey, call, leaseMs),
       watchdogMs,
       whenLost: this.releasing.whenLost,
+      onLimitChanged: (before) => this.tellOfLimit(key, before, call.permits),
     };
-    const itsTurn = (): Promise<Hold> => {
+    const asHead = (): Promise<Hold> => {
       const contention = contend(core, queue, wait, wanted);
       return signal ? this.unlessAborted(contention, wait, signal) : contention;
     };
-    if (queue.enter()) return itsTurn();
+    if (queue.enter()) return asHead();
     if (queue.length >= settings.maxWaiters) throw queueFullError(key, settings.maxWaiters);
     return queue
       .queue(wait, call.holdAtLeastMs === 0 ? watchdogMs : undefined)
-      .then((passed) => (passed ? this.inherit(passed, wait, itsTurn) : itsTurn()));
+      .then((passed) => (passed ? this.inherit(passed, wait, asHead) : asHead()));
+  }
+
+  private claimFor(finalKey: string, call: LockCall, leaseMs: number | undefined): Claim {
+    const { core } = this;
+    const { fenced, owners } = kindOf(call.kind);
+    const base = {
+      finalKey,
+      owner: core.nextOwner(owners),
+      leaseMs: Math.max(leaseMs ?? call.watchdogMs, call.holdAtLeastMs),
+      tokens: fenced && core.settings.fencing ? 1 : 0,
+      waits: call.waitMs > 0,
+    };
+    return call.kind === 'permit' ? { kind: 'permit', ...base, of: call.permits } : { kind: call.kind, ...base };
   }
 
   /** Takes a hold that was passed on, unless it was lost on its way, or has come too late for its caller. */
-  private inherit(hold: Hold, wait: Wait, itsTurn: () => Promise<Hold>): Hold | Promise<Hold> {
+  private inherit(hold: Hold, wait: Wait, asHead: () => Promise<Hold>): Hold | Promise<Hold> {
     const { core } = this;
     core.keeper.checkExpiry(hold);
     const over = hold.state === 'held' ? reasonToStop(core, wait) : undefined;
     if (hold.state === 'held' && !over) {
-      // From here on it has a holder, who gives up the turn with it.
-      hold.whenLost = this.releasing.whenLost;
+      // From here on it has a holder, who leaves the head of the queue with it.
+      hold.heldWith(this.releasing.whenLost);
       return hold;
     }
-    this.releasing.giveBack(hold);
+    core.giveBack(hold);
     core.keeper.remove(hold);
     if (over) throw over;
-    return itsTurn();
+    return asHead();
   }
 
   /** An aborted caller goes at once; what its request still brings is given back. */
   private unlessAborted(contention: Promise<Hold>, wait: Wait, signal: AbortSignal): Promise<Hold> {
-    return new Promise((resolve, reject) => {
-      let gone = false;
-      const stopListening = onAbort(signal, () => {
-        gone = true;
+    const { core } = this;
+    return waitFor<Hold>(core.runtime, {
+      ms: Infinity,
+      signal,
+      listen: ({ resolve, reject }) => void contention.then(resolve, reject) as undefined,
+      onTime: () => undefined,
+      onAbort: ({ reject }) => {
         // Nobody waits for it any more but a shutdown.
-        this.core.settler.include(
+        core.undo.track(
           contention.then(
-            () => undefined,
+            (hold) => core.giveBack(hold),
             () => undefined,
           ),
         );
-        reject(abortedError(wait.key, signal, this.core.runtime.now() - wait.startedAt));
-      });
-      contention.then(
-        (hold) => {
-          stopListening();
-          if (!gone) return resolve(hold);
-          this.releasing.giveBack(hold);
-        },
-        (error: Error) => {
-          stopListening();
-          reject(error);
-        },
-      );
+        reject(abortedError(wait.key, signal, core.runtime.now() - wait.startedAt));
+      },
     });
   }
 
-  /** Gives holds that were taken one after the other the fixed lease that was asked for, all from now on. */
-  private async fixLeases(parts: LeasePart[], leaseMs: number): Promise<void> {
-    const own = parts.filter(({ place }) => !place).map(({ hold }) => hold);
-    const sentAt = this.core.runtime.now();
-    await Promise.all(
-      own.map(async (hold) => {
-        // A renewal after this would lengthen it again.
-        hold.watchdogMs = undefined;
-        // The owner's own hold is re-armed, also to a shorter time; that brings a new token.
-        const claim = { ...hold.claim, leaseMs, rearms: true };
-        const reply = await this.core.store.acquire(claim).catch((failure: unknown) => {
-          this.core.health.failed(failure);
-          if (failure instanceof StoreFailure && failure.outcome === 'unknown') {
-            this.core.settler.settle(claim, failure, this.core.runtime.now() + leaseMs);
-          }
-          throw storeError(hold.key, failure, 'setting the lease of', this.core.runtime.now() - sentAt);
-        });
-        if (reply.status === 'taken' || hold.state !== 'held') {
-          // What was lost and came back with this answer is nobody's.
-          if (reply.status === 'granted') {
-            this.core.settler.settle(claim, undefined, this.core.runtime.now() + leaseMs);
-          }
-          hold.lose('refused');
-          throw lostError(hold.key, hold.lossReason ?? 'refused', this.core.runtime.now() - hold.grantedAt);
-        }
-        hold.claim = claim;
-        hold.token = reply.token;
-        hold.confirm(sentAt, reply.validForMs);
-        hold.mayLast(this.core.runtime.now() + reply.validForMs);
-        this.core.keeper.watch(hold);
-      }),
-    );
-  }
-
-  /** The first may be gone by the time the last is there. */
-  private throwIfLost(parts: readonly LeasePart[]): void {
-    for (const part of parts) {
-      this.core.keeper.checkExpiry(part.hold);
-      if (part.state === 'lost') throw lostError(part.key, part.lossReason, this.heldMs(part.hold));
-    }
-  }
-
-  /** Nested locks in another order than everybody else's can deadlock across callers: never wait there for ever. */
-  private checkOrder(key: string, finalKey: string, waitMs: number): void {
-    const held = heldAfter(this.scope, finalKey);
-    if (held === undefined) return;
-    if (waitMs === Infinity) throw endlessOutOfOrderError(key, held);
-    if (this.warnedOfOrder) return;
-    this.warnedOfOrder = true;
+  /** Two callers disagree about a limit, as during a deploy: the last one decides. */
+  private tellOfLimit(key: string, before: number, permits: number | undefined): void {
+    if (this.toldOfLimits.has(key) || this.toldOfLimits.size >= MOST_LIMITS_TOLD) return;
+    this.toldOfLimits.add(key);
     this.core.logger.warn(
-      `"${key}" is taken while "${held}" is held. Where others take them the other way round, both wait until ` +
-        `waitMs is over. Take both at once, or nest them in ascending order. (Said once.)`,
+      `The permits of "${key}" were ${before} and are ${permits} now: callers pass different numbers, and the last ` +
+        'one decides. That is so while a new version is deployed; otherwise make them the same. (Said once for a key.)',
     );
   }
 }
+
+/** So that what was told once needs a bounded memory. */
+const MOST_LIMITS_TOLD = 1_000;

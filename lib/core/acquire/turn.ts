@@ -1,4 +1,4 @@
-import { KIND_TRAITS } from '../seam/claim.js';
+import { kindOf } from '../kinds/kinds.js';
 import type { Hold } from '../lease/hold.js';
 
 /**
@@ -8,14 +8,14 @@ import type { Hold } from '../lease/hold.js';
 const MOST_LEASES = 64;
 const LONGEST_TURN_MS = 50;
 
-/** How many leases a turn is taken for, when so many callers of this process wait behind the one that takes it. */
+/** How many leases a turn is taken for, when so many callers of this process wait behind the head that takes it. */
 export const turnFor = (waiting: number): number => Math.min(waiting + 1, MOST_LEASES);
 
 /** Begins a turn with the first lease's hold, taken for so many leases. */
 export const beginTurn = (hold: Hold, leases: number): void => {
-  if (leases < 2 || !KIND_TRAITS[hold.claim.kind].handOver) return;
+  if (leases < 2 || !kindOf(hold.claim.kind).handedOver) return;
   const nextToken = hold.token === undefined ? undefined : hold.token + 1;
-  hold.handOver = { leasesLeft: leases - 1, nextToken, until: hold.grantedAt + LONGEST_TURN_MS };
+  hold.beginTurn({ leasesLeft: leases - 1, nextToken, until: hold.grantedAt + LONGEST_TURN_MS });
 };
 
 /**
@@ -23,7 +23,7 @@ export const beginTurn = (hold: Hold, leases: number): void => {
  * another: the next holder would inherit a fixed lease that is nearly over.
  */
 export const passedOn = (hold: Hold, now: number): Hold | undefined => {
-  const turn = hold.handOver;
+  const { turn } = hold;
   if (!turn || turn.leasesLeft === 0 || now >= turn.until) return undefined;
   if (hold.watchdogMs === undefined || hold.keepUntil > now || !hold.isSound(now)) return undefined;
   const next = hold.successor(turn.nextToken, now);

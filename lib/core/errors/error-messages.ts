@@ -6,7 +6,7 @@ import {
   LockStoreError,
 } from './lock.errors.js';
 import type { LossReason } from '../lock-events.js';
-import { StoreFailure } from '../seam/lock-store.js';
+import { StoreFailure } from '../seam/store-failure.js';
 import { textOf } from './describe.js';
 
 /** The words of the core's errors, in one place: what happened, to which key, after how long, what to do. */

@@ -1,4 +1,4 @@
-import type { StoreOutcome } from '../seam/lock-store.js';
+import type { StoreOutcome } from '../seam/store-failure.js';
 
 /** Every code an error of this library can carry. Codes are stable; messages are not. */
 export type LockErrorCode =

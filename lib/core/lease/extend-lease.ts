@@ -1,4 +1,4 @@
-import type { ExtendReply } from '../seam/claim.js';
+import type { ExtendReply } from '../seam/reply.js';
 import type { CoreContext } from '../core-context.js';
 import { storeError } from '../errors/error-messages.js';
 import type { Lease } from './lease.js';
@@ -8,7 +8,7 @@ import { checkMs } from '../settings/option-checks.js';
 export const extendLease = async (core: CoreContext, lease: Lease, ms: number): Promise<void> => {
   checkMs('extend', ms ?? null, { min: 1 });
   lease.mustBeHeld('extend');
-  for (const { hold } of lease.parts) hold.extended = true;
+  for (const { hold } of lease.parts) hold.lengthenedByHolder();
   await askFor(core, lease, ms, 'extending');
   lease.mustBeHeld('extend');
 };
@@ -26,27 +26,21 @@ export const verifyLease = async (core: CoreContext, lease: Lease): Promise<bool
 
 /** Asks for all holds of a lease to last `ms`, and takes in what the store says of each. */
 const askFor = async (core: CoreContext, lease: Lease, ms: number, doing: string): Promise<void> => {
-  const { keeper, runtime, store } = core;
+  const { keeper, requests, runtime } = core;
   const holds = lease.parts.map(({ hold }) => hold);
   const sentAt = runtime.now();
-  const underWay = (count: 1 | -1): void => {
-    for (const hold of holds) {
-      hold.asking += count;
-      hold.mayLast(runtime.now() + ms);
-    }
-  };
-  underWay(1);
+  for (const hold of holds) hold.holdersRequest('sent', sentAt, ms);
   let replies: readonly ExtendReply[];
   try {
-    const claims = holds.map(({ claim }) => ({ ...claim, leaseMs: ms, fenceBlock: 0 }));
-    replies = await core.asking(lease.key, doing, () => store.extendMany(claims));
+    const claims = holds.map(({ claim }) => ({ ...claim, leaseMs: ms, tokens: 0 }));
+    replies = await requests.ask(lease.key, doing, () => requests.extendMany(claims));
   } finally {
-    underWay(-1);
+    for (const hold of holds) hold.holdersRequest('over', runtime.now(), ms);
   }
   let failure: Error | undefined;
   holds.forEach((hold, i) => {
     const reply = replies[i] ?? { status: 'failed', cause: new Error('the store gave too few answers') };
-    // One look at the clock: whoever stopped believing in the hold between two would begin again.
+    // Read the clock once: between two reads the lease could be reported lost, and then be renewed here.
     const now = runtime.now();
     if (now >= hold.validUntil) hold.lose('expired');
     if (hold.state !== 'held') return;
@@ -54,7 +48,7 @@ const askFor = async (core: CoreContext, lease: Lease, ms: number, doing: string
     else if (reply.status === 'failed') failure ??= storeError(hold.key, reply.cause, doing, now - sentAt);
     else {
       hold.renew(sentAt, ms, reply.validForMs, now);
-      keeper.watch(hold);
+      keeper.schedule(hold);
     }
   });
   if (failure && !lease.lost) throw failure;

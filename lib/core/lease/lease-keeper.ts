@@ -1,9 +1,10 @@
-import type { ExtendReply } from '../seam/claim.js';
-import type { Hold } from './hold.js';
-import { StoreFailure, type LockStore } from '../seam/lock-store.js';
+import { onAbort } from '../abort-listeners.js';
+import { CompactingMap } from '../compacting.js';
 import type { Runtime } from '../runtime.js';
-import type { StoreHealth } from '../store-health.js';
-import { Turnover } from '../compacting.js';
+import type { ExtendReply } from '../seam/reply.js';
+import type { StoreRequests } from '../store-requests.js';
+import { StoreFailure } from '../seam/store-failure.js';
+import type { Hold } from './hold.js';
 
 /** How often holds of a lease are renewed, in ms. */
 const periodOf = (watchdogMs: number): number => Math.floor(watchdogMs / 3);
@@ -11,8 +12,11 @@ const periodOf = (watchdogMs: number): number => Math.floor(watchdogMs / 3);
 /** How soon a failed renewal is tried again, in ms. */
 const retryMsOf = (watchdogMs: number): number => Math.max(50, Math.min(1_000, Math.floor(watchdogMs / 10)));
 
-/** The lease that a watched hold is renewed to; a hold may get a fixed lease while its renewal is under way. */
-const leaseOf = ({ watchdogMs, claim }: Hold): number => watchdogMs ?? claim.leaseMs;
+/** For a fixed lease: a lengthening that changes nothing, because more than that is left. */
+const ONLY_LOOKING_MS = 1;
+
+/** The lease that a hold is renewed to; one with a fixed lease is only looked at. */
+const askedMsOf = ({ watchdogMs }: Hold): number => watchdogMs ?? ONLY_LOOKING_MS;
 
 /**
  * Keeps all holds of a process alive, with one timer: every third of their lease it renews the watched ones of the
@@ -22,30 +26,35 @@ const leaseOf = ({ watchdogMs, claim }: Hold): number => watchdogMs ?? claim.lea
  * of the time, is a loss. Nothing is ever taken again silently.
  */
 export class LeaseKeeper {
-  private holds = new Set<Hold>();
-  private readonly turnover = new Turnover();
+  /** With what stops listening for a loss that the store tells of by itself. */
+  private readonly holds = new CompactingMap<Hold, (() => void) | undefined>();
   /** When all watched holds of a lease (its length in ms) are renewed next. */
   private readonly rounds = new Map<number, number>();
   private timer: unknown;
   private timerDueAt = Infinity;
 
   constructor(
-    private readonly store: LockStore,
+    private readonly requests: StoreRequests,
     private readonly runtime: Runtime,
-    private readonly health: StoreHealth,
   ) {}
 
-  get all(): ReadonlySet<Hold> {
-    return this.holds;
+  /** All holds at this moment. */
+  get all(): readonly Hold[] {
+    return [...this.holds.keys()];
+  }
+
+  get size(): number {
+    return this.holds.size;
   }
 
   add(hold: Hold): void {
-    this.holds.add(hold);
-    this.watch(hold);
+    const { lost } = hold;
+    this.holds.set(hold, lost && onAbort(lost, () => this.lose(hold, 'refused')));
+    this.schedule(hold);
   }
 
   /** Makes the timer fit a hold whose time or kind of lease has changed. */
-  watch(hold: Hold): void {
+  schedule(hold: Hold): void {
     const { watchdogMs, validUntil } = hold;
     const dueAt = watchdogMs === undefined ? validUntil : Math.min(this.roundOf(watchdogMs), validUntil);
     if (dueAt < this.timerDueAt) this.arm(dueAt);
@@ -53,13 +62,23 @@ export class LeaseKeeper {
 
   /** The timer stays: it finds nothing to do, and is not set again. Setting it for each short lock would cost more. */
   remove(hold: Hold): void {
-    if (this.holds.delete(hold) && this.turnover.isDue(this.holds.size)) this.holds = new Set(this.holds);
+    this.holds.get(hold)?.();
+    this.holds.delete(hold);
+  }
+
+  /** Something may have happened to the holds of a key, or to all: asks the store now, not at the next renewal. */
+  lookAt(finalKey: string | undefined): void {
+    const doubted = this.all.filter(
+      ({ claim, renewing, state }) =>
+        state === 'held' && !renewing && (finalKey === undefined || claim.finalKey === finalKey),
+    );
+    if (doubted.length > 0) void this.renew(doubted);
   }
 
   stop(): void {
     this.runtime.clearTimer(this.timer);
     this.timerDueAt = Infinity;
-    this.holds.clear();
+    for (const hold of this.all) this.remove(hold);
   }
 
   /** Ends the hold at once if its time is over; for whoever looks at a lease before the timer does. */
@@ -90,8 +109,8 @@ export class LeaseKeeper {
     const due: Hold[] = [];
     const watched = new Set<number>();
     let nextAt = Infinity;
-    for (const hold of [...this.holds]) {
-      // Whoever hears of a loss may end other leases.
+    for (const hold of this.all) {
+      // Who hears of a loss may end other leases.
       if (hold.state !== 'held') continue;
       if (now >= hold.validUntil) {
         this.lose(hold, 'expired');
@@ -103,6 +122,7 @@ export class LeaseKeeper {
         const round = now >= (this.rounds.get(watchdogMs) ?? now);
         if (!hold.renewing && (round || now >= hold.retryAt)) due.push(hold);
       }
+      // A retry that is due now is on its way; only later ones need the timer.
       nextAt = Math.min(nextAt, hold.validUntil, hold.retryAt > now ? hold.retryAt : Infinity);
     }
     for (const [watchdogMs, at] of [...this.rounds]) {
@@ -116,44 +136,40 @@ export class LeaseKeeper {
 
   private async renew(holds: readonly Hold[]): Promise<void> {
     const sentAt = this.runtime.now();
-    for (const hold of holds) {
-      hold.renewing = true;
-      hold.mayLast(sentAt + leaseOf(hold));
-      hold.retryAt = Infinity;
-    }
+    const asked = holds.map(askedMsOf);
+    holds.forEach((hold, i) => hold.renewalSent(sentAt, asked[i]!));
     let replies: readonly (ExtendReply | undefined)[] = [];
     let failure: unknown;
     try {
-      const claims = holds.map((hold) => ({ ...hold.claim, leaseMs: leaseOf(hold), fenceBlock: 0 }));
-      replies = await this.store.extendMany(claims);
+      const claims = holds.map(({ claim }, i) => ({ ...claim, leaseMs: asked[i]!, tokens: 0 }));
+      replies = await this.requests.extendMany(claims);
     } catch (error) {
       failure = error;
     }
     const answeredAt = this.runtime.now();
     holds.forEach((hold, i) => {
-      hold.renewing = false;
-      hold.mayLast(answeredAt + leaseOf(hold));
-      this.settle(hold, replies[i] ?? { status: 'failed', cause: failure }, sentAt);
+      hold.renewalOver(answeredAt, asked[i]!);
+      this.answered(hold, replies[i] ?? { status: 'failed', cause: failure }, sentAt, asked[i]!);
     });
   }
 
-  private settle(hold: Hold, reply: ExtendReply, sentAt: number): void {
+  private answered(hold: Hold, reply: ExtendReply, sentAt: number, askedMs: number): void {
     if (hold.state !== 'held' || !this.holds.has(hold)) return;
     if (reply.status === 'lost') return this.lose(hold, 'refused');
     const now = this.runtime.now();
-    // Whoever had stopped believing in the hold may not start again because an answer came late.
+    // A hold that was over for its holder may not begin again because an answer came late.
     if (now >= hold.validUntil) return this.lose(hold, 'expired');
     if (reply.status === 'held') {
-      // At once: whatever comes between the look at the clock and this may take long.
-      hold.retryAt = Infinity;
-      hold.renew(sentAt, leaseOf(hold), reply.validForMs, now);
-      this.watch(hold);
-      this.health.works();
-    } else {
-      if (reply.cause instanceof StoreFailure) this.health.failed(reply.cause);
-      hold.retryAt = this.runtime.now() + retryMsOf(leaseOf(hold));
-      if (hold.retryAt < this.timerDueAt) this.arm(hold.retryAt);
+      // Nothing that can pause may stand between the look at the clock and this.
+      hold.renew(sentAt, askedMs, reply.validForMs, now);
+      hold.retryRenewal(Infinity);
+      this.schedule(hold);
+      this.requests.answered();
+      return;
     }
+    if (reply.cause instanceof StoreFailure) this.requests.failed(reply.cause);
+    hold.retryRenewal(this.runtime.now() + retryMsOf(hold.watchdogMs ?? hold.claim.leaseMs));
+    if (hold.retryAt < this.timerDueAt) this.arm(hold.retryAt);
   }
 
   private lose(hold: Hold, reason: 'expired' | 'refused'): void {

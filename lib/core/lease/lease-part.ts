@@ -1,9 +1,9 @@
-import type { Gate } from '../nesting/sibling-queue.js';
+import type { SiblingQueue } from '../nesting/sibling-queue.js';
 import type { Hold, HoldState } from './hold.js';
 import type { LossReason } from '../lock-events.js';
 
 /** Where a nested part stands: in the section of an enclosing lease on the same key. */
-export interface EnclosingPlace {
+export interface OuterEntry {
   readonly part: LeasePart;
   leave(): void;
 }
@@ -14,7 +14,7 @@ export interface EnclosingPlace {
  */
 export class LeasePart {
   /** Where calls nested in this lease enter; made by the first of them. */
-  gate: Gate | undefined;
+  siblings: SiblingQueue | undefined;
   /** Of a nested part: how it ended, if it did before the hold. */
   private over: 'released' | 'lost' | undefined;
   private left = false;
@@ -26,7 +26,7 @@ export class LeasePart {
     readonly finalKey: string,
     readonly hold: Hold,
     /** Set when an enclosing section holds the key; ending then only leaves the place. */
-    readonly place: EnclosingPlace | undefined,
+    readonly entry: OuterEntry | undefined,
   ) {}
 
   get state(): HoldState {
@@ -35,7 +35,7 @@ export class LeasePart {
 
   /** Whether it has its place in the other part, or in one that has. */
   isInside(other: LeasePart): boolean {
-    for (let outer = this.place?.part; outer; outer = outer.place?.part) if (outer === other) return true;
+    for (let outer = this.entry?.part; outer; outer = outer.entry?.part) if (outer === other) return true;
     return false;
   }
 
@@ -50,11 +50,11 @@ export class LeasePart {
    */
   end(): 'released' | 'lost' {
     const how = this.state === 'lost' ? 'lost' : 'released';
-    this.gate?.close();
-    if (!this.place || this.left) return how;
+    this.siblings?.close();
+    if (!this.entry || this.left) return how;
     this.left = true;
     this.over ??= how;
-    this.place.leave();
+    this.entry.leave();
     return how;
   }
 
@@ -62,14 +62,14 @@ export class LeasePart {
   endFromOutside(): void {
     if (this.over !== undefined || this.hold.state === 'lost') return;
     this.over = 'lost';
-    this.gate?.close();
+    this.siblings?.close();
     for (const listener of [...(this.outsideListeners ?? [])]) listener();
   }
 
   /** Listens for the loss; the returned function stops that. */
   onLoss(listener: () => void): () => void {
     const stop = this.hold.onLoss(listener);
-    if (!this.place) return stop;
+    if (!this.entry) return stop;
     const listeners = (this.outsideListeners ??= new Set());
     listeners.add(listener);
     return () => {

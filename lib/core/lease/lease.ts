@@ -1,5 +1,6 @@
 import { lostError } from '../errors/error-messages.js';
 import type { Hold } from './hold.js';
+import { kindOf } from '../kinds/kinds.js';
 import type { LeasePart } from './lease-part.js';
 import { LockConfigurationError, LockKeyError, type LockLostError } from '../errors/lock.errors.js';
 import { shown } from '../errors/describe.js';
@@ -62,7 +63,7 @@ export class Lease implements AsyncDisposable {
   /**
    * Greater than the token of every earlier holder of the key. Hand it to the resource, and let that refuse
    * smaller ones (`WHERE fence <= $token`). Throws `LockConfigurationError` with several keys (use
-   * {@link tokenFor}) and when fencing is off.
+   * {@link tokenFor}), when fencing is off, and for permits, which have none.
    */
   get fencingToken(): number {
     return this.tokenFor(this.#onlyKey('a token for each', 'tokenFor'));
@@ -70,9 +71,10 @@ export class Lease implements AsyncDisposable {
 
   /** The fencing token of one of the keys. Throws `LockKeyError` for a key that the lease does not have. */
   tokenFor(key: string): number {
-    const { token } = this.#partFor(key).hold;
+    const { token, claim } = this.#partFor(key).hold;
     if (token === undefined) {
-      throw new LockConfigurationError(`There is no fencing token for "${key}": fencing is off.`, { key });
+      const why = kindOf(claim.kind).fenced ? 'fencing is off' : 'several may hold a permit at once, in no order';
+      throw new LockConfigurationError(`There is no fencing token for "${key}": ${why}.`, { key });
     }
     return token;
   }

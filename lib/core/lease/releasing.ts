@@ -1,15 +1,20 @@
-import type { Claim, ReleaseReply } from '../seam/claim.js';
 import type { CoreContext } from '../core-context.js';
 import { lostError, storeError } from '../errors/error-messages.js';
-import { passedOn } from '../acquire/turn.js';
+import type { ReleaseReply } from '../seam/reply.js';
 import type { Hold } from './hold.js';
 import type { LeasePart } from './lease-part.js';
-import { StoreFailure } from '../seam/lock-store.js';
-import { keepForMsOf } from './undo.js';
+import type { Orphan } from './undo.js';
 
 export type Ending = 'released' | 'lost';
 
 const worst = (endings: readonly Ending[]): Ending => (endings.includes('lost') ? 'lost' : 'released');
+
+/** A hold that its holder has given up, and that is still in the store. */
+const orphanOf = (hold: Hold): Orphan => ({
+  claim: hold.claim,
+  until: hold.mayLastUntil,
+  keepForMs: (now) => hold.keepForMs(now),
+});
 
 /** Ends holds: by release, or because they were lost. */
 export class Releasing {
@@ -38,9 +43,9 @@ export class Releasing {
   }
 
   private end(part: LeasePart, onFailure: 'throw' | 'log'): Promise<Ending> {
-    if (part.place) this.core.keeper.checkExpiry(part.hold);
+    if (part.entry) this.core.keeper.checkExpiry(part.hold);
     const ending = part.end();
-    return part.place ? Promise.resolve(ending) : this.release(part.hold, onFailure);
+    return part.entry ? Promise.resolve(ending) : this.release(part.hold, onFailure);
   }
 
   /**
@@ -52,37 +57,16 @@ export class Releasing {
     core.keeper.checkExpiry(hold);
     if (hold.state === 'lost') {
       // A renewal that was never answered may have kept it in the store.
-      if (hold.lossReason !== 'refused')
-        core.settler.settle(hold.claim, undefined, hold.mayLastUntil, hold.keepUntil);
+      if (hold.lossReason !== 'refused') core.undo.begin(orphanOf(hold));
       return Promise.resolve('lost');
     }
     if (hold.state === 'released') return Promise.resolve('released');
-    const passed = hold.queue.passOn(hold.watchdogMs, () => this.successorOf(hold));
-    hold.state = 'released';
+    const passed = hold.head.passOn(hold);
+    hold.release();
     core.keeper.remove(hold);
     if (!passed) return this.send(hold, onFailure);
     this.tellReleased(hold);
     return Promise.resolve('released');
-  }
-
-  /** Gives a hold back whose caller has gone before it came: nobody is told of it. */
-  giveBack(hold: Hold): void {
-    const { keeper, settler } = this.core;
-    if (hold.state === 'held') {
-      const passed = hold.queue.passOn(hold.watchdogMs, () => this.successorOf(hold));
-      hold.state = 'released';
-      keeper.remove(hold);
-      if (passed) return;
-      hold.queue.leave(false);
-    }
-    settler.settle(hold.claim, undefined, hold.mayLastUntil);
-  }
-
-  /** The hold for the next caller. It is kept alive on its way, and can be lost there. */
-  private successorOf(hold: Hold): Hold | undefined {
-    const next = passedOn(hold, this.core.runtime.now());
-    if (next) this.core.keeper.add(next);
-    return next;
   }
 
   private tellReleased(hold: Hold): void {
@@ -103,57 +87,43 @@ export class Releasing {
     this.core.keeper.remove(hold);
     this.tellLost(hold);
     // The next caller of this process need not wait for work that lost its right.
-    hold.queue.leave(false);
+    hold.head.leave(false);
   };
 
   private send(hold: Hold, onFailure: 'throw' | 'log'): Promise<Ending> {
-    const { queue, claim } = hold;
-    const hintsBefore = queue.hints;
-    const startedAt = this.core.runtime.now();
-    const keepForMs = keepForMsOf(hold.keepUntil, startedAt);
-    queue.asking();
-    return this.asked(claim, keepForMs).then(
+    const { head, claim } = hold;
+    const { requests, runtime } = this.core;
+    const hintsBefore = head.hints;
+    const startedAt = runtime.now();
+    const keepForMs = hold.keepForMs(startedAt);
+    head.requestSent();
+    return requests.release(claim, keepForMs === undefined ? undefined : { keepForMs }).then(
       (reply) => this.answered(hold, reply, keepForMs === undefined, hintsBefore),
       (failure: unknown) => this.failed(hold, failure, startedAt, onFailure),
     );
   }
 
-  /** A store that throws at once is one that fails. */
-  private asked(claim: Claim, keepForMs: number | undefined): Promise<ReleaseReply> {
-    try {
-      return Promise.resolve(
-        this.core.store.release(claim, keepForMs === undefined ? undefined : { keepForMs }),
-      );
-    } catch (failure) {
-      return Promise.reject(failure);
-    }
-  }
-
   private answered(hold: Hold, reply: ReleaseReply, isFree: boolean, hintsBefore: number): Ending {
-    const { core } = this;
-    hold.queue.asked(true);
-    core.health.works();
+    hold.head.requestOver(true);
+    this.core.requests.answered();
     // Nobody can take what stays for a while, so nobody has to be let go first.
-    hold.queue.leave(reply.othersWaiting && isFree, hintsBefore);
+    hold.head.leave(reply.othersWaiting && isFree, hintsBefore);
     if (reply.wasHeld) {
       this.tellReleased(hold);
       return 'released';
     }
-    hold.state = 'lost';
-    hold.lossReason = 'refused';
+    hold.wasGone();
     this.tellLost(hold);
     return 'lost';
   }
 
   private failed(hold: Hold, failure: unknown, startedAt: number, onFailure: 'throw' | 'log'): Ending {
     const { core } = this;
-    const { queue, claim } = hold;
-    queue.asked(false);
-    core.health.failed(failure);
-    if (failure instanceof StoreFailure)
-      core.settler.settle(claim, undefined, hold.mayLastUntil, hold.keepUntil);
-    queue.failed(failure, 'waiting for', 'due');
-    queue.leave(false);
+    const { head } = hold;
+    head.requestOver(false);
+    core.requests.releaseFailed(orphanOf(hold), failure);
+    head.failed(failure, 'waiting for', 'due');
+    head.leave(false);
     const error = storeError(hold.key, failure, 'releasing', core.runtime.now() - startedAt);
     if (onFailure === 'throw') throw error;
     core.logger.warn(`${error.message} The release is tried again until the lease is over.`);

@@ -1,45 +1,57 @@
-import type { Claim } from '../seam/claim.js';
-import { StoreFailure, type LockStore } from '../seam/lock-store.js';
 import type { Runtime } from '../runtime.js';
+import type { Claim } from '../seam/claim.js';
+import type { ReleaseOptions } from '../seam/lock-store.js';
+import type { Place } from '../seam/place.js';
+import { StoreFailure } from '../seam/store-failure.js';
 
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
 
-/** For how long a hold is still to stay, in ms; undefined when it may go at once. */
-export const keepForMsOf = (keepUntil: number, now: number): number | undefined =>
-  keepUntil > now ? Math.ceil(keepUntil - now) : undefined;
+/** A hold that is to be ended in the store. */
+export interface Orphan {
+  readonly claim: Claim;
+  /** The failure that left its acquire unknown. */
+  readonly doubt?: StoreFailure | undefined;
+  /** When it has run out in any case. */
+  readonly until: number;
+  /** Until when it is to stay, in ms from now; see `Hold.keepForMs`. */
+  keepForMs?(now: number): number | undefined;
+}
 
 /**
- * Sees to it that what nobody owns any more does not stay in the store: holds whose acquire was never answered,
- * and holds whose release failed. Asks again until the answer is certain, or the hold has ended by itself.
+ * Sees to it that what nobody owns any more does not stay in the store: holds whose acquire was never answered, holds
+ * whose release failed, and places in line. Asks again until the answer is certain, or the hold has ended by itself.
  */
-export class Settler {
+export class Undo {
   private readonly running = new Set<Promise<void>>();
   private stopped = false;
 
   constructor(
-    private readonly store: LockStore,
+    private readonly release: (claim: Claim, how: ReleaseOptions) => Promise<unknown>,
     private readonly runtime: Runtime,
   ) {}
 
-  /** How many holds are being settled. */
+  /** How much is being undone. */
   get size(): number {
     return this.running.size;
   }
 
-  /**
-   * Releases the claim in the background. `doubt` is the failure that left its acquire unknown; `until` is when
-   * the hold has run out in any case; until `keepUntil` it is to stay.
-   */
-  settle(claim: Claim, doubt: StoreFailure | undefined, until: number, keepUntil = 0): void {
-    const work = this.run(claim, doubt, until, keepUntil).finally(() => this.running.delete(work));
-    this.running.add(work);
+  /** Releases a hold in the background. */
+  begin({ claim, doubt, until, keepForMs }: Orphan): void {
+    const ask = (): Promise<unknown> =>
+      this.release(claim, { doubt, keepForMs: keepForMs?.(this.runtime.now()) });
+    this.track(this.untilAnswered(ask, until));
   }
 
-  /** Counts work that ends holds by other means among what is being settled. It must not reject. */
-  include(work: Promise<unknown>): void {
-    const included: Promise<void> = work.then(() => void this.running.delete(included));
-    this.running.add(included);
+  /** Leaves a place in line in the background, and gives back what was granted to it. */
+  leave(place: Place, doubt?: StoreFailure): void {
+    this.track(this.untilAnswered(() => place.leave(doubt), Infinity));
+  }
+
+  /** Counts work that ends holds by other means among what is being undone. It must not reject. */
+  track(work: Promise<unknown>): void {
+    const tracked: Promise<void> = work.then(() => void this.running.delete(tracked));
+    this.running.add(tracked);
   }
 
   /** Ends the retries. What is left in the store ends by its lease. */
@@ -47,24 +59,18 @@ export class Settler {
     this.stopped = true;
   }
 
-  /** Resolves when nothing is left to settle. */
+  /** Resolves when nothing is left to undo. */
   async idle(): Promise<void> {
     while (this.running.size > 0) await Promise.all(this.running);
   }
 
-  private async run(
-    claim: Claim,
-    doubt: StoreFailure | undefined,
-    until: number,
-    keepUntil: number,
-  ): Promise<void> {
+  private async untilAnswered(ask: () => Promise<unknown>, until: number): Promise<void> {
     for (let pause = FIRST_PAUSE_MS; !this.stopped; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       try {
-        const keepForMs = keepForMsOf(keepUntil, this.runtime.now());
-        await this.store.release(claim, { doubt, keepForMs });
+        await ask();
         return;
       } catch (error) {
-        // Only a store failure is worth another try; anything else is a bug that would repeat itself.
+        // What is no failure of the store is a bug in it, which would repeat itself.
         if (!(error instanceof StoreFailure)) return;
       }
       const leftMs = until - this.runtime.now();

@@ -1,4 +1,4 @@
-import { currentFrame } from './section.js';
+import { currentSection } from './section.js';
 import type { Lease } from '../lease/lease.js';
 import { LockConfigurationError } from '../errors/lock.errors.js';
 import { shown } from '../errors/describe.js';
@@ -9,8 +9,8 @@ import { shown } from '../errors/describe.js';
  * @example const inside = findLease('order:42') !== undefined;
  */
 export const findLease = (key?: string): Lease | undefined => {
-  for (let frame = currentFrame(); frame; frame = frame.parent) {
-    const { lease } = frame;
+  for (let section = currentSection(); section; section = section.parent) {
+    const { lease } = section;
     if (lease?.parts.some((part) => part.state !== 'released' && (key === undefined || part.key === key)))
       return lease;
   }

@@ -1,22 +1,22 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { LockKind } from '../seam/claim.js';
-import { Gate } from './sibling-queue.js';
-import type { Wait } from '../acquire/local-queue.js';
+import { kindOf, type LockKind } from '../kinds/kinds.js';
+import { SiblingQueue } from './sibling-queue.js';
+import type { Wait } from '../acquire/wait.js';
 import type { Lease } from '../lease/lease.js';
 import type { LeaseKeeper } from '../lease/lease-keeper.js';
 import { LeasePart } from '../lease/lease-part.js';
 import type { Runtime } from '../runtime.js';
 
 /** One key of one open section, for a nested call that wants it. */
-export class Place {
-  private readonly gate: Gate;
+export class NestedEntry {
+  private readonly siblings: SiblingQueue;
 
   constructor(
-    private readonly frame: Frame,
+    private readonly section: Section,
     /** What the section has of the key. */
     readonly part: LeasePart,
   ) {
-    this.gate = part.gate ??= new Gate(part.hold);
+    this.siblings = part.siblings ??= new SiblingQueue(part.hold);
   }
 
   /**
@@ -24,12 +24,12 @@ export class Place {
    * everyone who went in has left.
    */
   async enter(wait: Wait, keeper: LeaseKeeper, runtime: Runtime): Promise<LeasePart | undefined> {
-    this.frame.inside++;
+    this.section.inside++;
     let admitted = false;
     try {
-      admitted = await this.gate.enter(wait, runtime);
+      admitted = await this.siblings.enter(wait, runtime);
     } finally {
-      if (!admitted) this.frame.left();
+      if (!admitted) this.section.left();
     }
     if (!admitted) return undefined;
     const { hold, finalKey } = this.part;
@@ -39,20 +39,20 @@ export class Place {
       return undefined;
     }
     const part = new LeasePart(wait.key, finalKey, hold, this);
-    this.gate.admitted(part);
+    this.siblings.admitted(part);
     return part;
   }
 
   leave(): void {
-    this.gate.leave();
-    this.frame.left();
+    this.siblings.leave();
+    this.section.left();
   }
 }
 
 const NONE: readonly LeasePart[] = [];
 
 /** A section that is running: what `AsyncLocalStorage` carries to everything called from it. */
-export class Frame {
+export class Section {
   open = true;
   /** Nested calls that are in, or on their way in. */
   inside = 0;
@@ -65,13 +65,13 @@ export class Frame {
     readonly scope: object,
     /** Undefined once the section has ended. */
     public lease: Lease | undefined,
-    private enclosing: Frame | undefined,
+    private enclosing: Section | undefined,
   ) {
     this.parts = lease?.parts ?? NONE;
   }
 
   /** The nearest enclosing section that still runs. Ended ones are forgotten, so chains do not grow for ever. */
-  get parent(): Frame | undefined {
+  get parent(): Section | undefined {
     while (this.enclosing && !this.enclosing.open) this.enclosing = this.enclosing.enclosing;
     return this.enclosing;
   }
@@ -83,7 +83,7 @@ export class Frame {
 
   /**
    * Lets nobody in any more. True when nobody is in. The lease is let go of: what the section has started keeps
-   * the frame in memory for as long as it runs, and may have started the next section, and so on.
+   * the section in memory for as long as it runs, and may have started the next section, and so on.
    */
   close(): boolean {
     this.open = false;
@@ -101,46 +101,48 @@ export class Frame {
 // One for both builds: a lock taken through the CommonJS copy is seen by code that loaded the ESM copy. Frames
 // know their service, so apps in one process do not see each other's.
 const STORAGE = Symbol.for('nest-redis-lock:frames');
-const shared = globalThis as unknown as Record<symbol, AsyncLocalStorage<Frame | undefined> | undefined>;
-const storage = (shared[STORAGE] ??= new AsyncLocalStorage<Frame | undefined>());
+const shared = globalThis as unknown as Record<symbol, AsyncLocalStorage<Section | undefined> | undefined>;
+const storage = (shared[STORAGE] ??= new AsyncLocalStorage<Section | undefined>());
 
 /** The section the caller runs in: the nearest that is still open. */
-export const currentFrame = (): Frame | undefined => {
-  const frame = storage.getStore();
-  return frame === undefined || frame.open ? frame : frame.parent;
+export const currentSection = (): Section | undefined => {
+  const section = storage.getStore();
+  return section === undefined || section.open ? section : section.parent;
 };
 
-export const runInFrame = <T>(frame: Frame, section: (lease: Lease) => T, lease: Lease): T =>
-  storage.run(frame, section, lease);
+export const runInSection = <T>(section: Section, work: (lease: Lease) => T, lease: Lease): T =>
+  storage.run(section, work, lease);
 
 /**
  * The innermost open place for a key of this service, if the caller runs inside one: also one that was lost, but none
  * that was released by hand. Where a nested section runs in the lease around it again, the place is in the nested one:
  * in the lease around it the caller would wait for itself.
  */
-export const enclosingPlace = (scope: object, kind: LockKind, finalKey: string): Place | undefined => {
-  let found: { frame: Frame; part: LeasePart } | undefined;
-  for (let frame = currentFrame(); frame; frame = frame.parent) {
-    if (frame.scope !== scope) continue;
-    for (const part of frame.parts) {
-      if (part.finalKey !== finalKey || part.state === 'released' || part.hold.claim.kind !== kind) continue;
-      if (!found || part.isInside(found.part)) found = { frame, part };
+export const enclosingEntry = (scope: object, kind: LockKind, finalKey: string): NestedEntry | undefined => {
+  const { entersInto } = kindOf(kind);
+  if (entersInto.length === 0) return undefined;
+  let found: { section: Section; part: LeasePart } | undefined;
+  for (let section = currentSection(); section; section = section.parent) {
+    if (section.scope !== scope) continue;
+    for (const part of section.parts) {
+      if (part.finalKey !== finalKey || part.state === 'released' || !entersInto.includes(part.hold.claim.kind)) continue;
+      if (!found || part.isInside(found.part)) found = { section, part };
     }
   }
-  return found && new Place(found.frame, found.part);
+  return found && new NestedEntry(found.section, found.part);
 };
 
 /** Whether the caller runs inside any section of this service. */
 export const isNested = (scope: object): boolean => {
-  for (let frame = currentFrame(); frame; frame = frame.parent) if (frame.scope === scope) return true;
+  for (let section = currentSection(); section; section = section.parent) if (section.scope === scope) return true;
   return false;
 };
 
 /** Among what enclosing sections hold, a key that orders after the given one. */
 export const heldAfter = (scope: object, finalKey: string): string | undefined => {
-  for (let frame = currentFrame(); frame; frame = frame.parent) {
-    if (frame.scope !== scope) continue;
-    for (const part of frame.parts) {
+  for (let section = currentSection(); section; section = section.parent) {
+    if (section.scope !== scope) continue;
+    for (const part of section.parts) {
       if (part.state === 'held' && part.finalKey > finalKey) return part.key;
     }
   }

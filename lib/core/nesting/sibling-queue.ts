@@ -1,8 +1,8 @@
-import { onAbort } from '../abort-listeners.js';
 import { abortedError, takenError } from '../errors/error-messages.js';
 import type { Hold } from '../lease/hold.js';
-import { deadlineOf, type Wait } from '../acquire/local-queue.js';
+import { deadlineOf, type Wait } from '../acquire/wait.js';
 import type { Runtime } from '../runtime.js';
+import { waitFor } from '../wait-for.js';
 
 /** What is in: it hears when the lease around it ends before it does. */
 export interface Inside {
@@ -12,7 +12,7 @@ export interface Inside {
 /**
  * Where nested calls for one key of a lease go in, one at a time. All sections that run in the lease share it.
  */
-export class Gate {
+export class SiblingQueue {
   private occupied = false;
   private closed = false;
   private inside: Inside | undefined;
@@ -50,30 +50,20 @@ export class Gate {
   }
 
   private admission(wait: Wait, runtime: Runtime): Promise<boolean> {
-    return new Promise((resolve, reject) => {
-      const { key, signal, startedAt, waitMs } = wait;
-      const settle = (): void => {
-        this.waiting.delete(admit);
-        stopListening();
-        stopAborting?.();
-        runtime.clearTimer(timer);
-      };
-      const admit = (admitted: boolean): void => {
-        settle();
-        resolve(admitted);
-      };
-      const refuse = (error: Error): void => {
-        settle();
-        reject(error);
-      };
-      const abort = (): void => refuse(abortedError(key, signal!, runtime.now() - startedAt));
-      const leftMs = deadlineOf(wait) - runtime.now();
-      const onDeadline = (): void => refuse(takenError(key, runtime.now() - startedAt, waitMs));
-      const timer = leftMs < Infinity ? runtime.setTimer(onDeadline, leftMs) : undefined;
-      const stopListening = this.hold.onLoss(() => admit(false));
-      this.waiting.add(admit);
-      const stopAborting = signal && onAbort(signal, abort);
-      if (signal?.aborted) abort();
+    const { key, signal, startedAt, waitMs } = wait;
+    return waitFor<boolean>(runtime, {
+      ms: deadlineOf(wait) - runtime.now(),
+      signal,
+      listen: ({ resolve }) => {
+        const stopListening = this.hold.onLoss(() => resolve(false));
+        this.waiting.add(resolve);
+        return () => {
+          this.waiting.delete(resolve);
+          stopListening();
+        };
+      },
+      onTime: ({ reject }) => reject(takenError(key, runtime.now() - startedAt, waitMs)),
+      onAbort: ({ reject }) => reject(abortedError(key, signal!, runtime.now() - startedAt)),
     });
   }
 }

@@ -1,49 +1,9 @@
-import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from './claim.js';
+import type { LockKind } from '../kinds/kinds.js';
+import type { Claim, ClaimOf } from './claim.js';
+import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from './reply.js';
+import type { StoreFailure } from './store-failure.js';
 
-/** Whether a failed request can have changed anything in the store. */
-export type StoreOutcome = 'not-executed' | 'unknown';
-
-// A store made by one of the two builds can be given to a module of the other.
-const BRAND = Symbol.for('nest-redis-lock:store-failure');
-
-/**
- * The only thing a store throws. It means "the store failed", never "the key is taken".
- *
- * A store may subclass it to remember how the request was sent, and gets it back in {@link LockStore.release}.
- */
-export class StoreFailure extends Error {
-  override readonly name: string = 'StoreFailure';
-
-  constructor(
-    message: string,
-    /** `not-executed`: certainly nothing happened. `unknown`: it may have happened, or may still happen. */
-    readonly outcome: StoreOutcome,
-    options?: {
-      cause?: unknown;
-      /** The store is up and asks to be tried again shortly, for example while a slot moves. */
-      transient?: boolean;
-      /** Only this key cannot be used (a foreign value has its name); the store itself works. */
-      keyOnly?: boolean;
-    },
-  ) {
-    super(message, { cause: options?.cause });
-    this.transient = options?.transient ?? false;
-    this.keyOnly = options?.keyOnly ?? false;
-    Object.defineProperty(this, BRAND, { value: true });
-  }
-
-  readonly transient: boolean;
-  readonly keyOnly: boolean;
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    // A subclass is a store's own business; only its prototype chain can tell.
-    if (Object.getPrototypeOf(this) !== Error)
-      return Function.prototype[Symbol.hasInstance].call(this, value);
-    return typeof value === 'object' && value !== null && BRAND in value;
-  }
-}
-
-/** How a hold is released; see {@link LockStore.release}. */
+/** How a hold is released; see {@link KindStore.release}. */
 export interface ReleaseOptions {
   /**
    * The failure that left this owner's acquire unknown. With it the answer is final: when the store cannot exclude
@@ -57,54 +17,76 @@ export interface ReleaseOptions {
   readonly keepForMs?: number | undefined;
 }
 
-/** A running wake-up subscription; see {@link LockStore.watch}. */
+/** A running wake-up subscription; see {@link KindStore.watch}. */
 export interface Watch {
   /** Whether hints are flowing right now. While false, the waiter must look by itself from time to time. */
   readonly live: boolean;
   close(): void;
 }
 
+/** What a wake-up subscription tells. */
+export interface WatchListener {
+  /** The key may have become free. May be spurious. */
+  hint(): void;
+  /** This subscription can never become live (a missing permission). */
+  failed(cause: StoreFailure): void;
+}
+
 /**
- * The seam between the core and a place that keeps holds. An implementation imports only `core`.
+ * How a store keeps one kind of lock.
  *
  * Every method that talks to the store ends within the store's own command time-out: with an answer, or with
  * a {@link StoreFailure}. Requests of one store instance are sent in the order of the calls.
  */
-export interface LockStore {
-  /** The kinds this store can keep. Asking for another one is refused at start-up. */
-  readonly kinds: ReadonlySet<LockKind>;
-
-  /** Throws `LockKeyError` when the store can never keep a hold of this name; returns at once. */
-  checkKey?(key: string): void;
-
+export interface KindStore<C extends Claim = Claim> {
   /**
-   * Takes the key for the claim's owner, or says who is in the way. When the owner has it already, the hold is
-   * re-armed to `leaseMs` and a new, larger token is returned.
+   * Takes the key for the claim's owner, or says who is in the way, or puts the claim in line. When the owner has it
+   * already, the hold is re-armed to `leaseMs` and a new, larger token is returned: asking twice takes nothing twice.
    */
-  acquire(claim: Claim): Promise<AcquireReply>;
+  acquire(claim: C): Promise<AcquireReply>;
 
   /**
    * Lengthens each hold to `leaseMs`, never shortens one, never creates one. One bad key harms no other.
    * Throws only when nothing at all could be asked.
    */
-  extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]>;
+  extendMany(claims: readonly C[]): Promise<readonly ExtendReply[]>;
 
-  /** Ends the owner's hold if it is there, wakes waiters, and is also how a waiter leaves. Idempotent. */
-  release(claim: Claim, how?: ReleaseOptions): Promise<ReleaseReply>;
+  /** Ends the owner's hold if it is there, and wakes waiters. Idempotent: what is not there any more is not ended again. */
+  release(claim: C, how?: ReleaseOptions): Promise<ReleaseReply>;
 
   /**
-   * Calls `onHint` whenever the key may have become free: on each release elsewhere, when the subscription
+   * Gives a hint whenever the claim's key may have become free: on each release elsewhere, when the subscription
    * becomes live, when it stays interrupted (the store may have failed: waiters have to find out), and each time
-   * it becomes live again. Hints may be spurious. `onFailure` is called when this subscription can never
-   * become live (a missing permission).
+   * it becomes live again.
    */
-  watch(kind: LockKind, key: string, onHint: () => void, onFailure: (cause: StoreFailure) => void): Watch;
+  watch(claim: C, listener: WatchListener): Watch;
+}
 
-  /** Who holds the key now; null when nobody does. */
-  inspect(kind: LockKind, key: string): Promise<HoldInfo | null>;
+/** How a store keeps the kinds that it has. */
+export type KindStores = { readonly [K in LockKind]?: KindStore<ClaimOf<K>> };
 
-  /** Ends whatever hold is there and wakes waiters. True when there was one. */
-  forceUnlock(kind: LockKind, key: string): Promise<boolean>;
+/** The same for a store that has all kinds: the compiler names the one that is missing. */
+export type AllKindStores = Required<KindStores>;
+
+/** The seam between the core and a place that keeps holds. An implementation imports only `core`. */
+export interface LockStore {
+  /** The kinds this store can keep. Asking for another one is refused by name. */
+  readonly kinds: KindStores;
+
+  /** Throws `LockKeyError` when the store can never keep a hold of this name; returns at once. */
+  checkKey?(finalKey: string): void;
+
+  /** What is there, of whatever kind; null when nobody holds the key. */
+  inspect(finalKey: string): Promise<KeyState | null>;
+
+  /** Ends whatever holds are there, of whatever kind, and wakes waiters. True when there was one. */
+  forceUnlock(finalKey: string): Promise<boolean>;
+
+  /**
+   * Something happened to the holds of a key (of all, without one) that may have ended them, as far as the store was
+   * told. The core then looks at once, instead of at the next renewal. At most one listener, given once.
+   */
+  onDoubt?(listener: (finalKey?: string) => void): void;
 
   /** Resolves when the store answers. */
   ping(): Promise<void>;

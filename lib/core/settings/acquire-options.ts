@@ -37,5 +37,17 @@ export interface SectionOptions extends AcquireOptions {
   readonly onLost?: 'event' | 'throw';
 }
 
+/** Options of one acquisition of a permit. */
+export interface PermitOptions extends Omit<AcquireOptions, 'reentrant'> {
+  /**
+   * How many owners there may be at once, each with one permit: a whole number, at least 1. Where callers differ, the
+   * last one decides. Default: the number that the store has for the key; with none there, the call fails.
+   */
+  readonly permits?: number;
+}
+
+/** Options of a section under a permit: `withPermit` and `@Limited`. */
+export interface PermitSectionOptions extends PermitOptions, Pick<SectionOptions, 'onLost'> {}
+
 /** Options of other calls, which would do nothing here: a variable that has them does not compile. */
 export type Without<Name extends string> = { readonly [name in Name]?: never };

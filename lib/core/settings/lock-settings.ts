@@ -1,5 +1,6 @@
 import { LockConfigurationError } from '../errors/lock.errors.js';
-import type { AcquireOptions, SectionOptions } from './acquire-options.js';
+import type { LockKind } from '../kinds/kinds.js';
+import type { AcquireOptions, PermitOptions, PermitSectionOptions, SectionOptions } from './acquire-options.js';
 import { checkChoice, checkCount, checkMs, reading, refuse } from './option-checks.js';
 import { checkNames, type Names } from './option-names.js';
 import { isArray } from '../errors/describe.js';
@@ -100,6 +101,9 @@ export const resolveSettings = (input: LockSettingsInput): LockSettings => {
 
 /** One acquisition's options, resolved and checked. */
 export interface LockCall {
+  readonly kind: LockKind;
+  /** Of a permit: how many there are. */
+  readonly permits: number | undefined;
   readonly waitMs: number;
   readonly leaseMs: number | undefined;
   /** The lease that is renewed when none is fixed. */
@@ -111,6 +115,8 @@ export interface LockCall {
 }
 
 export const defaultCall = (settings: LockSettings): LockCall => ({
+  kind: 'exclusive',
+  permits: undefined,
   waitMs: settings.waitMs,
   leaseMs: settings.leaseMs,
   watchdogMs: settings.watchdogMs,
@@ -147,28 +153,54 @@ const ACQUIRE_NAMES: Names<AcquireOptions> = {
 /** The options of a section, by name. */
 export const SECTION_NAMES: Names<SectionOptions> = { ...ACQUIRE_NAMES, onLost: true };
 
-/** Every way to ask for a lock, and the options it takes. */
+const PERMIT_NAMES: Names<PermitOptions> = {
+  waitMs: true,
+  leaseMs: true,
+  watchdogMs: true,
+  holdAtLeastMs: true,
+  signal: true,
+  permits: true,
+};
+
+/** The options of a section under a permit, by name. */
+export const PERMIT_SECTION_NAMES: Names<PermitSectionOptions> = { ...PERMIT_NAMES, onLost: true };
+
+/** Every way to ask for a lock or a permit, and the options it takes. */
 const CALL_NAMES = {
   acquire: ACQUIRE_NAMES,
   tryAcquire: ACQUIRE_NAMES,
   withLock: SECTION_NAMES,
   tryWithLock: SECTION_NAMES,
+  acquirePermit: PERMIT_NAMES,
+  tryAcquirePermit: PERMIT_NAMES,
+  withPermit: PERMIT_SECTION_NAMES,
+};
+
+/** More than anybody can mean. */
+const MOST_PERMITS = 1_000_000;
+
+const checkPermits = (value: unknown): number | undefined => {
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MOST_PERMITS) return value;
+  return refuse('permits', `a whole number from 1 to ${MOST_PERMITS}`, value);
 };
 
 /** A call that takes options, by its name. */
 export type CallName = keyof typeof CALL_NAMES;
+
+type AnyCallOptions = SectionOptions & PermitSectionOptions;
 
 /**
  * Puts a call's options over the defaults. Throws `LockConfigurationError` naming the option that is wrong, or that
  * the call does not have.
  */
 export const resolveCall = (
-  options: AcquireOptions & SectionOptions,
+  options: AnyCallOptions,
   defaults: LockCall,
   name: CallName = 'withLock',
 ): LockCall => reading('options', () => readCall(options, defaults, name));
 
-const readCall = (options: AcquireOptions & SectionOptions, defaults: LockCall, name: CallName): LockCall => {
+const readCall = (options: AnyCallOptions, defaults: LockCall, name: CallName): LockCall => {
   if (typeof options !== 'object' || options === null || isArray(options)) {
     refuse('options', 'an object such as { waitMs: 2_000 }', options);
   }
@@ -189,6 +221,8 @@ const readCall = (options: AcquireOptions & SectionOptions, defaults: LockCall, 
     refuse('holdAtLeastMs', `at most leaseMs, which is ${leaseMs} ms and not renewed`, holdAtLeastMs);
   }
   return {
+    kind: defaults.kind,
+    permits: checkPermits(options.permits) ?? defaults.permits,
     waitMs: checkMs('waitMs', options.waitMs, { infinite: true }) ?? defaults.waitMs,
     leaseMs,
     watchdogMs: watchdogMs ?? defaults.watchdogMs,

@@ -18,6 +18,7 @@ const HOMES: Readonly<Record<string, string>> = {
   ...{ waitMs: OF_CALLS, leaseMs: OF_CALLS, reentrant: OF_CALLS, signal: OF_CALLS, holdAtLeastMs: OF_CALLS },
   watchdogMs: 'of @Locked, of the methods of LockService and of the module',
   ...{ onLost: 'of @Locked, of withLock, of tryWithLock and of the module', onBusy: OF_LOCKED, service: OF_LOCKED },
+  permits: 'of @Limited, and of withPermit, acquirePermit and tryAcquirePermit of LockService',
   ...{ mode: OF_TESTING, names: OF_TESTING },
   name: `${OF_MODULE}, and with forRootAsync it stands beside the factory: forRootAsync({ name, useFactory })`,
 }; // prettier-ignore

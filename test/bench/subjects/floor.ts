@@ -42,7 +42,7 @@ export const floor: Subject = {
       const existing = known.get(key);
       if (existing) return existing;
       const hold = keys.hold(`lock:${key}`);
-      const names = { hold, fence: keys.fence(hold), channel: keys.channel(hold) };
+      const names = { hold, fence: keys.fence(hold), channel: keys.lockChannel(hold) };
       known.set(key, names);
       return names;
     };

@@ -41,24 +41,24 @@ export function describeHostileKeys(context: ContractContext): void {
       const [a, b] = [await context.connect(), await context.connect()];
       const claims = Object.values(HOSTILE_KEYS).map((key) => claimFor(key));
       for (const claim of claims) {
-        a.checkKey?.(claim.key);
-        expectGranted(await a.acquire(claim));
+        a.checkKey?.(claim.finalKey);
+        expectGranted(await a.kinds.exclusive.acquire(claim));
       }
-      for (const { key, owner } of claims) expect((await b.inspect('exclusive', key))?.owner).toBe(owner);
-      expect((await a.extendMany(claims)).map(({ status }) => status)).toEqual(claims.map(() => 'held'));
-      for (const claim of claims) expect((await a.release(claim)).wasHeld).toBe(true);
+      for (const { finalKey: key, owner } of claims) expect((await b.inspect(key))?.holders[0]?.owner).toBe(owner);
+      expect((await a.kinds.exclusive.extendMany(claims)).map(({ status }) => status)).toEqual(claims.map(() => 'held'));
+      for (const claim of claims) expect((await a.kinds.exclusive.release(claim)).wasHeld).toBe(true);
     });
 
     it.each(Object.entries(HOSTILE_KEYS))('%s: taken, watched, released, woken', async (_, key) => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = claimFor(key);
-      expectGranted(await a.acquire(claim));
-      expectTaken(await b.acquire(claimFor(key)));
+      expectGranted(await a.kinds.exclusive.acquire(claim));
+      expectTaken(await b.kinds.exclusive.acquire(claimFor(key)));
       const hints = await HintCounter.live(b, key);
       const seen = hints.count;
-      expect(await a.release(claim)).toEqual({ wasHeld: true, othersWaiting: true });
+      expect(await a.kinds.exclusive.release(claim)).toEqual({ wasHeld: true, othersWaiting: true });
       await hints.next(seen);
-      expect(await b.inspect('exclusive', key)).toBeNull();
+      expect(await b.inspect(key)).toBeNull();
     });
 
     it.each(REFUSED_KEYS)('%j is refused with LockKeyError, by every store', async (key) => {
@@ -71,10 +71,10 @@ export function describeHostileKeys(context: ContractContext): void {
       const [a, b] = [await context.connect(), await context.connect()];
       a.checkKey?.(key);
       const claim = claimFor(key);
-      expectGranted(await a.acquire(claim));
+      expectGranted(await a.kinds.exclusive.acquire(claim));
       const hints = await HintCounter.live(b, key);
       const seen = hints.count;
-      expect(await a.release(claim)).toEqual({ wasHeld: true, othersWaiting: true });
+      expect(await a.kinds.exclusive.release(claim)).toEqual({ wasHeld: true, othersWaiting: true });
       await hints.next(seen);
     });
   });

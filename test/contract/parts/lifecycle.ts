@@ -1,30 +1,28 @@
 import { describe, expect, it } from 'vitest';
-import { StoreFailure, type LockStore } from '../../../lib/core/seam/lock-store.js';
-import {
-  claimFor,
+import type { FullStore } from '../harness.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { holderOf, claimFor,
   HintCounter,
   newKey,
   takeWhenFree,
   turn,
   type MakeHarness,
-  type ContractContext,
-} from '../harness.js';
+  type ContractContext } from '../harness.js';
 
-const REQUESTS: readonly [string, (store: LockStore, key: string) => Promise<unknown>][] = [
-  ['acquire', (store, key) => store.acquire(claimFor(key))],
-  ['extendMany', (store, key) => store.extendMany([claimFor(key)])],
-  ['release', (store, key) => store.release(claimFor(key))],
-  ['inspect', (store, key) => store.inspect('exclusive', key)],
-  ['forceUnlock', (store, key) => store.forceUnlock('exclusive', key)],
+const REQUESTS: readonly [string, (store: FullStore, key: string) => Promise<unknown>][] = [
+  ['acquire', (store, key) => store.kinds.exclusive.acquire(claimFor(key))],
+  ['extendMany', (store, key) => store.kinds.exclusive.extendMany([claimFor(key)])],
+  ['release', (store, key) => store.kinds.exclusive.release(claimFor(key))],
+  ['inspect', (store, key) => store.inspect(key)],
+  ['forceUnlock', (store, key) => store.forceUnlock(key)],
   ['ping', (store) => store.ping()],
 ];
 
 /** Opening, closing, and what is left behind. */
 export function describeLifecycle(context: ContractContext, makeHarness: MakeHarness): void {
   describe('life of a store', () => {
-    it('keeps exclusive locks and answers a ping', async () => {
+    it('answers a ping', async () => {
       const store = await context.connect();
-      expect(store.kinds.has('exclusive')).toBe(true);
       await expect(store.ping()).resolves.toBeUndefined();
     });
 
@@ -67,14 +65,14 @@ export function describeLifecycle(context: ContractContext, makeHarness: MakeHar
     it('close ends its watches, those not yet live too, and nothing of other stores', async () => {
       const [a, b, c] = [await context.connect(), await context.connect(), await context.connect()];
       const claim = claimFor(newKey());
-      await a.acquire(claim);
-      const ending = await HintCounter.live(b, claim.key);
-      const starting = new HintCounter(b, claim.key);
-      const staying = await HintCounter.live(c, claim.key);
+      await a.kinds.exclusive.acquire(claim);
+      const ending = await HintCounter.live(b, claim.finalKey);
+      const starting = new HintCounter(b, claim.finalKey);
+      const staying = await HintCounter.live(c, claim.finalKey);
       const [endingSeen, startingSeen, stayingSeen] = [ending.count, starting.count, staying.count];
       await b.close();
       expect([ending.watch.live, starting.watch.live]).toEqual([false, false]);
-      await a.release(claim);
+      await a.kinds.exclusive.release(claim);
       await staying.next(stayingSeen);
       await turn();
       expect([ending.count, starting.count]).toEqual([endingSeen, startingSeen]);
@@ -84,9 +82,9 @@ export function describeLifecycle(context: ContractContext, makeHarness: MakeHar
     it('close releases nothing: a hold stays until its lease ends', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = claimFor(newKey());
-      await a.acquire(claim);
+      await a.kinds.exclusive.acquire(claim);
       await a.close();
-      expect(await b.inspect('exclusive', claim.key)).toMatchObject({ owner: claim.owner });
+      expect(await holderOf(b, claim.finalKey)).toMatchObject({ owner: claim.owner });
     });
 
     it('requests of one store take effect in the order of the calls, from the first one on', async () => {
@@ -96,15 +94,15 @@ export function describeLifecycle(context: ContractContext, makeHarness: MakeHar
       const key = newKey();
       const [one, two] = [claimFor(key), claimFor(key)];
       // Something known and something new, mixed.
-      await store.release(claimFor(key));
+      await store.kinds.exclusive.release(claimFor(key));
       const requests = [
-        store.acquire(one),
-        store.acquire(two),
-        store.release(one),
-        store.acquire(two),
-        store.inspect('exclusive', key),
-        store.forceUnlock('exclusive', key),
-        store.extendMany([two]),
+        store.kinds.exclusive.acquire(one),
+        store.kinds.exclusive.acquire(two),
+        store.kinds.exclusive.release(one),
+        store.kinds.exclusive.acquire(two),
+        store.inspect(key),
+        store.forceUnlock(key),
+        store.kinds.exclusive.extendMany([two]),
       ];
       const replies = await Promise.allSettled(requests);
       await store.close();
@@ -114,7 +112,7 @@ export function describeLifecycle(context: ContractContext, makeHarness: MakeHar
         { status: 'taken' },
         { wasHeld: true },
         { status: 'granted' },
-        { owner: two.owner },
+        { holders: [{ owner: two.owner }] },
         true,
         [{ status: 'lost' }],
       ]);
@@ -129,15 +127,15 @@ export function describeLifecycle(context: ContractContext, makeHarness: MakeHar
           const store = stores[index % 2]!;
           const claim = claimFor(keys[index % keys.length]!);
           await takeWhenFree(store, claim);
-          await store.extendMany([claim]);
-          if (index % 7 === 0) await store.forceUnlock('exclusive', claim.key);
-          await store.release(claim);
-          await store.release(claimFor(claim.key));
-          await store.inspect('exclusive', claim.key);
+          await store.kinds.exclusive.extendMany([claim]);
+          if (index % 7 === 0) await store.forceUnlock(claim.finalKey);
+          await store.kinds.exclusive.release(claim);
+          await store.kinds.exclusive.release(claimFor(claim.finalKey));
+          await store.inspect(claim.finalKey);
         };
         await Promise.all(Array.from({ length: 60 }, (_, index) => use(index)));
         const brief = Array.from({ length: 200 }, () => claimFor(newKey(), { leaseMs: 40 }));
-        await Promise.all(brief.map((claim) => stores[0].acquire(claim)));
+        await Promise.all(brief.map((claim) => stores[0].kinds.exclusive.acquire(claim)));
         await harness.pass(40);
         await expect.poll(() => harness.leftovers(), { timeout: 5_000 }).toEqual({ holds: 0, watches: 0 });
       } finally {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LockStore } from '../../../lib/core/seam/lock-store.js';
-import { claimFor, newKey, newOwner, type ContractContext } from '../harness.js';
+import type { FullStore } from '../harness.js';
+import { holderOf, claimFor, newKey, newOwner, type ContractContext } from '../harness.js';
 
 const ACTORS = 3;
 const KEYS = 2;
@@ -68,7 +68,7 @@ class ModelRun {
 
   constructor(
     private readonly context: ContractContext,
-    private readonly stores: readonly LockStore[],
+    private readonly stores: readonly FullStore[],
   ) {}
 
   async step(operation: Operation): Promise<void> {
@@ -84,7 +84,7 @@ class ModelRun {
       case 'inspect':
         return this.inspect(store, key);
       case 'forceUnlock': {
-        expect(await store.forceUnlock('exclusive', key.name)).toBe(key.hold !== null);
+        expect(await store.forceUnlock(key.name)).toBe(key.hold !== null);
         key.hold = null;
       }
     }
@@ -93,7 +93,7 @@ class ModelRun {
   async finish(): Promise<void> {
     for (const key of this.keys) {
       await this.inspect(this.stores[0]!, key);
-      await this.stores[0]!.forceUnlock('exclusive', key.name);
+      await this.stores[0]!.forceUnlock(key.name);
     }
   }
 
@@ -104,13 +104,13 @@ class ModelRun {
   }
 
   private async acquire(
-    store: LockStore,
+    store: FullStore,
     key: ModelKey,
     asked: Operation & { op: 'acquire' },
   ): Promise<void> {
     const owner = key.owners[asked.actor]!;
     const { leaseMs, fenceBlock } = asked;
-    const reply = await store.acquire(claimFor(key.name, { owner, leaseMs, fenceBlock }));
+    const reply = await store.kinds.exclusive.acquire(claimFor(key.name, { owner, leaseMs, tokens: fenceBlock }));
     if (key.hold && key.hold.owner !== owner) {
       expect(reply.status).toBe('taken');
       if (reply.status === 'taken') this.expectLeft(reply.retryInMs, key.hold.endsAt);
@@ -130,12 +130,12 @@ class ModelRun {
   }
 
   /** Extends what the actor may have on all keys in one batch, and what it gave up before. */
-  private async extend(store: LockStore, { actor, leaseMs }: Operation & { op: 'extend' }): Promise<void> {
+  private async extend(store: FullStore, { actor, leaseMs }: Operation & { op: 'extend' }): Promise<void> {
     const asked = this.keys.flatMap((key) => [
       { key, owner: key.owners[actor]! },
       { key, owner: key.stale[actor]! },
     ]);
-    const replies = await store.extendMany(
+    const replies = await store.kinds.exclusive.extendMany(
       asked.map(({ key, owner }) => claimFor(key.name, { owner, leaseMs })),
     );
     expect(replies).toHaveLength(asked.length);
@@ -149,12 +149,12 @@ class ModelRun {
   }
 
   private async release(
-    store: LockStore,
+    store: FullStore,
     key: ModelKey,
     asked: Operation & { op: 'release' },
   ): Promise<void> {
     const owner = (asked.stale ? key.stale : key.owners)[asked.actor]!;
-    const reply = await store.release(claimFor(key.name, { owner }));
+    const reply = await store.kinds.exclusive.release(claimFor(key.name, { owner }));
     const held = key.hold?.owner === owner;
     expect(reply.wasHeld).toBe(held);
     expect(reply.othersWaiting).toBe(false);
@@ -165,8 +165,8 @@ class ModelRun {
     key.owners[asked.actor] = newOwner();
   }
 
-  private async inspect(store: LockStore, key: ModelKey): Promise<void> {
-    const info = await store.inspect('exclusive', key.name);
+  private async inspect(store: FullStore, key: ModelKey): Promise<void> {
+    const info = await holderOf(store, key.name);
     expect(info && { owner: info.owner, count: info.count }).toEqual(
       key.hold && { owner: key.hold.owner, count: 1 },
     );

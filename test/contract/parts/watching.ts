@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { LockStore } from '../../../lib/core/seam/lock-store.js';
+import type { FullStore } from '../harness.js';
 import {
   claimFor,
   expectGranted,
@@ -10,10 +10,10 @@ import {
   type ContractContext,
 } from '../harness.js';
 
-const takeAndRelease = async (store: LockStore, key: string): Promise<boolean> => {
+const takeAndRelease = async (store: FullStore, key: string): Promise<boolean> => {
   const claim = claimFor(key);
-  expectGranted(await store.acquire(claim));
-  return (await store.release(claim)).othersWaiting;
+  expectGranted(await store.kinds.exclusive.acquire(claim));
+  return (await store.kinds.exclusive.release(claim)).othersWaiting;
 };
 
 /** Wake-up hints, and knowing of others who wait. */
@@ -31,46 +31,46 @@ export function describeWatching(context: ContractContext): void {
     it('hints on a release in another process', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = claimFor(newKey());
-      await a.acquire(claim);
-      const hints = await HintCounter.live(b, claim.key);
+      await a.kinds.exclusive.acquire(claim);
+      const hints = await HintCounter.live(b, claim.finalKey);
       const seen = hints.count;
-      await a.release(claim);
+      await a.kinds.exclusive.release(claim);
       await hints.next(seen);
-      expectGranted(await b.acquire(claimFor(claim.key)));
+      expectGranted(await b.kinds.exclusive.acquire(claimFor(claim.finalKey)));
     });
 
     it('hints on forceUnlock, in the process that asked for it too', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = claimFor(newKey());
-      await a.acquire(claim);
-      const watchers = [await HintCounter.live(a, claim.key), await HintCounter.live(b, claim.key)];
+      await a.kinds.exclusive.acquire(claim);
+      const watchers = [await HintCounter.live(a, claim.finalKey), await HintCounter.live(b, claim.finalKey)];
       const seen = watchers.map(({ count }) => count);
-      expect(await b.forceUnlock('exclusive', claim.key)).toBe(true);
+      expect(await b.forceUnlock(claim.finalKey)).toBe(true);
       await Promise.all(watchers.map((hints, i) => hints.next(seen[i])));
     });
 
     it('hints when a hold is re-armed to end sooner than was said, and only then', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = claimFor(newKey());
-      await a.acquire(claim);
-      const hints = await HintCounter.live(b, claim.key);
+      await a.kinds.exclusive.acquire(claim);
+      const hints = await HintCounter.live(b, claim.finalKey);
       const seen = hints.count;
-      expectGranted(await a.acquire({ ...claim, rearms: true, leaseMs: claim.leaseMs * 2 }));
-      await b.inspect('exclusive', claim.key);
+      expectGranted(await a.kinds.exclusive.acquire({ ...claim, rearms: true, leaseMs: claim.leaseMs * 2 }));
+      await b.inspect(claim.finalKey);
       await turn();
       expect(hints.count).toBe(seen);
-      expectGranted(await a.acquire({ ...claim, rearms: true, leaseMs: 5_000 }));
+      expectGranted(await a.kinds.exclusive.acquire({ ...claim, rearms: true, leaseMs: 5_000 }));
       await hints.next(seen);
-      await a.release(claim);
+      await a.kinds.exclusive.release(claim);
     });
 
     it('reaches every watcher of the key, in the same process and in others', async () => {
       const [a, b, c] = [await context.connect(), await context.connect(), await context.connect()];
       const claim = claimFor(newKey());
-      await a.acquire(claim);
-      const watchers = await Promise.all([b, b, b, c, c].map((store) => HintCounter.live(store, claim.key)));
+      await a.kinds.exclusive.acquire(claim);
+      const watchers = await Promise.all([b, b, b, c, c].map((store) => HintCounter.live(store, claim.finalKey)));
       const seen = watchers.map(({ count }) => count);
-      await a.release(claim);
+      await a.kinds.exclusive.release(claim);
       await Promise.all(watchers.map((hints, i) => hints.next(seen[i])));
     });
 
@@ -86,14 +86,14 @@ export function describeWatching(context: ContractContext): void {
     it('does not hint after it was closed, and closing one does not deafen another', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = claimFor(newKey());
-      await a.acquire(claim);
-      const closed = await HintCounter.live(b, claim.key);
-      const open = await HintCounter.live(b, claim.key);
+      await a.kinds.exclusive.acquire(claim);
+      const closed = await HintCounter.live(b, claim.finalKey);
+      const open = await HintCounter.live(b, claim.finalKey);
       const [closedSeen, openSeen] = [closed.count, open.count];
       closed.watch.close();
       closed.watch.close();
       expect(closed.watch.live).toBe(false);
-      await a.release(claim);
+      await a.kinds.exclusive.release(claim);
       await open.next(openSeen);
       await turn();
       expect(closed.count).toBe(closedSeen);
@@ -102,12 +102,12 @@ export function describeWatching(context: ContractContext): void {
     it('closed before it became live, it never hints, and a later watch of the key works', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = claimFor(newKey());
-      await a.acquire(claim);
-      const early = new HintCounter(b, claim.key);
+      await a.kinds.exclusive.acquire(claim);
+      const early = new HintCounter(b, claim.finalKey);
       early.watch.close();
-      const later = await HintCounter.live(b, claim.key);
+      const later = await HintCounter.live(b, claim.finalKey);
       const seen = later.count;
-      await a.release(claim);
+      await a.kinds.exclusive.release(claim);
       await later.next(seen);
       expect(early.count).toBe(0);
       expect(early.watch.live).toBe(false);
@@ -116,18 +116,18 @@ export function describeWatching(context: ContractContext): void {
     it('closed from within its own hint, it stays closed, and its neighbours still hear', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = claimFor(newKey());
-      await a.acquire(claim);
-      const before = await HintCounter.live(b, claim.key);
+      await a.kinds.exclusive.acquire(claim);
+      const before = await HintCounter.live(b, claim.finalKey);
       let armed = false;
-      const closing = await HintCounter.live(b, claim.key, () => {
+      const closing = await HintCounter.live(b, claim.finalKey, () => {
         if (armed) closing.watch.close();
       });
-      const after = await HintCounter.live(b, claim.key);
+      const after = await HintCounter.live(b, claim.finalKey);
       armed = true;
       const [beforeSeen, closingSeen, afterSeen] = [before.count, closing.count, after.count];
-      await a.release(claim);
+      await a.kinds.exclusive.release(claim);
       await Promise.all([before.next(beforeSeen), after.next(afterSeen)]);
-      await takeAndRelease(a, claim.key);
+      await takeAndRelease(a, claim.finalKey);
       await after.next(afterSeen + 1);
       await turn();
       expect(closing.count).toBe(closingSeen + 1);
@@ -136,7 +136,7 @@ export function describeWatching(context: ContractContext): void {
     it('closed by a neighbour while both are being woken, it does not hint any more', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = claimFor(newKey());
-      await a.acquire(claim);
+      await a.kinds.exclusive.acquire(claim);
       let armed = false;
       const woken: string[] = [];
       const pair = new Map<string, HintCounter>();
@@ -147,12 +147,12 @@ export function describeWatching(context: ContractContext): void {
           woken.push(name);
           other(name).watch.close();
         };
-        pair.set(name, await HintCounter.live(b, claim.key, closeOther));
+        pair.set(name, await HintCounter.live(b, claim.finalKey, closeOther));
       }
-      const witness = await HintCounter.live(b, claim.key);
+      const witness = await HintCounter.live(b, claim.finalKey);
       armed = true;
       const seen = witness.count;
-      await a.release(claim);
+      await a.kinds.exclusive.release(claim);
       await witness.next(seen);
       await turn();
       expect(woken).toHaveLength(1);
@@ -161,11 +161,11 @@ export function describeWatching(context: ContractContext): void {
     it('opened and closed many times over, it ends as its last state says', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = claimFor(newKey());
-      await a.acquire(claim);
-      for (let i = 0; i < 20; i += 1) new HintCounter(b, claim.key).watch.close();
-      const last = await HintCounter.live(b, claim.key);
+      await a.kinds.exclusive.acquire(claim);
+      for (let i = 0; i < 20; i += 1) new HintCounter(b, claim.finalKey).watch.close();
+      const last = await HintCounter.live(b, claim.finalKey);
       const seen = last.count;
-      await a.release(claim);
+      await a.kinds.exclusive.release(claim);
       await last.next(seen);
     });
 
@@ -193,14 +193,14 @@ export function describeWatching(context: ContractContext): void {
       ];
       for (let round = 0; round < 60; round += 1) {
         const [mine, theirs] = [claimFor(key), claimFor(key)];
-        expectGranted(await a.acquire(mine));
+        expectGranted(await a.kinds.exclusive.acquire(mine));
         const waiting = takeWhenFree(b, theirs);
         let released: Promise<unknown> | undefined;
         await moments[round % moments.length]!(() => {
-          released = a.release(mine);
+          released = a.kinds.exclusive.release(mine);
         });
         await Promise.all([waiting, released]);
-        await b.release(theirs);
+        await b.kinds.exclusive.release(theirs);
       }
     });
   });

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Claim } from '../../../lib/core/seam/claim.js';
+import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
 import { holdName, Lab, newKey } from '../scenarios/lab.js';
 
 let lab: Lab;
@@ -11,21 +11,22 @@ beforeAll(async () => {
 afterEach(() => lab.reset());
 afterAll(() => lab[Symbol.asyncDispose]());
 
-const claimOf = (key: string, leaseMs: number): Claim => ({
+const claimOf = (key: string, leaseMs: number): ExclusiveClaim => ({
   kind: 'exclusive',
-  key: holdName(key),
+  finalKey: holdName(key),
   owner: `owner-of-${key}:1`,
   leaseMs,
-  fenceBlock: 1,
+  tokens: 1,
+  waits: false,
 });
 
 describe('pitfall 4: an acquire that finds its own hold', () => {
   it('re-arms it to the full lease, so that counting from the second send is right', async () => {
     const { store } = lab.open();
     const key = newKey();
-    await store.acquire(claimOf(key, 20_000));
+    await store.kinds.exclusive.acquire(claimOf(key, 20_000));
     await lab.admin.pexpire(holdName(key), 3_000);
-    const reply = await store.acquire(claimOf(key, 20_000));
+    const reply = await store.kinds.exclusive.acquire(claimOf(key, 20_000));
     expect(reply).toMatchObject({ status: 'granted', validForMs: 20_000 });
     expect(await lab.admin.pttl(holdName(key))).toBeGreaterThan(15_000);
   });
@@ -35,7 +36,7 @@ describe('pitfall 4: an acquire that finds its own hold', () => {
     const key = newKey();
     const tokens: number[] = [];
     for (let i = 0; i < 5; i += 1) {
-      const reply = await store.acquire(claimOf(key, 20_000));
+      const reply = await store.kinds.exclusive.acquire(claimOf(key, 20_000));
       tokens.push((reply as { token: number }).token);
     }
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
@@ -46,10 +47,10 @@ describe('pitfall 4: an acquire that finds its own hold', () => {
     const { store } = lab.open();
     const key = newKey();
     const claim = claimOf(key, 20_000);
-    await store.acquire(claim);
-    await store.acquire(claim);
+    await store.kinds.exclusive.acquire(claim);
+    await store.kinds.exclusive.acquire(claim);
     expect(await lab.admin.hget(holdName(key), claim.owner)).toBe('1');
-    expect(await store.release(claim)).toMatchObject({ wasHeld: true });
+    expect(await store.kinds.exclusive.release(claim)).toMatchObject({ wasHeld: true });
     expect(await lab.admin.exists(holdName(key))).toBe(0);
   });
 });

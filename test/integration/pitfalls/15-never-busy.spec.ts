@@ -170,7 +170,7 @@ describe.each([
       await until(() => locks.ping().then(() => true), { what: 'it answers again' });
       await expect(locks.withLock('k', () => 'in')).resolves.toBe('in');
       expect(events('store-up')).toHaveLength(1);
-      await until(() => locks.usage.settling === 0);
+      await until(() => locks.usage.undoing === 0);
     }));
 
   it('who holds a lock keeps it through a short outage, and inspect and ping say what is wrong', () =>

@@ -164,7 +164,7 @@ describe('a user who may not', () => {
     '%s: an acquire that is late arrives, and is found and undone by asking again and again',
     async (_name, rule) => {
       const { opened, grants, arrive } = await loseTheWay(await serverFor(without(rule)));
-      expect(opened.locks.usage.settling).toBe(1);
+      expect(opened.locks.usage.undoing).toBe(1);
       arrive();
       await until(async () => (await grants()) === 1, { what: 'the late acquire has arrived' });
       await lab.nothingLeft(opened);
@@ -198,7 +198,7 @@ describe('a user who may not', () => {
       await (await within(5_000, waiting)).release();
     }
     expect([await lab.listeners('order'), await lab.listeners('stock')]).toEqual([1, 1]);
-    expect(two.locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
+    expect(two.locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
     await two.close();
     await lab.nothingLeft();
   });

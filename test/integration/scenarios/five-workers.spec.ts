@@ -72,7 +72,7 @@ describe('C4. five workers, five seconds of patience, four seconds of work', () 
       await lab.nothingLeft();
       for (const { code, usage } of workers.flatMap((worker) => worker.all('gave up'))) {
         expect(code).toBe('LOCK_TAKEN');
-        expect(usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
+        expect(usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
       }
       const tokens = workers.flatMap((worker) => worker.all('got it')).map(({ token }) => token);
       expect(new Set(tokens).size).toBe(2);

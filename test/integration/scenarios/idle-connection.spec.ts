@@ -35,7 +35,7 @@ const countPings = (proxy: TcpProxy): (() => number) => {
 /** A command connection that asks every few ms whether it still lives. */
 const connect = (proxy: TcpProxy): RedisConnection => {
   const client = new Redis({ host: proxy.host, port: proxy.port, ...lockSettings(COMMAND_TIMEOUT_MS) });
-  const connection = new RedisConnection(client, COMMAND_TIMEOUT_MS, [], PING_MS);
+  const connection = new RedisConnection(client, { timeoutMs: COMMAND_TIMEOUT_MS, idlePingMs: PING_MS });
   lab.track({ [Symbol.asyncDispose]: async () => connection.close() });
   return connection;
 };

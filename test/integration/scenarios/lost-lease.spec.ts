@@ -104,7 +104,7 @@ describe('10. a key that is overwritten with another type', () => {
     expect(events('lost')).toMatchObject([{ key, reason: 'refused' }]);
     expect(log).toHaveLength(1);
     expect(await lab.admin.get(holdName(key))).toBe('x');
-    expect(locks.usage.settling).toBe(0);
+    expect(locks.usage.undoing).toBe(0);
   });
 });
 

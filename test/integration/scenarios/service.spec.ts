@@ -17,8 +17,10 @@ describe('inspect and isLocked', () => {
     const key = newKey();
     expect([await looker.locks.inspect(key), await looker.locks.isLocked(key)]).toEqual([null, false]);
     await using lease = await holder.locks.acquire(key, { leaseMs: 20_000 });
-    const hold = (await looker.locks.inspect(key))!;
-    expect(hold).toMatchObject({ owner: (await lab.hold(key))!.owner, count: 1 });
+    const state = (await looker.locks.inspect(key))!;
+    expect(state).toMatchObject({ kind: 'exclusive', holders: [{ count: 1 }], waiting: [] });
+    const hold = state.holders[0]!;
+    expect(hold.owner).toBe((await lab.hold(key))!.owner);
     expect(hold.remainingMs).toBeGreaterThan(10_000);
     expect(hold.remainingMs).toBeLessThanOrEqual(20_000);
     expect(await looker.locks.isLocked(key)).toBe(true);
@@ -155,7 +157,7 @@ describe('usage', () => {
     for (let i = 0; i < names.length; i += 500) {
       await Promise.all(names.slice(i, i + 500).map((key) => locks.withLock(key, () => undefined)));
     }
-    expect(locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
+    expect(locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
     expect(store.subscriptions).toBe(0);
     expect(await lab.leftovers()).toEqual([]);
   });
@@ -166,7 +168,7 @@ describe('usage', () => {
     const lease = await locks.acquire(key);
     const waiting = locks.acquire(key);
     await sleep(0);
-    expect(locks.usage).toEqual({ leases: 2, keys: 1, holds: 1, settling: 0 });
+    expect(locks.usage).toEqual({ leases: 2, keys: 1, holds: 1, undoing: 0 });
     await lease.release();
     await (await waiting).release();
   });

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Claim } from '../../../lib/core/seam/claim.js';
+import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
 import { until, within } from '../../support/async.js';
 import { ToldClock } from '../workers/told-clock.js';
 import { holdName, Lab, newKey, SHORT_WATCHDOG } from './lab.js';
@@ -63,15 +63,16 @@ describe('A2. the four conditions, on one node', () => {
   it('only the owner unlocks: a request in the name of anybody else changes nothing', async () => {
     const [one, two] = [lab.open(), lab.open()];
     await using lease = await one.locks.acquire(newKey());
-    const claim: Claim = {
+    const claim: ExclusiveClaim = {
       kind: 'exclusive',
-      key: holdName(lease.key),
+      finalKey: holdName(lease.key),
       owner: 'somebody-else:1',
       leaseMs: 1,
-      fenceBlock: 0,
+      tokens: 0,
+      waits: false,
     };
-    expect(await two.store.release(claim)).toMatchObject({ wasHeld: false });
-    expect(await two.store.extendMany([claim])).toEqual([{ status: 'lost' }]);
+    expect(await two.store.kinds.exclusive.release(claim)).toMatchObject({ wasHeld: false });
+    expect(await two.store.kinds.exclusive.extendMany([claim])).toEqual([{ status: 'lost' }]);
     expect((await lab.hold(lease.key))!.leftMs).toBeGreaterThan(10_000);
     expect(await lease.release()).toBe('released');
   });
@@ -82,12 +83,12 @@ describe('B1. deleting by mistake', () => {
     const [one, two] = [lab.open().store, lab.open().store];
     for (let round = 0; round < 150; round += 1) {
       const key = holdName(newKey());
-      const late: Claim = { kind: 'exclusive', key, owner: `late:${round}`, leaseMs: 1, fenceBlock: 1 };
-      const next: Claim = { ...late, owner: `next:${round}`, leaseMs: 30_000 };
-      await one.acquire(late);
-      const [, reply] = await Promise.all([one.release(late), two.acquire(next), one.release(late)]);
+      const late: ExclusiveClaim = { kind: 'exclusive', finalKey: key, owner: `late:${round}`, leaseMs: 1, tokens: 1, waits: false };
+      const next: ExclusiveClaim = { ...late, owner: `next:${round}`, leaseMs: 30_000 };
+      await one.kinds.exclusive.acquire(late);
+      const [, reply] = await Promise.all([one.kinds.exclusive.release(late), two.kinds.exclusive.acquire(next), one.kinds.exclusive.release(late)]);
       if (reply.status === 'granted') expect(await lab.admin.hkeys(key)).toEqual([next.owner]);
-      await two.release(next);
+      await two.kinds.exclusive.release(next);
     }
   });
 });

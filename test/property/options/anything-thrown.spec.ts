@@ -12,7 +12,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-const UNUSED = { leases: 0, keys: 0, holds: 0, settling: 0 };
+const UNUSED = { leases: 0, keys: 0, holds: 0, undoing: 0 };
 
 /** Anything can be thrown in JavaScript, also what cannot be printed. */
 describe('whatever is thrown by', () => {

@@ -113,8 +113,10 @@ describe('another option of RedisLockModule.forRoot', () => {
     const lookalikes = [
       MemoryStore,
       {},
-      { kinds: new Set() },
-      Object.create(new MemoryStore(), { acquire: { value: 7 } }),
+      { kinds: {} },
+      Object.create(new MemoryStore(), { kinds: { value: {} } }),
+      Object.create(new MemoryStore(), { kinds: { value: { exclusive: { acquire: 7 } } } }),
+      Object.create(new MemoryStore(), { inspect: { value: 7 } }),
     ];
     await forAnyValue(lookalikes, async (value) => {
       const outcome = await resolve({ store: value });

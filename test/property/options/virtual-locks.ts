@@ -27,12 +27,13 @@ export class VirtualLocks {
     const finalKey = this.settings.keyPrefix + key;
     const claim = {
       kind: 'exclusive',
-      key: finalKey,
+      finalKey,
       owner: 'elsewhere:1',
       leaseMs: FOR_EVER_MS,
-      fenceBlock: 0,
-    };
-    this.space.acquire(claim as Parameters<MemorySpace['acquire']>[0]);
+      tokens: 0,
+      waits: false,
+    } as const;
+    this.space.of('exclusive').acquire(claim);
     return () => void this.space.forceUnlock(finalKey);
   }
 }

@@ -13,7 +13,7 @@ import { VirtualRuntime } from '../../unit/core/support/virtual-runtime.js';
 export const SERVICES = 2;
 
 /** What `usage` is when nobody holds anything and nobody waits. */
-export const UNUSED = { leases: 0, keys: 0, holds: 0, settling: 0 };
+export const UNUSED = { leases: 0, keys: 0, holds: 0, undoing: 0 };
 
 /** The lease that the watchdog renews. */
 export const WATCHDOG_MS = 30_000;

@@ -23,7 +23,7 @@ export class LeaseWatch {
 
   /** The caller has it; with `inSection`, because a section begins in it. */
   begin(call: string, inSection = false): void {
-    const parts = this.lease.parts.map(({ key, hold, place }) => ({
+    const parts = this.lease.parts.map(({ key, hold, entry: place }) => ({
       key,
       token: hold.token ?? 0,
       sharedWith: place && this.owner(hold)?.id,

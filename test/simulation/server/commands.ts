@@ -1,4 +1,5 @@
-import type { AcquireReply, Claim, ExtendReply, HoldInfo } from '../../../lib/core/seam/claim.js';
+import type { Claim } from '../../../lib/core/seam/claim.js';
+import type { AcquireReply, ExtendReply, KeyState } from '../../../lib/core/seam/reply.js';
 
 /** What a client can send to the simulated server. */
 export type Command =
@@ -22,7 +23,7 @@ export interface Refusal {
 export type Value =
   | AcquireReply
   | readonly ExtendReply[]
-  | HoldInfo
+  | KeyState
   /** Of a release: how many sessions were told, -1 when it was not the owner's. */
   | number
   | boolean

@@ -1,4 +1,5 @@
-import type { AcquireReply, Claim, ExtendReply, HoldInfo } from '../../../lib/core/seam/claim.js';
+import type { Claim } from '../../../lib/core/seam/claim.js';
+import type { AcquireReply, ExtendReply, KeyState } from '../../../lib/core/seam/reply.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { Chronicle } from '../engine/chronicle.js';
 import type { Quirks } from '../quirks.js';
@@ -33,7 +34,7 @@ export class Holds {
     return [...this.holds].map(([key, { owner }]) => [key, owner]);
   }
 
-  acquire({ key, owner, leaseMs, fenceBlock, rearms }: Claim): AcquireReply {
+  acquire({ finalKey: key, owner, leaseMs, tokens: fenceBlock, rearms }: Claim): AcquireReply {
     const hold = this.find(key);
     if (hold && hold.owner !== owner) return { status: 'taken', retryInMs: this.leftOf(hold) };
     const before = hold ? this.leftOf(hold) : 0;
@@ -46,7 +47,7 @@ export class Holds {
     return { status: 'granted', validForMs: leaseMs, token };
   }
 
-  extend({ key, owner, leaseMs }: Claim): ExtendReply {
+  extend({ finalKey: key, owner, leaseMs }: Claim): ExtendReply {
     const hold = this.find(key);
     if (hold?.owner !== owner) {
       if (hold || !this.quirks.extendCreates) return { status: 'lost' };
@@ -62,7 +63,7 @@ export class Holds {
   }
 
   /** How many were told, or -1 when it was not the owner's. */
-  release({ key, owner }: Claim, keepForMs?: number): number {
+  release({ finalKey: key, owner }: Claim, keepForMs?: number): number {
     const hold = this.find(key);
     if (!hold || (hold.owner !== owner && !this.quirks.releaseOfAnyOwner)) return -1;
     const told = this.publish(key);
@@ -96,9 +97,11 @@ export class Holds {
     this.chronicle.add({ type: 'unprotected', at: now, key, until, why: `"${key}" was deleted` });
   }
 
-  inspect(key: string): HoldInfo | null {
+  inspect(key: string): KeyState | null {
     const hold = this.find(key);
-    return hold ? { owner: hold.owner, count: 1, remainingMs: this.leftOf(hold) } : null;
+    if (!hold) return null;
+    const holder = { owner: hold.owner, count: 1, remainingMs: this.leftOf(hold) };
+    return { kind: 'exclusive', holders: [holder], waiting: [] };
   }
 
   loseAll(why: string): void {

@@ -1,4 +1,4 @@
-import { StoreFailure, type StoreOutcome } from '../../../lib/core/seam/lock-store.js';
+import { StoreFailure, type StoreOutcome } from '../../../lib/core/seam/store-failure.js';
 import type { Session } from '../network/session.js';
 
 /** A failed command, with the session it was sent on: an undo has to know. */

@@ -1,4 +1,5 @@
-import type { StoreFailure, Watch } from '../../../lib/core/seam/lock-store.js';
+import type { Watch } from '../../../lib/core/seam/lock-store.js';
+import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { SimProcess } from '../engine/sim-process.js';
 import type { Link } from '../network/link.js';
 import type { Session } from '../network/session.js';

@@ -1,11 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Claim, ExtendReply } from '../../../lib/core/seam/claim.js';
+import type { ExtendReply } from '../../../lib/core/seam/reply.js';
 import { Hold } from '../../../lib/core/lease/hold.js';
-import { KeyQueue } from '../../../lib/core/acquire/local-queue.js';
 import { LeaseKeeper } from '../../../lib/core/lease/lease-keeper.js';
 import { LockEventHub } from '../../../lib/core/lock-events.js';
+import { StoreRequests } from '../../../lib/core/store-requests.js';
 import { StoreHealth } from '../../../lib/core/store-health.js';
 import { Log } from './support/core-under-test.js';
+import { claimOn, queueOn } from './support/queue-on.js';
 import { ScriptedStore, unknown, type Request } from './support/scripted-store.js';
 import { settled, VirtualRuntime } from './support/virtual-runtime.js';
 
@@ -24,12 +25,13 @@ const hold = (
   options: { renewed?: boolean; validForMs?: number; watchdogMs?: number; name?: string } = {},
 ): Hold => {
   const key = options.name ?? `k${(count += 1)}`;
-  const queue = new KeyQueue('exclusive', key, store, runtime, () => undefined);
-  const claim: Claim = { kind: 'exclusive', key, owner: `o-${key}`, leaseMs: WATCHDOG_MS, fenceBlock: 1 };
+  const queue = queueOn(store, runtime);
+  const claim = claimOn(key, `o-${key}`, WATCHDOG_MS);
   const now = runtime.now();
   const leaseMs = options.watchdogMs ?? WATCHDOG_MS;
   const watchdogMs = options.renewed === false ? undefined : leaseMs;
-  return new Hold(key, queue, claim, 1, watchdogMs, now, now, options.validForMs ?? leaseMs);
+  const validForMs = options.validForMs ?? leaseMs;
+  return new Hold(key, queue, claim, watchdogMs, { token: 1, grantedAt: now, sentAt: now, validForMs });
 };
 
 const kept = (options: Parameters<typeof hold>[0] = {}): Hold => {
@@ -46,7 +48,8 @@ beforeEach(() => {
   store = new ScriptedStore();
   log = new Log();
   count = 0;
-  keeper = new LeaseKeeper(store, runtime, new StoreHealth(runtime, new LockEventHub(log), log));
+  const health = new StoreHealth(runtime, new LockEventHub(log), log);
+  keeper = new LeaseKeeper(new StoreRequests(store, runtime, health), runtime);
 });
 
 describe('renewal', () => {
@@ -55,9 +58,9 @@ describe('renewal', () => {
     await runtime.pass(PERIOD_MS - 1);
     expect(store.sent).toHaveLength(0);
     await runtime.pass(1);
-    expect(renewal().claims.map(({ key }) => key)).toEqual(holds.map(({ key }) => key));
+    expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual(holds.map(({ key }) => key));
     expect(
-      renewal().claims.every(({ leaseMs, fenceBlock }) => leaseMs === WATCHDOG_MS && fenceBlock === 0),
+      renewal().claims.every(({ leaseMs, tokens: fenceBlock }) => leaseMs === WATCHDOG_MS && fenceBlock === 0),
     ).toBe(true);
     await renewal().answer(holds.map(() => held()));
     expect(holds.map(({ validUntil }) => validUntil)).toEqual(holds.map(() => runtime.now() + WATCHDOG_MS));
@@ -101,7 +104,7 @@ describe('renewal', () => {
     await runtime.pass(PERIOD_MS - 10);
     const second = kept();
     await runtime.pass(10);
-    expect(renewal().claims.map(({ key }) => key)).toEqual([first.key, second.key]);
+    expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual([first.key, second.key]);
   });
 
   it('one that is still under way is not sent again', async () => {
@@ -132,7 +135,7 @@ describe('renewal', () => {
   it('of holds with other leases comes every third of theirs, each kind in one batch', async () => {
     const [long, short, alsoShort] = [kept(), kept({ watchdogMs: 3_000 }), kept({ watchdogMs: 3_000 })];
     await runtime.pass(1_000);
-    expect(renewal().claims.map(({ key, leaseMs }) => [key, leaseMs])).toEqual([
+    expect(renewal().claims.map(({ finalKey: key, leaseMs }) => [key, leaseMs])).toEqual([
       [short.key, 3_000],
       [alsoShort.key, 3_000],
     ]);
@@ -140,7 +143,7 @@ describe('renewal', () => {
     keeper.remove(short);
     keeper.remove(alsoShort);
     await runtime.pass(PERIOD_MS - 1_000);
-    expect(renewal().claims.map(({ key }) => key)).toEqual([long.key]);
+    expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual([long.key]);
   });
 
   it('that is overdue is not put off by a lock that is taken before the timer comes', async () => {
@@ -148,7 +151,7 @@ describe('renewal', () => {
     runtime.jump(PERIOD_MS + 5);
     kept();
     await runtime.pass(0);
-    expect(renewal().claims.map(({ key }) => key)).toContain(one.key);
+    expect(renewal().claims.map(({ finalKey: key }) => key)).toContain(one.key);
   });
 
   it('counts validity from before the send, not from the answer', async () => {
@@ -198,7 +201,7 @@ describe('a renewal that fails', () => {
     await renewal().answer([held(), { status: 'failed', cause: new Error('WRONGTYPE') }, held()]);
     expect([good.validUntil, alsoGood.validUntil]).toEqual([sentAt + WATCHDOG_MS, sentAt + WATCHDOG_MS]);
     await runtime.pass(RETRY_MS);
-    expect(renewal().claims.map(({ key }) => key)).toEqual([bad.key]);
+    expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual([bad.key]);
     expect(log.lines, 'one bad key is no outage').toEqual([]);
   });
 
@@ -233,7 +236,7 @@ describe('loss', () => {
     expect([lost.state, lost.lossReason, other.state]).toEqual(['lost', 'refused', 'held']);
     expect([...keeper.all]).toEqual([other]);
     await runtime.pass(PERIOD_MS);
-    expect(renewal().claims.map(({ key }) => key)).toEqual([other.key]);
+    expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual([other.key]);
   });
 
   it('the end is noticed by whoever looks first, also before the timer', () => {
@@ -244,20 +247,20 @@ describe('loss', () => {
     runtime.jump(1);
     keeper.checkExpiry(one);
     expect([one.state, one.lossReason]).toEqual(['lost', 'expired']);
-    expect(keeper.all.size).toBe(0);
+    expect(keeper.size).toBe(0);
   });
 
   it('after standing still past the lease, nothing is renewed that is over', async () => {
     const [over, still] = [kept(), kept({ validForMs: 90_000 })];
     await runtime.freeze(WATCHDOG_MS + 5_000);
     expect(over.state).toBe('lost');
-    expect(renewal().claims.map(({ key }) => key)).toEqual([still.key]);
+    expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual([still.key]);
   });
 
   it('a released hold is not touched by an answer that comes later', async () => {
     const one = kept();
     await runtime.pass(PERIOD_MS);
-    one.state = 'released';
+    one.release();
     keeper.remove(one);
     await renewal().answer([{ status: 'lost' }]);
     expect([one.state, one.lossReason]).toEqual(['released', undefined]);

@@ -141,7 +141,12 @@ describe('options of one call', () => {
       onLost: 'event',
       holdAtLeastMs: 9,
     } as const;
-    expect(resolveCall(given, defaults)).toEqual({ ...given, watchdogMs: defaults.watchdogMs });
+    expect(resolveCall(given, defaults)).toEqual({
+      ...given,
+      kind: 'exclusive',
+      permits: undefined,
+      watchdogMs: defaults.watchdogMs,
+    });
     expect(resolveCall({ watchdogMs: 1_000 }, defaults)).toMatchObject({
       leaseMs: undefined,
       watchdogMs: 1_000,

@@ -30,7 +30,7 @@ const section = <T>(work: (lease: Lease) => T | Promise<T>, options: Partial<Loc
   watched(core.manager.withLock(['k'], core.call(options), work));
 
 const nothingLeft = (): void => {
-  expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
+  expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
 };
 
 describe('release', () => {
@@ -319,7 +319,7 @@ describe('extend', () => {
     const lease = await acquired();
     const extending = watched(lease.extend(120_000));
     await core.runtime.pass(1_000);
-    expect(core.store.next('extend').claims.map(({ leaseMs, fenceBlock }) => [leaseMs, fenceBlock])).toEqual([
+    expect(core.store.next('extend').claims.map(({ leaseMs, tokens: fenceBlock }) => [leaseMs, fenceBlock])).toEqual([
       [120_000, 0],
     ]);
     await core.store.next('extend').answer([{ status: 'held', validForMs: 120_000 }]);

@@ -5,15 +5,11 @@ import { chooseDatabase, refusedDatabase } from './database.js';
 import { watchHandshakes } from './handshake-watch.js';
 import { databaseOf, dropSocket, type RedisLike } from './redis-client.js';
 import { RedisFailure, failureOf, isNoScript, isReadOnly, isReplyError } from './redis-failure.js';
+import { readBatch } from './batch-replies.js';
 import { requestFor, type RedisRequest } from './redis-request.js';
 import { nameSession, type RedisSession } from './redis-session.js';
-import { readBatch } from '../kinds/exclusive/replies.js';
-import { Script } from './script.js';
-import { keysAndArgs, ScriptBatch, type ScriptRun } from './script-batch.js';
-import { EXCLUSIVE_BATCH } from '../kinds/exclusive/batch.js';
-
-/** Runs several of the scripts that can share a request. */
-const BATCH = new Script(EXCLUSIVE_BATCH);
+import type { Script } from './script.js';
+import { batchOf, keysAndArgs, ScriptBatch, type BatchPart, type ScriptRun } from './script-batch.js';
 
 /** How often a connection that nobody uses is asked whether it still lives, in ms. */
 const IDLE_PING_MS = 10_000;
@@ -23,6 +19,17 @@ interface Life {
   alive: boolean;
   /** False once its database was refused; the next command asks for it again. */
   opening: boolean;
+}
+
+/** What a connection is made for. */
+export interface RedisConnectionOptions {
+  readonly timeoutMs: number;
+  /** Made known to the server first: a script it has to be sent again would be overtaken by later commands. */
+  readonly scripts?: readonly Script[];
+  /** Scripts that can share a request. */
+  readonly batchParts?: readonly BatchPart[];
+  /** For tests. */
+  readonly idlePingMs?: number;
 }
 
 interface Waiter {
@@ -47,15 +54,18 @@ export class RedisConnection {
   #lastError: unknown;
   private pinger: NodeJS.Timeout | undefined;
   private closed = false;
+  private readonly timeoutMs: number;
+  private readonly idlePingMs: number;
+  private readonly scripts: readonly Script[];
+  private readonly batchScript: Script | undefined;
 
-  constructor(
-    client: RedisLike,
-    private readonly timeoutMs: number,
-    /** Made known to the server first: a script it has to be sent again would be overtaken by later commands. */
-    private readonly scripts: readonly Script[] = [],
-    private readonly idlePingMs = IDLE_PING_MS,
-  ) {
+  constructor(client: RedisLike, options: RedisConnectionOptions) {
+    const { timeoutMs, scripts = [], batchParts = [], idlePingMs = IDLE_PING_MS } = options;
     this.#client = client;
+    this.timeoutMs = timeoutMs;
+    this.idlePingMs = idlePingMs;
+    this.batchScript = batchParts.length > 0 ? batchOf(batchParts) : undefined;
+    this.scripts = this.batchScript ? [...scripts, this.batchScript] : scripts;
     this.deadlines = new CommandDeadlines(timeoutMs);
     client.on('error', (error: unknown) => (this.#lastError = error));
     client.on('ready', () => void this.begin());
@@ -83,22 +93,13 @@ export class RedisConnection {
 
   /** The same for a script that can share a request with others of its tick. One that is alone leaves at once. */
   runShared<T>(
-    run: Pick<ScriptRun, 'script' | 'letter' | 'keys' | 'args'>,
+    run: Pick<ScriptRun, 'part' | 'keys' | 'batchKeys' | 'args'>,
     read: (reply: unknown) => T,
   ): Promise<T> {
     const alone = this.batch.isEmpty && this.deadlines.idle;
-    if (alone || !this.session) return this.run(run.script, run.keys, run.args, read);
-    const { script, letter, keys, args } = run;
+    if (alone || !this.session) return this.run(run.part.script, run.keys, run.args, read);
     return new Promise<T>((resolve, reject) => {
-      this.batch.add({
-        script,
-        letter,
-        keys,
-        args,
-        read,
-        resolve: resolve as (value: unknown) => void,
-        reject,
-      });
+      this.batch.add({ ...run, read, resolve: resolve as (value: unknown) => void, reject });
     });
   }
 
@@ -157,12 +158,12 @@ export class RedisConnection {
 
   private sendBatch(runs: readonly ScriptRun[]): void {
     const { session } = this;
-    if (!session || runs.length === 1) return this.sendEach(runs);
+    if (!session || !this.batchScript || runs.length === 1) return this.sendEach(runs);
     const [keys, args] = keysAndArgs(runs);
     // All is read before anything is believed: an answer that is wrong in one place is wrong.
     const read = (reply: unknown): unknown[] =>
       readBatch(reply, runs.length).map((one, i) => (one instanceof Error ? one : runs[i]!.read(one)));
-    this.sendOn(session, requestFor(BATCH, keys, args, read)).then(
+    this.sendOn(session, requestFor(this.batchScript, keys, args, read)).then(
       (answers) =>
         runs.forEach((run, i) => {
           const answer = answers[i];
@@ -179,8 +180,8 @@ export class RedisConnection {
   }
 
   private sendEach(runs: readonly ScriptRun[]): void {
-    for (const { script, keys, args, read, resolve, reject } of runs) {
-      this.run(script, keys, args, read).then(resolve, reject);
+    for (const { part, keys, args, read, resolve, reject } of runs) {
+      this.run(part.script, keys, args, read).then(resolve, reject);
     }
   }
 
@@ -228,7 +229,7 @@ export class RedisConnection {
     const refusal = await chooseDatabase(this.#client, life, this.deadlines, this.timeoutMs, note);
     if (!life.alive) return;
     if (refusal !== undefined) return this.refused(life, this.clean(refusal));
-    const name = await nameSession(this.#client, [...this.scripts, BATCH], this.deadlines);
+    const name = await nameSession(this.#client, this.scripts, this.deadlines);
     if (!life.alive) return;
     this.#lastError = undefined;
     this.session = Object.assign(life, name);

@@ -1,4 +1,4 @@
-import { StoreFailure, type StoreOutcome } from '../../../core/seam/lock-store.js';
+import { StoreFailure, type StoreOutcome } from '../../../core/seam/store-failure.js';
 import type { RedisSession } from './redis-session.js';
 
 /** A failed command, with the connection it was sent on: an undo has to know. */
@@ -17,8 +17,8 @@ export class RedisFailure extends StoreFailure {
 /** Replies of a cluster that is moving slots: certainly not executed, and different in a moment. */
 const MOVING = /^(TRYAGAIN|MOVED|ASK|CLUSTERDOWN)\b/;
 
-/** A value that is not ours has the key's name, or the fence key's. */
-const FOREIGN = /^(WRONGTYPE|FENCE)\b/;
+/** A value that is not ours has the key's name, or the fence key's; or there is no number of permits for it. */
+const FOREIGN = /^(WRONGTYPE|FENCE|PERMITS)\b/;
 
 /** How servers before Redis 7 hand on what went wrong inside of a script. */
 const WRAPPING = /^(?:ERR )?(?:Error running script \(call to f_\w+\): )?(?:@\w+: ?\d+: )+-?/;
@@ -84,4 +84,6 @@ export const failureOf = (
 const describeReply = (reply: string, shown: string, keys: readonly string[]): string =>
   reply.startsWith('WRONGTYPE') && keys.length > 0
     ? `Redis has a value of another type, and no lock, at ${keys.map((key) => `"${key}"`).join(' or ')}: ${shown}`
-    : `Redis refused the command: ${shown}`;
+    : shown.startsWith('PERMITS ')
+      ? shown.replace('PERMITS ', '')
+      : `Redis refused the command: ${shown}`;

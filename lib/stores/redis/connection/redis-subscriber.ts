@@ -1,4 +1,4 @@
-import type { Watch } from '../../../core/seam/lock-store.js';
+import type { Watch, WatchListener } from '../../../core/seam/lock-store.js';
 import { unbound } from '../../../core/runtime.js';
 import { cleanError, secretsOfClient } from './clean-error.js';
 import { CommandDeadlines } from './command-deadlines.js';
@@ -6,13 +6,8 @@ import { watchHandshakes } from './handshake-watch.js';
 import { dropSocket, type RedisLike } from './redis-client.js';
 import { RedisFailure, isReplyError } from './redis-failure.js';
 
-interface Listener {
-  onHint(): void;
-  onFailure(failure: RedisFailure): void;
-}
-
 interface Channel {
-  readonly listeners: Set<Listener>;
+  readonly listeners: Set<WatchListener>;
   live: boolean;
 }
 
@@ -70,11 +65,11 @@ export class RedisSubscriber {
     return this.channels.size;
   }
 
-  watch(name: string, onHint: () => void, onFailure: (failure: RedisFailure) => void): Watch {
-    const listener: Listener = { onHint, onFailure };
+  /** Calls `listener` as {@link KindStore.watch} says, for one channel. Give each watch a listener of its own. */
+  watch(name: string, listener: WatchListener): Watch {
     if (this.closed) {
       const failure = new RedisFailure('the lock store is closed', 'not-executed', {});
-      queueMicrotask(() => onFailure(failure));
+      queueMicrotask(() => listener.failed(failure));
       return { live: false, close: () => undefined };
     }
     this.open();
@@ -87,7 +82,7 @@ export class RedisSubscriber {
       this.pinger ??= unbound(() => setInterval(() => this.ping(), PING_MS).unref());
     } else if (channel.live) {
       // Live before this listener was there: what it missed, it has to look up.
-      queueMicrotask(() => channel.listeners.has(listener) && onHint());
+      queueMicrotask(() => channel.listeners.has(listener) && listener.hint());
     }
     return {
       get live() {
@@ -105,7 +100,7 @@ export class RedisSubscriber {
     this.#client.disconnect();
   }
 
-  private leave(name: string, channel: Channel, listener: Listener): void {
+  private leave(name: string, channel: Channel, listener: WatchListener): void {
     if (!channel.listeners.delete(listener) || channel.listeners.size > 0) return;
     if (this.channels.get(name) !== channel) return;
     this.channels.delete(name);
@@ -139,7 +134,7 @@ export class RedisSubscriber {
     const cause = cleanError(error, secretsOfClient(this.#client));
     const message = `Redis refused SUBSCRIBE: ${cause.message}`;
     const failure = new RedisFailure(message, 'not-executed', { cause });
-    for (const listener of [...(channel?.listeners ?? [])]) listener.onFailure(failure);
+    for (const listener of [...(channel?.listeners ?? [])]) listener.failed(failure);
   }
 
   private resubscribe(): void {
@@ -163,7 +158,7 @@ export class RedisSubscriber {
     if (!channel) return;
     for (const listener of [...channel.listeners]) {
       // One that is woken may close another.
-      if (channel.listeners.has(listener)) listener.onHint();
+      if (channel.listeners.has(listener)) listener.hint();
     }
   }
 

@@ -51,7 +51,7 @@ export class Recorder {
   /** `around`: the leases of the sections that the caller runs in, innermost first. */
   granted(call: string, lease: Lease, around: readonly OpenLease[]): OpenLease {
     const id = `${this.process}.L${++this.leases}`;
-    const parts = lease.parts.map(({ finalKey, hold, place }) => {
+    const parts = lease.parts.map(({ finalKey, hold, entry: place }) => {
       const sharedWith = place && around.find(({ holds }) => holds.has(hold))?.id;
       return { key: finalKey, token: hold.token!, ...(sharedWith !== undefined && { sharedWith }) };
     });

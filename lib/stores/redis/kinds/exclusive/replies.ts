@@ -1,20 +1,9 @@
-import type { AcquireReply, ExtendReply, HoldInfo } from '../../../../core/seam/claim.js';
+import type { AcquireReply, ExtendReply, KeyState } from '../../../../core/seam/reply.js';
 import { isWrongType, replyError, unwrapped } from '../../connection/redis-failure.js';
-
-/**
- * What the scripts answer, read strictly. Anything that they cannot have said (it came from a proxy, another server,
- * a connection out of step) throws: it must pass neither for "granted" nor for "taken".
- */
-const impossible = (reply: unknown): Error => {
-  const shown = Array.isArray(reply) ? `a list of ${reply.length}` : `${typeof reply} ${String(reply)}`;
-  return new Error(`no script of this library answers ${shown.slice(0, 60)}`);
-};
+import { impossible, isTimeLeft } from '../../connection/strict-replies.js';
 
 /** A foreign hold without an end announces nothing when it goes: look for it at this interval, in ms. */
 const ENDLESS_RETRY_MS = 1_000;
-
-/** A time left, as PTTL has it: -1 for none. */
-const isTimeLeft = (reply: unknown): reply is number => Number.isInteger(reply) && (reply as number) >= -1;
 
 export const readAcquire = (reply: unknown, leaseMs: number, fenced: boolean): AcquireReply => {
   if (isTimeLeft(reply)) {
@@ -57,25 +46,15 @@ const countOf = (text: string): number => {
   return Number.isSafeInteger(count) && count > 0 ? count : 1;
 };
 
-export const readInspect = (reply: unknown): HoldInfo | null => {
+export const readInspect = (reply: unknown): KeyState | null => {
   if (reply === null) return null;
   const [owner, count, left] = Array.isArray(reply) ? (reply as unknown[]) : [];
   if (typeof owner !== 'string' || typeof count !== 'string' || !isTimeLeft(left)) throw impossible(reply);
-  return { owner, count: countOf(count), remainingMs: left === -1 ? Infinity : left };
+  const remainingMs = left === -1 ? Infinity : left;
+  return { kind: 'exclusive', holders: [{ owner, count: countOf(count), remainingMs }], waiting: [] };
 };
 
 export const readForceUnlock = (reply: unknown): boolean => {
   if (reply !== 0 && reply !== 1) throw impossible(reply);
   return reply === 1;
-};
-
-/** What each script of a batch answered; its error, if that is what it was. */
-export const readBatch = (reply: unknown, count: number): unknown[] => {
-  if (!Array.isArray(reply) || reply.length !== count) throw impossible(reply);
-  return reply.map((one: unknown) => {
-    if (!Array.isArray(one)) return one;
-    const [message, ...more] = one as unknown[];
-    if (typeof message !== 'string' || more.length > 0) throw impossible(one);
-    return replyError(message);
-  });
 };

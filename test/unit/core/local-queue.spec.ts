@@ -1,18 +1,20 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { KeyQueue, type Wait } from '../../../lib/core/acquire/local-queue.js';
+import type { LocalQueue } from '../../../lib/core/acquire/local-queue.js';
+import type { Wait } from '../../../lib/core/acquire/wait.js';
 import {
   LockAbortedError,
   LockNotAcquiredError,
   LockStoreError,
 } from '../../../lib/core/errors/lock.errors.js';
 import { watched, type Watched } from './support/core-under-test.js';
+import { claimOn, queueOn } from './support/queue-on.js';
 import { notExecuted, ScriptedStore, unknown } from './support/scripted-store.js';
 import { settled, VirtualRuntime } from './support/virtual-runtime.js';
 
 let runtime: VirtualRuntime;
 let store: ScriptedStore;
 let idle: number;
-let queue: KeyQueue;
+let queue: LocalQueue;
 
 const waitFor = (waitMs: number, more: Partial<Wait> = {}): Wait => ({
   key: 'k',
@@ -32,7 +34,7 @@ beforeEach(() => {
   runtime = new VirtualRuntime();
   store = new ScriptedStore();
   idle = 0;
-  queue = new KeyQueue('exclusive', 'lock:k', store, runtime, () => (idle += 1));
+  queue = queueOn(store, runtime, () => (idle += 1));
 });
 
 describe('turns', () => {
@@ -107,18 +109,18 @@ describe('turns', () => {
 
 describe('while a request of the head is unanswered', () => {
   const answer = async (): Promise<void> => {
-    queue.asked(true);
+    queue.requestOver(true);
     await settled();
   };
   const fail = async (): Promise<void> => {
-    queue.asked(false);
+    queue.requestOver(false);
     queue.failed(unknown(), 'acquiring');
     await settled();
   };
 
   it('nobody whose time ends is told "taken": they hear that the store failed', async () => {
     queue.enter();
-    queue.asking();
+    queue.requestSent();
     const [now, soon, later] = [wait(0), wait(50), wait(10_000)];
     await runtime.pass(500);
     expect(statesOf(now, soon, later)).toEqual(['pending', 'pending', 'pending']);
@@ -128,7 +130,7 @@ describe('while a request of the head is unanswered', () => {
 
   it('they are told "taken" as soon as the answer shows that the store works, and only they', async () => {
     queue.enter();
-    queue.asking();
+    queue.requestSent();
     const [now, soon, later] = [wait(0), wait(50), wait(10_000)];
     await runtime.pass(500);
     await answer();
@@ -138,7 +140,7 @@ describe('while a request of the head is unanswered', () => {
 
   it('one whose time is over is not let in when the turn becomes free', async () => {
     queue.enter();
-    queue.asking();
+    queue.requestSent();
     const [due, next] = [wait(50), wait(10_000)];
     await runtime.pass(100);
     await answer();
@@ -149,7 +151,7 @@ describe('while a request of the head is unanswered', () => {
 
   it('a failure that concerns only those whose time is over leaves the others waiting', async () => {
     queue.enter();
-    queue.asking();
+    queue.requestSent();
     const [due, other] = [wait(50), wait(10_000)];
     await runtime.pass(100);
     queue.failed(notExecuted(), 'waiting for', 'due');
@@ -165,22 +167,22 @@ describe('sitting out', () => {
     wait(1_000);
     queue.leave(true);
     await settled();
-    expect(queue.sittingOutUntil).toBe(runtime.now() + 25);
+    expect(queue.yieldingUntil).toBe(runtime.now() + 25);
     await runtime.pass(24);
-    expect(queue.sittingOutUntil).toBeDefined();
+    expect(queue.yieldingUntil).toBeDefined();
     await runtime.pass(1);
-    expect(queue.sittingOutUntil).toBeUndefined();
+    expect(queue.yieldingUntil).toBeUndefined();
   });
 
   it('it ends with the second message: the first is the echo of the own release', async () => {
     queue.enter();
-    queue.listen();
+    queue.wakeUp.listen(claimOn('lock:k'));
     wait(1_000);
     queue.leave(true);
     await store.watching[0]!.hint();
-    expect(queue.sittingOutUntil, 'our own release').toBeDefined();
+    expect(queue.yieldingUntil, 'our own release').toBeDefined();
     await store.watching[0]!.hint();
-    expect(queue.sittingOutUntil, 'the release of whoever came in between').toBeUndefined();
+    expect(queue.yieldingUntil, 'the release of whoever came in between').toBeUndefined();
   });
 
   it('is not cut short by the timer of an earlier one', async () => {
@@ -190,27 +192,27 @@ describe('sitting out', () => {
     queue.enter();
     queue.leave(true);
     await runtime.pass(15);
-    expect([idle, queue.sittingOutUntil]).toEqual([0, runtime.now() + 10]);
+    expect([idle, queue.yieldingUntil]).toEqual([0, runtime.now() + 10]);
     await runtime.pass(10);
     expect([idle, runtime.due]).toEqual([1, []]);
   });
 
   it('messages that came while the release was under way count', async () => {
     queue.enter();
-    queue.listen();
+    queue.wakeUp.listen(claimOn('lock:k'));
     const before = queue.hints;
     wait(1_000);
     await store.watching[0]!.hint();
     queue.leave(true, before);
     await store.watching[0]!.hint();
-    expect(queue.sittingOutUntil).toBeUndefined();
+    expect(queue.yieldingUntil).toBeUndefined();
   });
 
   it('who comes just after the queue ran empty sits out too; then the key is forgotten', async () => {
     queue.enter();
     queue.leave(true);
     expect(idle).toBe(0);
-    expect(queue.sittingOutUntil).toBeDefined();
+    expect(queue.yieldingUntil).toBeDefined();
     await runtime.pass(25);
     expect(idle).toBe(1);
     expect(runtime.due).toEqual([]);
@@ -229,15 +231,15 @@ describe('sitting out', () => {
   it('nobody sits out when nobody else listened', () => {
     queue.enter();
     queue.leave(false);
-    expect(queue.sittingOutUntil).toBeUndefined();
+    expect(queue.yieldingUntil).toBeUndefined();
   });
 });
 
 describe('hints', () => {
   it('there is one watch however often it is asked for, closed when the last one has left', () => {
     queue.enter();
-    queue.listen();
-    queue.listen();
+    queue.wakeUp.listen(claimOn('lock:k'));
+    queue.wakeUp.listen(claimOn('lock:k'));
     wait(1_000);
     queue.leave(false);
     expect(store.watching).toHaveLength(1);
@@ -246,20 +248,20 @@ describe('hints', () => {
   });
 
   it('are counted also while nobody waits for one', async () => {
-    queue.listen();
+    queue.wakeUp.listen(claimOn('lock:k'));
     await store.watching[0]!.hint();
     await store.watching[0]!.hint();
     expect(queue.hints).toBe(2);
   });
 
   it('hearing follows the watch, also into silence and back', () => {
-    expect(queue.hearing).toBe(false);
-    queue.listen();
-    expect(queue.hearing).toBe(false);
+    expect(queue.wakeUp.hearing).toBe(false);
+    queue.wakeUp.listen(claimOn('lock:k'));
+    expect(queue.wakeUp.hearing).toBe(false);
     store.watching[0]!.live = true;
-    expect(queue.hearing).toBe(true);
+    expect(queue.wakeUp.hearing).toBe(true);
     store.watching[0]!.live = false;
-    expect(queue.hearing).toBe(false);
+    expect(queue.wakeUp.hearing).toBe(false);
   });
 
   it.each<[string, (abort: () => void) => unknown]>([
@@ -269,8 +271,8 @@ describe('hints', () => {
     ['a shutdown', () => queue.shutDown(() => undefined)],
   ])('waiting for one ends with %s, and leaves no timer', async (_what, end) => {
     const caller = new AbortController();
-    queue.listen();
-    const waiting = watched(queue.hinted(200, caller.signal));
+    queue.wakeUp.listen(claimOn('lock:k'));
+    const waiting = watched(queue.wakeUp.hinted(200, caller.signal));
     await settled();
     expect(waiting.state).toBe('pending');
     await end(() => caller.abort());
@@ -280,21 +282,21 @@ describe('hints', () => {
   });
 
   it('a signal that was aborted before ends the wait at once', async () => {
-    queue.listen();
-    const waiting = watched(queue.hinted(200, AbortSignal.abort()));
+    queue.wakeUp.listen(claimOn('lock:k'));
+    const waiting = watched(queue.wakeUp.hinted(200, AbortSignal.abort()));
     await settled();
     expect(waiting.state).toBe('fulfilled');
     expect(runtime.due).toEqual([]);
   });
 
   it('when there can never be one, waiting throws why, and the next wait tries to listen anew', async () => {
-    queue.listen();
-    const first = watched(queue.hinted(200, undefined));
+    queue.wakeUp.listen(claimOn('lock:k'));
+    const first = watched(queue.wakeUp.hinted(200, undefined));
     await store.watching[0]!.fail(notExecuted('NOPERM'));
     expect(first.state, 'woken, to look for itself').toBe('fulfilled');
-    await expect(queue.hinted(200, undefined)).rejects.toThrow('NOPERM');
+    await expect(queue.wakeUp.hinted(200, undefined)).rejects.toThrow('NOPERM');
     expect(store.watching).toHaveLength(0);
-    queue.listen();
+    queue.wakeUp.listen(claimOn('lock:k'));
     expect(store.watching).toHaveLength(1);
   });
 });

@@ -1,34 +1,34 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Claim } from '../../../lib/core/seam/claim.js';
-import { Settler } from '../../../lib/core/lease/undo.js';
+import { claimOn } from './support/queue-on.js';
+import { Undo } from '../../../lib/core/lease/undo.js';
 import { notExecuted, notHeld, ScriptedStore, unknown } from './support/scripted-store.js';
 import { settled, VirtualRuntime } from './support/virtual-runtime.js';
 
-const claim: Claim = { kind: 'exclusive', key: 'k', owner: 'o', leaseMs: 30_000, fenceBlock: 1 };
+const claim = claimOn('k', 'o');
 
 let runtime: VirtualRuntime;
 let store: ScriptedStore;
-let settler: Settler;
+let undo: Undo;
 
 const release = () => store.next('release');
 
 beforeEach(() => {
   runtime = new VirtualRuntime();
   store = new ScriptedStore();
-  settler = new Settler(store, runtime);
+  undo = new Undo((claim, how) => store.release(claim, how), runtime);
 });
 
-describe('settling a claim', () => {
+describe('undoing a claim', () => {
   it('asks at once, and is over with the first answer', async () => {
-    settler.settle(claim, undefined, runtime.now() + 30_000);
-    expect(settler.size).toBe(1);
+    undo.begin({ claim, until: runtime.now() + 30_000 });
+    expect(undo.size).toBe(1);
     await release().answer(notHeld);
-    expect([settler.size, store.sent.length, runtime.due]).toEqual([0, 1, []]);
+    expect([undo.size, store.sent.length, runtime.due]).toEqual([0, 1, []]);
   });
 
   it('passes on the doubt with every try: only the store can tell when "not there" is final', async () => {
     const doubt = unknown('no answer to the acquire');
-    settler.settle(claim, doubt, runtime.now() + 30_000);
+    undo.begin({ claim, doubt, until: runtime.now() + 30_000 });
     for (let i = 0; i < 4; i += 1) {
       expect(release().doubt).toBe(doubt);
       expect(release().claim).toEqual(claim);
@@ -36,11 +36,11 @@ describe('settling a claim', () => {
       await runtime.pass(1_000);
     }
     await release().answer(notHeld);
-    expect(settler.size).toBe(0);
+    expect(undo.size).toBe(0);
   });
 
   it('tries again after pauses that grow to a second', async () => {
-    settler.settle(claim, undefined, Infinity);
+    undo.begin({ claim, until: Infinity });
     const pauses: number[] = [];
     for (let i = 0; i < 8; i += 1) {
       const failedAt = runtime.now();
@@ -53,9 +53,9 @@ describe('settling a claim', () => {
 
   it('gives up when the hold has ended by itself, and no earlier', async () => {
     const until = runtime.now() + 30_000;
-    settler.settle(claim, undefined, until);
+    undo.begin({ claim, until });
     let lastAt = 0;
-    while (settler.size > 0) {
+    while (undo.size > 0) {
       if (store.open.length > 0) {
         lastAt = runtime.now();
         await release().fail(unknown());
@@ -69,16 +69,16 @@ describe('settling a claim', () => {
   });
 
   it('a failure that is none of the store is not repeated', async () => {
-    settler.settle(claim, undefined, Infinity);
+    undo.begin({ claim, until: Infinity });
     await release().fail(new TypeError('a bug'));
     await runtime.pass(60_000);
-    expect([settler.size, store.sent.length]).toEqual([0, 1]);
+    expect([undo.size, store.sent.length]).toEqual([0, 1]);
   });
 
   it('several run beside each other, and idle waits for the last', async () => {
-    for (const key of ['a', 'b', 'c']) settler.settle({ ...claim, key }, undefined, Infinity);
+    for (const key of ['a', 'b', 'c']) undo.begin({ claim: { ...claim, finalKey: key }, until: Infinity });
     let idle = false;
-    void settler.idle().then(() => (idle = true));
+    void undo.idle().then(() => (idle = true));
     for (let left = 3; left > 0; left -= 1) {
       await settled();
       expect(idle).toBe(false);
@@ -89,13 +89,13 @@ describe('settling a claim', () => {
   });
 
   it('after stop nothing is asked any more', async () => {
-    settler.settle(claim, undefined, Infinity);
+    undo.begin({ claim, until: Infinity });
     await release().fail(unknown());
-    settler.stop();
+    undo.stop();
     await runtime.pass(60_000);
-    expect([settler.size, store.sent.length]).toEqual([0, 1]);
-    settler.settle(claim, undefined, Infinity);
+    expect([undo.size, store.sent.length]).toEqual([0, 1]);
+    undo.begin({ claim, until: Infinity });
     await settled();
-    expect([settler.size, store.sent.length]).toEqual([0, 1]);
+    expect([undo.size, store.sent.length]).toEqual([0, 1]);
   });
 });

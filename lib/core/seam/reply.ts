@@ -1,0 +1,66 @@
+import type { LockKind } from '../kinds/kinds.js';
+import type { Place } from './place.js';
+
+/** The store gave the hold to the claim's owner. */
+export interface Grant {
+  readonly status: 'granted';
+  /** How long the hold is valid, in ms, counted from before the request was sent. May be less than was asked for. */
+  readonly validForMs: number;
+  /** Greater than every token given for this key before; undefined when none was asked for. */
+  readonly token?: number;
+  /** How many tokens were reserved, from `token` on. Default: as many as were asked for. */
+  readonly tokens?: number;
+  /** Aborts when the store learns by itself that the hold is gone; for stores whose holds end with a session. */
+  readonly lost?: AbortSignal;
+  /** The limit that was in force before this claim set its own; see {@link PermitClaim.of}. */
+  readonly limitBefore?: number;
+}
+
+/** Somebody else has it. */
+export interface Taken {
+  readonly status: 'taken';
+  /** Look again after this many ms at the latest: what is left of the hold in the way. May be `Infinity`. */
+  readonly retryInMs: number;
+  /** See {@link Grant.limitBefore}. */
+  readonly limitBefore?: number;
+}
+
+/** Somebody else has it, and the store remembers that this owner waits: it says when it is its turn. */
+export interface Queued {
+  readonly status: 'queued';
+  readonly place: Place;
+}
+
+export type AcquireReply = Grant | Taken | Queued;
+
+/** One answer for each claim of an `extendMany`, in the order of the claims. */
+export type ExtendReply =
+  | { readonly status: 'held'; /** What is left, in ms, from before the send. */ readonly validForMs: number }
+  | { readonly status: 'lost' }
+  /** This key could not be asked; the others are not affected by it. */
+  | { readonly status: 'failed'; readonly cause: unknown };
+
+export interface ReleaseReply {
+  /** True when the hold was still the claim's and is gone now. */
+  readonly wasHeld: boolean;
+  /** True when somebody outside this process is waiting for the key. */
+  readonly othersWaiting: boolean;
+}
+
+/** One who holds a key. */
+export interface Holder {
+  readonly owner: string;
+  /** How often the owner has entered; always 1 for holds of this library. */
+  readonly count: number;
+  /** What is left of the lease in ms; Infinity for a foreign hold without an end. */
+  readonly remainingMs: number;
+}
+
+/** What the store knows about a key at this moment. */
+export interface KeyState {
+  readonly kind: LockKind;
+  /** Who holds it: at least one. */
+  readonly holders: readonly Holder[];
+  /** Who waits, in order, as far as the store knows it: a store that keeps no line of waiters knows nobody. */
+  readonly waiting: readonly string[];
+}

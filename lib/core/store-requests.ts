@@ -1,0 +1,110 @@
+import { LockConfigurationError } from './errors/lock.errors.js';
+import { storeError } from './errors/error-messages.js';
+import type { LockKind } from './kinds/kinds.js';
+import { Undo, type Orphan } from './lease/undo.js';
+import type { Runtime } from './runtime.js';
+import type { Claim } from './seam/claim.js';
+import type { KindStore, LockStore, ReleaseOptions, Watch, WatchListener } from './seam/lock-store.js';
+import type { AcquireReply, ExtendReply, ReleaseReply } from './seam/reply.js';
+import { StoreFailure } from './seam/store-failure.js';
+import type { StoreHealth } from './store-health.js';
+
+/** The one way to the store: finds the kind's part of it, judges failures, and undoes what may have been done for nobody. */
+export class StoreRequests {
+  readonly undo: Undo;
+
+  constructor(
+    private readonly store: LockStore,
+    private readonly runtime: Runtime,
+    private readonly health: StoreHealth,
+  ) {
+    this.undo = new Undo((claim, how) => this.kind(claim.kind).release(claim, how), runtime);
+  }
+
+  /** Throws `LockConfigurationError` when the store does not have the kind. */
+  checkKind(kind: LockKind): void {
+    this.kind(kind);
+  }
+
+  acquire(claim: Claim): Promise<AcquireReply> {
+    return this.kind(claim.kind).acquire(claim);
+  }
+
+  /** Never throws at once: a store that does is one that fails. */
+  release(claim: Claim, how?: ReleaseOptions): Promise<ReleaseReply> {
+    try {
+      return Promise.resolve(this.kind(claim.kind).release(claim, how));
+    } catch (failure) {
+      return Promise.reject(failure);
+    }
+  }
+
+  /** For claims of any kinds; one answer for each. Rejects only when nothing at all could be asked. */
+  async extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
+    const kinds = [...new Set(claims.map(({ kind }) => kind))];
+    if (kinds.length === 1) return this.kind(kinds[0]!).extendMany(claims);
+    const replies = new Array<ExtendReply>(claims.length);
+    const outcomes = await Promise.allSettled(
+      kinds.map(async (kind) => {
+        const of = claims.flatMap((claim, at) => (claim.kind === kind ? [at] : []));
+        const answers = await this.kind(kind).extendMany(of.map((at) => claims[at]!));
+        of.forEach((at, i) => (replies[at] = answers[i] ?? { status: 'failed', cause: tooFew() }));
+      }),
+    );
+    const failures = outcomes.filter((outcome) => outcome.status === 'rejected');
+    if (failures.length === kinds.length) throw failures[0]!.reason as Error;
+    claims.forEach(({ kind }, at) => {
+      const outcome = outcomes[kinds.indexOf(kind)]!;
+      if (outcome.status === 'rejected')
+        replies[at] = { status: 'failed', cause: outcome.reason as unknown };
+    });
+    return replies;
+  }
+
+  watch(claim: Claim, listener: WatchListener): Watch {
+    return this.kind(claim.kind).watch(claim, listener);
+  }
+
+  /** Asks the store for something that is no hold, and says so when it fails. */
+  async ask<T>(key: string | undefined, doing: string, request: () => Promise<T>): Promise<T> {
+    const startedAt = this.runtime.now();
+    try {
+      const reply = await request();
+      this.answered();
+      return reply;
+    } catch (failure) {
+      this.failed(failure);
+      throw storeError(key, failure, doing, this.runtime.now() - startedAt);
+    }
+  }
+
+  answered(): void {
+    this.health.works();
+  }
+
+  failed(failure: unknown): void {
+    this.health.failed(failure);
+  }
+
+  /** An acquire failed. What it may have taken is nobody's. */
+  acquireFailed(claim: Claim, failure: StoreFailure): void {
+    this.failed(failure);
+    if (failure.outcome === 'unknown') {
+      this.undo.begin({ claim, doubt: failure, until: this.runtime.now() + claim.leaseMs });
+    }
+  }
+
+  /** A release failed. The hold is still there, or may be. */
+  releaseFailed(hold: Orphan, failure: unknown): void {
+    this.failed(failure);
+    if (failure instanceof StoreFailure) this.undo.begin(hold);
+  }
+
+  private kind(name: LockKind): KindStore {
+    const kind = this.store.kinds[name];
+    if (kind) return kind as KindStore;
+    throw new LockConfigurationError(`This store cannot keep locks of the kind "${name}".`);
+  }
+}
+
+const tooFew = (): Error => new Error('the store gave too few answers');

@@ -1,0 +1,112 @@
+import type { PermitClaim } from '../../../core/seam/claim.js';
+import type { AcquireReply, ExtendReply, KeyState } from '../../../core/seam/reply.js';
+import { StoreFailure } from '../../../core/seam/store-failure.js';
+import { left, type SpaceClock, type Timed } from './space-clock.js';
+
+/** The permits of one key: how many there may be, and those that are taken, by owner. */
+interface Permits {
+  limit: number;
+  readonly taken: Map<string, Timed>;
+}
+
+/**
+ * The permits of a space of memory. A key is there while somebody has a permit: the number goes with the last of them,
+ * as the counter in Redis goes with the longest lease.
+ */
+export class PermitHolds {
+  private readonly keys = new Map<string, Permits>();
+
+  constructor(
+    private readonly clock: SpaceClock,
+    private readonly notify: (finalKey: string) => void,
+  ) {}
+
+  /** How many permits are taken, of all keys. */
+  get size(): number {
+    let size = 0;
+    for (const finalKey of [...this.keys.keys()]) size += this.find(finalKey)?.taken.size ?? 0;
+    return size;
+  }
+
+  has(finalKey: string): boolean {
+    return this.find(finalKey) !== undefined;
+  }
+
+  /** See `KindStore.acquire`. */
+  acquire({ finalKey, owner, leaseMs, of }: PermitClaim): AcquireReply {
+    const now = this.clock.now();
+    const permits = this.find(finalKey, now) ?? this.begin(finalKey, of);
+    const { limit: before, taken } = permits;
+    permits.limit = of ?? before;
+    const changed = permits.limit === before ? {} : { limitBefore: before };
+    const own = taken.has(owner);
+    const free = permits.limit - taken.size;
+    if (own || free >= 1) {
+      taken.set(owner, { since: now, leaseMs });
+      this.keys.set(finalKey, permits);
+      if (permits.limit > before && taken.size < permits.limit) this.notify(finalKey);
+      return { status: 'granted', validForMs: leaseMs, ...changed };
+    }
+    const next = Math.min(...[...taken.values()].map((one) => left(one, now)));
+    return { status: 'taken', retryInMs: Math.ceil(next), ...changed };
+  }
+
+  /** See `KindStore.extendMany`; here for one claim. */
+  extend({ finalKey, owner, leaseMs }: PermitClaim): ExtendReply {
+    const now = this.clock.now();
+    const permits = this.find(finalKey, now);
+    const own = permits?.taken.get(owner);
+    if (!permits || !own) return { status: 'lost' };
+    const remainingMs = left(own, now);
+    if (remainingMs >= leaseMs) return { status: 'held', validForMs: remainingMs };
+    permits.taken.set(owner, { since: now, leaseMs });
+    return { status: 'held', validForMs: leaseMs };
+  }
+
+  /** See `KindStore.release`. True when the owner had one. */
+  release({ finalKey, owner }: PermitClaim, keepForMs?: number): boolean {
+    const now = this.clock.now();
+    const permits = this.find(finalKey, now);
+    if (!permits?.taken.has(owner)) return false;
+    if (keepForMs === undefined) permits.taken.delete(owner);
+    else permits.taken.set(owner, { since: now, leaseMs: keepForMs });
+    if (permits.taken.size === 0) this.keys.delete(finalKey);
+    this.notify(finalKey);
+    return true;
+  }
+
+  /** See `LockStore.inspect`. */
+  inspect(finalKey: string): KeyState | null {
+    const now = this.clock.now();
+    const permits = this.find(finalKey, now);
+    if (!permits) return null;
+    const holders = [...permits.taken].map(([owner, own]) => ({ owner, count: 1, remainingMs: left(own, now) }));
+    return { kind: 'permit', holders, waiting: [] };
+  }
+
+  /** See `LockStore.forceUnlock`. */
+  forceUnlock(finalKey: string): boolean {
+    if (!this.find(finalKey)) return false;
+    this.keys.delete(finalKey);
+    this.notify(finalKey);
+    return true;
+  }
+
+  private begin(finalKey: string, of: number | undefined): Permits {
+    if (of !== undefined) return { limit: of, taken: new Map() };
+    throw new StoreFailure(
+      `nobody has said yet how many permits '${finalKey}' has: pass the number as permits`,
+      'not-executed',
+      { keyOnly: true },
+    );
+  }
+
+  private find(finalKey: string, now = this.clock.now()): Permits | undefined {
+    const permits = this.keys.get(finalKey);
+    if (!permits) return undefined;
+    for (const [owner, own] of permits.taken) if (left(own, now) <= 0) permits.taken.delete(owner);
+    if (permits.taken.size > 0) return permits;
+    this.keys.delete(finalKey);
+    return undefined;
+  }
+}
