@@ -9,7 +9,7 @@ export default defineConfig({
   ...everything,
   test: {
     ...everything.test,
-    include: ['test/{checker,contract,property,testing,types,unit}/**/*.spec.ts'],
+    include: ['test/{checker,contract,mistakes,property,testing,types,unit}/**/*.spec.ts'],
     // Both compare with a real server only.
     exclude: ['test/contract/redis.spec.ts', 'test/unit/stores/hash-slot.spec.ts'],
     // Suites and tests that run for each store have its name in theirs.

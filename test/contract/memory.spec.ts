@@ -124,10 +124,11 @@ describe('MemoryStore', () => {
     const space = new MemorySpace({ now: () => now });
     const store = new MemoryStore({ shared: space });
     // `size` leaves out what is over; here it matters what is still in memory.
-    const { holds, subscriptions } = space as unknown as Record<
-      'holds' | 'subscriptions',
-      Map<string, unknown>
-    >;
+    const { kinds, subscriptions } = space as unknown as {
+      kinds: { exclusive: { holds: Map<string, unknown> } };
+      subscriptions: Map<string, unknown>;
+    };
+    const { holds } = kinds.exclusive;
     let most = 0;
     for (let i = 0; i < 100_000; i += 1) {
       now += 1;

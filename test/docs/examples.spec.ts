@@ -13,22 +13,39 @@ import { requestContext } from '../../lib/transport/request-context.js';
 import { RecordingLogger } from '../nest/support/recording-logger.js';
 import { RedisServer } from '../support/redis-server.js';
 import { examplesOf, run } from './examples.js';
-import { codeBlocks, readFromRoot } from './markdown.js';
+import { codeBlocks } from '../support/markdown.js';
+import { examplesOnPages, page } from './pages.js';
 import * as world from './world.js';
 
 interface Shop {
   order(dto: world.OrderDto): Promise<void>;
-  transfer(from: string, to: string, cents: number): Promise<void>;
   nightlyReport(): Promise<void>;
+}
+
+interface Desk {
   restock(sku: string, pieces: number): Promise<number>;
   rebuildIndex(): Promise<string>;
 }
 
-describe('the examples of the README', () => {
+interface Orders {
+  place(userId: string): Promise<void>;
+}
+
+interface Transfers {
+  transfer(from: string, to: string, cents: number): Promise<void>;
+}
+
+interface Reports {
+  ofMonth(month: string): Promise<void>;
+  ofToday(): Promise<void>;
+  ofYear(): Promise<string>;
+}
+
+describe('the examples of the documentation', () => {
   let redis: RedisServer;
   let app: INestApplication;
-  /** What all examples together declare. */
-  let declared: Record<string, unknown>;
+  /** What the examples of each page declare. */
+  const declaredOn = new Map<string, Record<string, unknown>>();
   const opened: { close(): Promise<unknown> }[] = [];
 
   /** What `main.ts` makes is caught, and closed by the test. */
@@ -55,17 +72,16 @@ describe('the examples of the README', () => {
       'nest-redis-lock/testing': libTesting,
       './world.js': world,
     };
-    declared = {};
-    for (const { fileName, source } of examplesOf(codeBlocks(readFromRoot('README.md'), 'ts'))) {
+    for (const { page: path, fileName, source } of examplesOf(examplesOnPages())) {
       const exports = await run(onTestServers(source), modules);
       modules[`./${fileName.replace(/\.ts$/, '.js')}`] = exports;
-      for (const name of Object.keys(exports)) declared[name] = exports[name];
+      declaredOn.set(path, { ...declaredOn.get(path), ...exports });
     }
   });
 
   afterAll(async () => {
     await app.close();
-    await (declared['module'] as TestingModule).close();
+    await onPage<TestingModule>('docs/guide/testing.md', 'module').close();
     await redis.stop();
   });
 
@@ -78,6 +94,13 @@ describe('the examples of the README', () => {
     while (opened.length > 0) await opened.pop()!.close();
   });
 
+  /** What the examples of a page declare under a name. */
+  const onPage = <T>(path: string, name: string): T => {
+    const exports = declaredOn.get(path) ?? {};
+    if (!(name in exports)) throw new Error(`${path} declares no ${name}`);
+    return exports[name] as T;
+  };
+
   const instance = async <T>(provider: Type<T>, imports?: common.DynamicModule[]) => {
     const module = await Test.createTestingModule({
       imports: imports ?? [RedisLockModule.forRoot({ redis: redis.url })],
@@ -89,11 +112,27 @@ describe('the examples of the README', () => {
     opened.push(module);
     return { service: module.get(provider), locks: module.get(LockService) };
   };
-  const shopInstance = () => instance(declared['ShopService'] as Type<Shop>);
+  const shopInstance = () => instance(onPage<Type<Shop>>('README.md', 'ShopService'));
+  const deskInstance = () => instance(onPage<Type<Desk>>('README.md', 'StockDesk'));
   const names = () => world.calls.map(({ name }) => name);
 
+  it('the quick start is a module that starts, and locks what it says', async () => {
+    const [first = ''] = codeBlocks(page('README.md'), 'ts');
+    expect(first).toContain('class OrderService');
+    expect(first.trim().split('\n').length).toBeLessThanOrEqual(12);
+    const module = await Test.createTestingModule({ imports: [onPage<Type>('README.md', 'AppModule')] })
+      .setLogger(new RecordingLogger())
+      .compile();
+    opened.push(await module.init());
+    const keys: string[] = [];
+    module.get(LockService).on('acquired', ({ key }) => keys.push(key));
+    const orders = module.get<Orders>(onPage<Type<Orders>>('README.md', 'OrderService'));
+    await orders.place('7');
+    expect(keys).toEqual(['order:7']);
+  });
+
   it('main.ts awaits nothing outside of a function, which CommonJS apps cannot', () => {
-    const [main = ''] = codeBlocks(readFromRoot('README.md'), 'ts');
+    const [main = ''] = codeBlocks(page('docs/guide/installation.md'), 'ts');
     expect(main).toContain('// main.ts');
     expect(main).not.toMatch(/^\S.*\bawait\b/m);
   });
@@ -116,7 +155,7 @@ describe('the examples of the README', () => {
   });
 
   it('restock() takes by hand the lock that order() takes, with a greater token', async () => {
-    const { service, locks } = await shopInstance();
+    const { service, locks } = await deskInstance();
     const lease = await locks.acquire(lib.lockKey('sku:<<dto.sku>>', { dto: { sku: 'a:b' } }));
     await expect(service.restock('a:b', 2)).rejects.toMatchObject({ code: 'LOCK_TAKEN' });
     await lease.release();
@@ -125,7 +164,8 @@ describe('the examples of the README', () => {
   });
 
   it('transfer() holds both locks until the commit', async () => {
-    const { service, locks } = await shopInstance();
+    const transfers = onPage<Type<Transfers>>('docs/guide/transactions.md', 'TransferService');
+    const { service, locks } = await instance(transfers);
     const held: boolean[] = [];
     world.during.set('commit', async () => {
       held.push(await locks.isLocked('account:b'), await locks.isLocked('account:a'));
@@ -144,7 +184,7 @@ describe('the examples of the README', () => {
   });
 
   it('rebuildIndex() does not wait for the one that is running', async () => {
-    const [first, second] = [await shopInstance(), await shopInstance()];
+    const [first, second] = [await deskInstance(), await deskInstance()];
     let elsewhere: string | undefined;
     world.during.set('rebuildIndex', async () => (elsewhere = await second.service.rebuildIndex()));
     expect(await first.service.rebuildIndex()).toBe('done');
@@ -154,11 +194,11 @@ describe('the examples of the README', () => {
   });
 
   it('the test module needs no Redis', async () => {
-    await (declared['shop'] as Shop).order({ sku: 'tea', pieces: 1 });
+    await onPage<Shop>('docs/guide/testing.md', 'shop').order({ sku: 'tea', pieces: 1 });
     expect(names()).toEqual(['reserve', 'charge']);
   });
 
-  it('the tests under "Testing" pass', async () => {
+  it('the tests on the page about testing pass', async () => {
     expect([...world.writtenTests.keys()]).toEqual(['orders one piece', 'starts without Redis']);
     for (const test of world.writtenTests.values()) await test();
   });
@@ -166,7 +206,9 @@ describe('the examples of the README', () => {
   it('the key examples lock what they say', async () => {
     const tenants = libTesting.RedisLockTestingModule.forRoot({ context: () => ({ tenant: 'acme' }) });
     type Methods = Record<string, (...args: unknown[]) => Promise<void>>;
-    const { service, locks } = await instance(declared['KeyExamples'] as Type<Methods>, [tenants]);
+    const { service, locks } = await instance(onPage<Type<Methods>>('docs/guide/keys.md', 'KeyExamples'), [
+      tenants,
+    ]);
     const keys: string[] = [];
     locks.on('acquired', ({ key }) => keys.push(key));
     await service['byName']!('a:b');
@@ -186,7 +228,9 @@ describe('the examples of the README', () => {
 
   it('a named module locks in its own Redis', async () => {
     type Billing = { send(id: string): Promise<boolean> };
-    const module = await Test.createTestingModule({ imports: [declared['TwoServersModule'] as Type] })
+    const module = await Test.createTestingModule({
+      imports: [onPage<Type>('docs/guide/several-modules.md', 'TwoServersModule')],
+    })
       .setLogger(new RecordingLogger())
       .compile();
     opened.push(await module.init());
@@ -194,13 +238,59 @@ describe('the examples of the README', () => {
     module
       .get<LockService>(lib.getLockServiceToken('billing'))
       .on('acquired', ({ key }) => unnamed.push(key === 'invoice:1'));
-    expect(await module.get<Billing>(declared['BillingService'] as Type<Billing>).send('1')).toBe(true);
+    expect(
+      await module
+        .get<Billing>(onPage<Type<Billing>>('docs/guide/several-modules.md', 'BillingService'))
+        .send('1'),
+    ).toBe(true);
     expect(unnamed).toEqual([true]);
     expect(await module.get(LockService).isLocked('invoice:1')).toBe(false);
   });
 
   it('the health check answers while Redis does', async () => {
-    const { service } = await instance(declared['HealthController'] as Type<{ check(): Promise<string> }>);
+    type Health = Type<{ check(): Promise<string> }>;
+    const { service } = await instance(onPage<Health>('docs/operations/runbook.md', 'HealthController'));
     expect(await service.check()).toBe('ok');
+  });
+
+  it('the exclusive lock is taken around a method, around a function, and until the end of a block', async () => {
+    const { service, locks } = await instance(onPage<Type<Reports>>('docs/locks/exclusive.md', 'Reports'));
+    const keys: string[] = [];
+    locks.on('acquired', ({ key }) => keys.push(key));
+    await service.ofMonth('2026-11');
+    await service.ofToday();
+    expect(await service.ofYear()).toBe('done');
+    expect(keys).toEqual(['report:2026-11', 'report:today', 'report:year']);
+    expect(locks.held()).toEqual([]);
+  });
+
+  it('two memory stores with one space exclude each other', async () => {
+    const [here, there] = ['here', 'there'].map((name) =>
+      onPage<lib.LockStore>('docs/stores/memory.md', name),
+    );
+    const servicesOn = await Promise.all(
+      [here!, there!].map(async (store) => {
+        const module = await Test.createTestingModule({ imports: [RedisLockModule.forRoot({ store })] })
+          .setLogger(new RecordingLogger())
+          .compile();
+        opened.push(await module.init());
+        return module.get(LockService);
+      }),
+    );
+    const [one, other] = servicesOn as [LockService, LockService];
+    await using _lease = await one.acquire('order');
+    expect(await other.tryAcquire('order')).toBeNull();
+  });
+
+  it("a module is made with a store of one's own", async () => {
+    type OnStore = (store: lib.LockStore) => common.DynamicModule;
+    const onStore = onPage<OnStore>('docs/stores/writing-a-store.md', 'onStore');
+    const store = new libTesting.MemoryStore();
+    const module = await Test.createTestingModule({ imports: [onStore(store)] })
+      .setLogger(new RecordingLogger())
+      .compile();
+    opened.push(await module.init());
+    await using _lease = await module.get(LockService).acquire('order');
+    expect(store.space.inspect('shop:order')).not.toBeNull();
   });
 });

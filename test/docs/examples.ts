@@ -1,6 +1,7 @@
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
+import type { Block } from './pages.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FOLDER = join(ROOT, 'test/docs');
@@ -13,6 +14,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   ],
   '@nestjs/common': ['Controller', 'Get', 'Injectable', 'Module'],
   '@nestjs/core': ['APP_FILTER', 'NestFactory'],
+  '@nestjs/schedule': ['Cron'],
   '@nestjs/testing': ['Test'],
   '@nestjs-cls/transactional': ['Transactional'],
   './world.js': [
@@ -21,19 +23,21 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** One code block of the README as a module of its own, with the imports that a reader takes for granted. */
+/** One code block of a page as a module of its own, with the imports that a reader takes for granted. */
 export interface Example {
+  /** The page that it stands on. */
+  readonly page: string;
   readonly fileName: string;
   readonly source: string;
   readonly declares: readonly string[];
 }
 
 /** Makes modules of code blocks. A later one may use what an earlier one declares. */
-export const examplesOf = (blocks: readonly string[]): Example[] => {
+export const examplesOf = (blocks: readonly Block[]): Example[] => {
   const examples: Example[] = [];
-  for (const [at, written] of blocks.entries()) {
+  for (const [at, { page, code }] of blocks.entries()) {
     // What a reader has in files of the app, the test has in one.
-    const block = written.replaceAll("'./shop.module'", "'./world.js'");
+    const block = code.replaceAll("'./shop.module'", "'./world.js'");
     const file = ts.createSourceFile('block.ts', block, ts.ScriptTarget.ES2022, true);
     const declares = declared(file);
     const own = new Set([...declares, ...imported(file)]);
@@ -48,7 +52,8 @@ export const examplesOf = (blocks: readonly string[]): Example[] => {
     const exported = declares.filter((name) => !isExported(file, name));
     const exports = `export { ${exported.join(', ')} };`;
     examples.push({
-      fileName: `readme-${at + 1}.ts`,
+      page,
+      fileName: `${page.replace(/^docs\/|\.md$/g, '').replaceAll('/', '-')}-${at + 1}.ts`,
       source: [...imports, block, exports].join('\n'),
       declares,
     });
@@ -133,19 +138,33 @@ export const complaints = (program: ts.Program, examples: readonly Example[]): s
     );
   });
 
-/** The names of the public members of an interface or class of the library. */
-export const membersOf = (program: ts.Program, file: string, name: string): string[] => {
-  const checker = program.getTypeChecker();
+/** The public members of an interface or class of the library. */
+const propertiesOf = (program: ts.Program, file: string, name: string): ts.Symbol[] => {
   const statement = program
     .getSourceFile(join(ROOT, file))
     ?.statements.filter((node) => ts.isInterfaceDeclaration(node) || ts.isClassDeclaration(node))
     .find((node) => node.name?.text === name);
   if (!statement) throw new Error(`${file} has no ${name}`);
-  return checker
+  return program
+    .getTypeChecker()
     .getTypeAtLocation(statement)
     .getProperties()
-    .filter((member) => !isInternal(member))
-    .map((member) => member.name);
+    .filter((member) => !isInternal(member));
+};
+
+/** Their names. */
+export const membersOf = (program: ts.Program, file: string, name: string): string[] =>
+  propertiesOf(program, file, name).map((member) => member.name);
+
+/** The names of what one member of an interface of the library has. */
+export const fieldsOf = (program: ts.Program, file: string, name: string, member: string): string[] => {
+  const checker = program.getTypeChecker();
+  const found = propertiesOf(program, file, name).find((one) => one.name === member);
+  if (!found) throw new Error(`${name} has no ${member}`);
+  return checker
+    .getTypeOfSymbol(found)
+    .getProperties()
+    .map((property) => property.name);
 };
 
 const isInternal = (member: ts.Symbol): boolean => {

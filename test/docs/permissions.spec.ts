@@ -4,24 +4,19 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { RecordingLogger } from '../nest/support/recording-logger.js';
 import { RedisServer } from '../support/redis-server.js';
-import { codeBlocks, readFromRoot, section } from './markdown.js';
+import { aclRules } from '../support/acl-user.js';
 
 const PASSWORD = 'secret';
 const COMMAND_TIMEOUT_MS = 1_000;
 
-/** The rules in the README, word by word. */
-const rules = codeBlocks(section(readFromRoot('README.md'), 'Redis'), 'text')[0]!
-  .replace(/^user locks /, '')
-  .replace('<password>', PASSWORD)
-  .trim()
-  .split(/\s+/);
+const rules = aclRules(PASSWORD);
 
 const commands = rules.filter((rule) => rule.startsWith('+'));
 
 describe.each([
   ['without TLS', false],
   ['over TLS', true],
-])('the ACL user of the README, %s,', (_, tls) => {
+])('the ACL user of the documentation, %s,', (_, tls) => {
   let redis: RedisServer;
 
   beforeAll(async () => {

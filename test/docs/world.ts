@@ -1,7 +1,7 @@
 import { Injectable, Module } from '@nestjs/common';
 
 /**
- * What the examples of the README talk about without showing it: the app around them. It does nothing but to note
+ * What the examples of the documentation talk about without showing it: the app around them. It does nothing but to note
  * what it was asked.
  */
 export const calls: { readonly name: string; readonly args: readonly unknown[] }[] = [];
@@ -71,7 +71,7 @@ export class Settings {
 @Module({ providers: [Settings], exports: [Settings] })
 export class SettingsModule {}
 
-/** The rest of the app; what the README shows is added by the test. */
+/** The rest of the app; what a page shows is added by the test. */
 @Module({})
 export class ShopModule {}
 
@@ -87,7 +87,7 @@ export interface Mailer {
 export const stock = new StockRepository();
 export const payments = new PaymentClient();
 
-/** Tests that the README writes. */
+/** Tests that a page writes. */
 export const writtenTests = new Map<string, () => Promise<void>>();
 
 export const it = (name: string, test: () => Promise<void>): void => void writtenTests.set(name, test);

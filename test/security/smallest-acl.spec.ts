@@ -1,19 +1,15 @@
 import { LockStoreError } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until, within } from '../support/async.js';
-import { codeBlocks, readFromRoot, section } from '../docs/markdown.js';
+import { aclRules } from '../support/acl-user.js';
 import { Lab } from '../integration/scenarios/lab.js';
 
 /*
- * The commands of the README's user are taken away one by one in test/docs/permissions.spec.ts, and what happens
+ * The commands of the documented user are taken away one by one in test/docs/permissions.spec.ts, and what happens
  * without each is in test/integration/scenarios/acl.spec.ts. Here: the keys and the channels.
  */
 const PASSWORD = 'secret';
-const RULES = codeBlocks(section(readFromRoot('README.md'), 'Redis'), 'text')[0]!
-  .replace(/^user locks /, '')
-  .replace('<password>', PASSWORD)
-  .trim()
-  .split(/\s+/);
+const RULES = aclRules(PASSWORD);
 const PATTERNS = RULES.filter((rule) => /^[~&%]/.test(rule));
 
 let lab: Lab;
@@ -57,7 +53,7 @@ const useThem = async (rules: readonly string[]): Promise<void> => {
   }
 };
 
-describe('of the ACL user of the README', () => {
+describe('of the ACL user of the documentation', () => {
   it('the names are enough', async () => {
     await useThem(RULES);
     expect(await refused()).toEqual([]);

@@ -1,4 +1,4 @@
-// A team's unit tests of a class with locked methods, as the README shows them.
+// A team's unit tests of a class with locked methods, as docs/guide/testing.md shows them.
 import 'reflect-metadata';
 import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';

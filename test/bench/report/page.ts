@@ -3,6 +3,7 @@ import type { Finding } from '../workload.js';
 import { gridsOf, troublesOf } from './comparison-grids.js';
 import { show, showSpread } from './format.js';
 import { markdownOf } from './grid.js';
+import { overviewOf } from './overview.js';
 import type { Report, Reported } from './report.js';
 import { isMet, targetText } from './target.js';
 
@@ -60,5 +61,14 @@ const machineText = ({ machine, rounds, growthRounds, quick, peers }: Report): s
 };
 
 /** The page that goes with the charts. */
-export const pageOf = (report: Report): string =>
-  `${[INTRODUCTION, machineText(report), HOW, ...report.workloads.map(sectionOf)].join('\n\n')}\n`;
+export const pageOf = (report: Report): string => {
+  const overview = overviewOf(report);
+  const parts = [
+    INTRODUCTION,
+    ...(overview === undefined ? [] : [overview]),
+    machineText(report),
+    HOW,
+    ...report.workloads.map(sectionOf),
+  ];
+  return `${parts.join('\n\n')}\n`;
+};

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Comparison, Row } from '../comparison.js';
-import type { Contender } from '../contenders.js';
+import { OURS, type Contender } from '../contenders.js';
 import { chartSvg } from './chart/index.js';
 import { spreadOut } from './chart/labels.js';
 import { scaleFor } from './chart/scale.js';
@@ -65,6 +65,25 @@ describe('the report of the benchmark', () => {
     expect(pageOf(reportOf(comparisonOf([row('peer', undefined, [100, 300, 200])])))).toContain(
       '| peer | 200/s (100/s to 300/s) |',
     );
+  });
+
+  it('sums up a workload in one line: this library, and the best of those that let nobody in twice', () => {
+    const comparison = comparisonOf([
+      { ...row('', undefined, [0.9]), contender: OURS },
+      row('slower', undefined, [0.5]),
+      row('better', undefined, [0.7]),
+      row('leaky', undefined, [0.95], { violations: 1 }),
+    ]);
+    const report = reportOf({
+      ...comparison,
+      metrics: comparison.metrics.map((metric) => ({ ...metric, key: 'jain' })),
+      rows: comparison.rows.map((one) => ({ ...one, values: { jain: one.values['rate']! } })),
+    });
+    const named = { ...report, workloads: report.workloads.map((one) => ({ ...one, name: 'processes' })) };
+    expect(pageOf(named)).toMatch(
+      /\| 8 processes want one key: Jain's index \| [^|]*0\.9[^|]* \| [^|]*\(better\) \|/,
+    );
+    expect(pageOf(report)).not.toContain('in one line each');
   });
 });
 

@@ -1,14 +1,11 @@
 import type { ExclusiveClaim } from '../../../core/seam/claim.js';
 import type { AcquireReply, ExtendReply, KeyState } from '../../../core/seam/reply.js';
 import { StoreFailure } from '../../../core/seam/store-failure.js';
-import { left, type SpaceClock, type Timed } from './space-clock.js';
+import { FIRST_SWEEP_AT, left, type SpaceClock, type Timed } from './space-clock.js';
 
 interface Hold extends Timed {
   readonly owner: string;
 }
-
-/** Expired holds are swept when the map has grown to this size, or to twice what the last sweep left. */
-const FIRST_SWEEP_AT = 64;
 
 /** The exclusive holds of a space of memory: what the hashes and the scripts of the exclusive lock are in Redis. */
 export class ExclusiveHolds {

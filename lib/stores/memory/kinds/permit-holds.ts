@@ -1,7 +1,7 @@
 import type { PermitClaim } from '../../../core/seam/claim.js';
 import type { AcquireReply, ExtendReply, KeyState } from '../../../core/seam/reply.js';
 import { StoreFailure } from '../../../core/seam/store-failure.js';
-import { left, type SpaceClock, type Timed } from './space-clock.js';
+import { FIRST_SWEEP_AT, left, type SpaceClock, type Timed } from './space-clock.js';
 
 /** The permits of one key: how many there may be, and those that are taken, by owner. */
 interface Permits {
@@ -15,6 +15,7 @@ interface Permits {
  */
 export class PermitHolds {
   private readonly keys = new Map<string, Permits>();
+  private sweepAt = FIRST_SWEEP_AT;
 
   constructor(
     private readonly clock: SpaceClock,
@@ -23,8 +24,9 @@ export class PermitHolds {
 
   /** How many permits are taken, of all keys. */
   get size(): number {
+    this.sweep();
     let size = 0;
-    for (const finalKey of [...this.keys.keys()]) size += this.find(finalKey)?.taken.size ?? 0;
+    for (const { taken } of this.keys.values()) size += taken.size;
     return size;
   }
 
@@ -35,6 +37,7 @@ export class PermitHolds {
   /** See `KindStore.acquire`. */
   acquire({ finalKey, owner, leaseMs, of }: PermitClaim): AcquireReply {
     const now = this.clock.now();
+    if (this.keys.size >= this.sweepAt) this.sweep();
     const permits = this.find(finalKey, now) ?? this.begin(finalKey, of);
     const { limit: before, taken } = permits;
     permits.limit = of ?? before;
@@ -99,6 +102,11 @@ export class PermitHolds {
       'not-executed',
       { keyOnly: true },
     );
+  }
+
+  private sweep(): void {
+    for (const finalKey of [...this.keys.keys()]) this.find(finalKey);
+    this.sweepAt = Math.max(FIRST_SWEEP_AT, this.keys.size * 2);
   }
 
   private find(finalKey: string, now = this.clock.now()): Permits | undefined {

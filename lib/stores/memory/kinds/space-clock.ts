@@ -12,5 +12,8 @@ export interface Timed {
   readonly leaseMs: number;
 }
 
+/** What has expired is swept when a map has grown to this size, or to twice what the last sweep left. */
+export const FIRST_SWEEP_AT = 64;
+
 /** How much of it is left. Not "end minus now": rounding in that sum can make what is left more than the lease. */
 export const left = ({ since, leaseMs }: Timed, now: number): number => leaseMs - (now - since);

@@ -1,0 +1,134 @@
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import {
+  anchors,
+  codeSpans,
+  headings,
+  links,
+  readFromRoot,
+  section,
+  tableRows,
+} from '../support/markdown.js';
+import { FOLDERS, pagesIn } from './pages.js';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const MOST_LINES_OF_README = 230;
+
+const markdownIn = (folder: string): string[] =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join(folder, name))
+    .sort();
+
+const documents = [
+  ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
+  ...['.changeset/README.md', '.github/pull_request_template.md', 'test/simulation/README.md'],
+  ...markdownIn('docs'),
+];
+
+describe('documents', () => {
+  it.each(documents)('%s has only links that lead somewhere', (document) => {
+    const folder = join(ROOT, document, '..');
+    const dead = links(readFromRoot(document)).filter((target) => {
+      if (/^[a-z]+:/.test(target)) return false;
+      // A page of a package has another root than a page of a repository.
+      if (target.startsWith('/')) return true;
+      const [path = '', anchor] = target.split('#');
+      const file = path === '' ? join(ROOT, document) : join(folder, path);
+      if (!existsSync(file) || relative(ROOT, file).startsWith('..')) return true;
+      if (anchor === undefined) return false;
+      return statSync(file).isDirectory() || !anchors(readFromRoot(relative(ROOT, file))).includes(anchor);
+    });
+    expect(dead).toEqual([]);
+  });
+
+  it.each(documents)('%s names only files and npm scripts that exist', (document) => {
+    const { scripts } = JSON.parse(readFromRoot('package.json')) as { scripts: Record<string, string> };
+    const spans = codeSpans(readFromRoot(document));
+    const commands = spans.flatMap((code) =>
+      [...code.matchAll(/npm run ([\w:]+)/g)].map(([, name]) => name!),
+    );
+    expect(commands.filter((name) => !(name in scripts))).toEqual([]);
+    const paths = spans.filter((code) => /^(lib|test|sample-app|docs|\.ci)\/[\w./-]*$/.test(code));
+    expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+
+  it('keeps the README to what everybody reads', () => {
+    expect(readFromRoot('README.md').split('\n').length).toBeLessThan(MOST_LINES_OF_README);
+  });
+});
+
+describe('pages', () => {
+  const index = readFromRoot('docs/README.md');
+  /** The headings that docs/README.md gives the pages of a folder. */
+  const headingsFor = (folder: string): string[] => {
+    const [, rule = ''] = section(index, 'How pages are written').split(`Pages in \`${folder}/\` have these`);
+    return [...rule.split(/\.\s/)[0]!.matchAll(/\*\*([^*]+)\*\*/g)].map(([, heading]) => heading!);
+  };
+  const pages = FOLDERS.flatMap((folder) =>
+    pagesIn(folder).map(({ path, text }) => ({ folder, path, text })),
+  );
+
+  it.each(pages)('$path begins with its title and a paragraph, and stands in the index', ({ path, text }) => {
+    expect(text).toMatch(/^# .+\n\n(?!#|\||- |```)/);
+    expect(links(index)).toContain(relative('docs', path));
+  });
+
+  it.each(
+    pages.filter(
+      ({ folder, path }) => headingsFor(folder).length > 0 && !path.endsWith('writing-a-store.md'),
+    ),
+  )('$path has the headings of its folder', ({ folder, text }) => {
+    expect(headings(text)).toEqual(headingsFor(folder));
+  });
+
+  it.each(['locks', 'stores'])('docs/%s has headings of its own', (folder) => {
+    expect(headingsFor(folder).length).toBeGreaterThan(5);
+  });
+
+  it.each(pages.filter(({ folder }) => folder === 'guide' || folder === 'operations'))(
+    '$path ends with what to see also',
+    ({ text }) => {
+      expect(headings(text).at(-1)).toBe('See also');
+    },
+  );
+});
+
+describe('decisions', () => {
+  const decisions = readdirSync(join(ROOT, 'docs/decisions'))
+    .filter((name) => name !== 'README.md')
+    .sort();
+  const textOf = (name: string): string => readFromRoot(`docs/decisions/${name}`);
+  const rows = tableRows(readFromRoot('docs/decisions/README.md'));
+
+  it('have a number each, a context, a decision and its consequences', () => {
+    expect(decisions.map((name) => Number(name.slice(0, 4)))).toEqual(decisions.map((_, at) => at + 1));
+    for (const name of decisions) {
+      for (const heading of ['Context', 'Decision', 'Consequences'])
+        expect.soft(textOf(name), name).toContain(`\n## ${heading}\n`);
+    }
+  });
+
+  it('have an index: each one under its title, with its dates and its status', () => {
+    const titles = decisions.map((name) => {
+      const [title = ''] = textOf(name).split('\n');
+      return `[${title.replace('# ', '')}](${name})`;
+    });
+    expect(rows.map(([title]) => title)).toEqual(titles);
+    const date = expect.stringMatching(/^\d{4}-\d\d-\d\d$/) as unknown;
+    for (const row of rows) {
+      expect.soft(row).toEqual([row[0], date, date, expect.stringMatching(/^(in force|superseded by)/)]);
+      expect.soft(row[1]! <= row[2]!, row[0]).toBe(true);
+    }
+  });
+
+  it('say themselves which other decision the index names in their status, and the other way round', () => {
+    decisions.forEach((name, at) => {
+      const inIndex = (rows[at]![3]!.match(/\d+/g) ?? []).map((number) => decisions[Number(number) - 1]);
+      const [, status = ''] = textOf(name).split('\n\n');
+      expect.soft(status.startsWith('Status: ') ? links(status) : [], name).toEqual(inIndex);
+    });
+  });
+});

@@ -1,0 +1,264 @@
+import 'reflect-metadata';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import * as lib from 'nest-redis-lock';
+import * as libTesting from 'nest-redis-lock/testing';
+import type ts from 'typescript';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { DEFAULT_SETTINGS } from '../../lib/core/lock-settings.js';
+import { escapeValue } from '../../lib/key/escape.js';
+import { UNREAD_STREAM_MS } from '../../lib/locked/reading.js';
+import { resolveInterceptor, resolveOptions } from '../../lib/redis-lock.options.js';
+import { httpExceptionOf } from '../../lib/transport/lock-error-mapping.js';
+import { aclRules } from '../support/acl-user.js';
+import { complaints, examplesOf, fieldsOf, literalsOf, membersOf, programOf } from './examples.js';
+import { codeSpans, readFromRoot, section, tableRows, tables } from '../support/markdown.js';
+import { DOCUMENTATION, examplesOnPages, page, tablesOf } from './pages.js';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const README = page('README.md');
+const examples = examplesOf(examplesOnPages());
+
+const MODULE_OPTIONS: readonly (readonly [string, string])[] = [
+  ['lib/redis-lock.options.ts', 'RedisLockModuleOptions'],
+  ['lib/redis-lock.options.ts', 'RedisLockModuleExtras'],
+];
+const CALL_OPTIONS = ['lib/core/lock-options.ts', 'AcquireOptions'] as const;
+const SECTION_OPTIONS = ['lib/core/lock-options.ts', 'SectionOptions'] as const;
+const LOCKED_OPTIONS = ['lib/locked/locked.options.ts', 'LockedOptions'] as const;
+const TESTING_OPTIONS = ['lib/testing/redis-lock-testing.module.ts', 'RedisLockTestingOptions'] as const;
+
+/** What is written as code in a text, in words. */
+const wordsIn = (text: string): Set<string> =>
+  new Set(codeSpans(text).flatMap((code) => code.match(/[\w-]+/g) ?? []));
+
+const firstSpans = (rows: readonly (readonly string[])[]): string[] =>
+  rows.map(([cell = '']) => codeSpans(cell)[0]!);
+
+/** The options of the library by name, in the words of the table's column "of". */
+const owners = (program: ts.Program): Map<string, string> => {
+  const members = (types: readonly (readonly [string, string])[]) =>
+    types.flatMap(([file, type]) => membersOf(program, file, type));
+  const inModule = members(MODULE_OPTIONS);
+  const inCall = members([CALL_OPTIONS]);
+  const inSection = members([SECTION_OPTIONS]).filter((name) => !inCall.includes(name));
+  const inLocked = members([LOCKED_OPTIONS]).filter((name) => ![...inCall, ...inSection].includes(name));
+  const places = new Map<string, string[]>();
+  for (const [place, names] of Object.entries({
+    module: inModule,
+    call: inCall,
+    section: inSection,
+    '`@Locked`': inLocked,
+  })) {
+    for (const name of names) places.set(name, [...(places.get(name) ?? []), place]);
+  }
+  return new Map([...places].map(([name, of]) => [name, of.join(', ')]));
+};
+
+describe('the documentation', () => {
+  let program: ts.Program;
+
+  beforeAll(() => {
+    program = programOf(examples);
+  });
+
+  it('has TypeScript examples that compile against the library', () => {
+    expect(examples.length).toBeGreaterThan(12);
+    expect(complaints(program, examples)).toEqual([]);
+  });
+
+  it.each([
+    ['lib/redis-lock.options.ts', 'LockInterceptorOptions', 'README.md'],
+    [...TESTING_OPTIONS, 'docs/guide/testing.md'],
+    ['lib/core/lock-events.ts', 'LockEvents', 'docs/operations/events.md'],
+    ['lib/core/lease.ts', 'Lease', 'docs/guide/lock-service.md'],
+    ['lib/core/lock-manager.ts', 'LockUsage', 'docs/guide/lock-service.md'],
+    ['lib/stores/memory/memory.space.ts', 'MemorySpaceOptions', 'docs/stores/memory.md'],
+  ])('names everything of %s: %s in %s', (file, type, path) => {
+    // What is inherited from the module's settings is described there.
+    const named = wordsIn(section(README, 'Options') + page(path));
+    expect(membersOf(program, file, type).filter((name) => !named.has(name))).toEqual([]);
+  });
+
+  it('names every method of the service in the section "LockService" of the README', () => {
+    const named = wordsIn(section(README, 'LockService'));
+    expect(membersOf(program, 'lib/lock.service.ts', 'Service').filter((name) => !named.has(name))).toEqual(
+      [],
+    );
+  });
+
+  it('has one table of options, with every option and where it may be given', () => {
+    const told = new Map(
+      tableRows(section(README, 'Options')).map(([option = '', of = '']) => [codeSpans(option)[0]!, of]),
+    );
+    expect([...told].sort()).toEqual([...owners(program)].sort());
+  });
+
+  it('names no option in another table that the library does not have', () => {
+    const known = [...owners(program).keys(), ...membersOf(program, ...TESTING_OPTIONS)];
+    const named = tablesOf('option').flatMap(({ rows }) => firstSpans(rows));
+    expect(named.filter((name) => !known.includes(name))).toEqual([]);
+  });
+
+  it('names no duration that the library does not know', () => {
+    const source = librarySource();
+    const durations = [...wordsIn(DOCUMENTATION)].filter((word) => /^(?:[a-z]\w*Ms|[A-Z_]+_MS)$/.test(word));
+    expect(durations).toContain('waitMs');
+    expect(durations.filter((name) => !new RegExp(`\\b${name}\\b`).test(source))).toEqual([]);
+  });
+
+  it('gives the defaults that the library has', () => {
+    const { commandTimeoutMs } = resolveOptions({ redis: 'redis://localhost' });
+    const defaults = { ...DEFAULT_SETTINGS, commandTimeoutMs, interceptor: true };
+    const table = section(README, 'Options');
+    const told = Object.fromEntries(
+      tableRows(table).map(([option = '', , value = '']) => [codeSpans(option)[0]!, value]),
+    );
+    const words: Record<string, string> = { leaseMs: 'none', maxWaiters: 'no limit', onLost: "`'event'`" };
+    const shown = (name: string, value: unknown): string =>
+      words[name] ??
+      (typeof value === 'number'
+        ? value.toLocaleString('en')
+        : name === 'keyPrefix'
+          ? `\`${String(value)}\``
+          : String(value));
+    const { excludes: _forTests, ...settings } = defaults;
+    for (const [name, value] of Object.entries(settings))
+      expect.soft([name, told[name]]).toEqual([name, shown(name, value)]);
+    const { takenStatus, retryAfterSeconds } = resolveInterceptor();
+    expect(table).toContain(`(${takenStatus} and ${retryAfterSeconds})`);
+  });
+
+  it('lists every error code in one table, with its class and its HTTP status', () => {
+    const codes = literalsOf(program, 'lib/core/lock.errors.ts', 'LockErrorCode') as lib.LockErrorCode[];
+    const rows = tablesOf('code').flatMap((table) => table.rows);
+    expect(firstSpans(rows).sort()).toEqual([...codes].sort());
+    for (const [codeCell = '', classCell = '', status] of rows) {
+      const code = codeSpans(codeCell)[0] as lib.LockErrorCode;
+      const className = codeSpans(classCell)[0]!;
+      expect.soft((lib as Record<string, unknown>)[className], className).toBeTypeOf('function');
+      const mapped = httpExceptionOf(
+        new lib.LockError(code, 'x'),
+        { getType: () => 'rpc', switchToHttp: undefined! } as never,
+        resolveInterceptor(),
+      );
+      expect.soft([code, String(mapped.getStatus())]).toEqual([code, status]);
+    }
+  });
+
+  it('names no error code and no error class that the library does not have', () => {
+    const codes = literalsOf(program, 'lib/core/lock.errors.ts', 'LockErrorCode');
+    const namedCodes = DOCUMENTATION.match(/\bLOCK_[A-Z_]+\b/g) ?? [];
+    expect(namedCodes.filter((code) => !codes.includes(code))).toEqual([]);
+    const classes = [...wordsIn(DOCUMENTATION)].filter((word) =>
+      /^(Lock|Store)\w*(Error|Failure)$/.test(word),
+    );
+    expect(classes).toContain('LockStoreError');
+    expect(classes.filter((name) => !(name in lib))).toEqual([]);
+  });
+
+  it('lists every event in one table with its payload, and every reason of a loss', () => {
+    const rows = tablesOf('event').flatMap((table) => table.rows);
+    const events = membersOf(program, 'lib/core/lock-events.ts', 'LockEvents');
+    expect(firstSpans(rows)).toEqual(events);
+    const reasons = literalsOf(program, 'lib/core/lock-events.ts', 'LossReason');
+    expect(rows.flatMap((cells) => codeSpans(cells.join(' ')))).toEqual(expect.arrayContaining(reasons));
+    for (const [event = '', payload = ''] of rows) {
+      const fields = fieldsOf(program, 'lib/core/lock-events.ts', 'LockEvents', codeSpans(event)[0]!);
+      expect.soft(codeSpans(payload).sort(), event).toEqual(fields.sort());
+    }
+  });
+
+  it('names every function and class that the package exports', () => {
+    const internal = ['KIND_TRAITS', 'LockInterceptor', 'getLockServiceToken'];
+    const exported = [...Object.keys(lib), ...Object.keys(libTesting)].filter(
+      (name) => !internal.includes(name),
+    );
+    expect(exported.filter((name) => !DOCUMENTATION.includes(name))).toEqual([]);
+  });
+
+  it('has the escape table of the library', () => {
+    const rows = tablesOf('character in a value').flatMap((table) => table.rows);
+    const escaped = new Map<number, string>();
+    for (const [characters = '', forms = ''] of rows.slice(0, -1)) {
+      const [first = '', last = first] = codeSpans(characters);
+      const [firstForm = '', lastForm = firstForm] = codeSpans(forms);
+      const [from, to] = [codeOf(first), codeOf(last)];
+      for (let code = from; code <= to; code++) escaped.set(code, percentEncoded(code));
+      expect([escaped.get(from), escaped.get(to)]).toEqual([firstForm, lastForm]);
+    }
+    expect(rows.at(-1)![1]).toBe('itself');
+    const wrong: number[] = [];
+    for (let code = 0; code <= 0x10ffff; code++) {
+      if (code >= 0xd800 && code <= 0xdfff) continue;
+      const character = String.fromCodePoint(code);
+      if (escapeValue(character) !== (escaped.get(code) ?? character)) wrong.push(code);
+    }
+    expect(wrong).toEqual([]);
+    expect(lib.lockKey('order:<<id>>', { id: 'a:b' })).toBe('order:a%3Ab');
+  });
+
+  it('quotes log lines that the library writes, in one table', () => {
+    const source = librarySource();
+    const [table, ...more] = tablesOf('log line');
+    expect(more).toEqual([]);
+    const quoted = firstSpans(table!.rows);
+    expect(quoted.length).toBeGreaterThan(5);
+    for (const line of quoted) {
+      const pieces = line
+        .split('…')
+        .map((piece) => piece.replace(/^[ :]+/, '').trim())
+        .filter((piece) => /[a-z]{2}/.test(piece));
+      expect(pieces.length).toBeGreaterThan(0);
+      for (const piece of pieces) expect.soft(source.includes(piece), piece).toBe(true);
+    }
+  });
+
+  it('says how long a returned stream may stay unread', () => {
+    const streams = section(page('docs/guide/streams.md'), 'A stream that nobody reads');
+    expect(streams).toContain(`within ${UNREAD_STREAM_MS / 1_000} s`);
+    expect(codeSpans(streams)).toContain('UNREAD_STREAM_MS');
+  });
+
+  it('has a page for each kind of lock, and for each store', () => {
+    const pagesOf = (folder: string): string[] =>
+      readdirSync(join(ROOT, 'docs', folder)).map((name) => name.replace(/\.md$/, ''));
+    expect(pagesOf('locks').sort()).toEqual(Object.keys(lib.KIND_TRAITS).sort());
+    expect(pagesOf('stores').sort()).toEqual(
+      [...readdirSync(join(ROOT, 'lib/stores')), 'writing-a-store'].sort(),
+    );
+  });
+
+  it('tells who writes a store all that a store has', () => {
+    const [members] = tables(page('docs/stores/writing-a-store.md'));
+    expect(firstSpans(members!.rows).sort()).toEqual(
+      membersOf(program, 'lib/core/lock-store.ts', 'LockStore').sort(),
+    );
+  });
+
+  it('says of each command of the ACL user what happens without it', () => {
+    const told = tables(page('docs/operations/permissions.md')).flatMap(({ rows }) =>
+      rows.flatMap(([commands = '']) => codeSpans(commands)),
+    );
+    const rules = aclRules('secret').filter((rule) => rule.startsWith('+'));
+    expect(told.map((command) => `+${command.toLowerCase().replace(' ', '|')}`).sort()).toEqual(rules.sort());
+  });
+});
+
+/** The code point of `%` or `U+001F`. */
+const codeOf = (text: string): number =>
+  text.startsWith('U+') ? Number.parseInt(text.slice(2), 16) : text.codePointAt(0)!;
+
+const percentEncoded = (code: number): string =>
+  [...Buffer.from(String.fromCodePoint(code))]
+    .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`)
+    .join('');
+
+/** All code of the library, with strings that are split over lines put together again. */
+const librarySource = (): string =>
+  readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => readFromRoot(`lib/${name}`))
+    .join('\n')
+    .replace(/['`] \+\s+['`]/g, '');

@@ -1,0 +1,27 @@
+import type { LaboratoryMistake, Mistake, SimulatedMistake } from './mistake.js';
+import { HANDING_MISTAKES } from './table/handing.mistakes.js';
+import { HOLDING_MISTAKES } from './table/holding.mistakes.js';
+import { MISUSE_MISTAKES } from './table/misuse.mistakes.js';
+import { SHARING_MISTAKES } from './table/sharing.mistakes.js';
+import { UNDOING_MISTAKES } from './table/undoing.mistakes.js';
+import { WAITING_MISTAKES } from './table/waiting.mistakes.js';
+
+/** All deliberate mistakes. Each has to be noticed where it is played. */
+export const MISTAKES: readonly Mistake[] = [
+  ...HOLDING_MISTAKES,
+  ...WAITING_MISTAKES,
+  ...UNDOING_MISTAKES,
+  ...HANDING_MISTAKES,
+  ...MISUSE_MISTAKES,
+  ...SHARING_MISTAKES,
+];
+
+/** Those that the simulation plays. */
+export const SIMULATED: readonly SimulatedMistake[] = MISTAKES.filter(
+  (mistake): mistake is SimulatedMistake => mistake.simulation !== undefined,
+);
+
+/** Those that the laboratory plays. */
+export const IN_LABORATORY: readonly LaboratoryMistake[] = MISTAKES.filter(
+  (mistake): mistake is LaboratoryMistake => mistake.laboratory !== undefined,
+);

@@ -1,0 +1,34 @@
+import type { DirectedStage } from '../faults/directed/directed-stage.js';
+import type { Quirks } from '../simulation/quirks.js';
+import type { Edit } from './source/edit.js';
+
+/** How the simulation plays a mistake. */
+export interface InSimulation {
+  /** Rules of the checker, one of which has to see it. */
+  readonly rules: readonly string[];
+  /** The same mistake in what the simulation has in place of a Redis store and a clock; then nothing is edited. */
+  readonly quirks?: Quirks;
+  /** It takes a pause at one certain step to see it: looked for there, and not in seeds. */
+  readonly atEachStep?: true;
+}
+
+/** How the laboratory plays a mistake. */
+export interface InLaboratory {
+  /** Rules of the checker, one of which has to see it. */
+  readonly rules: readonly string[];
+  /** A short schedule in which it does harm. With the library as it is, nothing is wrong with this. */
+  play(stage: DirectedStage): Promise<void>;
+}
+
+/** A deliberate mistake, and where it has to be noticed. */
+export interface Mistake {
+  /** What somebody would have done wrong. */
+  readonly name: string;
+  /** The mistake itself, in a copy of the library. */
+  readonly edits?: readonly Edit[];
+  readonly simulation?: InSimulation;
+  readonly laboratory?: InLaboratory;
+}
+
+export type SimulatedMistake = Mistake & Required<Pick<Mistake, 'simulation'>>;
+export type LaboratoryMistake = Mistake & Required<Pick<Mistake, 'laboratory' | 'edits'>>;

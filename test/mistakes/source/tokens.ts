@@ -1,0 +1,54 @@
+import ts from 'typescript';
+
+/** One word of a source, and where it is. */
+export interface Token {
+  readonly text: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+const { SyntaxKind } = ts;
+
+/** After these a slash divides; after anything else it begins a regular expression. */
+const divides = (before: ts.SyntaxKind): boolean =>
+  [
+    SyntaxKind.CloseParenToken,
+    SyntaxKind.CloseBracketToken,
+    SyntaxKind.NumericLiteral,
+    SyntaxKind.ThisKeyword,
+    SyntaxKind.Identifier,
+  ].includes(before);
+
+/** Formatting adds a comma after the last of a list, and takes it away. */
+const withoutTrailingCommas = (tokens: readonly Token[]): Token[] =>
+  tokens.filter(({ text }, i) => text !== ',' || !/^[)\]}]$/.test(tokens[i + 1]?.text ?? ''));
+
+/** The tokens of TypeScript, or of a piece of it. */
+export const tokensOfTypeScript = (source: string): Token[] => {
+  const scanner = ts.createScanner(ts.ScriptTarget.ES2022, true, ts.LanguageVariant.Standard, source);
+  const tokens: Token[] = [];
+  // For each template that the scanner is in, how many braces are open since its last `${`.
+  const templates: number[] = [];
+  let before = SyntaxKind.Unknown;
+  for (let kind = scanner.scan(); kind !== SyntaxKind.EndOfFileToken; kind = scanner.scan()) {
+    if (kind === SyntaxKind.SlashToken && !divides(before)) kind = scanner.reScanSlashToken();
+    if (kind === SyntaxKind.CloseBraceToken && templates.at(-1) === 0) {
+      kind = scanner.reScanTemplateToken(false);
+      if (kind === SyntaxKind.TemplateTail) templates.pop();
+    } else if (kind === SyntaxKind.TemplateHead) templates.push(0);
+    else if (kind === SyntaxKind.OpenBraceToken && templates.length > 0) templates[templates.length - 1]!++;
+    else if (kind === SyntaxKind.CloseBraceToken && templates.length > 0) templates[templates.length - 1]!--;
+    // Which quotes a string has is a matter of format.
+    const text =
+      kind === SyntaxKind.StringLiteral ? JSON.stringify(scanner.getTokenValue()) : scanner.getTokenText();
+    tokens.push({ text, start: scanner.getTokenStart(), end: scanner.getTokenEnd() });
+    before = kind;
+  }
+  return withoutTrailingCommas(tokens);
+};
+
+/** The tokens of a script in Lua, or of a piece of it. */
+export const tokensOfLua = (source: string): Token[] =>
+  [...source.matchAll(/--[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|\w+|[^\s\w]/g)]
+    .filter(([text]) => !text.startsWith('--'))
+    .map(({ 0: text, index }) => ({ text, start: index, end: index + text.length }));

@@ -1,0 +1,172 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { holder, KEY } from '../../faults/directed/tasks.js';
+import type { Task } from '../../faults/workload/task.js';
+import type { Mistake } from '../mistake.js';
+
+/** Who is not woken waits for the end of a long lease. */
+const longHolder = holder('A', { waitMs: 0, leaseMs: 5_000 });
+
+const waiter: Task = { style: 'withLock', keys: [KEY], waitMs: 1_500, steps: [] };
+
+/** Mistakes in waiting and in being woken. */
+export const WAITING_MISTAKES: readonly Mistake[] = [
+  {
+    name: 'no second try once the subscription is live',
+    edits: [{ in: 'RedisSubscriber.subscribe', find: 'this.hint(channel);', replace: '' }],
+    simulation: { rules: ['promptness'], quirks: { silentWhenLive: true } },
+    laboratory: {
+      rules: ['promptness'],
+      async play(stage) {
+        stage.start(stage.one, longHolder);
+        await stage.one.told('A has it');
+        // Its SUBSCRIBE does not arrive before the lock is free.
+        const subscriber = stage.connection(stage.two, 'subscriber');
+        subscriber.blackhole(['toServer']);
+        const asked = stage.asking(stage.two, 'acquire');
+        stage.start(stage.two, waiter);
+        await asked;
+        await sleep(60);
+        stage.one.go('A ends');
+        await stage.free(KEY);
+        subscriber.restore();
+      },
+    },
+  },
+  {
+    name: 'messages counted only from the reply on',
+    edits: [
+      {
+        in: 'contend',
+        find: 'wakeUp(around, queue, wait, hintsBefore,',
+        replace: 'wakeUp(around, queue, wait, queue.hints,',
+      },
+    ],
+    simulation: { rules: ['promptness'] },
+    laboratory: {
+      rules: ['promptness'],
+      async play(stage) {
+        stage.start(stage.one, longHolder);
+        await stage.one.told('A has it');
+        const commands = stage.connection(stage.two, 'commands');
+        const askedOnce = stage.asking(stage.two, 'acquire');
+        stage.start(stage.two, waiter);
+        await askedOnce;
+        // It asks again once it is subscribed. That answer is overtaken by the message of the release.
+        await stage.asking(stage.two, 'acquire', () => commands.blackhole(['toClient']));
+        await sleep(30);
+        const message = stage.arriving(stage.two, 'subscriber', 'message');
+        stage.one.go('A ends');
+        await message;
+        await sleep(30);
+        commands.restore();
+      },
+    },
+  },
+  {
+    name: 'no new try after the subscriber has connected again',
+    edits: [
+      {
+        in: 'RedisSubscriber.resubscribe',
+        find: 'this.subscribe(names.slice(i, i + BATCH));',
+        replace:
+          'void this.#client.subscribe(...names.slice(i, i + BATCH)).then(() => this.channels.forEach((one) => (one.live = true)));',
+      },
+      {
+        in: 'RedisSubscriber.deafen',
+        find: 'if (deafened.length === 0) return;',
+        replace: 'if (deafened.length >= 0) return;',
+      },
+    ],
+    simulation: { rules: ['promptness'], quirks: { silentWhenLiveAgain: true } },
+    laboratory: {
+      rules: ['promptness'],
+      async play(stage) {
+        stage.start(stage.one, longHolder);
+        await stage.one.told('A has it');
+        stage.start(stage.two, waiter);
+        await stage.listenedTo(KEY);
+        await sleep(100);
+        stage.hampered(stage.two, 400);
+        const { proxy } = stage.two;
+        proxy.refuse();
+        stage.connection(stage.two, 'subscriber').cut();
+        stage.one.go('A ends');
+        await stage.free(KEY);
+        await proxy.restore();
+      },
+    },
+  },
+  {
+    name: 'a waiter dropped when its neighbour aborts',
+    edits: [
+      {
+        in: 'KeyQueue.queue',
+        find: 'const abort = (): void => waiter.refuse(',
+        replace: 'const abort = (): void => void this.waiters.clear() ?? waiter.refuse(',
+      },
+    ],
+    simulation: { rules: ['promptness', 'waiting', 'leftovers'] },
+    laboratory: {
+      rules: ['promptness'],
+      async play(stage) {
+        stage.start(stage.one, longHolder);
+        await stage.one.told('A has it');
+        const aborted = stage.perform(stage.one, { ...waiter, abortAfterMs: 50 });
+        stage.start(stage.one, waiter);
+        await aborted;
+        stage.one.go('A ends');
+      },
+    },
+  },
+  {
+    name: 'a store that fails taken for a lock that is taken',
+    edits: [
+      {
+        in: 'throwUnlessTransient',
+        find: "throw storeError(wait.key, failure, 'acquiring', runtime.now() - wait.startedAt);",
+        replace: 'throw takenError(wait.key, runtime.now() - wait.startedAt, wait.waitMs);',
+      },
+    ],
+    simulation: { rules: ['busy'] },
+    laboratory: {
+      rules: ['busy'],
+      async play(stage) {
+        await stage.perform(stage.one, { ...waiter, keys: ['another'] });
+        await stage.server.kill('SIGSTOP');
+        await stage.perform(stage.one, { ...waiter, waitMs: 100 });
+        await stage.server.kill('SIGCONT');
+      },
+    },
+  },
+  {
+    name: 'a channel never left',
+    edits: [{ in: 'KeyQueue.unwatch', find: 'this.watching?.close();', replace: '' }],
+    laboratory: {
+      rules: ['leftovers'],
+      async play(stage) {
+        stage.start(stage.one, longHolder);
+        await stage.one.told('A has it');
+        stage.start(stage.two, waiter);
+        await stage.listenedTo(KEY);
+        stage.one.go('A ends');
+      },
+    },
+  },
+  {
+    name: 'nobody told that a hold will end sooner',
+    simulation: { rules: ['promptness'], quirks: { silentWhenShortened: true } },
+  },
+  {
+    name: 'a deadline that does not count while other processes go first',
+    edits: [
+      { in: 'sitOut', find: '|| leftMs <= 0', replace: '' },
+      { in: 'sitOut', find: 'Math.min(until - runtime.now(), leftMs)', replace: 'until - runtime.now()' },
+    ],
+    simulation: { rules: ['waiting'] },
+  },
+  {
+    name: 'a lost holder keeps its place in the local queue',
+    edits: [{ in: 'Releasing.whenLost', find: 'hold.queue.leave(false);', replace: '' }],
+    simulation: { rules: ['promptness', 'leftovers'] },
+  },
+];

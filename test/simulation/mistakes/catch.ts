@@ -1,0 +1,54 @@
+import type { Violation } from '../../checker/violation.js';
+import type { SimulatedMistake } from '../../mistakes/mistake.js';
+import { breakLibrary } from '../../mistakes/source/broken-library.js';
+import { CORE, type Core } from '../core-api.js';
+import { makePlan } from '../plan/make-plan.js';
+import type { Plan } from '../plan/plan.js';
+import { CALM_PLAN, plansForEachStep } from '../plan/step-plans.js';
+import { judge } from '../run/judge.js';
+import { simulate, type Variation } from '../run/simulate.js';
+
+/** How many seeds may pass a mistake by. */
+export const MOST_SEEDS = 4_000;
+
+/** How a mistake was noticed. */
+export interface Catch {
+  readonly rule: string;
+  readonly violation: Violation;
+  readonly plan: Plan;
+  /** How many runs it took. */
+  readonly runs: number;
+}
+
+const CORE_NAMES = Object.keys(CORE) as (keyof Core)[];
+
+async function* plansFor(
+  { simulation: { atEachStep } }: SimulatedMistake,
+  variation: Variation,
+): AsyncGenerator<Plan> {
+  if (atEachStep) yield* plansForEachStep(CALM_PLAN, (await simulate(CALM_PLAN, variation)).steps);
+  else for (let seed = 1; seed <= MOST_SEEDS; seed++) yield makePlan(seed);
+}
+
+/** Lends out the core or the store with the mistake in it. */
+export const withMistake = async <T>(
+  { name, edits = [], simulation: { quirks } }: SimulatedMistake,
+  use: (variation: Variation) => Promise<T>,
+): Promise<T> => {
+  if (quirks) return use({ quirks });
+  using library = breakLibrary(name, edits);
+  return await use({ core: await library.load<Core>(...CORE_NAMES) });
+};
+
+/** Runs plans with the mistake in place until one of the rules that are to notice it does. */
+export const catchMistake = (mistake: SimulatedMistake): Promise<Catch | undefined> =>
+  withMistake(mistake, async (variation) => {
+    let runs = 0;
+    for await (const plan of plansFor(mistake, variation)) {
+      runs++;
+      const { violations } = await judge(plan, variation);
+      const violation = violations.find(({ rule }) => mistake.simulation.rules.includes(rule));
+      if (violation) return { rule: violation.rule, violation, plan, runs };
+    }
+    return undefined;
+  });
