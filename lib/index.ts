@@ -16,7 +16,12 @@ export { lockKey } from './key/key-template.js';
 export { currentLease, findLease } from './core/nesting/current-lease.js';
 export { detached } from './detached.js';
 export type { Lease } from './core/lease/lease.js';
-export type { AcquireOptions, PermitOptions, PermitSectionOptions, SectionOptions } from './core/settings/acquire-options.js';
+export type {
+  AcquireOptions,
+  PermitOptions,
+  PermitSectionOptions,
+  SectionOptions,
+} from './core/settings/acquire-options.js';
 export type { LockSettingsInput } from './core/settings/lock-settings.js';
 export type { LockEventListener, LockEvents, LossReason } from './core/lock-events.js';
 export type { Attempt, HeldLock, LockSection, LockUsage } from './core/lock-manager.js';

@@ -154,10 +154,7 @@ class Service {
    * @example await using lease = await locks.acquirePermit('render', { permits: 2 });
    */
   async acquirePermit(key: string, options?: ForPermit): Promise<Lease> {
-    return this.manager.acquire(
-      checkKeys(key),
-      this.callOf(options, this.permitDefaults, 'acquirePermit'),
-    );
+    return this.manager.acquire(checkKeys(key), this.callOf(options, this.permitDefaults, 'acquirePermit'));
   }
 
   /**
@@ -228,7 +225,11 @@ class Service {
     return [this.callOf(optionsOrSection, defaults, method), checkedSection(method, maybeSection)];
   }
 
-  private callOf(options: SectionOptions | PermitSectionOptions | undefined, defaults: LockCall, name: CallName): LockCall {
+  private callOf(
+    options: SectionOptions | PermitSectionOptions | undefined,
+    defaults: LockCall,
+    name: CallName,
+  ): LockCall {
     return options === undefined ? defaults : resolveCall(options, defaults, name);
   }
 

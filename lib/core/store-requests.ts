@@ -55,8 +55,7 @@ export class StoreRequests {
     if (failures.length === kinds.length) throw failures[0]!.reason as Error;
     claims.forEach(({ kind }, at) => {
       const outcome = outcomes[kinds.indexOf(kind)]!;
-      if (outcome.status === 'rejected')
-        replies[at] = { status: 'failed', cause: outcome.reason as unknown };
+      if (outcome.status === 'rejected') replies[at] = { status: 'failed', cause: outcome.reason as unknown };
     });
     return replies;
   }
@@ -102,7 +101,7 @@ export class StoreRequests {
 
   private kind(name: LockKind): KindStore {
     const kind = this.store.kinds[name];
-    if (kind) return kind as KindStore;
+    if (kind) return kind;
     throw new LockConfigurationError(`This store cannot keep locks of the kind "${name}".`);
   }
 }

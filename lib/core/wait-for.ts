@@ -67,6 +67,6 @@ export const waitFor = <T>(runtime: Runtime, wait: WaitFor<T>): Promise<T> =>
 export const withinMs = (work: Promise<void>, ms: number, runtime: Runtime): Promise<void> =>
   waitFor<void>(runtime, {
     ms,
-    listen: (waiting) => void work.then(() => waiting.resolve()) as undefined,
+    listen: (waiting) => void work.then(() => waiting.resolve()),
     onTime: (waiting) => waiting.resolve(),
   });

@@ -20,7 +20,9 @@ describe('MemoryStore', () => {
     const store = new MemoryStore();
     const claim = claimFor(newKey());
     await store.kinds.exclusive.acquire(claim);
-    expectTaken(await new MemoryStore({ shared: store.space }).kinds.exclusive.acquire(claimFor(claim.finalKey)));
+    expectTaken(
+      await new MemoryStore({ shared: store.space }).kinds.exclusive.acquire(claimFor(claim.finalKey)),
+    );
   });
 
   it('a lease ends on the default clock', async () => {
@@ -58,7 +60,10 @@ describe('MemoryStore', () => {
       expect({ live: watch.live, hints }).toEqual({ live: true, hints: 1 });
 
       vi.advanceTimersByTime(999);
-      expect(await b.kinds.exclusive.acquire(claimFor(claim.finalKey))).toEqual({ status: 'taken', retryInMs: 1 });
+      expect(await b.kinds.exclusive.acquire(claimFor(claim.finalKey))).toEqual({
+        status: 'taken',
+        retryInMs: 1,
+      });
       vi.advanceTimersByTime(1);
       const next = claimFor(claim.finalKey);
       expectGranted(await b.kinds.exclusive.acquire(next));

@@ -43,7 +43,9 @@ describe('RedisStore', () => {
         bad.has(i) ? harness.admin.set(claim.finalKey, 'a string') : store.kinds.exclusive.acquire(claim),
       ),
     );
-    const replies = await store.kinds.exclusive.extendMany(claims.map((claim) => ({ ...claim, leaseMs: 120_000 })));
+    const replies = await store.kinds.exclusive.extendMany(
+      claims.map((claim) => ({ ...claim, leaseMs: 120_000 })),
+    );
     expect(replies.map(({ status }) => status)).toEqual(claims.map((_, i) => (bad.has(i) ? 'lost' : 'held')));
     const left = await Promise.all(claims.map(({ finalKey: key }) => harness.admin.pttl(key)));
     left.forEach((ms, i) => (bad.has(i) ? expect(ms).toBe(-1) : expect(ms).toBeGreaterThan(110_000)));
@@ -82,7 +84,9 @@ describe('RedisStore', () => {
       await store.kinds.exclusive.release(claim);
       const fence = await fenceKey();
       await harness.admin.set(fence, poison);
-      expect(await failureOf(store.kinds.exclusive.acquire(claimFor(claim.finalKey)))).toMatchObject({ outcome: 'not-executed' });
+      expect(await failureOf(store.kinds.exclusive.acquire(claimFor(claim.finalKey)))).toMatchObject({
+        outcome: 'not-executed',
+      });
       expect(await harness.admin.exists(claim.finalKey)).toBe(0);
       expect(await harness.admin.get(fence)).toBe(poison);
     },

@@ -29,7 +29,7 @@ const partOf = (hold: Hold, { key, finalKey }: Wanted): LeasePart =>
 export class Acquisition {
   private readonly several: SeveralKeys;
   /** Keys whose limit was set to another one, of which the log has been told. */
-  private toldOfLimits = new Set<string>();
+  private readonly toldOfLimits = new Set<string>();
 
   constructor(
     private readonly scope: object,
@@ -172,7 +172,9 @@ export class Acquisition {
       tokens: fenced && core.settings.fencing ? 1 : 0,
       waits: call.waitMs > 0,
     };
-    return call.kind === 'permit' ? { kind: 'permit', ...base, of: call.permits } : { kind: call.kind, ...base };
+    return call.kind === 'permit'
+      ? { kind: 'permit', ...base, of: call.permits }
+      : { kind: call.kind, ...base };
   }
 
   /** Takes a hold that was passed on, unless it was lost on its way, or has come too late for its caller. */
@@ -197,7 +199,7 @@ export class Acquisition {
     return waitFor<Hold>(core.runtime, {
       ms: Infinity,
       signal,
-      listen: ({ resolve, reject }) => void contention.then(resolve, reject) as undefined,
+      listen: ({ resolve, reject }) => void contention.then(resolve, reject),
       onTime: () => undefined,
       onAbort: ({ reject }) => {
         // Nobody waits for it any more but a shutdown.

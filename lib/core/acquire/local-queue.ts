@@ -96,8 +96,7 @@ export class LocalQueue implements Head {
         if (this.unanswered || this.wakeUp.wakeIfDue()) this.isDue(wait);
         else reject(this.takenError(wait));
       },
-      onAbort: ({ reject }) =>
-        reject(abortedError(wait.key, wait.signal!, runtime.now() - wait.startedAt)),
+      onAbort: ({ reject }) => reject(abortedError(wait.key, wait.signal!, runtime.now() - wait.startedAt)),
     });
   }
 

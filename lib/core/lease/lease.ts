@@ -73,7 +73,9 @@ export class Lease implements AsyncDisposable {
   tokenFor(key: string): number {
     const { token, claim } = this.#partFor(key).hold;
     if (token === undefined) {
-      const why = kindOf(claim.kind).fenced ? 'fencing is off' : 'several may hold a permit at once, in no order';
+      const why = kindOf(claim.kind).fenced
+        ? 'fencing is off'
+        : 'several may hold a permit at once, in no order';
       throw new LockConfigurationError(`There is no fencing token for "${key}": ${why}.`, { key });
     }
     return token;

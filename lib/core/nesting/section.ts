@@ -125,7 +125,12 @@ export const enclosingEntry = (scope: object, kind: LockKind, finalKey: string):
   for (let section = currentSection(); section; section = section.parent) {
     if (section.scope !== scope) continue;
     for (const part of section.parts) {
-      if (part.finalKey !== finalKey || part.state === 'released' || !entersInto.includes(part.hold.claim.kind)) continue;
+      if (
+        part.finalKey !== finalKey ||
+        part.state === 'released' ||
+        !entersInto.includes(part.hold.claim.kind)
+      )
+        continue;
       if (!found || part.isInside(found.part)) found = { section, part };
     }
   }
@@ -134,7 +139,8 @@ export const enclosingEntry = (scope: object, kind: LockKind, finalKey: string):
 
 /** Whether the caller runs inside any section of this service. */
 export const isNested = (scope: object): boolean => {
-  for (let section = currentSection(); section; section = section.parent) if (section.scope === scope) return true;
+  for (let section = currentSection(); section; section = section.parent)
+    if (section.scope === scope) return true;
   return false;
 };
 

@@ -1,6 +1,11 @@
 import { LockConfigurationError } from '../errors/lock.errors.js';
 import type { LockKind } from '../kinds/kinds.js';
-import type { AcquireOptions, PermitOptions, PermitSectionOptions, SectionOptions } from './acquire-options.js';
+import type {
+  AcquireOptions,
+  PermitOptions,
+  PermitSectionOptions,
+  SectionOptions,
+} from './acquire-options.js';
 import { checkChoice, checkCount, checkMs, reading, refuse } from './option-checks.js';
 import { checkNames, type Names } from './option-names.js';
 import { isArray } from '../errors/describe.js';
@@ -181,7 +186,8 @@ const MOST_PERMITS = 1_000_000;
 
 const checkPermits = (value: unknown): number | undefined => {
   if (value === undefined) return undefined;
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MOST_PERMITS) return value;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MOST_PERMITS)
+    return value;
   return refuse('permits', `a whole number from 1 to ${MOST_PERMITS}`, value);
 };
 

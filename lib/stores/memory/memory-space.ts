@@ -48,7 +48,8 @@ export class MemorySpace {
     const clock: SpaceClock = {
       // Looked up at each call, because fake timers replace them.
       now: checkFunction('now', options.now) ?? (() => performance.now()),
-      wallClockMicros: checkFunction('wallClockMicros', options.wallClockMicros) ?? (() => Date.now() * 1_000),
+      wallClockMicros:
+        checkFunction('wallClockMicros', options.wallClockMicros) ?? (() => Date.now() * 1_000),
     };
     const notify = (finalKey: string): void => this.notify(finalKey);
     this.kinds = { exclusive: new ExclusiveHolds(clock, notify), permit: new PermitHolds(clock, notify) };

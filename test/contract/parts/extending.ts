@@ -51,7 +51,9 @@ export function describeExtending(context: ContractContext): void {
       await store.kinds.exclusive.release(released);
       await context.harness.pass(40);
       const claims = [free, expired, unlocked, released];
-      const replies = await store.kinds.exclusive.extendMany(claims.map((claim) => ({ ...claim, leaseMs: LONG_LEASE_MS })));
+      const replies = await store.kinds.exclusive.extendMany(
+        claims.map((claim) => ({ ...claim, leaseMs: LONG_LEASE_MS })),
+      );
       expect(replies).toEqual(claims.map(() => ({ status: 'lost' })));
       for (const { finalKey: key } of claims) expect(await store.inspect(key)).toBeNull();
     });
@@ -60,7 +62,9 @@ export function describeExtending(context: ContractContext): void {
       const [a, b] = [await context.connect(), await context.connect()];
       const theirs = claimFor(newKey());
       await a.kinds.exclusive.acquire(theirs);
-      expect(await b.kinds.exclusive.extendMany([claimFor(theirs.finalKey, { leaseMs: 120_000 })])).toEqual([{ status: 'lost' }]);
+      expect(await b.kinds.exclusive.extendMany([claimFor(theirs.finalKey, { leaseMs: 120_000 })])).toEqual([
+        { status: 'lost' },
+      ]);
       const info = await holderOf(b, theirs.finalKey);
       expect(info!.owner).toBe(theirs.owner);
       expect(info!.remainingMs).toBeLessThanOrEqual(LONG_LEASE_MS);
@@ -70,7 +74,10 @@ export function describeExtending(context: ContractContext): void {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = claimFor(newKey(), { leaseMs: 2_000 });
       await a.kinds.exclusive.acquire(claim);
-      expectHeld((await a.kinds.exclusive.extendMany([{ ...claim, leaseMs: LONG_LEASE_MS }]))[0], LONG_LEASE_MS);
+      expectHeld(
+        (await a.kinds.exclusive.extendMany([{ ...claim, leaseMs: LONG_LEASE_MS }]))[0],
+        LONG_LEASE_MS,
+      );
       await context.harness.pass(2_000);
       expect(await holderOf(b, claim.finalKey)).toMatchObject({ owner: claim.owner });
     });
@@ -90,7 +97,9 @@ export function describeExtending(context: ContractContext): void {
     it('answers for each claim in its place, held and lost mixed', async () => {
       const store = await context.connect();
       const claims = Array.from({ length: 300 }, () => claimFor(newKey()));
-      await Promise.all(claims.filter((_, i) => i % 3 !== 0).map((claim) => store.kinds.exclusive.acquire(claim)));
+      await Promise.all(
+        claims.filter((_, i) => i % 3 !== 0).map((claim) => store.kinds.exclusive.acquire(claim)),
+      );
       const replies = await store.kinds.exclusive.extendMany(claims);
       expect(replies.map(({ status }) => status)).toEqual(
         claims.map((_, i) => (i % 3 === 0 ? 'lost' : 'held')),

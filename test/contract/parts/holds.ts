@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { holderOf, claimFor,
+import {
+  holderOf,
+  claimFor,
   expectGranted,
   expectTaken,
   LONG_LEASE_MS,
   newKey,
   takeWhenFree,
-  type ContractContext } from '../harness.js';
+  type ContractContext,
+} from '../harness.js';
 
 /** Taking, keeping, giving back. */
 export function describeHolds(context: ContractContext): void {
@@ -14,7 +17,9 @@ export function describeHolds(context: ContractContext): void {
       const stores = await Promise.all([context.connect(), context.connect(), context.connect()]);
       const key = newKey();
       const claims = Array.from({ length: 30 }, () => claimFor(key));
-      const replies = await Promise.all(claims.map((claim, i) => stores[i % 3]!.kinds.exclusive.acquire(claim)));
+      const replies = await Promise.all(
+        claims.map((claim, i) => stores[i % 3]!.kinds.exclusive.acquire(claim)),
+      );
       const winners = claims.filter((_, i) => replies[i]!.status === 'granted');
       expect(winners).toHaveLength(1);
       expect((await stores[0].inspect(key))?.holders[0]?.owner).toBe(winners[0]!.owner);

@@ -44,8 +44,11 @@ export function describeHostileKeys(context: ContractContext): void {
         a.checkKey?.(claim.finalKey);
         expectGranted(await a.kinds.exclusive.acquire(claim));
       }
-      for (const { finalKey: key, owner } of claims) expect((await b.inspect(key))?.holders[0]?.owner).toBe(owner);
-      expect((await a.kinds.exclusive.extendMany(claims)).map(({ status }) => status)).toEqual(claims.map(() => 'held'));
+      for (const { finalKey: key, owner } of claims)
+        expect((await b.inspect(key))?.holders[0]?.owner).toBe(owner);
+      expect((await a.kinds.exclusive.extendMany(claims)).map(({ status }) => status)).toEqual(
+        claims.map(() => 'held'),
+      );
       for (const claim of claims) expect((await a.kinds.exclusive.release(claim)).wasHeld).toBe(true);
     });
 

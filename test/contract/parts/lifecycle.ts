@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import type { FullStore } from '../harness.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
-import { holderOf, claimFor,
+import {
+  holderOf,
+  claimFor,
   HintCounter,
   newKey,
   takeWhenFree,
   turn,
   type MakeHarness,
-  type ContractContext } from '../harness.js';
+  type ContractContext,
+} from '../harness.js';
 
 const REQUESTS: readonly [string, (store: FullStore, key: string) => Promise<unknown>][] = [
   ['acquire', (store, key) => store.kinds.exclusive.acquire(claimFor(key))],

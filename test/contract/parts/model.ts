@@ -110,7 +110,9 @@ class ModelRun {
   ): Promise<void> {
     const owner = key.owners[asked.actor]!;
     const { leaseMs, fenceBlock } = asked;
-    const reply = await store.kinds.exclusive.acquire(claimFor(key.name, { owner, leaseMs, tokens: fenceBlock }));
+    const reply = await store.kinds.exclusive.acquire(
+      claimFor(key.name, { owner, leaseMs, tokens: fenceBlock }),
+    );
     if (key.hold && key.hold.owner !== owner) {
       expect(reply.status).toBe('taken');
       if (reply.status === 'taken') this.expectLeft(reply.retryInMs, key.hold.endsAt);

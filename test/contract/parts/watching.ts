@@ -68,7 +68,9 @@ export function describeWatching(context: ContractContext): void {
       const [a, b, c] = [await context.connect(), await context.connect(), await context.connect()];
       const claim = claimFor(newKey());
       await a.kinds.exclusive.acquire(claim);
-      const watchers = await Promise.all([b, b, b, c, c].map((store) => HintCounter.live(store, claim.finalKey)));
+      const watchers = await Promise.all(
+        [b, b, b, c, c].map((store) => HintCounter.live(store, claim.finalKey)),
+      );
       const seen = watchers.map(({ count }) => count);
       await a.kinds.exclusive.release(claim);
       await Promise.all(watchers.map((hints, i) => hints.next(seen[i])));

@@ -110,7 +110,11 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
   {
     name: 'validity counted from the reply instead of the send',
     edits: [
-      { in: 'contend', find: 'attempt, sentAt, reply)', replace: 'attempt, around.runtime.now(), reply)' },
+      {
+        in: 'Contention.win',
+        find: 'this.accept(reply, this.sentAt)',
+        replace: 'this.accept(reply, core.runtime.now())',
+      },
     ],
     simulation: { rules: ['foundation', 'exclusion'] },
     laboratory: {
@@ -212,7 +216,11 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
   {
     name: 'a sibling let in by reentrancy',
     edits: [
-      { in: 'Gate.enter', find: 'if (this.occupied) return this.admission(wait, runtime);', replace: '' },
+      {
+        in: 'SiblingQueue.enter',
+        find: 'if (this.occupied) return this.admission(wait, runtime);',
+        replace: '',
+      },
     ],
     simulation: { rules: ['exclusion', 'lost update'] },
     laboratory: {
@@ -238,7 +246,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
     name: 'a late answer to a renewal believed',
     edits: [
       {
-        in: 'LeaseKeeper.settle',
+        in: 'LeaseKeeper.answered',
         find: "if (now >= hold.validUntil) return this.lose(hold, 'expired');",
         replace: '',
       },

@@ -23,7 +23,10 @@ describe('an option of MemoryStore', () => {
     const claim = claimFor(newKey());
     expect(await store.kinds.exclusive.acquire(claim)).toMatchObject({ token: 2e15 });
     expect(await store.inspect(claim.finalKey)).toMatchObject({ holders: [{ remainingMs: claim.leaseMs }] });
-    const usual = await new MemoryStore({ now: undefined, wallClockMicros: undefined }).kinds.exclusive.acquire(claim);
+    const usual = await new MemoryStore({
+      now: undefined,
+      wallClockMicros: undefined,
+    }).kinds.exclusive.acquire(claim);
     expect(usual).toMatchObject({ token: expect.closeTo(Date.now() * 1_000, -8) });
   });
 

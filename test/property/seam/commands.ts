@@ -39,7 +39,9 @@ const race = (at: number, units: number): SeamCommand =>
   command(`everybody wants key ${at}, ${units} units`, async (model, world) => {
     const key = model.keys[at]!;
     const claims = world.stores.map((_, actor) => model.claim(key, actor, { leaseMs: units * world.unitMs }));
-    const replies = await Promise.all(world.stores.map((store, actor) => store.kinds.exclusive.acquire(claims[actor]!)));
+    const replies = await Promise.all(
+      world.stores.map((store, actor) => store.kinds.exclusive.acquire(claims[actor]!)),
+    );
     const winners = claims.filter((_, i) => replies[i]!.status === 'granted');
     expect(winners).toHaveLength(1);
     if (key.hold) expect(winners[0]!.owner).toBe(key.hold.owner);
@@ -95,7 +97,9 @@ const release = (who: Who, stale: boolean): SeamCommand =>
       const { key, seat } = seatOf(model, who);
       const claim = model.claim(key, who.actor, stale ? { owner: seat.stale } : {});
       const isHeld = key.hold?.owner === claim.owner;
-      const reply = await model.telling(key, isHeld, () => world.stores[who.actor]!.kinds.exclusive.release(claim));
+      const reply = await model.telling(key, isHeld, () =>
+        world.stores[who.actor]!.kinds.exclusive.release(claim),
+      );
       expect(reply.wasHeld).toBe(isHeld);
       if (isHeld) expect(reply.othersWaiting).toBe(model.othersWatch(key, who.actor));
       if (!stale) model.giveUpOwner(key, who.actor);
@@ -117,9 +121,7 @@ const forceUnlock = (who: Who): SeamCommand =>
   command(`force ${said(who)}`, async (model, world) => {
     const { key } = seatOf(model, who);
     const isHeld = key.hold !== undefined;
-    const ended = await model.telling(key, isHeld, () =>
-      world.stores[who.actor]!.forceUnlock(key.name),
-    );
+    const ended = await model.telling(key, isHeld, () => world.stores[who.actor]!.forceUnlock(key.name));
     expect(ended).toBe(isHeld);
     key.hold = undefined;
   });

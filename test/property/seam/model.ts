@@ -94,7 +94,11 @@ export class Model {
   }
 
   /** Compares the answer to a claim, and takes in what it did. */
-  expectAnswer(key: ModelKey, { owner, leaseMs, tokens: fenceBlock }: ExclusiveClaim, reply: AcquireReply): void {
+  expectAnswer(
+    key: ModelKey,
+    { owner, leaseMs, tokens: fenceBlock }: ExclusiveClaim,
+    reply: AcquireReply,
+  ): void {
     if (this.isTakenFrom(key, owner)) {
       expect(reply.status).toBe('taken');
       if (reply.status === 'taken') this.expectLeft(key, reply.retryInMs);

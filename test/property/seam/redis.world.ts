@@ -33,7 +33,11 @@ const age = async (admin: Redis, ms: number): Promise<void> => {
 };
 
 /** The acquire of `claim` on its way to Redis: calls `fault` just before it passes, once. */
-const atAcquire = (proxy: TcpProxy, { finalKey: key }: ExclusiveClaim, fault: (connection: ProxyConnection) => void): void => {
+const atAcquire = (
+  proxy: TcpProxy,
+  { finalKey: key }: ExclusiveClaim,
+  fault: (connection: ProxyConnection) => void,
+): void => {
   const stop = proxy.onData((connection, direction, chunk) => {
     if (direction !== 'toServer' || !chunk.includes(key)) return;
     stop();
@@ -87,7 +91,11 @@ export const redisWorld = async (): Promise<World> => {
     return store;
   });
 
-  const acquireUnanswered = async (actor: number, claim: ExclusiveClaim, loss: Loss): Promise<StoreFailure> => {
+  const acquireUnanswered = async (
+    actor: number,
+    claim: ExclusiveClaim,
+    loss: Loss,
+  ): Promise<StoreFailure> => {
     const proxy = proxies[actor]!;
     const store = stores[actor]!;
     let hit: ProxyConnection | undefined;
@@ -116,7 +124,13 @@ export const redisWorld = async (): Promise<World> => {
 };
 
 /** Releases what may or may not be there, until the answer is final; true when it was there. */
-export const settle = async (store: FullStore, claim: ExclusiveClaim, doubt: StoreFailure): Promise<boolean> => {
-  const reply = await until(() => store.kinds.exclusive.release(claim, { doubt }), { what: 'the answer is final' });
+export const settle = async (
+  store: FullStore,
+  claim: ExclusiveClaim,
+  doubt: StoreFailure,
+): Promise<boolean> => {
+  const reply = await until(() => store.kinds.exclusive.release(claim, { doubt }), {
+    what: 'the answer is final',
+  });
   return reply.wasHeld;
 };

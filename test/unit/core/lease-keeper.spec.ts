@@ -60,7 +60,9 @@ describe('renewal', () => {
     await runtime.pass(1);
     expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual(holds.map(({ key }) => key));
     expect(
-      renewal().claims.every(({ leaseMs, tokens: fenceBlock }) => leaseMs === WATCHDOG_MS && fenceBlock === 0),
+      renewal().claims.every(
+        ({ leaseMs, tokens: fenceBlock }) => leaseMs === WATCHDOG_MS && fenceBlock === 0,
+      ),
     ).toBe(true);
     await renewal().answer(holds.map(() => held()));
     expect(holds.map(({ validUntil }) => validUntil)).toEqual(holds.map(() => runtime.now() + WATCHDOG_MS));

@@ -319,9 +319,9 @@ describe('extend', () => {
     const lease = await acquired();
     const extending = watched(lease.extend(120_000));
     await core.runtime.pass(1_000);
-    expect(core.store.next('extend').claims.map(({ leaseMs, tokens: fenceBlock }) => [leaseMs, fenceBlock])).toEqual([
-      [120_000, 0],
-    ]);
+    expect(
+      core.store.next('extend').claims.map(({ leaseMs, tokens: fenceBlock }) => [leaseMs, fenceBlock]),
+    ).toEqual([[120_000, 0]]);
     await core.store.next('extend').answer([{ status: 'held', validForMs: 120_000 }]);
     expect([extending.state, lease.remainingMs()]).toEqual(['fulfilled', 119_000]);
     await core.runtime.pass(9_000);

@@ -128,7 +128,9 @@ describe('several keys', () => {
     }
     expect(caller.error).toBeInstanceOf(LockStoreError);
     nothingLeft();
-    const undone = core.store.sent.filter(({ name }) => name === 'release').map(({ claim }) => claim.finalKey);
+    const undone = core.store.sent
+      .filter(({ name }) => name === 'release')
+      .map(({ claim }) => claim.finalKey);
     expect(new Set(undone)).toEqual(new Set(['a', 'b']));
   });
 

@@ -83,7 +83,11 @@ export class PermitHolds {
     const now = this.clock.now();
     const permits = this.find(finalKey, now);
     if (!permits) return null;
-    const holders = [...permits.taken].map(([owner, own]) => ({ owner, count: 1, remainingMs: left(own, now) }));
+    const holders = [...permits.taken].map(([owner, own]) => ({
+      owner,
+      count: 1,
+      remainingMs: left(own, now),
+    }));
     return { kind: 'permit', holders, waiting: [] };
   }
 

@@ -68,7 +68,12 @@ export const keysAndArgs = (runs: readonly ScriptRun[]): [keys: string[], args: 
   return [keys, args];
 };
 
-const asFunction = ({ letter, script, keys, args }: BatchPart): string => `parts['${letter}'] = { ${keys}, ${args}, function(KEYS, ARGV)
+const asFunction = ({
+  letter,
+  script,
+  keys,
+  args,
+}: BatchPart): string => `parts['${letter}'] = { ${keys}, ${args}, function(KEYS, ARGV)
 ${script.source}
 end }`;
 

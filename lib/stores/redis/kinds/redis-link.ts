@@ -58,11 +58,10 @@ export class RedisLink {
    * Releases a hold whose acquire may never have been answered. With such a doubt it answers only what is final: the
    * acquire is done, or can never be done any more.
    */
-  releaseAfter(
-    doubt: StoreFailure | undefined,
-    send: () => Promise<ReleaseReply>,
-  ): Promise<ReleaseReply> {
-    return doubt instanceof RedisFailure && doubt.session ? this.releaseForCertain(doubt.session, send) : send();
+  releaseAfter(doubt: StoreFailure | undefined, send: () => Promise<ReleaseReply>): Promise<ReleaseReply> {
+    return doubt instanceof RedisFailure && doubt.session
+      ? this.releaseForCertain(doubt.session, send)
+      : send();
   }
 
   private async releaseForCertain(

@@ -42,7 +42,8 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     const keys = fenced ? [name, fence] : [name];
     const args = [owner, leaseMs, tokens];
     const read = (reply: unknown) => readAcquire(reply, leaseMs, fenced);
-    if (rearms) return connection.run(ACQUIRE.script, keys, [...args, names.lockChannel(name), publish], read);
+    if (rearms)
+      return connection.run(ACQUIRE.script, keys, [...args, names.lockChannel(name), publish], read);
     return connection.runShared({ part: ACQUIRE, keys, batchKeys: [name, fence], args }, read);
   }
 

@@ -30,7 +30,10 @@ export class RedisPermit implements RedisKind<PermitClaim> {
     return connection.run(ACQUIRE, [counter, set], args, (reply) => readPermitAcquire(reply, leaseMs));
   }
 
-  release({ finalKey, owner }: PermitClaim, { doubt, keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
+  release(
+    { finalKey, owner }: PermitClaim,
+    { doubt, keepForMs }: ReleaseOptions = {},
+  ): Promise<ReleaseReply> {
     const { link } = this;
     const [counter, set, channel] = this.names(finalKey);
     const args = [owner, channel, link.publish, keepForMs ?? ''];

@@ -10,7 +10,11 @@ export const readPermitAcquire = (reply: unknown, leaseMs: number): AcquireReply
   if (!Number.isSafeInteger(before)) throw impossible(reply);
   const limit = before === -1 ? {} : { limitBefore: before as number };
   if (granted === 1) return { status: 'granted', validForMs: leaseMs, ...limit };
-  return { status: 'taken', retryInMs: retryInMs === -1 ? ENDLESS_RETRY_MS : Math.max(1, retryInMs), ...limit };
+  return {
+    status: 'taken',
+    retryInMs: retryInMs === -1 ? ENDLESS_RETRY_MS : Math.max(1, retryInMs),
+    ...limit,
+  };
 };
 
 export const readPermitInspect = (reply: unknown): KeyState | null => {
