@@ -54,11 +54,11 @@ export type {
   WatchListener,
 } from './core/seam/lock-store.js';
 export type { LockKind } from './core/kinds/kinds.js';
+export type { Grant } from './core/seam/grant.js';
 export type { Claim, ClaimOf, ExclusiveClaim, PermitClaim } from './core/seam/claim.js';
 export type {
   AcquireReply,
   ExtendReply,
-  Grant,
   Holder,
   KeyState,
   Queued,

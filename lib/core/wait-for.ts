@@ -3,8 +3,8 @@ import type { Runtime } from './runtime.js';
 
 /** A wait that goes on; settling it a second time does nothing. */
 export interface Waiting<T> {
-  resolve(value: T): void;
-  reject(error: Error): void;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: Error) => void;
 }
 
 /** What is waited for, and what may come instead. */
@@ -32,14 +32,12 @@ export const waitFor = <T>(runtime: Runtime, wait: WaitFor<T>): Promise<T> =>
     const { ms, signal } = wait;
     let over = false;
     let timer: unknown;
-    let stopListening: (() => void) | undefined;
-    let stopAborting: (() => void) | undefined;
+    const stops: (() => void)[] = [];
     const end = (): boolean => {
       if (over) return false;
       over = true;
       if (timer !== undefined) runtime.clearTimer(timer);
-      stopListening?.();
-      stopAborting?.();
+      for (const stop of stops) stop();
       return true;
     };
     const waiting: Waiting<T> = {
@@ -52,13 +50,14 @@ export const waitFor = <T>(runtime: Runtime, wait: WaitFor<T>): Promise<T> =>
     };
     // Functions, because whatever is called here may have ended the wait already.
     const goesOn = (): boolean => !over;
-    stopListening = wait.listen(waiting);
-    if (!goesOn()) return void stopListening?.();
+    const stopListening = wait.listen(waiting);
+    if (!goesOn()) return stopListening?.();
+    if (stopListening) stops.push(stopListening);
     if (signal) {
-      stopAborting = onAbort(signal, () => wait.onAbort?.(waiting));
+      stops.push(onAbort(signal, () => wait.onAbort?.(waiting)));
       if (signal.aborted) wait.onAbort?.(waiting);
     }
-    if (!goesOn()) return void stopAborting?.();
+    if (!goesOn()) return;
     if (ms <= 0) wait.onTime(waiting);
     else if (ms < Infinity) timer = runtime.setTimer(() => wait.onTime(waiting), ms);
   });

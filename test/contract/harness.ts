@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import type { ExclusiveClaim } from '../../lib/core/seam/claim.js';
 import type { AllKindStores, LockStore, Watch } from '../../lib/core/seam/lock-store.js';
-import type { AcquireReply, Grant, Holder, Taken } from '../../lib/core/seam/reply.js';
+import type { Grant } from '../../lib/core/seam/grant.js';
+import type { AcquireReply, Holder, Taken } from '../../lib/core/seam/reply.js';
 import type { StoreFailure } from '../../lib/core/seam/store-failure.js';
 
 /** What the contract suite needs to know about one kind of store and its backing server. */

@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
-import type { FullStore } from './harness.js';
-import type { ContractContext, MakeHarness, StoreHarness } from './harness.js';
+import type { FullStore, ContractContext, MakeHarness, StoreHarness } from './harness.js';
 import { describeExtending } from './parts/extending.js';
 import { describeHolds } from './parts/holds.js';
 import { describeHostileKeys } from './parts/hostile-keys.js';

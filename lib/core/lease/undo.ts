@@ -15,7 +15,7 @@ export interface Orphan {
   /** When it has run out in any case. */
   readonly until: number;
   /** Until when it is to stay, in ms from now; see `Hold.keepForMs`. */
-  keepForMs?(now: number): number | undefined;
+  readonly keepForMs?: (now: number) => number | undefined;
 }
 
 /**

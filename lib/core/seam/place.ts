@@ -1,4 +1,4 @@
-import type { Grant } from './reply.js';
+import type { Grant } from './grant.js';
 import type { StoreFailure } from './store-failure.js';
 
 /**
@@ -13,7 +13,7 @@ export interface Place {
   listen(listener: (outcome: PlaceOutcome) => void): void;
   /**
    * Gives the place up, and with it what was granted to it meanwhile. Whoever stands in line always leaves: else its
-   * claim would become the holder one day. `doubt`: as in {@link ReleaseOptions}.
+   * claim would become the holder one day. `doubt`: as in `ReleaseOptions`.
    */
   leave(doubt?: StoreFailure): Promise<void>;
 }

@@ -1,27 +1,13 @@
 import type { LockKind } from '../kinds/kinds.js';
+import type { Grant } from './grant.js';
 import type { Place } from './place.js';
-
-/** The store gave the hold to the claim's owner. */
-export interface Grant {
-  readonly status: 'granted';
-  /** How long the hold is valid, in ms, counted from before the request was sent. May be less than was asked for. */
-  readonly validForMs: number;
-  /** Greater than every token given for this key before; undefined when none was asked for. */
-  readonly token?: number;
-  /** How many tokens were reserved, from `token` on. Default: as many as were asked for. */
-  readonly tokens?: number;
-  /** Aborts when the store learns by itself that the hold is gone; for stores whose holds end with a session. */
-  readonly lost?: AbortSignal;
-  /** The limit that was in force before this claim set its own; see {@link PermitClaim.of}. */
-  readonly limitBefore?: number;
-}
 
 /** Somebody else has it. */
 export interface Taken {
   readonly status: 'taken';
   /** Look again after this many ms at the latest: what is left of the hold in the way. May be `Infinity`. */
   readonly retryInMs: number;
-  /** See {@link Grant.limitBefore}. */
+  /** See `Grant.limitBefore`. */
   readonly limitBefore?: number;
 }
 

@@ -1,7 +1,6 @@
 import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
-import type { FullStore } from '../../contract/harness.js';
+import type { FullStore, StoreHarness } from '../../contract/harness.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
-import type { StoreHarness } from '../../contract/harness.js';
 
 export const ACTORS = 3;
 
