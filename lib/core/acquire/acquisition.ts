@@ -10,7 +10,7 @@ import type { Claim } from '../seam/claim.js';
 import type { LockCall } from '../settings/lock-settings.js';
 import { refuse } from '../settings/option-checks.js';
 import { waitFor } from '../wait-for.js';
-import { contend, reasonToStop, type WantedHold } from './contend.js';
+import { contend, reasonToStop, type HoldTerms, type WantedHold } from './contend.js';
 import { SeveralKeys } from './several-keys.js';
 import type { Wait } from './wait.js';
 
@@ -26,7 +26,8 @@ const partOf = (hold: Hold, { key, finalKey }: Wanted): LeasePart =>
   new LeasePart(key, finalKey, hold, undefined);
 
 /** Takes one or several keys for a caller: all or none. */
-export class Acquisition {
+export class Acquisition implements HoldTerms {
+  readonly whenLost: (hold: Hold) => void;
   private readonly several: SeveralKeys;
   /** Keys whose limit was set to another one, of which the log has been told. */
   private readonly toldOfLimits = new Set<string>();
@@ -37,6 +38,7 @@ export class Acquisition {
     private readonly releasing: Releasing,
   ) {
     this.several = new SeveralKeys(scope, core);
+    this.whenLost = releasing.whenLost;
   }
 
   /** Throws at once what can be said without asking the store. */
@@ -145,14 +147,8 @@ export class Acquisition {
     core.requests.checkKind(call.kind);
     const queue = core.queue(call.kind, finalKey);
     const watchdogMs = leaseMs === undefined ? call.watchdogMs : undefined;
-    const wanted: WantedHold = {
-      claim: () => this.claimFor(finalKey, call, leaseMs),
-      watchdogMs,
-      whenLost: this.releasing.whenLost,
-      onLimitChanged: (before) => this.tellOfLimit(key, before, call.permits),
-    };
     const asHead = (): Promise<Hold> => {
-      const contention = contend(core, queue, wait, wanted);
+      const contention = contend(core, queue, wait, { finalKey, call, leaseMs, watchdogMs }, this);
       return signal ? this.unlessAborted(contention, wait, signal) : contention;
     };
     if (queue.enter()) return asHead();
@@ -162,7 +158,8 @@ export class Acquisition {
       .then((passed) => (passed ? this.inherit(passed, wait, asHead) : asHead()));
   }
 
-  private claimFor(finalKey: string, call: LockCall, leaseMs: number | undefined): Claim {
+  /** @internal */
+  claimFor({ finalKey, call, leaseMs }: WantedHold): Claim {
     const { core } = this;
     const { fenced, owners } = kindOf(call.kind);
     const base = {
@@ -184,7 +181,7 @@ export class Acquisition {
     const over = hold.state === 'held' ? reasonToStop(core, wait) : undefined;
     if (hold.state === 'held' && !over) {
       // From here on it has a holder, who leaves the head of the queue with it.
-      hold.heldWith(this.releasing.whenLost);
+      hold.heldWith(this.whenLost);
       return hold;
     }
     core.giveBack(hold);
@@ -215,11 +212,11 @@ export class Acquisition {
   }
 
   /** Two callers disagree about a limit, as during a deploy: the last one decides. */
-  private tellOfLimit(key: string, before: number, permits: number | undefined): void {
+  limitChanged(key: string, before: number, now: number | undefined): void {
     if (this.toldOfLimits.has(key) || this.toldOfLimits.size >= MOST_LIMITS_TOLD) return;
     this.toldOfLimits.add(key);
     this.core.logger.warn(
-      `The permits of "${key}" were ${before} and are ${permits} now: callers pass different numbers, and the last ` +
+      `The permits of "${key}" were ${before} and are ${now} now: callers pass different numbers, and the last ` +
         'one decides. That is so while a new version is deployed; otherwise make them the same. (Said once for a key.)',
     );
   }

@@ -8,6 +8,7 @@ import type { Grant } from '../seam/grant.js';
 import type { PlaceOutcome } from '../seam/place.js';
 import type { AcquireReply, Queued, Taken } from '../seam/reply.js';
 import { StoreFailure } from '../seam/store-failure.js';
+import type { LockCall } from '../settings/lock-settings.js';
 import { waitFor } from '../wait-for.js';
 import type { LocalQueue } from './local-queue.js';
 import { beginTurn, turnFor } from './turn.js';
@@ -23,14 +24,22 @@ const VAIN_GRANTS = 3;
 
 /** The hold that a caller wants. */
 export interface WantedHold {
-  /** Makes the claim of a new owner. */
-  readonly claim: () => Claim;
+  readonly finalKey: string;
+  readonly call: LockCall;
+  /** A fixed lease; undefined: the watchdog renews. */
+  readonly leaseMs: number | undefined;
   /** The lease that the watchdog renews; undefined for a fixed lease. */
   readonly watchdogMs: number | undefined;
+}
+
+/** What whoever takes holds decides about them. */
+export interface HoldTerms {
+  /** A claim of a new owner. */
+  claimFor(wanted: WantedHold): Claim;
   /** What to do when the hold turns out to be lost. */
   readonly whenLost: (hold: Hold) => void;
   /** The store had another limit than the claim's, and has the claim's now. */
-  readonly onLimitChanged?: (before: number) => void;
+  limitChanged(key: string, before: number, now: number | undefined): void;
 }
 
 /** The store asks for another try. */
@@ -67,13 +76,14 @@ export class Contention {
     private readonly queue: LocalQueue,
     private readonly wait: Wait,
     private readonly wanted: WantedHold,
+    private readonly terms: HoldTerms,
   ) {
-    this.claim = wanted.claim();
+    this.claim = terms.claimFor(wanted);
   }
 
   // One function, since each further promise costs as much as all the rest of a lock that is free.
   async win(): Promise<Hold> {
-    const { core, queue, wait, wanted } = this;
+    const { core, queue, wait, wanted, terms } = this;
     try {
       if (wait.waitMs > 0 && queue.yieldingUntil !== undefined) await this.yieldToOthers();
       for (let vain = 0; ;) {
@@ -103,7 +113,7 @@ export class Contention {
           reply.status === 'granted' ? this.accept(reply, this.sentAt) : await this.standInLine(reply);
         if (won instanceof Hold) return won;
         // An owner is used once, and what this one may have in the store is being undone.
-        this.claim = wanted.claim();
+        this.claim = terms.claimFor(wanted);
         if (won !== 'gone' && (++vain === VAIN_GRANTS || core.runtime.now() >= deadlineOf(wait))) {
           throw lostError(wait.key, won, core.runtime.now() - this.sentAt);
         }
@@ -128,7 +138,7 @@ export class Contention {
     const { token, tokens = leases, validForMs, lost } = grant;
     const now = core.runtime.now();
     const { alone } = kindOf(claim.kind);
-    if (grant.limitBefore !== undefined) wanted.onLimitChanged?.(grant.limitBefore);
+    this.tellOfLimit(grant);
     const hold = new Hold(wait.key, alone ? queue : NOT_THE_HEAD, claim, wanted.watchdogMs, {
       token,
       grantedAt: now,
@@ -139,7 +149,7 @@ export class Contention {
     const over = reasonToStop(core, wait);
     const forced = this.number <= queue.forcedUpTo;
     if (!over && !forced && now < hold.validUntil && !lost?.aborted) {
-      hold.heldWith(wanted.whenLost);
+      hold.heldWith(this.terms.whenLost);
       core.keeper.add(hold);
       beginTurn(hold, Math.min(leases, tokens));
       if (!alone) queue.leave(false);
@@ -193,9 +203,7 @@ export class Contention {
     const { wakeUp } = queue;
     const deadline = deadlineOf(wait);
     const now = core.runtime.now();
-    if (reply.status === 'taken' && reply.limitBefore !== undefined) {
-      this.wanted.onLimitChanged?.(reply.limitBefore);
-    }
+    if (reply.status === 'taken') this.tellOfLimit(reply);
     if (reply.status === 'taken' && now >= deadline) throw takenError(wait.key, this.waitedMs(), wait.waitMs);
     // The app may have begun to stop while the question was under way; nobody says so again.
     const over = reasonToStop(core, wait);
@@ -232,6 +240,11 @@ export class Contention {
     }
   }
 
+  private tellOfLimit({ limitBefore }: Grant | Taken): void {
+    if (limitBefore === undefined) return;
+    this.terms.limitChanged(this.wait.key, limitBefore, this.wanted.call.permits);
+  }
+
   private waitedMs(): number {
     return this.core.runtime.now() - this.wait.startedAt;
   }
@@ -243,4 +256,5 @@ export const contend = (
   queue: LocalQueue,
   wait: Wait,
   wanted: WantedHold,
-): Promise<Hold> => new Contention(core, queue, wait, wanted).win();
+  terms: HoldTerms,
+): Promise<Hold> => new Contention(core, queue, wait, wanted, terms).win();

@@ -98,8 +98,17 @@ export class RedisConnection {
   ): Promise<T> {
     const alone = this.batch.isEmpty && this.deadlines.idle;
     if (alone || !this.session) return this.run(run.part.script, run.keys, run.args, read);
+    const { part, keys, batchKeys, args } = run;
     return new Promise<T>((resolve, reject) => {
-      this.batch.add({ ...run, read, resolve: resolve as (value: unknown) => void, reject });
+      this.batch.add({
+        part,
+        keys,
+        batchKeys,
+        args,
+        read,
+        resolve: resolve as (value: unknown) => void,
+        reject,
+      });
     });
   }
 

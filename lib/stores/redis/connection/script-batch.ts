@@ -15,7 +15,7 @@ export interface ScriptRun {
   readonly part: BatchPart;
   readonly keys: readonly string[];
   /** The keys in a batch, where each script has the same number of them; the script must not mind those it has more. */
-  readonly batchKeys?: readonly string[];
+  readonly batchKeys?: readonly string[] | undefined;
   readonly args: readonly (string | number)[];
   /** Throws when no script answers that. */
   readonly read: (reply: unknown) => unknown;
@@ -59,10 +59,10 @@ export const keysAndArgs = (runs: readonly ScriptRun[]): [keys: string[], args: 
   const keys: string[] = [];
   const args: (string | number)[] = [''];
   let letters = '';
-  for (const { part, keys: own, batchKeys, args: ownArgs } of runs) {
-    letters += part.letter;
-    keys.push(...(batchKeys ?? own));
-    args.push(...ownArgs);
+  for (const run of runs) {
+    letters += run.part.letter;
+    keys.push(...(run.batchKeys ?? run.keys));
+    args.push(...run.args);
   }
   args[0] = letters;
   return [keys, args];

@@ -38,13 +38,13 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     const { connection, keys: names, publish } = this.link;
     const name = names.hold(finalKey);
     const fenced = tokens > 0;
-    const fence = fenced ? names.fence(name) : name;
-    const keys = fenced ? [name, fence] : [name];
+    const keys = fenced ? [name, names.fence(name)] : [name];
     const args = [owner, leaseMs, tokens];
     const read = (reply: unknown) => readAcquire(reply, leaseMs, fenced);
     if (rearms)
       return connection.run(ACQUIRE.script, keys, [...args, names.lockChannel(name), publish], read);
-    return connection.runShared({ part: ACQUIRE, keys, batchKeys: [name, fence], args }, read);
+    const batchKeys = fenced ? undefined : [name, name];
+    return connection.runShared({ part: ACQUIRE, keys, batchKeys, args }, read);
   }
 
   release({ finalKey, owner }: ExclusiveClaim, how: ReleaseOptions = {}): Promise<ReleaseReply> {
@@ -60,7 +60,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     };
     const send = () =>
       keepForMs === undefined
-        ? connection.runShared({ part: RELEASE, keys: [name], args }, read)
+        ? connection.runShared({ part: RELEASE, keys: [name], batchKeys: undefined, args }, read)
         : connection.run(RELEASE.script, [name], [...args, keepForMs], read);
     return link.releaseAfter(doubt, send);
   }
