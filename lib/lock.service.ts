@@ -13,7 +13,7 @@ import type {
 import { defaultCall, resolveCall, type CallName, type LockCall } from './core/settings/lock-settings.js';
 import { LockConfigurationError } from './core/errors/lock.errors.js';
 import { checkKey, checkKeys } from './key/key-check.js';
-import { processWide } from './process-wide.js';
+import { processWide } from './core/process-wide.js';
 
 /** One key, or several that are taken all or none. Used verbatim; see `lockKey` for templates. */
 export type LockKeys = string | readonly string[];

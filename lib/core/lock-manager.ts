@@ -158,7 +158,7 @@ export class LockManager implements LeaseHost {
     let result: T;
     const open = new Section(this, lease, currentSection());
     try {
-      // The lock may be over before its section begins: whoever stood still just now is not let in.
+      // The lease may be over before its section begins, because this process stood still.
       lease.mustBeHeld('run');
       result = await runInSection(open, section, lease);
     } finally {
@@ -227,7 +227,7 @@ export class LockManager implements LeaseHost {
     };
   }
 
-  /** Refuses whoever waits, and new callers from now on. Running work may still take locks, and has all its time. */
+  /** Refuses waiters, and new callers from now on. Running work may still take locks, and has all its time. */
   refuseNew(): void {
     if (this.core.phase !== 'open') return;
     this.core.phase = 'stopping';
@@ -235,7 +235,7 @@ export class LockManager implements LeaseHost {
   }
 
   /**
-   * Refuses whoever waits, gives running work `shutdownGraceMs`, then tells it that its locks are lost. Holds
+   * Refuses waiters, gives running work `shutdownGraceMs`, then tells it that its locks are lost. Holds
    * whose work still runs are left to their lease: freeing them would let somebody else in beside it.
    */
   shutDown(): Promise<void> {
@@ -279,7 +279,7 @@ export class LockManager implements LeaseHost {
   }
 
   private ended(lease: Lease): void {
-    // Whoever is told of its loss while it is being ended may end it, too.
+    // A holder that hears of the loss while the lease is being ended may end it, too.
     if (lease.detach()) this.inFlight.end();
   }
 }

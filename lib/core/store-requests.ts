@@ -9,7 +9,7 @@ import type { AcquireReply, ExtendReply, ReleaseReply } from './seam/reply.js';
 import { StoreFailure } from './seam/store-failure.js';
 import type { StoreHealth } from './store-health.js';
 
-/** The one way to the store: finds the kind's part of it, judges failures, and undoes what may have been done for nobody. */
+/** The one way to the store: finds the kind's part of it, judges failures, and undoes what has no owner any more. */
 export class StoreRequests {
   readonly undo: Undo;
 
@@ -85,7 +85,7 @@ export class StoreRequests {
     this.health.failed(failure);
   }
 
-  /** An acquire failed. What it may have taken is nobody's. */
+  /** An acquire failed. What it may have taken has no owner, and is undone. */
   acquireFailed(claim: Claim, failure: StoreFailure): void {
     this.failed(failure);
     if (failure.outcome === 'unknown') {

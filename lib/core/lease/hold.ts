@@ -127,7 +127,7 @@ export class Hold {
     return this.keptUntil;
   }
 
-  /** How often it may still be passed on, and until when; set by whoever took it from the store. */
+  /** How often it may still be passed on, and until when; set by the caller that took it from the store. */
   get turn(): Turn | undefined {
     return this.ownTurn;
   }
@@ -235,7 +235,7 @@ export class Hold {
     return certain && this.certainUntil - now >= (2 / 3) * this.claimed.leaseMs;
   }
 
-  /** The same hold for the next lease: with a token of its own, and nobody who listens. */
+  /** The same hold for the next lease: with a token of its own, and without listeners. */
   successor(token: number | undefined, grantedAt: number): Hold {
     const { key, head, claimed, watchdog, confirmedAt, certainUntil } = this;
     const validForMs = certainUntil - confirmedAt;
@@ -256,7 +256,7 @@ export class Hold {
     this.current = 'released';
   }
 
-  /** The store said at its release that it was not there any more: nobody holds it who could be told. */
+  /** The store said at its release that it was not there any more. Its holder hears that as the answer. */
   wasGone(): void {
     this.current = 'lost';
     this.reason = 'refused';

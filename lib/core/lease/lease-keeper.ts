@@ -81,7 +81,7 @@ export class LeaseKeeper {
     for (const hold of this.all) this.remove(hold);
   }
 
-  /** Ends the hold at once if its time is over; for whoever looks at a lease before the timer does. */
+  /** Ends the hold at once if its time is over. To be called before a lease is relied on: the timer may be late. */
   checkExpiry(hold: Hold): void {
     if (hold.state === 'held' && this.runtime.now() >= hold.validUntil) this.lose(hold, 'expired');
   }
@@ -99,7 +99,7 @@ export class LeaseKeeper {
   private arm(dueAt: number): void {
     this.runtime.clearTimer(this.timer);
     this.timerDueAt = dueAt;
-    // In the background: it outlives the locks it was set for, and whoever works under one keeps the process alive.
+    // In the background: the timer outlives the locks it was set for, and need not keep the process alive.
     this.timer = this.runtime.setTimer(() => this.tick(), dueAt - this.runtime.now(), true);
   }
 

@@ -82,7 +82,7 @@ export class Releasing {
     events.emit('lost', () => ({ key: hold.key, heldMs, reason }));
   }
 
-  /** What follows from a loss, whoever noticed it. */
+  /** What follows from a loss: of keeper, release, forced unlock and shutdown alike. */
   readonly whenLost = (hold: Hold): void => {
     this.core.keeper.remove(hold);
     this.tellLost(hold);
@@ -106,7 +106,7 @@ export class Releasing {
   private answered(hold: Hold, reply: ReleaseReply, isFree: boolean, hintsBefore: number): Ending {
     hold.head.requestOver(true);
     this.core.requests.answered();
-    // Nobody can take what stays for a while, so nobody has to be let go first.
+    // A hold that stays for a while cannot be taken by others, so this process need not yield.
     hold.head.leave(reply.othersWaiting && isFree, hintsBefore);
     if (reply.wasHeld) {
       this.tellReleased(hold);

@@ -19,7 +19,7 @@ export interface Orphan {
 }
 
 /**
- * Sees to it that what nobody owns any more does not stay in the store: holds whose acquire was never answered, holds
+ * Ends in the store what has no owner any more: holds whose acquire was never answered, holds
  * whose release failed, and places in line. Asks again until the answer is certain, or the hold has ended by itself.
  */
 export class Undo {

@@ -5,6 +5,7 @@ import type { Wait } from '../acquire/wait.js';
 import type { Lease } from '../lease/lease.js';
 import type { LeaseKeeper } from '../lease/lease-keeper.js';
 import { LeasePart } from '../lease/lease-part.js';
+import { processWide } from '../process-wide.js';
 import type { Runtime } from '../runtime.js';
 
 /** One key of one open section, for a nested call that wants it. */
@@ -82,8 +83,8 @@ export class Section {
   }
 
   /**
-   * Lets nobody in any more. True when nobody is in. The lease is let go of: what the section has started keeps
-   * the section in memory for as long as it runs, and may have started the next section, and so on.
+   * Closes it for nested calls. True when none is inside. The section lets go of its lease: work that it has started
+   * keeps the section in memory for as long as that runs, and may have started the next section, and so on.
    */
   close(): boolean {
     this.open = false;
@@ -100,9 +101,7 @@ export class Section {
 
 // One for both builds: a lock taken through the CommonJS copy is seen by code that loaded the ESM copy. Frames
 // know their service, so apps in one process do not see each other's.
-const STORAGE = Symbol.for('nest-redis-lock:frames');
-const shared = globalThis as unknown as Record<symbol, AsyncLocalStorage<Section | undefined> | undefined>;
-const storage = (shared[STORAGE] ??= new AsyncLocalStorage<Section | undefined>());
+const storage = processWide('sections', new AsyncLocalStorage<Section | undefined>());
 
 /** The section the caller runs in: the nearest that is still open. */
 export const currentSection = (): Section | undefined => {

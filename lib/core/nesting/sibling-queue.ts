@@ -4,7 +4,7 @@ import { deadlineOf, type Wait } from '../acquire/wait.js';
 import type { Runtime } from '../runtime.js';
 import { waitFor } from '../wait-for.js';
 
-/** What is in: it hears when the lease around it ends before it does. */
+/** The nested call that is inside: it hears when the lease around it ends before it does. */
 export interface Inside {
   endFromOutside(): void;
 }
@@ -16,7 +16,7 @@ export class SiblingQueue {
   private occupied = false;
   private closed = false;
   private inside: Inside | undefined;
-  /** Who wants to go in, in order; told true when it is their turn, false when nobody goes in here any more. */
+  /** Nested calls that wait, in order; told true when they may enter, false when the queue is closed. */
   private readonly waiting = new Set<(admitted: boolean) => void>();
 
   constructor(private readonly hold: Hold) {}
@@ -41,7 +41,7 @@ export class SiblingQueue {
     else next.value(true);
   }
 
-  /** The lease that it belongs to has ended: nobody goes in any more, and who is in has no lock. */
+  /** The lease has ended: waiting calls are turned away, and the one that is inside has lost its lock. */
   close(): void {
     if (this.closed) return;
     this.closed = true;

@@ -3,7 +3,7 @@ import type { StoreFailure } from './store-failure.js';
 
 /**
  * What becomes of a place in line: a grant, whose `validForMs` counts from the moment it is told; or `gone`: the place
- * is there no more, and whoever still wants the key asks again as another owner.
+ * is not there any more, and a caller that still wants the key asks again as another owner.
  */
 export type PlaceOutcome = Grant | { readonly status: 'gone' };
 
@@ -12,8 +12,8 @@ export interface Place {
   /** Tells what becomes of it, once. What became of it before is told at once. */
   listen(listener: (outcome: PlaceOutcome) => void): void;
   /**
-   * Gives the place up, and with it what was granted to it meanwhile. Whoever stands in line always leaves: else its
-   * claim would become the holder one day. `doubt`: as in `ReleaseOptions`.
+   * Gives the place up, and with it what was granted to it meanwhile. A waiter that gives up always
+   * leaves: a forgotten claim would become the holder one day. `doubt`: as in `ReleaseOptions`.
    */
   leave(doubt?: StoreFailure): Promise<void>;
 }

@@ -47,6 +47,6 @@ export interface KeyState {
   readonly kind: LockKind;
   /** Who holds it: at least one. */
   readonly holders: readonly Holder[];
-  /** Who waits, in order, as far as the store knows it: a store that keeps no line of waiters knows nobody. */
+  /** The owners that wait, in order. Empty when the store keeps no line of waiters. */
   readonly waiting: readonly string[];
 }

@@ -18,7 +18,7 @@ export interface AcquireOptions {
   readonly watchdogMs?: number;
   /**
    * After an early finish the hold stays until this many ms after the grant, without renewal, so that replicas
-   * whose clocks differ do not run a job twice. Nobody waits for that; only a forced unlock ends it sooner. With a fixed
+   * whose clocks differ do not run a job twice. The caller does not wait for that; only a forced unlock ends it sooner. With a fixed
    * `leaseMs` it may not be longer than that. Default: 0.
    */
   readonly holdAtLeastMs?: number;

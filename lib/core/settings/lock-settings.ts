@@ -220,7 +220,7 @@ const readCall = (options: AnyCallOptions, defaults: LockCall, name: CallName): 
       'Both leaseMs and watchdogMs are given. A fixed lease is not renewed: keep the one that is meant.',
     );
   }
-  // Whoever names the lease that is renewed does not mean the fixed one of the module.
+  // A caller that names the lease to renew does not mean the module's fixed one.
   const leaseMs = fixedMs ?? (watchdogMs === undefined ? defaults.leaseMs : undefined);
   const holdAtLeastMs = checkMs('holdAtLeastMs', options.holdAtLeastMs) ?? defaults.holdAtLeastMs;
   if (leaseMs !== undefined && holdAtLeastMs > leaseMs) {

@@ -63,7 +63,7 @@ const likeness = (written: string, name: string): number =>
 
 /** Letters to insert, remove or replace, until one text is the other. */
 const slips = (a: string, b: string): number => {
-  // Nobody means an option by a text that is much longer than all names.
+  // A text that is much longer than all names is no slip of the pen.
   if (a.length > 2 * b.length) return a.length;
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let i = 1; i <= a.length; i++) {

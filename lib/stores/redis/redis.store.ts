@@ -59,7 +59,7 @@ export class RedisStore implements LockStore {
     this.subscriber = new RedisSubscriber(subscriber, timeoutMs);
     const link = new RedisLink(this.connection, this.subscriber, this.keys);
     this.kinds = { exclusive: new RedisExclusive(link), permit: new RedisPermit(link) };
-    // Beside the first lock, so that nobody has to wait for it.
+    // Beside the first lock, so that the first waiter finds it open.
     commands.on('connect', () => this.subscriber.open());
     this.openCheck = () => {
       const twin = twinOf(commands);
@@ -90,7 +90,7 @@ export class RedisStore implements LockStore {
 
   /**
    * Warns of a server that evicts locks. Who may not run INFO is told nothing. Leaves no connection open that was
-   * not: when the app then fails to start, there is nobody who would close it.
+   * not: an app that then fails to start would not close it.
    */
   async diagnose(): Promise<readonly string[]> {
     const check = this.connection.current ? undefined : this.openCheck();

@@ -73,7 +73,7 @@ const messageOf = (thrown: unknown): string => {
 };
 
 /**
- * An error of the client (or of whoever makes clients) as it may be shown and kept: a copy with its name, message,
+ * An error of the client (or of the function that makes clients) as it may be shown and kept: a copy with its name, message,
  * code, stack and the name of the command. ioredis puts the arguments into its errors, and those of AUTH are the password.
  */
 export const cleanError = (thrown: unknown, known: readonly string[], depth = 0): Error => {

@@ -3,7 +3,7 @@ import { unbound } from '../../../core/runtime.js';
 /** A timer that is this late, in ms, tells that the event loop stood still. */
 const STOOD_STILL_MS = 50;
 
-/** A command under way. Whoever settles it sets `done`. */
+/** A command under way. The connection sets `done` when it is answered or given up. */
 export interface InFlight {
   done: boolean;
 }

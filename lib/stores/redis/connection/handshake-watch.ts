@@ -2,7 +2,7 @@ import type { CommandDeadlines, InFlight } from './command-deadlines.js';
 import { bytesHeard, dropSocket, type RedisLike } from './redis-client.js';
 
 /**
- * Gives up a connection that falls silent after it was opened and before it is ready. Nobody else does: what the
+ * Gives up a connection that falls silent after it was opened and before it is ready. The client does not: what the
  * client asks for itself then has no time-out, so it would wait for that answer for ever, and never connect again.
  * One that goes on answering (a server that loads its data) is left alone.
  */

@@ -11,7 +11,7 @@ import { nameSession, type RedisSession } from './redis-session.js';
 import type { Script } from './script.js';
 import { batchOf, keysAndArgs, ScriptBatch, type BatchPart, type ScriptRun } from './script-batch.js';
 
-/** How often a connection that nobody uses is asked whether it still lives, in ms. */
+/** How often a connection that is idle is asked whether it still lives, in ms. */
 const IDLE_PING_MS = 10_000;
 const PING: RedisRequest<void> = { command: 'ping', args: [], read: () => undefined };
 
@@ -43,14 +43,14 @@ interface Waiter {
  * can have been executed.
  */
 export class RedisConnection {
-  /** Private to the language: it knows the password, and whoever prints a lease or a service would print it. */
+  /** Private to the language: it knows the password, and a logger that prints a lease or a service would print it. */
   readonly #client: RedisLike;
   private session: RedisSession | undefined;
   private life: Life | undefined;
   private waiters = new Set<Waiter>();
   private readonly deadlines: CommandDeadlines;
   private readonly batch = new ScriptBatch((runs) => this.sendBatch(runs));
-  /** As it came, so with all that the client has put into it; cleaned for whoever gets it. */
+  /** The error as the client made it, with all that it put into it; cleaned before a caller gets it. */
   #lastError: unknown;
   private pinger: NodeJS.Timeout | undefined;
   private closed = false;
@@ -200,7 +200,7 @@ export class RedisConnection {
     // A client that gave up (a foreign retryStrategy) is asked once more for each command.
     const { status } = this.#client;
     if (status === 'end' || status === 'wait') this.connect();
-    // So is a server that refused the database: whoever looks after it may have mended that.
+    // So is a server that refused the database: an operator may have mended that.
     if (this.life && !this.life.opening) void this.open(this.life);
     return new Promise((resolve, reject) => {
       const inFlight = this.deadlines.add(() => {

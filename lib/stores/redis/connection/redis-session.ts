@@ -27,7 +27,7 @@ export const nameSession = async (
       (reply) => (typeof reply === 'string' || typeof reply === 'number' ? `${reply}` : ''),
       () => '',
     );
-  // Who may not do this sends each script in full once.
+  // A user without permission for SCRIPT LOAD has each script sent in full the first time, by EVAL.
   const loads = scripts.map(({ source }) => ask('script', 'load', source));
   const info = await ask('client', 'info');
   // Before Redis 6.2 there is only the id.

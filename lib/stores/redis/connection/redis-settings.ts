@@ -3,7 +3,7 @@ import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
 import { refuse } from '../../../core/settings/option-checks.js';
 import { shown } from '../../../core/errors/describe.js';
 import { cleanError, secretsOf } from './clean-error.js';
-import type { ConnectionRole, RedisLike } from './redis-client.js';
+import { databaseOf, type ConnectionRole, RedisLike } from './redis-client.js';
 
 /**
  * Makes the store's clients, for set-ups that options cannot describe (rotating passwords, a custom connector).
@@ -24,7 +24,7 @@ const ADDRESS_OPTIONS = [
 /** After how long without a word the operating system asks whether the other side still lives. ioredis 5 never asks. */
 const KEEP_ALIVE_MS = 10_000;
 
-/** Commands are never queued, repeated or merged behind our back: each would be a lock nobody knows of. */
+/** Commands are never queued, repeated or merged by the client: each would take a lock that this process does not know of. */
 export const lockSettings = (commandTimeoutMs: number): RedisOptions => ({
   lazyConnect: true,
   enableOfflineQueue: false,
@@ -127,10 +127,9 @@ const endpointFrom = (source: RedisSource, settings: RedisOptions): RedisEndpoin
     );
   }
   if (!isClient(source)) return endpointOf(source, settings);
-  const { condition } = source as { condition?: { select?: number } | null };
   const options = source.options as RedisOptions;
   // The database chosen by a later SELECT, which the options do not show.
-  return endpointOf({ ...options, db: condition?.select ?? options.db }, settings);
+  return endpointOf({ ...options, db: databaseOf(source) }, settings);
 };
 
 const pickAddress = (options: RedisOptions): RedisOptions => {
@@ -236,11 +235,9 @@ const asSet = (client: RedisLike): RedisLike => {
 
 /**
  * A client that has chosen another database since it was made: from now on its options name that. Else ioredis would
- * choose it with a SELECT at the end of each reconnect, whose refusal nobody could catch.
+ * choose it with a SELECT at the end of each reconnect, whose refusal the store could not catch.
  */
 const inItsDatabase = (client: RedisLike): RedisLike => {
-  const { condition } = client as { condition?: { select?: unknown } | null };
-  const chosen = condition?.select;
-  if (typeof chosen === 'number') (client.options as RedisOptions).db = chosen;
+  (client.options as RedisOptions).db = databaseOf(client);
   return client;
 };

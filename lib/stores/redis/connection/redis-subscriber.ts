@@ -14,8 +14,8 @@ interface Channel {
 /** How often a subscriber that somebody waits on is asked whether it still lives. */
 const PING_MS = 1_000;
 /**
- * How long an interruption lasts before waiters look for themselves. Not at once: a Redis that ends closes both
- * connections in the same moment, and nothing should be sent on one of which it is only not yet known.
+ * How long an interruption lasts before waiters look for themselves. Not at once: when Redis
+ * stops, the command connection may notice later than this one, and a command sent in between would end as unknown.
  */
 const DEAF_MS = 100;
 /** How many channels one SUBSCRIBE names after a reconnect. */
