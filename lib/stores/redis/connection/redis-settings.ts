@@ -3,7 +3,7 @@ import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
 import { refuse } from '../../../core/settings/option-checks.js';
 import { shown } from '../../../core/errors/describe.js';
 import { cleanError, secretsOf } from './clean-error.js';
-import { databaseOf, type ConnectionRole, RedisLike } from './redis-client.js';
+import { databaseOf, type ConnectionRole, type RedisLike } from './redis-client.js';
 
 /**
  * Makes the store's clients, for set-ups that options cannot describe (rotating passwords, a custom connector).
