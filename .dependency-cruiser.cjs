@@ -5,6 +5,8 @@ const escaped = (name) => name.replace(/[/\-.]/g, '\\$&');
 const packages = (...names) => `^node_modules/(@types/)?(${names.map(escaped).join('|')})(/|$)`;
 const published = packages(...Object.keys({ ...dependencies, ...peerDependencies }));
 
+const STAGES = '^test/(checker|faults|mistakes|simulation)/';
+
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
   forbidden: [
@@ -117,6 +119,24 @@ module.exports = {
       severity: 'error',
       from: { path: '^lib/' },
       to: { pathNot: ['^lib/', '^(sample-app|test)/', published], dependencyTypesNot: ['core'] },
+    },
+    {
+      name: 'test-trees-stand-alone',
+      comment:
+        'What two folders of test/ need is in test/support/, which imports none of them. So each can be read, moved and ' +
+        'run by itself.',
+      severity: 'error',
+      from: { path: '^test/([^/]+)/', pathNot: STAGES },
+      to: { path: '^test/', pathNot: ['^test/$1/', '^test/support/'] },
+    },
+    {
+      name: 'stages-of-the-checker-stand-alone',
+      comment:
+        'The simulation and the fault laboratory are two stages for the same mistakes, judged by the same checker. These ' +
+        'four are one piece.',
+      severity: 'error',
+      from: { path: STAGES },
+      to: { path: '^test/', pathNot: [STAGES, '^test/support/'] },
     },
   ],
   options: {

@@ -4,6 +4,23 @@ import tseslint from 'typescript-eslint';
 
 const typescript = ['**/*.ts'];
 
+const RUNS = {
+  selector:
+    'CallExpression[callee.object.name=/^(it|test|describe)$/][callee.property.name=/^(skip|skipIf|runIf|only|todo)$/]',
+  message: 'A test that does not run proves nothing.',
+};
+
+const SLEEPS = [
+  'ImportDeclaration[source.value=/timers.promises$/] ImportSpecifier[imported.name=/^(setTimeout|setInterval|scheduler)$/]',
+  "NewExpression[callee.name='Promise'] CallExpression[callee.name='setTimeout']",
+  "CallExpression[callee.name='promisify'] Identifier[name='setTimeout']",
+].map((selector) => ({
+  selector,
+  message:
+    'A fixed sleep is too short on a busy machine and too long on any other. Wait for an event or with until(); ' +
+    'where time is what is tested, tell it to a clock (ToldClock, VirtualRuntime).',
+}));
+
 export default defineConfig(
   globalIgnores(['dist/', 'coverage/', 'node_modules/', 'docs/', 'test/package/apps/']),
   {
@@ -113,14 +130,14 @@ export default defineConfig(
       // Classes under test have methods that lock and do nothing else, and arguments only a key is made of.
       '@typescript-eslint/no-unused-vars': ['error', { args: 'none', varsIgnorePattern: '^_' }],
       '@typescript-eslint/no-empty-function': 'off',
-      'no-restricted-syntax': [
-        'error',
-        {
-          selector:
-            'CallExpression[callee.object.name=/^(it|test|describe)$/][callee.property.name=/^(skip|skipIf|runIf|only|todo)$/]',
-          message: 'A test that does not run proves nothing.',
-        },
-      ],
+      'no-restricted-syntax': ['error', RUNS],
+    },
+  },
+
+  {
+    files: ['test/**/*.spec.ts'],
+    rules: {
+      'no-restricted-syntax': ['error', RUNS, ...SLEEPS],
     },
   },
 );

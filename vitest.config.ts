@@ -1,9 +1,11 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { fromOtherPackages } from './test/support/other-packages/vite-plugin.js';
 
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
 export default defineConfig({
+  plugins: [fromOtherPackages()],
   resolve: {
     alias: [
       { find: 'nest-redis-lock/testing', replacement: source('./lib/testing/index.ts') },
@@ -11,8 +13,26 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ['test/**/*.spec.ts'],
-    exclude: ['test/package/apps/**', 'node_modules/**'],
+    // One after the other: npm installing whole apps keeps the disk busy, and what is beside it sees its time-outs.
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'tests',
+          include: ['test/**/*.spec.ts'],
+          exclude: ['test/package/**', 'node_modules/**'],
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'installs',
+          include: ['test/package/*.spec.ts'],
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
     // Processes, not threads: tests send signals and watch for what a process leaves behind.
     pool: 'forks',
     maxWorkers: 2,

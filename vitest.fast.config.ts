@@ -9,6 +9,9 @@ export default defineConfig({
   ...everything,
   test: {
     ...everything.test,
+    projects: undefined,
+    // Files share a process, and so the modules they import: more than half of the time went into importing them again.
+    isolate: false,
     include: ['test/{checker,contract,mistakes,property,testing,types,unit}/**/*.spec.ts'],
     // Both compare with a real server only.
     exclude: ['test/contract/redis.spec.ts', 'test/unit/stores/hash-slot.spec.ts'],

@@ -19,7 +19,9 @@ const [name] = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-pack-'));
 
 const pack = () => {
-  const [packed] = JSON.parse(captureNpm('pack', '--json', '--ignore-scripts', '--pack-destination', folder));
+  const [packed] = JSON.parse(
+    captureNpm(['pack', '--json', '--ignore-scripts', '--pack-destination', folder]),
+  );
   return join(folder, packed.filename);
 };
 

@@ -64,9 +64,9 @@ export const npm = (...args) => {
 };
 
 /** Runs npm quietly and returns its standard output. */
-export const captureNpm = (...args) => {
+export const captureNpm = (args, options) => {
   const [command, first] = npmCommand();
-  return capture(command, [...first, ...args], { name: `npm ${args.join(' ')}` });
+  return capture(command, [...first, ...args], { name: `npm ${args[0]}`, ...options });
 };
 
 /** Runs a program of a development dependency, as `npx` does, but never downloads one. */

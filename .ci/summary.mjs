@@ -1,37 +1,42 @@
-// The last line of .ci/run: adds up the checks and the tests from their reports.
+// The last line of .ci/run: adds up the checks, the tests and the matrix from their reports.
 //
-//   node .ci/summary.mjs <check report> <test report> <exit code of the tests>
+//   node .ci/summary.mjs <check report> <test report> <exit code of the tests> <matrix report>
 //
 import { readFileSync } from 'node:fs';
+import { readTestReport } from './test-report.mjs';
 
-const [checkReport, testReport, testCode] = process.argv.slice(2);
+const [checkReport, testReport, testCode, matrixReport] = process.argv.slice(2);
 
-const read = (file, what) => {
+const NO_REPORT = { passed: 0, failed: 1 };
+
+const read = (what, work) => {
   try {
-    return JSON.parse(readFileSync(file, 'utf8'));
+    return work();
   } catch (error) {
     console.error(`no report of ${what}: ${error.message}`);
-    return undefined;
+    return NO_REPORT;
   }
 };
 
-const checks = read(checkReport, 'the checks') ?? [{ name: 'checks did not run', passed: false }];
-const files = read(testReport, 'the tests')?.testResults ?? [];
-const tests = files.flatMap((file) => file.assertionResults);
+const json = (file) => JSON.parse(readFileSync(file, 'utf8'));
 
-// A test that did not run is not a test that passed: skipped and to-do ones count as failed.
-const passedTests = tests.filter(({ status }) => status === 'passed').length;
-let failedTests = tests.length - passedTests;
-// A file that cannot be loaded, or whose hooks fail, fails without a failed test in it.
-failedTests += files.filter(
-  (file) => file.status === 'failed' && file.assertionResults.every(({ status }) => status === 'passed'),
-).length;
-// No tests at all, an unhandled rejection, a crash: a failure that belongs to no test.
-if (failedTests === 0 && (passedTests === 0 || Number(testCode) !== 0)) failedTests = 1;
+const checks = read('the checks', () => {
+  const results = json(checkReport);
+  const passed = results.filter((result) => result.passed).length;
+  return { passed, failed: results.length - passed };
+});
 
-const failedChecks = checks.filter(({ passed }) => !passed).length;
-const failed = failedChecks + failedTests;
-const notRun = tests.filter(({ status }) => status !== 'passed' && status !== 'failed');
-for (const { fullName } of notRun) console.log(`not run: ${fullName}`);
-console.log(`${checks.length - failedChecks + passedTests} passed, ${failed} failed`);
-process.exitCode = failed === 0 ? 0 : 1;
+const tests = read('the tests', () => readTestReport(testReport, Number(testCode)));
+for (const name of tests.notRun ?? []) console.log(`not run: ${name}`);
+
+const matrix = read('the matrix', () => {
+  const { rows, notRun } = json(matrixReport);
+  if (notRun) console.log(notRun);
+  const sum = (what) => rows.reduce((total, row) => total + row[what], 0);
+  return { passed: sum('passed'), failed: sum('failed') };
+});
+
+const parts = [checks, tests, matrix];
+const total = (what) => parts.reduce((sum, part) => sum + part[what], 0);
+console.log(`${total('passed')} passed, ${total('failed')} failed`);
+process.exitCode = total('failed') === 0 ? 0 : 1;

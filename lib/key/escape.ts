@@ -22,19 +22,6 @@ const ESCAPES: readonly (string | undefined)[] = Array.from({ length: 0xa0 }, (_
 });
 
 const isSurrogate = (code: number): boolean => code >= 0xd800 && code <= 0xdfff;
-const isHighSurrogate = (code: number): boolean => code >= 0xd800 && code <= 0xdbff;
-const isLowSurrogate = (code: number): boolean => code >= 0xdc00 && code <= 0xdfff;
-
-/** False for a string with half a surrogate pair: UTF-8 has no form for it, so Redis would see U+FFFD instead. */
-export function isWellFormed(text: string): boolean {
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    if (!isSurrogate(code)) continue;
-    if (!isHighSurrogate(code) || !isLowSurrogate(text.charCodeAt(i + 1))) return false;
-    i++;
-  }
-  return true;
-}
 
 /** The value as it stands in a key, or undefined when it is not well-formed. Most values come back as they are. */
 export function escapeValue(value: string): string | undefined {
@@ -46,7 +33,8 @@ export function escapeValue(value: string): string | undefined {
 }
 
 function escapeFrom(start: number, value: string): string | undefined {
-  if (!isWellFormed(value)) return undefined;
+  // Half a surrogate pair: UTF-8 has no form for it, so Redis would see U+FFFD instead.
+  if (!value.isWellFormed()) return undefined;
   let escaped = '';
   let copied = 0;
   for (let i = start; i < value.length; i++) {

@@ -1,5 +1,4 @@
 import { LockKeyError } from '../core/errors/lock.errors.js';
-import { isWellFormed } from './escape.js';
 
 /** The longest key, in bytes of UTF-8. Redis takes more, but a key beyond this is a value by mistake. */
 export const MAX_KEY_BYTES = 65_536;
@@ -13,7 +12,6 @@ export function keyProblem(key: string): string | undefined {
     const bytes = Buffer.byteLength(key);
     if (bytes > MAX_KEY_BYTES) return `is ${bytes} bytes long, and ${MAX_KEY_BYTES} is the limit`;
   }
-  if (!isWellFormed(key)) return 'has half a surrogate pair in it (broken UTF-16), which UTF-8 cannot carry';
   return undefined;
 }
 

@@ -9,7 +9,7 @@ import { readOptions, USAGE, type BenchOptions } from './options.js';
 import { Crew } from './processes/crew.js';
 import { SharedNetwork } from './processes/network.js';
 import { peerVersions } from './subjects/peer.js';
-import { progressOn } from './report/progress.js';
+import { progressOn } from '../support/measure/progress.js';
 import { updateReadme } from './report/readme.js';
 import { machineOf, type Report, type Reported } from './report/report.js';
 import { tableOf } from './report/table.js';

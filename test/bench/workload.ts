@@ -3,7 +3,7 @@ import type { Comparison, Unit } from './comparison.js';
 import type { Crew } from './processes/crew.js';
 import type { SharedNetwork } from './processes/network.js';
 import type { Chart } from './report/chart/chart.js';
-import type { Progress } from './report/progress.js';
+import type { Progress } from '../support/measure/progress.js';
 
 /** One number that a workload found, as it was in each round. */
 export interface Finding {

@@ -18,7 +18,7 @@ export interface Expectations {
   readonly turnMs: number;
 }
 
-/** What issue 3 asks for, over a network that is quick when nothing disturbs it. */
+/** What is promised over a network that is quick when nothing disturbs it. */
 export const EXPECTATIONS: Expectations = {
   overlapMs: 2,
   clocksMs: 0,

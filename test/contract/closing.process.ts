@@ -1,6 +1,6 @@
 // Arguments: the name of a store under contract, and its server's address.
 // Uses the store, whether its server answers or not, closes it, says so, and has nothing more to do.
-import { STORES } from './stores.js';
+import { STORES } from '../support/stores/stores.js';
 
 const store = STORES.find(({ name }) => name === process.argv[2])!.open(process.argv[3]);
 const claim = {

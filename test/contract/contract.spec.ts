@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { guardProcess } from '../support/process-guard.js';
 import { describeStoreContract } from './store.contract.js';
-import { STORES } from './stores.js';
+import { STORES } from '../support/stores/stores.js';
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 

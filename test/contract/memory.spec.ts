@@ -2,7 +2,14 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { StoreFailure } from '../../lib/core/seam/store-failure.js';
 import { MemorySpace } from '../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../lib/stores/memory/memory.store.js';
-import { claimFor, expectGranted, expectTaken, HintCounter, newKey, takeToken } from './harness.js';
+import {
+  claimFor,
+  expectGranted,
+  expectTaken,
+  HintCounter,
+  newKey,
+  takeToken,
+} from '../support/stores/harness.js';
 
 /** What only the memory store promises. */
 describe('MemoryStore', () => {

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { StoreFailure } from '../../lib/core/seam/store-failure.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';
-import { holderOf, claimFor, expectGranted, expectTaken, HintCounter, newKey, takeToken } from './harness.js';
-import { redisHarness, type RedisHarness } from './redis.harness.js';
+import { holderOf, claimFor, expectGranted, expectTaken, HintCounter, newKey } from '../support/stores/harness.js';
+import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
 
 const failureOf = async (request: Promise<unknown>): Promise<unknown> => {
   const failure = await request.catch((error: unknown) => error);
@@ -10,16 +10,13 @@ const failureOf = async (request: Promise<unknown>): Promise<unknown> => {
   return failure;
 };
 
-/** What the contract means in Redis, where foreign hands can reach the same keys. */
+/**
+ * What the contract means in Redis, where foreign hands can reach the same keys. Where fencing tokens are kept is in
+ * test/integration/fencing.spec.ts, what becomes of wake-ups in wake-up-connection.spec.ts.
+ */
 describe('RedisStore', () => {
   let harness: RedisHarness;
   let store: RedisStore;
-
-  const fenceKey = async (): Promise<string> => {
-    const keys = await harness.admin.keys('nest_redis_lock_fence:*');
-    expect(keys).toHaveLength(1);
-    return keys[0]!;
-  };
 
   beforeAll(async () => {
     harness = await redisHarness();
@@ -74,50 +71,6 @@ describe('RedisStore', () => {
     expect(replies.map(({ wasHeld }) => wasHeld)).toEqual([false, true]);
     expect(await harness.admin.get(claims[0]!.finalKey)).toBe('a string');
     expect(await harness.admin.get(claims[1]!.finalKey)).toBe('a string');
-  });
-
-  it.each(['inf', 'nan', '-1', '1e3', '1.5', ' 7', '', '9007199254740992', '99999999999999999999', 'x'])(
-    'a fence key that holds %j is refused, and no hold is made',
-    async (poison) => {
-      const claim = claimFor(newKey());
-      await store.kinds.exclusive.acquire(claim);
-      await store.kinds.exclusive.release(claim);
-      const fence = await fenceKey();
-      await harness.admin.set(fence, poison);
-      expect(await failureOf(store.kinds.exclusive.acquire(claimFor(claim.finalKey)))).toMatchObject({
-        outcome: 'not-executed',
-      });
-      expect(await harness.admin.exists(claim.finalKey)).toBe(0);
-      expect(await harness.admin.get(fence)).toBe(poison);
-    },
-  );
-
-  it('tokens keep growing when the server clock is behind the last one, and when the fence key is lost', async () => {
-    const key = newKey();
-    const take = async (): Promise<number> => {
-      const claim = claimFor(key);
-      const token = await takeToken(store, claim);
-      await store.kinds.exclusive.release(claim);
-      return token;
-    };
-    const first = await take();
-    const fence = await fenceKey();
-    const ahead = (Date.now() + 3_600_000) * 1_000;
-    await harness.admin.set(fence, String(ahead));
-    expect(await take()).toBe(ahead + 1);
-    expect(await harness.admin.get(fence)).toBe(String(ahead + 1));
-    await harness.admin.del(fence);
-    expect(await take()).toBeGreaterThan(first);
-  });
-
-  it('fence keys are bounded: one for all keys of a slot, and none without tokens', async () => {
-    const claims = Array.from({ length: 200 }, (_, i) => claimFor(`lock:{slot}:${String(i)}`));
-    await Promise.all(claims.map((claim) => store.kinds.exclusive.acquire(claim)));
-    await Promise.all(claims.map((claim) => store.kinds.exclusive.release(claim)));
-    const unfenced = claimFor(newKey(), { tokens: 0 });
-    await store.kinds.exclusive.acquire(unfenced);
-    await store.kinds.exclusive.release(unfenced);
-    expect(await harness.admin.keys('*')).toEqual([await fenceKey()]);
   });
 
   it("a hold is Redisson's: a hash with the owner's field at 1 and a time to live", async () => {
@@ -178,15 +131,5 @@ describe('RedisStore', () => {
     await hints.next(seen);
     hints.watch.close();
     expect(store.subscriptions).toBe(0);
-  });
-
-  it('after the subscriber connection was killed, the watch becomes live again and hints', async () => {
-    const hints = await HintCounter.live(store, newKey());
-    const seen = hints.count;
-    expect(await harness.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')).toBeGreaterThan(0);
-    await hints.next(seen);
-    // An interruption that lasts is a hint as well.
-    while (!hints.watch.live) await hints.next(hints.count);
-    hints.watch.close();
   });
 });

@@ -1,10 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
-import type { FullStore, ContractContext, MakeHarness, StoreHarness } from './harness.js';
+import type { FullStore, ContractContext, MakeHarness, StoreHarness } from '../support/stores/harness.js';
 import { describeExtending } from './parts/extending.js';
 import { describeHolds } from './parts/holds.js';
 import { describeHostileKeys } from './parts/hostile-keys.js';
 import { describeLifecycle } from './parts/lifecycle.js';
-import { describeModel } from './parts/model.js';
 import { describeTokens } from './parts/tokens.js';
 import { describeWatching } from './parts/watching.js';
 
@@ -48,6 +47,5 @@ export function describeStoreContract(name: string, makeHarness: MakeHarness): v
     describeWatching(context);
     describeHostileKeys(context);
     describeLifecycle(context, makeHarness);
-    describeModel(context);
   });
 }

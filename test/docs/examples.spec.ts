@@ -10,7 +10,7 @@ import { LockService, RedisLockModule } from 'nest-redis-lock';
 import * as libTesting from 'nest-redis-lock/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { requestContext } from '../../lib/transport/request-context.js';
-import { RecordingLogger } from '../nest/support/recording-logger.js';
+import { RecordingLogger } from '../support/nest/recording-logger.js';
 import { RedisServer } from '../support/redis-server.js';
 import { examplesOf, run } from './examples.js';
 import { codeBlocks } from '../support/markdown.js';

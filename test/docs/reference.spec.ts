@@ -6,12 +6,12 @@ import * as lib from 'nest-redis-lock';
 import * as libTesting from 'nest-redis-lock/testing';
 import type ts from 'typescript';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { DEFAULT_SETTINGS } from '../../lib/core/lock-settings.js';
+import { DEFAULT_SETTINGS } from '../../lib/core/settings/lock-settings.js';
 import { escapeValue } from '../../lib/key/escape.js';
 import { UNREAD_STREAM_MS } from '../../lib/locked/reading.js';
 import { resolveInterceptor, resolveOptions } from '../../lib/redis-lock.options.js';
 import { httpExceptionOf } from '../../lib/transport/lock-error-mapping.js';
-import { aclRules } from '../support/acl-user.js';
+import { DOCUMENTED_RULES } from '../support/redis/documented-user.js';
 import { complaints, examplesOf, fieldsOf, literalsOf, membersOf, programOf } from './examples.js';
 import { codeSpans, readFromRoot, section, tableRows, tables } from '../support/markdown.js';
 import { DOCUMENTATION, examplesOnPages, page, tablesOf } from './pages.js';
@@ -241,7 +241,7 @@ describe('the documentation', () => {
     const told = tables(page('docs/operations/permissions.md')).flatMap(({ rows }) =>
       rows.flatMap(([commands = '']) => codeSpans(commands)),
     );
-    const rules = aclRules('secret').filter((rule) => rule.startsWith('+'));
+    const rules = DOCUMENTED_RULES.filter((rule) => rule.startsWith('+'));
     expect(told.map((command) => `+${command.toLowerCase().replace(' ', '|')}`).sort()).toEqual(rules.sort());
   });
 });

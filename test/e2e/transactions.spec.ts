@@ -4,7 +4,7 @@ import { ClsPluginTransactional, Transactional, TransactionHost } from '@nestjs-
 import { ClsModule } from 'nestjs-cls';
 import { Locked, LockService, RedisLockModule } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { RecordingLogger } from '../nest/support/recording-logger.js';
+import { RecordingLogger } from '../support/nest/recording-logger.js';
 import { until } from '../support/async.js';
 import { RedisServer } from '../support/redis-server.js';
 import { TransactionDatabase, type PgAdapter } from './transactions.database.js';

@@ -2,11 +2,11 @@ import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Copy } from '../repository/support/copy.js';
+import { Copy } from '../support/package/copy.js';
 import { guardFolder } from '../support/process-guard.js';
-import { execute, npm } from './support/command.js';
+import { execute, npm } from '../support/package/command.js';
 import { INSTALL_TIMEOUT_MS } from './support/consumer-app.js';
-import { packLibrary, type Tarball } from './support/pack.js';
+import { packLibrary, type Tarball } from '../support/package/pack.js';
 
 describe('a fresh clone', () => {
   let folder: string;

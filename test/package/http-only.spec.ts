@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RedisServer } from '../support/redis-server.js';
 import { ConsumerApp, INSTALL_TIMEOUT_MS, RUN_TIMEOUT_MS } from './support/consumer-app.js';
 import { expectLocks } from './support/expect-locks.js';
-import { optionalPeers } from './support/pack.js';
+import { optionalPeers } from '../support/package/pack.js';
 
 describe('an HTTP app without the optional peers', { timeout: RUN_TIMEOUT_MS }, () => {
   let app: ConsumerApp;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RedisServer } from '../support/redis-server.js';
 import { ConsumerApp, INSTALL_TIMEOUT_MS, RUN_TIMEOUT_MS } from './support/consumer-app.js';
 import { expectLocks } from './support/expect-locks.js';
-import { readManifest } from './support/pack.js';
+import { readManifest } from '../support/package/pack.js';
 
 describe('a Nest 10 app in CommonJS', { timeout: RUN_TIMEOUT_MS }, () => {
   let app: ConsumerApp;

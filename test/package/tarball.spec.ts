@@ -5,9 +5,15 @@ import { join } from 'node:path';
 import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { guardFolder } from '../support/process-guard.js';
-import { execute } from './support/command.js';
+import { execute } from '../support/package/command.js';
 import { INSTALL_TIMEOUT_MS } from './support/consumer-app.js';
-import { optionalPeers, packLibrary, readManifest, repository, type Tarball } from './support/pack.js';
+import {
+  optionalPeers,
+  packLibrary,
+  readManifest,
+  repository,
+  type Tarball,
+} from '../support/package/pack.js';
 
 const MAX_DOWNLOAD_BYTES = 400_000;
 const MAX_UNPACKED_BYTES = 2_500_000;

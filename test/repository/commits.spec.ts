@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { node } from '../package/support/command.js';
-import { Copy } from './support/copy.js';
+import { node } from '../support/package/command.js';
+import { Copy } from '../support/package/copy.js';
 
 describe('npm run commits', () => {
   let copy: Copy;

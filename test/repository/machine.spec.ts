@@ -2,8 +2,8 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { node } from '../package/support/command.js';
-import { readManifest, repository } from '../package/support/pack.js';
+import { node } from '../support/package/command.js';
+import { readManifest, repository } from '../support/package/pack.js';
 import { guardFolder } from '../support/process-guard.js';
 
 describe('npm run setup', () => {

@@ -1,7 +1,7 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { node } from '../package/support/command.js';
-import { Copy } from './support/copy.js';
+import { node } from '../support/package/command.js';
+import { Copy } from '../support/package/copy.js';
 
 const FILES = ['.ci', '.changeset', 'package.json', 'package-lock.json', 'CHANGELOG.md', '.prettierrc'];
 

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { repository } from '../package/support/pack.js';
+import { repository } from '../support/package/pack.js';
 
 const FOLDER = join(repository, '.github', 'workflows');
 

@@ -1,25 +1,20 @@
 import type { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { hashSlot, tagOfSlot } from '../../lib/stores/redis/hash-slot.js';
 import { within } from '../support/async.js';
-import { holdName, Lab } from '../integration/scenarios/lab.js';
-import type { OpenLocks } from '../integration/scenarios/open-locks.js';
+import { holdName, useLab } from '../support/redis/lab.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
 import { codeOf, inTime } from './support/answers.js';
 import { OTHER_TYPES } from './support/foreign-holds.js';
 
 /*
- * Which values are refused, and that nothing is written then, is proven in test/integration/pitfalls/07-fencing.spec.ts
- * and test/contract/redis.spec.ts. Here: what else goes on while one is there, and how it comes to an end.
+ * Which values are refused, and that nothing is written then, is proven in test/integration/fencing.spec.ts. Here: what
+ * else goes on while one is there, and how it comes to an end.
  */
 const COMMAND_TIMEOUT_MS = 5_000;
 const FENCE = `nest_redis_lock_fence:{${tagOfSlot(hashSlot(holdName('order')))}}`;
 
-let lab: Lab;
-beforeAll(async () => {
-  lab = await Lab.start();
-});
-afterEach(() => lab.reset());
-afterAll(() => lab[Symbol.asyncDispose]());
+const lab = useLab();
 
 const open = (fencing = true): OpenLocks => lab.open({ commandTimeoutMs: COMMAND_TIMEOUT_MS, fencing });
 const bounded = <T>(asked: Promise<T>): Promise<T> => inTime(asked, 0, COMMAND_TIMEOUT_MS);
@@ -42,7 +37,7 @@ describe('a foreign value in place of fencing tokens', () => {
       await poison(lab.admin, FENCE);
       // Held by another process, so this is the truth; and looking at it needs no token.
       expect(await bounded(codeOf(other.locks.acquire('order', { waitMs: 0 })))).toBe('LOCK_TAKEN');
-      expect(await bounded(other.locks.inspect('order'))).toMatchObject({ count: 1 });
+      expect(await bounded(other.locks.inspect('order'))).toMatchObject({ holders: [{ count: 1 }] });
       await bounded(lease.extend(50_000));
       const waiting = codeOf(other.locks.acquire('order', { waitMs: 20_000 }));
       await lab.waiting('order');

@@ -1,27 +1,17 @@
 import { createHash } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { collectUnhandledRejections, until, within, type RejectionCollector } from '../support/async.js';
-import { holdName, Lab } from '../integration/scenarios/lab.js';
-import type { OpenLocks } from '../integration/scenarios/open-locks.js';
+import { describe, expect, it } from 'vitest';
+import { until, within } from '../support/async.js';
+import { holdName, useLab } from '../support/redis/lab.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
+import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
 import { codeOf, inTime } from './support/answers.js';
 import { addOwners, BEYOND_COUNTING_MS, FOREIGN_HASHES, OTHER_TYPES } from './support/foreign-holds.js';
 
 const COMMAND_TIMEOUT_MS = 5_000;
 const NAME = holdName('order');
 
-let lab: Lab;
-let rejections: RejectionCollector;
-beforeAll(async () => {
-  lab = await Lab.start();
-});
-beforeEach(() => {
-  rejections = collectUnhandledRejections();
-});
-afterEach(async () => {
-  await lab.reset();
-  expect(await rejections.finish()).toEqual([]);
-});
-afterAll(() => lab[Symbol.asyncDispose]());
+failOnUnhandledRejections();
+const lab = useLab();
 
 const open = (): OpenLocks => lab.open({ commandTimeoutMs: COMMAND_TIMEOUT_MS });
 const bounded = <T>(asked: Promise<T>, waitMs = 0): Promise<T> => inTime(asked, waitMs, COMMAND_TIMEOUT_MS);
@@ -75,7 +65,7 @@ describe('a foreign hash in place of a hold', () => {
       const reads = await readsOfAll();
       expect(await wantIt(opened)).toEqual(all('LOCK_TAKEN'));
       expect(await bounded(locks.tryAcquire('order'))).toBeNull();
-      expect(await bounded(locks.inspect('order'))).toMatchObject(shown);
+      expect(await bounded(locks.inspect('order'))).toMatchObject({ holders: [shown] });
       expect(await bounded(locks.isLocked('order'))).toBe(true);
       expect(await whatIsThere()).toEqual(before);
       expect(await readsOfAll(), 'no command whose time grows with the hash').toBe(reads);

@@ -1,10 +1,10 @@
 import { Body, Controller, Injectable, Post } from '@nestjs/common';
 import { currentLease, Locked, LockKeyError, lockKey } from 'nest-redis-lock';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { deferred, until, type Deferred } from '../support/async.js';
-import { Apps, rootModule } from '../nest/support/apps.js';
-import { PLATFORMS, startHttp } from '../nest/support/http.js';
-import { World } from '../nest/support/world.js';
+import { useApps, rootModule } from '../support/nest/apps.js';
+import { PLATFORMS, startHttp } from '../support/nest/http.js';
+import { useWorld } from '../support/nest/world.js';
 import { codeOf } from './support/answers.js';
 import { HOSTILE_TEXTS } from './support/hostile-texts.js';
 import { keySpaceOf, plantBystanders, rawName, touchedBetween } from './support/key-space.js';
@@ -13,17 +13,12 @@ import { keySpaceOf, plantBystanders, rawName, touchedBetween } from './support/
  * That different arguments never make one key is proven for templates of any kind in test/unit/key. Here strangers
  * choose the arguments of locked methods in an app, and Redis is looked at.
  */
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
+const world = useWorld();
 afterEach(async () => {
-  await apps.close();
   await world.redis.flushall();
   world.takeRuns();
 });
-afterAll(() => world[Symbol.asyncDispose]());
+const apps = useApps();
 
 let inside: string[] = [];
 let everybodyIsIn: Deferred<void>;

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { LockKeyError, type LockService } from 'nest-redis-lock';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { hashSlot, tagOfSlot } from '../../lib/stores/redis/hash-slot.js';
 import { until, within } from '../support/async.js';
-import { holdName, Lab } from '../integration/scenarios/lab.js';
+import { holdName, useLab } from '../support/redis/lab.js';
 import { codeOf } from './support/answers.js';
 import { HOSTILE_TEXTS, REFUSED_BRACES, REFUSED_TEXTS } from './support/hostile-texts.js';
 import { keySpaceOf, plantBystanders, rawName, touchedBetween } from './support/key-space.js';
@@ -12,12 +12,7 @@ import { keySpaceOf, plantBystanders, rawName, touchedBetween } from './support/
  * That each store keeps such keys apart is a part of the contract (test/contract/parts/hostile-keys.ts). Here it is
  * about the whole way through the service, and about everything else there is in Redis.
  */
-let lab: Lab;
-beforeAll(async () => {
-  lab = await Lab.start();
-});
-afterEach(() => lab.reset());
-afterAll(() => lab[Symbol.asyncDispose]());
+const lab = useLab();
 
 /** What Redis was asked to do, on its own or in scripts. */
 const commandsSince = async (before: Readonly<Record<string, number>>): Promise<string[]> => {
@@ -34,7 +29,7 @@ const useEverythingOf = async (key: string, one: LockService, two: LockService) 
   const channel = key.includes('{') ? holdName(key) : `{${holdName(key)}}`;
   await heard(`redisson_lock__channel:${channel}`);
   await lease.extend(60_000);
-  expect(await two.inspect(key)).toMatchObject({ count: 1 });
+  expect(await two.inspect(key)).toMatchObject({ holders: [{ count: 1 }] });
   const channels = await lab.admin.pubsub('CHANNELS');
   expect(await lease.release()).toBe('released');
   const next = await within(10_000, waiting);

@@ -1,26 +1,16 @@
 import { Redis } from 'ioredis';
 import type { Lease } from 'nest-redis-lock';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { collectUnhandledRejections, until, within, type RejectionCollector } from '../support/async.js';
-import { channelOf, Lab } from '../integration/scenarios/lab.js';
-import type { OpenLocks } from '../integration/scenarios/open-locks.js';
+import { describe, expect, it } from 'vitest';
+import { until, within } from '../support/async.js';
+import { channelOf, useLab } from '../support/redis/lab.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
+import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
 
 const CHANNEL = channelOf('order');
 const MEGABYTE = 1024 * 1024;
 
-let lab: Lab;
-let rejections: RejectionCollector;
-beforeAll(async () => {
-  lab = await Lab.start();
-});
-beforeEach(() => {
-  rejections = collectUnhandledRejections();
-});
-afterEach(async () => {
-  await lab.reset();
-  expect(await rejections.finish()).toEqual([]);
-});
-afterAll(() => lab[Symbol.asyncDispose]());
+failOnUnhandledRejections();
+const lab = useLab();
 
 /** How often the lock was asked for, as the server counted. */
 const asks = async (): Promise<number> => (await lab.calls())['evalsha'] ?? 0;

@@ -1,7 +1,7 @@
 import { LockError, LockStoreError, type Lease, type LockService } from 'nest-redis-lock';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { collectUnhandledRejections, until, type RejectionCollector } from '../support/async.js';
-import { openLocks, type LocksOptions } from '../integration/scenarios/open-locks.js';
+import { openLocks, type LocksOptions } from '../support/redis/open-locks.js';
 import { inTime } from './support/answers.js';
 import { FakeRedis } from './support/fake-redis.js';
 import { ERRORS, GARBAGE, NONSENSE, NOTHING, UNFINISHED } from './support/hostile-replies.js';

@@ -11,27 +11,22 @@ import {
   Resolver,
 } from '@nestjs/graphql';
 import { Locked, LockService } from 'nest-redis-lock';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { hashSlot, tagOfSlot } from '../../lib/stores/redis/hash-slot.js';
-import { Apps, rootModule } from '../nest/support/apps.js';
-import { startHttp } from '../nest/support/http.js';
-import { World } from '../nest/support/world.js';
+import { useApps, rootModule } from '../support/nest/apps.js';
+import { startHttp } from '../support/nest/http.js';
+import { useWorld } from '../support/nest/world.js';
 import { TRANSPORTS } from './support/transports.js';
 
 /*
  * What leaves the process. That codes and statuses are right is proven in test/nest/errors; here it is what strangers
  * cannot read out of an answer, when Redis has hostile things to say.
  */
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
+const world = useWorld();
 afterEach(async () => {
-  await apps.close();
   await world.redis.flushall();
 });
-afterAll(() => world[Symbol.asyncDispose]());
+const apps = useApps();
 
 const ID = 'alice@example.org';
 const HOLD = `lock:user:${ID}`;

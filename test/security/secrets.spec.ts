@@ -1,12 +1,12 @@
 import { inspect } from 'node:util';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { RedisSource } from 'nest-redis-lock';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { resolveOptions } from '../../lib/redis-lock.options.js';
 import { hashSlot, tagOfSlot } from '../../lib/stores/redis/hash-slot.js';
-import { Lab } from '../integration/scenarios/lab.js';
-import { openLocks, type OpenLocks } from '../integration/scenarios/open-locks.js';
+import { useLab } from '../support/redis/lab.js';
+import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
 import { FakeRedis } from './support/fake-redis.js';
 
 /*
@@ -19,14 +19,9 @@ const PASSWORD = `${PARTS[0]}/ü:${PARTS[1]}@#${PARTS[2]}?%${PARTS[3]}`;
 const GONE = 'OnceItWasRight/@#';
 const COMMAND_TIMEOUT_MS = 400;
 
-let lab: Lab;
-beforeAll(async () => {
-  lab = await Lab.start({
-    users: [`app on >${PASSWORD} ~* &* +@all`, `few on >${PASSWORD} ~* &* +@all -evalsha -eval -select`],
-  });
+const lab = useLab({
+  users: [`app on >${PASSWORD} ~* &* +@all`, `few on >${PASSWORD} ~* &* +@all -evalsha -eval -select`],
 });
-afterEach(() => lab.reset());
-afterAll(() => lab[Symbol.asyncDispose]());
 
 const userOf = (username: string, more: RedisOptions = {}): RedisOptions => ({
   host: lab.server.host,

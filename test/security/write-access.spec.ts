@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { hashSlot, tagOfSlot } from '../../lib/stores/redis/hash-slot.js';
 import { until } from '../support/async.js';
-import { holdName, Lab, SHORT_WATCHDOG } from '../integration/scenarios/lab.js';
+import { holdName, useLab, SHORT_WATCHDOG } from '../support/redis/lab.js';
 
 /*
  * What SECURITY.md says that somebody with write access can do. A test here that fails is good news, and a line that
@@ -11,12 +11,7 @@ import { holdName, Lab, SHORT_WATCHDOG } from '../integration/scenarios/lab.js';
 const SECURITY = readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8').replaceAll(/\s+/g, ' ');
 const NAME = holdName('order');
 
-let lab: Lab;
-beforeAll(async () => {
-  lab = await Lab.start();
-});
-afterEach(() => lab.reset());
-afterAll(() => lab[Symbol.asyncDispose]());
+const lab = useLab();
 
 /** Resolves once every lease of a service has been renewed from now on, as the server counted. */
 const renewed = async (times: number): Promise<void> => {

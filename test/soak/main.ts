@@ -3,7 +3,7 @@
 // The cycles (cycles/) run in a process of its own (process/), which takes stock before and after; the verdict
 // (verdict.ts) compares. soak.spec.ts runs fewer of them with all tests.
 import { parseArgs } from 'node:util';
-import { progressOn } from '../bench/report/progress.js';
+import { progressOn } from '../support/measure/progress.js';
 import { soak } from './soak.js';
 import { isGood, tableOf } from './verdict.js';
 

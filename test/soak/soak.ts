@@ -1,8 +1,8 @@
-import type { Progress } from '../bench/report/progress.js';
+import type { Progress } from '../support/measure/progress.js';
 import { until } from '../support/async.js';
 import { RedisServer } from '../support/redis-server.js';
 import { TestWorker } from '../support/worker.js';
-import { noEndings, type Ending } from './cycles/cycle.js';
+import { noEndings, type Ending } from '../support/cycles/cycle.js';
 import type { FromSoak, ToSoak } from './process/soak.process.js';
 import type { FullStock, SoakResult } from './verdict.js';
 

@@ -1,4 +1,4 @@
-import type { Ending } from './cycles/cycle.js';
+import type { Ending } from '../support/cycles/cycle.js';
 import type { Stock } from './process/soak.process.js';
 
 /** What the process has, and what Redis has of it. */

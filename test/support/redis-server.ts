@@ -1,9 +1,9 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { Redis, type RedisOptions } from 'ioredis';
+import { onPath } from '../../.ci/process.mjs';
 import { until } from './async.js';
 import { selfSignedCertificate, type Certificate } from './certificate.js';
 import { freePort, LOOPBACK } from './loopback.js';
@@ -18,17 +18,10 @@ const START_TIMEOUT_MS = 15_000;
 
 class PortTakenError extends Error {}
 
+/** `TEST_REDIS_SERVER` says which one; `npm run test:matrix` has several. */
 const serverProgram = (): string => {
-  for (const name of ['redis-server', 'valkey-server']) {
-    for (const folder of (process.env['PATH'] ?? '').split(delimiter).filter(Boolean)) {
-      try {
-        accessSync(join(folder, name), constants.X_OK);
-        return join(folder, name);
-      } catch {
-        continue;
-      }
-    }
-  }
+  const program = process.env['TEST_REDIS_SERVER'] || onPath('redis-server', 'valkey-server');
+  if (program) return program;
   throw new Error(
     'no redis-server and no valkey-server on the PATH: install one (npm run setup does so where it may, as root with apt-get)',
   );

@@ -1,4 +1,4 @@
-import { Occupancy } from './occupancy.js';
+import { Occupancy } from '../../support/measure/occupancy.js';
 import { Register } from './register.js';
 
 /** Where sections are checked: a file, unless there is only one process, and a number for this process. */

@@ -1,11 +1,11 @@
 import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { runCycle, type Ending } from '../../soak/cycles/cycle.js';
-import { PLAIN_CYCLES } from '../../soak/cycles/plain.cycles.js';
+import { runCycle, type Ending } from '../../support/cycles/cycle.js';
+import { PLAIN_CYCLES } from '../../support/cycles/plain.cycles.js';
 import { until } from '../../support/async.js';
 import { workerChannel } from '../../support/worker-channel.js';
-import { heapAfterCollection } from '../measure/garbage.js';
-import { Occupancy } from '../measure/occupancy.js';
+import { heapAfterCollection } from '../../support/garbage.js';
+import { Occupancy } from '../../support/measure/occupancy.js';
 import { openApp, type BenchApp } from '../subjects/nest-redis-lock.js';
 
 export type ToCycles =

@@ -1,5 +1,5 @@
 import { workerChannel } from '../../support/worker-channel.js';
-import { heapAfterCollection } from '../measure/garbage.js';
+import { heapAfterCollection } from '../../support/garbage.js';
 import { subjectNamed } from '../subjects/index.js';
 import type { OpenSubject, Style } from '../subjects/subject.js';
 import { Holder } from './holder.js';

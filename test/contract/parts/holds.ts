@@ -8,7 +8,7 @@ import {
   newKey,
   takeWhenFree,
   type ContractContext,
-} from '../harness.js';
+} from '../../support/stores/harness.js';
 
 /** Taking, keeping, giving back. */
 export function describeHolds(context: ContractContext): void {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { LockKeyError } from '../../../lib/core/errors/lock.errors.js';
-import { claimFor, expectGranted, expectTaken, HintCounter, type ContractContext } from '../harness.js';
+import { claimFor, expectGranted, expectTaken, HintCounter, type ContractContext } from '../../support/stores/harness.js';
 
 /** Names that have broken quoting, matching or storage somewhere. All of them are different keys. */
 const HOSTILE_KEYS: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FullStore } from '../harness.js';
+import type { FullStore } from '../../support/stores/harness.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import {
   holderOf,
@@ -10,7 +10,7 @@ import {
   turn,
   type MakeHarness,
   type ContractContext,
-} from '../harness.js';
+} from '../../support/stores/harness.js';
 
 const REQUESTS: readonly [string, (store: FullStore, key: string) => Promise<unknown>][] = [
   ['acquire', (store, key) => store.kinds.exclusive.acquire(claimFor(key))],

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { claimFor, expectGranted, newKey, takeToken, type ContractContext } from '../harness.js';
+import {
+  claimFor,
+  expectGranted,
+  newKey,
+  takeToken,
+  type ContractContext,
+} from '../../support/stores/harness.js';
 
 /** Fencing tokens. */
 export function describeTokens(context: ContractContext): void {

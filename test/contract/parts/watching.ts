@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FullStore } from '../harness.js';
+import type { FullStore } from '../../support/stores/harness.js';
 import {
   claimFor,
   expectGranted,
@@ -8,7 +8,7 @@ import {
   takeWhenFree,
   turn,
   type ContractContext,
-} from '../harness.js';
+} from '../../support/stores/harness.js';
 
 const takeAndRelease = async (store: FullStore, key: string): Promise<boolean> => {
   const claim = claimFor(key);

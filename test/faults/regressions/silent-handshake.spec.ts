@@ -1,4 +1,4 @@
-import { claimFor } from '../../contract/harness.js';
+import { claimFor } from '../../support/stores/harness.js';
 import { createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';

@@ -9,7 +9,7 @@ import {
   type ExceptionFilter,
 } from '@nestjs/common';
 import { APP_FILTER, BaseExceptionFilter } from '@nestjs/core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   LockError,
   LockKeyError,
@@ -22,17 +22,12 @@ import {
 } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
 import { RedisServer } from '../../support/redis-server.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { PLATFORMS, startHttp, type HttpClient, type Platform } from '../support/http.js';
-import { World } from '../support/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { PLATFORMS, startHttp, type HttpClient, type Platform } from '../../support/nest/http.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(() => apps.close());
+const world = useWorld();
+const apps = useApps();
 
 const notFound = new NotFoundException('no such user');
 const broken = new Error('database on fire');

@@ -9,23 +9,18 @@ import {
 } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { MessagePattern } from '@nestjs/microservices';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { LockExceptionFilter, LockService, Locked, type RedisLockModuleOptions } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { createHttpApp, listen, PLATFORMS, type Platform } from '../support/http.js';
-import { RecordingLogger } from '../support/recording-logger.js';
-import { startTcp } from '../support/tcp.js';
-import { World } from '../support/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { createHttpApp, listen, PLATFORMS, type Platform } from '../../support/nest/http.js';
+import { RecordingLogger } from '../../support/nest/recording-logger.js';
+import { startTcp } from '../../support/nest/tcp.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
+const world = useWorld();
 let logger: RecordingLogger;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
+const apps = useApps();
 beforeEach(() => (logger = new RecordingLogger()));
-afterEach(() => apps.close());
 
 @Injectable()
 class TenantGuard implements CanActivate {

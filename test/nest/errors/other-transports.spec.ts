@@ -1,4 +1,3 @@
-import type { AddressInfo, Server } from 'node:net';
 import { Catch, Controller, UseFilters, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import {
   BaseRpcExceptionFilter,
@@ -8,24 +7,19 @@ import {
   Transport,
 } from '@nestjs/microservices';
 import type { Observable } from 'rxjs';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { LockNotAcquiredError, LockStoreError, Locked, type RedisLockModuleOptions } from 'nest-redis-lock';
-import { LOOPBACK } from '../../support/loopback.js';
+import { freePort, LOOPBACK } from '../../support/loopback.js';
 import { RedisServer } from '../../support/redis-server.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { createHttpApp } from '../support/http.js';
-import { connectTcp, startTcp } from '../support/tcp.js';
-import { World } from '../support/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { createHttpApp } from '../../support/nest/http.js';
+import { connectTcp, startTcp } from '../../support/nest/tcp.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
+const world = useWorld();
+const apps = useApps();
 const thrown: unknown[] = [];
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(async () => {
-  await apps.close();
+afterEach(() => {
   thrown.length = 0;
 });
 
@@ -103,12 +97,12 @@ describe('lock errors of message handlers', () => {
 
   it('are mapped in a hybrid app that shares its configuration', async () => {
     const app = await createHttpApp(apps, 'express', moduleWith());
-    const service = app.connectMicroservice(
-      { transport: Transport.TCP, options: { host: LOOPBACK, port: 0 } },
+    const port = await freePort();
+    app.connectMicroservice(
+      { transport: Transport.TCP, options: { host: LOOPBACK, port } },
       { inheritAppConfig: true },
     );
     await app.startAllMicroservices();
-    const { port } = service.unwrap<Server>().address() as AddressInfo;
     const client = connectTcp(apps, port);
     const free = await world.takeElsewhere('order:1');
     await expect(client.send('pay', { id: '1' })).rejects.toMatchObject({ status: 423, code: 'LOCK_TAKEN' });

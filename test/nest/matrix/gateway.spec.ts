@@ -3,20 +3,15 @@ import type { AddressInfo, Server } from 'node:net';
 import { WsAdapter } from '@nestjs/platform-ws';
 import { MessageBody, SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { WebSocket } from 'ws';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Locked } from 'nest-redis-lock';
 import { LOOPBACK } from '../../support/loopback.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { createHttpApp, listen } from '../support/http.js';
-import { World } from '../support/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { createHttpApp, listen } from '../../support/nest/http.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(() => apps.close());
+const world = useWorld();
+const apps = useApps();
 
 @WebSocketGateway({ path: '/socket' })
 class OrdersGateway {

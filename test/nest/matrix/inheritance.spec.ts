@@ -1,23 +1,13 @@
 import { compileFunction } from 'node:vm';
-import { Injectable, Logger, type Type } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { Injectable, type Provider, type Type } from '@nestjs/common';
 import ts from 'typescript';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { LockService, Locked } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { RecordingLogger } from '../support/recording-logger.js';
-import { World } from '../support/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(async () => {
-  await apps.close();
-  Logger.overrideLogger(['fatal']);
-});
+const world = useWorld();
+const apps = useApps();
 
 const make = async <T>(provider: Type<T>): Promise<{ instance: T; acquired: string[] }> => {
   const app = await apps.context(rootModule(world.options(), { providers: [provider] }));
@@ -131,13 +121,8 @@ describe('an inherited method', () => {
 });
 
 describe('a subclass that overrides a locked method without a lock', () => {
-  const warningsOf = async (...providers: Type[]): Promise<string[]> => {
-    const logger = new RecordingLogger();
-    apps.add(
-      await NestFactory.createApplicationContext(rootModule(world.options(), { providers }), { logger }),
-    );
-    return logger.warnings;
-  };
+  const warningsOf = (...providers: Provider[]): Promise<string[]> =>
+    apps.warningsOf(rootModule(world.options(), { providers }));
 
   const Wrapped: MethodDecorator = (_target, _name, descriptor) => {
     const original = descriptor.value as unknown as (...args: unknown[]) => unknown;
@@ -233,10 +218,9 @@ describe('a subclass that overrides a locked method without a lock', () => {
         provide: Symbol('instance'),
         useValue: Object.create(prototype as object) as object,
       }));
-      const logger = new RecordingLogger();
-      const module = rootModule(world.options(), { providers: instances });
-      apps.add(await NestFactory.createApplicationContext(module, { logger }));
-      expect(logger.warnings).toEqual([expect.stringContaining('Silent.pay overrides Base.pay')]);
+      expect(await warningsOf(...instances)).toEqual([
+        expect.stringContaining('Silent.pay overrides Base.pay'),
+      ]);
     },
   );
 });

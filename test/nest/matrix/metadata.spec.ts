@@ -9,13 +9,12 @@ import {
 } from '@nestjs/common';
 import { APP_GUARD, Reflector } from '@nestjs/core';
 import { MemoryStore } from 'nest-redis-lock/testing';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Locked, LOCKED_METADATA, type LockedMetadata } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { PLATFORMS, startHttp } from '../support/http.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { PLATFORMS, startHttp } from '../../support/nest/http.js';
 
-const apps = new Apps();
-afterEach(() => apps.close());
+const apps = useApps();
 
 const reflector = new Reflector();
 const read = (method: object): LockedMetadata | undefined =>

@@ -1,19 +1,14 @@
 import { Controller, UsePipes, type PipeTransform } from '@nestjs/common';
 import { Ctx, EventPattern, MessagePattern, Payload, TcpContext } from '@nestjs/microservices';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Locked } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { startTcp } from '../support/tcp.js';
-import { World } from '../support/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { startTcp } from '../../support/nest/tcp.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(() => apps.close());
+const world = useWorld();
+const apps = useApps();
 
 class Trimming implements PipeTransform {
   transform(value: unknown): unknown {

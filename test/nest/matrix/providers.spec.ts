@@ -7,18 +7,13 @@ import {
   type INestApplicationContext,
 } from '@nestjs/common';
 import { LazyModuleLoader, ModuleRef } from '@nestjs/core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { LockConfigurationError, LockService, Locked, currentLease } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { World } from '../support/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(() => apps.close());
+const world = useWorld();
+const apps = useApps();
 
 /** Starts an app with this module beside the locks. */
 const start = (module: DynamicModule): Promise<INestApplicationContext> =>
@@ -183,6 +178,10 @@ describe('two apps in one process', () => {
     await world.redis.hset('one:shared', 'another-process:1', '1');
     await expect(one.get(Asking).ask()).rejects.toThrow('"shared" is taken');
     await expect(two.get(Asking).ask()).resolves.toEqual(['shared']);
+    await one.close();
+    await expect(two.get(Asking).ask(), 'the end of one is not that of the other').resolves.toEqual([
+      'shared',
+    ]);
     await world.redis.del('one:shared');
   });
 });

@@ -12,18 +12,13 @@ import {
 import { LazyModuleLoader, ModuleRef, NestFactory } from '@nestjs/core';
 import { createObserveModule } from '@nestjs/observe';
 import { bindLocks } from 'nest-redis-lock/testing';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { LockConfigurationError, LockService, Locked } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { World } from '../support/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(() => apps.close());
+const world = useWorld();
+const apps = useApps();
 
 @Injectable()
 class Orders {
@@ -130,18 +125,23 @@ const providing = async (provider: NonNullable<DynamicModule['providers']>[numbe
   return app.get<Orders>('ORDERS');
 };
 
+type Wrap = (orders: Orders) => Orders;
+const WRAPS: [string, Wrap][] = [
+  ['a Proxy', (orders) => new Proxy(orders, {})],
+  [
+    'a Proxy that reads from its target',
+    (o) => new Proxy(o, { get: (target, name) => target[name as 'pay'] }),
+  ],
+  ['Object.create(provider)', (orders) => Object.create(orders) as Orders],
+];
+
 describe('an object that stands for a provider is locked', () => {
-  it.each<[string, (orders: Orders) => Orders]>([
-    ['a Proxy', (orders) => new Proxy(orders, {})],
-    [
-      'a Proxy that reads from its target',
-      (o) => new Proxy(o, { get: (target, name) => target[name as 'pay'] }),
-    ],
+  it.each<[string, Wrap]>([
+    ...WRAPS,
     [
       'a Proxy of a frozen one',
       (o) => new Proxy(Object.freeze(o), { get: (target, name) => target[name as 'pay'] }),
     ],
-    ['Object.create(provider)', (orders) => Object.create(orders) as Orders],
   ])('%s, around what Nest has made and around what a factory makes', async (_what, wrap) => {
     const ofNest = await providing({ provide: 'ORDERS', inject: [Orders], useFactory: wrap });
     await world.expectLocked('order:1', () => ofNest.pay('1'));
@@ -149,14 +149,7 @@ describe('an object that stands for a provider is locked', () => {
     await world.expectLocked('order:1', () => ofFactory.pay('1'));
   });
 
-  it.each<[string, (orders: Orders) => Orders]>([
-    ['a Proxy', (orders) => new Proxy(orders, {})],
-    [
-      'a Proxy that reads from its target',
-      (o) => new Proxy(o, { get: (target, name) => target[name as 'pay'] }),
-    ],
-    ['Object.create(provider)', (orders) => Object.create(orders) as Orders],
-  ])('%s, made by hand when the app runs', async (_what, wrap) => {
+  it.each(WRAPS)('%s, made by hand when the app runs', async (_what, wrap) => {
     const app = await apps.context(rootModule(world.options(), { providers: [Orders] }));
     const orders = wrap(app.get(Orders));
     await world.expectLocked('order:1', () => orders.pay('1'));

@@ -1,19 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { EventEmitter2, EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
 import { Cron, Interval, ScheduleModule, SchedulerRegistry, Timeout } from '@nestjs/schedule';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { LockService, Locked } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { World, type Run } from '../support/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { useWorld, type Run } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(() => apps.close());
+const world = useWorld();
+const apps = useApps();
 
 const ran = (key: string): Promise<Run[]> =>
   until(() => {

@@ -4,39 +4,25 @@ import {
   Header,
   HttpCode,
   Injectable,
-  Logger,
   Scope,
   SetMetadata,
   UseGuards,
   type DynamicModule,
 } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
 import { OnEvent } from '@nestjs/event-emitter';
 import { Cron } from '@nestjs/schedule';
 import { ApiOperation } from '@nestjs/swagger';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Locked, RedisLockModule } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { RecordingLogger } from '../support/recording-logger.js';
-import { World } from '../support/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(async () => {
-  await apps.close();
-  Logger.overrideLogger(['fatal']);
-});
+const world = useWorld();
+const apps = useApps();
 
-/** Starts an app, and gives back what it warned of. */
-const warningsOf = async (metadata: Omit<DynamicModule, 'module'>): Promise<string[]> => {
-  const logger = new RecordingLogger();
-  apps.add(await NestFactory.createApplicationContext(rootModule(world.options(), metadata), { logger }));
-  return logger.warnings;
-};
+/** What an app with these warns of at its start. */
+const warningsOf = (metadata: Omit<DynamicModule, 'module'>): Promise<string[]> =>
+  apps.warningsOf(rootModule(world.options(), metadata));
 
 const order: string[] = [];
 

@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
 import { TestWorker } from '../../support/worker.js';
-import { World } from '../support/world.js';
+import { useWorld } from '../../support/nest/world.js';
 import type { FromFailingApp } from './failing-app.process.js';
 
-let world: World;
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-
+const world = useWorld();
 const connections = async (): Promise<number> =>
   ((await world.redis.client('LIST')) as string).trim().split('\n').length;
 

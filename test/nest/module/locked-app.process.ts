@@ -1,9 +1,9 @@
 import 'reflect-metadata';
-import type { BeforeApplicationShutdown } from '@nestjs/common';
+import type { OnModuleDestroy } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { LockService, RedisLockModule } from 'nest-redis-lock';
 import { workerChannel } from '../../support/worker-channel.js';
-import { RecordingLogger } from '../support/recording-logger.js';
+import { RecordingLogger } from '../../support/nest/recording-logger.js';
 
 export type ToApp =
   | { readonly type: 'run'; readonly key: string }
@@ -17,8 +17,9 @@ export type FromApp =
 
 const channel = workerChannel<ToApp, FromApp>();
 
-class Telling implements BeforeApplicationShutdown {
-  beforeApplicationShutdown(): void {
+// The first hook: up to Nest 11 those that come later are called one module after the other, each when the last has ended.
+class Telling implements OnModuleDestroy {
+  onModuleDestroy(): void {
     channel.send({ type: 'stopping' });
   }
 }

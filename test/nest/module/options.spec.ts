@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import type { INestApplicationContext } from '@nestjs/common';
 import { MemoryStore } from 'nest-redis-lock/testing';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   LockConfigurationError,
   LockService,
@@ -9,10 +9,9 @@ import {
   type RedisLockModuleOptions,
 } from 'nest-redis-lock';
 import { resolveOptions } from '../../../lib/redis-lock.options.js';
-import { Apps, rootModule } from '../support/apps.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
 
-const apps = new Apps();
-afterEach(() => apps.close());
+const apps = useApps();
 
 type Loose = Record<string, unknown>;
 

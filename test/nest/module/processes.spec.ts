@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { TestWorker } from '../../support/worker.js';
-import { World } from '../support/world.js';
+import { useWorld } from '../../support/nest/world.js';
 import type { FromApp, ToApp } from './locked-app.process.js';
 
-let world: World;
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
+const world = useWorld();
 beforeEach(() => world.redis.flushall());
 
 const start = async (graceMs: number, ...more: 'hooks'[]): Promise<TestWorker<ToApp, FromApp>> => {

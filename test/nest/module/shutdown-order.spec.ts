@@ -11,23 +11,19 @@ import {
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import { LazyModuleLoader } from '@nestjs/core';
 import { GraphQLModule, Query, Resolver } from '@nestjs/graphql';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { Locked, LockService, RedisLockModule } from 'nest-redis-lock';
 import { deferred, until, within, type Deferred } from '../../support/async.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { createHttpApp, listen, PLATFORMS, type Platform } from '../support/http.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { createHttpApp, listen, PLATFORMS, type Platform } from '../../support/nest/http.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
+const world = useWorld();
 let work: Deferred<string>;
 let running: Deferred<void>;
 /** What a module waits for when it is destroyed, as one does that drains requests or jobs. */
 let drained: Deferred<void>;
 let draining: Deferred<void>;
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
 beforeEach(async () => {
   [work, running, drained, draining] = [deferred(), deferred(), deferred(), deferred()];
   await world.redis.flushall();

@@ -1,21 +1,17 @@
 import { Controller, Get, Injectable } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { LockService, Locked, currentLease, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { deferred, until, within, type Deferred } from '../../support/async.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { createHttpApp, listen, PLATFORMS, type Platform } from '../support/http.js';
-import { World } from '../support/world.js';
+import { Apps, rootModule } from '../../support/nest/apps.js';
+import { createHttpApp, listen, PLATFORMS, type Platform } from '../../support/nest/http.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
+const world = useWorld();
 let work: Deferred<string>;
 let running: Deferred<void>;
 let lost: Deferred<unknown>;
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
 beforeEach(async () => {
   [work, running, lost] = [deferred(), deferred(), deferred()];
   await world.redis.flushall();

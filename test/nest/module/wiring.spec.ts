@@ -1,5 +1,5 @@
 import { Inject, Injectable, Module, type DynamicModule } from '@nestjs/common';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   InjectLockService,
   LockConfigurationError,
@@ -9,16 +9,11 @@ import {
   getLockServiceToken,
   type RedisLockModuleOptions,
 } from 'nest-redis-lock';
-import { Apps } from '../support/apps.js';
-import { World } from '../support/world.js';
+import { useApps } from '../../support/nest/apps.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(() => apps.close());
+const world = useWorld();
+const apps = useApps();
 
 @Injectable()
 class Orders {

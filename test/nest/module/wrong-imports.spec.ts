@@ -1,12 +1,11 @@
 // The lock module, imported or configured in a way that would leave the app without locks or with others.
 import { Injectable, Module, type DynamicModule, type INestApplicationContext } from '@nestjs/common';
 import { MemoryStore } from 'nest-redis-lock/testing';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { LockConfigurationError, LockService, Locked, RedisLockModule } from 'nest-redis-lock';
-import { Apps } from '../support/apps.js';
+import { useApps } from '../../support/nest/apps.js';
 
-const apps = new Apps();
-afterEach(() => apps.close());
+const apps = useApps();
 
 @Injectable()
 class Orders {

@@ -12,30 +12,25 @@ import {
   type CanActivate,
   type ExceptionFilter,
 } from '@nestjs/common';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { LockService, Locked, type LockUsage } from 'nest-redis-lock';
 import { deferred, until, within, type Deferred } from '../../support/async.js';
 import { LOOPBACK } from '../../support/loopback.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { PLATFORMS, startHttp, type HttpClient } from '../support/http.js';
-import { World } from '../support/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { PLATFORMS, startHttp, type HttpClient } from '../../support/nest/http.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
+const world = useWorld();
+const apps = useApps();
 let body: Deferred<void>;
 let guard: Deferred<void>;
 let guarded: Deferred<void>;
 let caught: Deferred<HttpException>;
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
 beforeEach(() => {
   [body, guard, guarded] = [deferred(), deferred(), deferred()];
   caught = deferred<HttpException>();
   world.takeRuns();
 });
-afterEach(() => apps.close());
 
 @Injectable()
 class SlowGuard implements CanActivate {

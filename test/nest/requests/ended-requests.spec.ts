@@ -1,32 +1,27 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Controller, Get, Injectable, Param } from '@nestjs/common';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { detached, LockService, Locked } from 'nest-redis-lock';
 import { deferred, until, within, type Deferred } from '../../support/async.js';
 import { LOOPBACK } from '../../support/loopback.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { PLATFORMS, startHttp, type HttpClient } from '../support/http.js';
-import { World } from '../support/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { PLATFORMS, startHttp, type HttpClient } from '../../support/nest/http.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
+const world = useWorld();
+const apps = useApps();
 /** Opened by the test: the next tick of the poller, the work of the mailer, the answer of the handler. */
 let tick: Deferred<void>;
 let answer: Deferred<string>;
 /** What came of the call that nobody waits for. */
 let outcome: Deferred<unknown>;
 let begun: Deferred<void>;
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
 beforeEach(() => {
   [tick, answer, begun] = [deferred(), deferred(), deferred()];
   outcome = deferred();
   world.takeRuns();
 });
-afterEach(() => apps.close());
 
 @Injectable()
 class Mailer {

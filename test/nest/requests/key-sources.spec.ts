@@ -14,20 +14,15 @@ import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import { GraphQLModule, Query, Resolver } from '@nestjs/graphql';
 import { MessagePattern } from '@nestjs/microservices';
 import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { LockService, Locked, currentLease } from 'nest-redis-lock';
-import { Apps, rootModule } from '../support/apps.js';
-import { PLATFORMS, startHttp } from '../support/http.js';
-import { startTcp } from '../support/tcp.js';
-import { World } from '../support/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { PLATFORMS, startHttp } from '../../support/nest/http.js';
+import { startTcp } from '../../support/nest/tcp.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
-afterEach(() => apps.close());
+const world = useWorld();
+const apps = useApps();
 
 const keys = async (): Promise<readonly string[]> => currentLease().keys;
 

@@ -1,26 +1,21 @@
 import { PassThrough } from 'node:stream';
 import { Controller, Get, Sse, StreamableFile, type MessageEvent } from '@nestjs/common';
 import { Observable, of, Subject } from 'rxjs';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { LockService, Locked } from 'nest-redis-lock';
 import { collectUnhandledRejections, until, within } from '../../support/async.js';
-import { Apps, rootModule } from '../support/apps.js';
-import { PLATFORMS, startHttp, type HttpClient } from '../support/http.js';
-import { World } from '../support/world.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { PLATFORMS, startHttp, type HttpClient } from '../../support/nest/http.js';
+import { useWorld } from '../../support/nest/world.js';
 
-let world: World;
-const apps = new Apps();
+const world = useWorld();
+const apps = useApps();
 let file: PassThrough;
 let events: Subject<MessageEvent>;
 let values: Subject<string>;
-beforeAll(async () => {
-  world = await World.start();
-});
-afterAll(() => world[Symbol.asyncDispose]());
 beforeEach(() => {
   [file, events, values] = [new PassThrough(), new Subject(), new Subject()];
 });
-afterEach(() => apps.close());
 
 @Controller()
 class StreamController {

@@ -3,8 +3,8 @@ import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { guardFolder } from '../../support/process-guard.js';
-import { node, npm, type Output } from './command.js';
-import { packLibrary, repository } from './pack.js';
+import { node, npm, type Output } from '../../support/package/command.js';
+import { packLibrary, repository } from '../../support/package/pack.js';
 
 const APPS = join(repository, 'test', 'package', 'apps');
 

@@ -4,7 +4,7 @@ import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
 import { LockService } from '../../../lib/lock.service.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { collectUnhandledRejections } from '../../support/async.js';
-import { forAnyValue } from '../support/any-value.js';
+import { forAnyValue } from '../../support/property/any-value.js';
 import { outcomeOf } from './refusal.js';
 import { VirtualLocks } from './virtual-locks.js';
 

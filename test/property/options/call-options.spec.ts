@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AcquireOptions, SectionOptions } from '../../../lib/core/settings/acquire-options.js';
-import { watched } from '../../unit/core/support/core-under-test.js';
-import { forAnyValue } from '../support/any-value.js';
+import { watched } from '../../support/core/core-under-test.js';
+import { forAnyValue } from '../../support/property/any-value.js';
 import { CALL_OPTIONS } from './meanings.js';
 import { expectAccepted, expectRefusal, outcomeOf } from './refusal.js';
 import { VirtualLocks } from './virtual-locks.js';

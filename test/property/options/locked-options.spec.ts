@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Locked, LockKeyError } from 'nest-redis-lock';
 import { bindLocks } from 'nest-redis-lock/testing';
-import { watched } from '../../unit/core/support/core-under-test.js';
-import { forAnyValue } from '../support/any-value.js';
+import { watched } from '../../support/core/core-under-test.js';
+import { forAnyValue } from '../../support/property/any-value.js';
 import { isKeyOrKeys } from './good-keys.js';
 import { CALL_OPTIONS, type Meaning } from './meanings.js';
 import { expectAccepted, expectRefusal, outcomeOf } from './refusal.js';

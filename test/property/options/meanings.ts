@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { AcquireOptions, SectionOptions } from '../../../lib/core/settings/acquire-options.js';
 import type { LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
-import { watched } from '../../unit/core/support/core-under-test.js';
+import { watched } from '../../support/core/core-under-test.js';
 import { isLockable } from './good-keys.js';
 import type { VirtualLocks } from './virtual-locks.js';
 

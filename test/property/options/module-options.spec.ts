@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   getLockServiceToken,
   LockService,
@@ -10,15 +10,14 @@ import { MemoryStore } from 'nest-redis-lock/testing';
 import { compileKey } from '../../../lib/key/key-template.js';
 import { LockKeyError, LockLostError } from '../../../lib/core/errors/lock.errors.js';
 import { resolveOptions, type ResolvedOptions } from '../../../lib/redis-lock.options.js';
-import { Apps, rootModule } from '../../nest/support/apps.js';
-import { forAnyValue } from '../support/any-value.js';
-import { runs } from '../support/runs.js';
+import { rootModule, useApps } from '../../support/nest/apps.js';
+import { forAnyValue } from '../../support/property/any-value.js';
+import { runs } from '../../support/property/runs.js';
 import { MODULE_OPTIONS } from './meanings.js';
 import { expectAccepted, expectRefusal, outcomeOf } from './refusal.js';
 import { VirtualLocks } from './virtual-locks.js';
 
-const apps = new Apps();
-afterEach(() => apps.close());
+const apps = useApps();
 
 const resolve = (options: unknown) => outcomeOf(() => resolveOptions(options as RedisLockModuleOptions));
 

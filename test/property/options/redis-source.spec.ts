@@ -2,7 +2,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { RedisStore, type RedisLike, type RedisSource } from 'nest-redis-lock';
 import { resolveEndpoint } from '../../../lib/stores/redis/connection/redis-settings.js';
-import { forAnyValue } from '../support/any-value.js';
+import { forAnyValue } from '../../support/property/any-value.js';
 import { expectAccepted, expectRefusal, outcomeOf } from './refusal.js';
 
 /** Makes both clients, but connects none: an address that was made up would be looked for. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { currentLease, lockKey, LockKeyError, type LockEvents, type LockService } from 'nest-redis-lock';
-import { forAnyValue } from '../support/any-value.js';
+import { forAnyValue } from '../../support/property/any-value.js';
 import { isKey, isKeyOrKeys } from './good-keys.js';
 import { expectAccepted, expectKeyRefusal, expectRefusal, outcomeOf } from './refusal.js';
 import { VirtualLocks } from './virtual-locks.js';

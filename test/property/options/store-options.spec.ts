@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { RedisStore, type RedisStoreOptions } from 'nest-redis-lock';
 import { MemorySpace, MemoryStore, type MemoryStoreOptions } from 'nest-redis-lock/testing';
-import { claimFor, newKey } from '../../contract/harness.js';
-import { forAnyValue } from '../support/any-value.js';
+import { claimFor, newKey } from '../../support/stores/harness.js';
+import { forAnyValue } from '../../support/property/any-value.js';
 import { expectAccepted, expectRefusal, outcomeOf } from './refusal.js';
 
 const isFunction = (value: unknown): value is () => unknown => typeof value === 'function';

@@ -3,8 +3,8 @@ import { DEFAULT_SETTINGS, type LockSettings } from '../../../lib/core/settings/
 import { LockService } from '../../../lib/lock.service.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
-import { Log } from '../../unit/core/support/core-under-test.js';
-import { VirtualRuntime } from '../../unit/core/support/virtual-runtime.js';
+import { Log } from '../../support/core/core-under-test.js';
+import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 /** Longer than anything a test lets pass. */
 const FOR_EVER_MS = 1e15;

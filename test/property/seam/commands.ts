@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { holderOf, HintCounter } from '../../contract/harness.js';
+import { holderOf, HintCounter } from '../../support/stores/harness.js';
 import { until } from '../../support/async.js';
 import { KEYS, type Model } from './model.js';
 import { settle } from './redis.world.js';

@@ -1,4 +1,4 @@
-import { memoryHarness } from '../../contract/memory.harness.js';
+import { memoryHarness } from '../../support/stores/memory.harness.js';
 import { closeAll, connectAll, type World } from './world.js';
 
 /** Stores that share one space, on a clock that stands still between the commands. */

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
 import type { AcquireReply } from '../../../lib/core/seam/reply.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
-import { claimFor, newKey, newOwner, type HintCounter } from '../../contract/harness.js';
+import { claimFor, newKey, newOwner, type HintCounter } from '../../support/stores/harness.js';
 import { ACTORS, type World } from './world.js';
 
 export const KEYS = 2;

@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
 import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
-import type { FullStore } from '../../contract/harness.js';
+import type { FullStore } from '../../support/stores/harness.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
-import { redisHarness } from '../../contract/redis.harness.js';
+import { redisHarness } from '../../support/stores/redis.harness.js';
 import { until } from '../../support/async.js';
 import { TcpProxy, type ProxyConnection } from '../../support/tcp-proxy.js';
 import { closeAll, connectAll, type Loss, type World } from './world.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { STORES } from '../../contract/stores.js';
-import { runs } from '../support/runs.js';
+import { STORES } from '../../support/stores/stores.js';
+import { runs } from '../../support/property/runs.js';
 import { sequences } from './commands.js';
 import { memoryWorld } from './memory.world.js';
 import { Model } from './model.js';

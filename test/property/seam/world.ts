@@ -1,5 +1,5 @@
 import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
-import type { FullStore, StoreHarness } from '../../contract/harness.js';
+import type { FullStore, StoreHarness } from '../../support/stores/harness.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 
 export const ACTORS = 3;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { until } from '../../support/async.js';
-import { watched } from '../../unit/core/support/core-under-test.js';
+import { watched } from '../../support/core/core-under-test.js';
 import { runIn, take, type Style } from './actor.js';
 import { settle } from './agreement.js';
 import { ACTORS, KEYS, type Entry, type Model } from './model.js';

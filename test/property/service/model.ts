@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events';
 import { expect } from 'vitest';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { LockError } from '../../../lib/core/errors/lock.errors.js';
-import type { Watched } from '../../unit/core/support/core-under-test.js';
+import type { Watched } from '../../support/core/core-under-test.js';
 import type { Opened } from './actor.js';
 import { WATCHDOG_MS, type World } from './world.js';
 

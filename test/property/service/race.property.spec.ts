@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { LockAbortedError, LockNotAcquiredError, type LockService } from 'nest-redis-lock';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
-import { VirtualRuntime } from '../../unit/core/support/virtual-runtime.js';
-import { runs } from '../support/runs.js';
+import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
+import { runs } from '../../support/property/runs.js';
 import { SlowStore } from './slow-store.js';
 import { serviceOn, UNUSED } from './world.js';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
-import { runs } from '../support/runs.js';
+import { runs } from '../../support/property/runs.js';
 import { endAll, settle } from './agreement.js';
 import { sequences } from './commands.js';
 import { Model } from './model.js';

@@ -5,10 +5,10 @@ import { systemRuntime } from '../../../lib/core/runtime.js';
 import { LockService } from '../../../lib/lock.service.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
-import { turn } from '../../contract/harness.js';
-import { redisHarness } from '../../contract/redis.harness.js';
-import { Log } from '../../unit/core/support/core-under-test.js';
-import { VirtualRuntime } from '../../unit/core/support/virtual-runtime.js';
+import { turn } from '../../support/stores/harness.js';
+import { redisHarness } from '../../support/stores/redis.harness.js';
+import { Log } from '../../support/core/core-under-test.js';
+import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 export const SERVICES = 2;
 

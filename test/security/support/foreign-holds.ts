@@ -97,7 +97,7 @@ export const FOREIGN_HASHES: Readonly<Record<string, ForeignHash>> = {
   'an end as far away as there is': ending(FARTHEST_MS),
 };
 
-/** What is no hash. Strings, lists and plain sets are in test/integration/scenarios/store-refuses.spec.ts. */
+/** What is no hash. Strings, lists and plain sets are in test/integration/store-refusals.spec.ts. */
 export const OTHER_TYPES: Readonly<Record<string, (redis: Redis, name: string) => Promise<unknown>>> = {
   'a sorted set': (redis, name) => redis.zadd(name, 1, 'somebody:1'),
   'a stream': (redis, name) => redis.xadd(name, '*', 'somebody:1', '1'),

@@ -10,9 +10,9 @@ import { MessageBody, SubscribeMessage, WebSocketGateway } from '@nestjs/websock
 import { WebSocket } from 'ws';
 import { Locked, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { LOOPBACK } from '../../support/loopback.js';
-import { rootModule, type Apps } from '../../nest/support/apps.js';
-import { createHttpApp, listen, startHttp, type Platform } from '../../nest/support/http.js';
-import { startTcp } from '../../nest/support/tcp.js';
+import { rootModule, type Apps } from '../../support/nest/apps.js';
+import { createHttpApp, listen, startHttp, type Platform } from '../../support/nest/http.js';
+import { startTcp } from '../../support/nest/tcp.js';
 
 /*
  * One locked method on every transport, and a client that shows all of an answer as text: what a stranger gets to see.

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { LockLostError, LockStoreError, type Lease } from 'nest-redis-lock';
-import { abortsSoon, newKey, type Cycle } from './cycle.js';
+import { abortsSoon, newKey, type Cycle } from '../../support/cycles/cycle.js';
 
 const SHORT_LEASE_MS = 20;
 

@@ -1,4 +1,12 @@
-import { coldKey, hotKey, inside, LONG_WAIT_MS, newKey, SHORT_WAIT_MS, type Cycle } from './cycle.js';
+import {
+  coldKey,
+  hotKey,
+  inside,
+  LONG_WAIT_MS,
+  newKey,
+  SHORT_WAIT_MS,
+  type Cycle,
+} from '../../support/cycles/cycle.js';
 
 /** The same key again and again, each time from further inside. */
 const reentrant: Cycle = ({ locks, longLived, occupancy, n }) => {

@@ -1,9 +1,9 @@
 import { getEventListeners, setMaxListeners } from 'node:events';
-import { heapAfterCollection } from '../../bench/measure/garbage.js';
-import { Occupancy } from '../../bench/measure/occupancy.js';
+import { heapAfterCollection } from '../../support/garbage.js';
+import { Occupancy } from '../../support/measure/occupancy.js';
 import { until } from '../../support/async.js';
 import { workerChannel } from '../../support/worker-channel.js';
-import { noEndings, runCycle, type Ending } from '../cycles/cycle.js';
+import { noEndings, runCycle, type Ending } from '../../support/cycles/cycle.js';
 import { CYCLES } from '../cycles/index.js';
 import { openApp, type SoakApp } from './app.js';
 import { countListeners, countTimers } from './census.js';

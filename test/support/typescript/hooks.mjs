@@ -5,7 +5,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { isElsewhere, otherPackages } from '../other-packages/index.mjs';
 
 const require = createRequire(import.meta.url);
 const root = fileURLToPath(new URL('../../..', import.meta.url));
@@ -71,6 +72,9 @@ export const resolve = (specifier, context, nextResolve) => {
   if (/^\.\.?\/.*\.js$/.test(specifier) && isTypeScript(context.parentURL)) {
     const url = new URL(specifier, context.parentURL).href.replace(/\.js$/, '.ts');
     if (existsSync(fileURLToPath(url))) return { url, format: 'module', shortCircuit: true };
+  }
+  if (otherPackages && isElsewhere(specifier) && isOurs(context.parentURL)) {
+    return nextResolve(specifier, { ...context, parentURL: pathToFileURL(otherPackages).href });
   }
   return nextResolve(specifier, context);
 };

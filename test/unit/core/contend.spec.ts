@@ -7,7 +7,7 @@ import {
 } from '../../../lib/core/errors/lock.errors.js';
 import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
-import { coreUnderTest, watched, type Watched } from './support/core-under-test.js';
+import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
 import {
   granted,
   notExecuted,
@@ -17,8 +17,8 @@ import {
   unknown,
   type Request,
   type ScriptedStore,
-} from './support/scripted-store.js';
-import { settled, type VirtualRuntime } from './support/virtual-runtime.js';
+} from '../../support/core/scripted-store.js';
+import { settled, type VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 let core: ReturnType<typeof coreUnderTest>;
 let runtime: VirtualRuntime;

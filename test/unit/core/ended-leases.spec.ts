@@ -9,9 +9,9 @@ import {
 } from '../../../lib/core/errors/lock.errors.js';
 import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
-import { coreUnderTest, watched } from './support/core-under-test.js';
-import { granted, notExecuted, notHeld, released, taken } from './support/scripted-store.js';
-import { settled } from './support/virtual-runtime.js';
+import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
+import { granted, notExecuted, notHeld, released, taken } from '../../support/core/scripted-store.js';
+import { settled } from '../../support/core/virtual-runtime.js';
 
 let core: ReturnType<typeof coreUnderTest>;
 

@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { LockNotAcquiredError, LockStoreError } from '../../../lib/core/errors/lock.errors.js';
 import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
-import { coreUnderTest, watched } from './support/core-under-test.js';
-import { granted, notExecuted, notHeld, released, taken, unknown } from './support/scripted-store.js';
+import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
+import { granted, notExecuted, notHeld, released, taken, unknown } from '../../support/core/scripted-store.js';
 
 let core: ReturnType<typeof coreUnderTest>;
 

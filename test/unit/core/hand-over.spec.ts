@@ -6,9 +6,9 @@ import {
 } from '../../../lib/core/errors/lock.errors.js';
 import type { LockCall, LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
-import { coreUnderTest, watched, type Watched } from './support/core-under-test.js';
-import { granted, notHeld, released, taken, unknown } from './support/scripted-store.js';
-import { settled } from './support/virtual-runtime.js';
+import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
+import { granted, notHeld, released, taken, unknown } from '../../support/core/scripted-store.js';
+import { settled } from '../../support/core/virtual-runtime.js';
 
 let core: ReturnType<typeof coreUnderTest>;
 

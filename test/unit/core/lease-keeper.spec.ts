@@ -5,10 +5,10 @@ import { LeaseKeeper } from '../../../lib/core/lease/lease-keeper.js';
 import { LockEventHub } from '../../../lib/core/lock-events.js';
 import { StoreRequests } from '../../../lib/core/store-requests.js';
 import { StoreHealth } from '../../../lib/core/store-health.js';
-import { Log } from './support/core-under-test.js';
-import { claimOn, queueOn } from './support/queue-on.js';
-import { ScriptedStore, unknown, type Request } from './support/scripted-store.js';
-import { settled, VirtualRuntime } from './support/virtual-runtime.js';
+import { Log } from '../../support/core/core-under-test.js';
+import { claimOn, queueOn } from '../../support/core/queue-on.js';
+import { ScriptedStore, unknown, type Request } from '../../support/core/scripted-store.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 const WATCHDOG_MS = 30_000;
 const PERIOD_MS = WATCHDOG_MS / 3;

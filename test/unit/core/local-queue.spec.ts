@@ -6,10 +6,10 @@ import {
   LockNotAcquiredError,
   LockStoreError,
 } from '../../../lib/core/errors/lock.errors.js';
-import { watched, type Watched } from './support/core-under-test.js';
-import { claimOn, queueOn } from './support/queue-on.js';
-import { notExecuted, ScriptedStore, unknown } from './support/scripted-store.js';
-import { settled, VirtualRuntime } from './support/virtual-runtime.js';
+import { watched, type Watched } from '../../support/core/core-under-test.js';
+import { claimOn, queueOn } from '../../support/core/queue-on.js';
+import { notExecuted, ScriptedStore, unknown } from '../../support/core/scripted-store.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 let runtime: VirtualRuntime;
 let store: ScriptedStore;

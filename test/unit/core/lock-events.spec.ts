@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LockEventHub } from '../../../lib/core/lock-events.js';
 import { collectUnhandledRejections } from '../../support/async.js';
-import { Log } from './support/core-under-test.js';
+import { Log } from '../../support/core/core-under-test.js';
 
 const busy = { key: 'k', waitedMs: 3 };
 

@@ -4,9 +4,16 @@ import type { Lease } from '../../../lib/core/lease/lease.js';
 import { LockLostError, LockStoreError } from '../../../lib/core/errors/lock.errors.js';
 import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
 import { deferred } from '../../support/async.js';
-import { coreUnderTest, watched } from './support/core-under-test.js';
-import { granted, notExecuted, notHeld, released, taken, unknown } from './support/scripted-store.js';
-import { settled } from './support/virtual-runtime.js';
+import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
+import {
+  granted,
+  notExecuted,
+  notHeld,
+  released,
+  taken,
+  unknown,
+} from '../../support/core/scripted-store.js';
+import { settled } from '../../support/core/virtual-runtime.js';
 
 let core: ReturnType<typeof coreUnderTest>;
 let events: string[];

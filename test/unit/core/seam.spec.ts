@@ -8,9 +8,9 @@ import {
 } from '../../../lib/core/errors/lock.errors.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
 import { defaultCall, resolveSettings } from '../../../lib/core/settings/lock-settings.js';
-import { coreUnderTest, Log, watched } from './support/core-under-test.js';
-import { granted, notExecuted, notHeld, released, ScriptedStore, unknown } from './support/scripted-store.js';
-import { settled, VirtualRuntime } from './support/virtual-runtime.js';
+import { coreUnderTest, Log, watched } from '../../support/core/core-under-test.js';
+import { granted, notExecuted, notHeld, released, ScriptedStore, unknown } from '../../support/core/scripted-store.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 /** What a store of another kind needs of the seam. */
 describe('the seam', () => {

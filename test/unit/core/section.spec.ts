@@ -13,9 +13,9 @@ import { LockManager } from '../../../lib/core/lock-manager.js';
 import { defaultCall, resolveSettings, type LockCall } from '../../../lib/core/settings/lock-settings.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { deferred } from '../../support/async.js';
-import { Log, watched } from './support/core-under-test.js';
-import { collectGarbage } from './support/garbage.js';
-import { settled, VirtualRuntime } from './support/virtual-runtime.js';
+import { Log, watched } from '../../support/core/core-under-test.js';
+import { collectGarbage } from '../../support/garbage.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 const settings = resolveSettings({ keyPrefix: '' });
 const call = (options: Partial<LockCall> = {}): LockCall => ({ ...defaultCall(settings), ...options });

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LockKeyError, LockLostError, LockStoreError } from '../../../lib/core/errors/lock.errors.js';
 import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
-import { coreUnderTest, watched } from './support/core-under-test.js';
-import { granted, released, taken, unknown } from './support/scripted-store.js';
-import { settled } from './support/virtual-runtime.js';
+import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
+import { granted, released, taken, unknown } from '../../support/core/scripted-store.js';
+import { settled } from '../../support/core/virtual-runtime.js';
 
 let core: ReturnType<typeof coreUnderTest>;
 

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LockAbortedError } from '../../../lib/core/errors/lock.errors.js';
 import { deferred } from '../../support/async.js';
-import { coreUnderTest, watched } from './support/core-under-test.js';
-import { granted, released, taken } from './support/scripted-store.js';
-import { settled } from './support/virtual-runtime.js';
+import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
+import { granted, released, taken } from '../../support/core/scripted-store.js';
+import { settled } from '../../support/core/virtual-runtime.js';
 
 const GRACE_MS = 4_000;
 

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { claimOn } from './support/queue-on.js';
+import { claimOn } from '../../support/core/queue-on.js';
 import { Undo } from '../../../lib/core/lease/undo.js';
-import { notExecuted, notHeld, ScriptedStore, unknown } from './support/scripted-store.js';
-import { settled, VirtualRuntime } from './support/virtual-runtime.js';
+import { notExecuted, notHeld, ScriptedStore, unknown } from '../../support/core/scripted-store.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 const claim = claimOn('k', 'o');
 

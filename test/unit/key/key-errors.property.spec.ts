@@ -4,7 +4,7 @@ import { LockKeyError } from '../../../lib/core/errors/lock.errors.js';
 import { checkKeys } from '../../../lib/key/key-check.js';
 import { compileKey, lockKey } from '../../../lib/key/key-template.js';
 import { parameterNames } from '../../../lib/key/parameter-names.js';
-import { forAnyValue } from '../../property/support/any-value.js';
+import { forAnyValue } from '../../support/property/any-value.js';
 
 const compile = (template: string | readonly string[], names: string[]) =>
   compileKey(template, {

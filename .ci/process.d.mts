@@ -1,0 +1,1 @@
+export declare const onPath: (...names: readonly string[]) => string | undefined;

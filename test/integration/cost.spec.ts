@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+import { deferred, until } from '../support/async.js';
+import { newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
+import { ToldClock } from '../support/redis/told-clock.js';
+
+const lab = useLab();
+const AN_HOUR_MS = 3_600_000;
+
+/** The scripts that were run for locks. */
+const asked = async (): Promise<number> => (await lab.calls())['evalsha'] ?? 0;
+
+describe('what a lock costs Redis', () => {
+  it('free: one command takes it, and one gives it back', async () => {
+    const { locks } = lab.open();
+    await locks.withLock(newKey(), () => undefined);
+    await lab.admin.config('RESETSTAT');
+    for (let i = 0; i < 10; i += 1) await locks.withLock(newKey(), () => undefined);
+    const { evalsha, eval: evals, subscribe, script } = await lab.calls();
+    expect({ evalsha, evals, subscribe, script }).toEqual({ evalsha: 20 });
+  });
+
+  it('taken: however long somebody waits, no command is sent until the release', async () => {
+    const clock = new ToldClock();
+    const [holder, waiter] = [lab.open(), lab.open({}, undefined, clock.runtime('waiter'))];
+    await Promise.all([holder.locks.ping(), waiter.locks.ping()]);
+    await lab.admin.config('RESETSTAT');
+    const lease = await holder.locks.acquire(newKey(), { leaseMs: 10 * AN_HOUR_MS });
+    const waiting = waiter.locks.acquire(lease.key, { waitMs: 2 * AN_HOUR_MS });
+    await lab.waiting(lease.key);
+    // One question of the holder, and two of the waiter: before it has subscribed, and after.
+    await until(async () => (await asked()) === 3);
+    await waiter.locks.ping();
+    clock.tell(AN_HOUR_MS);
+    await waiter.locks.ping();
+    expect(await asked()).toBe(3);
+    await lease.release();
+    await (await waiting).release();
+  });
+
+  it('released: nothing is sent any more, whatever became of the attempts before', async () => {
+    const clock = new ToldClock();
+    const opened = lab.open(SHORT_WATCHDOG, undefined, clock.runtime('released'));
+    const { locks } = opened;
+    const key = newKey();
+    const first = await locks.acquire(key);
+    expect(await locks.tryAcquire(key)).toBeNull();
+    const patient = locks.tryAcquire(key, { waitMs: 20 });
+    clock.tell(20);
+    expect(await patient).toBeNull();
+    const second = locks.acquire(key);
+    await first.release();
+    await (await second).release();
+    await lab.nothingLeft(opened);
+    await lab.admin.config('RESETSTAT');
+    clock.tell(AN_HOUR_MS);
+    await locks.ping();
+    expect(Object.keys(await lab.calls()).filter((name) => !/^(config|info)/.test(name))).toEqual(['ping']);
+  });
+});
+
+describe('what a lock costs its process', () => {
+  it('no timer is left of waits that ended early', async () => {
+    const { locks } = lab.open();
+    const key = newKey();
+    const go = deferred();
+    const first = locks.withLock(key, () => go.promise);
+    await until(() => lab.hold(key));
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = timers();
+    const callers = Array.from({ length: 200 }, () =>
+      locks.withLock(key, { waitMs: 600_000 }, () => undefined),
+    );
+    expect(timers()).toBeGreaterThan(before + 100);
+    go.resolve();
+    await Promise.all([first, ...callers]);
+    // The keeper's own one, and whatever the test framework has of its own at the moment.
+    expect(timers()).toBeLessThan(before + 5);
+  });
+});

@@ -1,0 +1,142 @@
+import type { LockUsage } from 'nest-redis-lock';
+import { describe, expect, it } from 'vitest';
+import { deferred, until } from '../support/async.js';
+import { TestWorker } from '../support/worker.js';
+import type { FromJob, JobSetup, ToJob } from './workers/job.worker.js';
+import { BOOT_MS, useLab, newKey } from '../support/redis/lab.js';
+
+const NOTHING: LockUsage = { leases: 0, keys: 0, holds: 0, undoing: 0 };
+const REPLICA = new URL('./workers/job.worker.ts', import.meta.url);
+
+const lab = useLab();
+
+const replica = async (setup: Partial<JobSetup> = {}) => {
+  const args = [JSON.stringify({ redis: lab.server.url, ...setup } satisfies JobSetup)];
+  const worker = lab.track(TestWorker.start<ToJob, FromJob>(REPLICA, { args }));
+  await worker.next('ready', { timeoutMs: BOOT_MS });
+  return worker;
+};
+
+describe('holdAtLeastMs', () => {
+  it('three replicas, a job of 20 ms, triggers one after the other: one run, also when the one that ran has died', async () => {
+    const replicas = await Promise.all([replica(), replica(), replica()]);
+    const results: (string | undefined)[] = [];
+    for (const one of replicas) {
+      one.send({ type: 'trigger' });
+      results.push((await one.next('ran')).result);
+    }
+    expect(results).toEqual(['sent', undefined, undefined]);
+
+    expect((await lab.hold('report'))!.leftMs).toBeGreaterThan(10_000);
+    await replicas[0].kill('SIGKILL');
+    replicas[1].send({ type: 'trigger' });
+    expect((await replicas[1].next('ran')).result).toBeUndefined();
+    // Nothing but the time of the hold keeps the job from running again, and nobody stands in its way by hand.
+    expect((await lab.hold('report'))!.leftMs).toBeLessThan(30_000);
+  });
+
+  it('the hold has just that time left after the work, and nobody here has it any more', async () => {
+    const worker = await replica();
+    worker.send({ type: 'trigger short' });
+    expect(await worker.next('ran')).toMatchObject({ result: 'sent', usage: NOTHING });
+    const { owner, leftMs } = (await lab.hold('digest'))!;
+    expect(leftMs).toBeLessThanOrEqual(1_500);
+    const end = performance.now() + leftMs;
+    let before = leftMs;
+    await until(async () => {
+      const hold = await lab.hold('digest');
+      if (!hold) return true;
+      expect(hold.owner).toBe(owner);
+      expect(hold.leftMs).toBeLessThanOrEqual(before);
+      before = hold.leftMs;
+      return false;
+    });
+    expect(performance.now()).toBeLessThan(end + 500);
+    worker.send({ type: 'trigger short' });
+    expect((await worker.next('ran')).result).toBe('sent');
+  });
+
+  it.each(['in order', 'by SIGKILL'])(
+    'a process that ends %s while it lasts leaves just its time',
+    async (how) => {
+      const worker = await replica();
+      worker.send({ type: 'trigger short' });
+      await worker.next('ran', { timeoutMs: BOOT_MS });
+      if (how === 'in order') expect(await worker.finish()).toEqual({ code: 0, signal: null });
+      else await worker.kill('SIGKILL');
+      const hold = await lab.hold('digest');
+      if (hold) expect(hold.leftMs).toBeLessThanOrEqual(1_500);
+      await until(async () => (await lab.hold('digest')) === null);
+    },
+  );
+
+  it('a waiter elsewhere goes in when it is over, not when the lease would have been', async () => {
+    const [one, two] = [lab.open(), lab.open()];
+    const key = newKey();
+    const startedAt = performance.now();
+    const go = deferred();
+    const work = one.locks.withLock(key, { holdAtLeastMs: 400 }, () => go.promise);
+    await until(async () => (await lab.hold(key)) !== null);
+    const waiting = two.locks.acquire(key, { waitMs: 20_000 });
+    await lab.waiting(key);
+    go.resolve();
+    await work;
+    await (await waiting).release();
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(399);
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+  });
+
+  it('a forced unlock ends it, and callers of this process notice', async () => {
+    const [one, two] = [lab.open(), lab.open()];
+    const key = newKey();
+    await one.locks.withLock(key, { holdAtLeastMs: 20_000 }, () => undefined);
+    await expect(one.locks.tryAcquire(key)).resolves.toBeNull();
+    const waiting = one.locks.acquire(key, { waitMs: 15_000 });
+    await lab.waiting(key);
+    expect(await two.locks.forceUnlock(key)).toBe(true);
+    await (await waiting).release();
+    await lab.nothingLeft();
+  });
+
+  it('is measured from the grant: work that takes longer is followed by a normal release', async () => {
+    const { locks, events } = lab.open();
+    const key = newKey();
+    await locks.withLock(key, { holdAtLeastMs: 30 }, async () => {
+      const startedAt = performance.now();
+      await until(() => performance.now() - startedAt > 60);
+    });
+    expect(await lab.hold(key)).toBeNull();
+    expect(events('released')).toHaveLength(1);
+    await lab.nothingLeft();
+  });
+
+  it('is refused when it is longer than a fixed lease, which ends before', async () => {
+    const { locks } = lab.open();
+    const work = locks.withLock(newKey(), { leaseMs: 100, holdAtLeastMs: 101 }, () => undefined);
+    await expect(work).rejects.toMatchObject({
+      code: 'LOCK_CONFIGURATION',
+      message: expect.stringContaining('holdAtLeastMs must be at most leaseMs') as string,
+    });
+    const fixed = lab.open({ leaseMs: 100 });
+    await expect(fixed.locks.acquire(newKey(), { holdAtLeastMs: 101 })).rejects.toThrow('holdAtLeastMs');
+  });
+
+  it('of an inner section keeps the hold of the outer one', async () => {
+    const { locks } = lab.open();
+    const key = newKey();
+    await locks.withLock(key, () => locks.withLock(key, { holdAtLeastMs: 10_000 }, () => undefined));
+    const { leftMs } = (await lab.hold(key))!;
+    expect(leftMs).toBeGreaterThan(5_000);
+    expect(leftMs).toBeLessThanOrEqual(10_000);
+  });
+
+  it('work that fails holds as well: its replicas are not to try again a moment later', async () => {
+    const { locks } = lab.open();
+    const key = newKey();
+    const work = locks.withLock(key, { holdAtLeastMs: 10_000 }, () =>
+      Promise.reject(new RangeError('failed')),
+    );
+    await expect(work).rejects.toThrow(new RangeError('failed'));
+    expect(await lab.hold(key)).not.toBeNull();
+  });
+});

@@ -1,0 +1,96 @@
+import { LockConfigurationError, LockKeyError, LockNotAcquiredError } from 'nest-redis-lock';
+import { describe, expect, it } from 'vitest';
+import { until, within } from '../support/async.js';
+import { holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
+
+const lab = useLab();
+
+const newKeys = (count: number) => Array.from({ length: count }, () => newKey());
+
+describe('several keys', () => {
+  it('are taken all, each with a token of its own, and released all', async () => {
+    const { locks } = lab.open();
+    const [a, b, c] = newKeys(3) as [string, string, string];
+    const lease = await locks.acquire([c, a, b, a]);
+    expect(lease.keys).toEqual([a, b, c]);
+    for (const key of lease.keys) {
+      expect(await lab.hold(key)).not.toBeNull();
+      expect(Number.isSafeInteger(lease.tokenFor(key))).toBe(true);
+    }
+    expect(() => lease.fencingToken).toThrow(LockConfigurationError);
+    expect(() => lease.tokenFor('another')).toThrow(LockKeyError);
+    expect(await lease.release()).toBe('released');
+    await lab.nothingLeft();
+  });
+
+  it('or none: where one is taken the others are given back', async () => {
+    const [holder, opened] = [lab.open(), lab.open()];
+    const [a, b, c] = newKeys(3) as [string, string, string];
+    await using _taken = await holder.locks.acquire(b);
+    expect(await opened.locks.tryAcquire([a, b, c])).toBeNull();
+    const error: unknown = await opened.locks
+      .acquire([a, b, c], { waitMs: 100 })
+      .catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(LockNotAcquiredError);
+    expect(error).toMatchObject({ key: b });
+    await until(async () => !(await lab.hold(a)) && !(await lab.hold(c)));
+    expect(opened.locks.usage).toMatchObject({ leases: 0, holds: 0 });
+  });
+
+  it('or none: also where one cannot be used, or the caller gives up', async () => {
+    const [holder, opened] = [lab.open(), lab.open()];
+    const [a, b] = newKeys(2) as [string, string];
+    await lab.admin.set(holdName(b), 'not ours');
+    await expect(opened.locks.acquire([a, b])).rejects.toMatchObject({ code: 'LOCK_STORE_FAILED', key: b });
+    await until(async () => !(await lab.hold(a)));
+    await lab.admin.del(holdName(b));
+
+    await using _taken = await holder.locks.acquire(b);
+    const caller = new AbortController();
+    const waiting = opened.locks.acquire([a, b], { waitMs: 20_000, signal: caller.signal });
+    await lab.waiting(b);
+    expect(await lab.hold(a)).not.toBeNull();
+    caller.abort();
+    await expect(waiting).rejects.toMatchObject({ code: 'LOCK_ABORTED' });
+    await until(async () => !(await lab.hold(a)));
+    expect(opened.locks.usage).toMatchObject({ leases: 0, holds: 0 });
+  });
+
+  it('with a lease shorter than the wait: the first lives until all are there, then all get the lease from the same moment', async () => {
+    const [holder, other] = [lab.open(), lab.open({ watchdogMs: 3_000 })];
+    const [a, b] = [newKey('a'), newKey('b')];
+    const blocking = await holder.locks.acquire(b);
+    const waiting = other.locks.acquire([a, b], { leaseMs: 400, waitMs: 20_000 });
+    await lab.waiting(b);
+    // Several of the leases that were asked for.
+    const since = performance.now();
+    await until(async () => {
+      expect(await lab.hold(a), 'the first is kept').not.toBeNull();
+      return performance.now() - since > 1_500;
+    });
+    await blocking.release();
+    const lease = await within(5_000, waiting, 'both');
+    expect(lease.lost).toBe(false);
+    const left = [(await lab.hold(a))?.leftMs ?? 0, (await lab.hold(b))?.leftMs ?? 0];
+    for (const ms of left) expect(ms).toBeLessThanOrEqual(400);
+    expect(lease.remainingMs()).toBeLessThanOrEqual(400);
+    await until(() => lease.lost, { what: 'a fixed lease ends' });
+    expect(await lease.release()).toBe('lost');
+    await lab.nothingLeft(holder, other);
+  });
+
+  it('the loss of one is the loss of the lease', async () => {
+    const { locks, events } = lab.open(SHORT_WATCHDOG);
+    const [a, b] = newKeys(2) as [string, string];
+    const lease = await locks.acquire([a, b]);
+    await lab.admin.del(holdName(b));
+    await until(() => lease.signal.aborted);
+    expect([lease.remainingMs(), events('lost').map(({ key }) => key)]).toEqual([0, [b]]);
+    expect(await lease.release()).toBe('lost');
+    expect(await lab.hold(a)).toBeNull();
+  });
+
+  it('an empty list is refused', async () => {
+    await expect(lab.open().locks.acquire([])).rejects.toBeInstanceOf(LockKeyError);
+  });
+});

@@ -1,0 +1,156 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'vitest';
+import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
+import type { AllKindStores, LockStore, Watch } from '../../../lib/core/seam/lock-store.js';
+import type { Grant } from '../../../lib/core/seam/grant.js';
+import type { AcquireReply, Holder, Taken } from '../../../lib/core/seam/reply.js';
+import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+
+/** What the contract suite needs to know about one kind of store and its backing server. */
+export interface StoreHarness {
+  /** True when `pass` moves a clock instead of waiting; then what is left of a lease is known exactly. */
+  readonly virtualTime: boolean;
+  /** Where the backing server is; undefined for a store that lives in its process. */
+  readonly address?: string;
+  /** A store of its own on the same backing server, as another process would have it. The suite closes it. */
+  connect(): Promise<FullStore>;
+  /** Lets at least this much time pass for the holds. */
+  pass(ms: number): Promise<void>;
+  /** What the backing server keeps: holds (not the bounded fence counters), and subscriptions of any client. */
+  leftovers(): Promise<{ readonly holds: number; readonly watches: number }>;
+  cleanup(): Promise<void>;
+}
+
+/** A store that has all kinds. */
+export type FullStore = LockStore & { readonly kinds: AllKindStores };
+
+export type MakeHarness = () => Promise<StoreHarness>;
+
+/** Long enough that no hold ends by itself while a test runs. */
+export const LONG_LEASE_MS = 30_000;
+
+const HINT_DEADLINE_MS = 10_000;
+
+/** An owner id that nobody used before. */
+export const newOwner = (): string => `${randomUUID()}:1`;
+
+/** A key that no other test uses. */
+export const newKey = (name = 'key'): string => `lock:${name}:${randomUUID()}`;
+
+/** A claim with an owner of its own, a long lease and one fencing token, unless told otherwise. */
+export const claimFor = (key: string, overrides: Partial<ExclusiveClaim> = {}): ExclusiveClaim => ({
+  kind: 'exclusive',
+  finalKey: key,
+  owner: newOwner(),
+  leaseMs: LONG_LEASE_MS,
+  tokens: 1,
+  waits: false,
+  ...overrides,
+});
+
+export function expectGranted(reply: AcquireReply): asserts reply is Grant {
+  expect(reply).toMatchObject({ status: 'granted' });
+}
+
+export function expectTaken(reply: AcquireReply): asserts reply is Taken {
+  expect(reply).toMatchObject({ status: 'taken' });
+}
+
+/** Acquires, expects a grant with a token, and returns the token. */
+export async function takeToken(store: FullStore, claim: ExclusiveClaim): Promise<number> {
+  const reply = await store.kinds.exclusive.acquire(claim);
+  expectGranted(reply);
+  expect(Number.isSafeInteger(reply.token)).toBe(true);
+  return reply.token as number;
+}
+
+/** A watcher that counts its hints and can wait for the next one. */
+export class HintCounter {
+  count = 0;
+  readonly failures: StoreFailure[] = [];
+  readonly watch: Watch;
+  private wake: (() => void) | undefined;
+
+  constructor(store: FullStore, key: string, onHint?: () => void) {
+    this.watch = store.kinds.exclusive.watch(claimFor(key), {
+      hint: () => {
+        this.count += 1;
+        onHint?.();
+        this.wake?.();
+      },
+      failed: (cause) => {
+        this.failures.push(cause);
+        this.wake?.();
+      },
+    });
+  }
+
+  /** Watches, and returns when the subscription is live. */
+  static async live(store: FullStore, key: string, onHint?: () => void): Promise<HintCounter> {
+    const hints = new HintCounter(store, key, onHint);
+    await hints.until(() => hints.watch.live);
+    return hints;
+  }
+
+  /** Resolves with the next hint after the first `seen` ones. */
+  async next(seen = this.count): Promise<void> {
+    await this.until(() => this.count > seen);
+  }
+
+  /** Resolves when the condition is true, looked at after each hint and failure. */
+  async until(condition: () => boolean): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(
+        () =>
+          reject(
+            new Error(`no wake-up within ${String(HINT_DEADLINE_MS)} ms, after ${String(this.count)} hints`),
+          ),
+        HINT_DEADLINE_MS,
+      );
+    });
+    try {
+      while (!condition()) {
+        const hint = new Promise<void>((resolve) => {
+          this.wake = resolve;
+        });
+        await Promise.race([hint, late]);
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** Waits for the key as the core does: try, watch, and try again on each hint. Never waits for a lease's end. */
+export async function takeWhenFree(store: FullStore, claim: ExclusiveClaim): Promise<Grant> {
+  const first = await store.kinds.exclusive.acquire(claim);
+  if (first.status === 'granted') return first;
+  const hints = new HintCounter(store, claim.finalKey);
+  try {
+    for (let seen = 0; ;) {
+      await hints.next(seen);
+      seen = hints.count;
+      const reply = await store.kinds.exclusive.acquire(claim);
+      if (reply.status === 'granted') return reply;
+    }
+  } finally {
+    hints.watch.close();
+  }
+}
+
+/** One turn of the event loop, in which everything that was already delivered is handled. */
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** What a part of the contract works with. */
+export interface ContractContext {
+  readonly harness: StoreHarness;
+  /** A store on the harness's server, closed after the test. */
+  connect(): Promise<FullStore>;
+}
+
+/** Who has the key, of the one kind that has one owner; null when nobody has it. */
+export async function holderOf(store: LockStore, finalKey: string): Promise<Holder | null> {
+  const state = await store.inspect(finalKey);
+  return state?.holders[0] ?? null;
+}

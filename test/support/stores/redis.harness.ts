@@ -1,0 +1,44 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
+import { RedisServer } from '../redis-server.js';
+import type { StoreHarness } from './harness.js';
+
+const FENCE_KEYS = /^nest_redis_lock_fence:/;
+
+export interface RedisHarness extends StoreHarness {
+  readonly server: RedisServer;
+  /** A plain client for looking at the server and for playing foul. */
+  readonly admin: Redis;
+}
+
+/** The Redis store on a real server of its own, on the real clock. */
+export async function redisHarness(): Promise<RedisHarness> {
+  const server = await RedisServer.start();
+  const admin = new Redis(server.url);
+  return {
+    server,
+    address: server.url,
+    admin,
+    virtualTime: false,
+    connect: () => Promise.resolve(new RedisStore({ redis: server.url })),
+    pass: async (ms) => {
+      // The server counts in whole ms and ends a lease after its last one; timers may come up to 1 ms early.
+      const until = performance.now() + ms + 2;
+      for (let left = ms + 2; left > 0; left = until - performance.now()) await sleep(left);
+    },
+    leftovers: async () => {
+      const holds = (await admin.keys('*')).filter((key) => !FENCE_KEYS.test(key));
+      const clients = (await admin.client('LIST')) as string;
+      const watches = [...clients.matchAll(/ p?s?sub=(\d+)/g)].reduce(
+        (sum, [, count]) => sum + Number(count),
+        0,
+      );
+      return { holds: holds.length, watches };
+    },
+    cleanup: async () => {
+      admin.disconnect();
+      await server.stop();
+    },
+  };
+}
