@@ -12,6 +12,7 @@ export function keyProblem(key: string): string | undefined {
     const bytes = Buffer.byteLength(key);
     if (bytes > MAX_KEY_BYTES) return `is ${bytes} bytes long, and ${MAX_KEY_BYTES} is the limit`;
   }
+  if (!key.isWellFormed()) return 'has half a surrogate pair in it (broken UTF-16), which UTF-8 cannot carry';
   return undefined;
 }
 

@@ -46,6 +46,7 @@ describe('held', () => {
     await locks.tryAcquire('foreign');
     expect(locks.held().map(({ key }) => key)).toEqual(leases.map(({ key }) => key));
     expect(locks.held()[0]).toEqual({
+      kind: 'exclusive',
       key: 'held-0',
       fencingToken: leases[0]!.fencingToken,
       heldMs: expect.any(Number) as number,

@@ -82,13 +82,11 @@ export const DEFAULT_SETTINGS: LockSettings = {
 
 const MIN_WATCHDOG_MS = 1_000;
 
-const HALF_A_PAIR = /\p{Surrogate}/u;
-
 export const resolveSettings = (input: LockSettingsInput): LockSettings => {
   const { keyPrefix } = input;
   if (keyPrefix !== undefined && typeof keyPrefix !== 'string') refuse('keyPrefix', 'a string', keyPrefix);
   // Redis would see U+FFFD, and so would another prefix with another half.
-  if (HALF_A_PAIR.test(keyPrefix ?? '')) refuse('keyPrefix', 'well-formed UTF-16', keyPrefix);
+  if (keyPrefix?.isWellFormed() === false) refuse('keyPrefix', 'well-formed UTF-16', keyPrefix);
   const d = DEFAULT_SETTINGS;
   return {
     keyPrefix: keyPrefix ?? d.keyPrefix,
