@@ -43,13 +43,13 @@ export const createTestingLocks = (
 };
 
 /**
- * Gives an object that was made by hand its lock service, so that its `@Locked` methods work. Returns the object.
+ * Gives an object that was made by hand its lock service, so that its `@Locked` and `@Limited` methods work. Returns the object.
  * Throws `LockConfigurationError` when it has none.
  */
 export const bindLocks = <T extends object>(instance: T, locks: LockService): T => {
   const methods = lockedMethodsOf(instance);
   if (methods.length === 0) {
-    throw new LockConfigurationError(`bindLocks: ${instance.constructor.name} has no @Locked method.`);
+    throw new LockConfigurationError(`bindLocks: ${instance.constructor.name} has no @Locked or @Limited method.`);
   }
   for (const { method } of methods) bindService(instance, method.service, locks);
   return instance;
