@@ -11,7 +11,12 @@ import { requestContext } from '../transport/request-context.js';
 import { checkTarget, GRANTS, refuseBareUse, whereOf, type DecoratorName } from './check-use.js';
 import { register, requireService } from './lock-binding.js';
 import { wrapMethod, type LockedMethodSpec, type ResultStyle, type RunSection } from './locked-method.js';
-import type { LockedMetadata, LimitedMetadata } from './locked.metadata.js';
+import {
+  LIMITED_METADATA,
+  LOCKED_METADATA,
+  type LimitedMetadata,
+  type LockedMetadata,
+} from './locked.metadata.js';
 import type { LimitedOptions, LockedOptions } from './locked.options.js';
 
 type KeyFunction = (...args: unknown[]) => unknown;
@@ -19,6 +24,7 @@ type Key = string | readonly string[] | KeyFunction;
 type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
 
 type AnyOptions = LockedOptions & LimitedOptions;
+type AnyMetadata = LockedMetadata | LimitedMetadata;
 
 /** What one decorator has for itself; all else about the methods is the same for each. */
 export interface SectionDecorator {
@@ -74,6 +80,7 @@ export const sectionDecorator =
       };
       const wrapper = likeOriginal(wrapMethod(spec, style), original);
       const metadata = metadataOf(key as Key | undefined, options, where);
+      refuseSameKey(original, metadata, where);
       Reflect.defineMetadata(decorator.metadataKey, metadata, wrapper);
       descriptor.value = wrapper;
       register(target, {
@@ -118,12 +125,20 @@ const checkedOptions = (
   }
 };
 
-const metadataOf = (
-  key: Key | undefined,
-  options: AnyOptions,
-  where: string,
-): LockedMetadata | LimitedMetadata =>
+const metadataOf = (key: Key | undefined, options: AnyOptions, where: string): AnyMetadata =>
   Object.freeze({ key: isArray(key) ? Object.freeze([...key]) : (key ?? where), options });
+
+/** A method may have both decorators, but what is held as a lock cannot be held as a permit. */
+const refuseSameKey = (original: AnyMethod, outer: AnyMetadata, where: string): void => {
+  for (const metadataKey of [LOCKED_METADATA, LIMITED_METADATA]) {
+    const inner = Reflect.getOwnMetadata(metadataKey, original) as AnyMetadata | undefined;
+    if (inner?.key !== outer.key || inner.options.service !== outer.options.service) continue;
+    throw new LockConfigurationError(
+      `${where} has two decorators with the same key. What is held as a lock cannot be held as a permit, and a second ` +
+        `lock or permit of one key is never meant: leave one out, or give it another key.`,
+    );
+  }
+};
 
 /** Return types that tell for certain that a method does not give a promise. */
 const SYNCHRONOUS: readonly unknown[] = [String, Number, Boolean, BigInt, Symbol, Array, Function, Date];
