@@ -1,7 +1,7 @@
 import { LockStoreError } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until, within } from '../support/async.js';
-import { aclRules } from '../support/acl-user.js';
+import { aclRules, permitRules } from '../support/acl-user.js';
 import { Lab } from '../integration/scenarios/lab.js';
 
 /*
@@ -10,7 +10,9 @@ import { Lab } from '../integration/scenarios/lab.js';
  */
 const PASSWORD = 'secret';
 const RULES = aclRules(PASSWORD);
-const PATTERNS = RULES.filter((rule) => /^[~&%]/.test(rule));
+const WITH_PERMITS = [...RULES, ...permitRules()];
+const isPattern = (rule: string): boolean => /^[~&%]/.test(rule);
+const PATTERNS = RULES.filter(isPattern);
 
 let lab: Lab;
 beforeAll(async () => {
@@ -77,5 +79,62 @@ describe('of the ACL user of the documentation', () => {
       const args = command === 'publish' ? [name, '0'] : [name];
       expect(await lab.admin.call('ACL', 'DRYRUN', 'locks', command, ...args), name).not.toBe('OK');
     }
+  });
+});
+
+/** The same names for permits. */
+const PERMIT_KEYS = {
+  order: 'redisson_sc:{lock:order}',
+  'stock:{7}': 'redisson_sc:lock:stock:{7}',
+};
+
+/** Takes the only permit of each key, waits for it in another process, is woken, and looks. */
+const usePermits = async (rules: readonly string[]): Promise<void> => {
+  const [one, two] = await openFor(rules);
+  for (const [key, channel] of Object.entries(PERMIT_KEYS)) {
+    const lease = await one.locks.acquirePermit(key, { permits: 1 });
+    expect((await two.locks.inspect(key))?.kind).toBe('permit');
+    const waiting = two.locks.acquirePermit(key, { permits: 1, waitMs: 20_000 });
+    const woken = until(async () => ((await lab.admin.pubsub('CHANNELS')) as string[]).includes(channel))
+      .then(() => lease.release())
+      .then(() => waiting);
+    const next = await within(10_000, Promise.race([woken, waiting]));
+    await next.extend(60_000);
+    expect(await one.locks.forceUnlock(key)).toBe(true);
+    expect(await next.verify()).toBe(false);
+  }
+};
+
+describe('of the ACL user that may use permits, too,', () => {
+  it('the names and the commands are enough', async () => {
+    await usePermits(WITH_PERMITS);
+    expect(await refused()).toEqual([]);
+    await useThem(WITH_PERMITS);
+    expect(await refused()).toEqual([]);
+  });
+
+  it.each(permitRules())('%s is needed', async (rule) => {
+    await expect(usePermits(WITH_PERMITS.filter((candidate) => candidate !== rule))).rejects.toBeInstanceOf(
+      LockStoreError,
+    );
+    const names = await refused();
+    expect(names.length).toBeGreaterThan(0);
+    const wanted = rule.slice(1).replace(/\*.*$/, '');
+    expect(names.filter((name) => !name.startsWith(wanted))).toEqual([]);
+  });
+
+  it('who may not take permits gets an error that says so, and still uses every lock', async () => {
+    const [one, two] = await openFor(RULES);
+    await expect(one.locks.acquirePermit('crm', { permits: 1 })).rejects.toBeInstanceOf(LockStoreError);
+    const lease = await one.locks.acquire('order');
+    expect(await two.locks.inspect('order')).toMatchObject({
+      kind: 'exclusive',
+      holders: [{ owner: lease.owner }],
+    });
+    expect(await two.locks.inspect('free')).toBeNull();
+    expect(await two.locks.forceUnlock('free')).toBe(false);
+    expect(await two.locks.forceUnlock('order')).toBe(true);
+    expect(await lease.verify()).toBe(false);
+    expect(await lab.admin.keys('lock:crm*')).toEqual([]);
   });
 });
