@@ -103,12 +103,20 @@ const usePermits = async (rules: readonly string[]): Promise<void> => {
     expect(await one.locks.forceUnlock(key)).toBe(true);
     expect(await next.verify()).toBe(false);
   }
+  // Beside one that is held there is one whose time is over: it is cleared away.
+  await using _held = await one.locks.acquirePermit('mail', { permits: 2 });
+  const ended = await one.locks.acquirePermit('mail', { permits: 2, leaseMs: 20 });
+  await until(async () => (await lab.admin.zcount('{lock:mail}:timeout', '-inf', Date.now())) === 1);
+  await two.locks.withPermit('mail', { permits: 2 }, () => undefined);
+  expect(await ended.release()).toBe('lost');
 };
 
 describe('of the ACL user that may use permits, too,', () => {
   it('the names and the commands are enough', async () => {
     await usePermits(WITH_PERMITS);
     expect(await refused()).toEqual([]);
+    // A counter keeps its name for as long as the longest lease could have been.
+    await lab.admin.flushall();
     await useThem(WITH_PERMITS);
     expect(await refused()).toEqual([]);
   });
