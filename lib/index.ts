@@ -8,8 +8,19 @@ export { InjectLockService, getLockServiceToken, type LockServiceToken } from '.
 export { LockService, type LockKeys } from './lock.service.js';
 
 export { Locked } from './locked/locked.decorator.js';
-export { LOCKED_METADATA, type LockedMetadata } from './locked/locked.metadata.js';
-export type { BusyFallback, LockedOptions } from './locked/locked.options.js';
+export { Limited } from './locked/limited.decorator.js';
+export {
+  LIMITED_METADATA,
+  LOCKED_METADATA,
+  type LimitedMetadata,
+  type LockedMetadata,
+} from './locked/locked.metadata.js';
+export type {
+  BusyFallback,
+  DecoratorOptions,
+  LimitedOptions,
+  LockedOptions,
+} from './locked/locked.options.js';
 export type { KeyResult, Lockable, LockedDecorator } from './locked/locked.types.js';
 export { lockKey } from './key/key-template.js';
 

@@ -12,7 +12,7 @@ import type {
 } from './core/settings/acquire-options.js';
 import { defaultCall, resolveCall, type CallName, type LockCall } from './core/settings/lock-settings.js';
 import { LockConfigurationError } from './core/errors/lock.errors.js';
-import { checkKey, checkKeys } from './key/key-check.js';
+import { checkKey, checkKeys, checkOneKey } from './key/key-check.js';
 import { processWide } from './core/process-wide.js';
 
 /** One key, or several that are taken all or none. Used verbatim; see `lockKey` for templates. */
@@ -27,7 +27,8 @@ type ForPermitSection = PermitSectionOptions & Without<'onBusy' | 'service' | 'r
 const checkedSection = <T>(method: string, section: LockSection<T>): LockSection<T> => {
   if (!/Generator/.test(Object.prototype.toString.call(section))) return section;
   throw new LockConfigurationError(
-    `${method} was given a generator function, whose body would run after the lock. Put @Locked on a method that is one, ` +
+    `${method} was given a generator function, whose body would run after the ${method === 'withPermit' ? 'permit' : 'lock'}. ` +
+      `Put ${method === 'withPermit' ? '@Limited' : '@Locked'} on a method that is one, ` +
       'or read it inside the section.',
   );
 };
@@ -144,7 +145,7 @@ class Service {
       maybeSection,
       this.permitDefaults,
     );
-    return this.manager.withLock(checkKeys(key), call, section);
+    return this.manager.withLock([checkOneKey(key, 'withPermit')], call, section);
   }
 
   /**
@@ -154,7 +155,10 @@ class Service {
    * @example await using lease = await locks.acquirePermit('render', { permits: 2 });
    */
   async acquirePermit(key: string, options?: ForPermit): Promise<Lease> {
-    return this.manager.acquire(checkKeys(key), this.callOf(options, this.permitDefaults, 'acquirePermit'));
+    return this.manager.acquire(
+      [checkOneKey(key, 'acquirePermit')],
+      this.callOf(options, this.permitDefaults, 'acquirePermit'),
+    );
   }
 
   /**
@@ -162,7 +166,7 @@ class Service {
    */
   async tryAcquirePermit(key: string, options?: ForPermit): Promise<Lease | null> {
     return this.manager.tryAcquire(
-      checkKeys(key),
+      [checkOneKey(key, 'tryAcquirePermit')],
       this.callOf(options, this.tryPermitDefaults, 'tryAcquirePermit'),
     );
   }

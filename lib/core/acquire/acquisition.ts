@@ -19,7 +19,7 @@ interface Wanted {
   readonly finalKey: string;
 }
 
-/** A wait, but for the key. */
+/** What the waits for all keys of one call share. */
 type WaitOfAll = Omit<Wait, 'key'>;
 
 const partOf = (hold: Hold, { key, finalKey }: Wanted): LeasePart =>
@@ -41,7 +41,7 @@ export class Acquisition implements HoldTerms {
     this.whenLost = releasing.whenLost;
   }
 
-  /** Throws at once what can be said without asking the store. */
+  /** What can be said without asking the store is thrown at once for one key, and else rejected. */
   take(keys: readonly string[], startedAt: number, call: LockCall): Promise<LeasePart[]> {
     const { waitMs, signal } = call;
     const wait = { startedAt, waitMs, signal, nested: isNested(this.scope) };
@@ -70,10 +70,10 @@ export class Acquisition implements HoldTerms {
   ): Promise<LeasePart[]> {
     const parts: LeasePart[] = [];
     // While others are still to come, those already taken must not run out: the watchdog keeps them all.
-    const watched = wanted.length === 1 ? call.leaseMs : undefined;
+    const leaseMeanwhile = wanted.length === 1 ? call.leaseMs : undefined;
     try {
-      for (const one of wanted) await this.takeInto(parts, one, wait, call, watched);
-      if (watched !== call.leaseMs) await this.several.fixLeases(parts, call.leaseMs!);
+      for (const one of wanted) await this.takeInto(parts, one, wait, call, leaseMeanwhile);
+      if (leaseMeanwhile !== call.leaseMs) await this.several.fixLeases(parts, call.leaseMs!);
       this.several.throwIfLost(parts);
     } catch (error) {
       // The caller's waitMs is used up: it does not wait for the releases as well. A shutdown does.
@@ -158,7 +158,6 @@ export class Acquisition implements HoldTerms {
       .then((passed) => (passed ? this.inherit(passed, wait, asHead) : asHead()));
   }
 
-  /** @internal */
   claimFor({ finalKey, call, leaseMs }: WantedHold): Claim {
     const { core } = this;
     const { fenced, owners } = kindOf(call.kind);

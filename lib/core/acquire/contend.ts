@@ -19,7 +19,7 @@ const TRANSIENT_RETRY_MS = 50;
 /** How soon to look again while no wake-up can arrive, in ms. */
 const DEAF_RETRY_MS = 1_000;
 
-/** How many grants a caller gets that are over before it can have them, until it is told so. */
+/** After so many grants that had run out when they arrived, the caller gets `LockLostError`. */
 const VAIN_GRANTS = 3;
 
 /** The hold that a caller wants. */
@@ -57,14 +57,15 @@ export const reasonToStop = (core: CoreContext, wait: Wait): Error | undefined =
 
 /**
  * Takes the key in the store for the head of a local queue: ask; if it is taken, listen for its end, ask again
- * once that can be heard, and after each hint or at the end of the hold in the way. There is no polling. A store that
+ * once that can be heard, and after each hint or at the end of the hold in the way. It polls only while it cannot hear,
+ * and while a hold without an end is in the way. A store that
  * keeps a line of waiters says itself when it is this process's turn.
  *
  * Hints count from before the question was sent: the message of a release can arrive before the answer "taken".
  * The last question is sent when the wait is over: what a store said before is no sign that it works still.
  * When it throws, the head has left; otherwise the caller has a hold, which is being kept alive.
  */
-export class Contention {
+class Contention {
   private claim: Claim;
   /** Of the last question: when it was sent, which one it was, and for how many leases it asked. */
   private sentAt = 0;
@@ -112,7 +113,7 @@ export class Contention {
         const won =
           reply.status === 'granted' ? this.accept(reply, this.sentAt) : await this.standInLine(reply);
         if (won instanceof Hold) return won;
-        // An owner is used once, and what this one may have in the store is being undone.
+        // An owner that had a grant or a place is not used again.
         this.claim = terms.claimFor(wanted);
         if (won !== 'gone' && (++vain === VAIN_GRANTS || core.runtime.now() >= deadlineOf(wait))) {
           throw lostError(wait.key, won, core.runtime.now() - this.sentAt);
@@ -183,7 +184,7 @@ export class Contention {
     throw reasonToStop(core, wait) ?? takenError(wait.key, this.waitedMs(), wait.waitMs);
   }
 
-  /** A store that asks for another try gets one, within the wait. Any other failure reaches all who want the key. */
+  /** A store that asks for another try gets one, within the wait. Its other failures reach all callers for the key. */
   private throwUnlessTransient(failure: unknown): void {
     const { core, queue, wait, claim } = this;
     if (!(failure instanceof StoreFailure)) throw failure;

@@ -2,8 +2,8 @@ import { kindOf } from '../kinds/kinds.js';
 import type { Hold } from '../lease/hold.js';
 
 /**
- * How many leases one after the other may have a hold before others get their turn. Together with the time: short
- * work costs two requests for many leases, and long work keeps nobody elsewhere waiting for more than one more of it.
+ * A turn ends after so many leases or so much time, whichever comes first. So short work costs two requests for many
+ * leases, and after long work the other processes wait for one more of it at most.
  */
 const MOST_LEASES = 64;
 const LONGEST_TURN_MS = 50;

@@ -3,7 +3,10 @@ const YIELD_MS = 25;
 /** Yielding ends after two hints: our own release message, which this process hears too, and the next holder's. */
 const YIELD_HINTS = 2;
 
-/** Whether a process lets the others go first after its turn. A pub/sub message would lose against its next question. */
+/**
+ * Whether a process lets the others go first after its turn. Otherwise its next question would reach the store before
+ * the others have heard of the release.
+ */
 export class Yielding {
   private endsAt = -Infinity;
   private endsAfterHints = 0;

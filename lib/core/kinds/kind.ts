@@ -1,4 +1,4 @@
-/** What the core has to know about a kind of lock. It asks these, never the kind's name. */
+/** What the core has to know about a kind of lock. It asks these; the kind's name it needs only to make a claim. */
 export interface Kind {
   /**
    * At most one owner at a time, so its holder stays at the head of its process's local queue until the hold has ended.

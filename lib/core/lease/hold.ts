@@ -45,7 +45,8 @@ export interface Granted {
 
 /**
  * What one owner has in the store, as far as this process knows, while one lease has it. When the lease is over, the
- * owner's hold can be passed on to another lease: as a successor of this one. Its state is changed in this file only.
+ * owner's hold can be passed on to another lease: as a successor of this one. Its state is changed in this file only;
+ * what is left of the turn is shared by its successors, and changed by `passedOn`.
  */
 export class Hold {
   private current: HoldState = 'held';
@@ -151,7 +152,7 @@ export class Hold {
     this.ownTurn = turn;
   }
 
-  /** The store confirmed the hold; late and repeated answers change nothing. */
+  /** The store confirmed the hold; an answer to an older request changes nothing. */
   confirm(sentAt: number, validForMs: number): void {
     if (sentAt < this.confirmedAt) return;
     this.confirmedAt = sentAt;
@@ -216,8 +217,8 @@ export class Hold {
     this.keptUntil = Math.max(this.keptUntil, until);
   }
 
-  /** Raises the latest time at which the store may still have it. Call before sending and after the reply. */
-  mayLast(until: number): void {
+  /** Raises the latest time at which the store may still have it. */
+  private mayLast(until: number): void {
     this.lastUntil = Math.max(this.lastUntil, until);
   }
 

@@ -50,9 +50,9 @@ export class Releasing {
 
   /**
    * Releases a hold in the store. One that has to stay for a while is left there with just that time. A failure is a
-   * `LockStoreError`, thrown or logged; either way the release is tried again.
+   * `LockStoreError`, thrown or logged; either way a store that failed is asked again.
    */
-  release(hold: Hold, onFailure: 'throw' | 'log'): Promise<Ending> {
+  private release(hold: Hold, onFailure: 'throw' | 'log'): Promise<Ending> {
     const { core } = this;
     core.keeper.checkExpiry(hold);
     if (hold.state === 'lost') {
@@ -82,7 +82,7 @@ export class Releasing {
     events.emit('lost', () => ({ key: hold.key, heldMs, reason }));
   }
 
-  /** What follows from a loss: of keeper, release, forced unlock and shutdown alike. */
+  /** What follows from a loss that is noticed before the release. */
   readonly whenLost = (hold: Hold): void => {
     this.core.keeper.remove(hold);
     this.tellLost(hold);

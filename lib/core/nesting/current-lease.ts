@@ -29,7 +29,8 @@ export const currentLease = (key?: string): Lease => {
   if (lease) return lease;
   throw new LockConfigurationError(
     key === undefined
-      ? 'currentLease() was called outside of a locked section: use it inside a @Locked method, withLock or lease.run.'
+      ? 'currentLease() was called outside of a locked section: use it inside a @Locked or @Limited method, withLock, ' +
+          'withPermit or lease.run.'
       : `currentLease(${shown(key)}) was called outside of a section that holds this key.`,
     { key },
   );

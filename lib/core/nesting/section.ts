@@ -62,7 +62,7 @@ export class Section {
   private onEmpty: (() => void) | undefined;
 
   constructor(
-    /** The service instance the section belongs to: frames of another one never match. */
+    /** The service instance the section belongs to: sections of another one never match. */
     readonly scope: object,
     /** Undefined once the section has ended. */
     public lease: Lease | undefined,

@@ -5,8 +5,9 @@ import { shown } from '../errors/describe.js';
 export type Names<Options> = { readonly [Name in keyof Required<Options>]: true };
 
 const OF_MODULE = 'of RedisLockModule.forRoot()';
-const OF_CALLS = 'of @Locked and of the methods of LockService';
-const OF_LOCKED = 'of @Locked';
+const OF_CALLS = 'of @Locked, of @Limited and of the methods of LockService';
+const OF_DECORATORS = 'of @Locked and @Limited';
+const OF_LOCKS = 'of @Locked, of the methods of LockService that take locks, and of the module';
 const OF_TESTING = 'of RedisLockTestingModule.forRoot()';
 const OF_INTERCEPTOR = `${OF_MODULE}, in its interceptor: { … }`;
 
@@ -15,9 +16,10 @@ const HOMES: Readonly<Record<string, string>> = {
   ...{ redis: OF_MODULE, store: OF_MODULE, keyPrefix: OF_MODULE, maxWaiters: OF_MODULE },
   ...{ fencing: OF_MODULE, shutdownGraceMs: OF_MODULE, commandTimeoutMs: OF_MODULE, interceptor: OF_MODULE },
   ...{ context: OF_MODULE, takenStatus: OF_INTERCEPTOR, retryAfterSeconds: OF_INTERCEPTOR },
-  ...{ waitMs: OF_CALLS, leaseMs: OF_CALLS, reentrant: OF_CALLS, signal: OF_CALLS, holdAtLeastMs: OF_CALLS },
-  watchdogMs: 'of @Locked, of the methods of LockService and of the module',
-  ...{ onLost: 'of @Locked, of withLock, of tryWithLock and of the module', onBusy: OF_LOCKED, service: OF_LOCKED },
+  ...{ waitMs: OF_CALLS, leaseMs: OF_CALLS, reentrant: OF_LOCKS, signal: OF_CALLS, holdAtLeastMs: OF_CALLS },
+  watchdogMs: `${OF_CALLS}, and of the module`,
+  onLost: 'of @Locked, of @Limited, of withLock, tryWithLock and withPermit, and of the module',
+  ...{ onBusy: OF_DECORATORS, service: OF_DECORATORS },
   permits: 'of @Limited, and of withPermit, acquirePermit and tryAcquirePermit of LockService',
   ...{ mode: OF_TESTING, names: OF_TESTING },
   name: `${OF_MODULE}, and with forRootAsync it stands beside the factory: forRootAsync({ name, useFactory })`,

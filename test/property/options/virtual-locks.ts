@@ -22,6 +22,19 @@ export class VirtualLocks {
     this.locks = new LockService(this.manager);
   }
 
+  /** Takes the only permit of the key as another process would. */
+  takePermitElsewhere(key: string): void {
+    this.space.of('permit').acquire({
+      kind: 'permit',
+      finalKey: this.settings.keyPrefix + key,
+      owner: 'e'.repeat(32),
+      leaseMs: FOR_EVER_MS,
+      tokens: 0,
+      waits: false,
+      of: 1,
+    });
+  }
+
   /** Takes the key as another process would, until the returned function is called. */
   takeElsewhere(key: string): () => void {
     const finalKey = this.settings.keyPrefix + key;

@@ -55,8 +55,8 @@ export class RedisLink {
   }
 
   /**
-   * Releases a hold whose acquire may never have been answered. With such a doubt it answers only what is final: the
-   * acquire is done, or can never be done any more.
+   * Releases a hold. With a doubt about its acquire it answers only what is final: the acquire is done, or can never be
+   * done any more.
    */
   releaseAfter(doubt: StoreFailure | undefined, send: () => Promise<ReleaseReply>): Promise<ReleaseReply> {
     return doubt instanceof RedisFailure && doubt.session

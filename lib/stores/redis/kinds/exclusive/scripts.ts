@@ -2,7 +2,7 @@
  * The scripts of the exclusive lock. The hold is Redisson's: a hash with one field, the owner's id, whose value
  * is the hold count, and a time to live. All state changes of one step are one script.
  *
- * Every script checks all it depends on before its first write, so an error reply means that nothing happened.
+ * Every script checks all it depends on before its first write, so an error reply means that no hold was changed.
  */
 
 /**
@@ -126,6 +126,7 @@ export const EXCLUSIVE_FORCE_UNLOCK = `
 if redis.call('exists', KEYS[1]) == 0 then
   return 0
 end
+-- Refuses another type of value before anything is told.
 redis.call('hlen', KEYS[1])
 redis.call(ARGV[2], ARGV[1], '0')
 return redis.call('del', KEYS[1])
