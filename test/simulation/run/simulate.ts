@@ -46,7 +46,7 @@ export interface Run {
 export const simulate = async (plan: Plan, { core = CORE, quirks = {} }: Variation = {}): Promise<Run> => {
   const agenda = new Agenda();
   const chronicle = new Chronicle();
-  const server = new SimServer(agenda, chronicle, plan.settings.mayKill, quirks);
+  const server = new SimServer(agenda, chronicle, plan.settings.mayKill, core);
   const register = new SimRegister(agenda, chronicle, new Random(`register of ${plan.seed}`));
   const around: Surroundings = { agenda, chronicle, server, core, quirks };
   const hosts = new Map(plan.processes.map((one) => [one.name, new Host(one, plan, around)]));
