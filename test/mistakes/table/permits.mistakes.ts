@@ -1,4 +1,30 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { permitsKey, type Task } from '../../faults/workload/task.js';
 import type { Mistake } from '../mistake.js';
+
+const ONE = permitsKey(1);
+
+/** Takes the only permit, tells it, and keeps it until it is told to end. */
+const permitHolder = (name: string, more: Partial<Task> = {}): Task => ({
+  style: 'acquirePermit',
+  keys: [ONE],
+  permits: 1,
+  waitMs: 3_000,
+  steps: [
+    { do: 'tell', what: `${name} has it` },
+    { do: 'wait', for: `${name} ends` },
+  ],
+  ...more,
+});
+
+/** Comes for a moment, and does not wait. */
+const passerBy: Task = {
+  style: 'tryAcquirePermit',
+  keys: [ONE],
+  permits: 1,
+  waitMs: 0,
+  steps: [{ do: 'pause', ms: 50 }],
+};
 
 /** Mistakes that only a lock with several owners can show. */
 export const PERMIT_MISTAKES: readonly Mistake[] = [
@@ -13,6 +39,15 @@ export const PERMIT_MISTAKES: readonly Mistake[] = [
       { in: 'PermitHolds.acquire', find: 'free >= 1', replace: 'free >= 0' },
     ],
     simulation: { rules: ['limit'] },
+    laboratory: {
+      rules: ['limit'],
+      async play(stage) {
+        stage.start(stage.one, permitHolder('A'));
+        await stage.one.told('A has it');
+        await stage.perform(stage.two, passerBy);
+        stage.one.go('A ends');
+      },
+    },
   },
   {
     name: 'an undo that adds a permit',
@@ -29,6 +64,19 @@ export const PERMIT_MISTAKES: readonly Mistake[] = [
       },
     ],
     simulation: { rules: ['limit'] },
+    laboratory: {
+      rules: ['limit', 'leftovers'],
+      async play(stage) {
+        stage.start(stage.one, permitHolder('A', { leaseMs: 300 }));
+        await stage.one.told('A has it');
+        stage.start(stage.two, permitHolder('B'));
+        await stage.two.told('B has it');
+        stage.one.go('A ends');
+        await sleep(50);
+        await stage.perform(stage.one, { ...passerBy, permits: null });
+        stage.two.go('B ends');
+      },
+    },
   },
   {
     name: 'a permit whose time is over never counted back',
@@ -57,6 +105,17 @@ export const PERMIT_MISTAKES: readonly Mistake[] = [
       { in: 'PermitHolds.release', find: 'this.notify(finalKey);', replace: '' },
     ],
     simulation: { rules: ['promptness'] },
+    laboratory: {
+      rules: ['promptness'],
+      async play(stage) {
+        stage.start(stage.one, permitHolder('A', { leaseMs: 5_000 }));
+        await stage.one.told('A has it');
+        stage.start(stage.two, { ...passerBy, style: 'withPermit', waitMs: 1_500 });
+        await stage.listenedTo(ONE);
+        await sleep(100);
+        stage.one.go('A ends');
+      },
+    },
   },
   {
     name: 'a caller with a permit stays at the head of the queue',
