@@ -39,25 +39,9 @@ export class StoreRequests {
     }
   }
 
-  /** For claims of any kinds; one answer for each. Rejects only when nothing at all could be asked. */
-  async extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
-    const kinds = [...new Set(claims.map(({ kind }) => kind))];
-    if (kinds.length === 1) return this.kind(kinds[0]!).extendMany(claims);
-    const replies = new Array<ExtendReply>(claims.length);
-    const outcomes = await Promise.allSettled(
-      kinds.map(async (kind) => {
-        const of = claims.flatMap((claim, at) => (claim.kind === kind ? [at] : []));
-        const answers = await this.kind(kind).extendMany(of.map((at) => claims[at]!));
-        of.forEach((at, i) => (replies[at] = answers[i] ?? { status: 'failed', cause: tooFew() }));
-      }),
-    );
-    const failures = outcomes.filter((outcome) => outcome.status === 'rejected');
-    if (failures.length === kinds.length) throw failures[0]!.reason as Error;
-    claims.forEach(({ kind }, at) => {
-      const outcome = outcomes[kinds.indexOf(kind)]!;
-      if (outcome.status === 'rejected') replies[at] = { status: 'failed', cause: outcome.reason as unknown };
-    });
-    return replies;
+  /** For claims of one kind; one answer for each. */
+  extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
+    return this.kind(claims[0]!.kind).extendMany(claims);
   }
 
   watch(claim: Claim, listener: WatchListener): Watch {
@@ -105,5 +89,3 @@ export class StoreRequests {
     throw new LockConfigurationError(`This store cannot keep locks of the kind "${name}".`);
   }
 }
-
-const tooFew = (): Error => new Error('the store gave too few answers');

@@ -1,4 +1,5 @@
 import type { LockKind } from '../../lib/core/kinds/kinds.js';
+import type { Claim } from '../../lib/core/seam/claim.js';
 import type { KindStore, KindStores, LockStore } from '../../lib/core/seam/lock-store.js';
 import type { ExtendReply, KeyState, ReleaseReply } from '../../lib/core/seam/reply.js';
 import type { AnsweredEvent, AsksEvent } from './history.js';
@@ -10,6 +11,10 @@ const outcomeOf = (failure: unknown): string =>
   typeof failure === 'object' && failure !== null && 'outcome' in failure
     ? String(failure.outcome)
     : 'broken';
+
+/** Whose permits; locks are named by their keys. */
+const ownersOf = (claims: readonly Claim[]): readonly string[] | undefined =>
+  claims[0]?.kind === 'permit' ? claims.map(({ owner }) => owner) : undefined;
 
 /** Stands before another store, of whatever make, and writes down what the core asks it and when it is answered. */
 export class RecordingStore implements LockStore {
@@ -69,17 +74,24 @@ export class RecordingStore implements LockStore {
           [claim.finalKey],
           () => kind.acquire(claim),
           ({ status }) => status,
+          ownersOf([claim]),
         ),
       extendMany: (claims) => {
         const keys = claims.map(({ finalKey }) => finalKey);
         const outcome = (replies: readonly ExtendReply[]) => replies.map(({ status }) => status).join(' ');
-        return this.record('extend', keys, () => kind.extendMany(claims), outcome);
+        return this.record('extend', keys, () => kind.extendMany(claims), outcome, ownersOf(claims));
       },
       release: (claim, how) => {
         const outcome = ({ wasHeld, othersWaiting }: ReleaseReply) =>
           `${wasHeld ? 'was held' : 'was not held'}${othersWaiting ? ', others wait' : ''}`;
         const what = how?.doubt ? 'undo' : 'release';
-        return this.record(what, [claim.finalKey], () => kind.release(claim, how), outcome);
+        return this.record(
+          what,
+          [claim.finalKey],
+          () => kind.release(claim, how),
+          outcome,
+          ownersOf([claim]),
+        );
       },
       watch: (claim, listener) => {
         const watch = kind.watch(claim, listener);
@@ -104,9 +116,10 @@ export class RecordingStore implements LockStore {
     keys: readonly string[],
     ask: () => Promise<T>,
     outcomeOfReply: (value: T) => string,
+    owners?: readonly string[],
   ): Promise<T> {
     const request = `${this.name}#${++this.requests}`;
-    this.write({ type: 'asks', request, what, keys });
+    this.write({ type: 'asks', request, what, keys, ...(owners && { owners }) });
     const answered = (outcome: string): void => this.write({ type: 'answered', request, outcome });
     // Awaited here, and not beside it: the answer is written before the core hears it.
     return ask().then(

@@ -72,7 +72,7 @@ export class LeaseKeeper {
       ({ claim, renewing, state }) =>
         state === 'held' && !renewing && (finalKey === undefined || claim.finalKey === finalKey),
     );
-    if (doubted.length > 0) void this.renew(doubted);
+    this.renewAll(doubted);
   }
 
   stop(): void {
@@ -130,8 +130,15 @@ export class LeaseKeeper {
       else if (now >= at) this.rounds.set(watchdogMs, now + periodOf(watchdogMs));
     }
     for (const at of this.rounds.values()) nextAt = Math.min(nextAt, at);
-    if (due.length > 0) void this.renew(due);
+    this.renewAll(due);
     if (nextAt < this.timerDueAt) this.arm(nextAt);
+  }
+
+  /** One request for each kind: what the store says of one kind does not wait for what it says of another. */
+  private renewAll(holds: readonly Hold[]): void {
+    for (const kind of new Set(holds.map(({ claim }) => claim.kind))) {
+      void this.renew(holds.filter(({ claim }) => claim.kind === kind));
+    }
   }
 
   private async renew(holds: readonly Hold[]): Promise<void> {

@@ -19,8 +19,8 @@ export interface Orphan {
 }
 
 /**
- * Ends in the store what has no owner any more: holds whose acquire was never answered, holds
- * whose release failed, and places in line. and grants that came too late. Asks again until the answer is certain, or the hold has ended by itself.
+ * Ends in the store what has no owner any more: holds whose acquire was never answered, whose grant came too late, or
+ * whose release failed, and places in line. Asks again until the answer is certain, or the hold has ended by itself.
  */
 export class Undo {
   private readonly running = new Set<Promise<void>>();

@@ -154,7 +154,14 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'nobody told that a hold will end sooner',
-    simulation: { rules: ['promptness'], quirks: { silentWhenShortened: true } },
+    edits: [
+      {
+        in: 'ExclusiveHolds.acquire',
+        find: 'if (rearms && hold && left(hold, now) > leaseMs) this.notify(finalKey);',
+        replace: '',
+      },
+    ],
+    simulation: { rules: ['promptness'] },
   },
   {
     name: 'a deadline that does not count while other processes go first',

@@ -26,6 +26,7 @@ export class LeaseWatch {
     const parts = this.lease.parts.map(({ key, hold, entry: place }) => ({
       key,
       token: hold.token ?? 0,
+      ...(hold.claim.kind === 'permit' && { owner: hold.claim.owner }),
       sharedWith: place && this.owner(hold)?.id,
     }));
     this.process.record({ type: 'granted', call, lease: this.id, parts });

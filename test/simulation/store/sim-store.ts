@@ -16,7 +16,7 @@ import type { SimSubscriber } from './sim-subscriber.js';
 
 /** What the Redis store does, over the simulated connections. */
 export class SimStore implements LockStore, KindStore {
-  readonly kinds: KindStores = { exclusive: this };
+  readonly kinds: KindStores = { exclusive: this, permit: this };
 
   constructor(
     private readonly connection: SimConnection,
@@ -64,9 +64,8 @@ export class SimStore implements LockStore, KindStore {
     return Promise.resolve();
   }
 
-  private async sendRelease(claim: Claim, keepForMs: number | undefined): Promise<ReleaseReply> {
-    const told = await this.connection.send<number>({ name: 'release', claim, keepForMs });
-    return { wasHeld: told !== -1, othersWaiting: told > (this.subscriber.isLive(claim.finalKey) ? 1 : 0) };
+  private sendRelease(claim: Claim, keepForMs: number | undefined): Promise<ReleaseReply> {
+    return this.connection.send<ReleaseReply>({ name: 'release', claim, keepForMs });
   }
 
   /** Answers only what is final: the acquire of that session is done, or can never be done any more. */

@@ -43,10 +43,6 @@ export class SimSubscriber {
     return this.channels.size;
   }
 
-  isLive(name: string): boolean {
-    return this.channels.get(name)?.live ?? false;
-  }
-
   watch(name: string, onHint: () => void, _onFailure: (failure: StoreFailure) => void): Watch {
     const existing = this.channels.get(name);
     const channel = existing ?? { listeners: new Set(), live: false, wasLive: false };

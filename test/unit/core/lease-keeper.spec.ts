@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { Claim } from '../../../lib/core/seam/claim.js';
 import type { ExtendReply } from '../../../lib/core/seam/reply.js';
 import { Hold } from '../../../lib/core/lease/hold.js';
 import { LeaseKeeper } from '../../../lib/core/lease/lease-keeper.js';
@@ -22,11 +23,18 @@ let count: number;
 
 /** A hold that was granted at this moment. */
 const hold = (
-  options: { renewed?: boolean; validForMs?: number; watchdogMs?: number; name?: string } = {},
+  options: {
+    renewed?: boolean;
+    validForMs?: number;
+    watchdogMs?: number;
+    name?: string;
+    permit?: boolean;
+  } = {},
 ): Hold => {
   const key = options.name ?? `k${(count += 1)}`;
   const queue = queueOn(store, runtime);
-  const claim = claimOn(key, `o-${key}`, WATCHDOG_MS);
+  const lock = claimOn(key, `o-${key}`, WATCHDOG_MS);
+  const claim: Claim = options.permit ? { ...lock, kind: 'permit', of: 1 } : lock;
   const now = runtime.now();
   const leaseMs = options.watchdogMs ?? WATCHDOG_MS;
   const watchdogMs = options.renewed === false ? undefined : leaseMs;
@@ -68,6 +76,20 @@ describe('renewal', () => {
     expect(holds.map(({ validUntil }) => validUntil)).toEqual(holds.map(() => runtime.now() + WATCHDOG_MS));
     await runtime.pass(PERIOD_MS);
     expect(store.count('extend')).toBe(2);
+  });
+
+  it('asks for each kind by itself: what one is told does not wait for the other', async () => {
+    const [lock, permit] = [kept(), kept({ permit: true })];
+    await runtime.pass(PERIOD_MS);
+    expect(store.open.map(({ claims }) => claims.map(({ kind }) => kind))).toEqual([
+      ['exclusive'],
+      ['permit'],
+    ]);
+    const [ofLocks, ofPermits] = store.open as readonly Request<'extend'>[];
+    await ofPermits!.answer([{ status: 'lost' }]);
+    expect([lock.state, permit.state]).toEqual(['held', 'lost']);
+    await ofLocks!.answer([held()]);
+    expect(lock.validUntil).toBe(runtime.now() + WATCHDOG_MS);
   });
 
   it('needs one timer for 10,000 holds, and adding one sets no further timer', () => {

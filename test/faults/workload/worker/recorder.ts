@@ -53,7 +53,13 @@ export class Recorder {
     const id = `${this.process}.L${++this.leases}`;
     const parts = lease.parts.map(({ finalKey, hold, entry: place }) => {
       const sharedWith = place && around.find(({ holds }) => holds.has(hold))?.id;
-      return { key: finalKey, token: hold.token!, ...(sharedWith !== undefined && { sharedWith }) };
+      const owner = hold.claim.kind === 'permit' ? { owner: hold.claim.owner } : {};
+      return {
+        key: finalKey,
+        token: hold.token ?? 0,
+        ...owner,
+        ...(sharedWith !== undefined && { sharedWith }),
+      };
     });
     this.write({ type: 'granted', call, lease: id, parts });
     const open = new OpenLease(id, lease, new Set(lease.parts.map(({ hold }) => hold)));
