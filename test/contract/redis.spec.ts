@@ -138,9 +138,9 @@ describe('RedisStore', () => {
     expect(reply.retryInMs).toBeGreaterThan(0);
     expect(reply.retryInMs).toBeLessThanOrEqual(5_000);
     expect(await store.inspect(claim.finalKey)).toEqual({
-      owner: 'java:7',
-      count: 3,
-      remainingMs: Infinity,
+      kind: 'exclusive',
+      holders: [{ owner: 'java:7', count: 3, remainingMs: Infinity }],
+      waiting: [],
     });
     expect((await store.kinds.exclusive.release(claim)).wasHeld).toBe(false);
     expect(await store.forceUnlock(claim.finalKey)).toBe(true);

@@ -1,7 +1,6 @@
-import type { FullStore } from './harness.js';
 import { MemoryStore } from '../../lib/stores/memory/memory.store.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';
-import type { MakeHarness } from './harness.js';
+import type { FullStore, MakeHarness } from './harness.js';
 import { memoryHarness } from './memory.harness.js';
 import { redisHarness } from './redis.harness.js';
 
