@@ -23,7 +23,7 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local function whole(n) return string.format('%.0f', n) end
 local function counted(text)
   local n = text and #text <= 15 and string.match(text, '^-?%d+$') and tonumber(text)
-  return n and whole(n) == text and n
+  return text ~= '-0' and n and whole(n) == text and n
 end
 local NO_COUNTER = 'WRONGTYPE the value there is no number of permits'
 local function outlive(counter, set, ttl)
