@@ -64,7 +64,7 @@ describe('permits of RedisStore', () => {
       const claims = [await take(key, { of: 3 }), await take(key, { of: 3, leaseMs: 60_000 })];
       const after = await serverNow();
       expect(await harness.admin.get(key)).toBe('1');
-      const found = await harness.admin.zrangeBuffer(setOf(key), 0, -1, 'WITHSCORES');
+      const found = await harness.admin.zrangeBuffer(setOf(key), '0', '-1', 'WITHSCORES');
       expect(found.filter((_, i) => i % 2 === 0)).toEqual(claims.map(memberOf));
       claims.forEach(({ leaseMs }, i) => {
         const score = found[2 * i + 1]!.toString();
