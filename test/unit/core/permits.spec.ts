@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
+import { beginTurn } from '../../../lib/core/acquire/turn.js';
+import { Hold, NOT_THE_HEAD } from '../../../lib/core/lease/hold.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import { defaultCall, resolveSettings, type LockCall } from '../../../lib/core/settings/lock-settings.js';
@@ -62,6 +64,18 @@ describe('permits', () => {
     expect(store.open.map(({ name, claim }) => [name, claim.owner])).toEqual([
       ['release', first.value!.owner],
     ]);
+  });
+
+  it('begin no turn, so that nobody else of this process has one without asking', () => {
+    const granted = { token: undefined, grantedAt: 0, sentAt: 0, validForMs: 30_000 };
+    const of = (kind: 'exclusive' | 'permit'): Hold => {
+      const base = { finalKey: 'k', owner: 'o', leaseMs: 30_000, tokens: 0, waits: true };
+      const claim = kind === 'permit' ? { ...base, kind, of: 3 } : { ...base, kind };
+      const hold = new Hold('k', NOT_THE_HEAD, claim, 30_000, granted);
+      beginTurn(hold, 4);
+      return hold;
+    };
+    expect([of('exclusive').turn?.leasesLeft, of('permit').turn]).toEqual([3, undefined]);
   });
 
   it('inside of one another are one more each, and a lock inside a permit is its own', async () => {
