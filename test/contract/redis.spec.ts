@@ -1,7 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { StoreFailure } from '../../lib/core/seam/store-failure.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';
-import { holderOf, claimFor, expectGranted, expectTaken, HintCounter, newKey } from '../support/stores/harness.js';
+import {
+  holderOf,
+  claimFor,
+  expectGranted,
+  expectTaken,
+  HintCounter,
+  newKey,
+} from '../support/stores/harness.js';
 import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
 
 const failureOf = async (request: Promise<unknown>): Promise<unknown> => {

@@ -165,11 +165,16 @@ class Contention {
   /** Waits for what becomes of a place in the store's line. Whoever gives it up leaves. */
   private async standInLine({ place }: Queued): Promise<Hold | LossReason | 'gone'> {
     const { core, queue, wait } = this;
+    // Read when it is told: between that and the next step of this caller other work may stand in the way.
+    let toldAt = 0;
     const outcome = await waitFor<PlaceOutcome | undefined>(core.runtime, {
       ms: deadlineOf(wait) - core.runtime.now(),
       signal: wait.signal,
       listen: ({ resolve }) => {
-        place.listen(resolve);
+        place.listen((told) => {
+          toldAt = core.runtime.now();
+          resolve(told);
+        });
         // The app may stop meanwhile.
         return queue.wakeUp.onWake(() => {
           if (reasonToStop(core, wait)) resolve(undefined);
@@ -178,9 +183,9 @@ class Contention {
       onTime: ({ resolve }) => resolve(undefined),
       onAbort: ({ resolve }) => resolve(undefined),
     });
-    if (outcome?.status === 'granted') return this.accept(outcome, core.runtime.now());
-    if (outcome?.status === 'gone') return 'gone';
-    core.undo.leave(place);
+    if (outcome?.status === 'granted') return this.accept(outcome, toldAt);
+    if (!outcome) core.undo.leave(place);
+    else if (core.runtime.now() < deadlineOf(wait)) return 'gone';
     throw reasonToStop(core, wait) ?? takenError(wait.key, this.waitedMs(), wait.waitMs);
   }
 

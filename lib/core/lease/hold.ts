@@ -138,9 +138,20 @@ export class Hold {
     return this.isRenewing;
   }
 
-  /** When a renewal that failed is to be tried again; `Infinity` when none has failed. */
-  get retryAt(): number {
-    return this.retry;
+  /**
+   * When it is to be asked for by itself, beside the rounds of the watchdog: when a request that failed is to be tried
+   * again; or at a third of its time, where the store gave less than was asked for. `Infinity` when the rounds do. What
+   * is within a tenth counts as what was asked for: holds with a lease in common share their rounds.
+   */
+  get askAgainAt(): number {
+    if (this.retry !== Infinity || this.watchdog === undefined) return this.retry;
+    const { validForMs } = this;
+    return validForMs < 0.9 * this.watchdog ? this.confirmedAt + Math.floor(validForMs / 3) : Infinity;
+  }
+
+  /** How long the store said that it is valid, in ms from the request that was confirmed last. */
+  get validForMs(): number {
+    return this.certainUntil - this.confirmedAt;
   }
 
   /** It has a holder now: what the service does when it turns out to be lost. */
@@ -238,8 +249,7 @@ export class Hold {
 
   /** The same hold for the next lease: with a token of its own, and without listeners. */
   successor(token: number | undefined, grantedAt: number): Hold {
-    const { key, head, claimed, watchdog, confirmedAt, certainUntil } = this;
-    const validForMs = certainUntil - confirmedAt;
+    const { key, head, claimed, watchdog, confirmedAt, validForMs } = this;
     const granted = { token, grantedAt, sentAt: confirmedAt, validForMs, lost: this.lost };
     const next = new Hold(key, head, claimed, watchdog, granted);
     next.lastUntil = this.lastUntil;

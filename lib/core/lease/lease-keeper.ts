@@ -30,6 +30,8 @@ export class LeaseKeeper {
   private readonly holds = new CompactingMap<Hold, (() => void) | undefined>();
   /** When all watched holds of a lease (its length in ms) are renewed next. */
   private readonly rounds = new Map<number, number>();
+  /** Holds that something may have happened to since the request about them that is under way was sent. */
+  private readonly doubted = new Set<Hold>();
   private timer: unknown;
   private timerDueAt = Infinity;
 
@@ -55,8 +57,9 @@ export class LeaseKeeper {
 
   /** Makes the timer fit a hold whose time or kind of lease has changed. */
   schedule(hold: Hold): void {
-    const { watchdogMs, validUntil } = hold;
-    const dueAt = watchdogMs === undefined ? validUntil : Math.min(this.roundOf(watchdogMs), validUntil);
+    const { watchdogMs, validUntil, askAgainAt } = hold;
+    const roundAt = watchdogMs === undefined ? Infinity : this.roundOf(watchdogMs);
+    const dueAt = Math.min(roundAt, validUntil, askAgainAt);
     if (dueAt < this.timerDueAt) this.arm(dueAt);
   }
 
@@ -64,15 +67,16 @@ export class LeaseKeeper {
   remove(hold: Hold): void {
     this.holds.get(hold)?.();
     this.holds.delete(hold);
+    this.doubted.delete(hold);
   }
 
   /** Something may have happened to the holds of a key, or to all: asks the store now, not at the next renewal. */
   lookAt(finalKey: string | undefined): void {
-    const doubted = this.all.filter(
-      ({ claim, renewing, state }) =>
-        state === 'held' && !renewing && (finalKey === undefined || claim.finalKey === finalKey),
+    const meant = this.all.filter(
+      ({ claim, state }) => state === 'held' && (finalKey === undefined || claim.finalKey === finalKey),
     );
-    this.renewAll(doubted);
+    for (const hold of meant) if (hold.renewing) this.doubted.add(hold);
+    this.renewAll(meant.filter(({ renewing }) => !renewing));
   }
 
   stop(): void {
@@ -116,14 +120,12 @@ export class LeaseKeeper {
         this.lose(hold, 'expired');
         continue;
       }
-      const { watchdogMs } = hold;
-      if (watchdogMs !== undefined) {
-        watched.add(watchdogMs);
-        const round = now >= (this.rounds.get(watchdogMs) ?? now);
-        if (!hold.renewing && (round || now >= hold.retryAt)) due.push(hold);
-      }
-      // A retry that is due now is on its way; only later ones need the timer.
-      nextAt = Math.min(nextAt, hold.validUntil, hold.retryAt > now ? hold.retryAt : Infinity);
+      const { watchdogMs, askAgainAt } = hold;
+      if (watchdogMs !== undefined) watched.add(watchdogMs);
+      const isRound = watchdogMs !== undefined && now >= (this.rounds.get(watchdogMs) ?? now);
+      if (!hold.renewing && (isRound || now >= askAgainAt)) due.push(hold);
+      // One that is due now is on its way; only later ones need the timer.
+      nextAt = Math.min(nextAt, hold.validUntil, askAgainAt > now ? askAgainAt : Infinity);
     }
     for (const [watchdogMs, at] of [...this.rounds]) {
       if (!watched.has(watchdogMs)) this.rounds.delete(watchdogMs);
@@ -158,6 +160,9 @@ export class LeaseKeeper {
       hold.renewalOver(answeredAt, asked[i]!);
       this.answered(hold, replies[i] ?? { status: 'failed', cause: failure }, sentAt, asked[i]!);
     });
+    this.renewAll(
+      holds.filter((hold) => this.doubted.delete(hold) && hold.state === 'held' && !hold.renewing),
+    );
   }
 
   private answered(hold: Hold, reply: ExtendReply, sentAt: number, askedMs: number): void {
@@ -175,8 +180,9 @@ export class LeaseKeeper {
       return;
     }
     if (reply.cause instanceof StoreFailure) this.requests.failed(reply.cause);
-    hold.retryRenewal(this.runtime.now() + retryMsOf(hold.watchdogMs ?? hold.claim.leaseMs));
-    if (hold.retryAt < this.timerDueAt) this.arm(hold.retryAt);
+    const leaseMs = Math.min(hold.watchdogMs ?? hold.claim.leaseMs, hold.validForMs);
+    hold.retryRenewal(now + retryMsOf(leaseMs));
+    if (hold.askAgainAt < this.timerDueAt) this.arm(hold.askAgainAt);
   }
 
   private lose(hold: Hold, reason: 'expired' | 'refused'): void {

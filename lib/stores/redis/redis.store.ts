@@ -14,7 +14,7 @@ import {
   EXCLUSIVE_SCRIPTS,
   RedisExclusive,
 } from './kinds/exclusive/redis-exclusive.js';
-import { RedisPermit } from './kinds/permit/redis-permit.js';
+import { PERMIT_SCRIPTS, RedisPermit } from './kinds/permit/redis-permit.js';
 import { RedisLink, type RedisKind } from './kinds/redis-link.js';
 import { RedisKeys } from './redis-keys.js';
 
@@ -52,8 +52,8 @@ export class RedisStore implements LockStore {
     const [commands, subscriber] = createClients(endpoint);
     this.connection = new RedisConnection(commands, {
       timeoutMs,
-      // Those of kinds that are seldom used are sent in full the first time.
-      scripts: EXCLUSIVE_SCRIPTS,
+      // All of them, also of kinds that are seldom used: one that is sent again in full would come after later ones.
+      scripts: [...EXCLUSIVE_SCRIPTS, ...PERMIT_SCRIPTS],
       batchParts: EXCLUSIVE_BATCH_PARTS,
     });
     this.subscriber = new RedisSubscriber(subscriber, timeoutMs);
@@ -117,25 +117,17 @@ export class RedisStore implements LockStore {
     return Promise.resolve();
   }
 
-  /** Asks one kind after the other, until one finds no value of another type there; else says what the first one said. */
+  /**
+   * Asks all kinds at once, so that it is done when it was asked for, in order with what is asked before and after it.
+   * The one that finds something has the say; what is no value of a kind, or not allowed for it, is none of its holds.
+   */
   private async whateverIsThere<T>(ask: (kind: RedisKind<never>) => Promise<T>): Promise<T> {
-    const [first, ...others]: readonly RedisKind<never>[] = Object.values(this.kinds);
-    try {
-      return await ask(first!);
-    } catch (failure) {
-      if (!isForeignType(failure)) throw failure;
-      for (const kind of others) {
-        const answer = await ask(kind).then(
-          (value) => ({ value }),
-          (other: unknown) => {
-            if (isForeignType(other)) return undefined;
-            throw other;
-          },
-        );
-        if (answer) return answer.value;
-      }
-      throw failure;
-    }
+    const kinds: readonly RedisKind<never>[] = Object.values(this.kinds);
+    const outcomes = await Promise.allSettled(kinds.map(ask));
+    const answers = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    if (answers.length > 0) return answers.find(Boolean) ?? answers[0]!;
+    const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason as Error] : []));
+    throw failures.find((failure) => !isForeignType(failure)) ?? failures[0]!;
   }
 }
 

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { ExtendReply } from '../../../lib/core/seam/reply.js';
-import { holderOf, claimFor, LONG_LEASE_MS, newKey, type ContractContext } from '../../support/stores/harness.js';
+import {
+  holderOf,
+  claimFor,
+  LONG_LEASE_MS,
+  newKey,
+  type ContractContext,
+} from '../../support/stores/harness.js';
 
 function expectHeld(reply: ExtendReply | undefined, leaseMs: number): void {
   expect(reply).toMatchObject({ status: 'held' });

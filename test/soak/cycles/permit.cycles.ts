@@ -1,4 +1,11 @@
-import { abortsSoon, coldKey, inside, LONG_WAIT_MS, SHORT_WAIT_MS, type Cycle } from '../../support/cycles/cycle.js';
+import {
+  abortsSoon,
+  coldKey,
+  inside,
+  LONG_WAIT_MS,
+  SHORT_WAIT_MS,
+  type Cycle,
+} from '../../support/cycles/cycle.js';
 
 /** How many permits each of the keys has. */
 export const PERMITS = 3;

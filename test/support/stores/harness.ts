@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
-import type { AllKindStores, LockStore, Watch } from '../../../lib/core/seam/lock-store.js';
+import type { Claim, ExclusiveClaim } from '../../../lib/core/seam/claim.js';
+import type { AllKindStores, KindStore, LockStore, Watch } from '../../../lib/core/seam/lock-store.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
 import type { AcquireReply, Holder, Taken } from '../../../lib/core/seam/reply.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
@@ -64,6 +64,9 @@ export async function takeToken(store: FullStore, claim: ExclusiveClaim): Promis
   return reply.token as number;
 }
 
+/** The part of a store that keeps claims like this one. */
+const storeOf = (store: FullStore, { kind }: Claim): KindStore => store.kinds[kind];
+
 /** A watcher that counts its hints and can wait for the next one. */
 export class HintCounter {
   count = 0;
@@ -71,8 +74,10 @@ export class HintCounter {
   readonly watch: Watch;
   private wake: (() => void) | undefined;
 
-  constructor(store: FullStore, key: string, onHint?: () => void) {
-    this.watch = store.kinds.exclusive.watch(claimFor(key), {
+  /** @param on a claim, or the key of an exclusive one. */
+  constructor(store: FullStore, on: string | Claim, onHint?: () => void) {
+    const claim = typeof on === 'string' ? claimFor(on) : on;
+    this.watch = storeOf(store, claim).watch(claim, {
       hint: () => {
         this.count += 1;
         onHint?.();
@@ -86,8 +91,8 @@ export class HintCounter {
   }
 
   /** Watches, and returns when the subscription is live. */
-  static async live(store: FullStore, key: string, onHint?: () => void): Promise<HintCounter> {
-    const hints = new HintCounter(store, key, onHint);
+  static async live(store: FullStore, on: string | Claim, onHint?: () => void): Promise<HintCounter> {
+    const hints = new HintCounter(store, on, onHint);
     await hints.until(() => hints.watch.live);
     return hints;
   }
@@ -123,15 +128,15 @@ export class HintCounter {
 }
 
 /** Waits for the key as the core does: try, watch, and try again on each hint. Never waits for a lease's end. */
-export async function takeWhenFree(store: FullStore, claim: ExclusiveClaim): Promise<Grant> {
-  const first = await store.kinds.exclusive.acquire(claim);
+export async function takeWhenFree(store: FullStore, claim: Claim): Promise<Grant> {
+  const first = await storeOf(store, claim).acquire(claim);
   if (first.status === 'granted') return first;
-  const hints = new HintCounter(store, claim.finalKey);
+  const hints = new HintCounter(store, claim);
   try {
     for (let seen = 0; ;) {
       await hints.next(seen);
       seen = hints.count;
-      const reply = await store.kinds.exclusive.acquire(claim);
+      const reply = await storeOf(store, claim).acquire(claim);
       if (reply.status === 'granted') return reply;
     }
   } finally {
@@ -149,7 +154,7 @@ export interface ContractContext {
   connect(): Promise<FullStore>;
 }
 
-/** Who has the key, of the one kind that has one owner; null when nobody has it. */
+/** Who has the key, the first of them; null when nobody has it. */
 export async function holderOf(store: LockStore, finalKey: string): Promise<Holder | null> {
   const state = await store.inspect(finalKey);
   return state?.holders[0] ?? null;

@@ -3,7 +3,14 @@ import { LockNotAcquiredError, LockStoreError } from '../../../lib/core/errors/l
 import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
-import { granted, notExecuted, notHeld, released, taken, unknown } from '../../support/core/scripted-store.js';
+import {
+  granted,
+  notExecuted,
+  notHeld,
+  released,
+  taken,
+  unknown,
+} from '../../support/core/scripted-store.js';
 
 let core: ReturnType<typeof coreUnderTest>;
 

@@ -337,3 +337,72 @@ describe('the timer', () => {
     expect([runtime.due, store.sent]).toEqual([[], []]);
   });
 });
+
+describe('a hold for which the store gave less than was asked for', () => {
+  it('is renewed at a third of that, beside the round of the others', async () => {
+    const [short, full] = [kept({ validForMs: 3_000 }), kept()];
+    await runtime.pass(999);
+    expect(store.sent).toHaveLength(0);
+    await runtime.pass(1);
+    expect(renewal().claims.map(({ finalKey, leaseMs }) => [finalKey, leaseMs])).toEqual([
+      [short.key, WATCHDOG_MS],
+    ]);
+    await renewal().answer([held(3_000)]);
+    await runtime.pass(1_000);
+    expect(renewal().claims).toHaveLength(1);
+    await renewal().answer([held()]);
+    await runtime.pass(PERIOD_MS - 2_000);
+    expect(renewal().claims.map(({ finalKey }) => finalKey)).toEqual([short.key, full.key]);
+  });
+
+  it('is tried again soon enough after a failure', async () => {
+    const short = kept({ validForMs: 900 });
+    await runtime.pass(300);
+    await renewal().fail(unknown());
+    await runtime.pass(90);
+    await renewal().answer([held(900)]);
+    expect(short.state).toBe('held');
+  });
+});
+
+describe('a doubt that a store tells of', () => {
+  it('has all holds of the key looked at at once, and no others', async () => {
+    const [one] = [kept({ name: 'a' }), kept({ name: 'b' })];
+    keeper.lookAt('a');
+    await settled();
+    expect(renewal().claims.map(({ finalKey }) => finalKey)).toEqual(['a']);
+    await renewal().answer([{ status: 'lost' }]);
+    expect([one.state, one.lossReason]).toEqual(['lost', 'refused']);
+    keeper.lookAt(undefined);
+    await settled();
+    expect(renewal().claims.map(({ finalKey }) => finalKey)).toEqual(['b']);
+  });
+
+  it('looks at a fixed lease without lengthening it, and again after a failure', async () => {
+    const fixed = kept({ renewed: false, validForMs: 20_000 });
+    const until = fixed.validUntil;
+    keeper.lookAt(undefined);
+    await settled();
+    expect(renewal().claim.leaseMs).toBe(1);
+    await renewal().fail(unknown());
+    await runtime.pass(RETRY_MS);
+    expect(renewal().claim.leaseMs).toBe(1);
+    await renewal().answer([held(60_000)]);
+    expect(fixed.validUntil).toBe(until);
+    await runtime.pass(20_000);
+    expect([store.sent.length, fixed.lossReason]).toEqual([2, 'expired']);
+  });
+
+  it('that comes while a renewal is under way has them looked at again after it', async () => {
+    const one = kept();
+    await runtime.pass(PERIOD_MS);
+    const first = renewal();
+    keeper.lookAt(one.claim.finalKey);
+    await settled();
+    expect(store.open).toHaveLength(1);
+    await first.answer([held()]);
+    expect(store.open).toHaveLength(1);
+    await renewal().answer([{ status: 'lost' }]);
+    expect(one.lossReason).toBe('refused');
+  });
+});

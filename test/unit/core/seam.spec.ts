@@ -9,7 +9,14 @@ import {
 import { LockManager } from '../../../lib/core/lock-manager.js';
 import { defaultCall, resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { coreUnderTest, Log, watched } from '../../support/core/core-under-test.js';
-import { granted, notExecuted, notHeld, released, ScriptedStore, unknown } from '../../support/core/scripted-store.js';
+import {
+  granted,
+  notExecuted,
+  notHeld,
+  released,
+  ScriptedStore,
+  unknown,
+} from '../../support/core/scripted-store.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 /** What a store of another kind needs of the seam. */

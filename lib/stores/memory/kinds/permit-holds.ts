@@ -42,12 +42,13 @@ export class PermitHolds {
     const { limit: before, taken } = permits;
     permits.limit = of ?? before;
     const changed = permits.limit === before ? {} : { limitBefore: before };
-    const own = taken.has(owner);
-    const free = permits.limit - taken.size;
-    if (own || free >= 1) {
+    const own = taken.get(owner);
+    if (own || taken.size < permits.limit) {
       taken.set(owner, { since: now, leaseMs });
       this.keys.set(finalKey, permits);
-      if (permits.limit > before && taken.size < permits.limit) this.notify(finalKey);
+      const more = permits.limit > before && taken.size < permits.limit;
+      const sooner = own !== undefined && left(own, now) > leaseMs;
+      if (more || sooner) this.notify(finalKey);
       return { status: 'granted', validForMs: leaseMs, ...changed };
     }
     const next = Math.min(...[...taken.values()].map((one) => left(one, now)));

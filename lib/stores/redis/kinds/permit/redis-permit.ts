@@ -19,6 +19,9 @@ const EXTEND = new Script(PERMIT_EXTEND);
 const INSPECT = new Script(PERMIT_INSPECT);
 const FORCE_UNLOCK = new Script(PERMIT_FORCE_UNLOCK);
 
+/** What permits run. */
+export const PERMIT_SCRIPTS: readonly Script[] = [ACQUIRE, RELEASE, EXTEND, FORCE_UNLOCK, INSPECT];
+
 /** Permits in Redis: a counter and a sorted set as Redisson's RPermitExpirableSemaphore has them. */
 export class RedisPermit implements RedisKind<PermitClaim> {
   constructor(private readonly link: RedisLink) {}

@@ -6,7 +6,13 @@
  * Owners are given as 32 hexadecimal digits. Every script checks all it depends on before its first write.
  */
 
-/** Members by their digits, the server's time in ms, and an error for a counter that is none. */
+/**
+ * Members by their digits, the server's time in ms, an error for a counter that is none, and times to live.
+ *
+ * A counter with a time to live is one that these scripts made. It and its set live until the last permit has ended, to
+ * the same ms. A counter without one is Java's: then the set must not have one either, which a counter that Java has
+ * taken over leaves behind.
+ */
 const COMMON = `
 if redis.replicate_commands then redis.replicate_commands() end
 local function bytes(hex)
@@ -16,9 +22,22 @@ local clock = redis.call('time')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local function whole(n) return string.format('%.0f', n) end
 local function counted(text)
-  return text and #text <= 16 and string.match(text, '^-?%d+$') and tonumber(text)
+  local n = text and #text <= 15 and string.match(text, '^-?%d+$') and tonumber(text)
+  return text ~= '-0' and n and whole(n) == text and n
 end
 local NO_COUNTER = 'WRONGTYPE the value there is no number of permits'
+local function outlive(counter, set, ttl)
+  if ttl == -1 then return redis.pcall('persist', set) end
+  if ttl < 0 then return 0 end
+  local ends = now + ttl
+  local last = redis.call('zrange', set, -1, -1, 'withscores')[2]
+  if last and tonumber(last) > ends then
+    ends = tonumber(last)
+    local done = redis.pcall('pexpireat', counter, whole(ends))
+    if type(done) == 'table' then return done end
+  end
+  return redis.pcall('pexpireat', set, whole(ends))
+end
 `;
 
 /**
@@ -27,8 +46,8 @@ local NO_COUNTER = 'WRONGTYPE the value there is no number of permits'
  * Algorithm: permits whose time is over go back to the counter. Then the limit, when one is given, is set as
  * Redisson's setPermits does: a counter that is not there begins with it, another one is raised or lowered by the
  * difference to counter and members together. If a permit is free it is taken. An owner who has one already is only
- * given the full lease again. A counter with a time to live (one that this script made) lives as long as the longest
- * lease; one without keeps having none.
+ * given the full lease again; when that ends sooner than the one before, who waits is told. A permit whose time to live
+ * is refused (a user without that permission) is given back.
  *
  * KEYS[1] counter  KEYS[2] sorted set
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] limit, '' to leave it  ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH
@@ -44,54 +63,58 @@ if text and not free then return redis.error_reply(NO_COUNTER) end
 if not text and ARGV[3] == '' then
   return redis.error_reply('PERMITS nobody has said yet how many there are: pass the number as permits')
 end
-local own = redis.call('zscore', KEYS[2], member)
-local ended = redis.call('zrangebyscore', KEYS[2], 0, whole(now))
-local taken = redis.call('zcard', KEYS[2]) - #ended
+local own = tonumber(redis.call('zscore', KEYS[2], member) or '0')
+local ended = redis.call('zcount', KEYS[2], 0, whole(now))
+local taken = redis.call('zcard', KEYS[2]) - ended
 local ttl = redis.call('pttl', KEYS[1])
 local before = -1
-local add = #ended
+local add = ended
 if ARGV[3] ~= '' then
   local limit = tonumber(ARGV[3])
   if not text then
     free, add = 0, limit - taken
-  elseif free + #ended + taken ~= limit then
-    before = free + #ended + taken
+  elseif free + ended + taken ~= limit then
+    before = free + ended + taken
     add = limit - taken - free
   end
 end
 local left = free + add
-local lives = own and tonumber(own) > now
-local granted = lives or left >= 1
+local lives = own > now
+local takes = not lives and left >= 1
 local lease = tonumber(ARGV[2])
-if add > 0 and left > (granted and not lives and 1 or 0) then
+if takes then left = left - 1 end
+if add > 0 and left > 0 then
   redis.call(ARGV[5], ARGV[4], whole(left))
+elseif lives and own > now + lease then
+  redis.call(ARGV[5], ARGV[4], '1')
 end
-if #ended > 0 then redis.call('zremrangebyscore', KEYS[2], 0, whole(now)) end
-if granted and not lives then add = add - 1 end
+if ended > 0 then redis.call('zremrangebyscore', KEYS[2], 0, whole(now)) end
+if takes then add = add - 1 end
 if not text then
   redis.call('set', KEYS[1], whole(add), 'px', ARGV[2])
   ttl = lease
 elseif add ~= 0 then
   redis.call('incrby', KEYS[1], whole(add))
 end
-if granted then redis.call('zadd', KEYS[2], whole(now + lease), member) end
-if ttl >= 0 then
-  if ttl < lease then
-    redis.call('pexpire', KEYS[1], ARGV[2])
-    ttl = lease
+if takes or lives then redis.call('zadd', KEYS[2], whole(now + lease), member) end
+local armed = outlive(KEYS[1], KEYS[2], ttl)
+if type(armed) == 'table' then
+  if takes then
+    redis.call('zrem', KEYS[2], member)
+    redis.call('incrby', KEYS[1], 1)
   end
-  redis.call('pexpire', KEYS[2], whole(ttl))
+  return armed
 end
-if granted then return { 1, -1, before } end
-local first = redis.call('zrange', KEYS[2], 0, 0, 'withscores')
-local wait = -1
-if first[2] and first[2] ~= '922337203685477' then wait = tonumber(first[2]) - now end
-return { 0, wait, before }
+if takes or lives then return { 1, -1, before } end
+local first = redis.call('zrange', KEYS[2], 0, 0, 'withscores')[2]
+if not first or first == '922337203685477' then return { 0, -1, before } end
+return { 0, tonumber(first) - now, before }
 `;
 
 /**
- * Gives an owner's permit back and wakes who waits for one. A permit that is not there is not given back again. With a
- * time to stay it ends by itself when that is over.
+ * Gives an owner's permit back and wakes who waits for one. A permit that is not there is not given back again; one
+ * whose time is over goes back to the counter, and its owner did not have it. With a time to stay it ends by itself when
+ * that is over. None of it needs memory; only as the first write of a script would ZADD be refused for the lack of it.
  *
  * KEYS[1] counter  KEYS[2] sorted set
  * ARGV[1] owner  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH  ARGV[4] for how many more ms it stays, '' for none
@@ -107,11 +130,14 @@ end
 if not score then return -1 end
 local lives = tonumber(score) > now
 if lives and ARGV[4] ~= '' then
-  local told = redis.call(ARGV[3], ARGV[2], '0')
+  local told = redis.call(ARGV[3], ARGV[2], '1')
+  redis.call('zremrangebyscore', KEYS[2], 1, 0)
   redis.call('zadd', KEYS[2], whole(now + tonumber(ARGV[4])), member)
+  outlive(KEYS[1], KEYS[2], redis.call('pttl', KEYS[1]))
   return told
 end
-local free = counted(redis.call('get', KEYS[1]))
+local text = redis.pcall('get', KEYS[1])
+local free = type(text) == 'string' and counted(text)
 local told = 0
 if free then told = redis.call(ARGV[3], ARGV[2], whole(free + 1)) end
 redis.call('zrem', KEYS[2], member)
@@ -122,7 +148,7 @@ return -1
 
 /**
  * Lengthens many permits: each on its own, never shortens one, never brings one back whose time is over. Counters that
- * have a time to live get one as long as the lease.
+ * have a time to live get one as long as the lease. Works when the memory is full, as a release does.
  *
  * KEYS[2i-1]  counter  KEYS[2i] sorted set
  * ARGV[2i-1]  owner    ARGV[2i] lease in ms
@@ -142,13 +168,10 @@ for i = 1, #KEYS / 2 do
     local lease = tonumber(ARGV[2 * i])
     local left = tonumber(score) - now
     if left < lease then
+      redis.call('zremrangebyscore', set, 1, 0)
       redis.call('zadd', set, whole(now + lease), member)
+      outlive(counter, set, redis.call('pttl', counter))
       left = lease
-    end
-    local ttl = redis.call('pttl', counter)
-    if ttl >= 0 then
-      if ttl < left then redis.call('pexpire', counter, whole(left)) end
-      redis.call('pexpire', set, whole(math.max(ttl, left)))
     end
     replies[i] = left
   end
@@ -168,8 +191,10 @@ if text and not counted(text) then return redis.error_reply(NO_COUNTER) end
 local found = redis.call('zrangebyscore', KEYS[2], '(' .. whole(now), '+inf', 'withscores', 'limit', 0, 100)
 local reply = {}
 for i = 1, #found, 2 do
-  local digits = string.gsub(found[i], '.', function(c) return string.format('%02x', string.byte(c)) end)
-  reply[i] = string.sub(digits, 1, 256)
+  local digits = string.gsub(string.sub(found[i], 1, 128), '.', function(c)
+    return string.format('%02x', string.byte(c))
+  end)
+  reply[i] = digits
   reply[i + 1] = -1
   if found[i + 1] ~= '922337203685477' then reply[i + 1] = tonumber(found[i + 1]) - now end
 end
@@ -181,7 +206,7 @@ return reply
  *
  * KEYS[1] counter  KEYS[2] sorted set
  * ARGV[1] channel  ARGV[2] PUBLISH or SPUBLISH
- * Reply: integer  1 when there was one, else 0
+ * Reply: integer  1 when somebody had one, else 0
  */
 export const PERMIT_FORCE_UNLOCK = `${COMMON}
 local text = redis.call('get', KEYS[1])
@@ -189,8 +214,9 @@ local free = counted(text)
 if text and not free then return redis.error_reply(NO_COUNTER) end
 local taken = redis.call('zcard', KEYS[2])
 if taken == 0 then return 0 end
+local living = redis.call('zcount', KEYS[2], '(' .. whole(now), '+inf')
 if free then redis.call(ARGV[2], ARGV[1], whole(free + taken)) end
 redis.call('del', KEYS[2])
 if free then redis.call('incrby', KEYS[1], taken) end
-return 1
+return living > 0 and 1 or 0
 `;
