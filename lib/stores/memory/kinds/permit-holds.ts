@@ -6,13 +6,12 @@ import { FIRST_SWEEP_AT, left, type SpaceClock, type Timed } from './space-clock
 /** The permits of one key: how many there may be, and those that are taken, by owner. */
 interface Permits {
   limit: number;
+  /** The end of the longest lease that there was: the number is known until then, as long as Redis keeps its counter. */
+  keptUntil: number;
   readonly taken: Map<string, Timed>;
 }
 
-/**
- * The permits of a space of memory. A key is there while somebody has a permit: the number goes with the last of them,
- * as the counter in Redis goes with the longest lease.
- */
+/** The permits of a space of memory: what counters, sorted sets and their scripts are in Redis. */
 export class PermitHolds {
   private readonly keys = new Map<string, Permits>();
   private sweepAt = FIRST_SWEEP_AT;
@@ -45,6 +44,7 @@ export class PermitHolds {
     const own = taken.get(owner);
     if (own || taken.size < permits.limit) {
       taken.set(owner, { since: now, leaseMs });
+      permits.keptUntil = Math.max(permits.keptUntil, now + leaseMs);
       this.keys.set(finalKey, permits);
       const more = permits.limit > before && taken.size < permits.limit;
       const sooner = own !== undefined && left(own, now) > leaseMs;
@@ -64,6 +64,7 @@ export class PermitHolds {
     const remainingMs = left(own, now);
     if (remainingMs >= leaseMs) return { status: 'held', validForMs: remainingMs };
     permits.taken.set(owner, { since: now, leaseMs });
+    permits.keptUntil = Math.max(permits.keptUntil, now + leaseMs);
     return { status: 'held', validForMs: leaseMs };
   }
 
@@ -73,8 +74,10 @@ export class PermitHolds {
     const permits = this.find(finalKey, now);
     if (!permits?.taken.has(owner)) return false;
     if (keepForMs === undefined) permits.taken.delete(owner);
-    else permits.taken.set(owner, { since: now, leaseMs: keepForMs });
-    if (permits.taken.size === 0) this.keys.delete(finalKey);
+    else {
+      permits.taken.set(owner, { since: now, leaseMs: keepForMs });
+      permits.keptUntil = Math.max(permits.keptUntil, now + keepForMs);
+    }
     this.notify(finalKey);
     return true;
   }
@@ -83,7 +86,7 @@ export class PermitHolds {
   inspect(finalKey: string): KeyState | null {
     const now = this.clock.now();
     const permits = this.find(finalKey, now);
-    if (!permits) return null;
+    if (!permits || permits.taken.size === 0) return null;
     const holders = [...permits.taken].map(([owner, own]) => ({
       owner,
       count: 1,
@@ -94,14 +97,15 @@ export class PermitHolds {
 
   /** See `LockStore.forceUnlock`. */
   forceUnlock(finalKey: string): boolean {
-    if (!this.find(finalKey)) return false;
-    this.keys.delete(finalKey);
+    const permits = this.find(finalKey);
+    if (!permits || permits.taken.size === 0) return false;
+    permits.taken.clear();
     this.notify(finalKey);
     return true;
   }
 
   private begin(finalKey: string, of: number | undefined): Permits {
-    if (of !== undefined) return { limit: of, taken: new Map() };
+    if (of !== undefined) return { limit: of, keptUntil: 0, taken: new Map() };
     throw new StoreFailure(
       `nobody has said yet how many permits '${finalKey}' has: pass the number as permits`,
       'not-executed',
@@ -118,7 +122,7 @@ export class PermitHolds {
     const permits = this.keys.get(finalKey);
     if (!permits) return undefined;
     for (const [owner, own] of permits.taken) if (left(own, now) <= 0) permits.taken.delete(owner);
-    if (permits.taken.size > 0) return permits;
+    if (permits.taken.size > 0 || permits.keptUntil > now) return permits;
     this.keys.delete(finalKey);
     return undefined;
   }
