@@ -33,10 +33,14 @@ export const PERMIT_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'PERMIT_ACQUIRE',
-        find: 'local granted = lives or left >= 1',
-        replace: 'local granted = lives or left >= 0',
+        find: 'local takes = not lives and left >= 1',
+        replace: 'local takes = not lives and left >= 0',
       },
-      { in: 'PermitHolds.acquire', find: 'free >= 1', replace: 'free >= 0' },
+      {
+        in: 'PermitHolds.acquire',
+        find: 'own || taken.size < permits.limit',
+        replace: 'own || taken.size <= permits.limit',
+      },
     ],
     simulation: { rules: ['limit'] },
     laboratory: {
@@ -83,8 +87,8 @@ export const PERMIT_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'PERMIT_ACQUIRE',
-        find: "local ended = redis.call('zrangebyscore', KEYS[2], 0, whole(now))",
-        replace: 'local ended = {}',
+        find: "local ended = redis.call('zcount', KEYS[2], 0, whole(now))",
+        replace: 'local ended = 0',
       },
       {
         in: 'PermitHolds.find',
