@@ -71,6 +71,7 @@ export class CoreContext {
     const queue: LocalQueue = new LocalQueue(
       {
         runtime,
+        maxWaiters: this.settings.maxWaiters,
         keepAlive: (hold) => keeper.add(hold),
         onIdle: () => {
           if (queues.get(finalKey) === queue) queues.delete(finalKey);

@@ -47,6 +47,9 @@ const usePermits = async (rules: readonly string[]): Promise<void> => {
     expect(await one.locks.forceUnlock(key)).toBe(true);
     expect(await next.verify()).toBe(false);
   }
+  // A counter that Java has made has no time to live, and neither has its set.
+  await lab.admin.set('lock:java', 1);
+  await using _java = await one.locks.acquirePermit('java');
   // Beside one that is held there is one whose time is over: it is cleared away.
   await using _held = await one.locks.acquirePermit('mail', { permits: 2 });
   const ended = await one.locks.acquirePermit('mail', { permits: 2, leaseMs: 20 });

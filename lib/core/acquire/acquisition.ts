@@ -1,11 +1,12 @@
 import type { CoreContext } from '../core-context.js';
-import { abortedError, lostError, notReentrantError, queueFullError } from '../errors/error-messages.js';
+import { abortedError, lostError, notReentrantError } from '../errors/error-messages.js';
 import { LockKeyError } from '../errors/lock.errors.js';
 import { kindOf } from '../kinds/kinds.js';
 import type { Hold } from '../lease/hold.js';
 import { LeasePart } from '../lease/lease-part.js';
 import type { Releasing } from '../lease/releasing.js';
-import { enclosingEntry, isNested } from '../nesting/section.js';
+import { enclosingEntry } from '../nesting/nested-entry.js';
+import { isNested } from '../nesting/section.js';
 import type { Claim } from '../seam/claim.js';
 import type { LockCall } from '../settings/lock-settings.js';
 import { refuse } from '../settings/option-checks.js';
@@ -139,8 +140,7 @@ export class Acquisition implements HoldTerms {
 
   private takeHold(wait: Wait, finalKey: string, call: LockCall, leaseMs: number | undefined): Promise<Hold> {
     const { core } = this;
-    const { settings } = core;
-    const { key, signal } = wait;
+    const { signal } = wait;
     this.throwIfAborted(wait);
     const refused = core.refusal(wait);
     if (refused) throw refused;
@@ -152,7 +152,6 @@ export class Acquisition implements HoldTerms {
       return signal ? this.unlessAborted(contention, wait, signal) : contention;
     };
     if (queue.enter()) return asHead();
-    if (queue.length >= settings.maxWaiters) throw queueFullError(key, settings.maxWaiters);
     return queue
       .queue(wait, call.holdAtLeastMs === 0 ? watchdogMs : undefined)
       .then((passed) => (passed ? this.inherit(passed, wait, asHead) : asHead()));

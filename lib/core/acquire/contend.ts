@@ -99,7 +99,8 @@ class Contention {
         queue.requestSent();
         try {
           reply = await core.requests.acquire(this.asked());
-          queue.requestOver(true);
+          // Of a kind with several owners a grant does not say that there is none for the next caller.
+          queue.requestOver(reply.status !== 'granted' || kindOf(this.claim.kind).alone);
           core.requests.answered();
         } catch (failure) {
           queue.requestOver(false);
@@ -199,7 +200,7 @@ class Contention {
       queue.failed(failure, 'acquiring', 'due');
       return;
     }
-    queue.failed(failure, 'acquiring');
+    if (!failure.claimOnly) queue.failed(failure, 'acquiring');
     throw reasonToStop(core, wait) ?? storeError(wait.key, failure, 'acquiring', this.waitedMs());
   }
 

@@ -1,4 +1,4 @@
-import { abortedError, storeError, takenError } from '../errors/error-messages.js';
+import { abortedError, queueFullError, storeError, takenError } from '../errors/error-messages.js';
 import type { Head, Hold } from '../lease/hold.js';
 import type { Runtime } from '../runtime.js';
 import { waitFor } from '../wait-for.js';
@@ -26,6 +26,8 @@ const NOBODY = new Set<Waiter>();
 /** What a local queue needs of the service instance. */
 export interface QueueHost {
   readonly runtime: Runtime;
+  /** How many callers may wait behind the head. */
+  readonly maxWaiters: number;
   /** A hold is on its way to the next caller, and has to be kept alive. */
   keepAlive(hold: Hold): void;
   /** Nobody wants the key any more. */
@@ -78,9 +80,11 @@ export class LocalQueue implements Head {
   /**
    * Resolves when this caller is the head: with the hold of the one before if that was passed on to it, which takes
    * that the watchdog renews both with the same lease. Rejects when its time is over, it is aborted, or the store fails.
+   * Throws when `maxWaiters` wait already.
    */
   queue(wait: Wait, watchdogMs: number | undefined): Promise<Hold | undefined> {
-    const { runtime } = this.host;
+    const { maxWaiters, runtime } = this.host;
+    if (this.length >= maxWaiters) throw queueFullError(wait.key, maxWaiters);
     return waitFor<Hold | undefined>(runtime, {
       ms: deadlineOf(wait) - runtime.now(),
       signal: wait.signal,

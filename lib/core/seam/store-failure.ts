@@ -22,16 +22,20 @@ export class StoreFailure extends Error {
       transient?: boolean;
       /** Only this key cannot be used (a foreign value has its name); the store itself works. */
       keyOnly?: boolean;
+      /** Only this claim was refused, because of what it asked for: others of the same key may be granted. */
+      claimOnly?: boolean;
     },
   ) {
     super(message, { cause: options?.cause });
     this.transient = options?.transient ?? false;
     this.keyOnly = options?.keyOnly ?? false;
+    this.claimOnly = options?.claimOnly ?? false;
     Object.defineProperty(this, BRAND, { value: true });
   }
 
   readonly transient: boolean;
   readonly keyOnly: boolean;
+  readonly claimOnly: boolean;
 
   static override [Symbol.hasInstance](value: unknown): boolean {
     // A subclass is a store's own business; only its prototype chain can tell.

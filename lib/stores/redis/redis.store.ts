@@ -118,18 +118,31 @@ export class RedisStore implements LockStore {
   }
 
   /**
-   * Asks all kinds at once, so that it is done when it was asked for, in order with what is asked before and after it.
-   * The one that finds something has the say; what is no value of a kind, or not allowed for it, is none of its holds.
+   * Asks all kinds that this process uses at once, so that it is done when it was asked for, in order with what is asked
+   * before and after it; the others only where something is that these do not know, since the user may not be allowed
+   * to ask them. The kind that finds something has the say.
    */
   private async whateverIsThere<T>(ask: (kind: RedisKind<never>) => Promise<T>): Promise<T> {
     const kinds: readonly RedisKind<never>[] = Object.values(this.kinds);
-    const outcomes = await Promise.allSettled(kinds.map(ask));
-    const answers = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-    if (answers.length > 0) return answers.find(Boolean) ?? answers[0]!;
-    const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason as Error] : []));
-    throw failures.find((failure) => !isForeignType(failure)) ?? failures[0]!;
+    const used = kinds.filter(({ inUse }) => inUse);
+    try {
+      return await firstAnswer(used.map(ask));
+    } catch (failure) {
+      const others = kinds.filter((kind) => !used.includes(kind));
+      if (!isForeignType(failure) || others.length === 0) throw failure;
+      return firstAnswer(others.map(ask));
+    }
   }
 }
+
+/** What was found. A value of another type is no hold of a kind; when all say so, one of them is thrown. */
+const firstAnswer = async <T>(asked: readonly Promise<T>[]): Promise<T> => {
+  const outcomes = await Promise.allSettled(asked);
+  const answers = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  if (answers.length > 0) return answers.find(Boolean) ?? answers[0]!;
+  const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason as Error] : []));
+  throw failures.find((failure) => !isForeignType(failure)) ?? failures[0]!;
+};
 
 /** Redis has a value there that the kind does not know. */
 const isForeignType = (failure: unknown): boolean =>

@@ -53,6 +53,17 @@ function describePermits(context: ContractContext): void {
       expect(await ownersOf(b, key)).toEqual(winners.map(({ owner }) => owner).sort());
     });
 
+    it('keep their number for a waiter that relies on it, when the one that gave it is gone', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      expectGranted(await a.kinds.permit.acquire(permitFor(key, { of: 1, leaseMs: 150 })));
+      const waiter = permitFor(key, { of: undefined });
+      const refused = await b.kinds.permit.acquire(waiter);
+      expectTaken(refused);
+      await context.harness.pass(refused.retryInMs + 1);
+      expectGranted(await b.kinds.permit.acquire(waiter));
+    });
+
     it('are valid for the lease and have no fencing token', async () => {
       const store = await context.connect();
       const reply = await store.kinds.permit.acquire(permitFor(newKey()));

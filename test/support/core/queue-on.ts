@@ -20,6 +20,6 @@ export const queueOn = (
   onIdle: () => void = () => undefined,
 ): LocalQueue =>
   new LocalQueue(
-    { runtime, keepAlive: () => undefined, onIdle },
+    { runtime, maxWaiters: Infinity, keepAlive: () => undefined, onIdle },
     new WakeUp(runtime, (claim, listener) => store.watch(claim, listener)),
   );

@@ -3,6 +3,7 @@ import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js'
 import { beginTurn } from '../../../lib/core/acquire/turn.js';
 import { Hold, NOT_THE_HEAD } from '../../../lib/core/lease/hold.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import { defaultCall, resolveSettings, type LockCall } from '../../../lib/core/settings/lock-settings.js';
 import { coreUnderTest, Log, watched, type Watched } from '../../support/core/core-under-test.js';
@@ -196,5 +197,46 @@ describe('permits', () => {
     const releasing = caller.value!.release();
     await store.next('release').answer(released());
     expect(await releasing).toBe('released');
+  });
+
+  it('that are free are had by all who only try, at once', async () => {
+    const { store, take } = permits(3);
+    const tries = [take('k', { waitMs: 0 }), take('k', { waitMs: 0 }), take('k', { waitMs: 0 })];
+    await settled();
+    for (const one of tries) {
+      await store.next('acquire').answer(GRANT);
+      expect(one.state).toBe('fulfilled');
+    }
+  });
+
+  it('are refused to those who only try once the store has said that none is free', async () => {
+    const { store, take } = permits(1);
+    const tries = [take('k', { waitMs: 0 }), take('k', { waitMs: 0 }), take('k', { waitMs: 0 })];
+    await settled();
+    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').answer(taken());
+    await settled();
+    expect(tries.map(({ state }) => state)).toEqual(['fulfilled', 'rejected', 'rejected']);
+    expect(tries[2]!.error).toMatchObject({ code: 'LOCK_TAKEN' });
+  });
+
+  it('are granted to callers whose time ended while the answer of another one was under way', async () => {
+    const { store, runtime, take } = permits(3);
+    const callers = [take('k', { waitMs: 100 }), take('k', { waitMs: 100 })];
+    await runtime.pass(300);
+    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').answer(GRANT);
+    expect(callers.map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled']);
+  });
+
+  it('that one call is refused for its own sake are refused to that one only', async () => {
+    const { store, take, log } = permits(1);
+    const [first, second] = [take('k', { permits: undefined }), take()];
+    await settled();
+    const refusal = new StoreFailure('no number', 'not-executed', { keyOnly: true, claimOnly: true });
+    await store.next('acquire').fail(refusal);
+    expect([first.state, second.state]).toEqual(['rejected', 'pending']);
+    await store.next('acquire').answer(GRANT);
+    expect([second.state, log.lines]).toEqual(['fulfilled', []]);
   });
 });

@@ -51,7 +51,10 @@ export class PermitHolds {
       if (more || sooner) this.notify(finalKey);
       return { status: 'granted', validForMs: leaseMs, ...changed };
     }
-    const next = Math.min(...[...taken.values()].map((one) => left(one, now)));
+    let next = Infinity;
+    for (const one of taken.values()) next = Math.min(next, left(one, now));
+    // Its number is known for as long as it may want it.
+    permits.keptUntil = Math.max(permits.keptUntil, now + leaseMs);
     return { status: 'taken', retryInMs: Math.ceil(next), ...changed };
   }
 
@@ -109,7 +112,7 @@ export class PermitHolds {
     throw new StoreFailure(
       `nobody has said yet how many permits '${finalKey}' has: pass the number as permits`,
       'not-executed',
-      { keyOnly: true },
+      { keyOnly: true, claimOnly: true },
     );
   }
 

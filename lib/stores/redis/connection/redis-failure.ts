@@ -6,7 +6,7 @@ export class RedisFailure extends StoreFailure {
   constructor(
     message: string,
     outcome: StoreOutcome,
-    options: { cause?: unknown; transient?: boolean; keyOnly?: boolean },
+    options: { cause?: unknown; transient?: boolean; keyOnly?: boolean; claimOnly?: boolean },
     /** Undefined when the command was never sent. */
     readonly session?: RedisSession,
   ) {
@@ -66,7 +66,12 @@ export const failureOf = (
     return new RedisFailure(
       describeReply(reply, unwrapped(cause.message), keys),
       'not-executed',
-      { cause, transient: MOVING.test(reply), keyOnly: FOREIGN.test(reply) },
+      {
+        cause,
+        transient: MOVING.test(reply),
+        keyOnly: FOREIGN.test(reply),
+        claimOnly: reply.startsWith('PERMITS '),
+      },
       session,
     );
   }

@@ -32,6 +32,8 @@ export const EXCLUSIVE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE];
 
 /** The exclusive lock in Redis: a hash as Redisson's RLock has it. */
 export class RedisExclusive implements RedisKind<ExclusiveClaim> {
+  readonly inUse = true;
+
   constructor(private readonly link: RedisLink) {}
 
   acquire({ finalKey, owner, leaseMs, tokens, rearms }: ExclusiveClaim): Promise<AcquireReply> {

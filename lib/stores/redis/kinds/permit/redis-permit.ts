@@ -24,9 +24,13 @@ export const PERMIT_SCRIPTS: readonly Script[] = [ACQUIRE, RELEASE, EXTEND, FORC
 
 /** Permits in Redis: a counter and a sorted set as Redisson's RPermitExpirableSemaphore has them. */
 export class RedisPermit implements RedisKind<PermitClaim> {
+  /** From the first permit on that somebody wants. */
+  inUse = false;
+
   constructor(private readonly link: RedisLink) {}
 
   acquire({ finalKey, owner, leaseMs, of }: PermitClaim): Promise<AcquireReply> {
+    this.inUse = true;
     const { connection, publish } = this.link;
     const [counter, set, channel] = this.names(finalKey);
     const args = [owner, leaseMs, of ?? '', channel, publish];

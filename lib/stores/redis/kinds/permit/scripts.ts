@@ -9,8 +9,8 @@
 /**
  * Members by their digits, the server's time in ms, an error for a counter that is none, and times to live.
  *
- * A counter with a time to live is one that these scripts made. It and its set live until the last permit has ended, to
- * the same ms. A counter without one is Java's: then the set must not have one either, which a counter that Java has
+ * A counter with a time to live is one that these scripts made. It and its set live until the last permit has ended, or
+ * as long as the lease of who was refused, to the same ms. A counter without one is Java's: then the set must not have one either, which a counter that Java has
  * taken over leaves behind.
  */
 const COMMON = `
@@ -26,13 +26,14 @@ local function counted(text)
   return text ~= '-0' and n and whole(n) == text and n
 end
 local NO_COUNTER = 'WRONGTYPE the value there is no number of permits'
-local function outlive(counter, set, ttl)
+local function outlive(counter, set, ttl, least)
   if ttl == -1 then return redis.pcall('persist', set) end
   if ttl < 0 then return 0 end
   local ends = now + ttl
   local last = redis.call('zrange', set, -1, -1, 'withscores')[2]
-  if last and tonumber(last) > ends then
-    ends = tonumber(last)
+  local latest = math.max(tonumber(last or '0'), now + (least or 0))
+  if latest > ends then
+    ends = latest
     local done = redis.pcall('pexpireat', counter, whole(ends))
     if type(done) == 'table' then return done end
   end
@@ -97,7 +98,7 @@ elseif add ~= 0 then
   redis.call('incrby', KEYS[1], whole(add))
 end
 if takes or lives then redis.call('zadd', KEYS[2], whole(now + lease), member) end
-local armed = outlive(KEYS[1], KEYS[2], ttl)
+local armed = outlive(KEYS[1], KEYS[2], ttl, lease)
 if type(armed) == 'table' then
   if takes then
     redis.call('zrem', KEYS[2], member)
