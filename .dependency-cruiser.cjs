@@ -53,7 +53,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^lib/key/' },
       to: {
-        pathNot: ['^lib/key/', '^lib/core/lock\\.errors\\.ts$', packages('acorn')],
+        pathNot: ['^lib/key/', '^lib/core/errors/lock\\.errors\\.ts$', packages('acorn')],
         dependencyTypesNot: ['core'],
       },
     },

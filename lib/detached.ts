@@ -1,4 +1,4 @@
-import { detached as outsideLocks } from './core/frames.js';
+import { detached as outsideLocks } from './core/nesting/section.js';
 import { besideRequest } from './transport/request-context.js';
 
 /**

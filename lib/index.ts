@@ -8,16 +8,32 @@ export { InjectLockService, getLockServiceToken, type LockServiceToken } from '.
 export { LockService, type LockKeys } from './lock.service.js';
 
 export { Locked } from './locked/locked.decorator.js';
-export { LOCKED_METADATA, type LockedMetadata } from './locked/locked.metadata.js';
-export type { BusyFallback, LockedOptions } from './locked/locked.options.js';
+export { Limited } from './locked/limited.decorator.js';
+export {
+  LIMITED_METADATA,
+  LOCKED_METADATA,
+  type LimitedMetadata,
+  type LockedMetadata,
+} from './locked/locked.metadata.js';
+export type {
+  BusyFallback,
+  DecoratorOptions,
+  LimitedOptions,
+  LockedOptions,
+} from './locked/locked.options.js';
 export type { KeyResult, Lockable, LockedDecorator } from './locked/locked.types.js';
 export { lockKey } from './key/key-template.js';
 
-export { currentLease, findLease } from './core/current-lease.js';
+export { currentLease, findLease } from './core/nesting/current-lease.js';
 export { detached } from './detached.js';
-export type { Lease } from './core/lease.js';
-export type { AcquireOptions, SectionOptions } from './core/lock-options.js';
-export type { LockSettingsInput } from './core/lock-settings.js';
+export type { Lease } from './core/lease/lease.js';
+export type {
+  AcquireOptions,
+  PermitOptions,
+  PermitSectionOptions,
+  SectionOptions,
+} from './core/settings/acquire-options.js';
+export type { LockSettingsInput } from './core/settings/lock-settings.js';
 export type { LockEventListener, LockEvents, LossReason } from './core/lock-events.js';
 export type { Attempt, HeldLock, LockSection, LockUsage } from './core/lock-manager.js';
 
@@ -30,32 +46,36 @@ export {
   LockNotAcquiredError,
   LockStoreError,
   type LockErrorCode,
-} from './core/lock.errors.js';
+} from './core/errors/lock.errors.js';
 
 export { LockInterceptor } from './transport/lock.interceptor.js';
 export { LockExceptionFilter } from './transport/lock-exception.filter.js';
 export { LockHttpException } from './transport/lock-error-mapping.js';
 
 // What a store is made of.
-export {
-  StoreFailure,
-  type LockStore,
-  type ReleaseOptions,
-  type StoreOutcome,
-  type Watch,
-} from './core/lock-store.js';
-export { KIND_TRAITS } from './core/claim.js';
+export { StoreFailure, type StoreOutcome } from './core/seam/store-failure.js';
+export { PlaceInLine, type Place, type PlaceOutcome } from './core/seam/place.js';
+export type {
+  AllKindStores,
+  KindStore,
+  KindStores,
+  LockStore,
+  ReleaseOptions,
+  Watch,
+  WatchListener,
+} from './core/seam/lock-store.js';
+export type { LockKind } from './core/kinds/kinds.js';
+export type { Grant } from './core/seam/grant.js';
+export type { Claim, ClaimOf, ExclusiveClaim, PermitClaim } from './core/seam/claim.js';
 export type {
   AcquireReply,
-  Claim,
   ExtendReply,
-  Grant,
-  HoldInfo,
-  KindTraits,
-  LockKind,
+  Holder,
+  KeyState,
+  Queued,
   ReleaseReply,
   Taken,
-} from './core/claim.js';
+} from './core/seam/reply.js';
 export { RedisStore, type RedisStoreOptions } from './stores/redis/redis.store.js';
-export type { CreateRedisClient, RedisSource } from './stores/redis/redis-settings.js';
-export type { ConnectionRole, RedisLike } from './stores/redis/redis-client.js';
+export type { CreateRedisClient, RedisSource } from './stores/redis/connection/redis-settings.js';
+export type { ConnectionRole, RedisLike } from './stores/redis/connection/redis-client.js';

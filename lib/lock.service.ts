@@ -1,25 +1,34 @@
 import { Injectable } from '@nestjs/common';
-import type { HoldInfo } from './core/claim.js';
-import type { Lease } from './core/lease.js';
+import type { KeyState } from './core/seam/reply.js';
+import type { Lease } from './core/lease/lease.js';
 import type { LockEventListener, LockEvents } from './core/lock-events.js';
 import type { Attempt, HeldLock, LockManager, LockSection, LockUsage } from './core/lock-manager.js';
-import type { AcquireOptions, SectionOptions, Without } from './core/lock-options.js';
-import { defaultCall, resolveCall, type CallName, type LockCall } from './core/lock-settings.js';
-import { LockConfigurationError } from './core/lock.errors.js';
-import { checkKey, checkKeys } from './key/key-check.js';
-import { processWide } from './process-wide.js';
+import type {
+  AcquireOptions,
+  PermitOptions,
+  PermitSectionOptions,
+  SectionOptions,
+  Without,
+} from './core/settings/acquire-options.js';
+import { defaultCall, resolveCall, type CallName, type LockCall } from './core/settings/lock-settings.js';
+import { LockConfigurationError } from './core/errors/lock.errors.js';
+import { checkKey, checkKeys, checkOneKey } from './key/key-check.js';
+import { processWide } from './core/process-wide.js';
 
 /** One key, or several that are taken all or none. Used verbatim; see `lockKey` for templates. */
 export type LockKeys = string | readonly string[];
 
-type ForAcquire = AcquireOptions & Without<'onLost' | 'onBusy' | 'service'>;
-type ForSection = SectionOptions & Without<'onBusy' | 'service'>;
+type ForAcquire = AcquireOptions & Without<'onLost' | 'onBusy' | 'service' | 'permits'>;
+type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits'>;
+type ForPermit = PermitOptions & Without<'onLost' | 'onBusy' | 'service' | 'reentrant'>;
+type ForPermitSection = PermitSectionOptions & Without<'onBusy' | 'service' | 'reentrant'>;
 
 /** The body of a generator runs when it is read, and that is after the section. */
 const checkedSection = <T>(method: string, section: LockSection<T>): LockSection<T> => {
   if (!/Generator/.test(Object.prototype.toString.call(section))) return section;
   throw new LockConfigurationError(
-    `${method} was given a generator function, whose body would run after the lock. Put @Locked on a method that is one, ` +
+    `${method} was given a generator function, whose body would run after the ${method === 'withPermit' ? 'permit' : 'lock'}. ` +
+      `Put ${method === 'withPermit' ? '@Limited' : '@Locked'} on a method that is one, ` +
       'or read it inside the section.',
   );
 };
@@ -28,6 +37,8 @@ const checkedSection = <T>(method: string, section: LockSection<T>): LockSection
 class Service {
   private readonly defaults: LockCall;
   private readonly tryDefaults: LockCall;
+  private readonly permitDefaults: LockCall;
+  private readonly tryPermitDefaults: LockCall;
 
   /** @internal Injected, never made by hand. */
   constructor(
@@ -36,6 +47,8 @@ class Service {
   ) {
     this.defaults = defaultCall(manager.settings);
     this.tryDefaults = { ...this.defaults, waitMs: 0 };
+    this.permitDefaults = { ...this.defaults, kind: 'permit' };
+    this.tryPermitDefaults = { ...this.permitDefaults, waitMs: 0 };
   }
 
   /**
@@ -110,8 +123,61 @@ class Service {
     return this.manager.tryAcquire(checkKeys(key), this.callOf(options, this.tryDefaults, 'tryAcquire'));
   }
 
-  /** Who holds the key now, in whichever process; null when nobody does. Throws `LockStoreError`. */
-  async inspect(key: string): Promise<HoldInfo | null> {
+  /**
+   * Runs `section` with one of the key's permits, of which there are `permits`, and gives it back, whatever happens. As
+   * {@link withLock} otherwise, but for one key, and a permit inside another of the same key is one more.
+   *
+   * Throws like {@link withLock}; `LockStoreError` also when no number is given and the store has none.
+   *
+   * @example
+   * await locks.withPermit(lockKey('crm:<<tenant>>', { tenant }), { permits: 3 }, () => crm.sync(tenant));
+   */
+  withPermit<T>(key: string, section: LockSection<T>): Promise<T>;
+  withPermit<T>(key: string, options: ForPermitSection | undefined, section: LockSection<T>): Promise<T>;
+  async withPermit<T>(
+    key: string,
+    optionsOrSection: PermitSectionOptions | LockSection<T> | undefined,
+    maybeSection?: LockSection<T>,
+  ): Promise<T> {
+    const [call, section] = this.callAndSection(
+      'withPermit',
+      optionsOrSection,
+      maybeSection,
+      this.permitDefaults,
+    );
+    return this.manager.withLock([checkOneKey(key, 'withPermit')], call, section);
+  }
+
+  /**
+   * Takes one of the key's permits until `release()` or the end of the `await using` block. Throws like
+   * {@link withPermit}. The lease has no fencing token: several may have a permit at once.
+   *
+   * @example await using lease = await locks.acquirePermit('render', { permits: 2 });
+   */
+  async acquirePermit(key: string, options?: ForPermit): Promise<Lease> {
+    return this.manager.acquire(
+      [checkOneKey(key, 'acquirePermit')],
+      this.callOf(options, this.permitDefaults, 'acquirePermit'),
+    );
+  }
+
+  /**
+   * Like {@link acquirePermit}, but answers null when all permits are taken, and does not wait unless `waitMs` says so.
+   */
+  async tryAcquirePermit(key: string, options?: ForPermit): Promise<Lease | null> {
+    return this.manager.tryAcquire(
+      [checkOneKey(key, 'tryAcquirePermit')],
+      this.callOf(options, this.tryPermitDefaults, 'tryAcquirePermit'),
+    );
+  }
+
+  /**
+   * Who holds the key now, in whichever process, and as what kind of lock; null when nobody does. Throws
+   * `LockStoreError`.
+   *
+   * @example const [holder] = (await locks.inspect('order:42'))?.holders ?? [];
+   */
+  async inspect(key: string): Promise<KeyState | null> {
     checkKey(key);
     return this.manager.inspect(key);
   }
@@ -121,7 +187,10 @@ class Service {
     return (await this.inspect(key)) !== null;
   }
 
-  /** Ends whatever hold there is, and wakes who waits. The holder learns of it at its next renewal. */
+  /**
+   * Ends whatever holds there are, of whatever kind, and wakes who waits. True when there was one. A holder elsewhere
+   * learns of it at its next renewal.
+   */
   async forceUnlock(key: string): Promise<boolean> {
     checkKey(key);
     return this.manager.forceUnlock(key);
@@ -143,8 +212,8 @@ class Service {
   }
 
   private callAndSection<T>(
-    method: 'withLock' | 'tryWithLock',
-    optionsOrSection: SectionOptions | LockSection<T> | undefined,
+    method: 'withLock' | 'tryWithLock' | 'withPermit',
+    optionsOrSection: PermitSectionOptions | SectionOptions | LockSection<T> | undefined,
     maybeSection: LockSection<T> | undefined,
     defaults: LockCall,
   ): [LockCall, LockSection<T>] {
@@ -160,7 +229,11 @@ class Service {
     return [this.callOf(optionsOrSection, defaults, method), checkedSection(method, maybeSection)];
   }
 
-  private callOf(options: SectionOptions | undefined, defaults: LockCall, name: CallName): LockCall {
+  private callOf(
+    options: SectionOptions | PermitSectionOptions | undefined,
+    defaults: LockCall,
+    name: CallName,
+  ): LockCall {
     return options === undefined ? defaults : resolveCall(options, defaults, name);
   }
 

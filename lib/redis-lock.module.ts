@@ -8,8 +8,8 @@ import {
 } from '@nestjs/common';
 import { APP_INTERCEPTOR, DiscoveryModule, DiscoveryService, ModulesContainer } from '@nestjs/core';
 import { LockManager } from './core/lock-manager.js';
-import { LockConfigurationError } from './core/lock.errors.js';
-import { refuse } from './core/option-checks.js';
+import { LockConfigurationError } from './core/errors/lock.errors.js';
+import { refuse } from './core/settings/option-checks.js';
 import { LockService } from './lock.service.js';
 import { bindAll } from './locked/lock-binder.js';
 import {

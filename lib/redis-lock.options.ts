@@ -1,15 +1,15 @@
-import { LockConfigurationError } from './core/lock.errors.js';
+import { LockConfigurationError } from './core/errors/lock.errors.js';
 import {
   resolveSettings,
   SETTING_NAMES,
   type LockSettings,
   type LockSettingsInput,
-} from './core/lock-settings.js';
-import { checkMs, reading, refuse } from './core/option-checks.js';
-import { checkNames, type Names } from './core/option-names.js';
-import type { LockStore } from './core/lock-store.js';
-import { isArray } from './core/shown.js';
-import type { RedisSource } from './stores/redis/redis-settings.js';
+} from './core/settings/lock-settings.js';
+import { checkMs, reading, refuse } from './core/settings/option-checks.js';
+import { checkNames, type Names } from './core/settings/option-names.js';
+import type { KindStore, LockStore } from './core/seam/lock-store.js';
+import { isArray } from './core/errors/describe.js';
+import type { RedisSource } from './stores/redis/connection/redis-settings.js';
 
 /** How lock errors are answered over HTTP. */
 export interface LockInterceptorOptions {
@@ -163,17 +163,21 @@ const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
   };
 };
 
-const STORE_METHODS: readonly (keyof LockStore)[] = [
-  'acquire', 'extendMany', 'release', 'watch', 'inspect', 'forceUnlock', 'ping', 'close',
-]; // prettier-ignore
+const STORE_METHODS: readonly (keyof LockStore)[] = ['inspect', 'forceUnlock', 'ping', 'close'];
+const KIND_METHODS: readonly (keyof KindStore)[] = ['acquire', 'extendMany', 'release', 'watch'];
+
+const hasMethods = <T extends object>(value: T, names: readonly (keyof T)[]): boolean =>
+  names.every((name) => typeof value[name] === 'function');
 
 /** Whether it has what a store has; one of the other build or of another package is no instance of anything here. */
 const isStore = (value: unknown): boolean => {
   try {
     const store = value as LockStore;
+    const kinds = Object.values(store.kinds) as KindStore[];
     return (
-      typeof store.kinds.has === 'function' &&
-      STORE_METHODS.every((name) => typeof store[name] === 'function')
+      kinds.length > 0 &&
+      kinds.every((kind) => hasMethods(kind, KIND_METHODS)) &&
+      hasMethods(store, STORE_METHODS)
     );
   } catch {
     return false;

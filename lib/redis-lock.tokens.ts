@@ -1,6 +1,6 @@
 import { Inject, type Abstract } from '@nestjs/common';
 import type { LockService } from './lock.service.js';
-import { processWide } from './process-wide.js';
+import { processWide } from './core/process-wide.js';
 
 /** What a lock service is injected by; opaque. */
 export type LockServiceToken = Abstract<LockService>;

@@ -1,28 +1,34 @@
-import type { LockKind } from './claim.js';
-import { shutdownError, storeError } from './failures.js';
-import { KeyQueue, type Wait } from './key-queue.js';
-import { LeaseKeeper } from './lease-keeper.js';
+import { LocalQueue } from './acquire/local-queue.js';
+import type { Wait } from './acquire/wait.js';
+import { WakeUp } from './acquire/wake-up.js';
+import { CompactingMap } from './compacting.js';
+import { shutdownError } from './errors/error-messages.js';
+import type { Kind } from './kinds/kind.js';
+import { KINDS, type LockKind } from './kinds/kinds.js';
+import type { Hold } from './lease/hold.js';
+import { LeaseKeeper } from './lease/lease-keeper.js';
+import type { Undo } from './lease/undo.js';
 import { harmless, LockEventHub, type LockLogger } from './lock-events.js';
-import type { LockSettings } from './lock-settings.js';
-import type { LockStore } from './lock-store.js';
 import type { Runtime } from './runtime.js';
-import { Settler } from './settler.js';
+import type { LockStore } from './seam/lock-store.js';
+import type { LockSettings } from './settings/lock-settings.js';
 import { StoreHealth } from './store-health.js';
-import { Turnover } from './turnover.js';
+import { StoreRequests } from './store-requests.js';
+
+type Queues = CompactingMap<string, LocalQueue>;
 
 /** What the parts of the core share, for one service instance. */
 export class CoreContext {
   readonly logger: LockLogger;
   readonly events: LockEventHub;
   readonly health: StoreHealth;
+  readonly requests: StoreRequests;
   readonly keeper: LeaseKeeper;
-  readonly settler: Settler;
   /** `stopping`: only work that runs already may take locks. `closed`: nobody may. */
   phase: 'open' | 'stopping' | 'closed' = 'open';
   private readonly instanceId: string;
   private ownerCount = 0;
-  private readonly turnover = new Turnover();
-  private readonly queues: Record<LockKind, Map<string, KeyQueue>> = { exclusive: new Map() };
+  private readonly queues: Readonly<Record<LockKind, Queues>>;
 
   constructor(
     readonly store: LockStore,
@@ -33,60 +39,70 @@ export class CoreContext {
     this.logger = harmless(logger);
     this.events = new LockEventHub(this.logger);
     this.health = new StoreHealth(runtime, this.events, this.logger);
-    this.keeper = new LeaseKeeper(store, runtime, this.health);
-    this.settler = new Settler(store, runtime);
+    this.requests = new StoreRequests(store, runtime, this.health);
+    this.keeper = new LeaseKeeper(this.requests, runtime);
     this.instanceId = runtime.newId();
+    const kinds = Object.keys(KINDS) as LockKind[];
+    this.queues = Object.fromEntries(
+      kinds.map((kind) => [kind, new CompactingMap<string, LocalQueue>()]),
+    ) as Record<LockKind, Queues>;
+    store.onDoubt?.((finalKey) => this.keeper.lookAt(finalKey));
   }
 
-  /** Asks the store for something that is no lock, and says so when it fails. */
-  async asking<T>(key: string | undefined, doing: string, request: () => Promise<T>): Promise<T> {
-    const startedAt = this.runtime.now();
-    try {
-      const reply = await request();
-      this.health.works();
-      return reply;
-    } catch (failure) {
-      this.health.failed(failure);
-      throw storeError(key, failure, doing, this.runtime.now() - startedAt);
-    }
+  get undo(): Undo {
+    return this.requests.undo;
   }
 
-  /** A name for one hold, never used again. Redisson's form: the client's id and a number. */
-  nextOwner(): string {
-    return `${this.instanceId}:${++this.ownerCount}`;
+  /** A name for one hold, never used again. Counted ones have Redisson's form: the client's id and a number. */
+  nextOwner(owners: Kind['owners'] = 'counted'): string {
+    if (owners === 'counted') return `${this.instanceId}:${++this.ownerCount}`;
+    return this.runtime.newId().replaceAll('-', '');
   }
 
   /** The error for a caller that may not take locks any more; undefined while it may. */
   readonly refusal = (wait: Pick<Wait, 'key' | 'nested'>): Error | undefined =>
     this.phase === 'open' || (this.phase === 'stopping' && wait.nested) ? undefined : shutdownError(wait.key);
 
-  queue(kind: LockKind, finalKey: string): KeyQueue {
-    const existing = this.queues[kind].get(finalKey);
+  queue(kind: LockKind, finalKey: string): LocalQueue {
+    const queues = this.queues[kind];
+    const existing = queues.get(finalKey);
     if (existing) return existing;
-    const queue: KeyQueue = new KeyQueue(kind, finalKey, this.store, this.runtime, () =>
-      this.drop(queue, kind, finalKey),
+    const { keeper, runtime } = this;
+    const queue: LocalQueue = new LocalQueue(
+      {
+        runtime,
+        maxWaiters: this.settings.maxWaiters,
+        keepAlive: (hold) => keeper.add(hold),
+        onIdle: () => {
+          if (queues.get(finalKey) === queue) queues.delete(finalKey);
+        },
+      },
+      new WakeUp(runtime, (claim, listener) => this.requests.watch(claim, listener)),
     );
-    this.queues[kind].set(finalKey, queue);
+    queues.set(finalKey, queue);
     return queue;
+  }
+
+  /** Gives a hold back whose caller has gone before it came: to the next caller of this process, or to the store. */
+  giveBack(hold: Hold): void {
+    if (hold.state === 'held') {
+      const passed = hold.head.passOn(hold);
+      hold.release();
+      this.keeper.remove(hold);
+      if (passed) return;
+      hold.head.leave(false);
+    }
+    this.undo.begin({ claim: hold.claim, until: hold.mayLastUntil });
   }
 
   /**
    * A forced unlock is asked for now. When it is answered, call what this gives: it ends also what was granted before
    * and is not known here yet.
    */
-  forcing(kind: LockKind, finalKey: string): () => void {
-    const queue = this.queues[kind].get(finalKey);
-    const attempts = queue?.attempts ?? 0;
-    return () => {
-      if (queue) queue.forcedUpTo = Math.max(queue.forcedUpTo, attempts);
-    };
-  }
-
-  private drop(queue: KeyQueue, kind: LockKind, finalKey: string): void {
-    const queues = this.queues[kind];
-    if (queues.get(finalKey) !== queue) return;
-    queues.delete(finalKey);
-    if (this.turnover.isDue(queues.size)) this.queues[kind] = new Map(queues);
+  forcing(finalKey: string): () => void {
+    const queues = Object.values(this.queues).flatMap((all) => all.get(finalKey) ?? []);
+    const attempts = queues.map((queue) => queue.attempts);
+    return () => queues.forEach((queue, i) => (queue.forcedUpTo = Math.max(queue.forcedUpTo, attempts[i]!)));
   }
 
   /** How many keys this process knows of at the moment. */

@@ -1,5 +1,5 @@
-import { LockConfigurationError } from './lock.errors.js';
-import { shown, textOf } from './shown.js';
+import { LockConfigurationError } from './errors/lock.errors.js';
+import { shown, textOf } from './errors/describe.js';
 
 /** What an operator may want to hear of. One event for each key. */
 export interface LockEvents {
@@ -37,7 +37,7 @@ export type LossReason =
 
 export type LockEventListener<E extends keyof LockEvents> = (event: LockEvents[E]) => void;
 
-/** Where the core writes what nobody may miss. Nest's logger fits. */
+/** Where the core writes what an operator must see. Nest's logger fits. */
 export interface LockLogger {
   warn(message: string): void;
   log(message: string): void;

@@ -1,18 +1,20 @@
-import { Acquisition } from './acquisition.js';
-import { Activity, withinMs } from './activity.js';
-import type { HoldInfo, LockKind } from './claim.js';
+import { Acquisition } from './acquire/acquisition.js';
+import { InFlight } from './in-flight.js';
+import type { LockKind } from './kinds/kinds.js';
+import type { KeyState } from './seam/reply.js';
 import { CoreContext } from './core-context.js';
-import { extendLease, verifyLease } from './extend-lease.js';
-import { currentFrame, Frame, runInFrame } from './frames.js';
-import type { Hold } from './hold.js';
-import { Lease, type LeaseHost } from './lease.js';
-import type { LeasePart } from './lease-part.js';
-import { LockConfigurationError, LockNotAcquiredError } from './lock.errors.js';
+import { extendLease, verifyLease } from './lease/extend-lease.js';
+import { currentSection, Section, runInSection } from './nesting/section.js';
+import type { Hold } from './lease/hold.js';
+import { Lease, type LeaseHost } from './lease/lease.js';
+import type { LeasePart } from './lease/lease-part.js';
+import { LockNotAcquiredError } from './errors/lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
-import type { LockCall, LockSettings } from './lock-settings.js';
-import type { LockStore } from './lock-store.js';
-import { Releasing, type Ending } from './releasing.js';
+import type { LockCall, LockSettings } from './settings/lock-settings.js';
+import type { LockStore } from './seam/lock-store.js';
+import { Releasing, type Ending } from './lease/releasing.js';
 import { systemRuntime, type Runtime } from './runtime.js';
+import { withinMs } from './wait-for.js';
 
 /** What runs while the lock is held. */
 export type LockSection<T> = (lease: Lease) => T | PromiseLike<T>;
@@ -23,6 +25,7 @@ export type Attempt<T> = { readonly ran: true; readonly value: T } | { readonly 
 /** One lock that this process holds. */
 export interface HeldLock {
   readonly key: string;
+  readonly kind: LockKind;
   readonly fencingToken: number | undefined;
   readonly heldMs: number;
   readonly remainingMs: number;
@@ -33,10 +36,9 @@ export interface LockUsage {
   readonly leases: number;
   readonly keys: number;
   readonly holds: number;
-  readonly settling: number;
+  readonly undoing: number;
 }
 
-const KIND: LockKind = 'exclusive';
 /** How long a closing service waits for releases under way; what is left then ends by its lease. */
 const LAST_RELEASES_MS = 1_000;
 
@@ -45,7 +47,7 @@ export class LockManager implements LeaseHost {
   private readonly core: CoreContext;
   private readonly releasing: Releasing;
   private readonly acquisition: Acquisition;
-  private readonly activity = new Activity();
+  private readonly inFlight = new InFlight();
   private shuttingDown: Promise<void> | undefined;
 
   constructor(
@@ -54,10 +56,8 @@ export class LockManager implements LeaseHost {
     logger: LockLogger,
     private readonly runtime: Runtime = systemRuntime(),
   ) {
-    if (!store.kinds.has(KIND)) {
-      throw new LockConfigurationError(`This store cannot keep locks of the kind "${KIND}".`);
-    }
     this.core = new CoreContext(store, settings, runtime, logger);
+    this.core.requests.checkKind('exclusive');
     this.releasing = new Releasing(this.core);
     this.acquisition = new Acquisition(this, this.core, this.releasing);
   }
@@ -80,7 +80,7 @@ export class LockManager implements LeaseHost {
 
   acquire(keys: readonly string[], call: LockCall): Promise<Lease> {
     const startedAt = this.runtime.now();
-    this.activity.begin();
+    this.inFlight.begin();
     // Promises are what this costs beside the store: none is made that is not needed.
     let taking: Promise<LeasePart[]>;
     try {
@@ -95,7 +95,7 @@ export class LockManager implements LeaseHost {
   }
 
   private granted(parts: readonly LeasePart[], startedAt: number): Lease {
-    for (const { key, hold, place } of parts) {
+    for (const { key, hold, entry: place } of parts) {
       if (place) continue;
       this.core.events.emit('acquired', () => ({
         key,
@@ -107,7 +107,7 @@ export class LockManager implements LeaseHost {
   }
 
   private refused(error: unknown, keys: readonly string[], startedAt: number): never {
-    this.activity.end();
+    this.inFlight.end();
     if (error instanceof LockNotAcquiredError && error.code !== 'LOCK_NOT_REENTRANT') {
       const key = error.key ?? keys[0]!;
       this.core.events.emit('busy', () => ({ key, waitedMs: Math.round(this.runtime.now() - startedAt) }));
@@ -141,11 +141,11 @@ export class LockManager implements LeaseHost {
   }
 
   async runSection<T>(lease: Lease, section: LockSection<T>): Promise<T> {
-    const frame = new Frame(this, lease, currentFrame());
+    const open = new Section(this, lease, currentSection());
     try {
-      return await runInFrame(frame, section, lease);
+      return await runInSection(open, section, lease);
     } finally {
-      if (!frame.close()) await frame.emptied();
+      if (!open.close()) await open.emptied();
     }
   }
 
@@ -156,13 +156,13 @@ export class LockManager implements LeaseHost {
   ): Promise<T> {
     const lease = await granted;
     let result: T;
-    const frame = new Frame(this, lease, currentFrame());
+    const open = new Section(this, lease, currentSection());
     try {
-      // The lock may be over before its section begins: whoever stood still just now is not let in.
+      // The lease may be over before its section begins, because this process stood still.
       lease.mustBeHeld('run');
-      result = await runInFrame(frame, section, lease);
+      result = await runInSection(open, section, lease);
     } finally {
-      if (!frame.close()) await frame.emptied();
+      if (!open.close()) await open.emptied();
       await this.end(lease);
     }
     if (call.onLost === 'throw' && lease.loss) throw lease.loss;
@@ -181,27 +181,28 @@ export class LockManager implements LeaseHost {
     return (lease.ending ??= this.releaseParts(lease));
   }
 
-  inspect(key: string): Promise<HoldInfo | null> {
-    return this.core.asking(key, 'inspecting', () => this.store.inspect(KIND, this.settings.keyPrefix + key));
+  inspect(key: string): Promise<KeyState | null> {
+    return this.core.requests.ask(key, 'inspecting', () => this.store.inspect(this.settings.keyPrefix + key));
   }
 
   async forceUnlock(key: string): Promise<boolean> {
     const finalKey = this.settings.keyPrefix + key;
     const sentAt = this.runtime.now();
-    const forced = this.core.forcing(KIND, finalKey);
-    const ended = await this.core.asking(key, 'unlocking', () => this.store.forceUnlock(KIND, finalKey));
+    const forced = this.core.forcing(finalKey);
+    const ended = await this.core.requests.ask(key, 'unlocking', () => this.store.forceUnlock(finalKey));
     forced();
-    for (const hold of [...this.core.keeper.all]) {
+    for (const hold of this.core.keeper.all) {
       // One that was asked for later came after it, even if both answers are here.
-      if (hold.claim.key === finalKey && hold.confirmedFrom <= sentAt) hold.lose('force-unlocked');
+      if (hold.claim.finalKey === finalKey && hold.confirmedFrom <= sentAt) hold.lose('force-unlocked');
     }
     return ended;
   }
 
   held(): HeldLock[] {
     const now = this.runtime.now();
-    return [...this.core.keeper.all].map((hold) => ({
+    return this.core.keeper.all.map((hold) => ({
       key: hold.key,
+      kind: hold.claim.kind,
       fencingToken: hold.token,
       heldMs: Math.round(now - hold.grantedAt),
       remainingMs: Math.max(0, Math.floor(hold.validUntil - now)),
@@ -209,7 +210,7 @@ export class LockManager implements LeaseHost {
   }
 
   async ping(): Promise<void> {
-    await this.core.asking(undefined, 'pinging it', () => this.store.ping());
+    await this.core.requests.ask(undefined, 'pinging it', () => this.store.ping());
   }
 
   /** What endangers locks in the way the store is set up, as sentences for the log. */
@@ -219,14 +220,14 @@ export class LockManager implements LeaseHost {
 
   get usage(): LockUsage {
     return {
-      leases: this.activity.count,
+      leases: this.inFlight.count,
       keys: this.core.queueCount,
-      holds: this.core.keeper.all.size,
-      settling: this.core.settler.size,
+      holds: this.core.keeper.size,
+      undoing: this.core.undo.size,
     };
   }
 
-  /** Refuses whoever waits, and new callers from now on. Running work may still take locks, and has all its time. */
+  /** Refuses waiters, and new callers from now on. Running work may still take locks, and has all its time. */
   refuseNew(): void {
     if (this.core.phase !== 'open') return;
     this.core.phase = 'stopping';
@@ -234,7 +235,7 @@ export class LockManager implements LeaseHost {
   }
 
   /**
-   * Refuses whoever waits, gives running work `shutdownGraceMs`, then tells it that its locks are lost. Holds
+   * Refuses waiters, gives running work `shutdownGraceMs`, then tells it that its locks are lost. Holds
    * whose work still runs are left to their lease: freeing them would let somebody else in beside it.
    */
   shutDown(): Promise<void> {
@@ -245,8 +246,8 @@ export class LockManager implements LeaseHost {
   async close(): Promise<void> {
     await this.shutDown();
     // Work that ended after its grace gives its holds back in the background.
-    await withinMs(this.core.settler.idle(), LAST_RELEASES_MS, this.runtime);
-    this.core.settler.stop();
+    await withinMs(this.core.undo.idle(), LAST_RELEASES_MS, this.runtime);
+    this.core.undo.stop();
     this.core.keeper.stop();
     this.core.health.stop();
     await this.store.close();
@@ -255,11 +256,11 @@ export class LockManager implements LeaseHost {
   private async stop(): Promise<void> {
     this.refuseNew();
     // Those who are turned away now may leave something to give back.
-    const quiet = this.activity.over().then(() => this.core.settler.idle());
+    const quiet = this.inFlight.over().then(() => this.core.undo.idle());
     await withinMs(quiet, this.settings.shutdownGraceMs, this.runtime);
     this.core.phase = 'closed';
     this.core.refuseWaiters();
-    for (const hold of [...this.core.keeper.all]) hold.lose('shutdown');
+    for (const hold of this.core.keeper.all) hold.lose('shutdown');
   }
 
   /** Ends a lease and never throws: trouble has been logged, and the section's own result stands. */
@@ -278,7 +279,7 @@ export class LockManager implements LeaseHost {
   }
 
   private ended(lease: Lease): void {
-    // Whoever is told of its loss while it is being ended may end it, too.
-    if (lease.detach()) this.activity.end();
+    // A holder that hears of the loss while the lease is being ended may end it, too.
+    if (lease.detach()) this.inFlight.end();
   }
 }

@@ -13,11 +13,11 @@ export interface Runtime {
   newId(): string;
 }
 
-/** Nobody's asynchronous context: what is started in it keeps no request of a user alive. */
-const nobody = new AsyncResource('nest-redis-lock');
+/** An asynchronous context of the library's own: a timer started in it keeps no request of a user in memory. */
+const ownContext = new AsyncResource('nest-redis-lock');
 
 /** Runs `action` outside the caller's asynchronous context; for timers that outlive a call. */
-export const unbound = <T>(action: () => T): T => nobody.runInAsyncScope(action);
+export const unbound = <T>(action: () => T): T => ownContext.runInAsyncScope(action);
 
 /** The longest delay a Node timer takes; a longer one would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;

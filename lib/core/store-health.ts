@@ -1,7 +1,7 @@
 import type { LockEventHub, LockLogger } from './lock-events.js';
 import type { Runtime } from './runtime.js';
-import { StoreFailure } from './lock-store.js';
-import { textOf } from './shown.js';
+import { StoreFailure } from './seam/store-failure.js';
+import { textOf } from './errors/describe.js';
 
 /** Knows whether the store works, and says so once for each outage: one event, one line. */
 export class StoreHealth {

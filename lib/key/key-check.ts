@@ -1,4 +1,4 @@
-import { LockKeyError } from '../core/lock.errors.js';
+import { LockKeyError } from '../core/errors/lock.errors.js';
 
 /** The longest key, in bytes of UTF-8. Redis takes more, but a key beyond this is a value by mistake. */
 export const MAX_KEY_BYTES = 65_536;
@@ -49,6 +49,21 @@ export function checkKeys(given: unknown, where?: string): readonly string[] {
     return key;
   });
 }
+
+/**
+ * Like {@link checkKey}, for who takes one key and never a list.
+ *
+ * @param who who asks, for the message, such as `withPermit`
+ */
+export function checkOneKey(key: unknown, who: string): string {
+  if (elementsOf(key)) throw new LockKeyError(oneKey(who));
+  checkKey(key, who);
+  return key;
+}
+
+/** What is wrong with several keys where permits are counted. */
+export const oneKey = (who: string): string =>
+  `${who} takes one key, since permits are counted for each. Nest the calls to have permits of several.`;
 
 /** The elements of an array, as they are now; undefined when it is none, or lets nobody look into it. */
 export function elementsOf(value: unknown): readonly unknown[] | undefined {

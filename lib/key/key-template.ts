@@ -1,4 +1,4 @@
-import { LockKeyError } from '../core/lock.errors.js';
+import { LockKeyError } from '../core/errors/lock.errors.js';
 import { describe, elementsOf, keyProblem } from './key-check.js';
 import { foreignPlaceholder } from './foreign-syntax.js';
 import { formatParameters, placeholderFor, type Parameter } from './parameter-names.js';

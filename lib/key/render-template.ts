@@ -1,4 +1,4 @@
-import { LockKeyError } from '../core/lock.errors.js';
+import { LockKeyError } from '../core/errors/lock.errors.js';
 import { escapeValue } from './escape.js';
 import { describe, keyProblem } from './key-check.js';
 import { MISSING, readProperty } from './read-property.js';

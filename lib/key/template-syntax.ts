@@ -1,4 +1,4 @@
-import type { LockKeyError } from '../core/lock.errors.js';
+import type { LockKeyError } from '../core/errors/lock.errors.js';
 
 /** One `<<root.path>>` of a template. */
 export interface Placeholder {

@@ -1,7 +1,13 @@
-import { LockConfigurationError } from '../core/lock.errors.js';
-import { isArray } from '../core/shown.js';
+import { LockConfigurationError } from '../core/errors/lock.errors.js';
+import { isArray } from '../core/errors/describe.js';
 
 type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
+
+/** The decorators, as their messages name them. */
+export type DecoratorName = '@Locked' | '@Limited';
+
+/** What each of them has its method run under. */
+export const GRANTS: Readonly<Record<DecoratorName, string>> = { '@Locked': 'lock', '@Limited': 'permit' };
 
 const LEGACY =
   'needs decorators as Nest has them: "experimentalDecorators": true in the compilerOptions of tsconfig.json (with ' +
@@ -38,50 +44,59 @@ export const whereOf = (target: object, property: PropertyKey): string =>
   `${ownerName(target)}.${String(property)}`;
 
 /**
- * Finds `@Locked` without parentheses: then what should be a key and options is what a decorator gets, and the method
+ * Finds a decorator without parentheses: then what should be a key and options is what a decorator gets, and the method
  * would be left as it is, without a lock.
  */
-export const refuseBareUse = (args: readonly unknown[]): void => {
+export const refuseBareUse = (decorator: DecoratorName, args: readonly unknown[]): void => {
   const [first, second] = args;
   if (isStandardContext(second)) {
     throw new LockConfigurationError(
-      `${describeStandard(first, second)}: @Locked ${LEGACY} And write it with parentheses: @Locked().`,
+      `${describeStandard(first, second)}: ${decorator} ${LEGACY} And write it with parentheses: ${decorator}().`,
     );
   }
-  if (isClass(first) && args.length === 1) throw new LockConfigurationError(onClass(first));
+  if (isClass(first) && args.length === 1) throw new LockConfigurationError(onClass(decorator, first));
   const isTarget = (isObject(first) && !isArray(first)) || (typeof first === 'function' && args.length > 2);
   if (isTarget && (typeof second === 'string' || typeof second === 'symbol')) {
     throw new LockConfigurationError(
-      `${whereOf(first, second)}: write @Locked() with parentheses. Without them the method would run without a lock.`,
+      `${whereOf(first, second)}: write ${decorator}() with parentheses. Without them the method would run without a ${GRANTS[decorator]}.`,
     );
   }
 };
 
-/** The method to lock, from what the compiler's helper gives to a decorator. */
-export const checkTarget = (target: object, property: unknown, descriptor: unknown): AnyMethod => {
+/** The method to wrap, from what the compiler's helper gives to a decorator. */
+export const checkTarget = (
+  decorator: DecoratorName,
+  target: object,
+  property: unknown,
+  descriptor: unknown,
+): AnyMethod => {
   if (isStandardContext(property)) {
-    throw new LockConfigurationError(`${describeStandard(target, property)}: @Locked ${LEGACY}`);
+    throw new LockConfigurationError(`${describeStandard(target, property)}: ${decorator} ${LEGACY}`);
   }
-  if (property === undefined) throw new LockConfigurationError(onClass(target as { readonly name: string }));
+  if (property === undefined) {
+    throw new LockConfigurationError(onClass(decorator, target as { readonly name: string }));
+  }
   const where = whereOf(target, property as PropertyKey);
   if (typeof descriptor === 'number') {
-    throw new LockConfigurationError(`${where}: only methods can be @Locked, not their parameters.`);
+    throw new LockConfigurationError(`${where}: only methods can be ${decorator}, not their parameters.`);
   }
   if (typeof target === 'function') {
     throw new LockConfigurationError(
-      `${where}: a static method cannot be @Locked, there is no instance to inject into.`,
+      `${where}: a static method cannot be ${decorator}, there is no instance to inject into.`,
     );
   }
   const original = (descriptor as PropertyDescriptor | undefined)?.value as unknown;
   if (typeof original !== 'function') {
-    throw new LockConfigurationError(`${where}: only methods can be @Locked, not accessors or properties.`);
+    throw new LockConfigurationError(
+      `${where}: only methods can be ${decorator}, not accessors or properties.`,
+    );
   }
   return original as AnyMethod;
 };
 
-const onClass = ({ name }: { readonly name: string }): string =>
-  `${name || '(anonymous class)'}: a class cannot be @Locked. Put @Locked() on each of its methods that shall run inside ` +
-  `a lock.`;
+const onClass = (decorator: DecoratorName, { name }: { readonly name: string }): string =>
+  `${name || '(anonymous class)'}: a class cannot be ${decorator}. Put ${decorator}() on each of its methods that shall ` +
+  `run inside a ${GRANTS[decorator]}.`;
 
 const describeStandard = (value: unknown, { kind, name }: StandardContext): string =>
   `${String(name ?? (value as { name?: string } | undefined)?.name ?? '(anonymous)')} (a ${kind})`;

@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../core/lock.errors.js';
+import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import { Reading } from './reading.js';
 
 type AnyFunction = (...args: unknown[]) => unknown;

@@ -1,5 +1,5 @@
 import type { LockLogger } from '../core/lock-events.js';
-import { isArray } from '../core/shown.js';
+import { isArray } from '../core/errors/describe.js';
 import type { LockService } from '../lock.service.js';
 import { bindService, lockedMethodsOf, serviceOf } from './lock-binding.js';
 import { suspicions } from './suspicions.js';

@@ -1,7 +1,8 @@
 import { Inject } from '@nestjs/common';
-import { LockConfigurationError } from '../core/lock.errors.js';
+import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import type { LockService } from '../lock.service.js';
 import { getLockServiceToken } from '../redis-lock.tokens.js';
+import type { DecoratorName } from './check-use.js';
 
 /**
  * How an instance gets its lock service: Nest injects it through an accessor on the prototype, which keeps it as a
@@ -29,9 +30,10 @@ type Method = (...args: never[]) => unknown;
 
 /** A locked method, as the start-up check needs it. */
 export interface LockedMethod {
+  readonly decorator: DecoratorName;
   readonly name: PropertyKey;
   readonly service: string | undefined;
-  /** What `@Locked` found: the method itself, or what a decorator below has made of it. */
+  /** What the decorator found: the method itself, or what a decorator below has made of it. */
   readonly original: Method;
   readonly wrapper: Method;
 }
@@ -97,16 +99,28 @@ export const bindService = (instance: object, name: string | undefined, service:
   (instance as Record<symbol, LockService>)[accessorOf(name)] = service;
 };
 
+/** What each decorator asks of its service. */
+const NEEDS = { '@Locked': 'withLock', '@Limited': 'withPermit' } as const satisfies Record<
+  DecoratorName,
+  keyof LockService
+>;
+
 /** The service of an instance; without one the method must not run. */
-export const requireService = (instance: unknown, name: string | undefined, where: string): LockService => {
+export const requireService = (
+  decorator: DecoratorName,
+  instance: unknown,
+  name: string | undefined,
+  where: string,
+): LockService => {
   const isObject = typeof instance === 'object' && instance !== null;
   const service = isObject ? serviceOf(instance, name) : undefined;
-  if (service && typeof service.withLock === 'function') return service;
+  const needed = NEEDS[decorator];
+  if (service && typeof service[needed] === 'function') return service;
   throw new LockConfigurationError(
     service
-      ? `${where} is @Locked, but what was injected as its LockService is a mock without withLock. ` +
+      ? `${where} is ${decorator}, but what was injected as its LockService is a mock without ${needed}. ` +
           `In tests import RedisLockTestingModule from 'nest-redis-lock/testing'.`
-      : `${where} is @Locked, but ${isObject ? noService(name) : noObject(where)}`,
+      : `${where} is ${decorator}, but ${isObject ? noService(name) : noObject(where)}`,
   );
 };
 

@@ -1,21 +1,34 @@
 import { defer, Observable, takeUntil, throwError } from 'rxjs';
-import { LockConfigurationError, LockNotAcquiredError } from '../core/lock.errors.js';
+import { LockConfigurationError, LockNotAcquiredError } from '../core/errors/lock.errors.js';
 import type { LockSection } from '../core/lock-manager.js';
 import type { LockService } from '../lock.service.js';
-import type { SectionOptions } from '../core/lock-options.js';
 import { openSection } from './open-section.js';
 import { IterablePromise } from './iterable-promise.js';
 import { asStream, isAsyncIterable, stepsIn } from './streams.js';
-import type { BusyFallback, LockedOptions } from './locked.options.js';
+import type { BusyFallback, LimitedOptions, LockedOptions } from './locked.options.js';
+import type { DecoratorName } from './check-use.js';
 
 type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
 
+/** The options of whichever decorator, without what the decorator itself does with them. */
+export type CallOptions = Omit<LockedOptions & LimitedOptions, 'onBusy' | 'service'>;
+
+/** Runs a section under what the decorator promises: a lock of `@Locked`, a permit of `@Limited`. */
+export type RunSection = (
+  locks: LockService,
+  keys: readonly string[],
+  options: CallOptions,
+  section: LockSection<void>,
+) => Promise<void>;
+
 /** What the wrapper of a locked method needs to know. */
 export interface LockedMethodSpec {
+  readonly decorator: DecoratorName;
+  readonly run: RunSection;
   readonly original: AnyMethod;
   /** `Class.method`, for messages. */
   readonly where: string;
-  readonly options: LockedOptions;
+  readonly options: LockedOptions & LimitedOptions;
   keysOf(locks: LockService, args: unknown[]): readonly string[];
   /** The service of an instance; throws when there is none. */
   serviceOf(instance: unknown): LockService;
@@ -39,7 +52,7 @@ export const wrapMethod = (spec: LockedMethodSpec, style: ResultStyle): AnyMetho
 };
 
 /** `skip` asks once, unless a wait time is given. */
-const sectionOptions = (spec: LockedMethodSpec): SectionOptions => {
+const callOptions = (spec: LockedMethodSpec): CallOptions => {
   const { onBusy, service: _service, ...options } = spec.options;
   const signal = options.signal ?? spec.callSignal();
   return onBusy === 'skip' && options.waitMs === undefined
@@ -97,7 +110,7 @@ const runLocked = (
   };
   let plain: { result: unknown } | undefined;
   const locks = spec.serviceOf(self);
-  const done = locks.withLock(spec.keysOf(locks, args), sectionOptions(spec), body);
+  const done = spec.run(locks, spec.keysOf(locks, args), callOptions(spec), body);
   // A mocked service may give no promise.
   Promise.resolve(done).then(
     () => (started ? resolve(plain?.result) : reject(notRun(spec))),
@@ -131,7 +144,7 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
     }
     return new Observable((subscriber) => {
       const gone = new AbortController();
-      const options = sectionOptions(spec);
+      const options = callOptions(spec);
       const signal = options.signal ? AbortSignal.any([options.signal, gone.signal]) : gone.signal;
       let started = false;
       const body: LockSection<void> = () =>
@@ -155,7 +168,7 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
         });
       let failure: { error: unknown } | undefined;
       // A mocked service may give no promise.
-      Promise.resolve(locks.withLock(keys, { ...options, signal }, body))
+      Promise.resolve(spec.run(locks, keys, { ...options, signal }, body))
         .then(() => {
           if (!started) throw notRun(spec);
           if (failure) throw failure.error;
@@ -181,7 +194,10 @@ const lockedGenerator = (spec: LockedMethodSpec): AnyMethod =>
     const keys = spec.keysOf(locks, args);
     let section;
     try {
-      section = await openSection(locks, keys, sectionOptions(spec), () => notRun(spec));
+      section = await openSection(
+        (body) => spec.run(locks, keys, callOptions(spec), body),
+        () => notRun(spec),
+      );
     } catch (error) {
       if (!onBusy || !isBusy(error, false)) throw error;
       if (onBusy === 'skip') return undefined;
@@ -211,7 +227,7 @@ const lockedGenerator = (spec: LockedMethodSpec): AnyMethod =>
 /** A lock that was granted without running the body can only be a mock; a silent undefined would hide that. */
 const notRun = (spec: LockedMethodSpec): LockConfigurationError =>
   new LockConfigurationError(
-    `${spec.where} is @Locked, but its LockService did not run it: it is a mock. In tests import ` +
+    `${spec.where} is ${spec.decorator}, but its LockService did not run it: it is a mock. In tests import ` +
       `RedisLockTestingModule from 'nest-redis-lock/testing'.`,
   );
 

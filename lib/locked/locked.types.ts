@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs';
-import type { LockedOptions } from './locked.options.js';
+import type { Without } from '../core/settings/acquire-options.js';
+import type { DecoratorOptions, LimitedOptions, LockedOptions } from './locked.options.js';
 
 /** One key, or several that are taken all or none. */
 export type KeyResult = string | readonly string[];
@@ -77,29 +78,34 @@ export type LockedDecorator<A extends unknown[], O> = <M extends AnyFunction>(
   descriptor: TypedPropertyDescriptor<M> & CheckResult<M, O> & CheckOptions<O> & CheckParameters<M, A>,
 ) => void;
 
-interface SkipOptions extends LockedOptions {
-  readonly onBusy: 'skip';
-  readonly waitMs?: 0;
-}
-
-export interface Locked {
-  /** No key: the lock is `ClassName.methodName`. For jobs that must run once. */
-  <const O extends LockedOptions>(options?: O): LockedDecorator<[], O>;
+/** The signatures of a decorator, by its options and by what a key may be. */
+interface SectionDecorator<Options extends DecoratorOptions, Key> {
+  /** No key: it is `ClassName.methodName`. For jobs that must run once. */
+  <const O extends Options>(options?: O): LockedDecorator<[], O>;
   /** A function of the method's first parameters; what it returns is used verbatim. */
-  <A extends unknown[], const O extends LockedOptions>(
-    key: (...args: A) => KeyResult,
+  <A extends unknown[], const O extends Options>(
+    key: (...args: A) => Key,
     options?: O,
   ): LockedDecorator<A, O>;
   /** `@Locked<Service['method']>(…)`: the method's parameters are inferred. */
   <M extends AnyFunction = never>(
-    key: (...args: Parameters<M>) => KeyResult,
-    options: SkipOptions,
+    key: (...args: Parameters<M>) => Key,
+    options: Options & SkipOptions,
   ): LockedDecorator<Parameters<M>, SkipOptions>;
   <M extends AnyFunction = never>(
-    key: (...args: Parameters<M>) => KeyResult,
-    options?: LockedOptions,
+    key: (...args: Parameters<M>) => Key,
+    options?: Options,
   ): LockedDecorator<Parameters<M>, Record<never, never>>;
   // Last, because the compiler shows what is wrong with the last: mostly that is an option beside a template.
-  /** A template, or several that are taken all or none. */
-  <const O extends LockedOptions>(key: KeyResult, options?: O): LockedDecorator<[], O>;
+  /** A template, or (of `@Locked`) several that are taken all or none. */
+  <const O extends Options>(key: Key, options?: O): LockedDecorator<[], O>;
 }
+
+interface SkipOptions {
+  readonly onBusy: 'skip';
+  readonly waitMs?: 0;
+}
+
+export type Locked = SectionDecorator<LockedOptions & Without<'permits'>, KeyResult>;
+
+export type Limited = SectionDecorator<LimitedOptions & Without<'reentrant'>, string>;

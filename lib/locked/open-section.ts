@@ -1,26 +1,28 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { SectionOptions } from '../core/lock-options.js';
-import type { LockService } from '../lock.service.js';
+import type { LockSection } from '../core/lock-manager.js';
 
 /** A section that is held open for something that goes on after a call has returned. */
 export interface OpenSection {
   /** Runs something as a part of the section. */
   inSection<R>(fn: () => R): R;
-  /** Ends it, and rejects where `withLock` would (`onLost: 'throw'`). Idempotent. */
+  /** Ends it, and rejects where `run` does after the section (`onLost: 'throw'`). Idempotent. */
   end(): Promise<void>;
 }
 
-/** Takes the lock, and keeps it until `end()`. Rejects as `withLock` does; with `notRun()` if nothing was run. */
+/**
+ * Opens a section, and keeps it open until `end()`.
+ *
+ * @param run runs a section under a lease, such as `withLock`; what it rejects with before the section is rejected here
+ * @param notRun the error when it ran nothing
+ */
 export const openSection = async (
-  locks: LockService,
-  keys: readonly string[],
-  options: SectionOptions,
+  run: (section: LockSection<void>) => Promise<void>,
   notRun: () => Error,
 ): Promise<OpenSection> => {
   let finish!: () => void;
   const finished = new Promise<void>((resolve) => (finish = resolve));
   return new Promise<OpenSection>((resolve, reject) => {
-    const section: Promise<void> = locks.withLock(keys, options, () => {
+    const section: Promise<void> = run(() => {
       const end = (): Promise<void> => {
         finish();
         return section;

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { LockConfigurationError } from '../core/lock.errors.js';
+import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import { systemRuntime } from '../core/runtime.js';
 
 /** How long a returned stream may stay unread before its lock is given back, in ms. */

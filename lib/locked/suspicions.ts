@@ -1,10 +1,11 @@
+import { GRANTS } from './check-use.js';
 import { lockedMethodsOf, ownLockedMethods, prototypesOf, type LockedMethod } from './lock-binding.js';
 
 type AnyFunction = (...args: never[]) => unknown;
 
 /**
  * What looks wrong about the locked methods of an instance, in sentences for the log: something is wrapped around a
- * method above `@Locked` (it may be a transaction), a method has two `@Locked`, a subclass overrides one without a lock.
+ * method above its decorator (it may be a transaction), a method has two `@Locked`, a subclass overrides one without it.
  *
  * @param service only of methods that are locked by this module
  * @param checked what was looked at before; each thing is told once
@@ -43,12 +44,14 @@ const wrappedAbove = (prototype: object, method: LockedMethod): string | undefin
   const above = ownLockedMethods(prototype)?.find(({ original }) => original === method.wrapper);
   if (!above) {
     return (
-      `${nameOf(prototype, method)}: a decorator above @Locked wraps the method. If it is a transaction, the lock is ` +
-      `released before the commit: put @Locked on top.`
+      `${nameOf(prototype, method)}: a decorator above ${method.decorator} wraps the method. If it is a transaction, the ` +
+      `${GRANTS[method.decorator]} is released before the commit: put ${method.decorator} on top.`
     );
   }
   // One after the other, in two modules, is the only way to hold locks of both.
   if (above.service !== method.service) return undefined;
+  // A permit takes no list of keys, and is meant to stand beside a lock, or beside a permit of another key.
+  if (above.decorator === '@Limited' || method.decorator === '@Limited') return undefined;
   return (
     `${nameOf(prototype, method)} has two @Locked. They are taken one after the other, so callers that take them in ` +
     `another order can wait for each other. Write one with both keys, all or none: @Locked(['a:<<x>>', 'b:<<y>>']).`
@@ -74,8 +77,8 @@ const overrideWithoutLock = (
 };
 
 const unlockedOverride = (owner: object, locked: object, method: LockedMethod): string =>
-  `${nameOf(owner, method)} overrides ${nameOf(locked, method)}, which is @Locked, and runs without a lock. Put ` +
-  `@Locked on it, too, or let it call super.${String(method.name)}().`;
+  `${nameOf(owner, method)} overrides ${nameOf(locked, method)}, which is ${method.decorator}, and runs without ` +
+  `a ${GRANTS[method.decorator]}. Put ${method.decorator} on it, too, or let it call super.${String(method.name)}().`;
 
 /**
  * Whether the text of a method has a call of the inherited one, as it is written or as a compiler lowers it

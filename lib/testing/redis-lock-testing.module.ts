@@ -1,11 +1,11 @@
 import { Module, type DynamicModule, Inject, type OnModuleInit } from '@nestjs/common';
 import { APP_INTERCEPTOR, DiscoveryModule, DiscoveryService, ModulesContainer } from '@nestjs/core';
 import type { LockManager } from '../core/lock-manager.js';
-import { SETTING_NAMES, type LockSettingsInput } from '../core/lock-settings.js';
-import { LockConfigurationError } from '../core/lock.errors.js';
-import { reading, refuse } from '../core/option-checks.js';
-import { checkNames, type Names } from '../core/option-names.js';
-import { isArray } from '../core/shown.js';
+import { SETTING_NAMES, type LockSettingsInput } from '../core/settings/lock-settings.js';
+import { LockConfigurationError } from '../core/errors/lock.errors.js';
+import { reading, refuse } from '../core/settings/option-checks.js';
+import { checkNames, type Names } from '../core/settings/option-names.js';
+import { isArray } from '../core/errors/describe.js';
 import { LockService } from '../lock.service.js';
 import { bindAll } from '../locked/lock-binder.js';
 import { resolveInterceptor } from '../redis-lock.options.js';

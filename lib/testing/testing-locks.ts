@@ -1,17 +1,26 @@
 import { LockManager } from '../core/lock-manager.js';
 import type { LockLogger } from '../core/lock-events.js';
-import { resolveSettings, SETTING_NAMES, type LockSettingsInput } from '../core/lock-settings.js';
-import { reading } from '../core/option-checks.js';
-import { checkNames } from '../core/option-names.js';
+import { resolveSettings, SETTING_NAMES, type LockSettingsInput } from '../core/settings/lock-settings.js';
+import { reading } from '../core/settings/option-checks.js';
+import { checkNames } from '../core/settings/option-names.js';
 import { systemRuntime } from '../core/runtime.js';
 import { LockService } from '../lock.service.js';
 import { bindService, lockedMethodsOf } from '../locked/lock-binding.js';
-import { LockConfigurationError } from '../core/lock.errors.js';
-import { shown } from '../core/shown.js';
+import { LockConfigurationError } from '../core/errors/lock.errors.js';
+import { shown } from '../core/errors/describe.js';
 import { MemoryStore } from '../stores/memory/memory.store.js';
 
 /** `memory`: locks exclude each other inside this process. `off`: every lock is granted at once. */
 export type TestingMode = 'memory' | 'off';
+
+/** Where everybody gets a key of their own, one permit is enough, also for who leaves the number to the store. */
+const storeWithoutLimits = (): MemoryStore => {
+  const store = new MemoryStore();
+  const { permit } = store.kinds;
+  const acquire = permit.acquire.bind(permit);
+  permit.acquire = ({ of = 1, ...claim }) => acquire({ ...claim, of });
+  return store;
+};
 
 const SILENT: LockLogger = { warn: () => undefined, log: () => undefined };
 
@@ -23,7 +32,12 @@ export const createTestingManager = (mode: TestingMode, settings: LockSettingsIn
   const resolved = { ...resolveSettings(settings), excludes: mode === 'memory' };
   // A plain clock: fake timers move it, and it must not take that for a sleeping machine.
   const runtime = systemRuntime({ now: () => performance.now() });
-  return new LockManager(new MemoryStore(), resolved, SILENT, runtime);
+  return new LockManager(
+    mode === 'off' ? storeWithoutLimits() : new MemoryStore(),
+    resolved,
+    SILENT,
+    runtime,
+  );
 };
 
 /**
@@ -43,13 +57,15 @@ export const createTestingLocks = (
 };
 
 /**
- * Gives an object that was made by hand its lock service, so that its `@Locked` methods work. Returns the object.
+ * Gives an object that was made by hand its lock service, so that its `@Locked` and `@Limited` methods work. Returns the object.
  * Throws `LockConfigurationError` when it has none.
  */
 export const bindLocks = <T extends object>(instance: T, locks: LockService): T => {
   const methods = lockedMethodsOf(instance);
   if (methods.length === 0) {
-    throw new LockConfigurationError(`bindLocks: ${instance.constructor.name} has no @Locked method.`);
+    throw new LockConfigurationError(
+      `bindLocks: ${instance.constructor.name} has no @Locked or @Limited method.`,
+    );
   }
   for (const { method } of methods) bindService(instance, method.service, locks);
   return instance;

@@ -1,5 +1,5 @@
 import { HttpException, HttpStatus, type ArgumentsHost } from '@nestjs/common';
-import type { LockError, LockErrorCode } from '../core/lock.errors.js';
+import type { LockError, LockErrorCode } from '../core/errors/lock.errors.js';
 import type { LockInterceptorOptions } from '../redis-lock.options.js';
 
 type Settings = Required<LockInterceptorOptions>;
@@ -17,7 +17,7 @@ const MESSAGES: Record<LockErrorCode, string> = {
   LOCK_SHUTDOWN: 'This instance is shutting down. Try again.',
 };
 
-/** nginx's "client closed request"; nobody is there to read it. */
+/** nginx's "client closed request": the client does not read it any more. */
 const CLIENT_CLOSED_REQUEST = 499;
 
 const statusOf = (code: LockErrorCode, { takenStatus }: Settings): number => {
@@ -79,7 +79,7 @@ export const httpExceptionOf = (error: LockError, host: Host, settings: Settings
 export const mapLockError = async (error: LockError, host: Host, settings: Settings): Promise<Error> => {
   const { code } = error;
   const body = { status: statusOf(code, settings), code, message: MESSAGES[code] };
-  // Optional packages: whoever has such a transport has its package, and nobody else loads it.
+  // Optional packages: loaded only where such a transport is in use, which has its package.
   switch (host.getType<string>()) {
     case 'rpc': {
       const { RpcException } = await import('@nestjs/microservices');

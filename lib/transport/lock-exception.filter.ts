@@ -1,6 +1,6 @@
 import { Catch, Optional, type ArgumentsHost, type HttpServer } from '@nestjs/common';
 import { BaseExceptionFilter } from '@nestjs/core';
-import { LockError } from '../core/lock.errors.js';
+import { LockError } from '../core/errors/lock.errors.js';
 import { resolveInterceptor, type LockInterceptorOptions } from '../redis-lock.options.js';
 import { httpExceptionOf } from './lock-error-mapping.js';
 import { MistakeLog } from './mistake-log.js';

@@ -1,6 +1,6 @@
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { catchError, from, mergeMap, Observable, throwError } from 'rxjs';
-import { LockAbortedError, LockError } from '../core/lock.errors.js';
+import { LockAbortedError, LockError } from '../core/errors/lock.errors.js';
 import type { LockInterceptorOptions } from '../redis-lock.options.js';
 import { mapLockError } from './lock-error-mapping.js';
 import { MistakeLog } from './mistake-log.js';
@@ -65,7 +65,7 @@ export class LockInterceptor implements NestInterceptor {
         if (!response?.writableEnded) giveUp();
       };
       response?.once('close', onClose);
-      // It may have gone while guards ran; then there is no further event, and nobody to run the handler for.
+      // The client may have gone while guards ran: then no event follows, and the handler need not run.
       if (response?.destroyed && !response.writableEnded) giveUp();
       const handled = requestContext.run(call, () => next.handle().subscribe(subscriber));
       return () => {

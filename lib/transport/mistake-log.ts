@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import type { LockError, LockErrorCode } from '../core/lock.errors.js';
+import type { LockError, LockErrorCode } from '../core/errors/lock.errors.js';
 
 /** Whose trouble is the programmer's: a client hears only that it failed, and Nest logs no HTTP exception. */
 const MISTAKES: ReadonlySet<LockErrorCode> = new Set([

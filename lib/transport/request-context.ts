@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { processWide } from '../core/process-wide.js';
 
 /** What the interceptor knows of the call that is being handled. */
 export interface RequestContext {
@@ -11,10 +12,7 @@ export interface RequestContext {
 }
 
 // One for both builds: the interceptor of one serves methods decorated by the other.
-const STORAGE = Symbol.for('nest-redis-lock:request');
-const shared = globalThis as unknown as Record<symbol, AsyncLocalStorage<RequestContext> | undefined>;
-
-export const requestContext = (shared[STORAGE] ??= new AsyncLocalStorage<RequestContext>());
+export const requestContext = processWide('request', new AsyncLocalStorage<RequestContext>());
 
 /** Runs `fn` as no part of the request: no client that leaves ends its waits. What the request says stays known. */
 export const besideRequest = <T>(fn: () => T): T => {

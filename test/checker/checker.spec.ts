@@ -501,3 +501,51 @@ describe('callers that misbehave', () => {
     expect(rulesOf(last, refused(91, 'z', 'p1', error_))).toEqual(['dead key']);
   });
 });
+
+describe('permits', () => {
+  const permit = (name: string, from: number, to: number, permits: number | null = 2): HistoryEvent[] => {
+    const owner = `owner ${name}`;
+    return [
+      { ...call(from - 2, name, 'p1', 0), permits } as HistoryEvent,
+      { type: 'hold', at: from - 1, key: 'k', owner },
+      granted(from, name, 'p1', { token: 0, owner }),
+      believes(from, name, 'p1', 1_000),
+      ended(to, name, 'p1'),
+      { type: 'free', at: to + 1, key: 'k', owner, how: 'released' },
+    ];
+  };
+
+  it('are as many as was said, and never one more', () => {
+    expect(rulesOf(permit('a', 10, 90), permit('b', 20, 80))).toEqual(nothing);
+    expect(rulesOf(permit('a', 10, 90), permit('b', 20, 80), permit('c', 84, 88, null))).toEqual(nothing);
+    const tooMany = [permit('a', 10, 90), permit('b', 20, 80), permit('c', 30, 70, null)].flat();
+    // In the store, and in the minds of the callers.
+    expect(violationsIn(tooMany).map(({ rule }) => rule)).toEqual(['limit', 'limit']);
+    const inMind = tooMany.filter(({ type }) => type !== 'hold' && type !== 'free');
+    expect(rulesOf(inMind)).toEqual(['limit']);
+  });
+
+  it('may be too many in the minds of callers while the store stood by nothing', () => {
+    const opened: HistoryEvent[] = [
+      { type: 'unprotected', at: 25, key: 'k', until: 200, why: 'forced open' },
+      { type: 'free', at: 25, key: 'k', owner: 'owner a', how: 'forced' },
+      { type: 'free', at: 25, key: 'k', owner: 'owner b', how: 'forced' },
+    ];
+    const holders = [permit('a', 10, 90), permit('b', 20, 80)].flat();
+    const forced = holders.filter(({ type }) => type !== 'free');
+    expect(rulesOf(forced, opened, permit('c', 30, 70))).toEqual(nothing);
+  });
+
+  it('that are free are taken by those who wait for one', () => {
+    const waiter: HistoryEvent = { ...call(0, 'w', 'p2', 900), permits: 2 } as HistoryEvent;
+    const served = granted(700, 'w', 'p2', { token: 0, owner: 'owner w' });
+    const last = ended(701, 'w', 'p2');
+    expect(rulesOf(permit('a', 2, 690), permit('b', 3, 689), waiter, served, last)).toEqual(nothing);
+    expect(rulesOf(permit('a', 2, 690), permit('b', 3, 300), waiter, served, last)).toEqual(['promptness']);
+  });
+
+  it('are not given out after they have ended in the store', () => {
+    const events = permit('a', 10, 90).map((one) => (one.type === 'free' ? { ...one, at: 50 } : one));
+    expect(rulesOf(events)).toEqual(['foundation']);
+  });
+});

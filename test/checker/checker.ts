@@ -8,6 +8,7 @@ import { errors } from './rules/errors.rule.js';
 import { exclusion } from './rules/exclusion.rule.js';
 import { foundation } from './rules/foundation.rule.js';
 import { leftovers } from './rules/leftovers.rule.js';
+import { limit } from './rules/limit.rule.js';
 import { loss } from './rules/loss.rule.js';
 import { minimum } from './rules/minimum.rule.js';
 import { promptness } from './rules/promptness.rule.js';
@@ -21,6 +22,7 @@ import type { Violation } from './violation.js';
 
 const RULES: readonly Rule[] = [
   exclusion,
+  limit,
   foundation,
   entry,
   terms,

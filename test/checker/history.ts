@@ -39,6 +39,8 @@ export interface CallEvent extends By<'call'> {
   readonly holdAtLeastMs?: number;
   /** For how long at a time the store is asked to keep its hold, at the most: a fixed lease, or the watchdog's time. */
   readonly leaseMs?: number;
+  /** Asks for one permit of so many; null leaves the number to the store. Undefined for a lock. */
+  readonly permits?: number | null;
 }
 
 /** The caller's signal was aborted while it waited. */
@@ -52,6 +54,8 @@ export interface GrantedEvent extends By<'granted'> {
   readonly parts: readonly {
     readonly key: string;
     readonly token: number;
+    /** Of a permit, which has no token: by what name the store knows it. */
+    readonly owner?: string;
     /** The lease that encloses this one and whose hold it shares; undefined when it has a hold of its own. */
     readonly sharedWith?: string;
   }[];
@@ -111,6 +115,8 @@ export interface AsksEvent extends By<'asks'> {
   readonly request: string;
   readonly what: string;
   readonly keys: readonly string[];
+  /** Of permits: whose, in the order of the keys. Neither the key nor the owner tells which process has them. */
+  readonly owners?: readonly string[];
 }
 
 export interface AnsweredEvent extends By<'answered'> {

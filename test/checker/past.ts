@@ -26,13 +26,23 @@ export interface LeaseSeen {
 export interface Belief extends Span {
   readonly key: string;
   readonly token: number;
+  /** Of a permit. */
+  readonly owner: string | undefined;
   readonly lease: LeaseSeen;
+}
+
+/** How many permits a key has: the least and the greatest number that anybody has said. */
+export interface Limits {
+  readonly least: number;
+  readonly most: number;
 }
 
 export interface Request extends Span {
   readonly process: string;
   readonly what: string;
   readonly keys: readonly string[];
+  /** Of permits: whose. */
+  readonly owners: readonly string[] | undefined;
   /** Undefined when it was never answered. */
   readonly outcome: string | undefined;
 }
@@ -49,6 +59,8 @@ export class Past {
   readonly calls = new Map<string, Call>();
   readonly leases = new Map<string, LeaseSeen>();
   readonly requests: Request[] = [];
+  /** The keys that are permits. */
+  readonly limits = new Map<string, Limits>();
   /** When the process was gone; it believes and awaits nothing after. */
   private readonly crashes = new Map<string, number>();
   private readonly frozen = new Map<string, Span[]>();
@@ -154,6 +166,7 @@ export class Past {
     for (const asked of this.all('call')) {
       const end = this.crashedAt(asked.process);
       this.calls.set(asked.call, { asked, aborted: undefined, granted: undefined, refused: undefined, end });
+      this.readLimits(asked);
     }
     for (const { call, at } of this.all('abort')) this.callOf(call).aborted ??= at;
     for (const event of this.all('granted')) {
@@ -165,6 +178,17 @@ export class Past {
       const call = this.callOf(event.call);
       call.refused = event;
       call.end = event.at;
+    }
+  }
+
+  private readLimits({ keys, permits }: EventOf<'call'>): void {
+    if (permits === undefined) return;
+    for (const key of keys) {
+      const { least = Infinity, most = -Infinity } = this.limits.get(key) ?? {};
+      this.limits.set(key, {
+        least: Math.min(least, permits ?? least),
+        most: Math.max(most, permits ?? most),
+      });
     }
   }
 
@@ -196,7 +220,7 @@ export class Past {
   }
 
   /** A belief that had ended and came back is two. */
-  private addBeliefs(lease: LeaseSeen, { key, token }: { key: string; token: number }): void {
+  private addBeliefs(lease: LeaseSeen, { key, token, owner }: LeaseSeen['granted']['parts'][number]): void {
     const over = Math.min(lease.ended, lease.announced);
     let list = this.beliefsOfKeys.get(key);
     if (!list) this.beliefsOfKeys.set(key, (list = []));
@@ -205,7 +229,7 @@ export class Past {
       if (event.key !== key) continue;
       const to = Math.min(event.until, over);
       if (open && event.at <= open.to) open.to = to;
-      else if (event.at < to) list.push((open = { from: event.at, to, key, token, lease } as Belief));
+      else if (event.at < to) list.push((open = { from: event.at, to, key, token, owner, lease } as Belief));
     }
   }
 
@@ -217,10 +241,10 @@ export class Past {
 
   private readRequests(): void {
     const ends = new Map(this.all('answered').map((event) => [event.request, event]));
-    for (const { request, process, what, keys, at } of this.all('asks')) {
+    for (const { request, process, what, keys, owners, at } of this.all('asks')) {
       const end = ends.get(request);
       const to = end?.at ?? this.crashedAt(process);
-      this.requests.push({ process, what, keys, from: at, to, outcome: end?.outcome });
+      this.requests.push({ process, what, keys, owners, from: at, to, outcome: end?.outcome });
     }
   }
 }

@@ -1,12 +1,7 @@
-import type {
-  AcquireReply,
-  Claim,
-  ExtendReply,
-  HoldInfo,
-  LockKind,
-  ReleaseReply,
-} from '../../lib/core/claim.js';
-import type { LockStore, ReleaseOptions, StoreFailure, Watch } from '../../lib/core/lock-store.js';
+import type { LockKind } from '../../lib/core/kinds/kinds.js';
+import type { Claim } from '../../lib/core/seam/claim.js';
+import type { KindStore, KindStores, LockStore } from '../../lib/core/seam/lock-store.js';
+import type { ExtendReply, KeyState, ReleaseReply } from '../../lib/core/seam/reply.js';
 import type { AnsweredEvent, AsksEvent } from './history.js';
 
 /** What is written down; when and by whom is added by the one who writes. */
@@ -17,9 +12,13 @@ const outcomeOf = (failure: unknown): string =>
     ? String(failure.outcome)
     : 'broken';
 
+/** Whose permits; locks are named by their keys. */
+const ownersOf = (claims: readonly Claim[]): readonly string[] | undefined =>
+  claims[0]?.kind === 'permit' ? claims.map(({ owner }) => owner) : undefined;
+
 /** Stands before another store, of whatever make, and writes down what the core asks it and when it is answered. */
 export class RecordingStore implements LockStore {
-  readonly kinds: ReadonlySet<LockKind>;
+  readonly kinds: KindStores;
   readonly checkKey: LockStore['checkKey'];
   private requests = 0;
   private openWatches = 0;
@@ -30,7 +29,8 @@ export class RecordingStore implements LockStore {
     private readonly name: string,
     private readonly write: (event: StoreEvent) => void,
   ) {
-    this.kinds = store.kinds;
+    const kinds = Object.entries(store.kinds) as [LockKind, KindStore][];
+    this.kinds = Object.fromEntries(kinds.map(([name, kind]) => [name, this.recorded(kind)]));
     this.checkKey = store.checkKey?.bind(store);
   }
 
@@ -39,43 +39,17 @@ export class RecordingStore implements LockStore {
     return this.openWatches;
   }
 
-  acquire(claim: Claim): Promise<AcquireReply> {
-    return this.record(
-      'acquire',
-      [claim.key],
-      () => this.store.acquire(claim),
-      ({ status }) => status,
-    );
-  }
-
-  extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
-    const keys = claims.map(({ key }) => key);
-    const outcome = (replies: readonly ExtendReply[]) => replies.map(({ status }) => status).join(' ');
-    return this.record('extend', keys, () => this.store.extendMany(claims), outcome);
-  }
-
-  release(claim: Claim, how?: ReleaseOptions): Promise<ReleaseReply> {
-    const outcome = ({ wasHeld, othersWaiting }: ReleaseReply) =>
-      `${wasHeld ? 'was held' : 'was not held'}${othersWaiting ? ', others wait' : ''}`;
-    return this.record(
-      how?.doubt ? 'undo' : 'release',
-      [claim.key],
-      () => this.store.release(claim, how),
-      outcome,
-    );
-  }
-
-  inspect(kind: LockKind, key: string): Promise<HoldInfo | null> {
+  inspect(key: string): Promise<KeyState | null> {
     return this.record(
       'inspect',
       [key],
-      () => this.store.inspect(kind, key),
-      (hold) => hold?.owner ?? 'free',
+      () => this.store.inspect(key),
+      (found) => found?.holders.map(({ owner }) => owner).join(' ') ?? 'free',
     );
   }
 
-  forceUnlock(kind: LockKind, key: string): Promise<boolean> {
-    return this.record('forceUnlock', [key], () => this.store.forceUnlock(kind, key), String);
+  forceUnlock(key: string): Promise<boolean> {
+    return this.record('forceUnlock', [key], () => this.store.forceUnlock(key), String);
   }
 
   ping(): Promise<void> {
@@ -87,24 +61,54 @@ export class RecordingStore implements LockStore {
     );
   }
 
-  watch(kind: LockKind, key: string, onHint: () => void, onFailure: (cause: StoreFailure) => void): Watch {
-    const watch = this.store.watch(kind, key, onHint, onFailure);
-    let open = true;
-    this.openWatches++;
-    return {
-      get live() {
-        return watch.live;
-      },
-      close: () => {
-        if (open) this.openWatches--;
-        open = false;
-        watch.close();
-      },
-    };
-  }
-
   close(): Promise<void> {
     return this.store.close();
+  }
+
+  /** The same kind, which writes down what it is asked. */
+  protected recorded(kind: KindStore): KindStore {
+    return {
+      acquire: (claim) =>
+        this.record(
+          'acquire',
+          [claim.finalKey],
+          () => kind.acquire(claim),
+          ({ status }) => status,
+          ownersOf([claim]),
+        ),
+      extendMany: (claims) => {
+        const keys = claims.map(({ finalKey }) => finalKey);
+        const outcome = (replies: readonly ExtendReply[]) => replies.map(({ status }) => status).join(' ');
+        return this.record('extend', keys, () => kind.extendMany(claims), outcome, ownersOf(claims));
+      },
+      release: (claim, how) => {
+        const outcome = ({ wasHeld, othersWaiting }: ReleaseReply) =>
+          `${wasHeld ? 'was held' : 'was not held'}${othersWaiting ? ', others wait' : ''}`;
+        const what = how?.doubt ? 'undo' : 'release';
+        return this.record(
+          what,
+          [claim.finalKey],
+          () => kind.release(claim, how),
+          outcome,
+          ownersOf([claim]),
+        );
+      },
+      watch: (claim, listener) => {
+        const watch = kind.watch(claim, listener);
+        let open = true;
+        this.openWatches++;
+        return {
+          get live() {
+            return watch.live;
+          },
+          close: () => {
+            if (open) this.openWatches--;
+            open = false;
+            watch.close();
+          },
+        };
+      },
+    };
   }
 
   private record<T>(
@@ -112,9 +116,10 @@ export class RecordingStore implements LockStore {
     keys: readonly string[],
     ask: () => Promise<T>,
     outcomeOfReply: (value: T) => string,
+    owners?: readonly string[],
   ): Promise<T> {
     const request = `${this.name}#${++this.requests}`;
-    this.write({ type: 'asks', request, what, keys });
+    this.write({ type: 'asks', request, what, keys, ...(owners && { owners }) });
     const answered = (outcome: string): void => this.write({ type: 'answered', request, outcome });
     // Awaited here, and not beside it: the answer is written before the core hears it.
     return ask().then(

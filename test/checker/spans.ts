@@ -36,5 +36,29 @@ export const common = (a: Span, b: Span): Span | undefined => {
   return from < to ? { from, to } : undefined;
 };
 
+/** The times in which at least so many of the spans overlap, in order. */
+export const overlaps = (spans: readonly Span[], count: number): Span[] => {
+  const ends = spans
+    .filter(({ from, to }) => to > from)
+    .flatMap(({ from, to }) => [
+      { at: from, by: 1 },
+      { at: to, by: -1 },
+    ])
+    // What ends at a moment does not meet what begins then.
+    .sort((a, b) => a.at - b.at || a.by - b.by);
+  const result: Span[] = [];
+  let since: number | undefined;
+  let there = 0;
+  for (const { at, by } of ends) {
+    there += by;
+    if (there >= count) since ??= at;
+    else if (since !== undefined) {
+      if (at > since) result.push({ from: since, to: at });
+      since = undefined;
+    }
+  }
+  return result;
+};
+
 export const lengthOf = (spans: readonly Span[]): number =>
   spans.reduce((sum, { from, to }) => sum + to - from, 0);

@@ -24,6 +24,9 @@ const whoOf = (event: HistoryEvent): string => {
   return ('process' in event ? event.process : undefined) ?? '*';
 };
 
+const permitOf = ({ permits }: { readonly permits?: number | null }): string =>
+  permits === undefined ? '' : `one of ${permits ?? 'the'} permits of `;
+
 const keysOf = (keys: readonly string[]): string => keys.map((key) => `"${key}"`).join(', ');
 
 const shown = (error: ErrorSeen | undefined): string => (error ? `${error.code ?? error.name}` : 'null');
@@ -33,11 +36,11 @@ const until = (at: number): string => `until ${at.toFixed(1)}`;
 const describe = (event: HistoryEvent): string | undefined => {
   switch (event.type) {
     case 'call':
-      return `${event.call} asks for ${keysOf(event.keys)} by ${event.style}, waitMs ${event.waitMs}`;
+      return `${event.call} asks for ${permitOf(event)}${keysOf(event.keys)} by ${event.style}, waitMs ${event.waitMs}`;
     case 'abort':
       return `${event.call} is called off`;
     case 'granted':
-      return `${event.call} gets ${event.lease}: ${event.parts.map(({ key, token, sharedWith }) => `"${key}" ${sharedWith ? `inside ${sharedWith}` : `token ${token}`}`).join(', ')}`;
+      return `${event.call} gets ${event.lease}: ${event.parts.map(({ key, token, owner, sharedWith }) => `"${key}" ${sharedWith ? `inside ${sharedWith}` : owner ? `as ${owner}` : `token ${token}`}`).join(', ')}`;
     case 'refused':
       return `${event.call} is refused: ${shown(event.error)}`;
     case 'believes':
@@ -59,7 +62,7 @@ const describe = (event: HistoryEvent): string | undefined => {
     case 'register':
       return `${event.what} of "${event.key}" by ${event.lease}, token ${event.token}: ${event.accepted ? `version ${event.version}` : 'refused'}`;
     case 'hold':
-      return `${event.owner} has "${event.key}", token ${event.token}`;
+      return `${event.owner} has "${event.key}", ${event.token === undefined ? 'no token' : `token ${event.token}`}`;
     case 'armed':
       return `${event.owner} has "${event.key}" ${until(event.until)}`;
     case 'free':

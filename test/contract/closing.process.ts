@@ -5,14 +5,15 @@ import { STORES } from '../support/stores/stores.js';
 const store = STORES.find(({ name }) => name === process.argv[2])!.open(process.argv[3]);
 const claim = {
   kind: 'exclusive',
-  key: 'lock:closing',
+  finalKey: 'lock:closing',
   owner: 'closing:1',
   leaseMs: 30_000,
-  fenceBlock: 1,
+  tokens: 1,
+  waits: true,
 } as const;
-const nothing = (): void => undefined;
-store.watch('exclusive', claim.key, nothing, nothing);
-await Promise.allSettled([store.acquire(claim), store.release(claim)]);
+const listener = { hint: () => undefined, failed: () => undefined };
+store.kinds.exclusive.watch(claim, { ...listener });
+await Promise.allSettled([store.kinds.exclusive.acquire(claim), store.kinds.exclusive.release(claim)]);
 await store.close();
-store.watch('exclusive', claim.key, nothing, nothing);
+store.kinds.exclusive.watch(claim, { ...listener });
 process.stdout.write('closed\n');

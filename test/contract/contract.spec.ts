@@ -4,7 +4,9 @@ import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { guardProcess } from '../support/process-guard.js';
-import { describeStoreContract } from './store.contract.js';
+import { KINDS } from '../../lib/core/kinds/kinds.js';
+import { KIND_CONTRACTS } from './kinds/index.js';
+import { describeStoreContract, PAIRS } from './store.contract.js';
 import { STORES } from '../support/stores/stores.js';
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
@@ -18,6 +20,20 @@ it('every store of the library is under contract', () => {
 });
 
 for (const { name, makeHarness } of STORES) describeStoreContract(name, makeHarness);
+
+it('every kind is under contract on every store that has it, and every store under contract has every kind', () => {
+  const kinds = Object.keys(KINDS).sort();
+  expect(Object.keys(KIND_CONTRACTS).sort()).toEqual(kinds);
+  for (const [kind, { under }] of Object.entries(KIND_CONTRACTS)) expect(under.kind).toBe(kind);
+  const wanted = STORES.flatMap(({ name, open }) => {
+    // Opens no connection before it is asked for something.
+    const store = open('redis://127.0.0.1:1');
+    const has = Object.keys(store.kinds).sort();
+    expect(has).toEqual(kinds);
+    return has.map((kind) => `${kind} on ${name}`);
+  });
+  expect([...PAIRS].sort()).toEqual(wanted.sort());
+});
 
 const expectExitAtOnce = async (name: string, address = ''): Promise<void> => {
   const register = path('../support/typescript/register.mjs');

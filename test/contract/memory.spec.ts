@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { StoreFailure } from '../../lib/core/lock-store.js';
-import { MemorySpace } from '../../lib/stores/memory/memory.space.js';
+import { StoreFailure } from '../../lib/core/seam/store-failure.js';
+import { MemorySpace } from '../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../lib/stores/memory/memory.store.js';
 import {
   claimFor,
@@ -19,15 +19,17 @@ describe('MemoryStore', () => {
 
   it('stores with spaces of their own do not exclude each other', async () => {
     const claim = claimFor(newKey());
-    expectGranted(await new MemoryStore().acquire(claim));
-    expectGranted(await new MemoryStore().acquire(claimFor(claim.key)));
+    expectGranted(await new MemoryStore().kinds.exclusive.acquire(claim));
+    expectGranted(await new MemoryStore().kinds.exclusive.acquire(claimFor(claim.finalKey)));
   });
 
   it('a store made with the space of another excludes it', async () => {
     const store = new MemoryStore();
     const claim = claimFor(newKey());
-    await store.acquire(claim);
-    expectTaken(await new MemoryStore({ shared: store.space }).acquire(claimFor(claim.key)));
+    await store.kinds.exclusive.acquire(claim);
+    expectTaken(
+      await new MemoryStore({ shared: store.space }).kinds.exclusive.acquire(claimFor(claim.finalKey)),
+    );
   });
 
   it('a lease ends on the default clock', async () => {
@@ -35,8 +37,8 @@ describe('MemoryStore', () => {
     const claim = claimFor(newKey(), { leaseMs: 20 });
     // Read before the lease begins: read after it, the clock may have moved on, and the lease seem to end early.
     const asked = performance.now();
-    await store.acquire(claim);
-    await vi.waitUntil(async () => (await store.inspect('exclusive', claim.key)) === null, { interval: 1 });
+    await store.kinds.exclusive.acquire(claim);
+    await vi.waitUntil(async () => (await store.inspect(claim.finalKey)) === null, { interval: 1 });
     expect(performance.now() - asked).toBeGreaterThanOrEqual(20);
   });
 
@@ -53,25 +55,26 @@ describe('MemoryStore', () => {
       const space = new MemorySpace();
       const [a, b] = [new MemoryStore({ shared: space }), new MemoryStore({ shared: space })];
       const claim = claimFor(newKey(), { leaseMs: 1_000 });
-      await a.acquire(claim);
+      await a.kinds.exclusive.acquire(claim);
       let hints = 0;
-      const watch = b.watch(
-        'exclusive',
-        claim.key,
-        () => {
+      const watch = b.kinds.exclusive.watch(claim, {
+        hint: () => {
           hints += 1;
         },
-        () => expect.unreachable(),
-      );
+        failed: () => expect.unreachable(),
+      });
       await b.ping();
       expect({ live: watch.live, hints }).toEqual({ live: true, hints: 1 });
 
       vi.advanceTimersByTime(999);
-      expect(await b.acquire(claimFor(claim.key))).toEqual({ status: 'taken', retryInMs: 1 });
+      expect(await b.kinds.exclusive.acquire(claimFor(claim.finalKey))).toEqual({
+        status: 'taken',
+        retryInMs: 1,
+      });
       vi.advanceTimersByTime(1);
-      const next = claimFor(claim.key);
-      expectGranted(await b.acquire(next));
-      await b.release(next);
+      const next = claimFor(claim.finalKey);
+      expectGranted(await b.kinds.exclusive.acquire(next));
+      await b.kinds.exclusive.release(next);
       await b.ping();
       expect(hints).toBe(2);
       expect(vi.getTimerCount()).toBe(0);
@@ -82,12 +85,12 @@ describe('MemoryStore', () => {
     let now = 0.3;
     const store = new MemoryStore({ now: () => now });
     const claim = claimFor(newKey(), { leaseMs: 100 });
-    await store.acquire(claim);
+    await store.kinds.exclusive.acquire(claim);
     now = 50.7;
-    const reply = await store.acquire(claimFor(claim.key));
+    const reply = await store.kinds.exclusive.acquire(claimFor(claim.finalKey));
     expect(reply).toEqual({ status: 'taken', retryInMs: 50 });
     now += 50;
-    expectGranted(await store.acquire(claimFor(claim.key)));
+    expectGranted(await store.kinds.exclusive.acquire(claimFor(claim.finalKey)));
   });
 
   it('tokens start at the wall clock in µs, follow it, and still grow when it steps back or stands still', async () => {
@@ -96,7 +99,7 @@ describe('MemoryStore', () => {
     expect(await takeToken(store, claimFor(newKey()))).toBe(2_000_000);
     expect(await takeToken(store, claimFor(newKey()))).toBe(2_000_001);
     wall = 3_000_000.7;
-    expect(await takeToken(store, claimFor(newKey(), { fenceBlock: 10 }))).toBe(3_000_000);
+    expect(await takeToken(store, claimFor(newKey(), { tokens: 10 }))).toBe(3_000_000);
     wall = 5;
     expect(await takeToken(store, claimFor(newKey()))).toBe(3_000_010);
   });
@@ -105,11 +108,11 @@ describe('MemoryStore', () => {
     'a wall clock at %s gives no token and takes no hold: StoreFailure',
     async (micros) => {
       const store = new MemoryStore({ wallClockMicros: () => micros });
-      const claim = claimFor(newKey(), { fenceBlock: 2 });
-      const failure = await store.acquire(claim).catch((error: unknown) => error);
+      const claim = claimFor(newKey(), { tokens: 2 });
+      const failure = await store.kinds.exclusive.acquire(claim).catch((error: unknown) => error);
       expect(failure).toBeInstanceOf(StoreFailure);
       expect(failure).toMatchObject({ outcome: 'not-executed' });
-      expect((failure as StoreFailure).message).toContain(claim.key);
+      expect((failure as StoreFailure).message).toContain(claim.finalKey);
       expect(store.size.holds).toBe(0);
     },
   );
@@ -118,8 +121,8 @@ describe('MemoryStore', () => {
     let now = 0;
     const space = new MemorySpace({ now: () => now });
     const [a, b] = [new MemoryStore({ shared: space }), new MemoryStore({ shared: space })];
-    await a.acquire(claimFor(newKey(), { leaseMs: 10 }));
-    await b.acquire(claimFor(newKey(), { leaseMs: 20 }));
+    await a.kinds.exclusive.acquire(claimFor(newKey(), { leaseMs: 10 }));
+    await b.kinds.exclusive.acquire(claimFor(newKey(), { leaseMs: 20 }));
     await HintCounter.live(b, newKey());
     expect(a.size).toEqual({ holds: 2, watches: 1 });
     now = 10;
@@ -133,14 +136,15 @@ describe('MemoryStore', () => {
     const space = new MemorySpace({ now: () => now });
     const store = new MemoryStore({ shared: space });
     // `size` leaves out what is over; here it matters what is still in memory.
-    const { holds, subscriptions } = space as unknown as Record<
-      'holds' | 'subscriptions',
-      Map<string, unknown>
-    >;
+    const { kinds, subscriptions } = space as unknown as {
+      kinds: { exclusive: { holds: Map<string, unknown> } };
+      subscriptions: Map<string, unknown>;
+    };
+    const { holds } = kinds.exclusive;
     let most = 0;
     for (let i = 0; i < 100_000; i += 1) {
       now += 1;
-      await store.acquire(claimFor(`lock:${String(i)}`, { owner: 'me', leaseMs: 100 }));
+      await store.kinds.exclusive.acquire(claimFor(`lock:${String(i)}`, { owner: 'me', leaseMs: 100 }));
       most = Math.max(most, holds.size);
     }
     expect(most).toBeLessThanOrEqual(201);
@@ -152,9 +156,9 @@ describe('MemoryStore', () => {
     const space = new MemorySpace();
     const [a, b] = [new MemoryStore({ shared: space }), new MemoryStore({ shared: space })];
     const claim = claimFor(newKey());
-    await a.acquire(claim);
-    const hints = await HintCounter.live(b, claim.key);
-    const release = a.release(claim);
+    await a.kinds.exclusive.acquire(claim);
+    const hints = await HintCounter.live(b, claim.finalKey);
+    const release = a.kinds.exclusive.release(claim);
     expect(hints.count).toBe(1);
     expect((await release).wasHeld).toBe(true);
     await hints.next(1);

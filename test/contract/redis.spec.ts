@@ -1,7 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { StoreFailure } from '../../lib/core/lock-store.js';
+import { StoreFailure } from '../../lib/core/seam/store-failure.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';
-import { claimFor, expectGranted, expectTaken, HintCounter, newKey } from '../support/stores/harness.js';
+import {
+  holderOf,
+  claimFor,
+  expectGranted,
+  expectTaken,
+  HintCounter,
+  newKey,
+} from '../support/stores/harness.js';
 import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
 
 const failureOf = async (request: Promise<unknown>): Promise<unknown> => {
@@ -37,95 +44,97 @@ describe('RedisStore', () => {
     const bad = new Set([0, 99, 150, 249]);
     await Promise.all(
       claims.map((claim, i) =>
-        bad.has(i) ? harness.admin.set(claim.key, 'a string') : store.acquire(claim),
+        bad.has(i) ? harness.admin.set(claim.finalKey, 'a string') : store.kinds.exclusive.acquire(claim),
       ),
     );
-    const replies = await store.extendMany(claims.map((claim) => ({ ...claim, leaseMs: 120_000 })));
+    const replies = await store.kinds.exclusive.extendMany(
+      claims.map((claim) => ({ ...claim, leaseMs: 120_000 })),
+    );
     expect(replies.map(({ status }) => status)).toEqual(claims.map((_, i) => (bad.has(i) ? 'lost' : 'held')));
-    const left = await Promise.all(claims.map(({ key }) => harness.admin.pttl(key)));
+    const left = await Promise.all(claims.map(({ finalKey: key }) => harness.admin.pttl(key)));
     left.forEach((ms, i) => (bad.has(i) ? expect(ms).toBe(-1) : expect(ms).toBeGreaterThan(110_000)));
   });
 
   it('a key of another type is a store failure, never "taken", and is left alone', async () => {
     const claim = claimFor(newKey());
-    await harness.admin.set(claim.key, 'a string');
+    await harness.admin.set(claim.finalKey, 'a string');
     for (const request of [
-      () => store.acquire(claim),
-      () => store.inspect('exclusive', claim.key),
-      () => store.forceUnlock('exclusive', claim.key),
+      () => store.kinds.exclusive.acquire(claim),
+      () => store.inspect(claim.finalKey),
+      () => store.forceUnlock(claim.finalKey),
     ]) {
       expect(await failureOf(request())).toMatchObject({ outcome: 'not-executed', keyOnly: true });
     }
-    expect(await harness.admin.get(claim.key)).toBe('a string');
+    expect(await harness.admin.get(claim.finalKey)).toBe('a string');
   });
 
   it('a release of a key of another type finds no hold, alone and beside others, and leaves it alone', async () => {
     const claims = Array.from({ length: 3 }, () => claimFor(newKey()));
-    await Promise.all(claims.map((claim) => store.acquire(claim)));
-    await harness.admin.set(claims[0]!.key, 'a string');
-    await harness.admin.set(claims[1]!.key, 'a string');
-    expect(await store.release(claims[0]!)).toEqual({ wasHeld: false, othersWaiting: false });
-    const replies = await Promise.all(claims.slice(1).map((claim) => store.release(claim)));
+    await Promise.all(claims.map((claim) => store.kinds.exclusive.acquire(claim)));
+    await harness.admin.set(claims[0]!.finalKey, 'a string');
+    await harness.admin.set(claims[1]!.finalKey, 'a string');
+    expect(await store.kinds.exclusive.release(claims[0]!)).toEqual({ wasHeld: false, othersWaiting: false });
+    const replies = await Promise.all(claims.slice(1).map((claim) => store.kinds.exclusive.release(claim)));
     expect(replies.map(({ wasHeld }) => wasHeld)).toEqual([false, true]);
-    expect(await harness.admin.get(claims[0]!.key)).toBe('a string');
-    expect(await harness.admin.get(claims[1]!.key)).toBe('a string');
+    expect(await harness.admin.get(claims[0]!.finalKey)).toBe('a string');
+    expect(await harness.admin.get(claims[1]!.finalKey)).toBe('a string');
   });
 
   it("a hold is Redisson's: a hash with the owner's field at 1 and a time to live", async () => {
     const claim = claimFor(newKey());
-    await store.acquire(claim);
-    await store.acquire(claim);
-    expect(await harness.admin.hgetall(claim.key)).toEqual({ [claim.owner]: '1' });
-    const left = await harness.admin.pttl(claim.key);
+    await store.kinds.exclusive.acquire(claim);
+    await store.kinds.exclusive.acquire(claim);
+    expect(await harness.admin.hgetall(claim.finalKey)).toEqual({ [claim.owner]: '1' });
+    const left = await harness.admin.pttl(claim.finalKey);
     expect(left).toBeGreaterThan(claim.leaseMs - 5_000);
     expect(left).toBeLessThanOrEqual(claim.leaseMs);
   });
 
   it('a foreign hold, nested and without an end: taken, to be looked at again soon, and shown as it is', async () => {
     const claim = claimFor(newKey());
-    await harness.admin.hset(claim.key, 'java:7', '3');
-    const reply = await store.acquire(claim);
+    await harness.admin.hset(claim.finalKey, 'java:7', '3');
+    const reply = await store.kinds.exclusive.acquire(claim);
     expectTaken(reply);
     expect(reply.retryInMs).toBeGreaterThan(0);
     expect(reply.retryInMs).toBeLessThanOrEqual(5_000);
-    expect(await store.inspect('exclusive', claim.key)).toEqual({
-      owner: 'java:7',
-      count: 3,
-      remainingMs: Infinity,
+    expect(await store.inspect(claim.finalKey)).toEqual({
+      kind: 'exclusive',
+      holders: [{ owner: 'java:7', count: 3, remainingMs: Infinity }],
+      waiting: [],
     });
-    expect((await store.release(claim)).wasHeld).toBe(false);
-    expect(await store.forceUnlock('exclusive', claim.key)).toBe(true);
+    expect((await store.kinds.exclusive.release(claim)).wasHeld).toBe(false);
+    expect(await store.forceUnlock(claim.finalKey)).toBe(true);
   });
 
   it('a hash of 100,000 foreign fields blocks nobody: inspect still answers', async () => {
     const key = newKey();
     const fill = "for i = 1, 100000 do redis.call('hset', KEYS[1], 'field' .. i, 1) end";
     await harness.admin.eval(fill, 1, key);
-    expect((await store.inspect('exclusive', key))?.owner).toMatch(/^field\d+$/);
-    expectTaken(await store.acquire(claimFor(key)));
+    expect((await store.inspect(key))?.holders[0]?.owner).toMatch(/^field\d+$/);
+    expectTaken(await store.kinds.exclusive.acquire(claimFor(key)));
   });
 
   it('every request works after SCRIPT FLUSH', async () => {
     const [one, two] = [claimFor(newKey()), claimFor(newKey())];
     for (const claim of [one, two]) {
       await harness.admin.script('FLUSH');
-      expectGranted(await store.acquire(claim));
+      expectGranted(await store.kinds.exclusive.acquire(claim));
       await harness.admin.script('FLUSH');
-      expect((await store.extendMany([claim]))[0]!.status).toBe('held');
+      expect((await store.kinds.exclusive.extendMany([claim]))[0]!.status).toBe('held');
       await harness.admin.script('FLUSH');
-      expect(await store.inspect('exclusive', claim.key)).toMatchObject({ owner: claim.owner });
+      expect(await holderOf(store, claim.finalKey)).toMatchObject({ owner: claim.owner });
     }
     await harness.admin.script('FLUSH');
-    expect((await store.release(one)).wasHeld).toBe(true);
+    expect((await store.kinds.exclusive.release(one)).wasHeld).toBe(true);
     await harness.admin.script('FLUSH');
-    expect(await store.forceUnlock('exclusive', two.key)).toBe(true);
+    expect(await store.forceUnlock(two.finalKey)).toBe(true);
   });
 
   it('a message of a foreign client on the channel is a hint', async () => {
     const claim = claimFor(newKey());
-    const hints = await HintCounter.live(store, claim.key);
+    const hints = await HintCounter.live(store, claim.finalKey);
     const seen = hints.count;
-    await harness.admin.publish(`redisson_lock__channel:{${claim.key}}`, '0');
+    await harness.admin.publish(`redisson_lock__channel:{${claim.finalKey}}`, '0');
     await hints.next(seen);
     hints.watch.close();
     expect(store.subscriptions).toBe(0);

@@ -1,12 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
-import type { LockStore } from '../../lib/core/lock-store.js';
-import type { ContractContext, MakeHarness, StoreHarness } from '../support/stores/harness.js';
-import { describeExtending } from './parts/extending.js';
-import { describeHolds } from './parts/holds.js';
+import type { ContractContext, FullStore, MakeHarness, StoreHarness } from '../support/stores/harness.js';
+import { KINDS, type LockKind } from '../../lib/core/kinds/kinds.js';
+import { KIND_CONTRACTS } from './kinds/index.js';
 import { describeHostileKeys } from './parts/hostile-keys.js';
 import { describeLifecycle } from './parts/lifecycle.js';
-import { describeTokens } from './parts/tokens.js';
 import { describeWatching } from './parts/watching.js';
+
+/** The pairs of a kind and a store that are under contract, as `kind on store`. */
+export const PAIRS: string[] = [];
 
 /**
  * Everything the core relies on at the seam, as tests. Each store has to pass it unchanged; what only one store
@@ -14,7 +15,7 @@ import { describeWatching } from './parts/watching.js';
  */
 export function describeStoreContract(name: string, makeHarness: MakeHarness): void {
   describe(`${name} keeps the promises of the seam:`, () => {
-    const opened: LockStore[] = [];
+    const opened: FullStore[] = [];
     let current: StoreHarness | undefined;
     const context: ContractContext = {
       get harness() {
@@ -42,11 +43,15 @@ export function describeStoreContract(name: string, makeHarness: MakeHarness): v
       await current?.cleanup();
     });
 
-    describeHolds(context);
-    describeTokens(context);
-    describeExtending(context);
-    describeWatching(context);
-    describeHostileKeys(context);
-    describeLifecycle(context, makeHarness);
+    for (const kind of Object.keys(KINDS) as LockKind[]) {
+      const { under, describeKind } = KIND_CONTRACTS[kind];
+      PAIRS.push(`${kind} on ${name}`);
+      describe(`locks of the kind ${kind}:`, () => {
+        describeKind(context, makeHarness);
+        describeWatching(context, under);
+        describeHostileKeys(context, under);
+        describeLifecycle(context, under, makeHarness);
+      });
+    }
   });
 }

@@ -180,7 +180,7 @@ describe('the examples of the documentation', () => {
     await Promise.all([first.service.nightlyReport(), second.service.nightlyReport()]);
     await second.service.nightlyReport();
     expect(names()).toEqual(['report']);
-    expect(await first.locks.inspect('ShopService.nightlyReport')).toMatchObject({ count: 1 });
+    expect(await first.locks.inspect('ShopService.nightlyReport')).toMatchObject({ holders: [{ count: 1 }] });
   });
 
   it('rebuildIndex() does not wait for the one that is running', async () => {

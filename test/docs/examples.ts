@@ -9,8 +9,8 @@ const FOLDER = join(ROOT, 'test/docs');
 /** Where a name comes from that an example uses without importing it. */
 const HOMES: Readonly<Record<string, readonly string[]>> = {
   'nest-redis-lock': [
-    ...['currentLease', 'detached', 'InjectLockService', 'Locked', 'lockKey', 'LockExceptionFilter'],
-    ...['LockService', 'RedisLockModule'],
+    ...['currentLease', 'detached', 'InjectLockService', 'Limited', 'Locked'],
+    ...['lockKey', 'LockExceptionFilter', 'LockService', 'RedisLockModule'],
   ],
   '@nestjs/common': ['Controller', 'Get', 'Injectable', 'Module'],
   '@nestjs/core': ['APP_FILTER', 'NestFactory'],

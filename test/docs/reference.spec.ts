@@ -6,12 +6,13 @@ import * as lib from 'nest-redis-lock';
 import * as libTesting from 'nest-redis-lock/testing';
 import type ts from 'typescript';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { DEFAULT_SETTINGS } from '../../lib/core/lock-settings.js';
+import { DEFAULT_SETTINGS } from '../../lib/core/settings/lock-settings.js';
+import { KINDS } from '../../lib/core/kinds/kinds.js';
 import { escapeValue } from '../../lib/key/escape.js';
 import { UNREAD_STREAM_MS } from '../../lib/locked/reading.js';
 import { resolveInterceptor, resolveOptions } from '../../lib/redis-lock.options.js';
 import { httpExceptionOf } from '../../lib/transport/lock-error-mapping.js';
-import { DOCUMENTED_RULES } from '../support/redis/documented-user.js';
+import { DOCUMENTED_RULES, PERMIT_RULES } from '../support/redis/documented-user.js';
 import { complaints, examplesOf, fieldsOf, literalsOf, membersOf, programOf } from './examples.js';
 import { codeSpans, readFromRoot, section, tableRows, tables } from '../support/markdown.js';
 import { DOCUMENTATION, examplesOnPages, page, tablesOf } from './pages.js';
@@ -24,9 +25,16 @@ const MODULE_OPTIONS: readonly (readonly [string, string])[] = [
   ['lib/redis-lock.options.ts', 'RedisLockModuleOptions'],
   ['lib/redis-lock.options.ts', 'RedisLockModuleExtras'],
 ];
-const CALL_OPTIONS = ['lib/core/lock-options.ts', 'AcquireOptions'] as const;
-const SECTION_OPTIONS = ['lib/core/lock-options.ts', 'SectionOptions'] as const;
-const LOCKED_OPTIONS = ['lib/locked/locked.options.ts', 'LockedOptions'] as const;
+const ACQUIRE_OPTIONS = ['lib/core/settings/acquire-options.ts', 'AcquireOptions'] as const;
+const PERMIT_OPTIONS = ['lib/core/settings/acquire-options.ts', 'PermitOptions'] as const;
+const SECTION_OPTIONS = [
+  ['lib/core/settings/acquire-options.ts', 'SectionOptions'],
+  ['lib/core/settings/acquire-options.ts', 'PermitSectionOptions'],
+] as const;
+const DECORATOR_OPTIONS = [
+  ['lib/locked/locked.options.ts', 'LockedOptions'],
+  ['lib/locked/locked.options.ts', 'LimitedOptions'],
+] as const;
 const TESTING_OPTIONS = ['lib/testing/redis-lock-testing.module.ts', 'RedisLockTestingOptions'] as const;
 
 /** What is written as code in a text, in words. */
@@ -41,15 +49,18 @@ const owners = (program: ts.Program): Map<string, string> => {
   const members = (types: readonly (readonly [string, string])[]) =>
     types.flatMap(([file, type]) => membersOf(program, file, type));
   const inModule = members(MODULE_OPTIONS);
-  const inCall = members([CALL_OPTIONS]);
-  const inSection = members([SECTION_OPTIONS]).filter((name) => !inCall.includes(name));
-  const inLocked = members([LOCKED_OPTIONS]).filter((name) => ![...inCall, ...inSection].includes(name));
+  const [ofLocks, ofPermits] = [members([ACQUIRE_OPTIONS]), members([PERMIT_OPTIONS])];
+  const inAny = new Set([...ofLocks, ...ofPermits]);
+  const inSection = new Set(members(SECTION_OPTIONS).filter((name) => !inAny.has(name)));
+  const inDecorator = members(DECORATOR_OPTIONS).filter((name) => !inAny.has(name) && !inSection.has(name));
   const places = new Map<string, string[]>();
   for (const [place, names] of Object.entries({
     module: inModule,
-    call: inCall,
-    section: inSection,
-    '`@Locked`': inLocked,
+    call: ofLocks.filter((name) => ofPermits.includes(name)),
+    lock: ofLocks.filter((name) => !ofPermits.includes(name)),
+    permit: ofPermits.filter((name) => !ofLocks.includes(name)),
+    section: [...inSection],
+    decorator: [...new Set(inDecorator)],
   })) {
     for (const name of names) places.set(name, [...(places.get(name) ?? []), place]);
   }
@@ -72,9 +83,9 @@ describe('the documentation', () => {
     ['lib/redis-lock.options.ts', 'LockInterceptorOptions', 'README.md'],
     [...TESTING_OPTIONS, 'docs/guide/testing.md'],
     ['lib/core/lock-events.ts', 'LockEvents', 'docs/operations/events.md'],
-    ['lib/core/lease.ts', 'Lease', 'docs/guide/lock-service.md'],
+    ['lib/core/lease/lease.ts', 'Lease', 'docs/guide/lock-service.md'],
     ['lib/core/lock-manager.ts', 'LockUsage', 'docs/guide/lock-service.md'],
-    ['lib/stores/memory/memory.space.ts', 'MemorySpaceOptions', 'docs/stores/memory.md'],
+    ['lib/stores/memory/memory-space.ts', 'MemorySpaceOptions', 'docs/stores/memory.md'],
   ])('names everything of %s: %s in %s', (file, type, path) => {
     // What is inherited from the module's settings is described there.
     const named = wordsIn(section(README, 'Options') + page(path));
@@ -131,7 +142,11 @@ describe('the documentation', () => {
   });
 
   it('lists every error code in one table, with its class and its HTTP status', () => {
-    const codes = literalsOf(program, 'lib/core/lock.errors.ts', 'LockErrorCode') as lib.LockErrorCode[];
+    const codes = literalsOf(
+      program,
+      'lib/core/errors/lock.errors.ts',
+      'LockErrorCode',
+    ) as lib.LockErrorCode[];
     const rows = tablesOf('code').flatMap((table) => table.rows);
     expect(firstSpans(rows).sort()).toEqual([...codes].sort());
     for (const [codeCell = '', classCell = '', status] of rows) {
@@ -148,7 +163,7 @@ describe('the documentation', () => {
   });
 
   it('names no error code and no error class that the library does not have', () => {
-    const codes = literalsOf(program, 'lib/core/lock.errors.ts', 'LockErrorCode');
+    const codes = literalsOf(program, 'lib/core/errors/lock.errors.ts', 'LockErrorCode');
     const namedCodes = DOCUMENTATION.match(/\bLOCK_[A-Z_]+\b/g) ?? [];
     expect(namedCodes.filter((code) => !codes.includes(code))).toEqual([]);
     const classes = [...wordsIn(DOCUMENTATION)].filter((word) =>
@@ -171,7 +186,7 @@ describe('the documentation', () => {
   });
 
   it('names every function and class that the package exports', () => {
-    const internal = ['KIND_TRAITS', 'LockInterceptor', 'getLockServiceToken'];
+    const internal = ['LockInterceptor', 'getLockServiceToken'];
     const exported = [...Object.keys(lib), ...Object.keys(libTesting)].filter(
       (name) => !internal.includes(name),
     );
@@ -224,24 +239,24 @@ describe('the documentation', () => {
   it('has a page for each kind of lock, and for each store', () => {
     const pagesOf = (folder: string): string[] =>
       readdirSync(join(ROOT, 'docs', folder)).map((name) => name.replace(/\.md$/, ''));
-    expect(pagesOf('locks').sort()).toEqual(Object.keys(lib.KIND_TRAITS).sort());
+    expect(pagesOf('locks').sort()).toEqual(Object.keys(KINDS).sort());
     expect(pagesOf('stores').sort()).toEqual(
       [...readdirSync(join(ROOT, 'lib/stores')), 'writing-a-store'].sort(),
     );
   });
 
   it('tells who writes a store all that a store has', () => {
-    const [members] = tables(page('docs/stores/writing-a-store.md'));
-    expect(firstSpans(members!.rows).sort()).toEqual(
-      membersOf(program, 'lib/core/lock-store.ts', 'LockStore').sort(),
-    );
+    const [ofStore, ofKind] = tables(page('docs/stores/writing-a-store.md'));
+    const seam = 'lib/core/seam/lock-store.ts';
+    expect(firstSpans(ofStore!.rows).sort()).toEqual(membersOf(program, seam, 'LockStore').sort());
+    expect(firstSpans(ofKind!.rows).sort()).toEqual(membersOf(program, seam, 'KindStore').sort());
   });
 
   it('says of each command of the ACL user what happens without it', () => {
     const told = tables(page('docs/operations/permissions.md')).flatMap(({ rows }) =>
       rows.flatMap(([commands = '']) => codeSpans(commands)),
     );
-    const rules = DOCUMENTED_RULES.filter((rule) => rule.startsWith('+'));
+    const rules = [...DOCUMENTED_RULES, ...PERMIT_RULES].filter((rule) => rule.startsWith('+'));
     expect(told.map((command) => `+${command.toLowerCase().replace(' ', '|')}`).sort()).toEqual(rules.sort());
   });
 });

@@ -44,6 +44,9 @@ describe('the lock while servers, workers and the network between them fail', ()
         'locked, fixed',
         'locked, skip',
         'locked, two keys',
+        'withPermit',
+        'acquirePermit',
+        'tryAcquirePermit',
       ]) {
         expect(styles).toContain(style);
       }

@@ -8,6 +8,9 @@ import type { Calm } from './rules/recovery.rule.js';
 import { conduct, type Inflicted } from './schedule/conductor.js';
 import type { Schedule } from './schedule/schedule.js';
 import { RECOVERY_MS, SETTINGS } from './settings.js';
+import { limitOf } from './workload/task.js';
+import type { Scribe } from './history/scribe.js';
+import type { RedisServer } from '../support/redis-server.js';
 import type { RedisNode } from './topology/redis-node.js';
 import type { Topology } from './topology/topology.js';
 
@@ -38,6 +41,25 @@ const CALM_AFTER_MS = 900;
 export const instancesOf = ({ seats }: Topology): Map<string, string> =>
   new Map(seats.flatMap(({ allLives }) => allLives.map(({ instance, name }) => [instance, name] as const)));
 
+/** Permits that came from nowhere, or do not come back: those that are free and those that are not are the limit. */
+const writePermitsLeft = async (
+  scribe: Scribe,
+  server: RedisServer,
+  key: string,
+  limit: number,
+): Promise<void> => {
+  const script =
+    "return {redis.call('get', KEYS[1]), redis.call('zcard', KEYS[2]), redis.call('pttl', KEYS[1])}";
+  const reply = await server.cli('EVAL', script, 2, key, `{${key}}:timeout`);
+  const [free, taken, leftMs] = reply as [string | null, number, number];
+  if (free === null) return;
+  const sizes = {
+    [`permits too many of ${key}`]: Number(free) + taken - limit,
+    endless: leftMs === -1 ? 1 : 0,
+  };
+  scribe.write({ type: 'usage', at: labNow(), process: 'redis', sizes });
+};
+
 /** Holds of living workers that have nothing to do, and any that would never end. */
 const writeHoldsLeft = async (
   { seats, scribe }: Topology,
@@ -46,6 +68,11 @@ const writeHoldsLeft = async (
 ): Promise<void> => {
   const alive = new Map(seats.filter(({ isTaken }) => isTaken).map(({ life }) => [life.instance, life.name]));
   for (const key of (await server.cli('KEYS', keys)) as string[]) {
+    const limit = limitOf(key);
+    if (limit !== undefined) {
+      await writePermitsLeft(scribe, server, key, limit);
+      continue;
+    }
     const [owner = ''] = (await server.cli('HKEYS', key)) as string[];
     const process = alive.get(owner.slice(0, owner.lastIndexOf(':')));
     const isEndless = (await server.cli('PTTL', key)) === -1;

@@ -1,7 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import type { LockStoreError, RedisSource } from 'nest-redis-lock';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { lockSettings } from '../../lib/stores/redis/redis-settings.js';
+import { lockSettings } from '../../lib/stores/redis/connection/redis-settings.js';
 import { until, within } from '../support/async.js';
 import { holdName, newKey, useLab } from '../support/redis/lab.js';
 import type { OpenLocks } from '../support/redis/open-locks.js';

@@ -100,7 +100,7 @@ describe('@Locked', () => {
       }
 
       private async attempt(key: string): Promise<number> {
-        this.holders.add((await this.locks.inspect(key))!.owner);
+        this.holders.add((await this.locks.inspect(key))!.holders[0]!.owner);
         this.attempts += 1;
         if (this.attempts % 3 !== 0) throw new Error(`attempt ${this.attempts}`);
         return this.attempts;

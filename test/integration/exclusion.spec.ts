@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { Claim } from '../../lib/core/claim.js';
 import { until, within } from '../support/async.js';
 import { holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
+import { claimFor } from '../support/stores/harness.js';
 
 const lab = useLab();
 
@@ -62,13 +62,17 @@ describe('a lock has one holder', () => {
   it('a late release never ends the hold of the next owner, however close it is to the end of the lease', async () => {
     const [one, two] = [lab.open().store, lab.open().store];
     for (let round = 0; round < 150; round += 1) {
-      const key = holdName(newKey());
-      const late: Claim = { kind: 'exclusive', key, owner: `late:${round}`, leaseMs: 1, fenceBlock: 1 };
-      const next: Claim = { ...late, owner: `next:${round}`, leaseMs: 30_000 };
-      await one.acquire(late);
-      const [, reply] = await Promise.all([one.release(late), two.acquire(next), one.release(late)]);
-      if (reply.status === 'granted') expect(await lab.admin.hkeys(key)).toEqual([next.owner]);
-      await two.release(next);
+      const finalKey = holdName(newKey());
+      const late = claimFor(finalKey, { owner: `late:${round}`, leaseMs: 1 });
+      const next = { ...late, owner: `next:${round}`, leaseMs: 30_000 };
+      await one.kinds.exclusive.acquire(late);
+      const [, reply] = await Promise.all([
+        one.kinds.exclusive.release(late),
+        two.kinds.exclusive.acquire(next),
+        one.kinds.exclusive.release(late),
+      ]);
+      if (reply.status === 'granted') expect(await lab.admin.hkeys(finalKey)).toEqual([next.owner]);
+      await two.kinds.exclusive.release(next);
     }
   });
 });

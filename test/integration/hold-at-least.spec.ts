@@ -5,7 +5,7 @@ import { TestWorker } from '../support/worker.js';
 import type { FromJob, JobSetup, ToJob } from './workers/job.worker.js';
 import { BOOT_MS, useLab, newKey } from '../support/redis/lab.js';
 
-const NOTHING: LockUsage = { leases: 0, keys: 0, holds: 0, settling: 0 };
+const NOTHING: LockUsage = { leases: 0, keys: 0, holds: 0, undoing: 0 };
 const REPLICA = new URL('./workers/job.worker.ts', import.meta.url);
 
 const lab = useLab();

@@ -11,8 +11,10 @@ describe('inspect and isLocked', () => {
     const key = newKey();
     expect([await looker.locks.inspect(key), await looker.locks.isLocked(key)]).toEqual([null, false]);
     await using lease = await holder.locks.acquire(key, { leaseMs: 20_000 });
-    const hold = (await looker.locks.inspect(key))!;
-    expect(hold).toMatchObject({ owner: (await lab.hold(key))!.owner, count: 1 });
+    const state = (await looker.locks.inspect(key))!;
+    expect(state).toMatchObject({ kind: 'exclusive', holders: [{ count: 1 }], waiting: [] });
+    const hold = state.holders[0]!;
+    expect(hold.owner).toBe((await lab.hold(key))!.owner);
     expect(hold.remainingMs).toBeGreaterThan(10_000);
     expect(hold.remainingMs).toBeLessThanOrEqual(20_000);
     expect(await looker.locks.isLocked(key)).toBe(true);
@@ -24,7 +26,11 @@ describe('inspect and isLocked', () => {
     const { locks } = lab.open();
     const key = newKey();
     await lab.admin.hset(holdName(key), 'a0b1:42', '3');
-    expect(await locks.inspect(key)).toEqual({ owner: 'a0b1:42', count: 3, remainingMs: Infinity });
+    expect(await locks.inspect(key)).toEqual({
+      kind: 'exclusive',
+      holders: [{ owner: 'a0b1:42', count: 3, remainingMs: Infinity }],
+      waiting: [],
+    });
     await expect(locks.acquire(key, { waitMs: 0 })).rejects.toBeInstanceOf(LockNotAcquiredError);
     await lab.admin.del(holdName(key));
     await (await locks.acquire(key, { waitMs: 0 })).release();
@@ -40,6 +46,7 @@ describe('held', () => {
     await locks.tryAcquire('foreign');
     expect(locks.held().map(({ key }) => key)).toEqual(leases.map(({ key }) => key));
     expect(locks.held()[0]).toEqual({
+      kind: 'exclusive',
       key: 'held-0',
       fencingToken: leases[0]!.fencingToken,
       heldMs: expect.any(Number) as number,
@@ -91,7 +98,7 @@ describe('usage', () => {
     for (let i = 0; i < names.length; i += 500) {
       await Promise.all(names.slice(i, i + 500).map((key) => locks.withLock(key, () => undefined)));
     }
-    expect(locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
+    expect(locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
     expect(store.subscriptions).toBe(0);
     expect(await lab.leftovers()).toEqual([]);
   });
@@ -102,7 +109,7 @@ describe('usage', () => {
     const lease = await locks.acquire(key);
     const waiting = locks.acquire(key);
     await until(() => locks.usage.leases === 2);
-    expect(locks.usage).toEqual({ leases: 2, keys: 1, holds: 1, settling: 0 });
+    expect(locks.usage).toEqual({ leases: 2, keys: 1, holds: 1, undoing: 0 });
     await lease.release();
     await (await waiting).release();
   });

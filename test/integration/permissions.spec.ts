@@ -50,7 +50,7 @@ const useEverything = async (user: User, place = lab) => {
     // Who may not listen fails without having waited.
     await Promise.race([heard, waiting]);
     await lease.extend(2_000);
-    expect(await two.locks.inspect(key)).toMatchObject({ count: 1 });
+    expect(await two.locks.inspect(key)).toMatchObject({ holders: [{ count: 1 }] });
     expect(await lease.release()).toBe('released');
     await (await within(5_000, waiting)).release();
   }
@@ -141,7 +141,7 @@ describe('the smallest user of Redis without', () => {
 
   const lateAcquireIsUndone = async (user: User) => {
     const { opened, grants, arrive } = await loseTheWay(user);
-    expect(opened.locks.usage.settling).toBe(1);
+    expect(opened.locks.usage.undoing).toBe(1);
     arrive();
     await until(async () => (await grants()) === 1, { what: 'the late acquire has arrived' });
     await lab.nothingLeft(opened);
@@ -220,7 +220,7 @@ describe('the smallest user of Redis without', () => {
           await (await within(5_000, waiting)).release();
         }
         expect([await lab.listeners('order'), await lab.listeners('stock')]).toEqual([1, 1]);
-        expect(two.locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
+        expect(two.locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
         await two.close();
         await lab.nothingLeft();
       },

@@ -80,7 +80,7 @@ describe('Redis is down at the release', () => {
     });
     expect(result).toBe('paid');
     expect(opened.log.filter((line) => line.includes('releasing "order"'))).toHaveLength(1);
-    expect(opened.locks.usage).toMatchObject({ leases: 0, holds: 0, settling: 1 });
+    expect(opened.locks.usage).toMatchObject({ leases: 0, holds: 0, undoing: 1 });
     await bringBack();
     await gone(own, 'order');
     await opened.locks.ping();

@@ -134,7 +134,7 @@ describe('a server out of memory (OOM, noeviction)', () => {
     expect(await one.release()).toBe('released');
     expect((await waiting).outcome).toBe('not-executed');
     await two.extend(20_000);
-    expect(await holder.locks.inspect('two')).toMatchObject({ count: 1 });
+    expect(await holder.locks.inspect('two')).toMatchObject({ holders: [{ count: 1 }] });
     expect(await holder.locks.forceUnlock('two')).toBe(true);
     await feed(lab);
     await worksAgain(waiter, 'one');

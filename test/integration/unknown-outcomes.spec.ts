@@ -88,7 +88,7 @@ describe('an acquire without an answer', () => {
     const key = newKey();
     atAcquire(proxy, key, (connection) => connection.blackhole());
     await expect(locks.acquire(key)).rejects.toBeInstanceOf(LockStoreError);
-    await until(() => locks.usage.settling === 0, { timeoutMs: 5_000, what: 'the undo is certain' });
+    await until(() => locks.usage.undoing === 0, { timeoutMs: 5_000, what: 'the undo is certain' });
   });
 
   it('who may not kill the old connection goes on looking for the ghost until the lease bound', async () => {
@@ -98,8 +98,8 @@ describe('an acquire without an answer', () => {
     const startedAt = performance.now();
     await expect(locks.acquire(key, { leaseMs: 1_500 })).rejects.toBeInstanceOf(LockStoreError);
     await until(() => undone(proxy, key), { what: 'it looks' });
-    expect(locks.usage.settling).toBe(1);
-    await until(() => locks.usage.settling === 0, { timeoutMs: 5_000, what: 'it stops' });
+    expect(locks.usage.undoing).toBe(1);
+    await until(() => locks.usage.undoing === 0, { timeoutMs: 5_000, what: 'it stops' });
     expect(performance.now() - startedAt).toBeGreaterThan(500);
   });
 
@@ -126,7 +126,7 @@ describe('an acquire without an answer', () => {
     atAcquire(proxy, key, (connection) => connection.blackhole());
     await expect(locks.acquire(key)).rejects.toBeInstanceOf(LockStoreError);
     const before = await connected();
-    await until(() => locks.usage.settling === 0);
+    await until(() => locks.usage.undoing === 0);
     await Promise.all(bystanders.map(({ locks: other }) => other.ping()));
     expect(await connected(), 'nobody had to connect again but the one client').toBeLessThanOrEqual(
       before + 1,

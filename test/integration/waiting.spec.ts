@@ -87,7 +87,7 @@ describe('a wait that is over', () => {
     await until(async () => (await lab.listeners(key)) === 1, { what: 'three have stopped listening' });
     expect(await lab.hold(key)).not.toBeNull();
     for (const i of gaveUp) {
-      expect(services[i]!.locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
+      expect(services[i]!.locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
     }
     clock.tell(7_999);
     expect(counts()).toEqual([2, 1, 3]);

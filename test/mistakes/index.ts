@@ -2,6 +2,7 @@ import type { LaboratoryMistake, Mistake, SimulatedMistake } from './mistake.js'
 import { HANDING_MISTAKES } from './table/handing.mistakes.js';
 import { HOLDING_MISTAKES } from './table/holding.mistakes.js';
 import { MISUSE_MISTAKES } from './table/misuse.mistakes.js';
+import { PERMIT_MISTAKES } from './table/permits.mistakes.js';
 import { SHARING_MISTAKES } from './table/sharing.mistakes.js';
 import { UNDOING_MISTAKES } from './table/undoing.mistakes.js';
 import { WAITING_MISTAKES } from './table/waiting.mistakes.js';
@@ -14,6 +15,7 @@ export const MISTAKES: readonly Mistake[] = [
   ...HANDING_MISTAKES,
   ...MISUSE_MISTAKES,
   ...SHARING_MISTAKES,
+  ...PERMIT_MISTAKES,
 ];
 
 /** Those that the simulation plays. */

@@ -6,7 +6,7 @@ import type { Edit } from './source/edit.js';
 export interface InSimulation {
   /** Rules of the checker, one of which has to see it. */
   readonly rules: readonly string[];
-  /** The same mistake in what the simulation has in place of a Redis store and a clock; then nothing is edited. */
+  /** The same mistake in what the simulation has in place of the Redis store's client and a clock; then nothing is edited. */
   readonly quirks?: Quirks;
   /** It takes a pause at one certain step to see it: looked for there, and not in seeds. */
   readonly atEachStep?: true;

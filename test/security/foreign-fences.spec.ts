@@ -37,7 +37,7 @@ describe('a foreign value in place of fencing tokens', () => {
       await poison(lab.admin, FENCE);
       // Held by another process, so this is the truth; and looking at it needs no token.
       expect(await bounded(codeOf(other.locks.acquire('order', { waitMs: 0 })))).toBe('LOCK_TAKEN');
-      expect(await bounded(other.locks.inspect('order'))).toMatchObject({ count: 1 });
+      expect(await bounded(other.locks.inspect('order'))).toMatchObject({ holders: [{ count: 1 }] });
       await bounded(lease.extend(50_000));
       const waiting = codeOf(other.locks.acquire('order', { waitMs: 20_000 }));
       await lab.waiting('order');

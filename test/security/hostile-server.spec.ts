@@ -64,7 +64,7 @@ describe.each(Object.entries(REQUESTS))('an answer to %s', (name, request) => {
       expect(error, what).toMatchObject({ outcome, cause: expect.any(Error) as Error });
       expect(lease.remainingMs(), what).toBeLessThanOrEqual(30_000);
       // What nobody knows is settled in the background, now that the server is decent.
-      await until(() => locks.usage.settling === 0, { what: `${what}: all is settled` });
+      await until(() => locks.usage.undoing === 0, { what: `${what}: all is settled` });
     });
 
   it('that no script gives: nobody knows what happened', () =>
@@ -97,7 +97,7 @@ describe('an answer to a batch', () => {
     const [first, ...others] = await inTime(Promise.allSettled(asked), WAIT_MS, COMMAND_TIMEOUT_MS);
     expect([first!.status, fake.asked('batch')], what).toEqual(['fulfilled', 1]);
     fake.answer('batch', undefined);
-    await until(() => locks.usage.settling === 0, { what: `${what}: all is settled` });
+    await until(() => locks.usage.undoing === 0, { what: `${what}: all is settled` });
     return others.map((end) => (end.status === 'rejected' ? end.reason : end.value) as unknown);
   };
 

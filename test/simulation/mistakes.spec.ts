@@ -21,7 +21,7 @@ describe('a deliberate mistake is noticed', () => {
 });
 
 describe('a plan that fails', () => {
-  const mistake = SIMULATED.find(({ name }) => name === 'release without a look at the owner')!;
+  const mistake = SIMULATED.find(({ name }) => name === 'a sibling let in by reentrancy')!;
 
   it('is shrunk to a short one that breaks the same promise', { timeout: TIMEOUT_MS }, async () => {
     const { plan, rule } = (await catchMistake(mistake))!;

@@ -63,6 +63,7 @@ describe('the simulation', () => {
       'nothing',
       'null of tryAcquire',
       'pause',
+      'permit',
       'refused stale read',
       'refused stale write',
       'released by hand',
@@ -109,6 +110,7 @@ const noteworthy = (event: HistoryEvent): string => {
       return event.ms >= 3_600_000 ? 'extension of hours' : 'nothing';
     case 'granted':
       if (event.call.includes('after')) return 'taken afterwards';
+      if (event.parts.some(({ owner }) => owner !== undefined)) return 'permit';
       return event.parts.some(({ sharedWith }) => sharedWith) ? 'nested lease' : 'nothing';
     case 'gone':
       return event.how === 'crashed' ? 'crash' : 'nothing';

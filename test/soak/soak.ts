@@ -3,6 +3,7 @@ import { until } from '../support/async.js';
 import { RedisServer } from '../support/redis-server.js';
 import { TestWorker } from '../support/worker.js';
 import { noEndings, type Ending } from '../support/cycles/cycle.js';
+import { isCounter, PERMITS } from './cycles/permit.cycles.js';
 import type { FromSoak, ToSoak } from './process/soak.process.js';
 import type { FullStock, SoakResult } from './verdict.js';
 
@@ -23,11 +24,22 @@ type Worker = TestWorker<ToSoak, FromSoak>;
 const countExpired = async (server: RedisServer): Promise<number> =>
   Number(/expired_keys:(\d+)/.exec(await server.text('INFO', 'stats'))![1]);
 
+/**
+ * Takes the counters away to which all permits have come back, and says how many those are. They would live as long as
+ * the longest lease.
+ */
+const takeCounters = async (server: RedisServer, counters: readonly string[]): Promise<number> => {
+  const script = "return redis.call('get', KEYS[1]) == ARGV[1] and redis.call('del', KEYS[1]) or 0";
+  const taken = await Promise.all(counters.map((key) => server.cli('EVAL', script, 1, key, PERMITS)));
+  return taken.filter((one) => one === 1).length;
+};
+
 /** How many keys Redis has that are no fence keys, and how many that are. */
 const countKeys = async (server: RedisServer): Promise<{ keys: number; fenceKeys: number }> => {
   const all = (await server.cli('KEYS', '*')) as string[];
   const fenceKeys = all.filter((key) => key.startsWith('nest_redis_lock_fence:')).length;
-  return { keys: all.length - fenceKeys, fenceKeys };
+  const counters = await takeCounters(server, all.filter(isCounter));
+  return { keys: all.length - fenceKeys - counters, fenceKeys };
 };
 
 const takeStock = async (worker: Worker, server: RedisServer): Promise<FullStock> => {

@@ -37,6 +37,8 @@ const MB = 1_048_576;
 /** What the heap may differ by for reasons of its own: code that was compiled later, caches of a fixed size. */
 export const HEAP_NOISE_BYTES = MB;
 const CLUSTER_SLOTS = 16_384;
+/** A caller whose lease is over before the grant is here asks again, so many times at most. */
+const GRANTS_IN_VAIN = 3;
 
 const asMb = (bytes: number): string => `${(bytes / MB).toFixed(2)} MB`;
 
@@ -77,10 +79,10 @@ export const verdictOn = ({
     isGood: last.fenceKeys <= CLUSTER_SLOTS,
   },
   {
-    what: 'holds that Redis had to end (at most those of cycles that let them expire)',
+    what: `holds that Redis had to end (at most ${GRANTS_IN_VAIN} for each cycle that lets them expire)`,
     before: '',
     after: `${expiredHolds}`,
-    isGood: expiredHolds <= endings.expired,
+    isGood: expiredHolds <= endings.expired * GRANTS_IN_VAIN,
   },
   { what: 'sections that were not alone', before: '', after: `${overlaps}`, isGood: overlaps === 0 },
   {

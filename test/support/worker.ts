@@ -33,7 +33,7 @@ const loader = (library: 'source' | 'built') =>
  * In the module, `workerChannel` of `worker-channel.ts` is the other end. It never outlives the test process.
  *
  * @example
- * await using worker = TestWorker.start<ToWorker, FromWorker>(new URL('./workers/holder.ts', import.meta.url));
+ * await using worker = TestWorker.start<ToWorker, FromWorker>(new URL('../bench/processes/holder.ts', import.meta.url));
  * worker.send({ type: 'hold', key: 'order' });
  * const { token } = await worker.next('holding');
  * await worker.kill('SIGKILL');

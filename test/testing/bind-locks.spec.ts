@@ -55,7 +55,7 @@ describe('bindLocks', () => {
 
   it('refuses an object without locked methods, which would be a mistake in the test', () => {
     expect(() => bindLocks(new (class Plain {})(), createTestingLocks())).toThrow(
-      /Plain has no @Locked method/,
+      /Plain has no @Locked or @Limited method/,
     );
   });
 });

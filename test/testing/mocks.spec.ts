@@ -5,7 +5,7 @@ import { Test, type TestingModuleBuilder } from '@nestjs/testing';
 import { RedisLockTestingModule } from 'nest-redis-lock/testing';
 import { Observable, of } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
-import { LockConfigurationError, LockService, Locked, getLockServiceToken } from 'nest-redis-lock';
+import { Limited, LockConfigurationError, LockService, Locked, getLockServiceToken } from 'nest-redis-lock';
 
 @Injectable()
 class Payments {
@@ -34,6 +34,11 @@ class Orders {
   @Locked('orders')
   async *each(): AsyncGenerator<number> {
     yield ++bodies;
+  }
+
+  @Limited('bank', { permits: 3 })
+  async limited(): Promise<number> {
+    return ++bodies;
   }
 
   price(): number {
@@ -88,6 +93,7 @@ const expectAllRefused = async (orders: Orders): Promise<void> => {
       new Promise((resolve, reject) => orders.all().subscribe({ complete: () => resolve(0), error: reject })),
   );
   await expectRefused(() => orders.each().next());
+  await expectRefused(() => orders.limited());
 };
 
 describe('a mock in the place of the lock service lets the class be made; its locked methods say what to import', () => {

@@ -1,8 +1,10 @@
-import type { AcquireReply, Claim, ExtendReply, HoldInfo, LockKind, ReleaseReply } from '../../core/claim.js';
-import { checkStoreKey } from '../../core/key-rule.js';
-import { reading, refuse } from '../../core/option-checks.js';
-import { StoreFailure, type LockStore, type ReleaseOptions, type Watch } from '../../core/lock-store.js';
-import { MemorySpace, type MemorySpaceOptions } from './memory.space.js';
+import type { AllKindStores, LockStore, Watch, WatchListener } from '../../core/seam/lock-store.js';
+import { checkStoreKey } from '../../core/seam/key-rule.js';
+import type { KeyState } from '../../core/seam/reply.js';
+import { StoreFailure } from '../../core/seam/store-failure.js';
+import { reading, refuse } from '../../core/settings/option-checks.js';
+import { MemoryKind, type MemoryHost } from './memory-kind.js';
+import { MemorySpace, type MemorySpaceOptions } from './memory-space.js';
 
 /** Either the space of another store, or the clocks of a space of its own. */
 export type MemoryStoreOptions =
@@ -26,7 +28,7 @@ export type MemoryStoreOptions =
  * The only error is `StoreFailure`: after {@link close}, and when the wall clock allows no exact fencing token.
  */
 export class MemoryStore implements LockStore {
-  readonly kinds: ReadonlySet<LockKind> = new Set(['exclusive'] as const);
+  readonly kinds: AllKindStores;
 
   /** Where the holds are; hand it to another store as `shared` to simulate a second process. */
   readonly space: MemorySpace;
@@ -41,6 +43,12 @@ export class MemoryStore implements LockStore {
       // Not instanceof: the space may come from the other build.
       return typeof shared.subscribe === 'function' ? shared : refuse('shared', 'a MemorySpace', shared);
     });
+    const host: MemoryHost = {
+      space: this.space,
+      ask: (work) => this.ask(work),
+      watch: (finalKey, listener) => this.watch(finalKey, host, listener),
+    };
+    this.kinds = { exclusive: new MemoryKind('exclusive', host), permit: new MemoryKind('permit', host) };
   }
 
   /** How many running holds and subscriptions the space keeps, those of stores sharing it included. */
@@ -49,36 +57,30 @@ export class MemoryStore implements LockStore {
   }
 
   /** Refuses the keys that Redis refuses, although they would work here. */
-  checkKey(key: string): void {
-    checkStoreKey(key);
+  checkKey(finalKey: string): void {
+    checkStoreKey(finalKey);
   }
 
-  acquire(claim: Claim): Promise<AcquireReply> {
-    return this.ask(() => this.space.acquire(claim));
+  inspect(finalKey: string): Promise<KeyState | null> {
+    return this.ask(() => this.space.inspect(finalKey));
   }
 
-  extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
-    return this.ask(() => claims.map((claim) => this.space.extend(claim)));
-  }
-
-  // A doubt cannot arise here: nothing is ever under way, so the first answer is final.
-  release(claim: Claim, { keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
-    return this.ask(() => this.space.release(claim, this, keepForMs));
-  }
-
-  inspect(_kind: LockKind, key: string): Promise<HoldInfo | null> {
-    return this.ask(() => this.space.inspect(key));
-  }
-
-  forceUnlock(_kind: LockKind, key: string): Promise<boolean> {
-    return this.ask(() => this.space.forceUnlock(key));
+  forceUnlock(finalKey: string): Promise<boolean> {
+    return this.ask(() => this.space.forceUnlock(finalKey));
   }
 
   ping(): Promise<void> {
     return this.ask(() => undefined);
   }
 
-  watch(_kind: LockKind, key: string, onHint: () => void, onFailure: (cause: StoreFailure) => void): Watch {
+  /** Ends the watches of this store. Holds stay until their lease ends, as those of a process that exits do. */
+  close(): Promise<void> {
+    this.closed = true;
+    for (const watch of this.watches) watch.close();
+    return Promise.resolve();
+  }
+
+  private watch(finalKey: string, process: object, listener: WatchListener): Watch {
     let open = true;
     let unsubscribe: (() => void) | undefined;
     const watch: Watch = {
@@ -93,27 +95,20 @@ export class MemoryStore implements LockStore {
       },
     };
     // Hints arrive later, never inside the call that causes them, as they would over a network.
-    const hint = () => later(() => (open ? onHint() : undefined));
+    const hint = () => later(() => (open ? listener.hint() : undefined));
 
     this.watches.add(watch);
     later(() => {
       if (!open) return;
       if (this.closed) {
         watch.close();
-        onFailure(this.closedFailure());
+        listener.failed(this.closedFailure());
         return;
       }
-      unsubscribe = this.space.subscribe(key, { process: this, notify: hint });
-      onHint();
+      unsubscribe = this.space.subscribe(finalKey, { process, notify: hint });
+      listener.hint();
     });
     return watch;
-  }
-
-  /** Ends the watches of this store. Holds stay until their lease ends, as those of a process that exits do. */
-  close(): Promise<void> {
-    this.closed = true;
-    for (const watch of this.watches) watch.close();
-    return Promise.resolve();
   }
 
   /** Does the work at once, so that requests take effect in the order of the calls; a throw becomes a rejection. */

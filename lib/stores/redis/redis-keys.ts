@@ -1,5 +1,8 @@
-import { checkStoreKey, FENCE_PREFIX } from '../../core/key-rule.js';
+import { checkStoreKey, FENCE_PREFIX } from '../../core/seam/key-rule.js';
 import { hashSlot, tagOfSlot } from './hash-slot.js';
+
+/** A name that leads to the same slot as the other one: its braces, if it has some, are what decides. */
+const inBraces = (name: string): string => (name.includes('{') ? name : `{${name}}`);
 
 /** Where everything of a lock lives in Redis. Names and brace rule are Redisson's, the fence keys are ours. */
 export class RedisKeys {
@@ -11,11 +14,19 @@ export class RedisKeys {
     return this.prefix + key;
   }
 
-  /** The channel on which the end of a hold is announced. */
-  channel(holdName: string): string {
-    return holdName.includes('{')
-      ? `redisson_lock__channel:${holdName}`
-      : `redisson_lock__channel:{${holdName}}`;
+  /** The channel on which the end of an exclusive hold is announced. */
+  lockChannel(holdName: string): string {
+    return `redisson_lock__channel:${inBraces(holdName)}`;
+  }
+
+  /** The channel on which it is announced that a permit is free. */
+  permitChannel(counterName: string): string {
+    return `redisson_sc:${inBraces(counterName)}`;
+  }
+
+  /** The sorted set of the permits that are taken, beside their counter. */
+  permitSet(counterName: string): string {
+    return `${inBraces(counterName)}:timeout`;
   }
 
   /**

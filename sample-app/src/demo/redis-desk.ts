@@ -36,7 +36,7 @@ export class RedisDesk implements AsyncDisposable {
 
   /** The owner of the key's hold; undefined when nobody holds it. */
   async owner(key: string): Promise<string | undefined> {
-    return (await this.locks.inspect(key))?.owner;
+    return (await this.locks.inspect(key))?.holders[0]?.owner;
   }
 
   /** Removes the fence key that this run has made. Holds are gone by then: they were released or have expired. */

@@ -11,7 +11,7 @@ export const reportAcquisitions = async (locks: LockService): Promise<void> => {
 const ownerPrefix = async (locks: LockService): Promise<string> => {
   const key = `instance:${process.pid}`;
   await using lease = await locks.acquire(key);
-  const hold = await locks.inspect(lease.key);
+  const [hold] = (await locks.inspect(lease.key))?.holders ?? [];
   if (!hold) throw new Error(`Redis does not know the lock "${key}" that was just taken.`);
   return hold.owner.slice(0, hold.owner.lastIndexOf(':') + 1);
 };

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
-import { EXCLUSIVE_ACQUIRE, EXCLUSIVE_RELEASE } from '../../../lib/stores/redis/scripts/exclusive.js';
+import { EXCLUSIVE_ACQUIRE, EXCLUSIVE_RELEASE } from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
 import { INSIDE_SCRIPTS } from './inside-scripts.js';
 import type { Section, Subject } from './subject.js';
 
@@ -42,7 +42,7 @@ export const floor: Subject = {
       const existing = known.get(key);
       if (existing) return existing;
       const hold = keys.hold(`lock:${key}`);
-      const names = { hold, fence: keys.fence(hold), channel: keys.channel(hold) };
+      const names = { hold, fence: keys.fence(hold), channel: keys.lockChannel(hold) };
       known.set(key, names);
       return names;
     };

@@ -6,8 +6,9 @@ import { groundlessMs, stayOf } from './stays.js';
 /** For how long, at this moment, one of the lease's keys had not been in the store any more. */
 const gone = (past: Past, { process, granted }: LeaseSeen, at: number): { key: string; forMs: number } => {
   let most = { key: '', forMs: 0 };
-  for (const { key, token } of granted.parts) {
-    const stay = stayOf(past, key, token);
+  for (const part of granted.parts) {
+    const { key } = part;
+    const stay = stayOf(past, key, part);
     const forMs = stay ? groundlessMs(past, process, stay, at) : 0;
     if (forMs > most.forMs) most = { key, forMs };
   }

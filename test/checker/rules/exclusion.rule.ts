@@ -16,14 +16,17 @@ const related = (past: Past, { lease: a, key }: Belief, { lease: b }: Belief): b
   return false;
 };
 
-const takenAt = (past: Past, { key, token }: Belief): number => stayOf(past, key, token)?.from ?? -Infinity;
+/** When the hold was taken that somebody believes in. */
+export const takenAt = (past: Past, belief: Belief): number =>
+  stayOf(past, belief.key, belief)?.from ?? -Infinity;
 
 /**
- * No two callers believe in the same key at the same time, siblings in one lease included; except while the store
+ * No two callers believe in the same lock at the same time, siblings in one lease included; except while the store
  * did not stand by what it had said.
  */
 export const exclusion: Rule = function* (past, { overlapMs }): Generator<Violation> {
   for (const [key, beliefs] of past.beliefs) {
+    if (past.limits.has(key)) continue;
     let earlier: Belief[] = [];
     for (const belief of beliefs) {
       earlier = earlier.filter(({ to }) => to > belief.from);

@@ -8,8 +8,9 @@ import { groundlessMs, stayOf } from './stays.js';
  */
 export const foundation: Rule = function* (past, { overlapMs }): Generator<Violation> {
   for (const [key, beliefs] of past.beliefs) {
-    for (const { lease, token, to } of beliefs) {
-      const stay = stayOf(past, key, token);
+    for (const belief of beliefs) {
+      const { lease, to } = belief;
+      const stay = stayOf(past, key, belief);
       if (!stay || to - stay.to <= overlapMs) continue;
       const unfounded = groundlessMs(past, lease.process, stay, to);
       if (unfounded <= overlapMs) continue;

@@ -1,7 +1,8 @@
 import type { Past } from '../past.js';
-import { joined, type Span } from '../spans.js';
+import { joined, overlaps, type Span } from '../spans.js';
+import { staysIn } from './stays.js';
 
-/** When each key had a hold in the store; undefined when nobody watched the store. */
+/** When nobody else could have each key: it had a hold in the store, or no permit was free. Undefined: nobody watched. */
 export const heldSpans = (past: Past): ReadonlyMap<string, readonly Span[]> | undefined => {
   if (past.all('hold').length === 0) return undefined;
   const since = new Map<string, number>();
@@ -21,5 +22,16 @@ export const heldSpans = (past: Past): ReadonlyMap<string, readonly Span[]> | un
     }
   }
   for (const [key, from] of since) add(key, { from, to: Infinity });
-  return new Map([...spans].map(([key, list]) => [key, joined(list)]));
+  const held = new Map<string, readonly Span[]>([...spans].map(([key, list]) => [key, joined(list)]));
+  for (const [key, { least }] of past.limits) {
+    const stays = staysIn(past).filter((stay) => stay.key === key);
+    held.set(
+      key,
+      overlaps(
+        stays.map(({ from, to, how }) => ({ from, to: how ? to : Infinity })),
+        least,
+      ),
+    );
+  }
+  return held;
 };

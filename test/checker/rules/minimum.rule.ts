@@ -6,8 +6,9 @@ import { stayOf } from './stays.js';
 export const minimum: Rule = function* (past, { overlapMs }): Generator<Violation> {
   for (const { asked, granted } of past.calls.values()) {
     if (!granted || !asked.holdAtLeastMs) continue;
-    for (const { key, token, sharedWith } of granted.parts) {
-      const stay = stayOf(past, key, token);
+    for (const part of granted.parts) {
+      const { key, sharedWith } = part;
+      const stay = stayOf(past, key, part);
       if (!stay || stay.how !== 'released' || sharedWith !== undefined) continue;
       const lasted = stay.to - stay.from;
       if (lasted >= asked.holdAtLeastMs - overlapMs) continue;

@@ -46,19 +46,27 @@ const readStays = (past: Past): Stay[] => {
   return [...stays, ...open.values()];
 };
 
-/** Whether a token was given with this hold. */
-export const gave = ({ tokens }: Stay, token: number): boolean =>
-  tokens.some(([first, last]) => first <= token && token <= last);
+/** What a lease knows its hold by: a token, or the owner of a permit. */
+interface Known {
+  readonly token: number;
+  readonly owner?: string | undefined;
+}
 
-/** The hold that this token came with; undefined where the store was not watched, or it gave no such token. */
-export const stayOf = (past: Past, key: string, token: number): Stay | undefined =>
-  staysIn(past).findLast((stay) => stay.key === key && gave(stay, token));
+/** Whether it is this hold that a lease has. */
+export const gave = (stay: Stay, { token, owner }: Known): boolean =>
+  owner === undefined
+    ? stay.tokens.some(([first, last]) => first <= token && token <= last)
+    : stay.owner === owner;
+
+/** The hold that a lease has or had; undefined where the store was not watched, or gave no such hold. */
+export const stayOf = (past: Past, key: string, known: Known): Stay | undefined =>
+  staysIn(past).findLast((stay) => stay.key === key && gave(stay, known));
 
 /** When the process was told that the hold is not there any more: by a renewal, or by opening it itself. */
-const toldAt = (past: Past, process: string, { key, from, to }: Stay): number => {
+const toldAt = (past: Past, process: string, { key, owner, from, to }: Stay): number => {
   let told = Infinity;
   for (const request of past.requests) {
-    const at = request.keys.indexOf(key);
+    const at = request.owners ? request.owners.indexOf(owner) : request.keys.indexOf(key);
     if (request.process !== process || at === -1 || request.to < to || request.to >= told) continue;
     // What was asked for before it began may have ended the one before.
     if (request.from < from) continue;

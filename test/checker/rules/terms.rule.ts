@@ -57,7 +57,7 @@ const holdersOf = (past: Past, stay: Stay): LeaseSeen[] =>
   [...past.leases.values()]
     .filter((lease) => {
       const part = partOf(lease, stay.key);
-      return part && !part.sharedWith && gave(stay, part.token);
+      return part && !part.sharedWith && gave(stay, part);
     })
     .sort((a, b) => a.granted.at - b.granted.at);
 

@@ -11,6 +11,7 @@ const ownHolds = (beliefs: readonly Belief[]): Belief[] =>
 /** Among those whose hold was their own, a later holder has a greater token, and no two have the same. */
 function* ofHolders(past: Past): Generator<Violation> {
   for (const [key, beliefs] of past.beliefs) {
+    if (past.limits.has(key)) continue;
     const holders = ownHolds(beliefs);
     for (const [i, later] of holders.entries()) {
       for (const earlier of holders.slice(0, i)) {
@@ -35,9 +36,14 @@ function* ofLeases(past: Past): Generator<Violation> {
   const stays = new Map<string, Stay[]>();
   for (const stay of staysIn(past)) stays.set(stay.key, [...(stays.get(stay.key) ?? []), stay]);
   for (const { id, granted } of past.leases.values()) {
-    for (const { key, token, sharedWith } of granted.parts) {
+    for (const { key, token, owner, sharedWith } of granted.parts) {
       const known = stays.get(key)?.filter(({ tokens }) => tokens.length > 0) ?? [];
-      if (sharedWith !== undefined || known.length === 0 || known.some((stay) => gave(stay, token))) continue;
+      if (
+        sharedWith !== undefined ||
+        known.length === 0 ||
+        known.some((stay) => gave(stay, { token, owner }))
+      )
+        continue;
       yield {
         rule: 'tokens',
         at: granted.at,

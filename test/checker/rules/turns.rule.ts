@@ -7,7 +7,7 @@ import { gave, staysIn, type Stay } from './stays.js';
 const leasesOn = (past: Past, stay: Stay): LeaseSeen[] => {
   const own = [...past.leases.values()].filter(({ granted: { parts } }) => {
     const [part] = parts;
-    return part && parts.length === 1 && part.key === stay.key && !part.sharedWith && gave(stay, part.token);
+    return part && parts.length === 1 && part.key === stay.key && !part.sharedWith && gave(stay, part);
   });
   return own.sort((a, b) => a.granted.at - b.granted.at);
 };

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { ExtendReply } from '../../../lib/core/claim.js';
-import { claimFor, LONG_LEASE_MS, newKey, type ContractContext } from '../../support/stores/harness.js';
+import type { ExtendReply } from '../../../lib/core/seam/reply.js';
+import {
+  holderOf,
+  claimFor,
+  LONG_LEASE_MS,
+  newKey,
+  type ContractContext,
+} from '../../support/stores/harness.js';
 
 function expectHeld(reply: ExtendReply | undefined, leaseMs: number): void {
   expect(reply).toMatchObject({ status: 'held' });
@@ -15,11 +21,11 @@ export function describeExtending(context: ContractContext): void {
     it('lengthens the hold', async () => {
       const store = await context.connect();
       const claim = claimFor(newKey());
-      await store.acquire(claim);
+      await store.kinds.exclusive.acquire(claim);
       const sentAt = performance.now();
-      const [reply] = await store.extendMany([{ ...claim, leaseMs: 120_000 }]);
+      const [reply] = await store.kinds.exclusive.extendMany([{ ...claim, leaseMs: 120_000 }]);
       expectHeld(reply, 120_000);
-      const info = await store.inspect('exclusive', claim.key);
+      const info = await holderOf(store, claim.finalKey);
       expect(info).toMatchObject({ owner: claim.owner, count: 1 });
       expect(info!.remainingMs).toBeGreaterThan(110_000);
       const believed = sentAt + (reply as Extract<ExtendReply, { status: 'held' }>).validForMs;
@@ -29,11 +35,11 @@ export function describeExtending(context: ContractContext): void {
     it('never shortens: 30 s after 120 s leaves 120 s, and says so', async () => {
       const store = await context.connect();
       const claim = claimFor(newKey());
-      await store.acquire(claim);
-      await store.extendMany([{ ...claim, leaseMs: 120_000 }]);
-      const [reply] = await store.extendMany([claim]);
+      await store.kinds.exclusive.acquire(claim);
+      await store.kinds.exclusive.extendMany([{ ...claim, leaseMs: 120_000 }]);
+      const [reply] = await store.kinds.exclusive.extendMany([claim]);
       expectHeld(reply, 120_000);
-      expect((await store.inspect('exclusive', claim.key))!.remainingMs).toBeGreaterThan(110_000);
+      expect((await holderOf(store, claim.finalKey))!.remainingMs).toBeGreaterThan(110_000);
     });
 
     it('never creates a hold: a free, an expired and an unlocked key are lost and stay free', async () => {
@@ -44,24 +50,28 @@ export function describeExtending(context: ContractContext): void {
         claimFor(newKey()),
         claimFor(newKey()),
       ];
-      await store.acquire(expired);
-      await store.acquire(unlocked);
-      await store.acquire(released);
-      await store.forceUnlock('exclusive', unlocked.key);
-      await store.release(released);
+      await store.kinds.exclusive.acquire(expired);
+      await store.kinds.exclusive.acquire(unlocked);
+      await store.kinds.exclusive.acquire(released);
+      await store.forceUnlock(unlocked.finalKey);
+      await store.kinds.exclusive.release(released);
       await context.harness.pass(40);
       const claims = [free, expired, unlocked, released];
-      const replies = await store.extendMany(claims.map((claim) => ({ ...claim, leaseMs: LONG_LEASE_MS })));
+      const replies = await store.kinds.exclusive.extendMany(
+        claims.map((claim) => ({ ...claim, leaseMs: LONG_LEASE_MS })),
+      );
       expect(replies).toEqual(claims.map(() => ({ status: 'lost' })));
-      for (const { key } of claims) expect(await store.inspect('exclusive', key)).toBeNull();
+      for (const { finalKey: key } of claims) expect(await store.inspect(key)).toBeNull();
     });
 
     it('does not lengthen the hold of somebody else', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const theirs = claimFor(newKey());
-      await a.acquire(theirs);
-      expect(await b.extendMany([claimFor(theirs.key, { leaseMs: 120_000 })])).toEqual([{ status: 'lost' }]);
-      const info = await b.inspect('exclusive', theirs.key);
+      await a.kinds.exclusive.acquire(theirs);
+      expect(await b.kinds.exclusive.extendMany([claimFor(theirs.finalKey, { leaseMs: 120_000 })])).toEqual([
+        { status: 'lost' },
+      ]);
+      const info = await holderOf(b, theirs.finalKey);
       expect(info!.owner).toBe(theirs.owner);
       expect(info!.remainingMs).toBeLessThanOrEqual(LONG_LEASE_MS);
     });
@@ -69,36 +79,41 @@ export function describeExtending(context: ContractContext): void {
     it('keeps a hold alive past its first lease', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = claimFor(newKey(), { leaseMs: 2_000 });
-      await a.acquire(claim);
-      expectHeld((await a.extendMany([{ ...claim, leaseMs: LONG_LEASE_MS }]))[0], LONG_LEASE_MS);
+      await a.kinds.exclusive.acquire(claim);
+      expectHeld(
+        (await a.kinds.exclusive.extendMany([{ ...claim, leaseMs: LONG_LEASE_MS }]))[0],
+        LONG_LEASE_MS,
+      );
       await context.harness.pass(2_000);
-      expect(await b.inspect('exclusive', claim.key)).toMatchObject({ owner: claim.owner });
+      expect(await holderOf(b, claim.finalKey)).toMatchObject({ owner: claim.owner });
     });
 
     it('gives no new fencing token and keeps the count', async () => {
       const store = await context.connect();
       const claim = claimFor(newKey());
-      await store.acquire(claim);
-      const replies = await store.extendMany([claim, claim]);
+      await store.kinds.exclusive.acquire(claim);
+      const replies = await store.kinds.exclusive.extendMany([claim, claim]);
       expect(replies.map((reply) => Object.keys(reply).sort())).toEqual([
         ['status', 'validForMs'],
         ['status', 'validForMs'],
       ]);
-      expect((await store.inspect('exclusive', claim.key))!.count).toBe(1);
+      expect((await holderOf(store, claim.finalKey))!.count).toBe(1);
     });
 
     it('answers for each claim in its place, held and lost mixed', async () => {
       const store = await context.connect();
       const claims = Array.from({ length: 300 }, () => claimFor(newKey()));
-      await Promise.all(claims.filter((_, i) => i % 3 !== 0).map((claim) => store.acquire(claim)));
-      const replies = await store.extendMany(claims);
+      await Promise.all(
+        claims.filter((_, i) => i % 3 !== 0).map((claim) => store.kinds.exclusive.acquire(claim)),
+      );
+      const replies = await store.kinds.exclusive.extendMany(claims);
       expect(replies.map(({ status }) => status)).toEqual(
         claims.map((_, i) => (i % 3 === 0 ? 'lost' : 'held')),
       );
     });
 
     it('of nothing answers nothing', async () => {
-      expect(await (await context.connect()).extendMany([])).toEqual([]);
+      expect(await (await context.connect()).kinds.exclusive.extendMany([])).toEqual([]);
     });
   });
 }

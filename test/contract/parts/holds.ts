@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  holderOf,
   claimFor,
   expectGranted,
   expectTaken,
@@ -16,21 +17,23 @@ export function describeHolds(context: ContractContext): void {
       const stores = await Promise.all([context.connect(), context.connect(), context.connect()]);
       const key = newKey();
       const claims = Array.from({ length: 30 }, () => claimFor(key));
-      const replies = await Promise.all(claims.map((claim, i) => stores[i % 3]!.acquire(claim)));
+      const replies = await Promise.all(
+        claims.map((claim, i) => stores[i % 3]!.kinds.exclusive.acquire(claim)),
+      );
       const winners = claims.filter((_, i) => replies[i]!.status === 'granted');
       expect(winners).toHaveLength(1);
-      expect((await stores[0].inspect('exclusive', key))?.owner).toBe(winners[0]!.owner);
+      expect((await stores[0].inspect(key))?.holders[0]?.owner).toBe(winners[0]!.owner);
     });
 
     it('a grant is valid for the lease, counted from before the request', async () => {
       const store = await context.connect();
       const claim = claimFor(newKey());
       const sentAt = performance.now();
-      const reply = await store.acquire(claim);
+      const reply = await store.kinds.exclusive.acquire(claim);
       expectGranted(reply);
       expect(reply.validForMs).toBeLessThanOrEqual(claim.leaseMs);
       expect(reply.validForMs).toBeGreaterThan(claim.leaseMs - 5_000);
-      const info = await store.inspect('exclusive', claim.key);
+      const info = await holderOf(store, claim.finalKey);
       // The end its owner believes in is never later than the end the store keeps (which counts whole ms).
       expect(sentAt + reply.validForMs).toBeLessThanOrEqual(performance.now() + info!.remainingMs + 1);
     });
@@ -38,8 +41,8 @@ export function describeHolds(context: ContractContext): void {
     it('"taken" says when to look again: no later than the end of the lease in the way', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
-      await a.acquire(claimFor(key));
-      const reply = await b.acquire(claimFor(key));
+      await a.kinds.exclusive.acquire(claimFor(key));
+      const reply = await b.kinds.exclusive.acquire(claimFor(key));
       expectTaken(reply);
       expect(reply.retryInMs).toBeGreaterThan(LONG_LEASE_MS - 5_000);
       expect(reply.retryInMs).toBeLessThanOrEqual(LONG_LEASE_MS);
@@ -50,103 +53,103 @@ export function describeHolds(context: ContractContext): void {
       const key = newKey();
       const mine = claimFor(key, { leaseMs: 150 });
       const theirs = claimFor(key);
-      await a.acquire(mine);
-      let reply = await b.acquire(theirs);
+      await a.kinds.exclusive.acquire(mine);
+      let reply = await b.kinds.exclusive.acquire(theirs);
       if (reply.status === 'taken') {
         expect(reply.retryInMs).toBeLessThanOrEqual(150);
         await context.harness.pass(reply.retryInMs);
-        reply = await b.acquire(theirs);
+        reply = await b.kinds.exclusive.acquire(theirs);
       }
       expectGranted(reply);
-      expect(await a.extendMany([mine])).toEqual([{ status: 'lost' }]);
-      expect((await a.inspect('exclusive', key))?.owner).toBe(theirs.owner);
+      expect(await a.kinds.exclusive.extendMany([mine])).toEqual([{ status: 'lost' }]);
+      expect((await a.inspect(key))?.holders[0]?.owner).toBe(theirs.owner);
     });
 
     it('an own hold is re-armed to the new lease, and one release ends it', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = claimFor(newKey());
-      await a.acquire(claim);
-      const again = await a.acquire({ ...claim, leaseMs: 60_000 });
+      await a.kinds.exclusive.acquire(claim);
+      const again = await a.kinds.exclusive.acquire({ ...claim, leaseMs: 60_000 });
       expectGranted(again);
       expect(again.validForMs).toBeGreaterThan(55_000);
-      const info = await b.inspect('exclusive', claim.key);
+      const info = await holderOf(b, claim.finalKey);
       expect(info).toMatchObject({ owner: claim.owner, count: 1 });
       expect(info!.remainingMs).toBeGreaterThan(55_000);
-      expect((await a.release(claim)).wasHeld).toBe(true);
-      expect(await b.inspect('exclusive', claim.key)).toBeNull();
+      expect((await a.kinds.exclusive.release(claim)).wasHeld).toBe(true);
+      expect(await b.inspect(claim.finalKey)).toBeNull();
     });
 
     it('a release is idempotent', async () => {
       const store = await context.connect();
       const claim = claimFor(newKey());
-      await store.acquire(claim);
-      expect((await store.release(claim)).wasHeld).toBe(true);
-      expect((await store.release(claim)).wasHeld).toBe(false);
-      expectGranted(await store.acquire(claimFor(claim.key)));
+      await store.kinds.exclusive.acquire(claim);
+      expect((await store.kinds.exclusive.release(claim)).wasHeld).toBe(true);
+      expect((await store.kinds.exclusive.release(claim)).wasHeld).toBe(false);
+      expectGranted(await store.kinds.exclusive.acquire(claimFor(claim.finalKey)));
     });
 
     it('a release by one who never had the key changes nothing', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
-      expect((await b.release(claimFor(key))).wasHeld).toBe(false);
+      expect((await b.kinds.exclusive.release(claimFor(key))).wasHeld).toBe(false);
       const claim = claimFor(key);
-      await a.acquire(claim);
-      expect((await b.release(claimFor(key))).wasHeld).toBe(false);
-      expect(await b.inspect('exclusive', key)).toMatchObject({ owner: claim.owner, count: 1 });
-      expectTaken(await b.acquire(claimFor(key)));
+      await a.kinds.exclusive.acquire(claim);
+      expect((await b.kinds.exclusive.release(claimFor(key))).wasHeld).toBe(false);
+      expect(await holderOf(b, key)).toMatchObject({ owner: claim.owner, count: 1 });
+      expectTaken(await b.kinds.exclusive.acquire(claimFor(key)));
     });
 
     it('the late release of an expired hold leaves the next owner alone', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       const expired = claimFor(key, { leaseMs: 40 });
-      await a.acquire(expired);
+      await a.kinds.exclusive.acquire(expired);
       await context.harness.pass(40);
       const next = claimFor(key);
-      expectGranted(await b.acquire(next));
-      expect((await a.release(expired)).wasHeld).toBe(false);
-      expect(await a.inspect('exclusive', key)).toMatchObject({ owner: next.owner, count: 1 });
+      expectGranted(await b.kinds.exclusive.acquire(next));
+      expect((await a.kinds.exclusive.release(expired)).wasHeld).toBe(false);
+      expect(await holderOf(a, key)).toMatchObject({ owner: next.owner, count: 1 });
     });
 
     it('the release of an expired hold that nobody took answers "was not held"', async () => {
       const store = await context.connect();
       const claim = claimFor(newKey(), { leaseMs: 40 });
-      await store.acquire(claim);
+      await store.kinds.exclusive.acquire(claim);
       await context.harness.pass(40);
-      expect((await store.release(claim)).wasHeld).toBe(false);
+      expect((await store.kinds.exclusive.release(claim)).wasHeld).toBe(false);
     });
 
     it('keys are independent of each other', async () => {
       const store = await context.connect();
       const [one, two] = [claimFor(newKey()), claimFor(newKey())];
-      expectGranted(await store.acquire(one));
-      expectGranted(await store.acquire(two));
-      await store.release(one);
-      expect(await store.inspect('exclusive', two.key)).toMatchObject({ owner: two.owner });
+      expectGranted(await store.kinds.exclusive.acquire(one));
+      expectGranted(await store.kinds.exclusive.acquire(two));
+      await store.kinds.exclusive.release(one);
+      expect(await holderOf(store, two.finalKey)).toMatchObject({ owner: two.owner });
     });
 
     it('inspect shows owner, count and what is left, and null for a free key', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = claimFor(newKey());
-      expect(await b.inspect('exclusive', claim.key)).toBeNull();
-      await a.acquire(claim);
-      const info = await b.inspect('exclusive', claim.key);
+      expect(await b.inspect(claim.finalKey)).toBeNull();
+      await a.kinds.exclusive.acquire(claim);
+      const info = await holderOf(b, claim.finalKey);
       expect(info).toMatchObject({ owner: claim.owner, count: 1 });
       expect(info!.remainingMs).toBeGreaterThan(LONG_LEASE_MS - 5_000);
       expect(info!.remainingMs).toBeLessThanOrEqual(LONG_LEASE_MS);
-      await a.release(claim);
-      expect(await b.inspect('exclusive', claim.key)).toBeNull();
+      await a.kinds.exclusive.release(claim);
+      expect(await b.inspect(claim.finalKey)).toBeNull();
     });
 
     it('forceUnlock ends any hold and says whether there was one', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = claimFor(newKey());
-      expect(await b.forceUnlock('exclusive', claim.key)).toBe(false);
-      await a.acquire(claim);
-      expect(await b.forceUnlock('exclusive', claim.key)).toBe(true);
-      expect(await b.forceUnlock('exclusive', claim.key)).toBe(false);
-      expect((await a.release(claim)).wasHeld).toBe(false);
-      expectGranted(await b.acquire(claimFor(claim.key)));
+      expect(await b.forceUnlock(claim.finalKey)).toBe(false);
+      await a.kinds.exclusive.acquire(claim);
+      expect(await b.forceUnlock(claim.finalKey)).toBe(true);
+      expect(await b.forceUnlock(claim.finalKey)).toBe(false);
+      expect((await a.kinds.exclusive.release(claim)).wasHeld).toBe(false);
+      expectGranted(await b.kinds.exclusive.acquire(claimFor(claim.finalKey)));
     });
 
     it('100 tasks of four processes are never two inside the section, and all are served', async () => {
@@ -168,7 +171,7 @@ export function describeHolds(context: ContractContext): void {
           await store.ping();
           inside -= 1;
           served += 1;
-          expect((await store.release(claim)).wasHeld).toBe(true);
+          expect((await store.kinds.exclusive.release(claim)).wasHeld).toBe(true);
         }
       };
       await Promise.all(Array.from({ length: 100 }, (_, index) => task(index)));

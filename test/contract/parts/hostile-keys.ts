@@ -1,12 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { LockKeyError } from '../../../lib/core/lock.errors.js';
-import {
-  claimFor,
-  expectGranted,
-  expectTaken,
-  HintCounter,
-  type ContractContext,
-} from '../../support/stores/harness.js';
+import { LockKeyError } from '../../../lib/core/errors/lock.errors.js';
+import { expectGranted, expectTaken, type ContractContext } from '../../support/stores/harness.js';
+import type { KindUnderContract } from '../kinds/kind-under-contract.js';
 
 /** Names that have broken quoting, matching or storage somewhere. All of them are different keys. */
 const HOSTILE_KEYS: Readonly<Record<string, string>> = {
@@ -41,30 +36,33 @@ const REFUSED_KEYS = [
 const ODD_KEYS = ['lock:{{x}}', 'lock:{x}}', '}lock:{x}', 'lock:nest_redis_lock_fence:'];
 
 /** Keys nobody would choose. */
-export function describeHostileKeys(context: ContractContext): void {
+export function describeHostileKeys(context: ContractContext, kind: KindUnderContract): void {
   describe('hostile keys', () => {
     it('are all different keys: each has its own owner', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
-      const claims = Object.values(HOSTILE_KEYS).map((key) => claimFor(key));
+      const claims = Object.values(HOSTILE_KEYS).map((key) => kind.claimFor(key));
       for (const claim of claims) {
-        a.checkKey?.(claim.key);
-        expectGranted(await a.acquire(claim));
+        a.checkKey?.(claim.finalKey);
+        expectGranted(await kind.of(a).acquire(claim));
       }
-      for (const { key, owner } of claims) expect((await b.inspect('exclusive', key))?.owner).toBe(owner);
-      expect((await a.extendMany(claims)).map(({ status }) => status)).toEqual(claims.map(() => 'held'));
-      for (const claim of claims) expect((await a.release(claim)).wasHeld).toBe(true);
+      for (const { finalKey: key, owner } of claims)
+        expect((await b.inspect(key))?.holders[0]?.owner).toBe(owner);
+      expect((await kind.of(a).extendMany(claims)).map(({ status }) => status)).toEqual(
+        claims.map(() => 'held'),
+      );
+      for (const claim of claims) expect((await kind.of(a).release(claim)).wasHeld).toBe(true);
     });
 
     it.each(Object.entries(HOSTILE_KEYS))('%s: taken, watched, released, woken', async (_, key) => {
       const [a, b] = [await context.connect(), await context.connect()];
-      const claim = claimFor(key);
-      expectGranted(await a.acquire(claim));
-      expectTaken(await b.acquire(claimFor(key)));
-      const hints = await HintCounter.live(b, key);
+      const claim = kind.claimFor(key);
+      expectGranted(await kind.of(a).acquire(claim));
+      expectTaken(await kind.of(b).acquire(kind.claimFor(key)));
+      const hints = await kind.live(b, key);
       const seen = hints.count;
-      expect(await a.release(claim)).toEqual({ wasHeld: true, othersWaiting: true });
+      expect(await kind.of(a).release(claim)).toEqual({ wasHeld: true, othersWaiting: true });
       await hints.next(seen);
-      expect(await b.inspect('exclusive', key)).toBeNull();
+      expect(await b.inspect(key)).toBeNull();
     });
 
     it.each(REFUSED_KEYS)('%j is refused with LockKeyError, by every store', async (key) => {
@@ -76,11 +74,11 @@ export function describeHostileKeys(context: ContractContext): void {
     it.each(ODD_KEYS)('%j works, in every store', async (key) => {
       const [a, b] = [await context.connect(), await context.connect()];
       a.checkKey?.(key);
-      const claim = claimFor(key);
-      expectGranted(await a.acquire(claim));
-      const hints = await HintCounter.live(b, key);
+      const claim = kind.claimFor(key);
+      expectGranted(await kind.of(a).acquire(claim));
+      const hints = await kind.live(b, key);
       const seen = hints.count;
-      expect(await a.release(claim)).toEqual({ wasHeld: true, othersWaiting: true });
+      expect(await kind.of(a).release(claim)).toEqual({ wasHeld: true, othersWaiting: true });
       await hints.next(seen);
     });
   });

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { StoreFailure, type LockStore } from '../../../lib/core/lock-store.js';
+import type { KindUnderContract } from '../kinds/kind-under-contract.js';
+import type { FullStore } from '../../support/stores/harness.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import {
-  claimFor,
-  HintCounter,
+  holderOf,
   newKey,
   takeWhenFree,
   turn,
@@ -10,21 +11,24 @@ import {
   type ContractContext,
 } from '../../support/stores/harness.js';
 
-const REQUESTS: readonly [string, (store: LockStore, key: string) => Promise<unknown>][] = [
-  ['acquire', (store, key) => store.acquire(claimFor(key))],
-  ['extendMany', (store, key) => store.extendMany([claimFor(key)])],
-  ['release', (store, key) => store.release(claimFor(key))],
-  ['inspect', (store, key) => store.inspect('exclusive', key)],
-  ['forceUnlock', (store, key) => store.forceUnlock('exclusive', key)],
-  ['ping', (store) => store.ping()],
-];
-
 /** Opening, closing, and what is left behind. */
-export function describeLifecycle(context: ContractContext, makeHarness: MakeHarness): void {
+export function describeLifecycle(
+  context: ContractContext,
+  kind: KindUnderContract,
+  makeHarness: MakeHarness,
+): void {
+  const requests: readonly [string, (store: FullStore, key: string) => Promise<unknown>][] = [
+    ['acquire', (store, key) => kind.of(store).acquire(kind.claimFor(key))],
+    ['extendMany', (store, key) => kind.of(store).extendMany([kind.claimFor(key)])],
+    ['release', (store, key) => kind.of(store).release(kind.claimFor(key))],
+    ['inspect', (store, key) => store.inspect(key)],
+    ['forceUnlock', (store, key) => store.forceUnlock(key)],
+    ['ping', (store) => store.ping()],
+  ];
+
   describe('life of a store', () => {
-    it('keeps exclusive locks and answers a ping', async () => {
+    it('answers a ping', async () => {
       const store = await context.connect();
-      expect(store.kinds.has('exclusive')).toBe(true);
       await expect(store.ping()).resolves.toBeUndefined();
     });
 
@@ -34,7 +38,7 @@ export function describeLifecycle(context: ContractContext, makeHarness: MakeHar
       await store.close();
     });
 
-    it.each(REQUESTS)('after close, %s rejects with StoreFailure "not executed"', async (_, request) => {
+    it.each(requests)('after close, %s rejects with StoreFailure "not executed"', async (_, request) => {
       const store = await context.connect();
       await store.ping();
       await store.close();
@@ -46,7 +50,7 @@ export function describeLifecycle(context: ContractContext, makeHarness: MakeHar
     it('after close, a watch never becomes live and says why', async () => {
       const store = await context.connect();
       await store.close();
-      const hints = new HintCounter(store, newKey());
+      const hints = kind.hints(store, newKey());
       await hints.until(() => hints.failures.length > 0);
       expect(hints.failures[0]).toBeInstanceOf(StoreFailure);
       expect(hints.watch.live).toBe(false);
@@ -56,7 +60,7 @@ export function describeLifecycle(context: ContractContext, makeHarness: MakeHar
     it('requests under way when it closes end with an answer or a StoreFailure', async () => {
       const store = await context.connect();
       const key = newKey();
-      const under = REQUESTS.map(([, request]) => request(store, key));
+      const under = requests.map(([, request]) => request(store, key));
       const closing = store.close();
       for (const result of await Promise.allSettled(under)) {
         if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(StoreFailure);
@@ -66,15 +70,15 @@ export function describeLifecycle(context: ContractContext, makeHarness: MakeHar
 
     it('close ends its watches, those not yet live too, and nothing of other stores', async () => {
       const [a, b, c] = [await context.connect(), await context.connect(), await context.connect()];
-      const claim = claimFor(newKey());
-      await a.acquire(claim);
-      const ending = await HintCounter.live(b, claim.key);
-      const starting = new HintCounter(b, claim.key);
-      const staying = await HintCounter.live(c, claim.key);
+      const claim = kind.claimFor(newKey());
+      await kind.of(a).acquire(claim);
+      const ending = await kind.live(b, claim.finalKey);
+      const starting = kind.hints(b, claim.finalKey);
+      const staying = await kind.live(c, claim.finalKey);
       const [endingSeen, startingSeen, stayingSeen] = [ending.count, starting.count, staying.count];
       await b.close();
       expect([ending.watch.live, starting.watch.live]).toEqual([false, false]);
-      await a.release(claim);
+      await kind.of(a).release(claim);
       await staying.next(stayingSeen);
       await turn();
       expect([ending.count, starting.count]).toEqual([endingSeen, startingSeen]);
@@ -83,10 +87,10 @@ export function describeLifecycle(context: ContractContext, makeHarness: MakeHar
 
     it('close releases nothing: a hold stays until its lease ends', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
-      const claim = claimFor(newKey());
-      await a.acquire(claim);
+      const claim = kind.claimFor(newKey());
+      await kind.of(a).acquire(claim);
       await a.close();
-      expect(await b.inspect('exclusive', claim.key)).toMatchObject({ owner: claim.owner });
+      expect(await holderOf(b, claim.finalKey)).toMatchObject({ owner: claim.owner });
     });
 
     it('requests of one store take effect in the order of the calls, from the first one on', async () => {
@@ -94,19 +98,19 @@ export function describeLifecycle(context: ContractContext, makeHarness: MakeHar
       const harness = await makeHarness();
       const store = await harness.connect();
       const key = newKey();
-      const [one, two] = [claimFor(key), claimFor(key)];
+      const [one, two] = [kind.claimFor(key), kind.claimFor(key)];
       // Something known and something new, mixed.
-      await store.release(claimFor(key));
-      const requests = [
-        store.acquire(one),
-        store.acquire(two),
-        store.release(one),
-        store.acquire(two),
-        store.inspect('exclusive', key),
-        store.forceUnlock('exclusive', key),
-        store.extendMany([two]),
+      await kind.of(store).release(kind.claimFor(key));
+      const asked = [
+        kind.of(store).acquire(one),
+        kind.of(store).acquire(two),
+        kind.of(store).release(one),
+        kind.of(store).acquire(two),
+        store.inspect(key),
+        store.forceUnlock(key),
+        kind.of(store).extendMany([two]),
       ];
-      const replies = await Promise.allSettled(requests);
+      const replies = await Promise.allSettled(asked);
       await store.close();
       await harness.cleanup();
       expect(replies.map((reply) => reply.status === 'fulfilled' && reply.value)).toMatchObject([
@@ -114,7 +118,7 @@ export function describeLifecycle(context: ContractContext, makeHarness: MakeHar
         { status: 'taken' },
         { wasHeld: true },
         { status: 'granted' },
-        { owner: two.owner },
+        { holders: [{ owner: two.owner }] },
         true,
         [{ status: 'lost' }],
       ]);
@@ -127,17 +131,17 @@ export function describeLifecycle(context: ContractContext, makeHarness: MakeHar
         const keys = Array.from({ length: 5 }, () => newKey());
         const use = async (index: number): Promise<void> => {
           const store = stores[index % 2]!;
-          const claim = claimFor(keys[index % keys.length]!);
+          const claim = kind.claimFor(keys[index % keys.length]!);
           await takeWhenFree(store, claim);
-          await store.extendMany([claim]);
-          if (index % 7 === 0) await store.forceUnlock('exclusive', claim.key);
-          await store.release(claim);
-          await store.release(claimFor(claim.key));
-          await store.inspect('exclusive', claim.key);
+          await kind.of(store).extendMany([claim]);
+          if (index % 7 === 0) await store.forceUnlock(claim.finalKey);
+          await kind.of(store).release(claim);
+          await kind.of(store).release(kind.claimFor(claim.finalKey));
+          await store.inspect(claim.finalKey);
         };
         await Promise.all(Array.from({ length: 60 }, (_, index) => use(index)));
-        const brief = Array.from({ length: 200 }, () => claimFor(newKey(), { leaseMs: 40 }));
-        await Promise.all(brief.map((claim) => stores[0].acquire(claim)));
+        const brief = Array.from({ length: 200 }, () => kind.claimFor(newKey(), { leaseMs: 40 }));
+        await Promise.all(brief.map((claim) => kind.of(stores[0]).acquire(claim)));
         await harness.pass(40);
         await expect.poll(() => harness.leftovers(), { timeout: 5_000 }).toEqual({ holds: 0, watches: 0 });
       } finally {

@@ -92,9 +92,14 @@ export class DirectedStage {
 
   /** Resolves when somebody is subscribed to the end of the hold. */
   async listenedTo(key: string): Promise<void> {
-    const channel = `redisson_lock__channel:{${this.finalKey(key)}}`;
+    const channels = ['redisson_lock__channel', 'redisson_sc'].map(
+      (name) => `${name}:{${this.finalKey(key)}}`,
+    );
     await until(
-      async () => ((await this.server.cli('PUBSUB', 'NUMSUB', channel)) as [string, number])[1] > 0,
+      async () => {
+        const counted = (await this.server.cli('PUBSUB', 'NUMSUB', ...channels)) as (string | number)[];
+        return counted.some((count) => typeof count === 'number' && count > 0);
+      },
       {
         what: `somebody listens for ${key}`,
       },

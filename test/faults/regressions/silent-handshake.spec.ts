@@ -1,3 +1,4 @@
+import { claimFor } from '../../support/stores/harness.js';
 import { createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
@@ -58,7 +59,7 @@ describe('a connection that falls silent while it is being set up', () => {
 
     await until(() => store.ping().then(() => true), { what: 'Redis answers again' });
     let hints = 0;
-    const watch = store.watch('exclusive', 'order', () => hints++, fail);
+    const watch = store.kinds.exclusive.watch(claimFor('order'), { hint: () => hints++, failed: fail });
     await until(() => watch.live, { what: 'wake-ups arrive again' });
     expect(hints).toBeGreaterThan(0);
     watch.close();

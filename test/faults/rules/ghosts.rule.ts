@@ -9,9 +9,7 @@ const LONGEST_PAUSE_MS = 1_000;
 const PATIENCE_MS = LONGEST_PAUSE_MS + 300;
 
 const has = ({ granted }: LeaseSeen, stay: Stay): boolean =>
-  granted.parts.some(
-    ({ key, token, sharedWith }) => key === stay.key && sharedWith === undefined && gave(stay, token),
-  );
+  granted.parts.some((part) => part.key === stay.key && part.sharedWith === undefined && gave(stay, part));
 
 /** From when on nobody needs the hold. */
 const needlessFrom = (past: Past, stay: Stay, leases: readonly LeaseSeen[]): number =>

@@ -29,7 +29,12 @@ export interface Circumstances {
 /** All that is wrong in a history, first things first. */
 export const judge = (events: readonly HistoryEvent[], { instances, calm }: Circumstances): Violation[] => {
   const past = new Past(inOrder(events));
-  const processOf = (owner: string) => instances.get(owner.slice(0, owner.lastIndexOf(':')));
+  // The name of a permit does not tell whose it is.
+  const askers = new Map(
+    past.requests.flatMap(({ owners = [], process }) => owners.map((owner) => [owner, process] as const)),
+  );
+  const processOf = (owner: string) =>
+    askers.get(owner) ?? instances.get(owner.slice(0, owner.lastIndexOf(':')));
   return [
     ...violationsIn(events, LAB_EXPECTATIONS),
     ...ghosts(past, processOf),

@@ -1,5 +1,6 @@
 import type { HistoryEvent } from '../../checker/history.js';
 import { SCRIPTS } from '../catalogue/scripts.js';
+import { PermitWatch } from './permit-watch.js';
 import type { MonitoredCommand } from './redis-monitor.js';
 
 const FENCE_KEY = 'nest_redis_lock_fence:';
@@ -27,6 +28,7 @@ type End = Extract<HistoryEvent, { type: 'free' }>['how'];
  */
 export class HoldWatch {
   private readonly holds = new Map<string, Held>();
+  private readonly permits: PermitWatch;
   /** The fencing token that the script at work has stored: the last of those that it gives. */
   private token: number | undefined;
   /** How many it gives. */
@@ -40,7 +42,9 @@ export class HoldWatch {
   constructor(
     private readonly keyPrefix: string,
     private readonly write: (event: HistoryEvent) => void,
-  ) {}
+  ) {
+    this.permits = new PermitWatch(keyPrefix, write);
+  }
 
   /** The keys that are held at this moment. */
   heldAt(now: number): readonly string[] {
@@ -48,7 +52,9 @@ export class HoldWatch {
   }
 
   /** Takes in a command that was carried out at `at`. */
-  take({ inScript, words }: MonitoredCommand, at: number): void {
+  take(command: MonitoredCommand, at: number): void {
+    const { inScript, words } = command;
+    if (inScript && this.permits.take(command, at)) return;
     const name = words[0]!.toLowerCase();
     if (!inScript) {
       this.token = undefined;
@@ -77,11 +83,13 @@ export class HoldWatch {
 
   /** All holds are gone. */
   allLost(at: number): void {
+    this.permits.allLost(at);
     for (const key of [...this.holds.keys()]) this.freed(key, 'lost', at);
   }
 
   /** The server's clock went forward, or back: all leases end so much sooner, or later. */
   clockJumped(ms: number, at: number): void {
+    this.permits.clockJumped(ms, at);
     for (const [key, hold] of [...this.holds]) {
       hold.expiresAt = Math.max(at, hold.expiresAt - ms);
       if (hold.expiresAt === at) this.expire(key);
@@ -90,6 +98,7 @@ export class HoldWatch {
 
   /** Writes down what has run out by now. */
   settle(now: number): void {
+    this.permits.settle(now);
     for (const [key, { expiresAt }] of [...this.holds]) if (expiresAt <= now) this.expire(key);
   }
 

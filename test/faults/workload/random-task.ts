@@ -1,5 +1,5 @@
 import type { Random } from '../../simulation/engine/random.js';
-import type { Step, Task } from './task.js';
+import { permitsKey, type Step, type Task } from './task.js';
 
 /** Which keys there are. */
 export interface Keys {
@@ -126,9 +126,43 @@ const stepsOf = (random: Random, key: string, keys: Keys): Step[] => {
 
 /** A caller of any style, over hot keys, cold ones, and some that nobody uses twice. */
 export const randomTask = (random: Random, keys: Keys): Task => ({
-  ...wellMeant(random, keys),
+  ...(random.chance(0.12) ? permitTask(random, keys) : wellMeant(random, keys)),
   ...aftermath(random),
 });
+
+/** One of few permits, which many want. */
+const permitTask = (random: Random, keys: Keys): Task => {
+  const permits = random.whole(1, 3);
+  const key = permitsKey(permits);
+  const steps: Step[] = [{ do: 'pause', ms: workMs(random) }];
+  const inner = keyOf(random, keys);
+  if (random.chance(0.2)) {
+    const task: Task = {
+      style: 'withLock',
+      keys: [inner],
+      waitMs: random.whole(0, 300),
+      steps: [write(random, inner)],
+    };
+    steps.push({ do: 'nest', tasks: [task] });
+  }
+  if (random.chance(0.1)) steps.push({ do: 'extend', ms: random.whole(100, 2_500) });
+  if (random.chance(0.1)) {
+    steps.push(
+      ...random.pick<Step[]>([
+        [{ do: 'release' }, { do: 'ask' }],
+        [{ do: 'extend', ms: 2_500 }, { do: 'release' }],
+        [{ do: 'forceUnlock', key }, { do: 'ask' }],
+        [{ do: 'block', ms: random.whole(10, 120) }, { do: 'run' }],
+      ]),
+    );
+  }
+  const task = { keys: [key], permits, ...leaseOf(random), steps };
+  const waitMs = waitOf(random);
+  const kind = random.next();
+  if (kind < 0.5) return { ...task, style: 'withPermit', waitMs, ...abortOf(random) };
+  if (kind < 0.8) return { ...task, style: 'acquirePermit', waitMs, ...abortOf(random) };
+  return { ...task, style: 'tryAcquirePermit', waitMs: random.pick([0, 0, 50]) };
+};
 
 const wellMeant = (random: Random, keys: Keys): Task => {
   const key = keyOf(random, keys);

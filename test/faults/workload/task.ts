@@ -7,7 +7,20 @@ export type Style =
   | 'locked'
   | 'locked, fixed'
   | 'locked, skip'
-  | 'locked, two keys';
+  | 'locked, two keys'
+  /** One of several permits of one key. */
+  | PermitStyle;
+
+export type PermitStyle = 'withPermit' | 'acquirePermit' | 'tryAcquirePermit';
+
+/** The name of a key with so many permits. */
+export const permitsKey = (limit: number): string => `permits-${limit}`;
+
+/** How many permits a final key has; undefined for a lock. */
+export const limitOf = (finalKey: string): number | undefined => {
+  const limit = /:permits-(\d+)$/.exec(finalKey)?.[1];
+  return limit === undefined ? undefined : Number(limit);
+};
 
 /** What happens while a lock is held. */
 export type Step =
@@ -38,6 +51,8 @@ export interface Task {
   readonly style: Style;
   /** Without the round and the prefix. */
   readonly keys: readonly string[];
+  /** Of permits: what their caller says their number is; null leaves that to the store. */
+  readonly permits?: number | null;
   /** Null waits without end. Decorated methods have their own. */
   readonly waitMs: number | null;
   /** Undefined: the watchdog. */

@@ -1,23 +1,28 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import type { keepForMsOf } from '../../../lib/core/settler.js';
-import type { LockStore } from '../../../lib/core/lock-store.js';
+import type { deadlineOf } from '../../../lib/core/acquire/wait.js';
+import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { breakLibrary } from './broken-library.js';
 
 interface Loaded {
-  readonly keepForMsOf: typeof keepForMsOf;
+  readonly deadlineOf: typeof deadlineOf;
   readonly MemoryStore: new () => LockStore;
 }
 
 describe('a copy of the library with a mistake in it', () => {
   it('has the mistake, all its folders, and goes when it is disposed of', async () => {
-    const edit = { in: 'keepForMsOf', find: 'keepUntil - now', replace: 'keepUntil + now' };
+    const edit = {
+      in: 'deadlineOf',
+      find: 'wait.startedAt + wait.waitMs',
+      replace: 'wait.startedAt - wait.waitMs',
+    };
     const library = breakLibrary('a sign', [edit]);
-    const loaded = await library.load<Loaded>('keepForMsOf', 'MemoryStore');
-    expect(loaded.keepForMsOf(5, 3)).toBe(8);
+    const loaded = await library.load<Loaded>('deadlineOf', 'MemoryStore');
+    const wait = { key: 'k', startedAt: 5, waitMs: 3, signal: undefined, nested: false };
+    expect(loaded.deadlineOf(wait)).toBe(2);
     const store = new loaded.MemoryStore();
-    expect(await store.inspect('exclusive', 'key')).toBeNull();
+    expect(await store.inspect('key')).toBeNull();
     await store.close();
     expect(existsSync(fileURLToPath(library.url))).toBe(true);
     library[Symbol.dispose]();

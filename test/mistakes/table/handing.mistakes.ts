@@ -16,9 +16,9 @@ export const HANDING_MISTAKES: readonly Mistake[] = [
     name: 'a hold handed to an aborted waiter',
     edits: [
       {
-        in: 'KeyQueue.queue',
-        find: 'const abort = (): void => waiter.refuse(',
-        replace: 'const abort = (): void => reject(',
+        in: 'LocalQueue.queue',
+        find: 'return () => this.waiters.delete(waiter);',
+        replace: 'return () => wait.signal?.aborted || this.waiters.delete(waiter);',
       },
     ],
     simulation: { rules: ['promptness', 'leftovers', 'waiting'] },

@@ -14,8 +14,13 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
         find: "local held = redis.pcall('hexists', KEYS[1], ARGV[1])",
         replace: 'local held = 1',
       },
+      {
+        in: 'ExclusiveHolds.release',
+        find: 'if (this.find(finalKey, now)?.owner !== owner) return false;',
+        replace: 'if (!this.find(finalKey, now)) return false;',
+      },
     ],
-    simulation: { rules: ['exclusion'], quirks: { releaseOfAnyOwner: true } },
+    simulation: { rules: ['exclusion'] },
     laboratory: {
       rules: ['exclusion'],
       async play(stage) {
@@ -65,8 +70,18 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
         replace:
           "redis.call('hset', KEYS[i], ARGV[2 * i - 1], 1) redis.call('pexpire', KEYS[i], ARGV[2 * i]) replies[i] = tonumber(ARGV[2 * i])",
       },
+      {
+        in: 'ExclusiveHolds.extend',
+        find: 'if (hold?.owner !== owner)',
+        replace: 'if (hold && hold.owner !== owner)',
+      },
+      {
+        in: 'ExclusiveHolds.extend',
+        find: 'const remainingMs = left(hold, now);',
+        replace: 'const remainingMs = hold ? left(hold, now) : 0;',
+      },
     ],
-    simulation: { rules: ['foundation'], quirks: { extendCreates: true } },
+    simulation: { rules: ['foundation'] },
     laboratory: {
       rules: ['exclusion', 'foundation'],
       async play(stage) {
@@ -93,8 +108,15 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'a renewal shortens',
-    edits: [{ in: 'EXCLUSIVE_EXTEND', find: 'if left < lease then', replace: 'if true then' }],
-    simulation: { rules: ['shortened'], quirks: { extendShortens: true } },
+    edits: [
+      { in: 'EXCLUSIVE_EXTEND', find: 'if left < lease then', replace: 'if true then' },
+      {
+        in: 'ExclusiveHolds.extend',
+        find: 'if (remainingMs >= leaseMs) return',
+        replace: 'if (remainingMs >= Infinity) return',
+      },
+    ],
+    simulation: { rules: ['shortened'] },
     laboratory: {
       rules: ['shortened'],
       async play(stage) {
@@ -110,7 +132,11 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
   {
     name: 'validity counted from the reply instead of the send',
     edits: [
-      { in: 'contend', find: 'attempt, sentAt, reply)', replace: 'attempt, around.runtime.now(), reply)' },
+      {
+        in: 'Contention.win',
+        find: 'this.accept(reply, this.sentAt)',
+        replace: 'this.accept(reply, core.runtime.now())',
+      },
     ],
     simulation: { rules: ['foundation', 'exclusion'] },
     laboratory: {
@@ -212,7 +238,11 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
   {
     name: 'a sibling let in by reentrancy',
     edits: [
-      { in: 'Gate.enter', find: 'if (this.occupied) return this.admission(wait, runtime);', replace: '' },
+      {
+        in: 'SiblingQueue.enter',
+        find: 'if (this.occupied) return this.admission(wait, runtime);',
+        replace: '',
+      },
     ],
     simulation: { rules: ['exclusion', 'lost update'] },
     laboratory: {
@@ -238,7 +268,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
     name: 'a late answer to a renewal believed',
     edits: [
       {
-        in: 'LeaseKeeper.settle',
+        in: 'LeaseKeeper.answered',
         find: "if (now >= hold.validUntil) return this.lose(hold, 'expired');",
         replace: '',
       },
@@ -247,6 +277,13 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'fencing tokens from a clock that steps back',
-    simulation: { rules: ['tokens'], quirks: { tokensFromClockAlone: true } },
+    edits: [
+      {
+        in: 'ExclusiveHolds.reserveTokens',
+        find: 'Math.max(this.lastToken + 1, Math.floor(this.clock.wallClockMicros()))',
+        replace: 'Math.floor(this.clock.wallClockMicros())',
+      },
+    ],
+    simulation: { rules: ['tokens'] },
   },
 ];

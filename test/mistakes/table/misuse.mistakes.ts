@@ -16,8 +16,8 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
   {
     name: 'nested callers let in after a release by hand',
     edits: [
-      { in: 'LeasePart.end', find: 'this.gate?.close();', replace: '' },
-      { in: 'Place.enter', find: "if (this.part.state !== 'held')", replace: 'if (false)' },
+      { in: 'LeasePart.end', find: 'this.siblings?.close();', replace: '' },
+      { in: 'NestedEntry.enter', find: "if (this.part.state !== 'held')", replace: 'if (false)' },
     ],
     simulation: { rules: ['entry'] },
     laboratory: {
@@ -36,14 +36,14 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'who is inside not told of a release by hand around it',
-    edits: [{ in: 'Gate.close', find: 'this.inside?.endFromOutside();', replace: '' }],
+    edits: [{ in: 'SiblingQueue.close', find: 'this.inside?.endFromOutside();', replace: '' }],
     simulation: { rules: ['foundation', 'exclusion'] },
   },
   {
     name: 'a nested call let into a lease whose time is over',
     edits: [
       { in: 'Acquisition.takeInto', find: 'this.core.keeper.checkExpiry(outer.hold);', replace: '' },
-      { in: 'Place.enter', find: 'keeper.checkExpiry(hold);', replace: '' },
+      { in: 'NestedEntry.enter', find: 'keeper.checkExpiry(hold);', replace: '' },
       { in: 'LockManager.runUnder', find: "lease.mustBeHeld('run');", replace: '' },
     ],
     simulation: { rules: ['entry'] },
@@ -85,8 +85,8 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'LeasePart.end',
-        find: 'if (!this.place || this.left) return how;',
-        replace: 'if (!this.place) return how;',
+        find: 'if (!this.entry || this.left) return how;',
+        replace: 'if (!this.entry) return how;',
       },
       {
         in: 'LockManager.release',
@@ -117,7 +117,7 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'a long extension handed on',
-    edits: [{ in: 'Hold.isSound', find: '!this.extended &&', replace: '' }],
+    edits: [{ in: 'Hold.isSound', find: '!this.lengthened &&', replace: '' }],
     simulation: { rules: ['terms'] },
     laboratory: {
       rules: ['terms'],
@@ -133,12 +133,12 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
   {
     name: 'a hold forced open on its way to the next caller',
     edits: [
-      { in: 'Acquisition.inherit', find: 'hold.whenLost = this.releasing.whenLost;', replace: '' },
+      { in: 'Acquisition.inherit', find: 'hold.heldWith(this.whenLost);', replace: '' },
       {
         in: 'Acquisition.take',
         find: '(taken) => this.complete([partOf(taken, wanted)], call)',
         replace:
-          '(taken) => { taken.whenLost = this.releasing.whenLost; this.core.keeper.add(taken); return this.complete([partOf(taken, wanted)], call); }',
+          '(taken) => { taken.heldWith(this.releasing.whenLost); this.core.keeper.add(taken); return this.complete([partOf(taken, wanted)], call); }',
       },
     ],
     simulation: { rules: ['dead key', 'leftovers'] },
@@ -152,7 +152,7 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
     name: 'a least time that ends with a release by hand',
     edits: [
       {
-        in: 'Releasing.asked',
+        in: 'Releasing.send',
         find: 'keepForMs === undefined ? undefined : { keepForMs }',
         replace: 'undefined',
       },

@@ -13,8 +13,8 @@ export const UNDOING_MISTAKES: readonly Mistake[] = [
     name: 'no undo after an acquire that was not answered',
     edits: [
       {
-        in: 'throwUnlessTransient',
-        find: 'settler.settle(claim, failure, runtime.now() + claim.leaseMs);',
+        in: 'StoreRequests.acquireFailed',
+        find: 'this.undo.begin({ claim, doubt: failure, until: this.runtime.now() + claim.leaseMs });',
         replace: '{}',
       },
     ],
@@ -34,7 +34,7 @@ export const UNDOING_MISTAKES: readonly Mistake[] = [
     name: 'an undo trusted on another connection',
     edits: [
       {
-        in: 'RedisStore.releaseForCertain',
+        in: 'RedisLink.releaseForCertain',
         find: '!sameConnection && (await this.endSession(session))',
         replace: '!sameConnection',
       },
@@ -60,7 +60,7 @@ export const UNDOING_MISTAKES: readonly Mistake[] = [
   {
     name: 'a grant that came too late for its caller kept',
     edits: [
-      { in: 'accept', find: 'around.settler.settle(claim, undefined, hold.mayLastUntil);', replace: '' },
+      { in: 'Contention.accept', find: 'core.undo.begin({ claim, until: hold.mayLastUntil });', replace: '' },
     ],
     laboratory: {
       rules: ['leftovers', 'ghosts'],
@@ -76,17 +76,15 @@ export const UNDOING_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'Releasing.failed',
-        find: 'core.settler.settle(claim, undefined, hold.mayLastUntil, hold.keepUntil);',
-        replace: '{}',
+        find: 'core.requests.releaseFailed(orphanOf(hold), failure);',
+        replace: 'core.requests.failed(failure);',
       },
     ],
     simulation: { rules: ['leftovers'] },
   },
   {
     name: 'renewals without an answer forgotten when a lost hold is given back',
-    edits: [
-      { in: 'Hold.mayLast', find: 'this.mayLastUntil = Math.max(this.mayLastUntil, until);', replace: '' },
-    ],
+    edits: [{ in: 'Hold.mayLast', find: 'this.lastUntil = Math.max(this.lastUntil, until);', replace: '' }],
     simulation: { rules: ['leftovers'] },
   },
 ];

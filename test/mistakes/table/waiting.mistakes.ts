@@ -36,9 +36,9 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     name: 'messages counted only from the reply on',
     edits: [
       {
-        in: 'contend',
-        find: 'wakeUp(around, queue, wait, hintsBefore,',
-        replace: 'wakeUp(around, queue, wait, queue.hints,',
+        in: 'Contention.win',
+        find: 'await this.sleep(reply, hintsBefore);',
+        replace: 'await this.sleep(reply, queue.hints);',
       },
     ],
     simulation: { rules: ['promptness'] },
@@ -100,9 +100,9 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     name: 'a waiter dropped when its neighbour aborts',
     edits: [
       {
-        in: 'KeyQueue.queue',
-        find: 'const abort = (): void => waiter.refuse(',
-        replace: 'const abort = (): void => void this.waiters.clear() ?? waiter.refuse(',
+        in: 'LocalQueue.queue',
+        find: 'onAbort: ({ reject }) => reject(',
+        replace: 'onAbort: ({ reject }) => void this.waiters.clear() ?? reject(',
       },
     ],
     simulation: { rules: ['promptness', 'waiting', 'leftovers'] },
@@ -122,9 +122,9 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     name: 'a store that fails taken for a lock that is taken',
     edits: [
       {
-        in: 'throwUnlessTransient',
-        find: "throw storeError(wait.key, failure, 'acquiring', runtime.now() - wait.startedAt);",
-        replace: 'throw takenError(wait.key, runtime.now() - wait.startedAt, wait.waitMs);',
+        in: 'Contention.throwUnlessTransient',
+        find: "storeError(wait.key, failure, 'acquiring', this.waitedMs())",
+        replace: 'takenError(wait.key, this.waitedMs(), wait.waitMs)',
       },
     ],
     simulation: { rules: ['busy'] },
@@ -140,7 +140,7 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'a channel never left',
-    edits: [{ in: 'KeyQueue.unwatch', find: 'this.watching?.close();', replace: '' }],
+    edits: [{ in: 'WakeUp.close', find: 'this.watching?.close();', replace: '' }],
     laboratory: {
       rules: ['leftovers'],
       async play(stage) {
@@ -154,19 +154,26 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'nobody told that a hold will end sooner',
-    simulation: { rules: ['promptness'], quirks: { silentWhenShortened: true } },
+    edits: [
+      {
+        in: 'ExclusiveHolds.acquire',
+        find: 'if (rearms && hold && left(hold, now) > leaseMs) this.notify(finalKey);',
+        replace: '',
+      },
+    ],
+    simulation: { rules: ['promptness'] },
   },
   {
     name: 'a deadline that does not count while other processes go first',
     edits: [
-      { in: 'sitOut', find: '|| leftMs <= 0', replace: '' },
-      { in: 'sitOut', find: 'Math.min(until - runtime.now(), leftMs)', replace: 'until - runtime.now()' },
+      { in: 'Contention.yieldToOthers', find: '|| leftMs <= 0', replace: '' },
+      { in: 'Contention.yieldToOthers', find: 'Math.min(until - now, leftMs)', replace: 'until - now' },
     ],
     simulation: { rules: ['waiting'] },
   },
   {
     name: 'a lost holder keeps its place in the local queue',
-    edits: [{ in: 'Releasing.whenLost', find: 'hold.queue.leave(false);', replace: '' }],
+    edits: [{ in: 'Releasing.whenLost', find: 'hold.head.leave(false);', replace: '' }],
     simulation: { rules: ['promptness', 'leftovers'] },
   },
 ];

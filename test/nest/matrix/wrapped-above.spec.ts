@@ -13,7 +13,7 @@ import { OnEvent } from '@nestjs/event-emitter';
 import { Cron } from '@nestjs/schedule';
 import { ApiOperation } from '@nestjs/swagger';
 import { describe, expect, it } from 'vitest';
-import { Locked, RedisLockModule } from 'nest-redis-lock';
+import { Limited, Locked, RedisLockModule } from 'nest-redis-lock';
 import { rootModule, useApps } from '../../support/nest/apps.js';
 import { useWorld } from '../../support/nest/world.js';
 
@@ -160,5 +160,48 @@ describe('decorators of Nest above @Locked', () => {
       async a(): Promise<void> {}
     }
     expect(await warningsOf({ controllers: [Plain] })).toEqual([]);
+  });
+});
+
+describe('@Limited, at the start of the app,', () => {
+  it('is not suspicious beside @Locked or another @Limited, whichever is above', async () => {
+    @Injectable()
+    class Orders {
+      @Locked('order')
+      @Limited('bank', { permits: 3 })
+      async lockedFirst(): Promise<void> {}
+
+      @Limited('bank', { permits: 3 })
+      @Locked('order')
+      async limitedFirst(): Promise<void> {}
+
+      @Limited('bank:acme', { permits: 1 })
+      @Limited('bank', { permits: 3 })
+      async twice(): Promise<void> {}
+    }
+    expect(await warningsOf({ providers: [Orders] })).toEqual([]);
+  });
+
+  it('is named where something wraps it, or where an override drops it', async () => {
+    class Base {
+      @Limited('bank', { permits: 3 })
+      async pay(): Promise<void> {}
+    }
+
+    @Injectable()
+    class Orders extends Base {
+      override async pay(): Promise<void> {}
+
+      @Transactional()
+      @Limited('books', { permits: 3 })
+      async book(): Promise<void> {}
+    }
+    const warnings = await warningsOf({ providers: [Orders] });
+    expect(warnings).toHaveLength(2);
+    expect(warnings.join('\n')).toContain('Orders.book: a decorator above @Limited wraps the method');
+    expect(warnings.join('\n')).toContain('the permit is released before the commit: put @Limited on top');
+    expect(warnings.join('\n')).toContain(
+      'Orders.pay overrides Base.pay, which is @Limited, and runs without a permit. Put @Limited on it',
+    );
   });
 });

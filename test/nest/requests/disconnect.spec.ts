@@ -73,7 +73,7 @@ class OrderController {
   }
 }
 
-const NOTHING: LockUsage = { leases: 0, keys: 0, holds: 0, settling: 0 };
+const NOTHING: LockUsage = { leases: 0, keys: 0, holds: 0, undoing: 0 };
 
 /** A client that asks, and can go away without a word. */
 const ask = async (http: HttpClient, path: string): Promise<Socket> => {

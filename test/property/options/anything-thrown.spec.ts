@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LockManager } from '../../../lib/core/lock-manager.js';
-import { DEFAULT_SETTINGS } from '../../../lib/core/lock-settings.js';
+import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
 import { LockService } from '../../../lib/lock.service.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { collectUnhandledRejections } from '../../support/async.js';
@@ -12,7 +12,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-const UNUSED = { leases: 0, keys: 0, holds: 0, settling: 0 };
+const UNUSED = { leases: 0, keys: 0, holds: 0, undoing: 0 };
 
 /** Anything can be thrown in JavaScript, also what cannot be printed. */
 describe('whatever is thrown by', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { AcquireOptions, SectionOptions } from '../../../lib/core/lock-options.js';
+import type { AcquireOptions, SectionOptions } from '../../../lib/core/settings/acquire-options.js';
 import { watched } from '../../support/core/core-under-test.js';
 import { forAnyValue } from '../../support/property/any-value.js';
 import { CALL_OPTIONS } from './meanings.js';

@@ -1,18 +1,61 @@
 import { describe, expect, it } from 'vitest';
-import { Locked, LockKeyError } from 'nest-redis-lock';
+import { Limited, Locked, LockKeyError } from 'nest-redis-lock';
 import { bindLocks } from 'nest-redis-lock/testing';
 import { watched } from '../../support/core/core-under-test.js';
 import { forAnyValue } from '../../support/property/any-value.js';
-import { isKeyOrKeys } from './good-keys.js';
-import { CALL_OPTIONS, type Meaning } from './meanings.js';
+import { isKeyOrKeys, isLockable } from './good-keys.js';
+import { CALL_OPTIONS, PERMIT_OPTIONS, type Meaning } from './meanings.js';
 import { expectAccepted, expectRefusal, outcomeOf } from './refusal.js';
 import { VirtualLocks } from './virtual-locks.js';
 
 type LooseDecorator = (target: object, property: string, descriptor: PropertyDescriptor) => void;
-const locked = Locked as unknown as (key?: unknown, options?: unknown) => LooseDecorator;
+type Decorator = (key?: unknown, options?: unknown) => LooseDecorator;
+type Options = Readonly<Record<string, Pick<Meaning, 'allows' | 'examples'>>>;
+
+const isFunction = (value: unknown): boolean => typeof value === 'function';
+
+const { signal } = new AbortController();
+
+const ON_METHODS: Options = {
+  signal: { allows: (value) => value === signal, examples: [signal] },
+  onBusy: { allows: (value) => value === 'skip' || isFunction(value), examples: ['skip', () => 'busy'] },
+};
+
+interface Subject {
+  readonly decorator: Decorator;
+  readonly options: Options;
+  /** Given beside the one that is looked at, so that the method can run. */
+  readonly needs: object;
+  /** Leaves nothing for the method to take. */
+  readonly exhaust: (world: VirtualLocks, key: string) => void;
+  readonly isKey: (value: unknown) => boolean;
+}
+
+const SUBJECTS: readonly (readonly [string, Subject])[] = [
+  [
+    '@Locked',
+    {
+      decorator: Locked,
+      options: { ...CALL_OPTIONS, ...ON_METHODS },
+      needs: {},
+      exhaust: (world, key) => void world.takeElsewhere(key),
+      isKey: isKeyOrKeys,
+    },
+  ],
+  [
+    '@Limited',
+    {
+      decorator: Limited,
+      options: { ...PERMIT_OPTIONS, ...ON_METHODS },
+      needs: { permits: 1 },
+      exhaust: (world, key) => world.takePermitElsewhere(key),
+      isKey: isLockable,
+    },
+  ],
+];
 
 /** Decorates a method, as it happens when its class is loaded. */
-const load = (key: unknown, options?: unknown) =>
+const load = (decorator: Decorator, key: unknown, options?: unknown) =>
   outcomeOf(() => {
     class Orders {
       async pay(id: string): Promise<string> {
@@ -20,7 +63,7 @@ const load = (key: unknown, options?: unknown) =>
       }
     }
     const descriptor = Object.getOwnPropertyDescriptor(Orders.prototype, 'pay')!;
-    locked(key, options)(Orders.prototype, 'pay', descriptor);
+    decorator(key, options)(Orders.prototype, 'pay', descriptor);
     Object.defineProperty(Orders.prototype, 'pay', descriptor);
     return Orders;
   });
@@ -31,28 +74,20 @@ const run = (Orders: new () => { pay(id: string): Promise<string> }, { locks, ru
   return runtime.pass(400 * 24 * 3_600_000).then(() => paid);
 };
 
-const { signal } = new AbortController();
-
-const isFunction = (value: unknown): boolean => typeof value === 'function';
-
-const OPTIONS: Readonly<Record<string, Pick<Meaning, 'allows' | 'examples'>>> = {
-  ...CALL_OPTIONS,
-  signal: { allows: (value) => value === signal, examples: [signal] },
-  onBusy: { allows: (value) => value === 'skip' || isFunction(value), examples: ['skip', () => 'busy'] },
-};
-
-describe('an option of @Locked', () => {
-  it.each(Object.entries(OPTIONS))(
+describe.each(SUBJECTS)('an option of %s', (_name, { decorator, options, needs, exhaust }) => {
+  it.each(Object.entries(options))(
     '%s: is refused by name when the class is loaded, or the method runs',
     async (name, { allows, examples }) => {
       await forAnyValue(examples, async (value) => {
-        const outcome = await load('order:<<id>>', { [name]: value });
+        const outcome = await load(decorator, 'order:<<id>>', { ...needs, [name]: value });
         if (value !== undefined && !allows(value)) {
           expectRefusal(outcome, name);
           return expectRefusal(outcome, 'Orders.pay');
         }
         const paid = await run(expectAccepted(outcome, name), new VirtualLocks());
-        expect(paid.value).toBe('paid 7');
+        // Without a number the one of the store counts, and there is none.
+        if (name === 'permits' && value === undefined) expect(paid.error).toMatchObject(NO_NUMBER);
+        else expect(paid.value).toBe('paid 7');
       });
     },
   );
@@ -60,8 +95,9 @@ describe('an option of @Locked', () => {
   it('onBusy: "skip" gives undefined, a function runs in the place of the method, undefined throws', async () => {
     const onBusy = async (value: unknown) => {
       const world = new VirtualLocks();
-      world.takeElsewhere('order:7');
-      return run(expectAccepted(await load('order:<<id>>', { onBusy: value }), 'onBusy'), world);
+      exhaust(world, 'order:7');
+      const outcome = await load(decorator, 'order:<<id>>', { ...needs, onBusy: value });
+      return run(expectAccepted(outcome, 'onBusy'), world);
     };
     expect(await onBusy('skip')).toMatchObject({ state: 'fulfilled', value: undefined });
     expect(await onBusy((_error: unknown, id: string) => `later ${id}`)).toMatchObject({ value: 'later 7' });
@@ -70,7 +106,7 @@ describe('an option of @Locked', () => {
 
   it('service: a name, of which the module is missed at the call, or refused by name', async () => {
     await forAnyValue(['', 'billing'], async (value) => {
-      const outcome = await load('order:<<id>>', { service: value });
+      const outcome = await load(decorator, 'order:<<id>>', { service: value });
       if (value !== undefined && typeof value !== 'string') return expectRefusal(outcome, 'service');
       const instance = new (expectAccepted(outcome, 'service'))();
       expectRefusal(await outcomeOf(() => instance.pay('7')), 'forRoot');
@@ -80,12 +116,14 @@ describe('an option of @Locked', () => {
   it('all of them: an object, or undefined; anything else is refused', async () => {
     await forAnyValue([5_000, () => 1, [1_000]], async (value) => {
       if (typeof value === 'object' && value !== null && !isRefused(value)) return;
-      const outcome = await load('order:<<id>>', value);
+      const outcome = await load(decorator, 'order:<<id>>', value);
       if (value === undefined) expectAccepted(outcome, 'options');
       else expectRefusal(outcome, 'options?');
     });
   });
 });
+
+const NO_NUMBER = { code: 'LOCK_STORE_FAILED', message: expect.stringContaining('permits') as string };
 
 /** Objects that are no options: an array, one with something else in it, or one that lets nobody look. */
 const isRefused = (value: object): boolean => {
@@ -96,12 +134,12 @@ const isRefused = (value: object): boolean => {
   }
 };
 
-describe('the key of @Locked', () => {
-  it('is a template, several, a function, or options in its place; anything else is refused at load', async () => {
+describe.each(SUBJECTS)('the key of %s', (name, { decorator, needs, isKey: isGood }) => {
+  it('is a template, a function, or options in its place; anything else is refused at load', async () => {
     await forAnyValue(['order:<<id>>', ['a', 'b:<<0>>'], 'order:<<user>>', '<<', []], async (value) => {
       // What a function throws is its own; what it gives is looked at below.
       if (typeof value === 'function') return;
-      const outcome = await load(value);
+      const outcome = await load(decorator, value, typeof value === 'string' ? needs : undefined);
       if ('value' in outcome) return expectCallable(outcome.value);
       const { thrown } = outcome;
       // A key that is none, or options that cannot be read.
@@ -113,14 +151,16 @@ describe('the key of @Locked', () => {
   const expectCallable = async (Orders: new () => { pay(id: string): Promise<string> }): Promise<void> => {
     const { state, value, error } = await run(Orders, new VirtualLocks());
     if (state === 'fulfilled') expect(value).toBe('paid 7');
+    // Options in the place of the key have no number of permits.
+    else if (name === '@Limited' && !(error instanceof LockKeyError)) expect(error).toMatchObject(NO_NUMBER);
     else expect(error).toBeInstanceOf(LockKeyError);
   };
 
   it('is refused when a function gives none, whatever it gives', async () => {
     await forAnyValue(['k', ['k', 'l'], [], [7], ''], async (value) => {
-      const Orders = expectAccepted(await load(() => value), 'the key');
+      const Orders = expectAccepted(await load(decorator, () => value, needs), 'the key');
       const { state, error } = await run(Orders, new VirtualLocks());
-      expect(state).toBe(isKeyOrKeys(value) ? 'fulfilled' : 'rejected');
+      expect(state).toBe(isGood(value) ? 'fulfilled' : 'rejected');
       if (state === 'rejected') expect(error).toBeInstanceOf(LockKeyError);
     });
   });

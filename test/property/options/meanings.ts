@@ -1,6 +1,10 @@
 import { expect } from 'vitest';
-import type { AcquireOptions, SectionOptions } from '../../../lib/core/lock-options.js';
-import type { LockSettingsInput } from '../../../lib/core/lock-settings.js';
+import type {
+  AcquireOptions,
+  PermitSectionOptions,
+  SectionOptions,
+} from '../../../lib/core/settings/acquire-options.js';
+import type { LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
 import { watched } from '../../support/core/core-under-test.js';
 import { isLockable } from './good-keys.js';
 import type { VirtualLocks } from './virtual-locks.js';
@@ -117,6 +121,21 @@ export const CALL_OPTIONS: Readonly<Record<Exclude<keyof SectionOptions, 'signal
       await world.runtime.pass(1);
       expect(await isHeld(world)).toBe(false);
     },
+  },
+};
+
+/** Options of a call for a permit. What those do that locks have, too, is the same code. */
+export const PERMIT_OPTIONS: Readonly<
+  Record<Exclude<keyof PermitSectionOptions, 'signal'>, Pick<Meaning, 'allows' | 'examples'>>
+> = {
+  waitMs: CALL_OPTIONS.waitMs,
+  leaseMs: CALL_OPTIONS.leaseMs,
+  watchdogMs: CALL_OPTIONS.watchdogMs,
+  holdAtLeastMs: CALL_OPTIONS.holdAtLeastMs,
+  onLost: CALL_OPTIONS.onLost,
+  permits: {
+    allows: (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 1_000_000,
+    examples: [1, 2, 3, 1_000_000],
   },
 };
 

@@ -8,7 +8,7 @@ import {
 } from 'nest-redis-lock';
 import { MemoryStore } from 'nest-redis-lock/testing';
 import { compileKey } from '../../../lib/key/key-template.js';
-import { LockKeyError, LockLostError } from '../../../lib/core/lock.errors.js';
+import { LockKeyError, LockLostError } from '../../../lib/core/errors/lock.errors.js';
 import { resolveOptions, type ResolvedOptions } from '../../../lib/redis-lock.options.js';
 import { rootModule, useApps } from '../../support/nest/apps.js';
 import { forAnyValue } from '../../support/property/any-value.js';
@@ -112,8 +112,10 @@ describe('another option of RedisLockModule.forRoot', () => {
     const lookalikes = [
       MemoryStore,
       {},
-      { kinds: new Set() },
-      Object.create(new MemoryStore(), { acquire: { value: 7 } }),
+      { kinds: {} },
+      Object.create(new MemoryStore(), { kinds: { value: {} } }),
+      Object.create(new MemoryStore(), { kinds: { value: { exclusive: { acquire: 7 } } } }),
+      Object.create(new MemoryStore(), { inspect: { value: 7 } }),
     ];
     await forAnyValue(lookalikes, async (value) => {
       const outcome = await resolve({ store: value });

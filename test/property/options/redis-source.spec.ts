@@ -1,7 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { RedisStore, type RedisLike, type RedisSource } from 'nest-redis-lock';
-import { resolveEndpoint } from '../../../lib/stores/redis/redis-settings.js';
+import { resolveEndpoint } from '../../../lib/stores/redis/connection/redis-settings.js';
 import { forAnyValue } from '../../support/property/any-value.js';
 import { expectAccepted, expectRefusal, outcomeOf } from './refusal.js';
 

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { LockConfigurationError, LockKeyError } from '../../../lib/core/lock.errors.js';
+import { LockConfigurationError, LockKeyError } from '../../../lib/core/errors/lock.errors.js';
 
 /** What became of a call: its result, or what it threw. */
 export type Outcome<T> = { readonly value: T } | { readonly thrown: unknown };

@@ -91,7 +91,9 @@ describe('the arguments of a lease', () => {
       if (isGood) expectAccepted(outcome, 'extend');
       else expectRefusal(outcome, 'extend');
       expect(lease.remainingMs()).toBe(Math.max(30_000, isGood ? (ms as number) : 0));
-      expect(await locks.inspect('k')).toMatchObject({ remainingMs: lease.remainingMs() });
+      expect(await locks.inspect('k')).toMatchObject({
+        holders: [{ remainingMs: lease.remainingMs() }],
+      });
     });
   });
 

@@ -21,9 +21,12 @@ describe('an option of MemoryStore', () => {
   it('now and wallClockMicros are the clocks that are used; undefined are those of the machine', async () => {
     const store = new MemoryStore({ now: () => 7, wallClockMicros: () => 2e15 });
     const claim = claimFor(newKey());
-    expect(await store.acquire(claim)).toMatchObject({ token: 2e15 });
-    expect(await store.inspect('exclusive', claim.key)).toMatchObject({ remainingMs: claim.leaseMs });
-    const usual = await new MemoryStore({ now: undefined, wallClockMicros: undefined }).acquire(claim);
+    expect(await store.kinds.exclusive.acquire(claim)).toMatchObject({ token: 2e15 });
+    expect(await store.inspect(claim.finalKey)).toMatchObject({ holders: [{ remainingMs: claim.leaseMs }] });
+    const usual = await new MemoryStore({
+      now: undefined,
+      wallClockMicros: undefined,
+    }).kinds.exclusive.acquire(claim);
     expect(usual).toMatchObject({ token: expect.closeTo(Date.now() * 1_000, -8) });
   });
 

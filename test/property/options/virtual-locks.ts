@@ -1,7 +1,7 @@
 import { LockManager } from '../../../lib/core/lock-manager.js';
-import { DEFAULT_SETTINGS, type LockSettings } from '../../../lib/core/lock-settings.js';
+import { DEFAULT_SETTINGS, type LockSettings } from '../../../lib/core/settings/lock-settings.js';
 import { LockService } from '../../../lib/lock.service.js';
-import { MemorySpace } from '../../../lib/stores/memory/memory.space.js';
+import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { Log } from '../../support/core/core-under-test.js';
 import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
@@ -22,17 +22,31 @@ export class VirtualLocks {
     this.locks = new LockService(this.manager);
   }
 
+  /** Takes the only permit of the key as another process would. */
+  takePermitElsewhere(key: string): void {
+    this.space.of('permit').acquire({
+      kind: 'permit',
+      finalKey: this.settings.keyPrefix + key,
+      owner: 'e'.repeat(32),
+      leaseMs: FOR_EVER_MS,
+      tokens: 0,
+      waits: false,
+      of: 1,
+    });
+  }
+
   /** Takes the key as another process would, until the returned function is called. */
   takeElsewhere(key: string): () => void {
     const finalKey = this.settings.keyPrefix + key;
     const claim = {
       kind: 'exclusive',
-      key: finalKey,
+      finalKey,
       owner: 'elsewhere:1',
       leaseMs: FOR_EVER_MS,
-      fenceBlock: 0,
-    };
-    this.space.acquire(claim as Parameters<MemorySpace['acquire']>[0]);
+      tokens: 0,
+      waits: false,
+    } as const;
+    this.space.of('exclusive').acquire(claim);
     return () => void this.space.forceUnlock(finalKey);
   }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { HintCounter } from '../../support/stores/harness.js';
+import { holderOf, HintCounter } from '../../support/stores/harness.js';
 import { until } from '../../support/async.js';
 import { KEYS, type Model } from './model.js';
 import { settle } from './redis.world.js';
@@ -30,8 +30,8 @@ const seatOf = (model: Model, { actor, at }: Who) => {
 const acquire = (who: Who, units: number, fenceBlock: number): SeamCommand =>
   command(`acquire ${said(who)}, ${units} units, ${fenceBlock} tokens`, async (model, world) => {
     const { key } = seatOf(model, who);
-    const claim = model.claim(key, who.actor, { leaseMs: units * world.unitMs, fenceBlock });
-    model.expectAnswer(key, claim, await world.stores[who.actor]!.acquire(claim));
+    const claim = model.claim(key, who.actor, { leaseMs: units * world.unitMs, tokens: fenceBlock });
+    model.expectAnswer(key, claim, await world.stores[who.actor]!.kinds.exclusive.acquire(claim));
   });
 
 /** Everybody at once: one gets it. */
@@ -39,7 +39,9 @@ const race = (at: number, units: number): SeamCommand =>
   command(`everybody wants key ${at}, ${units} units`, async (model, world) => {
     const key = model.keys[at]!;
     const claims = world.stores.map((_, actor) => model.claim(key, actor, { leaseMs: units * world.unitMs }));
-    const replies = await Promise.all(world.stores.map((store, actor) => store.acquire(claims[actor]!)));
+    const replies = await Promise.all(
+      world.stores.map((store, actor) => store.kinds.exclusive.acquire(claims[actor]!)),
+    );
     const winners = claims.filter((_, i) => replies[i]!.status === 'granted');
     expect(winners).toHaveLength(1);
     if (key.hold) expect(winners[0]!.owner).toBe(key.hold.owner);
@@ -61,7 +63,7 @@ const rearm = (who: Who, units: number): SeamCommand =>
       const claim = model.claim(key, who.actor, { leaseMs, rearms: true });
       // What is left in the store is a little less than in the model, so equal is not sooner.
       const reply = await model.telling(key, model.leftMs(key) > leaseMs, () =>
-        world.stores[who.actor]!.acquire(claim),
+        world.stores[who.actor]!.kinds.exclusive.acquire(claim),
       );
       model.expectAnswer(key, claim, reply);
     },
@@ -76,7 +78,7 @@ const extend = (actor: number, units: number): SeamCommand =>
       const { owner, stale } = key.seats[actor]!;
       return [owner, stale].map((one) => ({ key, claim: model.claim(key, actor, { owner: one, leaseMs }) }));
     });
-    const replies = await world.stores[actor]!.extendMany(asked.map(({ claim }) => claim));
+    const replies = await world.stores[actor]!.kinds.exclusive.extendMany(asked.map(({ claim }) => claim));
     expect(replies).toHaveLength(asked.length);
     replies.forEach((reply, i) => {
       const { key, claim } = asked[i]!;
@@ -95,7 +97,9 @@ const release = (who: Who, stale: boolean): SeamCommand =>
       const { key, seat } = seatOf(model, who);
       const claim = model.claim(key, who.actor, stale ? { owner: seat.stale } : {});
       const isHeld = key.hold?.owner === claim.owner;
-      const reply = await model.telling(key, isHeld, () => world.stores[who.actor]!.release(claim));
+      const reply = await model.telling(key, isHeld, () =>
+        world.stores[who.actor]!.kinds.exclusive.release(claim),
+      );
       expect(reply.wasHeld).toBe(isHeld);
       if (isHeld) expect(reply.othersWaiting).toBe(model.othersWatch(key, who.actor));
       if (!stale) model.giveUpOwner(key, who.actor);
@@ -106,7 +110,7 @@ const release = (who: Who, stale: boolean): SeamCommand =>
 const inspect = (who: Who): SeamCommand =>
   command(`inspect ${said(who)}`, async (model, world) => {
     const { key } = seatOf(model, who);
-    const info = await world.stores[who.actor]!.inspect('exclusive', key.name);
+    const info = await holderOf(world.stores[who.actor]!, key.name);
     expect(info?.owner).toBe(key.hold?.owner);
     if (!info) return;
     expect(info.count).toBe(1);
@@ -117,9 +121,7 @@ const forceUnlock = (who: Who): SeamCommand =>
   command(`force ${said(who)}`, async (model, world) => {
     const { key } = seatOf(model, who);
     const isHeld = key.hold !== undefined;
-    const ended = await model.telling(key, isHeld, () =>
-      world.stores[who.actor]!.forceUnlock('exclusive', key.name),
-    );
+    const ended = await model.telling(key, isHeld, () => world.stores[who.actor]!.forceUnlock(key.name));
     expect(ended).toBe(isHeld);
     key.hold = undefined;
   });
@@ -160,7 +162,7 @@ const acquireUnanswered = (who: Who, units: number, loss: Loss): SeamCommand =>
     `acquire ${said(who)}, ${units} units, the ${loss} gets lost`,
     async (model, world) => {
       const { key, seat } = seatOf(model, who);
-      const claim = model.claim(key, who.actor, { leaseMs: units * world.unitMs, fenceBlock: 0 });
+      const claim = model.claim(key, who.actor, { leaseMs: units * world.unitMs, tokens: 0 });
       const failure = await world.acquireUnanswered!(who.actor, claim, loss);
       expect(failure.outcome).toBe('unknown');
       if (loss === 'late') return model.giveUpOwner(key, who.actor);

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
-import type { AcquireReply, Claim } from '../../../lib/core/claim.js';
-import type { StoreFailure } from '../../../lib/core/lock-store.js';
+import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
+import type { AcquireReply } from '../../../lib/core/seam/reply.js';
+import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { claimFor, newKey, newOwner, type HintCounter } from '../../support/stores/harness.js';
 import { ACTORS, type World } from './world.js';
 
@@ -14,7 +15,7 @@ interface Seat {
   stale: string;
   watch: HintCounter | undefined;
   /** An acquire without an answer, of the owner it uses now. */
-  unsettled: { readonly claim: Claim; readonly failure: StoreFailure } | undefined;
+  unsettled: { readonly claim: ExclusiveClaim; readonly failure: StoreFailure } | undefined;
 }
 
 interface ModelKey {
@@ -43,7 +44,7 @@ export class Model {
 
   constructor(private readonly world: World) {}
 
-  claim(key: ModelKey, actor: number, overrides: Partial<Claim>): Claim {
+  claim(key: ModelKey, actor: number, overrides: Partial<ExclusiveClaim>): ExclusiveClaim {
     return claimFor(key.name, { owner: key.seats[actor]!.owner, ...overrides });
   }
 
@@ -93,7 +94,11 @@ export class Model {
   }
 
   /** Compares the answer to a claim, and takes in what it did. */
-  expectAnswer(key: ModelKey, { owner, leaseMs, fenceBlock }: Claim, reply: AcquireReply): void {
+  expectAnswer(
+    key: ModelKey,
+    { owner, leaseMs, tokens: fenceBlock }: ExclusiveClaim,
+    reply: AcquireReply,
+  ): void {
     if (this.isTakenFrom(key, owner)) {
       expect(reply.status).toBe('taken');
       if (reply.status === 'taken') this.expectLeft(key, reply.retryInMs);

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
-import type { Claim } from '../../../lib/core/claim.js';
-import { StoreFailure, type LockStore } from '../../../lib/core/lock-store.js';
+import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
+import type { FullStore } from '../../support/stores/harness.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { redisHarness } from '../../support/stores/redis.harness.js';
 import { until } from '../../support/async.js';
@@ -32,7 +33,11 @@ const age = async (admin: Redis, ms: number): Promise<void> => {
 };
 
 /** The acquire of `claim` on its way to Redis: calls `fault` just before it passes, once. */
-const atAcquire = (proxy: TcpProxy, { key }: Claim, fault: (connection: ProxyConnection) => void): void => {
+const atAcquire = (
+  proxy: TcpProxy,
+  { finalKey: key }: ExclusiveClaim,
+  fault: (connection: ProxyConnection) => void,
+): void => {
   const stop = proxy.onData((connection, direction, chunk) => {
     if (direction !== 'toServer' || !chunk.includes(key)) return;
     stop();
@@ -81,17 +86,21 @@ export const redisWorld = async (): Promise<World> => {
   const proxies: TcpProxy[] = [];
   const stores = await connectAll(async (actor) => {
     const proxy = (proxies[actor] = await TcpProxy.start(harness.server));
-    const store: LockStore = new RedisStore({ redis: proxy.url, commandTimeoutMs: COMMAND_TIMEOUT_MS });
+    const store: FullStore = new RedisStore({ redis: proxy.url, commandTimeoutMs: COMMAND_TIMEOUT_MS });
     await store.ping();
     return store;
   });
 
-  const acquireUnanswered = async (actor: number, claim: Claim, loss: Loss): Promise<StoreFailure> => {
+  const acquireUnanswered = async (
+    actor: number,
+    claim: ExclusiveClaim,
+    loss: Loss,
+  ): Promise<StoreFailure> => {
     const proxy = proxies[actor]!;
     const store = stores[actor]!;
     let hit: ProxyConnection | undefined;
     atAcquire(proxy, claim, (connection) => FAULTS[loss](proxy, (hit = connection)));
-    const failure = await failureOf(store.acquire(claim));
+    const failure = await failureOf(store.kinds.exclusive.acquire(claim));
     await until(() => store.ping().then(() => true), { what: 'the store is connected again' });
     if (loss === 'late') {
       await settle(store, claim, failure);
@@ -115,7 +124,13 @@ export const redisWorld = async (): Promise<World> => {
 };
 
 /** Releases what may or may not be there, until the answer is final; true when it was there. */
-export const settle = async (store: LockStore, claim: Claim, doubt: StoreFailure): Promise<boolean> => {
-  const reply = await until(() => store.release(claim, { doubt }), { what: 'the answer is final' });
+export const settle = async (
+  store: FullStore,
+  claim: ExclusiveClaim,
+  doubt: StoreFailure,
+): Promise<boolean> => {
+  const reply = await until(() => store.kinds.exclusive.release(claim, { doubt }), {
+    what: 'the answer is final',
+  });
   return reply.wasHeld;
 };

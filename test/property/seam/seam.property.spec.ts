@@ -30,7 +30,7 @@ describe.each(Object.entries(WORLDS))('%s', (_name, { make, count, length }) => 
   const cleanUp = async (model: Model): Promise<void> => {
     for (const { name, seats } of model.keys) {
       for (const { watch } of seats) watch?.watch.close();
-      await world.stores[0]!.forceUnlock('exclusive', name);
+      await world.stores[0]!.forceUnlock(name);
     }
     await expect.poll(() => world.leftovers(), { timeout: 5_000 }).toEqual({ holds: 0, watches: 0 });
   };

@@ -1,6 +1,6 @@
-import type { Claim } from '../../../lib/core/claim.js';
-import type { LockStore, StoreFailure } from '../../../lib/core/lock-store.js';
-import type { StoreHarness } from '../../support/stores/harness.js';
+import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
+import type { FullStore, StoreHarness } from '../../support/stores/harness.js';
+import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 
 export const ACTORS = 3;
 
@@ -10,20 +10,20 @@ export type Loss = 'request' | 'reply' | 'late';
 /** Several processes on one store, in a time that can be made to pass. */
 export interface World extends Pick<StoreHarness, 'virtualTime' | 'pass' | 'leftovers'> {
   /** One for each actor, as each process has its own. */
-  readonly stores: readonly LockStore[];
+  readonly stores: readonly FullStore[];
   /**
    * All durations are multiples of this. Where time cannot be stopped, it is so long that no run takes as long: what
    * has time left according to the model then also has time left in the store.
    */
   readonly unitMs: number;
   /** Sends an acquire that gets no answer; gives the failure. Undefined where there is no network to lose it. */
-  readonly acquireUnanswered?: (actor: number, claim: Claim, loss: Loss) => Promise<StoreFailure>;
+  readonly acquireUnanswered?: (actor: number, claim: ExclusiveClaim, loss: Loss) => Promise<StoreFailure>;
   close(): Promise<void>;
 }
 
-export const connectAll = (connect: (actor: number) => Promise<LockStore>): Promise<readonly LockStore[]> =>
+export const connectAll = (connect: (actor: number) => Promise<FullStore>): Promise<readonly FullStore[]> =>
   Promise.all(Array.from({ length: ACTORS }, (_, actor) => connect(actor)));
 
-export const closeAll = async (stores: readonly LockStore[]): Promise<void> => {
+export const closeAll = async (stores: readonly FullStore[]): Promise<void> => {
   await Promise.all(stores.map((store) => store.close()));
 };

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { Lease } from '../../../lib/core/lease.js';
-import type { AcquireOptions, SectionOptions } from '../../../lib/core/lock-options.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
+import type { AcquireOptions, SectionOptions } from '../../../lib/core/settings/acquire-options.js';
 import type { LockService } from '../../../lib/lock.service.js';
 import { deferred } from '../../support/async.js';
 

@@ -33,7 +33,7 @@ const troubleOf = (model: Model, service: number): string | undefined => {
     leases: entries.length + pending.length,
     keys: new Set([...believed.map(({ key }) => key), ...partly, ...awaited]).size,
     holds: believed.length + partly.length,
-    settling: 0,
+    undoing: 0,
   };
   if (JSON.stringify(locks.usage) === JSON.stringify(usage)) return undefined;
   return `usage is ${JSON.stringify(locks.usage)}, not ${JSON.stringify(usage)}`;
@@ -61,7 +61,7 @@ const strangeHold = async (model: Model): Promise<string | undefined> => {
   const { services, isVirtual } = model.world;
   const partly = services.flatMap((_, service) => partlyHeld(model, service));
   for (const [i, key] of model.keys.entries()) {
-    const info = await services[i % services.length]!.inspect(key);
+    const info = (await services[i % services.length]!.inspect(key))?.holders[0] ?? null;
     const hold = model.liveHold(key);
     if ((info !== null) !== (hold !== undefined || partly.includes(key)))
       return `key ${i} is held by a stranger`;

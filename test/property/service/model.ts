@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { getEventListeners } from 'node:events';
 import { expect } from 'vitest';
-import type { Lease } from '../../../lib/core/lease.js';
-import type { LockError } from '../../../lib/core/lock.errors.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
+import type { LockError } from '../../../lib/core/errors/lock.errors.js';
 import type { Watched } from '../../support/core/core-under-test.js';
 import type { Opened } from './actor.js';
 import { WATCHDOG_MS, type World } from './world.js';

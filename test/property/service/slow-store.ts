@@ -1,8 +1,9 @@
 import type fc from 'fast-check';
-import type { AcquireReply, Claim, ExtendReply, LockKind, ReleaseReply } from '../../../lib/core/claim.js';
-import type { ReleaseOptions, StoreFailure, Watch } from '../../../lib/core/lock-store.js';
+import type { LockKind } from '../../../lib/core/kinds/kinds.js';
+import type { KindStore, KindStores, LockStore } from '../../../lib/core/seam/lock-store.js';
+import type { KeyState } from '../../../lib/core/seam/reply.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
-import type { MemorySpace } from '../../../lib/stores/memory/memory.space.js';
+import type { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 
 /** What is on one line arrives in the order in which it was sent; when, the scheduler says. */
 class Line {
@@ -23,46 +24,56 @@ class Line {
 }
 
 /** A memory store that is far away: requests, answers and hints are on their way for as long as the scheduler likes. */
-export class SlowStore extends MemoryStore {
+export class SlowStore implements LockStore {
+  readonly kinds: KindStores;
+  private readonly store: MemoryStore;
   private readonly requests: Line;
   private readonly answers: Line;
   private readonly hints: Line;
 
   constructor(space: MemorySpace, scheduler: fc.Scheduler, name: string) {
-    super({ shared: space });
+    this.store = new MemoryStore({ shared: space });
     this.requests = new Line(scheduler, `request of ${name}`);
     this.answers = new Line(scheduler, `answer to ${name}`);
     this.hints = new Line(scheduler, `hint to ${name}`);
+    const kinds = Object.entries(this.store.kinds) as [LockKind, KindStore][];
+    this.kinds = Object.fromEntries(kinds.map(([kind, near]) => [kind, this.far(near)]));
   }
 
-  override acquire(claim: Claim): Promise<AcquireReply> {
-    return this.travel('acquire', () => super.acquire(claim));
+  inspect(finalKey: string): Promise<KeyState | null> {
+    return this.store.inspect(finalKey);
   }
 
-  override release(claim: Claim, how?: ReleaseOptions): Promise<ReleaseReply> {
-    return this.travel('release', () => super.release(claim, how));
+  forceUnlock(finalKey: string): Promise<boolean> {
+    return this.store.forceUnlock(finalKey);
   }
 
-  override extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
-    return this.travel('extend', () => super.extendMany(claims));
+  ping(): Promise<void> {
+    return this.store.ping();
   }
 
-  override watch(
-    kind: LockKind,
-    key: string,
-    onHint: () => void,
-    onFailure: (cause: StoreFailure) => void,
-  ): Watch {
-    let open = true;
-    const hint = (): void => this.hints.send('hint', () => (open ? onHint() : undefined));
-    const watch = super.watch(kind, key, hint, onFailure);
+  close(): Promise<void> {
+    return this.store.close();
+  }
+
+  private far(kind: KindStore): KindStore {
     return {
-      get live() {
-        return watch.live;
-      },
-      close: () => {
-        open = false;
-        watch.close();
+      acquire: (claim) => this.travel('acquire', () => kind.acquire(claim)),
+      release: (claim, how) => this.travel('release', () => kind.release(claim, how)),
+      extendMany: (claims) => this.travel('extend', () => kind.extendMany(claims)),
+      watch: (claim, { hint, failed }) => {
+        let open = true;
+        const later = (): void => this.hints.send('hint', () => (open ? hint() : undefined));
+        const watch = kind.watch(claim, { hint: later, failed });
+        return {
+          get live() {
+            return watch.live;
+          },
+          close: () => {
+            open = false;
+            watch.close();
+          },
+        };
       },
     };
   }

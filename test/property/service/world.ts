@@ -1,9 +1,9 @@
 import { LockManager } from '../../../lib/core/lock-manager.js';
-import { resolveSettings } from '../../../lib/core/lock-settings.js';
-import type { LockStore } from '../../../lib/core/lock-store.js';
+import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
+import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { systemRuntime } from '../../../lib/core/runtime.js';
 import { LockService } from '../../../lib/lock.service.js';
-import { MemorySpace } from '../../../lib/stores/memory/memory.space.js';
+import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { turn } from '../../support/stores/harness.js';
 import { redisHarness } from '../../support/stores/redis.harness.js';
@@ -13,7 +13,7 @@ import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
 export const SERVICES = 2;
 
 /** What `usage` is when nobody holds anything and nobody waits. */
-export const UNUSED = { leases: 0, keys: 0, holds: 0, settling: 0 };
+export const UNUSED = { leases: 0, keys: 0, holds: 0, undoing: 0 };
 
 /** The lease that the watchdog renews. */
 export const WATCHDOG_MS = 30_000;

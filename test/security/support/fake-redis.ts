@@ -1,13 +1,14 @@
 import { createServer, type Server, type Socket } from 'node:net';
-import { Script } from '../../../lib/stores/redis/script.js';
+import { Script } from '../../../lib/stores/redis/connection/script.js';
 import {
   EXCLUSIVE_ACQUIRE,
   EXCLUSIVE_EXTEND,
   EXCLUSIVE_FORCE_UNLOCK,
   EXCLUSIVE_INSPECT,
   EXCLUSIVE_RELEASE,
-} from '../../../lib/stores/redis/scripts/exclusive.js';
-import { EXCLUSIVE_BATCH } from '../../../lib/stores/redis/scripts/batch.js';
+} from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
+import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
+import { EXCLUSIVE_BATCH_PARTS } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
 import { listenOnFreePort, LOOPBACK } from '../../support/loopback.js';
 import { readRequests, type Request } from './resp.js';
 
@@ -18,7 +19,7 @@ const SCRIPT_NAMES = new Map(
     extend: EXCLUSIVE_EXTEND,
     forceUnlock: EXCLUSIVE_FORCE_UNLOCK,
     inspect: EXCLUSIVE_INSPECT,
-    batch: EXCLUSIVE_BATCH,
+    batch: batchOf(EXCLUSIVE_BATCH_PARTS).source,
   }).map(([name, source]) => [new Script(source).sha, name]),
 );
 

@@ -1,11 +1,11 @@
-import type { HoldInfo } from 'nest-redis-lock';
+import type { Holder } from 'nest-redis-lock';
 import type { Redis } from 'ioredis';
 
 /** What somebody has put where the hold of a lock belongs. */
 export interface ForeignHash {
   plant(redis: Redis, name: string): Promise<unknown>;
   /** What inspect() has to make of it. */
-  readonly shown: Partial<HoldInfo>;
+  readonly shown: Partial<Holder>;
 }
 
 /** 2^53 ms, which is 285,000 years: beyond it JavaScript cannot count. */
@@ -40,7 +40,7 @@ const ending = (ms: number | string): ForeignHash => ({
   shown: { owner: 'somebody:1', count: 1 },
 });
 
-const fields = (pairs: readonly (string | Buffer)[], shown: Partial<HoldInfo> = {}): ForeignHash => ({
+const fields = (pairs: readonly (string | Buffer)[], shown: Partial<Holder> = {}): ForeignHash => ({
   plant: (redis, name) =>
     redis.multi().hset(name, ...pairs).pexpire(name, 60_000).exec(), // prettier-ignore
   shown,

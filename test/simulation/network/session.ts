@@ -29,7 +29,8 @@ export class Session {
     /** How the server names it. */
     readonly id: number,
     private readonly agenda: Agenda,
-    private readonly process: SimProcess,
+    /** Whose it is. */
+    readonly process: SimProcess,
     private readonly host: Host,
     media: { readonly up: Medium; readonly down: Medium },
   ) {

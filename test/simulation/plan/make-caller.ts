@@ -1,5 +1,6 @@
 import type { Random } from '../engine/random.js';
 import { makeAftermath, makeMisdeeds } from './misbehave.js';
+import { orPermit } from './make-permits.js';
 import type { CallerPlan, LockStep, PlanSettings, Step } from './plan.js';
 
 const UPDATE: Step = { do: 'update', key: 'a', thinkMs: 0, slowMs: 0 };
@@ -77,7 +78,7 @@ function makeLock(random: Random, settings: PlanSettings, all: readonly string[]
   const leaseMs = random.chance(keys.length > 1 ? 0.4 : 0.2)
     ? random.pick([random.whole(20, 100), random.whole(100, 2_000)])
     : undefined;
-  return {
+  const step: LockStep = {
     do: 'lock',
     style,
     keys,
@@ -95,6 +96,7 @@ function makeLock(random: Random, settings: PlanSettings, all: readonly string[]
     inside: makeInside(random, settings, keys, all, depth),
     after: misbehaves(settings) ? makeAftermath(random, settings) : undefined,
   };
+  return orPermit(random, settings, depth === 0 ? 0.5 : 0.25, step);
 }
 
 /** A caller that wants the same key as everybody else, again and again, and never for long. */
@@ -104,7 +106,7 @@ export const makeHastyCaller = (random: Random, settings: PlanSettings): CallerP
   const steps: Step[] = [];
   const nested = (): LockStep => makeLock(random, settings, ['a'], DEEPEST);
   for (let i = random.whole(2, 6); i > 0; i--) {
-    steps.push({
+    const step: LockStep = {
       do: 'lock',
       style: random.pick(['withLock', 'withLock', 'tryWithLock', 'acquire', 'tryAcquire']),
       keys: ['a'],
@@ -117,7 +119,8 @@ export const makeHastyCaller = (random: Random, settings: PlanSettings): CallerP
         ...(misbehaves(settings) && random.chance(0.4) ? makeMisdeeds(random, settings, ['a'], nested) : []),
       ],
       after: misbehaves(settings) ? makeAftermath(random, settings) : undefined,
-    });
+    };
+    steps.push(orPermit(random, settings, 0.6, step));
     if (random.chance(0.2)) steps.push({ do: 'sleep', ms: random.whole(1, 60) });
   }
   return { startAt: random.whole(0, 20), steps };

@@ -2,6 +2,7 @@ import { Random } from '../engine/random.js';
 import { makeFaults } from './make-faults.js';
 import { makeCaller, makeHastyCaller } from './make-caller.js';
 import { chooseMisdeeds, makeListeners } from './misbehave.js';
+import { makePermitKeys } from './make-permits.js';
 import type { Plan, PlanSettings, ProcessPlan } from './plan.js';
 
 /** Clocks of machines differ by no more than this, in ms per ms. */
@@ -21,6 +22,7 @@ const makeSettings = (random: Random): PlanSettings => {
     longestMs:
       misdeeds.length > 0 && random.chance(0.4) ? random.pick([3_600_000, 7_200_000]) : 3 * watchdogMs,
     misdeeds,
+    permits: makePermitKeys(random),
   };
 };
 
@@ -30,6 +32,7 @@ export const makePlan = (seed: number): Plan => {
   const settings = makeSettings(random);
   const crowded = random.chance(0.3);
   const keys = crowded ? ['a'] : random.pick([['a'], ['a', 'b'], ['a', 'b', 'c']]);
+  const all = [...keys, ...settings.permits.map(({ key }) => key)];
   const processes: ProcessPlan[] = [];
   const count = crowded ? random.pick([2, 2, 3]) : random.pick([1, 2, 2, 3]);
   const callers = random.pick([1, 2, 3]);
@@ -43,5 +46,5 @@ export const makePlan = (seed: number): Plan => {
       listeners: settings.misdeeds.length > 0 ? makeListeners(random, settings) : undefined,
     });
   }
-  return { seed, settings, processes, faults: makeFaults(random, settings, processes, keys) };
+  return { seed, settings, processes, faults: makeFaults(random, settings, processes, all) };
 };

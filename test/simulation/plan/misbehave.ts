@@ -23,7 +23,9 @@ const answersAtOnce = (random: Random, key: string, nested: NestedLock): Step[] 
     { do: 'fork', detached: true, step: { do: 'forceUnlock', key } },
   ];
   if (random.chance(0.3)) return [...steps, { do: 'inspect', key }];
-  return [{ ...nested(), style: 'withLock', keys: ['cold0'], inside: steps, after: undefined }];
+  return [
+    { ...nested(), style: 'withLock', keys: ['cold0'], permits: undefined, inside: steps, after: undefined },
+  ];
 };
 
 /** What nobody should do inside a lock, but what a program can do. */

@@ -19,10 +19,18 @@ export interface PlanSettings {
   readonly shutdownGraceMs: number;
   /** Whether clients may end each other's sessions. */
   readonly mayKill: boolean;
+  /** The keys that are permits. */
+  readonly permits: readonly PermitKey[];
   /** The longest lease that anybody asks for. */
   readonly longestMs: number;
   /** What callers do that they should not; none: they behave. */
   readonly misdeeds: readonly Misdeed[];
+}
+
+/** A key with several permits, and what callers say their number is, each of them one of these; the first is a number. */
+export interface PermitKey {
+  readonly key: string;
+  readonly says: readonly (number | null)[];
 }
 
 export type Misdeed =
@@ -56,6 +64,8 @@ export interface LockStep {
   readonly do: 'lock';
   readonly style: Style;
   readonly keys: readonly string[];
+  /** A permit and not a lock: how many there are, or null, which leaves that to the store. */
+  readonly permits?: number | null;
   /** Null: without end. */
   readonly waitMs: number | null;
   readonly leaseMs?: number;

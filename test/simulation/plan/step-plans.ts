@@ -18,6 +18,7 @@ export const CALM_PLAN: Plan = {
     shutdownGraceMs: 50,
     mayKill: true,
     longestMs: 1_500,
+    permits: [],
     misdeeds: [],
   },
   processes: ['p1', 'p2'].map((name, i) => ({

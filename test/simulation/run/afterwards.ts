@@ -1,6 +1,6 @@
 import { AFTERWARDS } from '../../checker/rules/afterwards.rule.js';
 import { errorSeen } from '../../checker/history.js';
-import type { Lease } from '../../../lib/core/lease.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { Host } from './host.js';
 import { LeaseWatch } from './lease-watch.js';
 
@@ -8,35 +8,57 @@ import { LeaseWatch } from './lease-watch.js';
 const TRIES = 4;
 const PAUSE_MS = 300;
 
-/** A caller that comes when all is over. True when it has nothing more to find out. */
+/** A key that somebody wanted; with a number when it is one of permits. */
+export interface Wanted {
+  readonly key: string;
+  readonly permits: number | undefined;
+}
+
+/** A caller that comes when all is over. Undefined when the store failed: nothing is known then. */
 const take = async (
   { process, manager, around, leases }: Host,
-  key: string,
+  { key, permits }: Wanted,
   call: string,
-): Promise<boolean> => {
+): Promise<LeaseWatch | 'refused' | undefined> => {
   const { watchdogMs: leaseMs } = manager.settings;
-  process.record({ type: 'call', call, keys: [key], waitMs: 0, style: AFTERWARDS, leaseMs });
+  process.record({ type: 'call', call, keys: [key], waitMs: 0, style: AFTERWARDS, leaseMs, permits });
+  const kind = permits === undefined ? 'exclusive' : 'permit';
+  const options = { ...around.core.defaultCall(manager.settings), waitMs: 0, kind, permits } as const;
   let lease: Lease;
   try {
-    lease = await manager.acquire([key], { ...around.core.defaultCall(manager.settings), waitMs: 0 });
+    lease = await manager.acquire([key], options);
   } catch (error) {
     const seen = errorSeen(error);
     process.record({ type: 'refused', call, error: seen });
-    return seen.code !== 'LOCK_STORE_FAILED';
+    return seen.code === 'LOCK_STORE_FAILED' ? undefined : 'refused';
   }
   const watch = new LeaseWatch(`L${call}`, lease, process, undefined, leases);
   watch.begin(call);
-  watch.giveBack();
-  await lease[Symbol.asyncDispose]();
-  return true;
+  return watch;
 };
 
-/** Takes each of the keys in this process once. */
-export const takeAfterwards = async (host: Host, keys: readonly string[]): Promise<void> => {
+/** Takes all that there is of a key. False when the store failed. */
+const takeAll = async (host: Host, wanted: Wanted, call: string): Promise<boolean> => {
+  const taken: LeaseWatch[] = [];
+  let answered = true;
+  for (let i = 1; i <= (wanted.permits ?? 1) && answered; i++) {
+    const watch = await take(host, wanted, `${call}.${i}`);
+    answered = watch !== undefined;
+    if (watch instanceof LeaseWatch) taken.push(watch);
+  }
+  for (const watch of taken) {
+    watch.giveBack();
+    await watch.lease[Symbol.asyncDispose]();
+  }
+  return answered;
+};
+
+/** Takes each of the keys in this process once, and of permits as many as there are. */
+export const takeAfterwards = async (host: Host, all: readonly Wanted[]): Promise<void> => {
   await Promise.all(
-    keys.map(async (key) => {
+    all.map(async (wanted) => {
       for (let i = 1; i <= TRIES; i++) {
-        if (await take(host, key, `${host.process.name}after.${key}.${i}`)) return;
+        if (await takeAll(host, wanted, `${host.process.name}after.${wanted.key}.${i}`)) return;
         await host.process.sleep(PAUSE_MS);
       }
     }),

@@ -1,5 +1,5 @@
-import type { Lease } from '../../../lib/core/lease.js';
-import type { LockCall } from '../../../lib/core/lock-settings.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
+import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
 import { errorSeen } from '../../checker/history.js';
 import type { CallerPlan, LockStep, Step } from '../plan/plan.js';
 import type { SimRegister } from '../server/sim-register.js';
@@ -95,9 +95,9 @@ export class Caller {
   private async lock(step: LockStep, inside: LeaseWatch | undefined): Promise<void> {
     const { process, manager } = this.host;
     const call = `${this.name}.${++this.calls}`;
-    const { keys, waitMs, style, holdAtLeastMs } = step;
+    const { keys, waitMs, style, holdAtLeastMs, permits } = step;
     const leaseMs = this.longestLeaseMs(step);
-    process.record({ type: 'call', call, keys, waitMs, style, holdAtLeastMs, leaseMs });
+    process.record({ type: 'call', call, keys, waitMs, style, holdAtLeastMs, leaseMs, permits });
     const options = this.optionsOf(step, call);
     let watch: LeaseWatch | undefined;
     const section = async (lease: Lease): Promise<void> => {
@@ -201,6 +201,7 @@ export class Caller {
     const usual = around.core.defaultCall(manager.settings);
     return {
       ...usual,
+      ...(step.permits !== undefined && { kind: 'permit', permits: step.permits ?? undefined }),
       watchdogMs: watchdogMs ?? usual.watchdogMs,
       waitMs: waitMs ?? Infinity,
       leaseMs,
@@ -221,8 +222,9 @@ export class Caller {
   /** Reads, thinks, writes: an update is lost if somebody else writes in between. */
   private async update(key: string, thinkMs: number, slowMs: number, watch: LeaseWatch): Promise<void> {
     const part = watch.lease.parts.find((one) => one.key === key);
-    if (!part || watch.isOver) return;
-    const visitor = { process: this.host.process, lease: watch.id, token: part.hold.token! };
+    const token = part?.hold.token;
+    if (token === undefined || watch.isOver) return;
+    const visitor = { process: this.host.process, lease: watch.id, token };
     const base = await this.register.read(key, visitor);
     if (base === undefined) return;
     if (thinkMs > 0) await this.host.process.sleep(thinkMs);

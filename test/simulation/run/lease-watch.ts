@@ -1,4 +1,4 @@
-import type { Lease } from '../../../lib/core/lease.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { EventOf } from '../../checker/history.js';
 import type { SimProcess } from '../engine/sim-process.js';
 
@@ -23,9 +23,10 @@ export class LeaseWatch {
 
   /** The caller has it; with `inSection`, because a section begins in it. */
   begin(call: string, inSection = false): void {
-    const parts = this.lease.parts.map(({ key, hold, place }) => ({
+    const parts = this.lease.parts.map(({ key, hold, entry: place }) => ({
       key,
       token: hold.token ?? 0,
+      ...(hold.claim.kind === 'permit' && { owner: hold.claim.owner }),
       sharedWith: place && this.owner(hold)?.id,
     }));
     this.process.record({ type: 'granted', call, lease: this.id, parts });

@@ -8,7 +8,7 @@ import type { Plan, Step } from '../plan/plan.js';
 import type { Quirks } from '../quirks.js';
 import { SimRegister } from '../server/sim-register.js';
 import { SimServer } from '../server/sim-server.js';
-import { takeAfterwards } from './afterwards.js';
+import { takeAfterwards, type Wanted } from './afterwards.js';
 import { Caller } from './caller.js';
 import { GhostWatch } from './ghost-watch.js';
 import { Host, type Surroundings } from './host.js';
@@ -46,7 +46,7 @@ export interface Run {
 export const simulate = async (plan: Plan, { core = CORE, quirks = {} }: Variation = {}): Promise<Run> => {
   const agenda = new Agenda();
   const chronicle = new Chronicle();
-  const server = new SimServer(agenda, chronicle, plan.settings.mayKill, quirks);
+  const server = new SimServer(agenda, chronicle, plan.settings.mayKill, core);
   const register = new SimRegister(agenda, chronicle, new Random(`register of ${plan.seed}`));
   const around: Surroundings = { agenda, chronicle, server, core, quirks };
   const hosts = new Map(plan.processes.map((one) => [one.name, new Host(one, plan, around)]));
@@ -120,9 +120,13 @@ const keysIn = (step: Step): readonly string[] => {
 };
 
 /** All keys that somebody wants. */
-const keysOf = ({ processes }: Plan): string[] => [
-  ...new Set(processes.flatMap(({ callers }) => callers.flatMap(({ steps }) => steps.flatMap(keysIn)))),
-];
+const keysOf = ({ processes, settings }: Plan): Wanted[] => {
+  const keys = processes.flatMap(({ callers }) => callers.flatMap(({ steps }) => steps.flatMap(keysIn)));
+  return [...new Set(keys)].map((key) => {
+    const permits = settings.permits.find((one) => one.key === key)?.says[0] ?? undefined;
+    return { key, permits };
+  });
+};
 
 /** In order, and without what a process would have done after its crash. */
 const tidied = (events: readonly HistoryEvent[], hosts: ReadonlyMap<string, Host>): HistoryEvent[] =>

@@ -1,4 +1,5 @@
-import type { AcquireReply, Claim, ExtendReply, HoldInfo } from '../../../lib/core/claim.js';
+import type { Claim } from '../../../lib/core/seam/claim.js';
+import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from '../../../lib/core/seam/reply.js';
 
 /** What a client can send to the simulated server. */
 export type Command =
@@ -17,15 +18,9 @@ export type Command =
 export interface Refusal {
   readonly refused: string;
   readonly transient?: boolean;
+  readonly keyOnly?: boolean;
 }
 
-export type Value =
-  | AcquireReply
-  | readonly ExtendReply[]
-  | HoldInfo
-  /** Of a release: how many sessions were told, -1 when it was not the owner's. */
-  | number
-  | boolean
-  | null;
+export type Value = AcquireReply | readonly ExtendReply[] | KeyState | ReleaseReply | number | boolean | null;
 
 export type Reply = { readonly value: Value } | Refusal;

@@ -1,10 +1,11 @@
-import type { Claim } from '../../../lib/core/claim.js';
+import type { Claim } from '../../../lib/core/seam/claim.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import type { Core } from '../core-api.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { Chronicle } from '../engine/chronicle.js';
 import type { Host, Session } from '../network/session.js';
-import type { Quirks } from '../quirks.js';
 import type { Command, Refusal, Reply, Value } from './commands.js';
-import { Holds } from './holds.js';
+import { RecordedSpace } from './recorded-space.js';
 
 /** What the server answers to writes for a while, instead of doing them. */
 export type Mood = 'readonly' | 'tryagain' | 'loading' | 'oom';
@@ -29,9 +30,8 @@ export class SimServer implements Host {
   onClaim: (claim: Claim, sentAt: number, givenUp: boolean) => void = () => undefined;
   /** Called for each request that leaves a hold there for a least time. */
   onKept: (claim: Claim, forMs: number) => void = () => undefined;
-  private readonly holds: Holds;
+  private readonly space: RecordedSpace;
   private readonly sessions = new Set<Session>();
-  private readonly channels = new Map<Session, Set<string>>();
   private sessionIds = 0;
   private downUntil = 0;
   private stoppedUntil = 0;
@@ -41,9 +41,9 @@ export class SimServer implements Host {
     private readonly agenda: Agenda,
     chronicle: Chronicle,
     private readonly mayKill: boolean,
-    quirks: Quirks,
+    core: Core,
   ) {
-    this.holds = new Holds(agenda, chronicle, quirks, (key) => this.publish(key));
+    this.space = new RecordedSpace(agenda, chronicle, core.MemorySpace);
   }
 
   /** Whether a connection can be made: a stopped server's kernel takes it, a dead one's does not. */
@@ -52,7 +52,7 @@ export class SimServer implements Host {
   }
 
   get owners(): readonly (readonly [key: string, owner: string])[] {
-    return this.holds.owners;
+    return this.space.owners;
   }
 
   nextSessionId(): number {
@@ -61,12 +61,11 @@ export class SimServer implements Host {
 
   opened(session: Session): void {
     this.sessions.add(session);
-    this.channels.set(session, new Set());
   }
 
   closed(session: Session): void {
     this.sessions.delete(session);
-    this.channels.delete(session);
+    this.space.gone(session);
   }
 
   receive(session: Session, command: Command, sentAt: number, reply: (reply: Reply) => void): void {
@@ -75,7 +74,7 @@ export class SimServer implements Host {
       this.agenda.quietly(this.stoppedUntil, () => this.receive(session, command, sentAt, reply));
     } else if (session.openThere) {
       for (const claim of claimsOf(command)) this.onClaim(claim, sentAt, !session.openHere);
-      reply(this.refusalOf(command) ?? { value: this.execute(session, command) });
+      reply(this.refusalOf(command) ?? this.answer(session, command));
     }
   }
 
@@ -91,16 +90,16 @@ export class SimServer implements Host {
   }
 
   loseData(why: string): void {
-    this.holds.loseAll(why);
+    this.space.loseAll(why);
   }
 
   deleteKey(key: string): void {
-    this.holds.delete(key);
+    this.space.delete(key);
   }
 
   /** Sets the wall clock. Times to live end by it. */
   jump(ms: number): void {
-    this.holds.jump(ms);
+    this.space.jump(ms);
     if (ms < 0) this.onProlonged(this.owners.map(([, owner]) => owner));
   }
 
@@ -110,7 +109,7 @@ export class SimServer implements Host {
 
   /** Writes down which holds have run out by now. */
   sweep(): void {
-    this.holds.sweep();
+    this.space.sweep();
   }
 
   private refusalOf({ name }: Command): Refusal | undefined {
@@ -122,24 +121,33 @@ export class SimServer implements Host {
     return refuses ? REFUSALS[kind] : undefined;
   }
 
+  private answer(session: Session, command: Command): Reply {
+    try {
+      return { value: this.execute(session, command) };
+    } catch (failure) {
+      if (!(failure instanceof StoreFailure)) throw failure;
+      return { refused: failure.message, keyOnly: failure.keyOnly };
+    }
+  }
+
   private execute(session: Session, command: Command): Value {
     switch (command.name) {
       case 'acquire':
-        return this.holds.acquire(command.claim);
+        return this.space.acquire(command.claim);
       case 'extend':
-        return command.claims.map((claim) => this.holds.extend(claim));
+        return command.claims.map((claim) => this.space.extend(claim));
       case 'release':
         if (command.keepForMs !== undefined) this.onKept(command.claim, command.keepForMs);
-        return this.holds.release(command.claim, command.keepForMs);
+        return this.space.release(command.claim, command.keepForMs, session.process);
       case 'forceUnlock':
-        return this.holds.forceUnlock(command.key);
+        return this.space.forceUnlock(command.key);
       case 'inspect':
-        return this.holds.inspect(command.key);
+        return this.space.inspect(command.key);
       case 'subscribe':
-        for (const channel of command.channels) this.channels.get(session)?.add(channel);
+        for (const channel of command.channels) this.space.subscribe(session, channel);
         return true;
       case 'unsubscribe':
-        return this.channels.get(session)?.delete(command.channel) ?? false;
+        return this.space.unsubscribe(session, command.channel);
       case 'kill':
         return this.kill(command.session);
       case 'identify':
@@ -153,15 +161,5 @@ export class SimServer implements Host {
     if (!this.mayKill) return false;
     for (const session of [...this.sessions]) if (session.id === id) session.endByServer();
     return true;
-  }
-
-  private publish(key: string): number {
-    let told = 0;
-    for (const [session, channels] of this.channels) {
-      if (!channels.has(key)) continue;
-      told++;
-      session.push(key);
-    }
-    return told;
   }
 }

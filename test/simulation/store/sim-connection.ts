@@ -92,8 +92,8 @@ export class SimConnection {
     });
   }
 
-  private refusal({ refused, transient }: Refusal, session: Session): SimFailure {
-    return new SimFailure(`the server refused: ${refused}`, 'not-executed', { transient }, session);
+  private refusal({ refused, transient, keyOnly }: Refusal, session: Session): SimFailure {
+    return new SimFailure(`the server refused: ${refused}`, 'not-executed', { transient, keyOnly }, session);
   }
 
   private ready(): Promise<Session> {

@@ -1,4 +1,4 @@
-import { StoreFailure, type StoreOutcome } from '../../../lib/core/lock-store.js';
+import { StoreFailure, type StoreOutcome } from '../../../lib/core/seam/store-failure.js';
 import type { Session } from '../network/session.js';
 
 /** A failed command, with the session it was sent on: an undo has to know. */
@@ -6,7 +6,7 @@ export class SimFailure extends StoreFailure {
   constructor(
     message: string,
     outcome: StoreOutcome,
-    options: { transient?: boolean } = {},
+    options: { transient?: boolean; keyOnly?: boolean } = {},
     /** Undefined when the command was never sent. */
     readonly session?: Session,
   ) {

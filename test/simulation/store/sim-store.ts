@@ -1,12 +1,13 @@
+import type { Claim } from '../../../lib/core/seam/claim.js';
 import type {
-  AcquireReply,
-  Claim,
-  ExtendReply,
-  HoldInfo,
-  LockKind,
-  ReleaseReply,
-} from '../../../lib/core/claim.js';
-import type { LockStore, ReleaseOptions, StoreFailure, Watch } from '../../../lib/core/lock-store.js';
+  KindStore,
+  KindStores,
+  LockStore,
+  ReleaseOptions,
+  Watch,
+  WatchListener,
+} from '../../../lib/core/seam/lock-store.js';
+import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from '../../../lib/core/seam/reply.js';
 import type { Session } from '../network/session.js';
 import type { Quirks } from '../quirks.js';
 import type { SimConnection } from './sim-connection.js';
@@ -14,8 +15,8 @@ import { SimFailure } from './sim-failure.js';
 import type { SimSubscriber } from './sim-subscriber.js';
 
 /** What the Redis store does, over the simulated connections. */
-export class SimStore implements LockStore {
-  readonly kinds: ReadonlySet<LockKind> = new Set<LockKind>(['exclusive']);
+export class SimStore implements LockStore, KindStore {
+  readonly kinds: KindStores = { exclusive: this, permit: this };
 
   constructor(
     private readonly connection: SimConnection,
@@ -37,15 +38,19 @@ export class SimStore implements LockStore {
       : this.sendRelease(claim, keepForMs);
   }
 
-  watch(_kind: LockKind, key: string, onHint: () => void, onFailure: (cause: StoreFailure) => void): Watch {
-    return this.subscriber.watch(key, onHint, onFailure);
+  watch({ finalKey }: Claim, listener: WatchListener): Watch {
+    return this.subscriber.watch(
+      finalKey,
+      () => listener.hint(),
+      (failure) => listener.failed(failure),
+    );
   }
 
-  inspect(_kind: LockKind, key: string): Promise<HoldInfo | null> {
-    return this.connection.send<HoldInfo | null>({ name: 'inspect', key });
+  inspect(key: string): Promise<KeyState | null> {
+    return this.connection.send<KeyState | null>({ name: 'inspect', key });
   }
 
-  forceUnlock(_kind: LockKind, key: string): Promise<boolean> {
+  forceUnlock(key: string): Promise<boolean> {
     return this.connection.send<boolean>({ name: 'forceUnlock', key });
   }
 
@@ -59,9 +64,8 @@ export class SimStore implements LockStore {
     return Promise.resolve();
   }
 
-  private async sendRelease(claim: Claim, keepForMs: number | undefined): Promise<ReleaseReply> {
-    const told = await this.connection.send<number>({ name: 'release', claim, keepForMs });
-    return { wasHeld: told !== -1, othersWaiting: told > (this.subscriber.isLive(claim.key) ? 1 : 0) };
+  private sendRelease(claim: Claim, keepForMs: number | undefined): Promise<ReleaseReply> {
+    return this.connection.send<ReleaseReply>({ name: 'release', claim, keepForMs });
   }
 
   /** Answers only what is final: the acquire of that session is done, or can never be done any more. */

@@ -1,4 +1,5 @@
-import type { StoreFailure, Watch } from '../../../lib/core/lock-store.js';
+import type { Watch } from '../../../lib/core/seam/lock-store.js';
+import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { SimProcess } from '../engine/sim-process.js';
 import type { Link } from '../network/link.js';
 import type { Session } from '../network/session.js';
@@ -40,10 +41,6 @@ export class SimSubscriber {
 
   get size(): number {
     return this.channels.size;
-  }
-
-  isLive(name: string): boolean {
-    return this.channels.get(name)?.live ?? false;
   }
 
   watch(name: string, onHint: () => void, _onFailure: (failure: StoreFailure) => void): Watch {

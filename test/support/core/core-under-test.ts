@@ -5,7 +5,7 @@ import {
   resolveSettings,
   type LockCall,
   type LockSettingsInput,
-} from '../../../lib/core/lock-settings.js';
+} from '../../../lib/core/settings/lock-settings.js';
 import { ScriptedStore } from './scripted-store.js';
 import { VirtualRuntime } from './virtual-runtime.js';
 

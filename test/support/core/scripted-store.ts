@@ -1,24 +1,21 @@
+import type { Claim } from '../../../lib/core/seam/claim.js';
 import type {
-  AcquireReply,
-  Claim,
-  ExtendReply,
-  HoldInfo,
-  LockKind,
-  ReleaseReply,
-} from '../../../lib/core/claim.js';
-import {
-  StoreFailure,
-  type LockStore,
-  type ReleaseOptions,
-  type Watch,
-} from '../../../lib/core/lock-store.js';
+  KindStore,
+  KindStores,
+  LockStore,
+  ReleaseOptions,
+  Watch,
+  WatchListener,
+} from '../../../lib/core/seam/lock-store.js';
+import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from '../../../lib/core/seam/reply.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { settled } from './virtual-runtime.js';
 
 interface Answers {
   acquire: AcquireReply;
   extend: readonly ExtendReply[];
   release: ReleaseReply;
-  inspect: HoldInfo | null;
+  inspect: KeyState | null;
   forceUnlock: boolean;
   ping: void;
 }
@@ -44,8 +41,7 @@ export class ScriptedWatch implements Watch {
 
   constructor(
     readonly key: string,
-    private readonly onHint: () => void,
-    private readonly onFailure: (cause: StoreFailure) => void,
+    private readonly listener: WatchListener,
   ) {}
 
   close(): void {
@@ -54,7 +50,7 @@ export class ScriptedWatch implements Watch {
   }
 
   async hint(): Promise<void> {
-    if (!this.closed) this.onHint();
+    if (!this.closed) this.listener.hint();
     await settled();
   }
 
@@ -64,7 +60,7 @@ export class ScriptedWatch implements Watch {
   }
 
   async fail(failure = new StoreFailure('no permission to listen', 'not-executed')): Promise<void> {
-    if (!this.closed) this.onFailure(failure);
+    if (!this.closed) this.listener.failed(failure);
     await settled();
   }
 }
@@ -80,9 +76,20 @@ export const notHeld: ReleaseReply = { wasHeld: false, othersWaiting: false };
 export const unknown = (message = 'no answer'): StoreFailure => new StoreFailure(message, 'unknown');
 export const notExecuted = (message = 'not sent'): StoreFailure => new StoreFailure(message, 'not-executed');
 
+/** A claim for a question that has none. */
+const about = (finalKey: string): Claim => ({
+  kind: 'exclusive',
+  finalKey,
+  owner: '',
+  leaseMs: 1,
+  tokens: 0,
+  waits: false,
+});
+
 /** A store without a will of its own: every request waits until the test answers it. */
-export class ScriptedStore implements LockStore {
-  readonly kinds: ReadonlySet<LockKind> = new Set<LockKind>(['exclusive']);
+export class ScriptedStore implements LockStore, KindStore {
+  /** Whichever kind is asked for: the test sees it in the claim. */
+  readonly kinds: KindStores = { exclusive: this, permit: this };
   /** All requests ever sent, oldest first. */
   readonly sent: Request[] = [];
   readonly watches: ScriptedWatch[] = [];
@@ -101,20 +108,20 @@ export class ScriptedStore implements LockStore {
     return this.ask('release', [claim], how);
   }
 
-  inspect(kind: LockKind, key: string): Promise<HoldInfo | null> {
-    return this.ask('inspect', [{ kind, key, owner: '', leaseMs: 1, fenceBlock: 0 }]);
+  inspect(finalKey: string): Promise<KeyState | null> {
+    return this.ask('inspect', [about(finalKey)]);
   }
 
-  forceUnlock(kind: LockKind, key: string): Promise<boolean> {
-    return this.ask('forceUnlock', [{ kind, key, owner: '', leaseMs: 1, fenceBlock: 0 }]);
+  forceUnlock(finalKey: string): Promise<boolean> {
+    return this.ask('forceUnlock', [about(finalKey)]);
   }
 
   ping(): Promise<void> {
-    return this.ask('ping', [{ kind: 'exclusive', key: '', owner: '', leaseMs: 1, fenceBlock: 0 }]);
+    return this.ask('ping', [about('')]);
   }
 
-  watch(_kind: LockKind, key: string, onHint: () => void, onFailure: (cause: StoreFailure) => void): Watch {
-    const watch = new ScriptedWatch(key, onHint, onFailure);
+  watch({ finalKey }: Claim, listener: WatchListener): Watch {
+    const watch = new ScriptedWatch(finalKey, listener);
     this.watches.push(watch);
     return watch;
   }
@@ -138,7 +145,7 @@ export class ScriptedStore implements LockStore {
   next<N extends Name>(name: N): Request<N> {
     const [request] = this.pending;
     if (request?.name !== name) {
-      const open = this.pending.map((one) => `${one.name} ${one.claim.key}`).join(', ') || 'nothing';
+      const open = this.pending.map((one) => `${one.name} ${one.claim.finalKey}`).join(', ') || 'nothing';
       throw new Error(`expected the core to ask for "${name}" next, but it asks for: ${open}`);
     }
     return request as unknown as Request<N>;

@@ -1,5 +1,5 @@
 import { LockAbortedError, LockLostError, LockNotAcquiredError, type LockService } from 'nest-redis-lock';
-import type { Occupancy } from '../measure/occupancy.js';
+import type { Door, Occupancy } from '../measure/occupancy.js';
 
 /**
  * How a cycle ended. Whichever it was, nothing is held and nobody waits any more. Only of those that say `expired` the
@@ -46,13 +46,13 @@ export const coldKey = (n: number): string => `cold-${(n * 7_919) % COLD_KEYS}`;
 /** A key that is used this once. */
 export const newKey = (n: number): string => `once-${process.pid}-${n}`;
 
-/** Work on a key, which nobody else may do meanwhile. */
+/** Work on a key, which nobody else may do meanwhile, or not more than the door lets in. */
 export const inside =
-  (occupancy: Occupancy, ...keys: readonly string[]) =>
+  (door: Door, ...keys: readonly string[]) =>
   async (): Promise<'held'> => {
-    for (const key of keys) occupancy.enter(key);
+    for (const key of keys) door.enter(key);
     await Promise.resolve();
-    for (const key of keys) occupancy.leave(key);
+    for (const key of keys) door.leave(key);
     return 'held';
   };
 

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { codeBlocks, readFromRoot } from '../markdown.js';
+import { codeBlocks, readFromRoot, section } from '../markdown.js';
 
 const PASSWORD = 'secret';
 const DOCS = fileURLToPath(new URL('../../../docs', import.meta.url));
@@ -24,3 +24,11 @@ export const DOCUMENTED_RULES: readonly string[] = users[0]!
   .split(/\s+/);
 
 export const documentedLogin = { username: 'locks', password: PASSWORD };
+
+/** What the user needs beside these for permits. */
+export const PERMIT_RULES: readonly string[] = codeBlocks(
+  section(readFromRoot('docs/operations/permissions.md'), 'With permits'),
+  'text',
+)[0]!
+  .trim()
+  .split(/\s+/);

@@ -4,7 +4,7 @@ import type { Runtime } from '../../../lib/core/runtime.js';
 import { LockService } from '../../../lib/lock.service.js';
 import { resolveOptions, type RedisLockModuleOptions } from '../../../lib/redis-lock.options.js';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
-import type { RedisSource } from '../../../lib/stores/redis/redis-settings.js';
+import type { RedisSource } from '../../../lib/stores/redis/connection/redis-settings.js';
 
 export type LocksOptions = Omit<RedisLockModuleOptions, 'redis' | 'store' | 'interceptor'>;
 

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import type { AcquireReply, Claim, Grant, Taken } from '../../../lib/core/claim.js';
-import type { LockStore, StoreFailure, Watch } from '../../../lib/core/lock-store.js';
+import type { Claim, ExclusiveClaim } from '../../../lib/core/seam/claim.js';
+import type { AllKindStores, KindStore, LockStore, Watch } from '../../../lib/core/seam/lock-store.js';
+import type { Grant } from '../../../lib/core/seam/grant.js';
+import type { AcquireReply, Holder, Taken } from '../../../lib/core/seam/reply.js';
+import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 
 /** What the contract suite needs to know about one kind of store and its backing server. */
 export interface StoreHarness {
@@ -10,13 +13,16 @@ export interface StoreHarness {
   /** Where the backing server is; undefined for a store that lives in its process. */
   readonly address?: string;
   /** A store of its own on the same backing server, as another process would have it. The suite closes it. */
-  connect(): Promise<LockStore>;
+  connect(): Promise<FullStore>;
   /** Lets at least this much time pass for the holds. */
   pass(ms: number): Promise<void>;
   /** What the backing server keeps: holds (not the bounded fence counters), and subscriptions of any client. */
   leftovers(): Promise<{ readonly holds: number; readonly watches: number }>;
   cleanup(): Promise<void>;
 }
+
+/** A store that has all kinds. */
+export type FullStore = LockStore & { readonly kinds: AllKindStores };
 
 export type MakeHarness = () => Promise<StoreHarness>;
 
@@ -32,12 +38,13 @@ export const newOwner = (): string => `${randomUUID()}:1`;
 export const newKey = (name = 'key'): string => `lock:${name}:${randomUUID()}`;
 
 /** A claim with an owner of its own, a long lease and one fencing token, unless told otherwise. */
-export const claimFor = (key: string, overrides: Partial<Claim> = {}): Claim => ({
+export const claimFor = (key: string, overrides: Partial<ExclusiveClaim> = {}): ExclusiveClaim => ({
   kind: 'exclusive',
-  key,
+  finalKey: key,
   owner: newOwner(),
   leaseMs: LONG_LEASE_MS,
-  fenceBlock: 1,
+  tokens: 1,
+  waits: false,
   ...overrides,
 });
 
@@ -50,12 +57,15 @@ export function expectTaken(reply: AcquireReply): asserts reply is Taken {
 }
 
 /** Acquires, expects a grant with a token, and returns the token. */
-export async function takeToken(store: LockStore, claim: Claim): Promise<number> {
-  const reply = await store.acquire(claim);
+export async function takeToken(store: FullStore, claim: ExclusiveClaim): Promise<number> {
+  const reply = await store.kinds.exclusive.acquire(claim);
   expectGranted(reply);
   expect(Number.isSafeInteger(reply.token)).toBe(true);
   return reply.token as number;
 }
+
+/** The part of a store that keeps claims like this one. */
+const storeOf = (store: FullStore, { kind }: Claim): KindStore => store.kinds[kind];
 
 /** A watcher that counts its hints and can wait for the next one. */
 export class HintCounter {
@@ -64,25 +74,25 @@ export class HintCounter {
   readonly watch: Watch;
   private wake: (() => void) | undefined;
 
-  constructor(store: LockStore, key: string, onHint?: () => void) {
-    this.watch = store.watch(
-      'exclusive',
-      key,
-      () => {
+  /** @param on a claim, or the key of an exclusive one. */
+  constructor(store: FullStore, on: string | Claim, onHint?: () => void) {
+    const claim = typeof on === 'string' ? claimFor(on) : on;
+    this.watch = storeOf(store, claim).watch(claim, {
+      hint: () => {
         this.count += 1;
         onHint?.();
         this.wake?.();
       },
-      (cause) => {
+      failed: (cause) => {
         this.failures.push(cause);
         this.wake?.();
       },
-    );
+    });
   }
 
   /** Watches, and returns when the subscription is live. */
-  static async live(store: LockStore, key: string, onHint?: () => void): Promise<HintCounter> {
-    const hints = new HintCounter(store, key, onHint);
+  static async live(store: FullStore, on: string | Claim, onHint?: () => void): Promise<HintCounter> {
+    const hints = new HintCounter(store, on, onHint);
     await hints.until(() => hints.watch.live);
     return hints;
   }
@@ -118,15 +128,15 @@ export class HintCounter {
 }
 
 /** Waits for the key as the core does: try, watch, and try again on each hint. Never waits for a lease's end. */
-export async function takeWhenFree(store: LockStore, claim: Claim): Promise<Grant> {
-  const first = await store.acquire(claim);
+export async function takeWhenFree(store: FullStore, claim: Claim): Promise<Grant> {
+  const first = await storeOf(store, claim).acquire(claim);
   if (first.status === 'granted') return first;
-  const hints = new HintCounter(store, claim.key);
+  const hints = new HintCounter(store, claim);
   try {
     for (let seen = 0; ;) {
       await hints.next(seen);
       seen = hints.count;
-      const reply = await store.acquire(claim);
+      const reply = await storeOf(store, claim).acquire(claim);
       if (reply.status === 'granted') return reply;
     }
   } finally {
@@ -141,5 +151,11 @@ export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(r
 export interface ContractContext {
   readonly harness: StoreHarness;
   /** A store on the harness's server, closed after the test. */
-  connect(): Promise<LockStore>;
+  connect(): Promise<FullStore>;
+}
+
+/** Who has the key, the first of them; null when nobody has it. */
+export async function holderOf(store: LockStore, finalKey: string): Promise<Holder | null> {
+  const state = await store.inspect(finalKey);
+  return state?.holders[0] ?? null;
 }

@@ -1,4 +1,4 @@
-import { MemorySpace } from '../../../lib/stores/memory/memory.space.js';
+import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import type { StoreHarness } from './harness.js';
 

@@ -1,7 +1,6 @@
-import type { LockStore } from '../../../lib/core/lock-store.js';
+import type { FullStore, MakeHarness } from './harness.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
-import type { MakeHarness } from './harness.js';
 import { memoryHarness } from './memory.harness.js';
 import { redisHarness } from './redis.harness.js';
 
@@ -12,7 +11,7 @@ export interface StoreUnderContract {
   readonly folder: string;
   readonly makeHarness: MakeHarness;
   /** Makes a store as an app would, on the server at the harness's address. */
-  readonly open: (address?: string) => LockStore;
+  readonly open: (address?: string) => FullStore;
 }
 
 /** Every store of the library; contract.spec.ts fails for one that is missing here. */

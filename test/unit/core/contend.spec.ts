@@ -1,8 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Lease } from '../../../lib/core/lease.js';
-import { LockAbortedError, LockNotAcquiredError, LockStoreError } from '../../../lib/core/lock.errors.js';
-import type { LockCall } from '../../../lib/core/lock-settings.js';
-import { StoreFailure } from '../../../lib/core/lock-store.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
+import {
+  LockAbortedError,
+  LockNotAcquiredError,
+  LockStoreError,
+} from '../../../lib/core/errors/lock.errors.js';
+import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
 import {
   granted,
@@ -234,7 +238,7 @@ describe('a store that fails', () => {
       expect(caller.error).toBeInstanceOf(LockStoreError);
       expect(caller.error).toMatchObject({ outcome: 'not-executed', key: 'k' });
     }
-    expect(core.manager.usage).toMatchObject({ keys: 0, leases: 0, settling: 0 });
+    expect(core.manager.usage).toMatchObject({ keys: 0, leases: 0, undoing: 0 });
   });
 
   it('after an unknown outcome the acquire is undone, with the failure as doubt, until that is certain', async () => {
@@ -246,7 +250,7 @@ describe('a store that fails', () => {
     await store.next('release').fail(unknown());
     await runtime.pass(50);
     await store.next('release').answer(notHeld);
-    expect(core.manager.usage.settling).toBe(0);
+    expect(core.manager.usage.undoing).toBe(0);
   });
 
   it('an undo and its repetitions are sent for no longer than the lease can last', async () => {
@@ -257,7 +261,7 @@ describe('a store that fails', () => {
       await runtime.pass(1_000);
     }
     expect(runtime.now()).toBeLessThan(1_000 + 5_000);
-    expect(core.manager.usage.settling).toBe(0);
+    expect(core.manager.usage.undoing).toBe(0);
   });
 
   it('the next caller does not reuse the owner whose undo was sent', async () => {
@@ -354,7 +358,7 @@ describe('a store that fails', () => {
       code: 'LOCK_LOST',
       message: expect.stringContaining('ran out') as string,
     });
-    expect(core.manager.usage).toMatchObject({ holds: 0, settling: 0, keys: 0 });
+    expect(core.manager.usage).toMatchObject({ holds: 0, undoing: 0, keys: 0 });
   });
 
   it('a bug in the store is no store failure: the caller gets it as it is, and the key is free', async () => {
@@ -377,7 +381,7 @@ describe('a caller that is called off', () => {
     await store.next('acquire').answer(granted());
     expect(store.next('release').claim.owner).toBe(store.sent[0]!.claim.owner);
     await store.next('release').answer(released());
-    expect(core.manager.usage).toMatchObject({ holds: 0, keys: 0, leases: 0, settling: 0 });
+    expect(core.manager.usage).toMatchObject({ holds: 0, keys: 0, leases: 0, undoing: 0 });
   });
 
   it('the next one in the queue asks after the give-back was sent', async () => {

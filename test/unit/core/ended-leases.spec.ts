@@ -1,10 +1,14 @@
 import { inspect } from 'node:util';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { findLease } from '../../../lib/core/current-lease.js';
-import type { Lease } from '../../../lib/core/lease.js';
-import { LockConfigurationError, LockLostError, LockStoreError } from '../../../lib/core/lock.errors.js';
-import type { LockCall } from '../../../lib/core/lock-settings.js';
-import { StoreFailure } from '../../../lib/core/lock-store.js';
+import { findLease } from '../../../lib/core/nesting/current-lease.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
+import {
+  LockConfigurationError,
+  LockLostError,
+  LockStoreError,
+} from '../../../lib/core/errors/lock.errors.js';
+import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
 import { granted, notExecuted, notHeld, released, taken } from '../../support/core/scripted-store.js';
 import { settled } from '../../support/core/virtual-runtime.js';
@@ -82,7 +86,7 @@ describe('a nested lease', () => {
     expect((signal.reason as Error).message).toContain('released by hand');
     await core.store.next('release').answer(released());
     expect(await inner.release()).toBe('lost');
-    expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
+    expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });
 
   it('that is inside a nested one that ends is over as well, so that a sibling does not work beside it', async () => {
@@ -138,7 +142,7 @@ describe('verify', () => {
     const lease = await acquired();
     await core.runtime.pass(1_000);
     const verified = watched(lease.verify());
-    expect(core.store.next('extend').claims).toMatchObject([{ key: 'k', leaseMs: 1 }]);
+    expect(core.store.next('extend').claims).toMatchObject([{ finalKey: 'k', leaseMs: 1 }]);
     await core.store.next('extend').answer([{ status: 'held', validForMs: 4_000 }]);
     expect([verified.value, lease.remainingMs()]).toEqual([true, 4_000]);
   });
@@ -298,7 +302,7 @@ describe('the end of a lease', () => {
     expect(disposing.state).toBe('fulfilled');
     expect(core.log.lines).toEqual([expect.stringContaining('is tried again until the lease is over')]);
     await core.store.next('release').answer(released());
-    expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
+    expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });
 
   it('leaves its signal alone, also one that is first asked for afterwards', async () => {

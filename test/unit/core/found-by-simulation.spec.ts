@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LockNotAcquiredError, LockStoreError } from '../../../lib/core/lock.errors.js';
-import type { LockCall } from '../../../lib/core/lock-settings.js';
-import { StoreFailure } from '../../../lib/core/lock-store.js';
+import { LockNotAcquiredError, LockStoreError } from '../../../lib/core/errors/lock.errors.js';
+import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
 import {
   granted,
@@ -65,9 +65,9 @@ describe('several keys', () => {
     await core.runtime.pass(100);
     await core.store.next('acquire').answer(taken());
     expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'b' });
-    expect(core.manager.usage).toMatchObject({ leases: 0, settling: 1 });
+    expect(core.manager.usage).toMatchObject({ leases: 0, undoing: 1 });
     await core.store.next('release').answer(released());
-    expect(core.manager.usage).toMatchObject({ keys: 0, settling: 0 });
+    expect(core.manager.usage).toMatchObject({ keys: 0, undoing: 0 });
   });
 
   it('a shorter lease in the end is told to those who wait: they were told of the longer one', async () => {
@@ -130,10 +130,10 @@ describe('a hold whose release fails', () => {
     // Known to be valid until 30,000, but the last renewal may have made it 50,000.
     watched(lease.value!.release());
     await releasesFailFor(29_000);
-    expect(core.manager.usage.settling, '49,000').toBe(1);
+    expect(core.manager.usage.undoing, '49,000').toBe(1);
     await core.runtime.pass(1_100);
     if (core.store.open.length > 0) await core.store.next('release').answer(notHeld);
-    expect(core.manager.usage.settling).toBe(0);
+    expect(core.manager.usage.undoing).toBe(0);
   });
 
   it('is given back once more at the very end, not only before the last pause', async () => {

@@ -3,9 +3,9 @@ import {
   LockAbortedError,
   LockConfigurationError,
   LockNotAcquiredError,
-} from '../../../lib/core/lock.errors.js';
-import type { LockCall, LockSettingsInput } from '../../../lib/core/lock-settings.js';
-import type { Lease } from '../../../lib/core/lease.js';
+} from '../../../lib/core/errors/lock.errors.js';
+import type { LockCall, LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
 import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
 import { granted, notHeld, released, taken, unknown } from '../../support/core/scripted-store.js';
 import { settled } from '../../support/core/virtual-runtime.js';
@@ -71,13 +71,13 @@ describe('a hold whose lease is over', () => {
 
   it('brings as many tokens as there are callers when it is asked for, at most 64, and none without fencing', async () => {
     await crowd(3);
-    expect(core.store.sent.map(({ claim }) => claim.fenceBlock)).toEqual([1, 4]);
+    expect(core.store.sent.map(({ claim }) => claim.tokens)).toEqual([1, 4]);
     begin();
     await crowd(100);
-    expect(core.store.sent.map(({ claim }) => claim.fenceBlock)).toEqual([1, 64]);
+    expect(core.store.sent.map(({ claim }) => claim.tokens)).toEqual([1, 64]);
     begin({ fencing: false });
     const [lease, [second]] = await crowd(1);
-    expect(core.store.sent.map(({ claim }) => claim.fenceBlock)).toEqual([0, 0]);
+    expect(core.store.sent.map(({ claim }) => claim.tokens)).toEqual([0, 0]);
     await lease.release();
     await settled();
     expect(second!.state).toBe('fulfilled');
@@ -131,7 +131,7 @@ describe('a hold whose lease is over', () => {
     acquire();
     await core.store.next('acquire').answer(taken());
     await core.store.watching[0]!.hint();
-    expect(core.store.next('acquire').claim.fenceBlock).toBe(1);
+    expect(core.store.next('acquire').claim.tokens).toBe(1);
   });
 
   it('is not passed on by a caller of several keys with a fixed lease either', async () => {
@@ -141,9 +141,9 @@ describe('a hold whose lease is over', () => {
     await core.store.next('acquire').answer(taken());
     await core.store.watching[0]!.hint();
     const request = core.store.next('acquire');
-    expect(request.claim.fenceBlock).toBe(2);
+    expect(request.claim.tokens).toBe(2);
     await request.answer(granted(50));
-    expect(core.store.open.map(({ claim }) => [claim.leaseMs, claim.fenceBlock])).toEqual([
+    expect(core.store.open.map(({ claim }) => [claim.leaseMs, claim.tokens])).toEqual([
       [5_000, 1],
       [5_000, 1],
     ]);
@@ -224,7 +224,7 @@ describe('a hold whose lease is over', () => {
     expect(fresh.value!.fencingToken).toBe(400);
     void fresh.value!.release();
     await core.store.next('release').answer(released());
-    expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
+    expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });
 
   it('is kept alive: renewals go on, and count for whoever has it', async () => {
@@ -329,7 +329,7 @@ describe('on its way to the next caller', () => {
     await settled();
     expect(aborted!.error).toBeInstanceOf(LockAbortedError);
     expect(third!.value!.fencingToken).toBe(9);
-    expect(core.manager.usage).toMatchObject({ leases: 1, holds: 1, settling: 0 });
+    expect(core.manager.usage).toMatchObject({ leases: 1, holds: 1, undoing: 0 });
     expect(released, 'nobody had it in between').toEqual([7]);
   });
 
@@ -369,7 +369,7 @@ describe('on its way to the next caller', () => {
     await settled();
     expect(second!.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
     await core.store.next('release').answer(released());
-    expect(core.manager.usage).toMatchObject({ keys: 0, holds: 0, leases: 0, settling: 0 });
+    expect(core.manager.usage).toMatchObject({ keys: 0, holds: 0, leases: 0, undoing: 0 });
   });
 
   it('a caller whose time is over is told so, and the one behind gets it', async () => {
@@ -400,7 +400,7 @@ describe('after a turn', () => {
     const again = core.store.next('release');
     expect(again.claim.owner).toBe(owner);
     await again.answer(released());
-    expect(core.manager.usage).toMatchObject({ settling: 0, holds: 0 });
+    expect(core.manager.usage).toMatchObject({ undoing: 0, holds: 0 });
   });
 
   it('nested locks of a successor go into its own hold, not into that of the one before', async () => {

@@ -1,11 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Claim, ExtendReply } from '../../../lib/core/claim.js';
-import { Hold } from '../../../lib/core/hold.js';
-import { KeyQueue } from '../../../lib/core/key-queue.js';
-import { LeaseKeeper } from '../../../lib/core/lease-keeper.js';
+import type { Claim } from '../../../lib/core/seam/claim.js';
+import type { ExtendReply } from '../../../lib/core/seam/reply.js';
+import { Hold } from '../../../lib/core/lease/hold.js';
+import { LeaseKeeper } from '../../../lib/core/lease/lease-keeper.js';
 import { LockEventHub } from '../../../lib/core/lock-events.js';
+import { StoreRequests } from '../../../lib/core/store-requests.js';
 import { StoreHealth } from '../../../lib/core/store-health.js';
 import { Log } from '../../support/core/core-under-test.js';
+import { claimOn, queueOn } from '../../support/core/queue-on.js';
 import { ScriptedStore, unknown, type Request } from '../../support/core/scripted-store.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
@@ -21,15 +23,23 @@ let count: number;
 
 /** A hold that was granted at this moment. */
 const hold = (
-  options: { renewed?: boolean; validForMs?: number; watchdogMs?: number; name?: string } = {},
+  options: {
+    renewed?: boolean;
+    validForMs?: number;
+    watchdogMs?: number;
+    name?: string;
+    permit?: boolean;
+  } = {},
 ): Hold => {
   const key = options.name ?? `k${(count += 1)}`;
-  const queue = new KeyQueue('exclusive', key, store, runtime, () => undefined);
-  const claim: Claim = { kind: 'exclusive', key, owner: `o-${key}`, leaseMs: WATCHDOG_MS, fenceBlock: 1 };
+  const queue = queueOn(store, runtime);
+  const lock = claimOn(key, `o-${key}`, WATCHDOG_MS);
+  const claim: Claim = options.permit ? { ...lock, kind: 'permit', of: 1 } : lock;
   const now = runtime.now();
   const leaseMs = options.watchdogMs ?? WATCHDOG_MS;
   const watchdogMs = options.renewed === false ? undefined : leaseMs;
-  return new Hold(key, queue, claim, 1, watchdogMs, now, now, options.validForMs ?? leaseMs);
+  const validForMs = options.validForMs ?? leaseMs;
+  return new Hold(key, queue, claim, watchdogMs, { token: 1, grantedAt: now, sentAt: now, validForMs });
 };
 
 const kept = (options: Parameters<typeof hold>[0] = {}): Hold => {
@@ -46,7 +56,8 @@ beforeEach(() => {
   store = new ScriptedStore();
   log = new Log();
   count = 0;
-  keeper = new LeaseKeeper(store, runtime, new StoreHealth(runtime, new LockEventHub(log), log));
+  const health = new StoreHealth(runtime, new LockEventHub(log), log);
+  keeper = new LeaseKeeper(new StoreRequests(store, runtime, health), runtime);
 });
 
 describe('renewal', () => {
@@ -55,14 +66,30 @@ describe('renewal', () => {
     await runtime.pass(PERIOD_MS - 1);
     expect(store.sent).toHaveLength(0);
     await runtime.pass(1);
-    expect(renewal().claims.map(({ key }) => key)).toEqual(holds.map(({ key }) => key));
+    expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual(holds.map(({ key }) => key));
     expect(
-      renewal().claims.every(({ leaseMs, fenceBlock }) => leaseMs === WATCHDOG_MS && fenceBlock === 0),
+      renewal().claims.every(
+        ({ leaseMs, tokens: fenceBlock }) => leaseMs === WATCHDOG_MS && fenceBlock === 0,
+      ),
     ).toBe(true);
     await renewal().answer(holds.map(() => held()));
     expect(holds.map(({ validUntil }) => validUntil)).toEqual(holds.map(() => runtime.now() + WATCHDOG_MS));
     await runtime.pass(PERIOD_MS);
     expect(store.count('extend')).toBe(2);
+  });
+
+  it('asks for each kind by itself: what one is told does not wait for the other', async () => {
+    const [lock, permit] = [kept(), kept({ permit: true })];
+    await runtime.pass(PERIOD_MS);
+    expect(store.open.map(({ claims }) => claims.map(({ kind }) => kind))).toEqual([
+      ['exclusive'],
+      ['permit'],
+    ]);
+    const [ofLocks, ofPermits] = store.open as readonly Request<'extend'>[];
+    await ofPermits!.answer([{ status: 'lost' }]);
+    expect([lock.state, permit.state]).toEqual(['held', 'lost']);
+    await ofLocks!.answer([held()]);
+    expect(lock.validUntil).toBe(runtime.now() + WATCHDOG_MS);
   });
 
   it('needs one timer for 10,000 holds, and adding one sets no further timer', () => {
@@ -101,7 +128,7 @@ describe('renewal', () => {
     await runtime.pass(PERIOD_MS - 10);
     const second = kept();
     await runtime.pass(10);
-    expect(renewal().claims.map(({ key }) => key)).toEqual([first.key, second.key]);
+    expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual([first.key, second.key]);
   });
 
   it('one that is still under way is not sent again', async () => {
@@ -132,7 +159,7 @@ describe('renewal', () => {
   it('of holds with other leases comes every third of theirs, each kind in one batch', async () => {
     const [long, short, alsoShort] = [kept(), kept({ watchdogMs: 3_000 }), kept({ watchdogMs: 3_000 })];
     await runtime.pass(1_000);
-    expect(renewal().claims.map(({ key, leaseMs }) => [key, leaseMs])).toEqual([
+    expect(renewal().claims.map(({ finalKey: key, leaseMs }) => [key, leaseMs])).toEqual([
       [short.key, 3_000],
       [alsoShort.key, 3_000],
     ]);
@@ -140,7 +167,7 @@ describe('renewal', () => {
     keeper.remove(short);
     keeper.remove(alsoShort);
     await runtime.pass(PERIOD_MS - 1_000);
-    expect(renewal().claims.map(({ key }) => key)).toEqual([long.key]);
+    expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual([long.key]);
   });
 
   it('that is overdue is not put off by a lock that is taken before the timer comes', async () => {
@@ -148,7 +175,7 @@ describe('renewal', () => {
     runtime.jump(PERIOD_MS + 5);
     kept();
     await runtime.pass(0);
-    expect(renewal().claims.map(({ key }) => key)).toContain(one.key);
+    expect(renewal().claims.map(({ finalKey: key }) => key)).toContain(one.key);
   });
 
   it('counts validity from before the send, not from the answer', async () => {
@@ -198,7 +225,7 @@ describe('a renewal that fails', () => {
     await renewal().answer([held(), { status: 'failed', cause: new Error('WRONGTYPE') }, held()]);
     expect([good.validUntil, alsoGood.validUntil]).toEqual([sentAt + WATCHDOG_MS, sentAt + WATCHDOG_MS]);
     await runtime.pass(RETRY_MS);
-    expect(renewal().claims.map(({ key }) => key)).toEqual([bad.key]);
+    expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual([bad.key]);
     expect(log.lines, 'one bad key is no outage').toEqual([]);
   });
 
@@ -233,7 +260,7 @@ describe('loss', () => {
     expect([lost.state, lost.lossReason, other.state]).toEqual(['lost', 'refused', 'held']);
     expect([...keeper.all]).toEqual([other]);
     await runtime.pass(PERIOD_MS);
-    expect(renewal().claims.map(({ key }) => key)).toEqual([other.key]);
+    expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual([other.key]);
   });
 
   it('the end is noticed by whoever looks first, also before the timer', () => {
@@ -244,20 +271,20 @@ describe('loss', () => {
     runtime.jump(1);
     keeper.checkExpiry(one);
     expect([one.state, one.lossReason]).toEqual(['lost', 'expired']);
-    expect(keeper.all.size).toBe(0);
+    expect(keeper.size).toBe(0);
   });
 
   it('after standing still past the lease, nothing is renewed that is over', async () => {
     const [over, still] = [kept(), kept({ validForMs: 90_000 })];
     await runtime.freeze(WATCHDOG_MS + 5_000);
     expect(over.state).toBe('lost');
-    expect(renewal().claims.map(({ key }) => key)).toEqual([still.key]);
+    expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual([still.key]);
   });
 
   it('a released hold is not touched by an answer that comes later', async () => {
     const one = kept();
     await runtime.pass(PERIOD_MS);
-    one.state = 'released';
+    one.release();
     keeper.remove(one);
     await renewal().answer([{ status: 'lost' }]);
     expect([one.state, one.lossReason]).toEqual(['released', undefined]);
@@ -308,5 +335,74 @@ describe('the timer', () => {
     await runtime.pass(10 * WATCHDOG_MS);
     await settled();
     expect([runtime.due, store.sent]).toEqual([[], []]);
+  });
+});
+
+describe('a hold for which the store gave less than was asked for', () => {
+  it('is renewed at a third of that, beside the round of the others', async () => {
+    const [short, full] = [kept({ validForMs: 3_000 }), kept()];
+    await runtime.pass(999);
+    expect(store.sent).toHaveLength(0);
+    await runtime.pass(1);
+    expect(renewal().claims.map(({ finalKey, leaseMs }) => [finalKey, leaseMs])).toEqual([
+      [short.key, WATCHDOG_MS],
+    ]);
+    await renewal().answer([held(3_000)]);
+    await runtime.pass(1_000);
+    expect(renewal().claims).toHaveLength(1);
+    await renewal().answer([held()]);
+    await runtime.pass(PERIOD_MS - 2_000);
+    expect(renewal().claims.map(({ finalKey }) => finalKey)).toEqual([short.key, full.key]);
+  });
+
+  it('is tried again soon enough after a failure', async () => {
+    const short = kept({ validForMs: 900 });
+    await runtime.pass(300);
+    await renewal().fail(unknown());
+    await runtime.pass(90);
+    await renewal().answer([held(900)]);
+    expect(short.state).toBe('held');
+  });
+});
+
+describe('a doubt that a store tells of', () => {
+  it('has all holds of the key looked at at once, and no others', async () => {
+    const [one] = [kept({ name: 'a' }), kept({ name: 'b' })];
+    keeper.lookAt('a');
+    await settled();
+    expect(renewal().claims.map(({ finalKey }) => finalKey)).toEqual(['a']);
+    await renewal().answer([{ status: 'lost' }]);
+    expect([one.state, one.lossReason]).toEqual(['lost', 'refused']);
+    keeper.lookAt(undefined);
+    await settled();
+    expect(renewal().claims.map(({ finalKey }) => finalKey)).toEqual(['b']);
+  });
+
+  it('looks at a fixed lease without lengthening it, and again after a failure', async () => {
+    const fixed = kept({ renewed: false, validForMs: 20_000 });
+    const until = fixed.validUntil;
+    keeper.lookAt(undefined);
+    await settled();
+    expect(renewal().claim.leaseMs).toBe(1);
+    await renewal().fail(unknown());
+    await runtime.pass(RETRY_MS);
+    expect(renewal().claim.leaseMs).toBe(1);
+    await renewal().answer([held(60_000)]);
+    expect(fixed.validUntil).toBe(until);
+    await runtime.pass(20_000);
+    expect([store.sent.length, fixed.lossReason]).toEqual([2, 'expired']);
+  });
+
+  it('that comes while a renewal is under way has them looked at again after it', async () => {
+    const one = kept();
+    await runtime.pass(PERIOD_MS);
+    const first = renewal();
+    keeper.lookAt(one.claim.finalKey);
+    await settled();
+    expect(store.open).toHaveLength(1);
+    await first.answer([held()]);
+    expect(store.open).toHaveLength(1);
+    await renewal().answer([{ status: 'lost' }]);
+    expect(one.lossReason).toBe('refused');
   });
 });

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LockConfigurationError } from '../../../lib/core/lock.errors.js';
+import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
 import {
   defaultCall,
   DEFAULT_SETTINGS,
   resolveCall,
   resolveSettings,
-} from '../../../lib/core/lock-settings.js';
-import { checkMs } from '../../../lib/core/option-checks.js';
+} from '../../../lib/core/settings/lock-settings.js';
+import { checkMs } from '../../../lib/core/settings/option-checks.js';
 
 const refusalOf = (action: () => unknown): LockConfigurationError => {
   try {
@@ -141,7 +141,12 @@ describe('options of one call', () => {
       onLost: 'event',
       holdAtLeastMs: 9,
     } as const;
-    expect(resolveCall(given, defaults)).toEqual({ ...given, watchdogMs: defaults.watchdogMs });
+    expect(resolveCall(given, defaults)).toEqual({
+      ...given,
+      kind: 'exclusive',
+      permits: undefined,
+      watchdogMs: defaults.watchdogMs,
+    });
     expect(resolveCall({ watchdogMs: 1_000 }, defaults)).toMatchObject({
       leaseMs: undefined,
       watchdogMs: 1_000,

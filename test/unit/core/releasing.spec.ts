@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { detached } from '../../../lib/core/frames.js';
-import type { Lease } from '../../../lib/core/lease.js';
-import { LockLostError, LockStoreError } from '../../../lib/core/lock.errors.js';
-import type { LockCall } from '../../../lib/core/lock-settings.js';
+import { detached } from '../../../lib/core/nesting/section.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
+import { LockLostError, LockStoreError } from '../../../lib/core/errors/lock.errors.js';
+import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
 import { deferred } from '../../support/async.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
 import {
@@ -37,7 +37,7 @@ const section = <T>(work: (lease: Lease) => T | Promise<T>, options: Partial<Loc
   watched(core.manager.withLock(['k'], core.call(options), work));
 
 const nothingLeft = (): void => {
-  expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
+  expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
 };
 
 describe('release', () => {
@@ -326,9 +326,9 @@ describe('extend', () => {
     const lease = await acquired();
     const extending = watched(lease.extend(120_000));
     await core.runtime.pass(1_000);
-    expect(core.store.next('extend').claims.map(({ leaseMs, fenceBlock }) => [leaseMs, fenceBlock])).toEqual([
-      [120_000, 0],
-    ]);
+    expect(
+      core.store.next('extend').claims.map(({ leaseMs, tokens: fenceBlock }) => [leaseMs, fenceBlock]),
+    ).toEqual([[120_000, 0]]);
     await core.store.next('extend').answer([{ status: 'held', validForMs: 120_000 }]);
     expect([extending.state, lease.remainingMs()]).toEqual(['fulfilled', 119_000]);
     await core.runtime.pass(9_000);

@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { KIND_TRAITS, type Claim, type KindTraits } from '../../../lib/core/claim.js';
-import { LockConfigurationError, LockKeyError, LockStoreError } from '../../../lib/core/lock.errors.js';
+import type { Claim } from '../../../lib/core/seam/claim.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import {
+  LockConfigurationError,
+  LockKeyError,
+  LockStoreError,
+} from '../../../lib/core/errors/lock.errors.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
-import { defaultCall, resolveSettings } from '../../../lib/core/lock-settings.js';
-import { StoreFailure } from '../../../lib/core/lock-store.js';
+import { defaultCall, resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { coreUnderTest, Log, watched } from '../../support/core/core-under-test.js';
 import {
   granted,
@@ -17,38 +21,31 @@ import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 /** What a store of another kind needs of the seam. */
 describe('the seam', () => {
-  it('tells of every kind what the core has to know, as data', () => {
-    const names: readonly (keyof KindTraits)[] = ['exclusive', 'handOver', 'ordered', 'fenced', 'idempotent'];
-    for (const traits of Object.values(KIND_TRAITS)) {
-      expect(Object.keys(traits).sort()).toEqual([...names].sort());
-      for (const name of names) expect(typeof traits[name]).toBe('boolean');
-    }
-  });
-
   it('a claim carries all a store may need: kind, final key, owner, lease, size of the fence block', async () => {
     const { manager, store, call } = coreUnderTest({ keyPrefix: 'app:' });
     watched(manager.acquire(['k'], call({ leaseMs: 700 })));
     await settled();
     expect(store.next('acquire').claim).toEqual({
       kind: 'exclusive',
-      key: 'app:k',
+      finalKey: 'app:k',
       owner: 'id-1:1',
       leaseMs: 700,
-      fenceBlock: 1,
+      tokens: 1,
+      waits: true,
     } satisfies Claim);
   });
 
   it('without fencing no tokens are asked for, and asking for one is an error', async () => {
     const { manager, store, call } = coreUnderTest({ fencing: false });
     const caller = watched(manager.acquire(['k'], call()));
-    expect(store.next('acquire').claim.fenceBlock).toBe(0);
+    expect(store.next('acquire').claim.tokens).toBe(0);
     await store.next('acquire').answer({ status: 'granted', validForMs: 30_000 });
     expect(() => caller.value!.fencingToken).toThrow(/fencing is off/);
   });
 
   it('a store says which kinds it keeps; one that lacks the kind is refused at start-up', () => {
     class NoLocks extends ScriptedStore {
-      override readonly kinds = new Set<never>();
+      override readonly kinds = {};
     }
     expect(() => new LockManager(new NoLocks(), resolveSettings({}), new Log())).toThrow(
       LockConfigurationError,
@@ -128,7 +125,7 @@ describe('the seam', () => {
     ] as const;
     for (const [name, ask] of questions) {
       const asking = watched<unknown>(ask());
-      if (name !== 'ping') expect(store.next(name).claim.key).toBe('app:k');
+      if (name !== 'ping') expect(store.next(name).claim.finalKey).toBe('app:k');
       await store.next(name).fail(unknown());
       expect(asking.error).toBeInstanceOf(LockStoreError);
     }
@@ -158,6 +155,6 @@ describe('the seam', () => {
       void caller.value!.release();
       await store.next('release').answer(released());
     }
-    expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
+    expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });
 });

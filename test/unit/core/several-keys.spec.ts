@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LockKeyError, LockLostError, LockStoreError } from '../../../lib/core/lock.errors.js';
-import type { LockCall } from '../../../lib/core/lock-settings.js';
+import { LockKeyError, LockLostError, LockStoreError } from '../../../lib/core/errors/lock.errors.js';
+import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
 import { granted, released, taken, unknown } from '../../support/core/scripted-store.js';
 import { settled } from '../../support/core/virtual-runtime.js';
@@ -18,7 +18,7 @@ const grantNext = (token = 1, validForMs = 30_000) =>
   core.store.next('acquire').answer(granted(token, validForMs));
 
 const nothingLeft = (): void => {
-  expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, settling: 0 });
+  expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
 };
 
 describe('several keys', () => {
@@ -26,7 +26,7 @@ describe('several keys', () => {
     const caller = acquire(['b', 'Z', 'ä', 'b', 'a', 'a:1', 'a']);
     for (const key of ['Z', 'a', 'a:1', 'b', 'ä']) {
       expect(core.store.open).toHaveLength(1);
-      expect(core.store.next('acquire').claim.key).toBe(key);
+      expect(core.store.next('acquire').claim.finalKey).toBe(key);
       await grantNext();
     }
     expect(caller.value?.keys).toEqual(['Z', 'a', 'a:1', 'b', 'ä']);
@@ -49,7 +49,7 @@ describe('several keys', () => {
     await core.store.next('acquire').answer(taken());
     await core.runtime.pass(100);
     await core.store.next('acquire').answer(taken());
-    const releases = core.store.open.map(({ name, claim }) => `${name} ${claim.key}`);
+    const releases = core.store.open.map(({ name, claim }) => `${name} ${claim.finalKey}`);
     expect(releases).toEqual(['release b', 'release a']);
     await core.store.next('release').answer(released());
     await core.store.next('release').answer(released());
@@ -83,7 +83,7 @@ describe('several keys', () => {
     await core.store.watching[0]!.hint();
     await grantNext(2);
     const setting = core.store.open.filter(({ name }) => name === 'acquire');
-    expect(setting.map(({ claim }) => [claim.key, claim.leaseMs])).toEqual([
+    expect(setting.map(({ claim }) => [claim.finalKey, claim.leaseMs])).toEqual([
       ['a', 500],
       ['b', 500],
     ]);
@@ -110,7 +110,7 @@ describe('several keys', () => {
     await core.store.next('extend').answer([{ status: 'lost' }]);
     await core.store.watching[0]!.hint();
     await grantNext();
-    expect(core.store.next('release').claim.key).toBe('b');
+    expect(core.store.next('release').claim.finalKey).toBe('b');
     await core.store.next('release').answer(released());
     expect(caller.error).toBeInstanceOf(LockLostError);
     expect(caller.error).toMatchObject({ key: 'a' });
@@ -128,7 +128,9 @@ describe('several keys', () => {
     }
     expect(caller.error).toBeInstanceOf(LockStoreError);
     nothingLeft();
-    const undone = core.store.sent.filter(({ name }) => name === 'release').map(({ claim }) => claim.key);
+    const undone = core.store.sent
+      .filter(({ name }) => name === 'release')
+      .map(({ claim }) => claim.finalKey);
     expect(new Set(undone)).toEqual(new Set(['a', 'b']));
   });
 
@@ -152,7 +154,7 @@ describe('several keys', () => {
     await core.store.next('extend').answer([{ status: 'lost' }]);
     await grantNext(3, 500);
     await grantNext(4, 500);
-    const given = open.filter(({ name }) => name === 'release').map(({ claim }) => claim.key);
+    const given = open.filter(({ name }) => name === 'release').map(({ claim }) => claim.finalKey);
     expect(new Set(given)).toEqual(new Set(['a', 'b']));
     while (open.length > 0) await core.store.next('release').answer(released());
     expect(caller.error).toBeInstanceOf(LockLostError);

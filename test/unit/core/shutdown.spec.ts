@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LockAbortedError } from '../../../lib/core/lock.errors.js';
+import { LockAbortedError } from '../../../lib/core/errors/lock.errors.js';
 import { deferred } from '../../support/async.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
 import { granted, released, taken } from '../../support/core/scripted-store.js';

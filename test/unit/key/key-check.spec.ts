@@ -1,6 +1,6 @@
 import { runInNewContext } from 'node:vm';
 import { describe as suite, expect, it } from 'vitest';
-import { LockKeyError } from '../../../lib/core/lock.errors.js';
+import { LockKeyError } from '../../../lib/core/errors/lock.errors.js';
 import { checkKey, checkKeys, describe, MAX_KEY_BYTES } from '../../../lib/key/key-check.js';
 
 const refusal = (run: () => unknown): LockKeyError => {

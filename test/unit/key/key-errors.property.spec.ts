@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LockKeyError } from '../../../lib/core/lock.errors.js';
+import { LockKeyError } from '../../../lib/core/errors/lock.errors.js';
 import { checkKeys } from '../../../lib/key/key-check.js';
 import { compileKey, lockKey } from '../../../lib/key/key-template.js';
 import { parameterNames } from '../../../lib/key/parameter-names.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LockKeyError } from '../../../lib/core/lock.errors.js';
+import { LockKeyError } from '../../../lib/core/errors/lock.errors.js';
 import { compileKey, lockKey } from '../../../lib/key/key-template.js';
 
 const compile = (template: string | readonly string[], names: string[]) =>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LockKeyError } from '../../../lib/core/lock.errors.js';
+import { LockKeyError } from '../../../lib/core/errors/lock.errors.js';
 import { compileKey, lockKey, type ContextLookup } from '../../../lib/key/key-template.js';
 import { MAX_KEY_BYTES } from '../../../lib/key/key-check.js';
 import type { Parameter } from '../../../lib/key/parameter-names.js';

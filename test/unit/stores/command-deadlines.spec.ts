@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { CommandDeadlines } from '../../../lib/stores/redis/command-deadlines.js';
+import { CommandDeadlines } from '../../../lib/stores/redis/connection/command-deadlines.js';
 import { until } from '../../support/async.js';
 import { listenOnFreePort } from '../../support/loopback.js';
 

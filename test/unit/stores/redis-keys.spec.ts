@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LockKeyError } from '../../../lib/core/lock.errors.js';
+import { LockKeyError } from '../../../lib/core/errors/lock.errors.js';
 import { hashSlot } from '../../../lib/stores/redis/hash-slot.js';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
 
@@ -13,9 +13,9 @@ describe('names in Redis', () => {
   });
 
   it("the channel is Redisson's: braces around a name that has none, and none around one that has", () => {
-    expect(keys.channel('lock:order')).toBe('redisson_lock__channel:{lock:order}');
-    expect(keys.channel('lock:{order}:42')).toBe('redisson_lock__channel:lock:{order}:42');
-    expect(keys.channel(new RedisKeys('app:').hold('k'))).toBe('redisson_lock__channel:{app:k}');
+    expect(keys.lockChannel('lock:order')).toBe('redisson_lock__channel:{lock:order}');
+    expect(keys.lockChannel('lock:{order}:42')).toBe('redisson_lock__channel:lock:{order}:42');
+    expect(keys.lockChannel(new RedisKeys('app:').hold('k'))).toBe('redisson_lock__channel:{app:k}');
   });
 
   it('the token key depends on the slot of the hold alone: not on prefixes, not on what else is in the name', () => {
@@ -45,7 +45,9 @@ describe('names in Redis', () => {
         fc.pre(!refused(name));
         const slot = hashSlot(name);
         expect(hashSlot(keys.fence(name))).toBe(slot);
-        expect(hashSlot(keys.channel(name))).toBe(slot);
+        expect(hashSlot(keys.lockChannel(name))).toBe(slot);
+        expect(hashSlot(keys.permitChannel(name))).toBe(slot);
+        expect(hashSlot(keys.permitSet(name))).toBe(slot);
       }),
       { numRuns: 2_000 },
     );

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { LockConfigurationError, LockKeyError } from '../../../lib/core/lock.errors.js';
+import { LockConfigurationError, LockKeyError } from '../../../lib/core/errors/lock.errors.js';
 import { MistakeLog } from '../../../lib/transport/mistake-log.js';
 import { RecordingLogger } from '../../support/nest/recording-logger.js';
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Lease } from '../../../../lib/core/lease.js';
+import type { Lease } from '../../../../lib/core/lease/lease.js';
 import type { RegisterClient } from '../../register/register-client.js';
 import type { Step, Style, Task } from '../task.js';
 import { errorSeen } from '../../../checker/history.js';
@@ -21,6 +21,11 @@ export interface Surroundings {
   /** Resolves when the laboratory says that a task may go on. */
   told(what: string): Promise<void>;
 }
+
+/** How the lease is taken without a section. */
+type ByHand = 'acquire' | 'tryAcquire' | 'acquirePermit' | 'tryAcquirePermit';
+
+const isByHand = (style: Style): style is ByHand => /^(tryA|a)cquire/.test(style);
 
 const waitMsOf = ({ style, waitMs }: Task): number | null => {
   if (style === 'locked, skip') return 0;
@@ -63,6 +68,7 @@ export class Caller {
       style,
       ...(holdAtLeastMs !== undefined && { holdAtLeastMs }),
       leaseMs: this.longestLeaseMs(task),
+      ...(task.permits !== undefined && { permits: task.permits }),
     });
     const signal = new CallerSignal(task.abortAfterMs, () => recorder.write({ type: 'abort', call }));
     let open: OpenLease | undefined;
@@ -72,14 +78,13 @@ export class Caller {
       return (open = recorder.granted(call, lease, enclosing));
     };
     try {
-      const served =
-        style === 'acquire' || style === 'tryAcquire'
-          ? await this.byHand(style, task, signal, begin, enclosing)
-          : await this.inSection(style, task, signal, async (lease) => {
-              const own = begin(lease);
-              await this.steps(task.steps, own, [own, ...enclosing]);
-              recorder.ended(own);
-            });
+      const served = isByHand(style)
+        ? await this.byHand(style, task, signal, begin, enclosing)
+        : await this.inSection(style, task, signal, async (lease) => {
+            const own = begin(lease);
+            await this.steps(task.steps, own, [own, ...enclosing]);
+            recorder.ended(own);
+          });
       if (!served) recorder.refused(call);
       over = true;
     } catch (error) {
@@ -93,8 +98,8 @@ export class Caller {
 
   /** False when the call was skipped because the lock is taken. */
   private async inSection(
-    style: Exclude<Style, 'acquire' | 'tryAcquire'>,
-    { keys, waitMs, leaseMs, holdAtLeastMs }: Task,
+    style: Exclude<Style, ByHand>,
+    { keys, waitMs, leaseMs, holdAtLeastMs, permits }: Task,
     { signal }: CallerSignal,
     section: Section,
   ): Promise<boolean> {
@@ -104,6 +109,17 @@ export class Caller {
       case 'withLock': {
         const options = { waitMs: waitMs ?? Infinity, leaseMs, holdAtLeastMs, signal };
         await locks.withLock(this.namesOf(keys), options, section);
+        return true;
+      }
+      case 'withPermit': {
+        const options = {
+          permits: permits ?? undefined,
+          waitMs: waitMs ?? Infinity,
+          leaseMs,
+          holdAtLeastMs,
+          signal,
+        };
+        await locks.withPermit(this.nameOf(first!), options, section);
         return true;
       }
       case 'locked':
@@ -120,16 +136,20 @@ export class Caller {
     }
   }
 
-  /** Nothing releases these leases but their caller. False when `tryAcquire` answered null. */
+  /** Nothing releases these leases but their caller. False when `tryAcquire` or `tryAcquirePermit` answered null. */
   private async byHand(
-    style: 'acquire' | 'tryAcquire',
-    { keys, waitMs, leaseMs, steps }: Task,
+    style: ByHand,
+    { keys, waitMs, leaseMs, steps, permits }: Task,
     { signal }: CallerSignal,
     begin: (lease: Lease) => OpenLease,
     enclosing: readonly OpenLease[],
   ): Promise<boolean> {
     const { locks, recorder } = this.around;
-    const lease = await locks[style](this.namesOf(keys), { waitMs: waitMs ?? Infinity, leaseMs, signal });
+    const options = { waitMs: waitMs ?? Infinity, leaseMs, signal };
+    const lease =
+      style === 'acquirePermit' || style === 'tryAcquirePermit'
+        ? await locks[style](this.nameOf(keys[0]!), { ...options, permits: permits ?? undefined })
+        : await locks[style](this.namesOf(keys), options);
     if (!lease) return false;
     const open = begin(lease);
     try {

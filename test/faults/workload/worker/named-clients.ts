@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import type { CreateRedisClient } from '../../../../lib/stores/redis/redis-settings.js';
+import type { CreateRedisClient } from '../../../../lib/stores/redis/connection/redis-settings.js';
 
 /** How a worker's connections are called in CLIENT LIST. */
 export const connectionName = (process: string, role: 'commands' | 'subscriber'): string =>

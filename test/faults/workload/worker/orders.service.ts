@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { Injectable, type Type } from '@nestjs/common';
 import type * as library from 'nest-redis-lock';
-import type { Lease } from '../../../../lib/core/lease.js';
+import type { Lease } from '../../../../lib/core/lease/lease.js';
 
 /** `nest-redis-lock`, from wherever it was loaded: the source, a build, or a copy that was broken on purpose. */
 export type Library = typeof library;

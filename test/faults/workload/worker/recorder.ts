@@ -1,6 +1,6 @@
 import { errorSeen, type EventOf, type EventType, type HistoryEvent } from '../../../checker/history.js';
-import type { Hold } from '../../../../lib/core/hold.js';
-import type { Lease } from '../../../../lib/core/lease.js';
+import type { Hold } from '../../../../lib/core/lease/hold.js';
+import type { Lease } from '../../../../lib/core/lease/lease.js';
 import type { HistoryWriter } from '../../history/history-file.js';
 import { labNow } from '../../history/lab-clock.js';
 
@@ -51,9 +51,15 @@ export class Recorder {
   /** `around`: the leases of the sections that the caller runs in, innermost first. */
   granted(call: string, lease: Lease, around: readonly OpenLease[]): OpenLease {
     const id = `${this.process}.L${++this.leases}`;
-    const parts = lease.parts.map(({ finalKey, hold, place }) => {
+    const parts = lease.parts.map(({ finalKey, hold, entry: place }) => {
       const sharedWith = place && around.find(({ holds }) => holds.has(hold))?.id;
-      return { key: finalKey, token: hold.token!, ...(sharedWith !== undefined && { sharedWith }) };
+      const owner = hold.claim.kind === 'permit' ? { owner: hold.claim.owner } : {};
+      return {
+        key: finalKey,
+        token: hold.token ?? 0,
+        ...owner,
+        ...(sharedWith !== undefined && { sharedWith }),
+      };
     });
     this.write({ type: 'granted', call, lease: id, parts });
     const open = new OpenLease(id, lease, new Set(lease.parts.map(({ hold }) => hold)));

@@ -1,5 +1,4 @@
-import type { AcquireReply, Claim, ExtendReply } from '../../../../lib/core/claim.js';
-import type { LockStore } from '../../../../lib/core/lock-store.js';
+import type { KindStore, LockStore } from '../../../../lib/core/seam/lock-store.js';
 import { RecordingStore } from '../../../checker/recording-store.js';
 import type { Recorder } from './recorder.js';
 
@@ -15,17 +14,22 @@ export class TracedStore extends RecordingStore {
     super(store, recorder.process, (event) => recorder.write(event));
   }
 
-  override acquire(claim: Claim): Promise<AcquireReply> {
-    this.instance ||= claim.owner.slice(0, claim.owner.lastIndexOf(':'));
-    return super.acquire(claim);
-  }
-
-  override async extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
-    try {
-      return await super.extendMany(claims);
-    } finally {
-      // Once the core has taken the answer in.
-      setImmediate(() => this.recorder.refresh());
-    }
+  protected override recorded(kind: KindStore): KindStore {
+    const recorded = super.recorded(kind);
+    return {
+      ...recorded,
+      acquire: (claim) => {
+        this.instance ||= claim.owner.slice(0, claim.owner.lastIndexOf(':'));
+        return recorded.acquire(claim);
+      },
+      extendMany: async (claims) => {
+        try {
+          return await recorded.extendMany(claims);
+        } finally {
+          // Once the core has taken the answer in.
+          setImmediate(() => this.recorder.refresh());
+        }
+      },
+    };
   }
 }

@@ -1,0 +1,224 @@
+import type { CoreContext } from '../core-context.js';
+import { abortedError, lostError, notReentrantError } from '../errors/error-messages.js';
+import { LockKeyError } from '../errors/lock.errors.js';
+import { kindOf } from '../kinds/kinds.js';
+import type { Hold } from '../lease/hold.js';
+import { LeasePart } from '../lease/lease-part.js';
+import type { Releasing } from '../lease/releasing.js';
+import { enclosingEntry } from '../nesting/nested-entry.js';
+import { isNested } from '../nesting/section.js';
+import type { Claim } from '../seam/claim.js';
+import type { LockCall } from '../settings/lock-settings.js';
+import { refuse } from '../settings/option-checks.js';
+import { waitFor } from '../wait-for.js';
+import { contend, reasonToStop, type HoldTerms, type WantedHold } from './contend.js';
+import { SeveralKeys } from './several-keys.js';
+import type { Wait } from './wait.js';
+
+interface Wanted {
+  readonly key: string;
+  readonly finalKey: string;
+}
+
+/** What the waits for all keys of one call share. */
+type WaitOfAll = Omit<Wait, 'key'>;
+
+const partOf = (hold: Hold, { key, finalKey }: Wanted): LeasePart =>
+  new LeasePart(key, finalKey, hold, undefined);
+
+/** Takes one or several keys for a caller: all or none. */
+export class Acquisition implements HoldTerms {
+  readonly whenLost: (hold: Hold) => void;
+  private readonly several: SeveralKeys;
+  /** Keys whose limit was set to another one, of which the log has been told. */
+  private readonly toldOfLimits = new Set<string>();
+
+  constructor(
+    private readonly scope: object,
+    private readonly core: CoreContext,
+    private readonly releasing: Releasing,
+  ) {
+    this.several = new SeveralKeys(scope, core);
+    this.whenLost = releasing.whenLost;
+  }
+
+  /** What can be said without asking the store is thrown at once for one key, and else rejected. */
+  take(keys: readonly string[], startedAt: number, call: LockCall): Promise<LeasePart[]> {
+    const { waitMs, signal } = call;
+    const wait = { startedAt, waitMs, signal, nested: isNested(this.scope) };
+    if (keys.length !== 1) return this.takeSeveral(this.inOrder(keys), wait, call);
+    const wanted = this.wanted(keys[0]!);
+    if (wait.nested) {
+      return this.takeInto([], wanted, wait, call, call.leaseMs).then((parts) => this.complete(parts, call));
+    }
+    // What nearly everybody asks for takes no step that it does not need.
+    const hold = this.takeHold({ key: wanted.key, ...wait }, wanted.finalKey, call, call.leaseMs);
+    return hold.then((taken) => this.complete([partOf(taken, wanted)], call));
+  }
+
+  /** All is taken: the minimum time begins. */
+  private complete(parts: LeasePart[], { holdAtLeastMs }: LockCall): LeasePart[] {
+    if (holdAtLeastMs === 0) return parts;
+    const until = this.core.runtime.now() + holdAtLeastMs;
+    for (const { hold } of parts) hold.keepAtLeastUntil(until);
+    return parts;
+  }
+
+  private async takeSeveral(
+    wanted: readonly Wanted[],
+    wait: WaitOfAll,
+    call: LockCall,
+  ): Promise<LeasePart[]> {
+    const parts: LeasePart[] = [];
+    // While others are still to come, those already taken must not run out: the watchdog keeps them all.
+    const leaseMeanwhile = wanted.length === 1 ? call.leaseMs : undefined;
+    try {
+      for (const one of wanted) await this.takeInto(parts, one, wait, call, leaseMeanwhile);
+      if (leaseMeanwhile !== call.leaseMs) await this.several.fixLeases(parts, call.leaseMs!);
+      this.several.throwIfLost(parts);
+    } catch (error) {
+      // The caller's waitMs is used up: it does not wait for the releases as well. A shutdown does.
+      this.core.undo.track(Promise.all(parts.reverse().map((part) => this.releasing.endPart(part))));
+      throw error;
+    }
+    return this.complete(parts, call);
+  }
+
+  /** Without duplicates, by code units: everybody takes the same keys in the same order. */
+  private inOrder(keys: readonly string[]): Wanted[] {
+    if (keys.length === 0) throw new LockKeyError('There is no key to lock: the list of keys is empty.');
+    return [...new Set(keys)].sort().map((key) => this.wanted(key));
+  }
+
+  private wanted(key: string): Wanted {
+    const { store, settings } = this.core;
+    const finalKey = settings.keyPrefix + key;
+    store.checkKey?.(finalKey);
+    return { key, finalKey: settings.excludes ? finalKey : `${finalKey} ${this.core.nextOwner()}` };
+  }
+
+  /** Takes one key and adds it to the parts: an entry into an enclosing section, or a hold of its own. */
+  private async takeInto(
+    parts: LeasePart[],
+    { key, finalKey }: Wanted,
+    waitOfAll: WaitOfAll,
+    call: LockCall,
+    leaseMs: number | undefined,
+  ): Promise<LeasePart[]> {
+    const wait: Wait = { key, ...waitOfAll };
+    for (let entry; wait.nested && (entry = enclosingEntry(this.scope, call.kind, finalKey));) {
+      const { part: outer } = entry;
+      this.throwIfAborted(wait);
+      if (!call.reentrant) throw notReentrantError(key);
+      this.core.keeper.checkExpiry(outer.hold);
+      // The work around this call has no right any more: going on under a new lock would hide that.
+      if (outer.state === 'lost') {
+        throw lostError(key, outer.lossReason, this.core.runtime.now() - outer.hold.grantedAt);
+      }
+      this.checkMinimum(outer.hold, call.holdAtLeastMs);
+      const part = await entry.enter(wait, this.core.keeper, this.core.runtime);
+      if (!part) continue;
+      parts.push(part);
+      return parts;
+    }
+    if (wait.nested && this.core.settings.excludes) this.several.checkOrder(key, finalKey, wait.waitMs);
+    parts.push(partOf(await this.takeHold(wait, finalKey, call, leaseMs), { key, finalKey }));
+    return parts;
+  }
+
+  /** A minimum that is longer than a fixed lease has left would end with that. */
+  private checkMinimum({ watchdogMs, validUntil }: Hold, holdAtLeastMs: number): void {
+    if (holdAtLeastMs === 0 || watchdogMs !== undefined) return;
+    const leftMs = Math.floor(validUntil - this.core.runtime.now());
+    if (holdAtLeastMs <= leftMs) return;
+    refuse('holdAtLeastMs', `at most what is left of the fixed lease around it, ${leftMs} ms`, holdAtLeastMs);
+  }
+
+  private throwIfAborted({ key, signal, startedAt }: Wait): void {
+    if (signal?.aborted) throw abortedError(key, signal, this.core.runtime.now() - startedAt);
+  }
+
+  private takeHold(wait: Wait, finalKey: string, call: LockCall, leaseMs: number | undefined): Promise<Hold> {
+    const { core } = this;
+    const { signal } = wait;
+    this.throwIfAborted(wait);
+    const refused = core.refusal(wait);
+    if (refused) throw refused;
+    core.requests.checkKind(call.kind);
+    const queue = core.queue(call.kind, finalKey);
+    const watchdogMs = leaseMs === undefined ? call.watchdogMs : undefined;
+    const asHead = (): Promise<Hold> => {
+      const contention = contend(core, queue, wait, { finalKey, call, leaseMs, watchdogMs }, this);
+      return signal ? this.unlessAborted(contention, wait, signal) : contention;
+    };
+    if (queue.enter()) return asHead();
+    return queue
+      .queue(wait, call.holdAtLeastMs === 0 ? watchdogMs : undefined)
+      .then((passed) => (passed ? this.inherit(passed, wait, asHead) : asHead()));
+  }
+
+  claimFor({ finalKey, call, leaseMs }: WantedHold): Claim {
+    const { core } = this;
+    const { fenced, owners } = kindOf(call.kind);
+    const base = {
+      finalKey,
+      owner: core.nextOwner(owners),
+      leaseMs: Math.max(leaseMs ?? call.watchdogMs, call.holdAtLeastMs),
+      tokens: fenced && core.settings.fencing ? 1 : 0,
+      waits: call.waitMs > 0,
+    };
+    return call.kind === 'permit'
+      ? { kind: 'permit', ...base, of: call.permits }
+      : { kind: call.kind, ...base };
+  }
+
+  /** Takes a hold that was passed on, unless it was lost on its way, or has come too late for its caller. */
+  private inherit(hold: Hold, wait: Wait, asHead: () => Promise<Hold>): Hold | Promise<Hold> {
+    const { core } = this;
+    core.keeper.checkExpiry(hold);
+    const over = hold.state === 'held' ? reasonToStop(core, wait) : undefined;
+    if (hold.state === 'held' && !over) {
+      // From here on it has a holder, who leaves the head of the queue with it.
+      hold.heldWith(this.whenLost);
+      return hold;
+    }
+    core.giveBack(hold);
+    core.keeper.remove(hold);
+    if (over) throw over;
+    return asHead();
+  }
+
+  /** An aborted caller goes at once; what its request still brings is given back. */
+  private unlessAborted(contention: Promise<Hold>, wait: Wait, signal: AbortSignal): Promise<Hold> {
+    const { core } = this;
+    return waitFor<Hold>(core.runtime, {
+      ms: Infinity,
+      signal,
+      listen: ({ resolve, reject }) => void contention.then(resolve, reject),
+      onTime: () => undefined,
+      onAbort: ({ reject }) => {
+        // Nobody waits for it any more but a shutdown.
+        core.undo.track(
+          contention.then(
+            (hold) => core.giveBack(hold),
+            () => undefined,
+          ),
+        );
+        reject(abortedError(wait.key, signal, core.runtime.now() - wait.startedAt));
+      },
+    });
+  }
+
+  /** Two callers disagree about a limit, as during a deploy: the last one decides. */
+  limitChanged(key: string, before: number, now: number | undefined): void {
+    if (this.toldOfLimits.has(key) || this.toldOfLimits.size >= MOST_LIMITS_TOLD) return;
+    this.toldOfLimits.add(key);
+    this.core.logger.warn(
+      `The permits of "${key}" were ${before} and are ${now} now: callers pass different numbers, and the last ` +
+        'one decides. That is so while a new version is deployed; otherwise make them the same. (Said once for a key.)',
+    );
+  }
+}
+
+/** So that what was told once needs a bounded memory. */
+const MOST_LIMITS_TOLD = 1_000;

@@ -1,0 +1,183 @@
+import { abortedError, queueFullError, storeError, takenError } from '../errors/error-messages.js';
+import type { Head, Hold } from '../lease/hold.js';
+import type { Runtime } from '../runtime.js';
+import { waitFor } from '../wait-for.js';
+import { passedOn } from './turn.js';
+import { deadlineOf, type Wait } from './wait.js';
+import type { WakeUp } from './wake-up.js';
+import { KEEP_AFTER_TURN_MS, Yielding } from './yielding.js';
+
+interface Waiter {
+  readonly wait: Wait;
+  /**
+   * Its time is over while the head's request is under way. What becomes of it is decided when that ends: a store that
+   * failed must not be reported as a taken lock.
+   */
+  due: boolean;
+  /** It may have the hold of the one before if the watchdog renews that with this lease; undefined: it may not. */
+  readonly watchdogMs: number | undefined;
+  admit(passed?: Hold): void;
+  refuse(error: Error): void;
+}
+
+/** What all queues have until somebody waits: most keys are wanted by one caller at a time. Never added to. */
+const NOBODY = new Set<Waiter>();
+
+/** What a local queue needs of the service instance. */
+export interface QueueHost {
+  readonly runtime: Runtime;
+  /** How many callers may wait behind the head. */
+  readonly maxWaiters: number;
+  /** A hold is on its way to the next caller, and has to be kept alive. */
+  keepAlive(hold: Hold): void;
+  /** Nobody wants the key any more. */
+  onIdle(): void;
+}
+
+/**
+ * The callers of this process that want one key, in the order in which they came. One of them at a time is the head:
+ * it asks the store, and if its kind has one owner at a time it stays the head until its hold is over. So a process puts
+ * one contender for each key before the store, however many callers it has.
+ */
+export class LocalQueue implements Head {
+  private waiters = NOBODY;
+  private hasHead = false;
+  /** A request for this key is under way, so nobody knows whether the store works. */
+  private unanswered = false;
+  private readonly yielding = new Yielding();
+  private idleTimer: unknown;
+
+  /** How many times this process has asked the store for the key. */
+  attempts = 0;
+
+  /** What was asked for up to this number has been forced open since, also where the answer is still to come. */
+  forcedUpTo = 0;
+
+  constructor(
+    private readonly host: QueueHost,
+    readonly wakeUp: WakeUp,
+  ) {}
+
+  get length(): number {
+    return this.waiters.size;
+  }
+
+  get taken(): boolean {
+    return this.hasHead;
+  }
+
+  get hints(): number {
+    return this.wakeUp.hints;
+  }
+
+  /** Makes the caller the head if there is none. */
+  enter(): boolean {
+    if (this.hasHead) return false;
+    this.hasHead = true;
+    return true;
+  }
+
+  /**
+   * Resolves when this caller is the head: with the hold of the one before if that was passed on to it, which takes
+   * that the watchdog renews both with the same lease. Rejects when its time is over, it is aborted, or the store fails.
+   * Throws when `maxWaiters` wait already.
+   */
+  queue(wait: Wait, watchdogMs: number | undefined): Promise<Hold | undefined> {
+    const { maxWaiters, runtime } = this.host;
+    if (this.length >= maxWaiters) throw queueFullError(wait.key, maxWaiters);
+    return waitFor<Hold | undefined>(runtime, {
+      ms: deadlineOf(wait) - runtime.now(),
+      signal: wait.signal,
+      listen: ({ resolve, reject }) => {
+        const waiter: Waiter = { wait, due: false, watchdogMs, admit: resolve, refuse: reject };
+        if (this.waiters === NOBODY) this.waiters = new Set();
+        this.waiters.add(waiter);
+        return () => this.waiters.delete(waiter);
+      },
+      onTime: ({ reject }) => {
+        // A request without an answer may be the sign of a dead store, which must not pass for a taken lock. And what
+        // the store said a while ago is no sign that it works: the head asks again.
+        if (this.unanswered || this.wakeUp.wakeIfDue()) this.isDue(wait);
+        else reject(this.takenError(wait));
+      },
+      onAbort: ({ reject }) => reject(abortedError(wait.key, wait.signal!, runtime.now() - wait.startedAt)),
+    });
+  }
+
+  /** The head's request to the store is sent. Waiters whose time ends meanwhile hear its outcome. */
+  requestSent(): void {
+    this.unanswered = true;
+  }
+
+  /** The request is over. With `tell`, waiters whose time is over are told that the lock is taken. */
+  requestOver(tell: boolean): void {
+    this.unanswered = false;
+    if (!tell || this.waiters.size === 0) return;
+    for (const waiter of [...this.waiters]) if (waiter.due) waiter.refuse(this.takenError(waiter.wait));
+  }
+
+  /** The store failed: all waiters hear of it, or only those whose time is over anyway. */
+  failed(failure: unknown, doing: string, who: 'all' | 'due' = 'all'): void {
+    for (const waiter of [...this.waiters]) {
+      if (who === 'due' && !waiter.due) continue;
+      const { key, startedAt } = waiter.wait;
+      // Their own requests were never sent.
+      waiter.refuse(storeError(key, failure, doing, this.host.runtime.now() - startedAt, 'not-executed'));
+    }
+  }
+
+  /** Refuses all waiters for whom `refusal` has an error; the head looks for itself. */
+  shutDown(refusal: (wait: Wait) => Error | undefined): void {
+    for (const waiter of [...this.waiters]) {
+      const error = refusal(waiter.wait);
+      if (error) waiter.refuse(error);
+    }
+    this.wakeUp.wakeNow();
+  }
+
+  /** Makes the next caller the head and gives it the hold, if its turn goes on and that caller may have it. */
+  passOn(hold: Hold): boolean {
+    if (this.waiters.size === 0 || hold.watchdogMs === undefined) return false;
+    const next = this.waiters.values().next();
+    if (next.done || next.value.watchdogMs !== hold.watchdogMs) return false;
+    const passed = passedOn(hold, this.host.runtime.now());
+    if (!passed) return false;
+    this.host.keepAlive(passed);
+    next.value.admit(passed);
+    return true;
+  }
+
+  /** The head is done. `othersWaiting`: somebody in another process wants the key too. */
+  leave(othersWaiting: boolean, hintsBefore = this.hints): void {
+    const { runtime } = this.host;
+    if (othersWaiting) this.yielding.begin(runtime.now(), hintsBefore);
+    // Also a waiter whose time is over: it asks once, since nobody knows whether the store works.
+    const next = this.waiters.values().next();
+    if (!next.done) return next.value.admit();
+    this.hasHead = false;
+    this.wakeUp.close();
+    if (othersWaiting) {
+      // A caller that comes in this moment is to let the others go first as well.
+      runtime.clearTimer(this.idleTimer);
+      this.idleTimer = runtime.setTimer(() => this.idle(), KEEP_AFTER_TURN_MS);
+    } else this.idle();
+  }
+
+  /** Until when the head lets other processes go first; undefined when it need not. */
+  get yieldingUntil(): number | undefined {
+    return this.yielding.until(this.host.runtime.now(), this.hints);
+  }
+
+  private isDue(wait: Wait): void {
+    for (const waiter of this.waiters) if (waiter.wait === wait) waiter.due = true;
+  }
+
+  private takenError({ key, startedAt, waitMs }: Wait): Error {
+    return takenError(key, this.host.runtime.now() - startedAt, waitMs);
+  }
+
+  private idle(): void {
+    this.host.runtime.clearTimer(this.idleTimer);
+    if (!this.hasHead && this.waiters.size === 0) this.host.onIdle();
+  }
+}

@@ -1,0 +1,68 @@
+import type { CoreContext } from '../core-context.js';
+import { endlessOutOfOrderError, lostError, storeError } from '../errors/error-messages.js';
+import type { Hold } from '../lease/hold.js';
+import type { LeasePart } from '../lease/lease-part.js';
+import { heldAfter } from '../nesting/section.js';
+import { StoreFailure } from '../seam/store-failure.js';
+
+/** What taking several keys asks for beside taking one: an order, and one lease for all of them. */
+export class SeveralKeys {
+  private warnedOfOrder = false;
+
+  constructor(
+    private readonly scope: object,
+    private readonly core: CoreContext,
+  ) {}
+
+  /** Nested locks in another order than everybody else's can deadlock across callers: never wait there for ever. */
+  checkOrder(key: string, finalKey: string, waitMs: number): void {
+    const held = heldAfter(this.scope, finalKey);
+    if (held === undefined) return;
+    if (waitMs === Infinity) throw endlessOutOfOrderError(key, held);
+    if (this.warnedOfOrder) return;
+    this.warnedOfOrder = true;
+    this.core.logger.warn(
+      `"${key}" is taken while "${held}" is held. Where others take them the other way round, both wait until ` +
+        `waitMs is over. Take both at once, or nest them in ascending order. (Said once.)`,
+    );
+  }
+
+  /** Gives holds that were taken one after the other the fixed lease that was asked for, all from now on. */
+  async fixLeases(parts: readonly LeasePart[], leaseMs: number): Promise<void> {
+    const own = parts.filter(({ entry }) => !entry).map(({ hold }) => hold);
+    const sentAt = this.core.runtime.now();
+    await Promise.all(own.map((hold) => this.fixLease(hold, leaseMs, sentAt)));
+  }
+
+  /** The first may be gone by the time the last is there. */
+  throwIfLost(parts: readonly LeasePart[]): void {
+    for (const part of parts) {
+      this.core.keeper.checkExpiry(part.hold);
+      if (part.state !== 'lost') continue;
+      throw lostError(part.key, part.lossReason, this.core.runtime.now() - part.hold.grantedAt);
+    }
+  }
+
+  private async fixLease(hold: Hold, leaseMs: number, sentAt: number): Promise<void> {
+    const { core } = this;
+    hold.stopRenewing();
+    // The owner's own hold is re-armed, also to a shorter time; that brings a new token.
+    const claim = { ...hold.claim, leaseMs, rearms: true, waits: false };
+    const reply = await core.requests.acquire(claim).catch((failure: unknown) => {
+      if (failure instanceof StoreFailure) core.requests.acquireFailed(claim, failure);
+      else core.requests.failed(failure);
+      throw storeError(hold.key, failure, 'setting the lease of', core.runtime.now() - sentAt);
+    });
+    const now = core.runtime.now();
+    if (reply.status !== 'granted' || hold.state !== 'held') {
+      // The hold was declared lost while this re-arm was under way, and the re-arm renewed it in the store. No lease
+      // owns it now.
+      if (reply.status === 'granted') core.undo.begin({ claim, until: now + leaseMs });
+      hold.lose('refused');
+      throw lostError(hold.key, hold.lossReason ?? 'refused', now - hold.grantedAt);
+    }
+    const { token, validForMs } = reply;
+    hold.rearmed(claim, { token, sentAt, validForMs, grantedAt: now });
+    core.keeper.schedule(hold);
+  }
+}

@@ -1,0 +1,92 @@
+import type { Runtime } from '../runtime.js';
+import type { Claim } from '../seam/claim.js';
+import type { Watch, WatchListener } from '../seam/lock-store.js';
+import type { StoreFailure } from '../seam/store-failure.js';
+import { waitFor } from '../wait-for.js';
+
+/** Listens for the end of a hold in the way, for the one caller of a process that asks the store. */
+export class WakeUp {
+  /** How many times the key may have become free. Read before asking, compare after a refusal. */
+  hints = 0;
+  private watching: Watch | undefined;
+  private failure: StoreFailure | undefined;
+  private wake: (() => void) | undefined;
+  private wakeForDue: (() => void) | undefined;
+
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly watch: (claim: Claim, listener: WatchListener) => Watch,
+  ) {}
+
+  /** Starts listening; from now on hints are counted. */
+  listen(claim: Claim): void {
+    this.watching ??= this.watch(claim, {
+      hint: () => {
+        this.hints++;
+        this.wake?.();
+      },
+      failed: (failure) => {
+        this.failure = failure;
+        this.wake?.();
+      },
+    });
+  }
+
+  /** Whether hints can arrive. */
+  get hearing(): boolean {
+    return this.watching?.live ?? false;
+  }
+
+  /**
+   * Waits for a hint, `ms`, or the signal, whichever comes first; with `forDue` also until {@link wakeIfDue}. Throws
+   * when hints can never come.
+   */
+  async hinted(ms: number, signal: AbortSignal | undefined, forDue = false): Promise<void> {
+    if (this.failure) {
+      const { failure } = this;
+      this.close();
+      throw failure;
+    }
+    await waitFor<void>(this.runtime, {
+      ms,
+      signal,
+      listen: ({ resolve }) => {
+        const wake = (): void => resolve();
+        this.wake = wake;
+        if (forDue) this.wakeForDue = wake;
+        return () => {
+          this.wake = undefined;
+          this.wakeForDue = undefined;
+        };
+      },
+      onTime: ({ resolve }) => resolve(),
+      onAbort: ({ resolve }) => resolve(),
+    });
+  }
+
+  /** Calls `wake` whenever the one who waits has to look for itself; the returned function stops that. */
+  onWake(wake: () => void): () => void {
+    this.wake = wake;
+    return () => {
+      this.wake = undefined;
+    };
+  }
+
+  /** Wakes whoever sleeps here. */
+  wakeNow(): void {
+    this.wake?.();
+  }
+
+  /** Wakes the one who asks the store, if it sleeps until the lock may be free. False when nobody does. */
+  wakeIfDue(): boolean {
+    const { wakeForDue } = this;
+    wakeForDue?.();
+    return wakeForDue !== undefined;
+  }
+
+  close(): void {
+    this.watching?.close();
+    this.watching = undefined;
+    this.failure = undefined;
+  }
+}

@@ -1,0 +1,97 @@
+import {
+  LockAbortedError,
+  LockConfigurationError,
+  LockLostError,
+  LockNotAcquiredError,
+  LockStoreError,
+} from './lock.errors.js';
+import type { LossReason } from '../lock-events.js';
+import { StoreFailure } from '../seam/store-failure.js';
+import { textOf } from './describe.js';
+
+/** The words of the core's errors, in one place: what happened, to which key, after how long, what to do. */
+
+const ms = (duration: number): string => `${Math.round(duration)} ms`;
+
+export const takenError = (key: string, waitedMs: number, waitMs: number): LockNotAcquiredError =>
+  new LockNotAcquiredError(
+    'LOCK_TAKEN',
+    waitMs === 0
+      ? `"${key}" is taken, and waitMs is 0. Pass a waitMs to wait for it, or treat this as "already running".`
+      : `"${key}" was still taken after ${ms(waitedMs)} (waitMs: ${waitMs}). ` +
+          `Raise waitMs, shorten the work inside the lock, or lock a narrower key.`,
+    { key },
+  );
+
+export const queueFullError = (key: string, maxWaiters: number): LockNotAcquiredError =>
+  new LockNotAcquiredError(
+    'LOCK_QUEUE_FULL',
+    `"${key}" is taken, and ${maxWaiters} callers of this process wait for it already (maxWaiters). ` +
+      `Shed the load upstream, or raise maxWaiters.`,
+    { key },
+  );
+
+export const notReentrantError = (key: string): LockNotAcquiredError =>
+  new LockNotAcquiredError(
+    'LOCK_NOT_REENTRANT',
+    `"${key}" is already held by this call, and reentrant is false. ` +
+      `Take it once further out, or run the inner call in detached().`,
+    { key },
+  );
+
+export const storeError = (
+  key: string | undefined,
+  failure: unknown,
+  doing: string,
+  afterMs: number,
+  outcome = failure instanceof StoreFailure ? failure.outcome : 'unknown',
+): LockStoreError => {
+  return new LockStoreError(
+    `The lock store failed while ${doing}${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ` +
+      `${textOf(failure).replace(/\.+$/, '')}. ` +
+      (outcome === 'unknown' ? 'It may have been done; the library undoes what nobody owns. ' : '') +
+      `This says nothing about whether the lock is taken. Check the store, then try again.`,
+    outcome,
+    { key, cause: failure instanceof StoreFailure && failure.cause !== undefined ? failure.cause : failure },
+  );
+};
+
+export const abortedError = (key: string, signal: AbortSignal, waitedMs: number): LockAbortedError =>
+  new LockAbortedError(
+    'LOCK_ABORTED',
+    `The wait for "${key}" was given up after ${ms(waitedMs)}: the caller's signal was aborted.`,
+    { key, cause: signal.reason },
+  );
+
+export const shutdownError = (key: string): LockAbortedError =>
+  new LockAbortedError(
+    'LOCK_SHUTDOWN',
+    `"${key}" was not taken: this instance is shutting down. Try another one.`,
+    {
+      key,
+    },
+  );
+
+const LOSS: Record<LossReason | 'outer-release', string> = {
+  expired:
+    'its lease ran out before it could be renewed (the store was out of reach, the process stood still, or a fixed leaseMs was too short)',
+  refused: 'the store no longer had it (it expired, was deleted by somebody, or the store lost its data)',
+  'force-unlocked': 'somebody called forceUnlock',
+  'outer-release': 'the lease around it was released by hand while it was inside',
+  shutdown: 'the app is stopping and the work did not end within shutdownGraceMs',
+};
+
+export const lostError = (key: string, reason: LossReason | 'outer-release', heldMs: number): LockLostError =>
+  new LockLostError(
+    'LOCK_LOST',
+    `The lock on "${key}" was lost after ${ms(heldMs)}: ${LOSS[reason]}. ` +
+      `Somebody else may work on the same thing: stop, and let the fencing token decide what is written.`,
+    { key },
+  );
+
+export const endlessOutOfOrderError = (key: string, held: string): LockConfigurationError =>
+  new LockConfigurationError(
+    `Waiting for "${key}" without limit while holding "${held}" can deadlock: others may take them the other way ` +
+      `round. Take both at once (@Locked([...]), withLock([...])), nest them in ascending order, or set a waitMs.`,
+    { key },
+  );

@@ -1,0 +1,98 @@
+import type { StoreOutcome } from '../seam/store-failure.js';
+
+/** Every code an error of this library can carry. Codes are stable; messages are not. */
+export type LockErrorCode =
+  | 'LOCK_TAKEN'
+  | 'LOCK_QUEUE_FULL'
+  | 'LOCK_NOT_REENTRANT'
+  | 'LOCK_LOST'
+  | 'LOCK_STORE_FAILED'
+  | 'LOCK_KEY_INVALID'
+  | 'LOCK_CONFIGURATION'
+  | 'LOCK_ABORTED'
+  | 'LOCK_SHUTDOWN';
+
+// The ESM and the CommonJS build may both be loaded in one process; the brand makes `instanceof` work across.
+const BRAND = Symbol.for('nest-redis-lock:error');
+
+interface ErrorClass {
+  readonly kind?: string;
+}
+
+const lineage = (errorClass: ErrorClass): string[] => {
+  const kinds: string[] = [];
+  for (let c: ErrorClass = errorClass; c.kind; c = Object.getPrototypeOf(c) as ErrorClass) kinds.push(c.kind);
+  return kinds;
+};
+
+/** The base of every error this library throws. `cause` holds what was underneath. */
+export class LockError extends Error {
+  /** Survives minification, unlike the class name. */
+  static readonly kind: string = 'LockError';
+  readonly code: LockErrorCode;
+  /** The key as the caller wrote it; undefined when no key is concerned. */
+  readonly key: string | undefined;
+
+  constructor(code: LockErrorCode, message: string, options: { key?: string; cause?: unknown } = {}) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined);
+    this.code = code;
+    this.key = options.key;
+    Object.defineProperty(this, 'name', { value: new.target.kind, configurable: true, writable: true });
+    Object.defineProperty(this, BRAND, { value: lineage(new.target) });
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    if (typeof value !== 'object' || value === null) return false;
+    const names = (value as Record<symbol, unknown>)[BRAND];
+    // A user's own subclass has its parent's `kind`; only the prototype chain can tell it apart.
+    if (!Object.hasOwn(this, 'kind')) return Function.prototype[Symbol.hasInstance].call(this, value);
+    return Array.isArray(names) && names.includes(this.kind);
+  }
+}
+
+/** The lock could not be had: the wait was over, the queue was full, or nesting is not allowed. */
+export class LockNotAcquiredError extends LockError {
+  static override readonly kind: string = 'LockNotAcquiredError';
+}
+
+/** The lease ended before its holder released it, so the work may have overlapped with somebody else's. */
+export class LockLostError extends LockError {
+  static override readonly kind: string = 'LockLostError';
+}
+
+/** The store failed. It says nothing about whether the key is taken. */
+export class LockStoreError extends LockError {
+  static override readonly kind: string = 'LockStoreError';
+
+  constructor(
+    message: string,
+    /** `not-executed`: certainly nothing happened. `unknown`: it may have, and the library is undoing it. */
+    readonly outcome: StoreOutcome,
+    options: { key?: string; cause?: unknown } = {},
+  ) {
+    super('LOCK_STORE_FAILED', message, options);
+  }
+}
+
+/** The key cannot be rendered or used. The method did not run. */
+export class LockKeyError extends LockError {
+  static override readonly kind: string = 'LockKeyError';
+
+  constructor(message: string, options: { key?: string; cause?: unknown } = {}) {
+    super('LOCK_KEY_INVALID', message, options);
+  }
+}
+
+/** The library is set up or called in a way that cannot work. */
+export class LockConfigurationError extends LockError {
+  static override readonly kind: string = 'LockConfigurationError';
+
+  constructor(message: string, options: { key?: string; cause?: unknown } = {}) {
+    super('LOCK_CONFIGURATION', message, options);
+  }
+}
+
+/** The wait was given up: the caller's signal aborted (`LOCK_ABORTED`) or the app is stopping (`LOCK_SHUTDOWN`). */
+export class LockAbortedError extends LockError {
+  static override readonly kind: string = 'LockAbortedError';
+}

@@ -1,0 +1,19 @@
+/** Counts the leases and waits of a service instance, so that a shutdown can wait for their end. */
+export class InFlight {
+  count = 0;
+  private onOver: (() => void) | undefined;
+
+  begin(): void {
+    this.count++;
+  }
+
+  end(): void {
+    this.count--;
+    if (this.count === 0) this.onOver?.();
+  }
+
+  /** Resolves as soon as nothing is under way. */
+  over(): Promise<void> {
+    return this.count === 0 ? Promise.resolve() : new Promise((resolve) => (this.onOver = resolve));
+  }
+}

@@ -1,0 +1,13 @@
+import type { Kind } from './kind.js';
+
+/**
+ * One of a limited number of permits: Redisson's RPermitExpirableSemaphore, whose permits are named by 16 bytes. Each
+ * call takes one, also inside another: what is counted is work that goes on, not who does it.
+ */
+export const permit = {
+  alone: false,
+  handedOver: false,
+  fenced: false,
+  entersInto: [],
+  owners: 'random',
+} as const satisfies Kind;

@@ -1,0 +1,55 @@
+import type { ExtendReply } from '../seam/reply.js';
+import type { CoreContext } from '../core-context.js';
+import { storeError } from '../errors/error-messages.js';
+import type { Lease } from './lease.js';
+import { checkMs } from '../settings/option-checks.js';
+
+/** Makes all holds of a lease last at least `ms` from now. Throws when it is over, or the store fails. */
+export const extendLease = async (core: CoreContext, lease: Lease, ms: number): Promise<void> => {
+  checkMs('extend', ms ?? null, { min: 1 });
+  lease.mustBeHeld('extend');
+  for (const { hold } of lease.parts) hold.lengthenedByHolder();
+  await askFor(core, lease, ms, 'extending');
+  lease.mustBeHeld('extend');
+};
+
+/** Asks the store whether it still has all holds of a lease. Throws when it is released, or the store fails. */
+export const verifyLease = async (core: CoreContext, lease: Lease): Promise<boolean> => {
+  if (lease.lost) return false;
+  lease.mustBeHeld('verify');
+  // A lengthening that changes nothing, because more than that is left.
+  await askFor(core, lease, 1, 'verifying');
+  if (lease.lost) return false;
+  lease.mustBeHeld('verify');
+  return true;
+};
+
+/** Asks for all holds of a lease to last `ms`, and takes in what the store says of each. */
+const askFor = async (core: CoreContext, lease: Lease, ms: number, doing: string): Promise<void> => {
+  const { keeper, requests, runtime } = core;
+  const holds = lease.parts.map(({ hold }) => hold);
+  const sentAt = runtime.now();
+  for (const hold of holds) hold.holdersRequest('sent', sentAt, ms);
+  let replies: readonly ExtendReply[];
+  try {
+    const claims = holds.map(({ claim }) => ({ ...claim, leaseMs: ms, tokens: 0 }));
+    replies = await requests.ask(lease.key, doing, () => requests.extendMany(claims));
+  } finally {
+    for (const hold of holds) hold.holdersRequest('over', runtime.now(), ms);
+  }
+  let failure: Error | undefined;
+  holds.forEach((hold, i) => {
+    const reply = replies[i] ?? { status: 'failed', cause: new Error('the store gave too few answers') };
+    // Read the clock once: between two reads the lease could be reported lost, and then be renewed here.
+    const now = runtime.now();
+    if (now >= hold.validUntil) hold.lose('expired');
+    if (hold.state !== 'held') return;
+    if (reply.status === 'lost') hold.lose('refused');
+    else if (reply.status === 'failed') failure ??= storeError(hold.key, reply.cause, doing, now - sentAt);
+    else {
+      hold.renew(sentAt, ms, reply.validForMs, now);
+      keeper.schedule(hold);
+    }
+  });
+  if (failure && !lease.lost) throw failure;
+};

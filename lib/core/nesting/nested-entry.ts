@@ -1,0 +1,73 @@
+import type { Wait } from '../acquire/wait.js';
+import { kindOf, type LockKind } from '../kinds/kinds.js';
+import type { LeaseKeeper } from '../lease/lease-keeper.js';
+import { LeasePart } from '../lease/lease-part.js';
+import type { Runtime } from '../runtime.js';
+import { currentSection, type Section } from './section.js';
+import { SiblingQueue } from './sibling-queue.js';
+
+/** One key of one open section, for a nested call that wants it. */
+export class NestedEntry {
+  private readonly siblings: SiblingQueue;
+
+  constructor(
+    private readonly section: Section,
+    /** What the section has of the key. */
+    readonly part: LeasePart,
+  ) {
+    this.siblings = part.siblings ??= new SiblingQueue(part.hold);
+  }
+
+  /**
+   * Goes in. Undefined when the lock was lost or released before its turn came. The section does not end before
+   * everyone who went in has left.
+   */
+  async enter(wait: Wait, keeper: LeaseKeeper, runtime: Runtime): Promise<LeasePart | undefined> {
+    this.section.inside++;
+    let admitted = false;
+    try {
+      admitted = await this.siblings.enter(wait, runtime);
+    } finally {
+      if (!admitted) this.section.left();
+    }
+    if (!admitted) return undefined;
+    const { hold, finalKey } = this.part;
+    keeper.checkExpiry(hold);
+    if (this.part.state !== 'held') {
+      this.leave();
+      return undefined;
+    }
+    const part = new LeasePart(wait.key, finalKey, hold, this);
+    this.siblings.admitted(part);
+    return part;
+  }
+
+  leave(): void {
+    this.siblings.leave();
+    this.section.left();
+  }
+}
+
+/**
+ * The innermost entry to a key of this service, if the caller runs inside one: also one that was lost, but none
+ * that was released by hand. Where a nested section runs in the lease around it again, the entry is in the nested one:
+ * in the lease around it the caller would wait for itself.
+ */
+export const enclosingEntry = (scope: object, kind: LockKind, finalKey: string): NestedEntry | undefined => {
+  const { entersInto } = kindOf(kind);
+  if (entersInto.length === 0) return undefined;
+  let found: { section: Section; part: LeasePart } | undefined;
+  for (let section = currentSection(); section; section = section.parent) {
+    if (section.scope !== scope) continue;
+    for (const part of section.parts) {
+      if (
+        part.finalKey !== finalKey ||
+        part.state === 'released' ||
+        !entersInto.includes(part.hold.claim.kind)
+      )
+        continue;
+      if (!found || part.isInside(found.part)) found = { section, part };
+    }
+  }
+  return found && new NestedEntry(found.section, found.part);
+};

@@ -1,0 +1,35 @@
+import { LockKeyError } from '../errors/lock.errors.js';
+
+/** The names under which fencing tokens are kept, beside the holds. */
+export const FENCE_PREFIX = 'nest_redis_lock_fence:';
+
+/** The part of a name that decides its slot: what stands in the first non-empty braces, else the whole name. */
+export const hashTag = (name: string): string => {
+  const open = name.indexOf('{');
+  if (open === -1) return name;
+  const close = name.indexOf('}', open + 1);
+  return close === -1 || close === open + 1 ? name : name.slice(open + 1, close);
+};
+
+/**
+ * What no store takes as the name of a hold, so that a test on one store finds what another one would refuse: a name
+ * that fencing tokens have (as a lock it would stop every other lock of its slot), and one whose channel would live in
+ * another slot (in a cluster, Java could take it but never release it).
+ *
+ * @param name the key as it is in the store; it may have a prefix more than the key of the message.
+ */
+export const checkStoreKey = (key: string, name = key): void => {
+  if (name.startsWith(FENCE_PREFIX)) {
+    throw new LockKeyError(
+      `The key "${key}" is a name under which fencing tokens are kept. Choose another name or a keyPrefix.`,
+      { key },
+    );
+  }
+  if (!name.includes('{') && !name.includes('}')) return;
+  if (name.includes('{') && hashTag(name) !== name) return;
+  throw new LockKeyError(
+    `The key "${key}" cannot work in a Redis Cluster: its braces do not enclose anything. ` +
+      `Use no braces, or put the part that decides the slot into one pair, as in "order:{42}".`,
+    { key },
+  );
+};

@@ -1,0 +1,102 @@
+import type { LockKind } from '../kinds/kinds.js';
+import type { Claim, ClaimOf } from './claim.js';
+import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from './reply.js';
+import type { StoreFailure } from './store-failure.js';
+
+/** How a hold is released; see {@link KindStore.release}. */
+export interface ReleaseOptions {
+  /**
+   * The failure that left this owner's acquire unknown. With it the answer is final: when the store cannot exclude
+   * that the acquire still arrives, it throws, and the core asks again.
+   */
+  readonly doubt?: StoreFailure | undefined;
+  /**
+   * The hold is to stay for so many more ms, and then to end by itself: its time to live becomes just that, be it more
+   * or less than what is left. Waiters get a hint all the same, since they were told another time.
+   */
+  readonly keepForMs?: number | undefined;
+}
+
+/** A running wake-up subscription; see {@link KindStore.watch}. */
+export interface Watch {
+  /** Whether hints are flowing right now. While false, the waiter must look by itself from time to time. */
+  readonly live: boolean;
+  close(): void;
+}
+
+/** What a wake-up subscription tells. */
+export interface WatchListener {
+  /** The key may have become free. May be spurious. */
+  hint(): void;
+  /** This subscription can never become live (a missing permission). */
+  failed(cause: StoreFailure): void;
+}
+
+/**
+ * How a store keeps one kind of lock.
+ *
+ * Every method that talks to the store ends within the store's own command time-out: with an answer, or with
+ * a {@link StoreFailure}. Requests of one store instance are sent in the order of the calls.
+ */
+export interface KindStore<C extends Claim = Claim> {
+  /**
+   * Takes the key for the claim's owner, or says who is in the way, or puts the claim in line. When the owner has it
+   * already, the hold is re-armed to `leaseMs` and a new, larger token is returned: asking twice takes nothing twice.
+   */
+  acquire(claim: C): Promise<AcquireReply>;
+
+  /**
+   * Lengthens each hold to `leaseMs`, never shortens one, never creates one. One bad key harms no other.
+   * Throws only when nothing at all could be asked.
+   */
+  extendMany(claims: readonly C[]): Promise<readonly ExtendReply[]>;
+
+  /** Ends the owner's hold if it is there, and wakes waiters. Idempotent: what is not there any more is not ended again. */
+  release(claim: C, how?: ReleaseOptions): Promise<ReleaseReply>;
+
+  /**
+   * Gives a hint whenever the claim's key may have become free: on each release elsewhere, when the subscription
+   * becomes live, when it stays interrupted (the store may have failed: waiters have to find out), and each time
+   * it becomes live again.
+   */
+  watch(claim: C, listener: WatchListener): Watch;
+}
+
+/** How a store keeps the kinds that it has. */
+export type KindStores = { readonly [K in LockKind]?: KindStore<ClaimOf<K>> };
+
+/** The same for a store that has all kinds: the compiler names the one that is missing. */
+export type AllKindStores = Required<KindStores>;
+
+/** The seam between the core and a place that keeps holds. An implementation imports only `core`. */
+export interface LockStore {
+  /** The kinds this store can keep. Asking for another one is refused by name. */
+  readonly kinds: KindStores;
+
+  /** Throws `LockKeyError` when the store can never keep a hold of this name; returns at once. */
+  checkKey?(finalKey: string): void;
+
+  /** What is there, of whatever kind; null when nobody holds the key. */
+  inspect(finalKey: string): Promise<KeyState | null>;
+
+  /** Ends whatever holds are there, of whatever kind, and wakes waiters. True when there was one. */
+  forceUnlock(finalKey: string): Promise<boolean>;
+
+  /**
+   * Something happened to the holds of a key (of all, without one) that may have ended them, as far as the store was
+   * told. The core then looks at once, instead of at the next renewal. At most one listener, given once.
+   */
+  onDoubt?(listener: (finalKey?: string) => void): void;
+
+  /** Resolves when the store answers. */
+  ping(): Promise<void>;
+
+  /**
+   * What endangers locks in the way the store is set up, as sentences for the log; asked when the app starts. Empty
+   * when all is well, or when it cannot be found out.
+   */
+  diagnose?(): Promise<readonly string[]>;
+
+  /** Ends what the store opened, and nothing else. Safe to call twice. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,46 @@
+/** Whether a failed request can have changed anything in the store. */
+export type StoreOutcome = 'not-executed' | 'unknown';
+
+// A store made by one of the two builds can be given to a module of the other.
+const BRAND = Symbol.for('nest-redis-lock:store-failure');
+
+/**
+ * The only thing a store throws. It means "the store failed", never "the key is taken".
+ *
+ * A store may subclass it to remember how the request was sent, and gets it back in `KindStore.release`.
+ */
+export class StoreFailure extends Error {
+  override readonly name: string = 'StoreFailure';
+
+  constructor(
+    message: string,
+    /** `not-executed`: certainly nothing happened. `unknown`: it may have happened, or may still happen. */
+    readonly outcome: StoreOutcome,
+    options?: {
+      cause?: unknown;
+      /** The store is up and asks to be tried again shortly, for example while a slot moves. */
+      transient?: boolean;
+      /** Only this key cannot be used (a foreign value has its name); the store itself works. */
+      keyOnly?: boolean;
+      /** Only this claim was refused, because of what it asked for: others of the same key may be granted. */
+      claimOnly?: boolean;
+    },
+  ) {
+    super(message, { cause: options?.cause });
+    this.transient = options?.transient ?? false;
+    this.keyOnly = options?.keyOnly ?? false;
+    this.claimOnly = options?.claimOnly ?? false;
+    Object.defineProperty(this, BRAND, { value: true });
+  }
+
+  readonly transient: boolean;
+  readonly keyOnly: boolean;
+  readonly claimOnly: boolean;
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    // A subclass is a store's own business; only its prototype chain can tell.
+    if (Object.getPrototypeOf(this) !== Error)
+      return Function.prototype[Symbol.hasInstance].call(this, value);
+    return typeof value === 'object' && value !== null && BRAND in value;
+  }
+}

@@ -1,0 +1,80 @@
+import { LockConfigurationError } from '../errors/lock.errors.js';
+import { shown } from '../errors/describe.js';
+
+/** The names of all options of a type; the compiler says which are missing. */
+export type Names<Options> = { readonly [Name in keyof Required<Options>]: true };
+
+const OF_MODULE = 'of RedisLockModule.forRoot()';
+const OF_CALLS = 'of @Locked, of @Limited and of the methods of LockService';
+const OF_DECORATORS = 'of @Locked and @Limited';
+const OF_LOCKS = 'of @Locked, of the methods of LockService that take locks, and of the module';
+const OF_TESTING = 'of RedisLockTestingModule.forRoot()';
+const OF_INTERCEPTOR = `${OF_MODULE}, in its interceptor: { … }`;
+
+/** Where an option belongs that was given elsewhere. */
+const HOMES: Readonly<Record<string, string>> = {
+  ...{ redis: OF_MODULE, store: OF_MODULE, keyPrefix: OF_MODULE, maxWaiters: OF_MODULE },
+  ...{ fencing: OF_MODULE, shutdownGraceMs: OF_MODULE, commandTimeoutMs: OF_MODULE, interceptor: OF_MODULE },
+  ...{ context: OF_MODULE, takenStatus: OF_INTERCEPTOR, retryAfterSeconds: OF_INTERCEPTOR },
+  ...{ waitMs: OF_CALLS, leaseMs: OF_CALLS, reentrant: OF_LOCKS, signal: OF_CALLS, holdAtLeastMs: OF_CALLS },
+  watchdogMs: `${OF_CALLS}, and of the module`,
+  onLost: 'of @Locked, of @Limited, of withLock, tryWithLock and withPermit, and of the module',
+  ...{ onBusy: OF_DECORATORS, service: OF_DECORATORS },
+  permits: 'of @Limited, and of withPermit, acquirePermit and tryAcquirePermit of LockService',
+  ...{ mode: OF_TESTING, names: OF_TESTING },
+  name: `${OF_MODULE}, and with forRootAsync it stands beside the factory: forRootAsync({ name, useFactory })`,
+}; // prettier-ignore
+
+/**
+ * Refuses what is no option of the place: a misspelt or misplaced one would do nothing, without a word. An explicit
+ * `undefined` does nothing anywhere, so it is allowed.
+ *
+ * @param place what the options are of, for the message: `withLock`
+ */
+export const checkNames = (given: object, place: string, names: Readonly<Record<string, true>>): void => {
+  for (const name of Object.keys(given)) {
+    if (Object.hasOwn(names, name) || (given as Record<string, unknown>)[name] === undefined) continue;
+    throw new LockConfigurationError(
+      `${nameOf(name)} is no option of ${place}${remedy(name, Object.keys(names))}`,
+    );
+  }
+};
+
+/** Names that look like names are shown as they are. */
+const nameOf = (name: string): string => (/^[\w$]{1,60}$/.test(name) ? name : shown(name));
+
+const remedy = (name: string, names: readonly string[]): string => {
+  if (name === 'isGlobal') return '. The module is global in any case: leave it out.';
+  if (Object.hasOwn(HOMES, name)) return `. It is one ${HOMES[name]}.`;
+  const meant = nearest(name, names);
+  return meant === undefined ? `. Its options are ${names.join(', ')}.` : `. Did you mean ${meant}?`;
+};
+
+/** The name that is most like what was written; undefined when none is. */
+const nearest = (written: string, names: readonly string[]): string | undefined => {
+  const plain = written.toLowerCase();
+  const [best] = names
+    .map((name) => ({ name, distance: likeness(plain, name.toLowerCase()) }))
+    .sort((a, b) => a.distance - b.distance);
+  return best !== undefined && best.distance <= Math.max(1, plain.length / 3) ? best.name : undefined;
+};
+
+/** A beginning counts as one slip (`wait` for `waitMs`), anything else by the letters that are wrong. */
+const likeness = (written: string, name: string): number =>
+  written.length > 2 && (name.startsWith(written) || written.startsWith(name)) ? 1 : slips(written, name);
+
+/** Letters to insert, remove or replace, until one text is the other. */
+const slips = (a: string, b: string): number => {
+  // A text that is much longer than all names is no slip of the pen.
+  if (a.length > 2 * b.length) return a.length;
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+};

@@ -1,0 +1,91 @@
+import { LockConfigurationError } from './errors/lock.errors.js';
+import { storeError } from './errors/error-messages.js';
+import type { LockKind } from './kinds/kinds.js';
+import { Undo, type Orphan } from './lease/undo.js';
+import type { Runtime } from './runtime.js';
+import type { Claim } from './seam/claim.js';
+import type { KindStore, LockStore, ReleaseOptions, Watch, WatchListener } from './seam/lock-store.js';
+import type { AcquireReply, ExtendReply, ReleaseReply } from './seam/reply.js';
+import { StoreFailure } from './seam/store-failure.js';
+import type { StoreHealth } from './store-health.js';
+
+/** The one way to the store: finds the kind's part of it, judges failures, and undoes what has no owner any more. */
+export class StoreRequests {
+  readonly undo: Undo;
+
+  constructor(
+    private readonly store: LockStore,
+    private readonly runtime: Runtime,
+    private readonly health: StoreHealth,
+  ) {
+    this.undo = new Undo((claim, how) => this.kind(claim.kind).release(claim, how), runtime);
+  }
+
+  /** Throws `LockConfigurationError` when the store does not have the kind. */
+  checkKind(kind: LockKind): void {
+    this.kind(kind);
+  }
+
+  acquire(claim: Claim): Promise<AcquireReply> {
+    return this.kind(claim.kind).acquire(claim);
+  }
+
+  /** Never throws at once: a store that does is one that fails. */
+  release(claim: Claim, how?: ReleaseOptions): Promise<ReleaseReply> {
+    try {
+      return Promise.resolve(this.kind(claim.kind).release(claim, how));
+    } catch (failure) {
+      return Promise.reject(failure);
+    }
+  }
+
+  /** For claims of one kind; one answer for each. */
+  extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
+    return this.kind(claims[0]!.kind).extendMany(claims);
+  }
+
+  watch(claim: Claim, listener: WatchListener): Watch {
+    return this.kind(claim.kind).watch(claim, listener);
+  }
+
+  /** Asks the store for something that is no hold, and says so when it fails. */
+  async ask<T>(key: string | undefined, doing: string, request: () => Promise<T>): Promise<T> {
+    const startedAt = this.runtime.now();
+    try {
+      const reply = await request();
+      this.answered();
+      return reply;
+    } catch (failure) {
+      this.failed(failure);
+      throw storeError(key, failure, doing, this.runtime.now() - startedAt);
+    }
+  }
+
+  answered(): void {
+    this.health.works();
+  }
+
+  failed(failure: unknown): void {
+    this.health.failed(failure);
+  }
+
+  /** An acquire failed. What it may have taken has no owner, and is undone. */
+  acquireFailed(claim: Claim, failure: StoreFailure): void {
+    this.failed(failure);
+    if (failure.outcome === 'unknown') {
+      this.undo.begin({ claim, doubt: failure, until: this.runtime.now() + claim.leaseMs });
+    }
+  }
+
+  /** A release failed. The hold is still there, or may be. */
+  releaseFailed(hold: Orphan, failure: unknown): void {
+    this.failed(failure);
+    if (failure instanceof StoreFailure) this.undo.begin(hold);
+  }
+
+  private kind(name: LockKind): KindStore {
+    const kind = this.store.kinds[name];
+    if (kind) return kind;
+    throw new LockConfigurationError(`This store cannot keep locks of the kind "${name}".`);
+  }
+}

@@ -1,0 +1,212 @@
+import 'reflect-metadata';
+import { defaultCall, DEFAULT_SETTINGS, resolveCall } from '../core/settings/lock-settings.js';
+import { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
+import { reading, refuse } from '../core/settings/option-checks.js';
+import { checkNames, type Names } from '../core/settings/option-names.js';
+import { isArray } from '../core/errors/describe.js';
+import { checkKeys, checkOneKey, oneKey } from '../key/key-check.js';
+import { compileKey } from '../key/key-template.js';
+import { parameterNames } from '../key/parameter-names.js';
+import { requestContext } from '../transport/request-context.js';
+import { checkTarget, GRANTS, refuseBareUse, whereOf, type DecoratorName } from './check-use.js';
+import { register, requireService } from './lock-binding.js';
+import { wrapMethod, type LockedMethodSpec, type ResultStyle, type RunSection } from './locked-method.js';
+import {
+  LIMITED_METADATA,
+  LOCKED_METADATA,
+  type LimitedMetadata,
+  type LockedMetadata,
+} from './locked.metadata.js';
+import type { LimitedOptions, LockedOptions } from './locked.options.js';
+
+type KeyFunction = (...args: unknown[]) => unknown;
+type Key = string | readonly string[] | KeyFunction;
+type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
+
+type AnyOptions = LockedOptions & LimitedOptions;
+type AnyMetadata = LockedMetadata | LimitedMetadata;
+
+/** What one decorator has for itself; all else about the methods is the same for each. */
+export interface SectionDecorator {
+  readonly name: DecoratorName;
+  readonly optionNames: Names<LockedOptions> | Names<LimitedOptions>;
+  /** The method of `LockService` whose options these are, beside those of the decorator itself. */
+  readonly method: 'withLock' | 'withPermit';
+  readonly severalKeys: boolean;
+  readonly metadataKey: string;
+  readonly run: RunSection;
+}
+
+const isOptions = (value: unknown): value is AnyOptions =>
+  typeof value === 'object' && value !== null && !isArray(value);
+
+/** Makes a decorator, past whose signature code without types may give it anything. */
+export const sectionDecorator =
+  (decorator: SectionDecorator) =>
+  (...args: readonly unknown[]) => {
+    refuseBareUse(decorator.name, args);
+    const [key, given, ...rest] = isOptions(args[0])
+      ? [undefined, ...args]
+      : ([args[0], args[1] === undefined ? {} : args[1], ...args.slice(2)] as const);
+
+    return (target: object, property: PropertyKey, descriptor: TypedPropertyDescriptor<AnyMethod>): void => {
+      const original = checkTarget(decorator.name, target, property, descriptor);
+      const owner = target.constructor;
+      const where = whereOf(target, property);
+      if (rest.some((more) => more !== undefined)) {
+        throw new LockConfigurationError(
+          `${where}: ${decorator.name} takes a key and its options, and nothing after these.`,
+        );
+      }
+      const options = checkedOptions(decorator, given as AnyOptions, where);
+      const style = resultStyle(decorator.name, target, property, original, where);
+      const spec: LockedMethodSpec = {
+        decorator: decorator.name,
+        run: decorator.run,
+        original,
+        where,
+        options,
+        keysOf: keysOf(
+          decorator,
+          key as Key | undefined,
+          owner,
+          property as string | symbol,
+          original,
+          where,
+        ),
+        serviceOf: (instance) => requireService(decorator.name, instance, options.service, where),
+        callSignal: () => requestContext.getStore()?.signal,
+        streamBegins: () => requestContext.getStore()?.streamBegins?.(),
+      };
+      const wrapper = likeOriginal(wrapMethod(spec, style), original);
+      const metadata = metadataOf(key as Key | undefined, options, where);
+      refuseSameKey(original, metadata, where);
+      Reflect.defineMetadata(decorator.metadataKey, metadata, wrapper);
+      descriptor.value = wrapper;
+      register(target, {
+        decorator: decorator.name,
+        name: property,
+        service: options.service,
+        original,
+        wrapper,
+      });
+    };
+  };
+
+/** A frozen copy: what was checked here is what every call gets. */
+const checkedOptions = (
+  { name, optionNames, method }: SectionDecorator,
+  given: AnyOptions,
+  where: string,
+): AnyOptions => {
+  try {
+    return reading('options', () => {
+      if (!isOptions(given)) refuse('options', 'an object such as { waitMs: 2_000 }', given);
+      const options = Object.freeze({ ...given });
+      checkNames(options, name, optionNames);
+      const { onBusy, service, ...call } = options;
+      resolveCall(call, defaultCall(DEFAULT_SETTINGS), method);
+      if (onBusy !== undefined && onBusy !== 'skip' && typeof onBusy !== 'function') {
+        refuse('onBusy', "'skip' or a function", onBusy);
+      }
+      if (service !== undefined && typeof service !== 'string') {
+        refuse('service', 'the name of a module', service);
+      }
+      if (onBusy === 'skip' && call.waitMs !== undefined && call.waitMs !== 0) {
+        throw new LockConfigurationError(
+          `onBusy: 'skip' does not wait, so waitMs: ${call.waitMs} cannot go with it. Leave out waitMs; to wait and then ` +
+            `give up without an error, use a function: onBusy: () => undefined.`,
+        );
+      }
+      return options;
+    });
+  } catch (error) {
+    throw new LockConfigurationError(`${where}: ${(error as Error).message}`, { cause: error });
+  }
+};
+
+const metadataOf = (key: Key | undefined, options: AnyOptions, where: string): AnyMetadata =>
+  Object.freeze({ key: isArray(key) ? Object.freeze([...key]) : (key ?? where), options });
+
+/** A method may have both decorators, but what is held as a lock cannot be held as a permit. */
+const refuseSameKey = (original: AnyMethod, outer: AnyMetadata, where: string): void => {
+  for (const metadataKey of [LOCKED_METADATA, LIMITED_METADATA]) {
+    const inner = Reflect.getOwnMetadata(metadataKey, original) as AnyMetadata | undefined;
+    if (inner?.key !== outer.key || inner.options.service !== outer.options.service) continue;
+    throw new LockConfigurationError(
+      `${where} has two decorators with the same key. What is held as a lock cannot be held as a permit, and a second ` +
+        `lock or permit of one key is never meant: leave one out, or give it another key.`,
+    );
+  }
+};
+
+/** Return types that tell for certain that a method does not give a promise. */
+const SYNCHRONOUS: readonly unknown[] = [String, Number, Boolean, BigInt, Symbol, Array, Function, Date];
+
+const resultStyle = (
+  decorator: DecoratorName,
+  target: object,
+  property: PropertyKey,
+  original: AnyMethod,
+  where: string,
+): ResultStyle => {
+  const kind = Object.prototype.toString.call(original);
+  if (kind === '[object AsyncGeneratorFunction]') return 'generator';
+  if (kind === '[object AsyncFunction]') return 'promise';
+  const declared = Reflect.getMetadata('design:returntype', target, property as string) as
+    { name?: string } | undefined;
+  if (declared?.name === 'Observable') return 'observable';
+  if (SYNCHRONOUS.includes(declared) || kind === '[object GeneratorFunction]') {
+    throw new LockConfigurationError(
+      `${where}: a ${decorator} method must return a Promise, an Observable or an AsyncIterable, because taking a ` +
+        `${GRANTS[decorator]} takes time. Make it async.`,
+    );
+  }
+  if (declared?.name === 'Promise') return 'promise';
+  return declared ? 'iterable' : 'unknown';
+};
+
+const keysOf = (
+  { name, severalKeys }: SectionDecorator,
+  key: Key | undefined,
+  owner: object,
+  property: string | symbol,
+  original: AnyMethod,
+  where: string,
+): LockedMethodSpec['keysOf'] => {
+  if (typeof key === 'function') {
+    if (severalKeys) return (_locks, args) => checkKeys(key(...args), where);
+    return (_locks, args) => [checkOneKey(key(...args), `${where}: ${name}`)];
+  }
+  if (!severalKeys && isArray(key)) {
+    throw new LockKeyError(`${where}: ${oneKey(name)}`);
+  }
+  if (key === undefined) {
+    if ((owner as { name: string }).name === '') {
+      throw new LockConfigurationError(
+        `${where}: without a key the class needs a name. Name the class or give a key.`,
+      );
+    }
+    return () => [where];
+  }
+  const template = compileKey(key, {
+    className: (owner as { name: string }).name,
+    methodName: property,
+    parameters: parameterNames(owner, property, original),
+  });
+  return (locks, args) =>
+    template.render(args, (name) =>
+      name === 'request' ? requestContext.getStore()?.request : locks.contextValue(name),
+    );
+};
+
+/** Decorators below have left metadata on the method, and Nest looks at its name and length. */
+const likeOriginal = (wrapper: AnyMethod, original: AnyMethod): AnyMethod => {
+  for (const name of ['name', 'length'] as const) {
+    Object.defineProperty(wrapper, name, { value: original[name], configurable: true });
+  }
+  for (const metadataKey of Reflect.getOwnMetadataKeys(original)) {
+    Reflect.defineMetadata(metadataKey, Reflect.getOwnMetadata(metadataKey, original), wrapper);
+  }
+  return wrapper;
+};

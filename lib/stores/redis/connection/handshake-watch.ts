@@ -1,0 +1,31 @@
+import type { CommandDeadlines, InFlight } from './command-deadlines.js';
+import { bytesHeard, dropSocket, type RedisLike } from './redis-client.js';
+
+/**
+ * Gives up a connection that falls silent after it was opened and before it is ready. The client does not: what the
+ * client asks for itself then has no time-out, so it would wait for that answer for ever, and never connect again.
+ * One that goes on answering (a server that loads its data) is left alone.
+ */
+export const watchHandshakes = (client: RedisLike, deadlines: CommandDeadlines): void => {
+  let current: InFlight | undefined;
+  const stop = (): void => {
+    if (current) current.done = true;
+    current = undefined;
+  };
+  const watch = (heardBefore: number): void => {
+    const handshake: InFlight = deadlines.add(() => {
+      handshake.done = true;
+      const heard = bytesHeard(client);
+      if (heard > heardBefore) watch(heard);
+      else dropSocket(client);
+    });
+    current = handshake;
+  };
+  client.on('connect', () => {
+    stop();
+    watch(bytesHeard(client));
+  });
+  client.on('ready', stop);
+  client.on('close', stop);
+  client.on('end', stop);
+};

@@ -1,0 +1,303 @@
+import { unbound } from '../../../core/runtime.js';
+import { cleanError, secretsOfClient } from './clean-error.js';
+import { CommandDeadlines } from './command-deadlines.js';
+import { chooseDatabase, refusedDatabase } from './database.js';
+import { watchHandshakes } from './handshake-watch.js';
+import { databaseOf, dropSocket, type RedisLike } from './redis-client.js';
+import { RedisFailure, failureOf, isNoScript, isReadOnly, isReplyError } from './redis-failure.js';
+import { readBatch } from './batch-replies.js';
+import { requestFor, type RedisRequest } from './redis-request.js';
+import { nameSession, type RedisSession } from './redis-session.js';
+import type { Script } from './script.js';
+import { batchOf, keysAndArgs, ScriptBatch, type BatchPart, type ScriptRun } from './script-batch.js';
+
+/** How often a connection that is idle is asked whether it still lives, in ms. */
+const IDLE_PING_MS = 10_000;
+const PING: RedisRequest<void> = { command: 'ping', args: [], read: () => undefined };
+
+interface Life {
+  alive: boolean;
+  /** False once its database was refused; the next command asks for it again. */
+  opening: boolean;
+}
+
+/** What a connection is made for. */
+export interface RedisConnectionOptions {
+  readonly timeoutMs: number;
+  /** Made known to the server first: a script it has to be sent again would be overtaken by later commands. */
+  readonly scripts?: readonly Script[];
+  /** Scripts that can share a request. */
+  readonly batchParts?: readonly BatchPart[];
+  /** For tests. */
+  readonly idlePingMs?: number;
+}
+
+interface Waiter {
+  resolve(session: RedisSession): void;
+  reject(failure: RedisFailure): void;
+}
+
+/**
+ * The connection that commands travel on. Each command is executed at most once: it is sent again only after the server
+ * has refused it unread. Each sending ends within the time-out: with its reply, or with a failure that says whether it
+ * can have been executed.
+ */
+export class RedisConnection {
+  /** Private to the language: it knows the password, and a logger that prints a lease or a service would print it. */
+  readonly #client: RedisLike;
+  private session: RedisSession | undefined;
+  private life: Life | undefined;
+  private waiters = new Set<Waiter>();
+  private readonly deadlines: CommandDeadlines;
+  private readonly batch = new ScriptBatch((runs) => this.sendBatch(runs));
+  /** The error as the client made it, with all that it put into it; cleaned before a caller gets it. */
+  #lastError: unknown;
+  private pinger: NodeJS.Timeout | undefined;
+  private closed = false;
+  private readonly timeoutMs: number;
+  private readonly idlePingMs: number;
+  private readonly scripts: readonly Script[];
+  private readonly batchScript: Script | undefined;
+
+  constructor(client: RedisLike, options: RedisConnectionOptions) {
+    const { timeoutMs, scripts = [], batchParts = [], idlePingMs = IDLE_PING_MS } = options;
+    this.#client = client;
+    this.timeoutMs = timeoutMs;
+    this.idlePingMs = idlePingMs;
+    this.batchScript = batchParts.length > 0 ? batchOf(batchParts) : undefined;
+    this.scripts = this.batchScript ? [...scripts, this.batchScript] : scripts;
+    this.deadlines = new CommandDeadlines(timeoutMs);
+    client.on('error', (error: unknown) => (this.#lastError = error));
+    client.on('ready', () => void this.begin());
+    client.on('close', () => this.end());
+    client.on('end', () => this.end());
+    watchHandshakes(client, this.deadlines);
+    // Else it connects when it is first asked for something.
+    if (client.status === 'ready') void this.begin();
+  }
+
+  /** The current connection, if it is up. */
+  get current(): RedisSession | undefined {
+    return this.session;
+  }
+
+  /** Runs a script and reads the reply. */
+  run<T>(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    read: (reply: unknown) => T,
+  ): Promise<T> {
+    return this.send(requestFor(script, keys, args, read));
+  }
+
+  /** The same for a script that can share a request with others of its tick. One that is alone leaves at once. */
+  runShared<T>(
+    run: Pick<ScriptRun, 'part' | 'keys' | 'batchKeys' | 'args'>,
+    read: (reply: unknown) => T,
+  ): Promise<T> {
+    const alone = this.batch.isEmpty && this.deadlines.idle;
+    if (alone || !this.session) return this.run(run.part.script, run.keys, run.args, read);
+    const { part, keys, batchKeys, args } = run;
+    return new Promise<T>((resolve, reject) => {
+      this.batch.add({
+        part,
+        keys,
+        batchKeys,
+        args,
+        read,
+        resolve: resolve as (value: unknown) => void,
+        reject,
+      });
+    });
+  }
+
+  send<T>(request: RedisRequest<T>): Promise<T> {
+    this.batch.flush();
+    const { session } = this;
+    return session ? this.sendOn(session, request) : this.sendWhenReady(request);
+  }
+
+  close(): void {
+    this.closed = true;
+    this.#client.disconnect();
+    this.end();
+    for (const waiter of this.takeWaiters()) waiter.reject(this.notSent('the lock store is closed'));
+  }
+
+  private async sendWhenReady<T>(request: RedisRequest<T>): Promise<T> {
+    return this.sendOn(await this.ready(), request);
+  }
+
+  private sendOn<T>(session: RedisSession, request: RedisRequest<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const inFlight = this.deadlines.add(() => {
+        inFlight.done = true;
+        reject(this.unanswered(session));
+        // Replies come in order, so nothing sent on this connection since then was answered either.
+        this.drop(session);
+      });
+      this.#client.call(request.command, ...request.args).then(
+        (reply) => {
+          if (inFlight.done) return;
+          inFlight.done = true;
+          try {
+            resolve(request.read(reply));
+          } catch (cause) {
+            reject(
+              new RedisFailure(
+                'the answer is none that Redis gives; look at what is in its place, or in between',
+                'unknown',
+                { cause },
+                session,
+              ),
+            );
+          }
+        },
+        (error: unknown) => {
+          if (isReadOnly(error)) this.drop(session);
+          if (inFlight.done) return;
+          inFlight.done = true;
+          if (request.inFull && isNoScript(error)) resolve(this.send(request.inFull()));
+          else reject(failureOf(error, session, this.clean, request.keys));
+        },
+      );
+    });
+  }
+
+  private sendBatch(runs: readonly ScriptRun[]): void {
+    const { session } = this;
+    if (!session || !this.batchScript || runs.length === 1) return this.sendEach(runs);
+    const [keys, args] = keysAndArgs(runs);
+    // All is read before anything is believed: an answer that is wrong in one place is wrong.
+    const read = (reply: unknown): unknown[] =>
+      readBatch(reply, runs.length).map((one, i) => (one instanceof Error ? one : runs[i]!.read(one)));
+    this.sendOn(session, requestFor(this.batchScript, keys, args, read)).then(
+      (answers) =>
+        runs.forEach((run, i) => {
+          const answer = answers[i];
+          if (!(answer instanceof Error)) return run.resolve(answer);
+          if (isReadOnly(answer)) this.drop(session);
+          run.reject(failureOf(answer, session, this.clean, run.keys));
+        }),
+      (failure: RedisFailure) => {
+        // Nothing of it was done, and perhaps because of one of them only: who may use some keys and not others.
+        if (failure.outcome === 'not-executed' && isReplyError(failure.cause)) this.sendEach(runs);
+        else for (const run of runs) run.reject(failure);
+      },
+    );
+  }
+
+  private sendEach(runs: readonly ScriptRun[]): void {
+    for (const { part, keys, args, read, resolve, reject } of runs) {
+      this.run(part.script, keys, args, read).then(resolve, reject);
+    }
+  }
+
+  /** Waits for the connection, within the command time-out. */
+  private ready(): Promise<RedisSession> {
+    if (this.closed) return Promise.reject(this.notSent('the lock store is closed'));
+    // A client that gave up (a foreign retryStrategy) is asked once more for each command.
+    const { status } = this.#client;
+    if (status === 'end' || status === 'wait') this.connect();
+    // So is a server that refused the database: an operator may have mended that.
+    if (this.life && !this.life.opening) void this.open(this.life);
+    return new Promise((resolve, reject) => {
+      const inFlight = this.deadlines.add(() => {
+        this.waiters.delete(waiter);
+        reject(this.notSent(`there was no connection to Redis within ${this.timeoutMs} ms`));
+      });
+      const waiter: Waiter = {
+        resolve: (session) => {
+          inFlight.done = true;
+          resolve(session);
+        },
+        reject: (failure) => {
+          inFlight.done = true;
+          reject(failure);
+        },
+      };
+      this.waiters.add(waiter);
+    });
+  }
+
+  private connect(): void {
+    // What went wrong arrives as an 'error' event too, and the client goes on trying.
+    this.#client.connect().catch((error: unknown) => (this.#lastError ??= error));
+  }
+
+  private async begin(): Promise<void> {
+    this.life = { alive: true, opening: true };
+    await this.open(this.life);
+  }
+
+  /** A new connection counts as ready once it is in its database, and it is known how to end it from elsewhere. */
+  private async open(life: Life): Promise<void> {
+    life.opening = true;
+    const note = (error: unknown): void => void (this.#lastError = error);
+    const refusal = await chooseDatabase(this.#client, life, this.deadlines, this.timeoutMs, note);
+    if (!life.alive) return;
+    if (refusal !== undefined) return this.refused(life, this.clean(refusal));
+    const name = await nameSession(this.#client, this.scripts, this.deadlines);
+    if (!life.alive) return;
+    this.#lastError = undefined;
+    this.session = Object.assign(life, name);
+    this.startPinging(this.session);
+    for (const waiter of this.takeWaiters()) waiter.resolve(this.session);
+  }
+
+  private refused(life: Life, cause: Error): void {
+    life.opening = false;
+    this.#lastError = cause;
+    const failure = refusedDatabase(databaseOf(this.#client), cause);
+    for (const waiter of this.takeWaiters()) waiter.reject(failure);
+  }
+
+  private takeWaiters(): Set<Waiter> {
+    const { waiters } = this;
+    this.waiters = new Set();
+    return waiters;
+  }
+
+  /** A connection that something in between has dropped without a word is found before the next lock needs it. */
+  private startPinging(session: RedisSession): void {
+    const ping = (): void => {
+      // Whatever is under way finds out by itself.
+      if (this.deadlines.idle) this.sendOn(session, PING).catch(() => undefined);
+    };
+    this.pinger = unbound(() => setInterval(ping, this.idlePingMs).unref());
+  }
+
+  /** Gives the connection up at once, so that what is asked next waits for the new one. */
+  private drop(session: RedisSession): void {
+    if (!session.alive) return;
+    this.end();
+    dropSocket(this.#client);
+  }
+
+  private end(): void {
+    if (this.life) this.life.alive = false;
+    this.life = undefined;
+    this.session = undefined;
+    clearInterval(this.pinger);
+  }
+
+  private readonly clean = (error: unknown): Error => cleanError(error, secretsOfClient(this.#client));
+
+  private unanswered(session: RedisSession): RedisFailure {
+    return new RedisFailure(
+      `Redis did not answer within ${this.timeoutMs} ms`,
+      'unknown',
+      { cause: this.whatWentWrong() },
+      session,
+    );
+  }
+
+  private notSent(message: string): RedisFailure {
+    return new RedisFailure(message, 'not-executed', { cause: this.whatWentWrong() });
+  }
+
+  private whatWentWrong(): Error | undefined {
+    return this.#lastError === undefined ? undefined : this.clean(this.#lastError);
+  }
+}

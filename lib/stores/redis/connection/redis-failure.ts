@@ -1,0 +1,94 @@
+import { StoreFailure, type StoreOutcome } from '../../../core/seam/store-failure.js';
+import type { RedisSession } from './redis-session.js';
+
+/** A failed command, with the connection it was sent on: an undo has to know. */
+export class RedisFailure extends StoreFailure {
+  constructor(
+    message: string,
+    outcome: StoreOutcome,
+    options: { cause?: unknown; transient?: boolean; keyOnly?: boolean; claimOnly?: boolean },
+    /** Undefined when the command was never sent. */
+    readonly session?: RedisSession,
+  ) {
+    super(message, outcome, options);
+  }
+}
+
+/** Replies of a cluster that is moving slots: certainly not executed, and different in a moment. */
+const MOVING = /^(TRYAGAIN|MOVED|ASK|CLUSTERDOWN)\b/;
+
+/** A value that is not ours has the key's name, or the fence key's; or there is no number of permits for it. */
+const FOREIGN = /^(WRONGTYPE|FENCE|PERMITS)\b/;
+
+/** How servers before Redis 7 hand on what went wrong inside of a script. */
+const WRAPPING = /^(?:ERR )?(?:Error running script \(call to f_\w+\): )?(?:@\w+: ?\d+: )+-?/;
+/** Where in the script it was, as servers from Redis 7 on add it. */
+const PLACE = /,? script: \w+, on @\w+: ?\d+\.?$/;
+
+/** What went wrong inside of a script, without what the server has put around it. */
+export const unwrapped = (message: string): string => message.replace(WRAPPING, '').replace(PLACE, '');
+
+export const isReplyError = (error: unknown): error is Error =>
+  error instanceof Error && error.name === 'ReplyError';
+
+/** An error that came inside another reply, as the client would have made it. */
+export const replyError = (message: string): Error =>
+  Object.assign(new Error(message), { name: 'ReplyError' });
+
+const isReply = (error: unknown, word: string): boolean =>
+  isReplyError(error) && unwrapped(error.message).startsWith(word);
+
+export const isNoScript = (error: unknown): boolean => isReply(error, 'NOSCRIPT');
+
+/** Somebody's script runs for so long that the server does nothing else. */
+export const isBusy = (error: unknown): boolean => isReply(error, 'BUSY');
+
+/** A master that became a replica: the way to the new master is a new connection. */
+export const isReadOnly = (error: unknown): boolean => isReply(error, 'READONLY');
+
+/** Another type of value is where the hold of a lock belongs, so there is no hold. */
+export const isWrongType = (error: unknown): boolean => isReply(error, 'WRONGTYPE');
+
+/**
+ * Translates what ioredis rejected a command with. `clean` makes the copy that may be shown, `keys` are those of the
+ * command.
+ */
+export const failureOf = (
+  error: unknown,
+  session: RedisSession,
+  clean: (error: unknown) => Error,
+  keys: readonly string[] = [],
+): RedisFailure => {
+  const message = error instanceof Error ? error.message : String(error);
+  const cause = clean(error);
+  if (isReplyError(error)) {
+    const reply = unwrapped(message);
+    return new RedisFailure(
+      describeReply(reply, unwrapped(cause.message), keys),
+      'not-executed',
+      {
+        cause,
+        transient: MOVING.test(reply),
+        keyOnly: FOREIGN.test(reply),
+        claimOnly: reply.startsWith('PERMITS '),
+      },
+      session,
+    );
+  }
+  if (message.startsWith("Stream isn't writeable")) {
+    return new RedisFailure('the connection to Redis is down', 'not-executed', { cause });
+  }
+  return new RedisFailure(
+    'the connection to Redis was lost before the answer came',
+    'unknown',
+    { cause },
+    session,
+  );
+};
+
+const describeReply = (reply: string, shown: string, keys: readonly string[]): string =>
+  reply.startsWith('WRONGTYPE') && keys.length > 0
+    ? `Redis has a value of another type, and no lock, at ${keys.map((key) => `"${key}"`).join(' or ')}: ${shown}`
+    : shown.startsWith('PERMITS ')
+      ? shown.replace('PERMITS ', '')
+      : `Redis refused the command: ${shown}`;

@@ -1,0 +1,186 @@
+import type { Watch, WatchListener } from '../../../core/seam/lock-store.js';
+import { unbound } from '../../../core/runtime.js';
+import { cleanError, secretsOfClient } from './clean-error.js';
+import { CommandDeadlines } from './command-deadlines.js';
+import { watchHandshakes } from './handshake-watch.js';
+import { dropSocket, type RedisLike } from './redis-client.js';
+import { RedisFailure, isReplyError } from './redis-failure.js';
+
+interface Channel {
+  readonly listeners: Set<WatchListener>;
+  live: boolean;
+}
+
+/** How often a subscriber that somebody waits on is asked whether it still lives. */
+const PING_MS = 1_000;
+/**
+ * How long an interruption lasts before waiters look for themselves. Not at once: when Redis
+ * stops, the command connection may notice later than this one, and a command sent in between would end as unknown.
+ */
+const DEAF_MS = 100;
+/** How many channels one SUBSCRIBE names after a reconnect. */
+const BATCH = 500;
+
+/** One channel that is refused refuses all of its SUBSCRIBE: which one it is shows when they are asked for in halves. */
+const halves = (names: readonly string[]): string[][] => {
+  const middle = Math.ceil(names.length / 2);
+  return [names.slice(0, middle), names.slice(middle)].filter((half) => half.length > 0);
+};
+
+/**
+ * One subscriber connection for all waiters of the process. Subscriptions are counted by channel; after every
+ * reconnect they are made again here, and each waiter is told to look for itself, because messages may be lost.
+ */
+export class RedisSubscriber {
+  /** Private to the language, because it knows the password. */
+  readonly #client: RedisLike;
+  private readonly channels = new Map<string, Channel>();
+  private readonly deadlines: CommandDeadlines;
+  private pinger: NodeJS.Timeout | undefined;
+  private closed = false;
+
+  constructor(client: RedisLike, timeoutMs: number) {
+    this.#client = client;
+    this.deadlines = new CommandDeadlines(timeoutMs);
+    // The next command of the other connection reports what is wrong; this one only goes on trying.
+    client.on('error', () => undefined);
+    client.on('message', (channel: string) => this.hint(this.channels.get(channel)));
+    client.on('ready', () => this.resubscribe());
+    client.on('close', () => this.deafen());
+    watchHandshakes(client, this.deadlines);
+  }
+
+  /** Connects, unless that has been done; the client goes on trying by itself. */
+  open(): void {
+    if (this.#client.status === 'wait') void this.#client.connect().catch(() => undefined);
+  }
+
+  /** True when messages of the channel arrive here. */
+  isLive(channel: string): boolean {
+    return this.channels.get(channel)?.live ?? false;
+  }
+
+  /** Number of channels with listeners; for tests. */
+  get size(): number {
+    return this.channels.size;
+  }
+
+  /** Calls `listener` as {@link KindStore.watch} says, for one channel. Give each watch a listener of its own. */
+  watch(name: string, listener: WatchListener): Watch {
+    if (this.closed) {
+      const failure = new RedisFailure('the lock store is closed', 'not-executed', {});
+      queueMicrotask(() => listener.failed(failure));
+      return { live: false, close: () => undefined };
+    }
+    this.open();
+    const existing = this.channels.get(name);
+    const channel = existing ?? { listeners: new Set(), live: false };
+    channel.listeners.add(listener);
+    if (!existing) {
+      this.channels.set(name, channel);
+      this.subscribe([name]);
+      this.pinger ??= unbound(() => setInterval(() => this.ping(), PING_MS).unref());
+    } else if (channel.live) {
+      // Live before this listener was there: what it missed, it has to look up.
+      queueMicrotask(() => channel.listeners.has(listener) && listener.hint());
+    }
+    return {
+      get live() {
+        return channel.live && channel.listeners.has(listener);
+      },
+      close: () => this.leave(name, channel, listener),
+    };
+  }
+
+  close(): void {
+    this.closed = true;
+    for (const channel of this.channels.values()) channel.listeners.clear();
+    this.channels.clear();
+    this.stopPinging();
+    this.#client.disconnect();
+  }
+
+  private leave(name: string, channel: Channel, listener: WatchListener): void {
+    if (!channel.listeners.delete(listener) || channel.listeners.size > 0) return;
+    if (this.channels.get(name) !== channel) return;
+    this.channels.delete(name);
+    if (this.channels.size === 0) this.stopPinging();
+    if (this.#client.status === 'ready') void this.ask(this.#client.unsubscribe(name)).catch(() => undefined);
+  }
+
+  private subscribe(names: readonly string[]): void {
+    if (this.#client.status !== 'ready') return;
+    // The entries as they are now: one that is left and made anew has its own SUBSCRIBE behind this one.
+    const asked = names.map((name) => this.channels.get(name));
+    this.ask(this.#client.subscribe(...names)).then(
+      () => {
+        for (const channel of asked) {
+          if (!channel) continue;
+          channel.live = true;
+          this.hint(channel);
+        }
+      },
+      (error: unknown) => {
+        // A lost connection is tried again; a refusal is final.
+        if (!isReplyError(error)) return;
+        const stillWanted = names.filter((name, i) => asked[i] && this.channels.get(name) === asked[i]);
+        if (names.length === 1) this.refuse(asked[0], error);
+        else for (const half of halves(stillWanted)) this.subscribe(half);
+      },
+    );
+  }
+
+  private refuse(channel: Channel | undefined, error: Error): void {
+    const cause = cleanError(error, secretsOfClient(this.#client));
+    const message = `Redis refused SUBSCRIBE: ${cause.message}`;
+    const failure = new RedisFailure(message, 'not-executed', { cause });
+    for (const listener of [...(channel?.listeners ?? [])]) listener.failed(failure);
+  }
+
+  private resubscribe(): void {
+    if (this.closed) return this.#client.disconnect();
+    const names = [...this.channels.keys()];
+    for (let i = 0; i < names.length; i += BATCH) this.subscribe(names.slice(i, i + BATCH));
+  }
+
+  /** Nothing can be heard. Unless that is over soon, waiters look for themselves: Redis may be gone for good. */
+  private deafen(): void {
+    const deafened = [...this.channels.values()].filter((channel) => channel.live);
+    for (const channel of deafened) channel.live = false;
+    if (deafened.length === 0) return;
+    const hintAll = (): void => {
+      for (const channel of deafened) if (!channel.live) this.hint(channel);
+    };
+    unbound(() => setTimeout(hintAll, DEAF_MS).unref());
+  }
+
+  private hint(channel: Channel | undefined): void {
+    if (!channel) return;
+    for (const listener of [...channel.listeners]) {
+      // One that is woken may close another.
+      if (channel.listeners.has(listener)) listener.hint();
+    }
+  }
+
+  private ping(): void {
+    if (this.#client.status === 'ready') void this.ask(this.#client.call('ping')).catch(() => undefined);
+  }
+
+  private stopPinging(): void {
+    clearInterval(this.pinger);
+    this.pinger = undefined;
+  }
+
+  /** A subscriber that does not answer in time is cut, so that the client connects again. */
+  private async ask(answer: Promise<unknown>): Promise<void> {
+    const inFlight = this.deadlines.add(() => {
+      inFlight.done = true;
+      if (!this.closed) dropSocket(this.#client);
+    });
+    try {
+      await answer;
+    } finally {
+      inFlight.done = true;
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import { Script } from './script.js';
+
+/** A script that can also be run as a part of a batch. */
+export interface BatchPart {
+  /** Tells it from the others. */
+  readonly letter: string;
+  readonly script: Script;
+  /** How many keys and arguments it takes in a batch. */
+  readonly keys: number;
+  readonly args: number;
+}
+
+/** One run of a script that can be run as a part of a batch. */
+export interface ScriptRun {
+  readonly part: BatchPart;
+  readonly keys: readonly string[];
+  /** The keys in a batch, where each script has the same number of them; the script must not mind those it has more. */
+  readonly batchKeys?: readonly string[] | undefined;
+  readonly args: readonly (string | number)[];
+  /** Throws when no script answers that. */
+  readonly read: (reply: unknown) => unknown;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (failure: unknown) => void;
+}
+
+/** How many runs one request carries at most: Redis works on the first while the next are being put together. */
+const MOST = 16;
+
+/**
+ * Gathers what is to be run within one tick. Replies that come in together set off their next requests in the same
+ * tick; sent one by one these would cost more than all the rest of a lock. Nothing is held back for longer.
+ */
+export class ScriptBatch {
+  private runs: ScriptRun[] = [];
+  private readonly onTick = (): void => this.flush();
+
+  constructor(private readonly send: (runs: readonly ScriptRun[]) => void) {}
+
+  get isEmpty(): boolean {
+    return this.runs.length === 0;
+  }
+
+  add(run: ScriptRun): void {
+    if (this.runs.length === 0) process.nextTick(this.onTick);
+    if (this.runs.push(run) === MOST) this.flush();
+  }
+
+  /** Sends what there is. To be called before whatever must not overtake it. */
+  flush(): void {
+    if (this.runs.length === 0) return;
+    const { runs } = this;
+    this.runs = [];
+    this.send(runs);
+  }
+}
+
+/** What the batch script takes. */
+export const keysAndArgs = (runs: readonly ScriptRun[]): [keys: string[], args: (string | number)[]] => {
+  const keys: string[] = [];
+  const args: (string | number)[] = [''];
+  let letters = '';
+  for (const run of runs) {
+    letters += run.part.letter;
+    keys.push(...(run.batchKeys ?? run.keys));
+    args.push(...run.args);
+  }
+  args[0] = letters;
+  return [keys, args];
+};
+
+const asFunction = ({
+  letter,
+  script,
+  keys,
+  args,
+}: BatchPart): string => `parts['${letter}'] = { ${keys}, ${args}, function(KEYS, ARGV)
+${script.source}
+end }`;
+
+/**
+ * A script that runs several runs of these, one after the other, as if each had been sent by itself.
+ *
+ * Algorithm: the very scripts, as functions. An error of one is its answer, and does not concern the others.
+ *
+ * KEYS      those of the first, then those of the second, and so on: for each script always the same number
+ * ARGV[1]   a letter for each: which script it is
+ * ARGV[2...] the arguments of the first, then those of the second, and so on
+ * Reply: list, for each: what it replies, or a list with one string: its error
+ */
+export const batchOf = (parts: readonly BatchPart[]): Script =>
+  new Script(`
+local parts = {}
+${parts.map(asFunction).join('\n')}
+local replies = {}
+local k, a = 0, 1
+for i = 1, #ARGV[1] do
+  local part = parts[string.sub(ARGV[1], i, i)]
+  local keys, args = {}, {}
+  for j = 1, part[1] do keys[j] = KEYS[k + j] end
+  for j = 1, part[2] do args[j] = ARGV[a + j] end
+  k, a = k + part[1], a + part[2]
+  local done, reply = pcall(part[3], keys, args)
+  if type(reply) == 'table' then reply = { reply.err } elseif not done then reply = { reply } end
+  replies[i] = reply
+end
+return replies
+`);

@@ -1,0 +1,82 @@
+import type { PermitClaim } from '../../../../core/seam/claim.js';
+import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
+import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from '../../../../core/seam/reply.js';
+import { Script } from '../../connection/script.js';
+import { readExtend, readForceUnlock, readRelease } from '../exclusive/replies.js';
+import type { RedisKind, RedisLink } from '../redis-link.js';
+import { readPermitAcquire, readPermitInspect } from './replies.js';
+import {
+  PERMIT_ACQUIRE,
+  PERMIT_EXTEND,
+  PERMIT_FORCE_UNLOCK,
+  PERMIT_INSPECT,
+  PERMIT_RELEASE,
+} from './scripts.js';
+
+const ACQUIRE = new Script(PERMIT_ACQUIRE);
+const RELEASE = new Script(PERMIT_RELEASE);
+const EXTEND = new Script(PERMIT_EXTEND);
+const INSPECT = new Script(PERMIT_INSPECT);
+const FORCE_UNLOCK = new Script(PERMIT_FORCE_UNLOCK);
+
+/** What permits run. */
+export const PERMIT_SCRIPTS: readonly Script[] = [ACQUIRE, RELEASE, EXTEND, FORCE_UNLOCK, INSPECT];
+
+/** Permits in Redis: a counter and a sorted set as Redisson's RPermitExpirableSemaphore has them. */
+export class RedisPermit implements RedisKind<PermitClaim> {
+  /** From the first permit on that somebody wants. */
+  inUse = false;
+
+  constructor(private readonly link: RedisLink) {}
+
+  acquire({ finalKey, owner, leaseMs, of }: PermitClaim): Promise<AcquireReply> {
+    this.inUse = true;
+    const { connection, publish } = this.link;
+    const [counter, set, channel] = this.names(finalKey);
+    const args = [owner, leaseMs, of ?? '', channel, publish];
+    return connection.run(ACQUIRE, [counter, set], args, (reply) => readPermitAcquire(reply, leaseMs));
+  }
+
+  release(
+    { finalKey, owner }: PermitClaim,
+    { doubt, keepForMs }: ReleaseOptions = {},
+  ): Promise<ReleaseReply> {
+    const { link } = this;
+    const [counter, set, channel] = this.names(finalKey);
+    const args = [owner, channel, link.publish, keepForMs ?? ''];
+    const read = (reply: unknown): ReleaseReply => {
+      const told = readRelease(reply);
+      return { wasHeld: told !== -1, othersWaiting: link.othersTold(told, channel) };
+    };
+    return link.releaseAfter(doubt, () => link.connection.run(RELEASE, [counter, set], args, read));
+  }
+
+  extendMany(claims: readonly PermitClaim[]): Promise<readonly ExtendReply[]> {
+    return this.link.inBatches(claims, (batch) => {
+      const keys = batch.flatMap(({ finalKey }) => this.names(finalKey).slice(0, 2));
+      const args = batch.flatMap(({ owner, leaseMs }) => [owner, leaseMs]);
+      return this.link.connection.run(EXTEND, keys, args, (reply) => readExtend(reply, batch.length));
+    });
+  }
+
+  watch({ finalKey }: PermitClaim, listener: WatchListener): Watch {
+    return this.link.subscriber.watch(this.names(finalKey)[2], listener);
+  }
+
+  inspect(finalKey: string): Promise<KeyState | null> {
+    const [counter, set] = this.names(finalKey);
+    return this.link.connection.run(INSPECT, [counter, set], [], readPermitInspect);
+  }
+
+  forceUnlock(finalKey: string): Promise<boolean> {
+    const { connection, publish } = this.link;
+    const [counter, set, channel] = this.names(finalKey);
+    return connection.run(FORCE_UNLOCK, [counter, set], [channel, publish], readForceUnlock);
+  }
+
+  private names(finalKey: string): [counter: string, set: string, channel: string] {
+    const { keys } = this.link;
+    const counter = keys.hold(finalKey);
+    return [counter, keys.permitSet(counter), keys.permitChannel(counter)];
+  }
+}

@@ -1,0 +1,223 @@
+/**
+ * The scripts of permits, in the layout of Redisson's RPermitExpirableSemaphore: a counter of the permits that are
+ * free, and a sorted set with one member of 16 bytes for each that is not; its score is when it ends, in whole ms of
+ * the server's clock. Counter and members together are the limit, and every script changes both in one step.
+ *
+ * Owners are given as 32 hexadecimal digits. Every script checks all it depends on before its first write.
+ */
+
+/**
+ * Members by their digits, the server's time in ms, an error for a counter that is none, and times to live.
+ *
+ * A counter with a time to live is one that these scripts made. It and its set live until the last permit has ended, or
+ * as long as the lease of who was refused, to the same ms. A counter without one is Java's: then the set must not have one either, which a counter that Java has
+ * taken over leaves behind.
+ */
+const COMMON = `
+if redis.replicate_commands then redis.replicate_commands() end
+local function bytes(hex)
+  return (string.gsub(hex, '..', function(two) return string.char(tonumber(two, 16)) end))
+end
+local clock = redis.call('time')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local function whole(n) return string.format('%.0f', n) end
+local function counted(text)
+  local n = text and #text <= 15 and string.match(text, '^-?%d+$') and tonumber(text)
+  return text ~= '-0' and n and whole(n) == text and n
+end
+local NO_COUNTER = 'WRONGTYPE the value there is no number of permits'
+local function outlive(counter, set, ttl, least)
+  if ttl == -1 then return redis.pcall('persist', set) end
+  if ttl < 0 then return 0 end
+  local ends = now + ttl
+  local last = redis.call('zrange', set, -1, -1, 'withscores')[2]
+  local latest = math.max(tonumber(last or '0'), now + (least or 0))
+  if latest > ends then
+    ends = latest
+    local done = redis.pcall('pexpireat', counter, whole(ends))
+    if type(done) == 'table' then return done end
+  end
+  return redis.pcall('pexpireat', set, whole(ends))
+end
+`;
+
+/**
+ * Takes one permit for an owner, or tells when the next one ends.
+ *
+ * Algorithm: permits whose time is over go back to the counter. Then the limit, when one is given, is set as
+ * Redisson's setPermits does: a counter that is not there begins with it, another one is raised or lowered by the
+ * difference to counter and members together. If a permit is free it is taken. An owner who has one already is only
+ * given the full lease again; when that ends sooner than the one before, who waits is told. A permit whose time to live
+ * is refused (a user without that permission) is given back.
+ *
+ * KEYS[1] counter  KEYS[2] sorted set
+ * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] limit, '' to leave it  ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH
+ * Reply: list: 1 when granted, else 0; when refused, ms until the next permit ends, -1 when none ever does; the limit
+ *        before, when the given one has changed it, else -1
+ *        error PERMITS when nobody has given a limit yet, WRONGTYPE when the counter is no number
+ */
+export const PERMIT_ACQUIRE = `${COMMON}
+local member = bytes(ARGV[1])
+local text = redis.call('get', KEYS[1])
+local free = counted(text)
+if text and not free then return redis.error_reply(NO_COUNTER) end
+if not text and ARGV[3] == '' then
+  return redis.error_reply('PERMITS nobody has said yet how many there are: pass the number as permits')
+end
+local own = tonumber(redis.call('zscore', KEYS[2], member) or '0')
+local ended = redis.call('zcount', KEYS[2], 0, whole(now))
+local taken = redis.call('zcard', KEYS[2]) - ended
+local ttl = redis.call('pttl', KEYS[1])
+local before = -1
+local add = ended
+if ARGV[3] ~= '' then
+  local limit = tonumber(ARGV[3])
+  if not text then
+    free, add = 0, limit - taken
+  elseif free + ended + taken ~= limit then
+    before = free + ended + taken
+    add = limit - taken - free
+  end
+end
+local left = free + add
+local lives = own > now
+local takes = not lives and left >= 1
+local lease = tonumber(ARGV[2])
+if takes then left = left - 1 end
+if add > 0 and left > 0 then
+  redis.call(ARGV[5], ARGV[4], whole(left))
+elseif lives and own > now + lease then
+  redis.call(ARGV[5], ARGV[4], '1')
+end
+if ended > 0 then redis.call('zremrangebyscore', KEYS[2], 0, whole(now)) end
+if takes then add = add - 1 end
+if not text then
+  redis.call('set', KEYS[1], whole(add), 'px', ARGV[2])
+  ttl = lease
+elseif add ~= 0 then
+  redis.call('incrby', KEYS[1], whole(add))
+end
+if takes or lives then redis.call('zadd', KEYS[2], whole(now + lease), member) end
+local armed = outlive(KEYS[1], KEYS[2], ttl, lease)
+if type(armed) == 'table' then
+  if takes then
+    redis.call('zrem', KEYS[2], member)
+    redis.call('incrby', KEYS[1], 1)
+  end
+  return armed
+end
+if takes or lives then return { 1, -1, before } end
+local first = redis.call('zrange', KEYS[2], 0, 0, 'withscores')[2]
+if not first or first == '922337203685477' then return { 0, -1, before } end
+return { 0, tonumber(first) - now, before }
+`;
+
+/**
+ * Gives an owner's permit back and wakes who waits for one. A permit that is not there is not given back again; one
+ * whose time is over goes back to the counter, and its owner did not have it. With a time to stay it ends by itself when
+ * that is over. None of it needs memory; only as the first write of a script would ZADD be refused for the lack of it.
+ *
+ * KEYS[1] counter  KEYS[2] sorted set
+ * ARGV[1] owner  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH  ARGV[4] for how many more ms it stays, '' for none
+ * Reply: integer  number of subscribers that were told, -1 when the owner did not have it any more
+ */
+export const PERMIT_RELEASE = `${COMMON}
+local member = bytes(ARGV[1])
+local score = redis.pcall('zscore', KEYS[2], member)
+if type(score) == 'table' then
+  if string.find(score.err, 'WRONGTYPE', 1, true) then return -1 end
+  return score
+end
+if not score then return -1 end
+local lives = tonumber(score) > now
+if lives and ARGV[4] ~= '' then
+  local told = redis.call(ARGV[3], ARGV[2], '1')
+  redis.call('zremrangebyscore', KEYS[2], 1, 0)
+  redis.call('zadd', KEYS[2], whole(now + tonumber(ARGV[4])), member)
+  outlive(KEYS[1], KEYS[2], redis.call('pttl', KEYS[1]))
+  return told
+end
+local text = redis.pcall('get', KEYS[1])
+local free = type(text) == 'string' and counted(text)
+local told = 0
+if free then told = redis.call(ARGV[3], ARGV[2], whole(free + 1)) end
+redis.call('zrem', KEYS[2], member)
+if free then redis.call('incrby', KEYS[1], 1) end
+if lives then return told end
+return -1
+`;
+
+/**
+ * Lengthens many permits: each on its own, never shortens one, never brings one back whose time is over. Counters that
+ * have a time to live get one as long as the lease. Works when the memory is full, as a release does.
+ *
+ * KEYS[2i-1]  counter  KEYS[2i] sorted set
+ * ARGV[2i-1]  owner    ARGV[2i] lease in ms
+ * Reply: list, for each: integer what is left in ms, -1 when lost, or a string: the error
+ */
+export const PERMIT_EXTEND = `${COMMON}
+local replies = {}
+for i = 1, #KEYS / 2 do
+  local counter, set = KEYS[2 * i - 1], KEYS[2 * i]
+  local member = bytes(ARGV[2 * i - 1])
+  local score = redis.pcall('zscore', set, member)
+  if type(score) == 'table' then
+    replies[i] = score.err
+  elseif not score or tonumber(score) <= now then
+    replies[i] = -1
+  else
+    local lease = tonumber(ARGV[2 * i])
+    local left = tonumber(score) - now
+    if left < lease then
+      redis.call('zremrangebyscore', set, 1, 0)
+      redis.call('zadd', set, whole(now + lease), member)
+      outlive(counter, set, redis.call('pttl', counter))
+      left = lease
+    end
+    replies[i] = left
+  end
+end
+return replies
+`;
+
+/**
+ * Tells who has a permit whose time is not over: the first 100.
+ *
+ * KEYS[1] counter  KEYS[2] sorted set
+ * Reply: list, for each: owner (32 hexadecimal digits), time left in ms (-1 for one without an end)
+ */
+export const PERMIT_INSPECT = `${COMMON}
+local text = redis.call('get', KEYS[1])
+if text and not counted(text) then return redis.error_reply(NO_COUNTER) end
+local found = redis.call('zrangebyscore', KEYS[2], '(' .. whole(now), '+inf', 'withscores', 'limit', 0, 100)
+local reply = {}
+for i = 1, #found, 2 do
+  local digits = string.gsub(string.sub(found[i], 1, 128), '.', function(c)
+    return string.format('%02x', string.byte(c))
+  end)
+  reply[i] = digits
+  reply[i + 1] = -1
+  if found[i + 1] ~= '922337203685477' then reply[i + 1] = tonumber(found[i + 1]) - now end
+end
+return reply
+`;
+
+/**
+ * Gives back all permits that are taken, and wakes who waits for one.
+ *
+ * KEYS[1] counter  KEYS[2] sorted set
+ * ARGV[1] channel  ARGV[2] PUBLISH or SPUBLISH
+ * Reply: integer  1 when somebody had one, else 0
+ */
+export const PERMIT_FORCE_UNLOCK = `${COMMON}
+local text = redis.call('get', KEYS[1])
+local free = counted(text)
+if text and not free then return redis.error_reply(NO_COUNTER) end
+local taken = redis.call('zcard', KEYS[2])
+if taken == 0 then return 0 end
+local living = redis.call('zcount', KEYS[2], '(' .. whole(now), '+inf')
+if free then redis.call(ARGV[2], ARGV[1], whole(free + taken)) end
+redis.call('del', KEYS[2])
+if free then redis.call('incrby', KEYS[1], taken) end
+return living > 0 and 1 or 0
+`;

@@ -1,0 +1,14 @@
+import { describeExtending } from '../parts/extending.js';
+import { describeHolds } from '../parts/holds.js';
+import { describeTokens } from '../parts/tokens.js';
+import { EXCLUSIVE, type KindContract } from './kind-under-contract.js';
+
+/** What the exclusive lock promises beside what all kinds do. */
+export const exclusiveContract: KindContract = {
+  under: EXCLUSIVE,
+  describeKind: (context) => {
+    describeHolds(context);
+    describeTokens(context);
+    describeExtending(context);
+  },
+};

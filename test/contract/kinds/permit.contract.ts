@@ -1,0 +1,411 @@
+import { describe, expect, it } from 'vitest';
+import type { PermitClaim } from '../../../lib/core/seam/claim.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import {
+  claimFor,
+  expectGranted,
+  expectTaken,
+  HintCounter,
+  LONG_LEASE_MS,
+  newKey,
+  takeWhenFree,
+  turn,
+  type ContractContext,
+  type FullStore,
+} from '../../support/stores/harness.js';
+import { PERMIT, permitFor, type KindContract } from './kind-under-contract.js';
+
+const ownersOf = async (store: FullStore, key: string): Promise<string[]> =>
+  ((await store.inspect(key))?.holders ?? []).map(({ owner }) => owner).sort();
+
+const refusalOf = (request: Promise<unknown>): Promise<unknown> => request.catch((error: unknown) => error);
+
+const KEY_ONLY = { outcome: 'not-executed', keyOnly: true };
+
+/** What permits promise beside what all kinds do. */
+export const permitContract: KindContract = {
+  under: PERMIT,
+  describeKind: (context) => {
+    describePermits(context);
+    describeEnds(context);
+    describeLimits(context);
+    describeNeighbours(context);
+  },
+};
+
+const takeAll = async (store: FullStore, key: string, of: number): Promise<PermitClaim[]> => {
+  const claims = Array.from({ length: of }, () => permitFor(key, { of }));
+  for (const claim of claims) expectGranted(await store.kinds.permit.acquire(claim));
+  return claims;
+};
+
+function describePermits(context: ContractContext): void {
+  describe('permits', () => {
+    it('are taken by as many owners at once as there are, from any process, and by no more', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      const claims = Array.from({ length: 30 }, () => permitFor(key, { of: 7 }));
+      const replies = await Promise.all(
+        claims.map((claim, i) => (i % 2 ? a : b).kinds.permit.acquire(claim)),
+      );
+      const winners = claims.filter((_, i) => replies[i]!.status === 'granted');
+      expect(winners).toHaveLength(7);
+      expect(await ownersOf(b, key)).toEqual(winners.map(({ owner }) => owner).sort());
+    });
+
+    it('keep their number for a waiter that relies on it, when the one that gave it is gone', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      expectGranted(await a.kinds.permit.acquire(permitFor(key, { of: 1, leaseMs: 150 })));
+      const waiter = permitFor(key, { of: undefined });
+      const refused = await b.kinds.permit.acquire(waiter);
+      expectTaken(refused);
+      await context.harness.pass(refused.retryInMs + 1);
+      expectGranted(await b.kinds.permit.acquire(waiter));
+    });
+
+    it('are valid for the lease and have no fencing token', async () => {
+      const store = await context.connect();
+      const reply = await store.kinds.permit.acquire(permitFor(newKey()));
+      expect(reply).toEqual({ status: 'granted', validForMs: LONG_LEASE_MS });
+    });
+
+    it('are refused with the time until the next one ends', async () => {
+      const store = await context.connect();
+      const key = newKey();
+      await store.kinds.permit.acquire(permitFor(key, { leaseMs: 60_000 }));
+      await store.kinds.permit.acquire(permitFor(key, { leaseMs: 20_000 }));
+      const reply = await store.kinds.permit.acquire(permitFor(key));
+      expectTaken(reply);
+      expect(reply.retryInMs).toBeGreaterThan(15_000);
+      expect(reply.retryInMs).toBeLessThanOrEqual(20_000);
+    });
+
+    it('of one owner are one: asking again arms it to the new lease and takes nothing twice', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      const claim = permitFor(key);
+      await a.kinds.permit.acquire(claim);
+      expectGranted(await a.kinds.permit.acquire({ ...claim, leaseMs: 90_000 }));
+      expectGranted(await b.kinds.permit.acquire(permitFor(key)));
+      expectTaken(await b.kinds.permit.acquire(permitFor(key)));
+      // Also when none is free.
+      expectGranted(await a.kinds.permit.acquire({ ...claim, leaseMs: 90_000 }));
+      const mine = (await b.inspect(key))!.holders.find(({ owner }) => owner === claim.owner)!;
+      expect(mine.count).toBe(1);
+      expect(mine.remainingMs).toBeGreaterThan(80_000);
+      expect((await a.kinds.permit.release(claim)).wasHeld).toBe(true);
+      expectGranted(await b.kinds.permit.acquire(permitFor(key)));
+      expectTaken(await b.kinds.permit.acquire(permitFor(key)));
+    });
+
+    it('wake a watcher when one is given back, who finds it free', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      const [first] = await takeAll(a, key, 3);
+      const hints = await HintCounter.live(b, permitFor(key));
+      const seen = hints.count;
+      expect(await a.kinds.permit.release(first!)).toEqual({ wasHeld: true, othersWaiting: true });
+      await hints.next(seen);
+      expectGranted(await b.kinds.permit.acquire(permitFor(key, { of: 3 })));
+    });
+
+    it('are shown with their kind, their owners and what each has left', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      const [short, long] = [permitFor(key, { leaseMs: 20_000 }), permitFor(key, { leaseMs: 60_000 })];
+      await a.kinds.permit.acquire(long);
+      await a.kinds.permit.acquire(short);
+      const state = (await b.inspect(key))!;
+      expect(state).toMatchObject({ kind: 'permit', waiting: [] });
+      const left = new Map(state.holders.map(({ owner, remainingMs }) => [owner, remainingMs]));
+      expect(left.size).toBe(2);
+      expect(left.get(short.owner)).toBeGreaterThan(15_000);
+      expect(left.get(short.owner)).toBeLessThanOrEqual(20_000);
+      expect(left.get(long.owner)).toBeGreaterThan(55_000);
+      await a.kinds.permit.release(short);
+      await a.kinds.permit.release(long);
+      expect(await b.inspect(key)).toBeNull();
+    });
+
+    it('are all given back by forceUnlock, which wakes who waits and says whether somebody had one', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      expect(await b.forceUnlock(key)).toBe(false);
+      const claims = await takeAll(a, key, 2);
+      const hints = await HintCounter.live(b, permitFor(key));
+      const seen = hints.count;
+      expect(await b.forceUnlock(key)).toBe(true);
+      await hints.next(seen);
+      expect(await b.forceUnlock(key)).toBe(false);
+      expect(await b.inspect(key)).toBeNull();
+      for (const claim of claims) expect((await a.kinds.permit.release(claim)).wasHeld).toBe(false);
+      await takeAll(b, key, 2);
+      expectTaken(await b.kinds.permit.acquire(permitFor(key)));
+    });
+
+    it('whose time is over are nobody’s: forceUnlock finds none, and inspect shows none', async () => {
+      const store = await context.connect();
+      const key = newKey();
+      await store.kinds.permit.acquire(permitFor(key, { leaseMs: 40 }));
+      await context.harness.pass(40);
+      expect(await store.inspect(key)).toBeNull();
+      expect(await store.forceUnlock(key)).toBe(false);
+    });
+  });
+}
+
+function describeEnds(context: ContractContext): void {
+  describe('the end of a permit', () => {
+    it('comes by itself with its lease, and the next caller has it', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      const brief = permitFor(key, { leaseMs: 150 });
+      await a.kinds.permit.acquire(permitFor(key));
+      await a.kinds.permit.acquire(brief);
+      const next = permitFor(key);
+      let reply = await b.kinds.permit.acquire(next);
+      if (reply.status === 'taken') {
+        expect(reply.retryInMs).toBeLessThanOrEqual(150);
+        await context.harness.pass(reply.retryInMs);
+        reply = await b.kinds.permit.acquire(next);
+      }
+      expectGranted(reply);
+      expect(await a.kinds.permit.extendMany([brief])).toEqual([{ status: 'lost' }]);
+      expect((await a.kinds.permit.release(brief)).wasHeld).toBe(false);
+      expectTaken(await b.kinds.permit.acquire(permitFor(key)));
+    });
+
+    it('is put off by a lengthening, which never shortens and never revives', async () => {
+      const store = await context.connect();
+      const key = newKey();
+      const [long, brief, never] = [
+        permitFor(key, { of: 3 }),
+        permitFor(key, { of: 3, leaseMs: 40 }),
+        permitFor(key, { of: 3 }),
+      ];
+      await store.kinds.permit.acquire(long);
+      await store.kinds.permit.acquire(brief);
+      await context.harness.pass(40);
+      const replies = await store.kinds.permit.extendMany([
+        { ...long, leaseMs: 90_000 },
+        { ...brief, leaseMs: 90_000 },
+        { ...never, leaseMs: 90_000 },
+      ]);
+      expect(replies.map(({ status }) => status)).toEqual(['held', 'lost', 'lost']);
+      const [shorter] = await store.kinds.permit.extendMany([{ ...long, leaseMs: 1 }]);
+      expect(shorter).toMatchObject({ status: 'held' });
+      if (shorter?.status === 'held') expect(shorter.validForMs).toBeGreaterThan(80_000);
+      expect(await ownersOf(store, key)).toEqual([long.owner]);
+    });
+
+    it('may be put off to a set time at the release, sooner or later than the lease, and wakes who waits', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      for (const keepForMs of [5_000, 90_000]) {
+        const key = newKey();
+        const claim = permitFor(key, { of: 1 });
+        await a.kinds.permit.acquire(claim);
+        const hints = await HintCounter.live(b, permitFor(key));
+        const seen = hints.count;
+        expect((await a.kinds.permit.release(claim, { keepForMs })).wasHeld).toBe(true);
+        await hints.next(seen);
+        const reply = await b.kinds.permit.acquire(permitFor(key, { of: 1 }));
+        expectTaken(reply);
+        expect(reply.retryInMs).toBeGreaterThan(keepForMs - 4_000);
+        expect(reply.retryInMs).toBeLessThanOrEqual(keepForMs);
+        hints.watch.close();
+      }
+    });
+
+    it('is told to who waits when the owner asks for a shorter lease', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      const claim = permitFor(key, { of: 1 });
+      await a.kinds.permit.acquire(claim);
+      const hints = await HintCounter.live(b, permitFor(key));
+      const seen = hints.count;
+      expectGranted(await a.kinds.permit.acquire({ ...claim, rearms: true, leaseMs: 5_000 }));
+      await hints.next(seen);
+      const reply = await b.kinds.permit.acquire(permitFor(key, { of: 1 }));
+      expectTaken(reply);
+      expect(reply.retryInMs).toBeLessThanOrEqual(5_000);
+    });
+
+    it.each([
+      ['of what was never granted', 0],
+      ['of what was released before', 1],
+    ])('an undo never adds a permit: %s', async (_, releases) => {
+      const store = await context.connect();
+      const key = newKey();
+      await store.kinds.permit.acquire(permitFor(key));
+      const refused = permitFor(key);
+      for (let i = 0; i < releases; i += 1) {
+        await store.kinds.permit.acquire(refused);
+        await store.kinds.permit.release(refused);
+      }
+      for (let i = 0; i < 3; i += 1) {
+        expect((await store.kinds.permit.release(refused)).wasHeld).toBe(false);
+      }
+      expectGranted(await store.kinds.permit.acquire(permitFor(key)));
+      expectTaken(await store.kinds.permit.acquire(permitFor(key)));
+    });
+
+    it('an undo never adds a permit: of one whose time was over, looked at before or not', async () => {
+      const store = await context.connect();
+      for (const look of [true, false]) {
+        const key = newKey();
+        const brief = permitFor(key, { leaseMs: 40 });
+        await store.kinds.permit.acquire(brief);
+        await store.kinds.permit.acquire(permitFor(key));
+        await context.harness.pass(40);
+        if (look) await store.kinds.permit.extendMany([brief]);
+        expect((await store.kinds.permit.release(brief)).wasHeld).toBe(false);
+        expect((await store.kinds.permit.release(brief)).wasHeld).toBe(false);
+        expectGranted(await store.kinds.permit.acquire(permitFor(key)));
+        expect((await store.kinds.permit.release(brief)).wasHeld).toBe(false);
+        expectTaken(await store.kinds.permit.acquire(permitFor(key)));
+      }
+    });
+
+    it('lets the same owner have a permit again, as one', async () => {
+      const store = await context.connect();
+      const key = newKey();
+      const claim = permitFor(key, { leaseMs: 40 });
+      await store.kinds.permit.acquire(claim);
+      await context.harness.pass(40);
+      expectGranted(await store.kinds.permit.acquire({ ...claim, leaseMs: LONG_LEASE_MS }));
+      expect(await ownersOf(store, key)).toEqual([claim.owner]);
+      expectGranted(await store.kinds.permit.acquire(permitFor(key)));
+      expectTaken(await store.kinds.permit.acquire(permitFor(key)));
+    });
+  });
+}
+
+function describeLimits(context: ContractContext): void {
+  describe('the number of permits', () => {
+    it('is raised by a later caller, who is told the one before, and who waits is woken', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      await takeAll(a, key, 2);
+      const hints = await HintCounter.live(b, permitFor(key));
+      const seen = hints.count;
+      expect(await a.kinds.permit.acquire(permitFor(key, { of: 4 }))).toMatchObject({
+        status: 'granted',
+        limitBefore: 2,
+      });
+      await hints.next(seen);
+      const same = await b.kinds.permit.acquire(permitFor(key, { of: 4 }));
+      expectGranted(same);
+      expect(same.limitBefore).toBeUndefined();
+      expectTaken(await b.kinds.permit.acquire(permitFor(key, { of: 4 })));
+    });
+
+    it('is lowered by a later caller, and permits that are taken stay', async () => {
+      const store = await context.connect();
+      const key = newKey();
+      const claims = await takeAll(store, key, 3);
+      expect(await store.kinds.permit.acquire(permitFor(key, { of: 1 }))).toMatchObject({
+        status: 'taken',
+        limitBefore: 3,
+      });
+      const one = { of: 1 };
+      for (const claim of claims) {
+        const reply = await store.kinds.permit.acquire(permitFor(key, one));
+        expectTaken(reply);
+        expect(reply.limitBefore).toBeUndefined();
+        expect((await store.kinds.permit.release(claim)).wasHeld).toBe(true);
+      }
+      expectGranted(await store.kinds.permit.acquire(permitFor(key, one)));
+      expectTaken(await store.kinds.permit.acquire(permitFor(key, one)));
+    });
+
+    it('is that of the store for who gives none', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      await a.kinds.permit.acquire(permitFor(key, { of: 2 }));
+      const reply = await b.kinds.permit.acquire(permitFor(key, { of: undefined }));
+      expectGranted(reply);
+      expect(reply.limitBefore).toBeUndefined();
+      expectTaken(await b.kinds.permit.acquire(permitFor(key, { of: undefined })));
+    });
+
+    it('has to be given by the first: else it is a failure of this key only, and nothing is taken', async () => {
+      const store = await context.connect();
+      const key = newKey();
+      const failure = await refusalOf(store.kinds.permit.acquire(permitFor(key, { of: undefined })));
+      expect(failure).toBeInstanceOf(StoreFailure);
+      expect(failure).toMatchObject(KEY_ONLY);
+      expect(String(failure)).toContain('nobody has said yet how many');
+      expect(await store.inspect(key)).toBeNull();
+      await takeAll(store, key, 2);
+    });
+  });
+}
+
+function describeNeighbours(context: ContractContext): void {
+  describe('a key with permits', () => {
+    it('is no other lock while somebody has one, and another lock has no permits', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const [permits, lock] = [newKey(), newKey()];
+      await a.kinds.permit.acquire(permitFor(permits));
+      await a.kinds.exclusive.acquire(claimFor(lock));
+      for (const request of [
+        b.kinds.exclusive.acquire(claimFor(permits)),
+        b.kinds.permit.acquire(permitFor(lock)),
+      ]) {
+        const failure = await refusalOf(request);
+        expect(failure).toBeInstanceOf(StoreFailure);
+        expect(failure).toMatchObject(KEY_ONLY);
+      }
+      expect(await b.inspect(permits)).toMatchObject({ kind: 'permit' });
+      expect(await b.inspect(lock)).toMatchObject({ kind: 'exclusive' });
+    });
+
+    it('ends what claims of another kind may think to have there, and only that', async () => {
+      const store = await context.connect();
+      const [permits, lock] = [newKey(), newKey()];
+      const claim = permitFor(permits);
+      await store.kinds.permit.acquire(claim);
+      await store.kinds.exclusive.acquire(claimFor(lock));
+      expect((await store.kinds.exclusive.release(claimFor(permits))).wasHeld).toBe(false);
+      expect((await store.kinds.permit.release(permitFor(lock))).wasHeld).toBe(false);
+      expect(await store.kinds.permit.extendMany([permitFor(lock), claim])).toMatchObject([
+        { status: 'lost' },
+        { status: 'held' },
+      ]);
+      expect(await store.inspect(lock)).toMatchObject({ kind: 'exclusive' });
+    });
+
+    it('is independent of other keys, and of 250 in one batch each is lengthened by itself', async () => {
+      const store = await context.connect();
+      const claims = Array.from({ length: 250 }, () => permitFor(newKey(), { of: 1 }));
+      await Promise.all(claims.map((claim) => store.kinds.permit.acquire(claim)));
+      const gone = new Set([0, 99, 100, 249]);
+      for (const i of gone) await store.kinds.permit.release(claims[i]!);
+      const replies = await store.kinds.permit.extendMany(claims);
+      expect(replies.map(({ status }) => status)).toEqual(
+        claims.map((_, i) => (gone.has(i) ? 'lost' : 'held')),
+      );
+    });
+
+    it('serves 60 tasks of three processes, never more at once than there are permits', async () => {
+      const stores = await Promise.all(Array.from({ length: 3 }, () => context.connect()));
+      const key = newKey();
+      let [inside, most, served] = [0, 0, 0];
+      const task = async (index: number): Promise<void> => {
+        const store = stores[index % stores.length]!;
+        const claim = permitFor(key, { of: 4 });
+        await takeWhenFree(store, claim);
+        inside += 1;
+        most = Math.max(most, inside);
+        await store.ping();
+        await turn();
+        inside -= 1;
+        served += 1;
+        expect((await store.kinds.permit.release(claim)).wasHeld).toBe(true);
+      };
+      await Promise.all(Array.from({ length: 60 }, (_, index) => task(index)));
+      expect({ most, served, inside }).toEqual({ most: 4, served: 60, inside: 0 });
+    });
+  });
+}

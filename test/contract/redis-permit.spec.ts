@@ -1,0 +1,385 @@
+import { randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { PermitClaim } from '../../lib/core/seam/claim.js';
+import { StoreFailure } from '../../lib/core/seam/store-failure.js';
+import { RedisStore } from '../../lib/stores/redis/redis.store.js';
+import { expectGranted, expectTaken, HintCounter, newKey } from '../support/stores/harness.js';
+import { newPermitOwner, permitFor } from './kinds/kind-under-contract.js';
+import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
+
+/** The score of a permit of Java that never ends. */
+const NEVER = '922337203685477';
+
+const setOf = (key: string): string => (key.includes('{') ? `${key}:timeout` : `{${key}}:timeout`);
+const memberOf = ({ owner }: PermitClaim): Buffer => Buffer.from(owner, 'hex');
+
+/** What permits are in Redis, where Java's RPermitExpirableSemaphore reaches the same keys. */
+describe('permits of RedisStore', () => {
+  let harness: RedisHarness;
+  let store: RedisStore;
+
+  beforeAll(async () => {
+    harness = await redisHarness();
+    store = new RedisStore({ redis: harness.server.url });
+  });
+
+  afterEach(async () => {
+    await harness.admin.config('SET', 'maxmemory', '0');
+    await harness.admin.flushall();
+  });
+
+  afterAll(async () => {
+    await store.close();
+    await harness.cleanup();
+  });
+
+  const serverNow = async (): Promise<number> => {
+    const [seconds, micros] = await harness.admin.time();
+    return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
+  };
+
+  /** Counter and members: the number of permits. */
+  const totalOf = async (key: string): Promise<number> =>
+    Number(await harness.admin.get(key)) + (await harness.admin.zcard(setOf(key)));
+
+  const take = async (key: string, overrides: Partial<PermitClaim> = {}): Promise<PermitClaim> => {
+    const claim = permitFor(key, overrides);
+    expectGranted(await store.kinds.permit.acquire(claim));
+    return claim;
+  };
+
+  /** A permit as Java takes it from its own counter. */
+  const takeAsJava = async (key: string, score: number | string): Promise<Buffer> => {
+    const member = randomBytes(16);
+    await harness.admin.decr(key);
+    await harness.admin.zadd(setOf(key), String(score), member);
+    return member;
+  };
+
+  it.each([newKey('plain'), `lock:{slot}:${newKey()}`])(
+    "are Redisson's: a counter, and a set of 16 bytes each with a whole number of ms of the server's clock: %s",
+    async (key) => {
+      const before = await serverNow();
+      const claims = [await take(key, { of: 3 }), await take(key, { of: 3, leaseMs: 60_000 })];
+      const after = await serverNow();
+      expect(await harness.admin.get(key)).toBe('1');
+      const found = await harness.admin.zrangeBuffer(setOf(key), '0', '-1', 'WITHSCORES');
+      expect(found.filter((_, i) => i % 2 === 0)).toEqual(claims.map(memberOf));
+      claims.forEach(({ leaseMs }, i) => {
+        const score = found[2 * i + 1]!.toString();
+        expect(score).toMatch(/^\d{13}$/);
+        expect(Number(score)).toBeGreaterThanOrEqual(before + leaseMs);
+        expect(Number(score)).toBeLessThanOrEqual(after + leaseMs);
+      });
+      // Both live as long as the longest lease, to the same ms.
+      const last = Number(found[3]);
+      expect(await harness.admin.call('PEXPIRETIME', key)).toBe(last);
+      expect(await harness.admin.call('PEXPIRETIME', setOf(key))).toBe(last);
+    },
+  );
+
+  it('are announced on the channel of Redisson whenever more of them are free', async () => {
+    const key = newKey();
+    const listener = harness.admin.duplicate();
+    const heard: string[] = [];
+    listener.on('message', (_, message: string) => heard.push(message));
+    await listener.subscribe(`redisson_sc:{${key}}`);
+    const next = async (count: number): Promise<void> => {
+      await expect.poll(() => heard.length, { timeout: 5_000 }).toBe(count);
+    };
+    const claim = await take(key, { of: 2 });
+    await next(1);
+    await store.kinds.permit.release(claim);
+    await next(2);
+    await take(key, { of: 5 });
+    await next(3);
+    await store.forceUnlock(key);
+    await next(4);
+    expect(heard).toEqual(['1', '2', '4', '5']);
+    listener.disconnect();
+  });
+
+  it('live as long as the longest lease, and a lengthening and a stay lengthen that', async () => {
+    const key = newKey();
+    const one = await take(key, { leaseMs: 20_000 });
+    const two = await take(key, { leaseMs: 60_000 });
+    const ttl = (): Promise<number[]> =>
+      Promise.all([harness.admin.pttl(key), harness.admin.pttl(setOf(key))]);
+    for (const left of await ttl()) expect(left).toBeGreaterThan(55_000);
+    await store.kinds.permit.extendMany([{ ...one, leaseMs: 120_000 }]);
+    for (const left of await ttl()) expect(left).toBeGreaterThan(110_000);
+    await store.kinds.permit.release(two, { keepForMs: 300_000 });
+    for (const left of await ttl()) expect(left).toBeGreaterThan(290_000);
+    expect(await totalOf(key)).toBe(2);
+  });
+
+  it('leave a counter that Java made without a time to live, and take it off a set that has one', async () => {
+    const key = newKey();
+    await harness.admin.set(key, '2');
+    const claim = await take(key, { of: undefined });
+    expect([await harness.admin.pttl(key), await harness.admin.pttl(setOf(key))]).toEqual([-1, -1]);
+    await store.kinds.permit.extendMany([{ ...claim, leaseMs: 90_000 }]);
+    expect([await harness.admin.pttl(key), await harness.admin.pttl(setOf(key))]).toEqual([-1, -1]);
+    // What Java's addPermits does to a counter of ours: the counter stays, and must not lose its set.
+    const ours = newKey();
+    await take(ours);
+    await harness.admin.set(ours, '3');
+    await take(ours, { of: undefined });
+    expect([await harness.admin.pttl(ours), await harness.admin.pttl(setOf(ours))]).toEqual([-1, -1]);
+  });
+
+  it("respect Java's permits: those that never end are waited for, and those that ended are had again", async () => {
+    const key = newKey();
+    await harness.admin.set(key, '2');
+    const endless = await takeAsJava(key, NEVER);
+    await takeAsJava(key, (await serverNow()) + 20_000);
+    const refused = await store.kinds.permit.acquire(permitFor(key));
+    expectTaken(refused);
+    expect(refused.retryInMs).toBeLessThanOrEqual(20_000);
+    expect(refused.retryInMs).toBeGreaterThan(15_000);
+    expect((await store.inspect(key))?.holders).toContainEqual({
+      owner: endless.toString('hex'),
+      count: 1,
+      remainingMs: Infinity,
+    });
+    await harness.admin.zremrangebyrank(setOf(key), 0, 0);
+    await harness.admin.zadd(setOf(key), (await serverNow()) - 5, randomBytes(16));
+    expectGranted(await store.kinds.permit.acquire(permitFor(key)));
+    expect(await totalOf(key)).toBe(2);
+    const last = await store.kinds.permit.acquire(permitFor(key));
+    expectTaken(last);
+  });
+
+  it('of which only endless ones are taken are looked for again soon', async () => {
+    const key = newKey();
+    await harness.admin.set(key, '1');
+    await takeAsJava(key, NEVER);
+    const reply = await store.kinds.permit.acquire(permitFor(key, { of: 1 }));
+    expectTaken(reply);
+    expect(reply.retryInMs).toBeGreaterThan(0);
+    expect(reply.retryInMs).toBeLessThanOrEqual(5_000);
+  });
+
+  it('keep a counter of ours alive for a permit of Java that lasts longer', async () => {
+    const key = newKey();
+    await take(key, { of: 3 });
+    await takeAsJava(key, (await serverNow()) + 600_000);
+    await take(key, { of: 3 });
+    expect(await harness.admin.pttl(key)).toBeGreaterThan(590_000);
+    expect(await harness.admin.pttl(setOf(key))).toBeGreaterThan(590_000);
+  });
+
+  it('that are taken still count when their counter has gone', async () => {
+    const key = newKey();
+    const claims = [await take(key), await take(key, { leaseMs: 60_000 })];
+    await harness.admin.del(key);
+    expectTaken(await store.kinds.permit.acquire(permitFor(key)));
+    expect(await totalOf(key)).toBe(2);
+    expect(await harness.admin.pttl(key)).toBeGreaterThan(55_000);
+    await harness.admin.del(key);
+    // Nothing can be given back to a counter that is not there: the next limit counts what is taken.
+    expect((await store.kinds.permit.release(claims[0]!)).wasHeld).toBe(true);
+    expect(await harness.admin.exists(key)).toBe(0);
+    await take(key);
+    expectTaken(await store.kinds.permit.acquire(permitFor(key)));
+    expect(await totalOf(key)).toBe(2);
+  });
+
+  it.each(['a string', '1.5', '1e3', '007', '-0', '+1', ' 1', '', '9999999999999999'])(
+    'a value %j where the counter belongs is a failure of that key only, and is left alone',
+    async (value) => {
+      const key = newKey();
+      await harness.admin.set(key, value);
+      await harness.admin.zadd(setOf(key), 5, randomBytes(16));
+      for (const request of [
+        () => store.kinds.permit.acquire(permitFor(key)),
+        () => store.inspect(key),
+        () => store.forceUnlock(key),
+      ]) {
+        const failure = await request().catch((error: unknown) => error);
+        expect(failure).toBeInstanceOf(StoreFailure);
+        expect(failure).toMatchObject({ outcome: 'not-executed', keyOnly: true });
+      }
+      expect(await harness.admin.get(key)).toBe(value);
+      expect(await harness.admin.zcard(setOf(key))).toBe(1);
+    },
+  );
+
+  it('a foreign value where the set belongs is refused before anything is written', async () => {
+    const key = newKey();
+    await harness.admin.set(setOf(key), 'a string');
+    const failure = await store.kinds.permit.acquire(permitFor(key)).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ outcome: 'not-executed', keyOnly: true });
+    expect(await harness.admin.exists(key)).toBe(0);
+    expect((await store.kinds.permit.release(permitFor(key))).wasHeld).toBe(false);
+    expect(await store.kinds.permit.extendMany([permitFor(key)])).toEqual([{ status: 'lost' }]);
+  });
+
+  it('are renewed, kept and given back when the memory is full; a new one is refused and nothing taken', async () => {
+    const key = newKey();
+    const [one, two, foreign] = [await take(key, { of: 3 }), await take(key, { of: 3 }), newKey()];
+    await harness.admin.set(foreign, '1');
+    const ofJava = await take(foreign, { of: undefined });
+    await harness.admin.config('SET', 'maxmemory', '1');
+    const longer = [one, two, ofJava].map((claim) => ({ ...claim, leaseMs: 90_000 }));
+    expect((await store.kinds.permit.extendMany(longer)).map(({ status }) => status)).toEqual([
+      'held',
+      'held',
+      'held',
+    ]);
+    const failure = await store.kinds.permit
+      .acquire(permitFor(key, { of: 3 }))
+      .catch((error: unknown) => error);
+    expect(failure).toMatchObject({ outcome: 'not-executed' });
+    expect(await totalOf(key)).toBe(3);
+    expect((await store.kinds.permit.release(one, { keepForMs: 200_000 })).wasHeld).toBe(true);
+    expect((await store.kinds.permit.release(two)).wasHeld).toBe(true);
+    expect(await totalOf(key)).toBe(3);
+  });
+
+  it('without the permission for their time to live nobody has one, and none is lost', async () => {
+    const key = newKey();
+    await take(key);
+    await harness.admin.call('ACL', 'SETUSER', 'half', 'on', '>pass', '~*', '&*', '+@all', '-pexpireat');
+    const limited = new RedisStore({ redis: harness.server.url.replace('://', '://half:pass@') });
+    const failure = await limited.kinds.permit.acquire(permitFor(key)).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(StoreFailure);
+    await limited.close();
+    expect(await totalOf(key)).toBe(2);
+    expect(await harness.admin.zcard(setOf(key))).toBe(1);
+  });
+
+  it('wake who waits on a message of Java', async () => {
+    const key = newKey();
+    const hints = await HintCounter.live(store, permitFor(key));
+    const seen = hints.count;
+    await harness.admin.publish(`redisson_sc:{${key}}`, '1');
+    await hints.next(seen);
+    hints.watch.close();
+  });
+
+  it('every request works after SCRIPT FLUSH', async () => {
+    const claim = permitFor(newKey());
+    await harness.admin.script('FLUSH');
+    expectGranted(await store.kinds.permit.acquire(claim));
+    await harness.admin.script('FLUSH');
+    expect(await store.kinds.permit.extendMany([claim])).toMatchObject([{ status: 'held' }]);
+    await harness.admin.script('FLUSH');
+    expect(await store.inspect(claim.finalKey)).toMatchObject({ kind: 'permit' });
+    await harness.admin.script('FLUSH');
+    expect((await store.kinds.permit.release(claim)).wasHeld).toBe(true);
+    await take(claim.finalKey);
+    await harness.admin.script('FLUSH');
+    expect(await store.forceUnlock(claim.finalKey)).toBe(true);
+  });
+
+  describe('whatever happens', () => {
+    const OWNERS = 5;
+    type Step =
+      | { op: 'acquire'; who: number; of: number | undefined; leaseMs: number }
+      | { op: 'release'; who: number; keepForMs: number | undefined }
+      | { op: 'extend'; who: number; leaseMs: number }
+      | { op: 'end'; who: number }
+      | { op: 'java'; give: boolean }
+      | { op: 'force' };
+
+    const who = fc.nat(OWNERS - 1);
+    const leaseMs = fc.constantFrom(30_000, 60_000, 120_000);
+    const step: fc.Arbitrary<Step> = fc.oneof(
+      {
+        weight: 6,
+        arbitrary: fc.record({
+          op: fc.constant('acquire' as const),
+          who,
+          of: fc.option(fc.integer({ min: 1, max: 4 }), { nil: undefined }),
+          leaseMs,
+        }),
+      },
+      {
+        weight: 4,
+        arbitrary: fc.record({
+          op: fc.constant('release' as const),
+          who,
+          keepForMs: fc.option(leaseMs, { nil: undefined }),
+        }),
+      },
+      { weight: 2, arbitrary: fc.record({ op: fc.constant('extend' as const), who, leaseMs }) },
+      { weight: 2, arbitrary: fc.record({ op: fc.constant('end' as const), who }) },
+      { weight: 2, arbitrary: fc.record({ op: fc.constant('java' as const), give: fc.boolean() }) },
+      { weight: 1, arbitrary: fc.record({ op: fc.constant('force' as const) }) },
+    );
+
+    it('counter and members together are the limit, and the answers are those of a model', async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), async (steps) => {
+          const key = newKey('model');
+          const claims = Array.from({ length: OWNERS }, () => permitFor(key, { owner: newPermitOwner() }));
+          /** Who has a permit, and who has one whose time is over that nobody has taken back. */
+          const [living, ended] = [new Set<string>(), new Set<string>()];
+          const java: Buffer[] = [];
+          let limit: number | undefined;
+          for (const one of steps) {
+            const claim = 'who' in one ? claims[one.who]! : permitFor(key);
+            const { owner } = claim;
+            switch (one.op) {
+              case 'acquire': {
+                const asked = store.kinds.permit.acquire({ ...claim, of: one.of, leaseMs: one.leaseMs });
+                if (limit === undefined && one.of === undefined) {
+                  await expect(asked).rejects.toMatchObject({ keyOnly: true });
+                  break;
+                }
+                const reply = await asked;
+                expect('limitBefore' in reply ? reply.limitBefore : undefined).toBe(
+                  one.of === undefined || one.of === limit ? undefined : limit,
+                );
+                limit = one.of ?? limit!;
+                ended.clear();
+                const fits = living.has(owner) || living.size + java.length < limit;
+                expect(reply.status).toBe(fits ? 'granted' : 'taken');
+                if (fits) living.add(owner);
+                break;
+              }
+              case 'release': {
+                const { keepForMs } = one;
+                const reply = await store.kinds.permit.release(claim, { keepForMs });
+                expect(reply.wasHeld).toBe(living.has(owner));
+                if (keepForMs === undefined || !living.has(owner)) ended.delete(owner);
+                if (keepForMs === undefined) living.delete(owner);
+                break;
+              }
+              case 'extend': {
+                const [reply] = await store.kinds.permit.extendMany([{ ...claim, leaseMs: one.leaseMs }]);
+                expect(reply!.status).toBe(living.has(owner) ? 'held' : 'lost');
+                break;
+              }
+              case 'end':
+                // Its time is over: the server's clock is set to it, by way of the score.
+                if (!living.delete(owner)) break;
+                ended.add(owner);
+                await harness.admin.zadd(setOf(key), 'XX', 1, memberOf(claim));
+                break;
+              case 'java':
+                if (one.give && java.length > 0) {
+                  await harness.admin.zrem(setOf(key), java.pop()!);
+                  await harness.admin.incr(key);
+                } else if (!one.give && Number(await harness.admin.get(key)) >= 1) {
+                  java.push(await takeAsJava(key, NEVER));
+                }
+                break;
+              case 'force':
+                expect(await store.forceUnlock(key)).toBe(living.size + java.length > 0);
+                living.clear();
+                ended.clear();
+                java.length = 0;
+            }
+            if (limit !== undefined) expect(await totalOf(key)).toBe(limit);
+            expect(await harness.admin.zcard(setOf(key))).toBe(living.size + ended.size + java.length);
+          }
+          await harness.admin.del(key, setOf(key));
+        }),
+        { numRuns: 150 },
+      );
+    });
+  });
+});

@@ -1,0 +1,129 @@
+import { describe, expect, it } from 'vitest';
+import type { LockService } from 'nest-redis-lock';
+import type { PermitOptions, PermitSectionOptions } from '../../../lib/core/settings/acquire-options.js';
+import { forAnyValue } from '../../support/property/any-value.js';
+import { isLockable } from './good-keys.js';
+import { PERMIT_OPTIONS } from './meanings.js';
+import { expectAccepted, expectKeyRefusal, expectRefusal, outcomeOf } from './refusal.js';
+import { VirtualLocks } from './virtual-locks.js';
+
+type Call = (locks: LockService, key: string, options: PermitSectionOptions | undefined) => Promise<unknown>;
+
+/** Options of one call, past what its types say. */
+const loose = (options: PermitSectionOptions | undefined): PermitOptions | undefined => options;
+
+const CALLS: Readonly<Record<string, Call>> = {
+  withPermit: (locks, key, options) => locks.withPermit(key, options, () => 'ran'),
+  acquirePermit: (locks, key, options) => locks.acquirePermit(key, loose(options)),
+  tryAcquirePermit: (locks, key, options) => locks.tryAcquirePermit(key, loose(options)),
+};
+
+const NEEDS = { permits: 1 };
+
+/** Every call on a free key, with these options. */
+const callWith = async (options: unknown, isAllowed: boolean, name: string): Promise<void> => {
+  for (const [callName, call] of Object.entries(CALLS)) {
+    if (name === 'onLost' && callName !== 'withPermit') continue;
+    const outcome = await outcomeOf(() =>
+      call(new VirtualLocks().locks, 'k', options as PermitSectionOptions),
+    );
+    if (isAllowed) expectAccepted(outcome, name);
+    else expectRefusal(outcome, name);
+  }
+};
+
+describe('an option of a call for a permit', () => {
+  it.each(Object.entries(PERMIT_OPTIONS))(
+    '%s: is taken, or refused by name',
+    async (name, { allows, examples }) => {
+      await forAnyValue(examples, async (value) => {
+        if (name === 'permits' && value === undefined) return;
+        await callWith({ ...NEEDS, [name]: value }, value === undefined || allows(value), name);
+      });
+    },
+  );
+
+  it('signal: is one, or refused by name', async () => {
+    const { signal } = new AbortController();
+    await forAnyValue([signal, { aborted: false }], (value) =>
+      callWith({ ...NEEDS, signal: value }, value === undefined || value === signal, 'signal'),
+    );
+  });
+
+  it('permits: so many get one, whatever the number, and one more does not', async () => {
+    for (const permits of [1, 2, 3, 50]) {
+      const { locks } = new VirtualLocks();
+      for (let i = 0; i < permits; i++) await locks.acquirePermit('k', { permits, waitMs: 0 });
+      expect(await locks.tryAcquirePermit('k', { permits })).toBeNull();
+      expect((await locks.inspect('k'))?.holders).toHaveLength(permits);
+    }
+  });
+
+  it('permits: undefined leaves the number to the store, whose own counts', async () => {
+    const { locks } = new VirtualLocks();
+    const without = await outcomeOf(() => locks.acquirePermit('k', { permits: undefined }));
+    expect(without).toMatchObject({ thrown: { code: 'LOCK_STORE_FAILED' } });
+    await locks.acquirePermit('k', { permits: 2 });
+    expect(await locks.tryAcquirePermit('k')).not.toBeNull();
+    expect(await locks.tryAcquirePermit('k', {})).toBeNull();
+  });
+
+  it('reentrant: is none, and refused by name', async () => {
+    await forAnyValue([true, false], (value) =>
+      callWith({ ...NEEDS, reentrant: value }, value === undefined, 'reentrant'),
+    );
+  });
+
+  it('all of them: an object, or undefined; anything else is refused', async () => {
+    await forAnyValue([5_000, 'k'], async (value) => {
+      // A function in their place is the section; of an object each member is looked at.
+      if (value === undefined || typeof value === 'function') return;
+      if (typeof value !== 'object' || value === null) await callWith(value, false, 'options?');
+    });
+    await callWith([3], false, 'options?');
+  });
+});
+
+describe('permits of a call for a lock', () => {
+  it('are refused by name, whatever they are', async () => {
+    await forAnyValue([1, 3], async (permits) => {
+      if (permits === undefined) return;
+      const options = { permits } as object;
+      const { locks } = new VirtualLocks();
+      const calls: (() => Promise<unknown>)[] = [
+        () => locks.withLock('k', options, () => 'ran'),
+        () => locks.tryWithLock('k', options, () => 'ran'),
+        () => locks.acquire('k', options),
+        () => locks.tryAcquire('k', options),
+      ];
+      for (const call of calls) expectRefusal(await outcomeOf(call), 'permits');
+    });
+  });
+});
+
+describe('the key of a call for a permit', () => {
+  it.each(Object.entries(CALLS))('%s: a string, or a LockKeyError', async (_name, call) => {
+    await forAnyValue(['k', '', ['k'], ['k', 'l'], [], 'a{b', 'a{b}'], async (key) => {
+      const outcome = await outcomeOf(() => call(new VirtualLocks().locks, key as string, NEEDS));
+      if (isLockable(key)) expectAccepted(outcome, 'the key');
+      else expectKeyRefusal(outcome);
+    });
+  });
+});
+
+describe('the section of withPermit', () => {
+  it('is a function, and no generator, or refused before a permit is taken', async () => {
+    const generators: (() => unknown)[] = [function* () {}, async function* () {}];
+    for (const section of generators) {
+      const outcome = await outcomeOf(() => new VirtualLocks().locks.withPermit('k', NEEDS, section));
+      expectRefusal(outcome, 'a generator function');
+      expectRefusal(outcome, 'Limited');
+    }
+    await forAnyValue([], async (value) => {
+      if (typeof value === 'function') return;
+      const { locks } = new VirtualLocks();
+      expectRefusal(await outcomeOf(() => locks.withPermit('k', NEEDS, value as () => string)), 'function');
+      expect(await locks.isLocked('k')).toBe(false);
+    });
+  });
+});

@@ -1,0 +1,302 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { LocalQueue } from '../../../lib/core/acquire/local-queue.js';
+import type { Wait } from '../../../lib/core/acquire/wait.js';
+import {
+  LockAbortedError,
+  LockNotAcquiredError,
+  LockStoreError,
+} from '../../../lib/core/errors/lock.errors.js';
+import { watched, type Watched } from '../../support/core/core-under-test.js';
+import { claimOn, queueOn } from '../../support/core/queue-on.js';
+import { notExecuted, ScriptedStore, unknown } from '../../support/core/scripted-store.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
+
+let runtime: VirtualRuntime;
+let store: ScriptedStore;
+let idle: number;
+let queue: LocalQueue;
+
+const waitFor = (waitMs: number, more: Partial<Wait> = {}): Wait => ({
+  key: 'k',
+  startedAt: runtime.now(),
+  waitMs,
+  signal: undefined,
+  nested: false,
+  ...more,
+});
+
+const wait = (waitMs: number, more: Partial<Wait> = {}): Watched<unknown> =>
+  watched(queue.queue(waitFor(waitMs, more), undefined));
+
+const statesOf = (...all: Watched<unknown>[]): string[] => all.map(({ state }) => state);
+
+beforeEach(() => {
+  runtime = new VirtualRuntime();
+  store = new ScriptedStore();
+  idle = 0;
+  queue = queueOn(store, runtime, () => (idle += 1));
+});
+
+describe('turns', () => {
+  it('the first caller has the turn at once, the others in the order in which they came', async () => {
+    expect(queue.enter()).toBe(true);
+    expect(queue.enter()).toBe(false);
+    const [a, b, c] = [wait(1_000), wait(5_000), wait(100)];
+    expect(queue.length).toBe(3);
+    queue.leave(false);
+    await settled();
+    expect(statesOf(a, b, c)).toEqual(['fulfilled', 'pending', 'pending']);
+    expect(queue.enter(), 'nobody overtakes').toBe(false);
+    queue.leave(false);
+    await settled();
+    expect(statesOf(a, b, c)).toEqual(['fulfilled', 'fulfilled', 'pending']);
+    queue.leave(false);
+    await settled();
+    expect(c.state).toBe('fulfilled');
+    expect([queue.taken, queue.length, idle]).toEqual([true, 0, 0]);
+    queue.leave(false);
+    expect([queue.taken, idle]).toEqual([false, 1]);
+  });
+
+  it('each waiter has its own deadline', async () => {
+    queue.enter();
+    const [long, short, endless] = [wait(300), wait(100), wait(Infinity)];
+    await runtime.pass(99);
+    expect(statesOf(long, short, endless)).toEqual(['pending', 'pending', 'pending']);
+    await runtime.pass(1);
+    expect(statesOf(long, short, endless)).toEqual(['pending', 'rejected', 'pending']);
+    expect(short.error).toBeInstanceOf(LockNotAcquiredError);
+    expect(short.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'k' });
+    await runtime.pass(200);
+    expect(statesOf(long, endless)).toEqual(['rejected', 'pending']);
+    expect(runtime.due, 'an endless wait sets no timer, and ended ones leave none').toEqual([]);
+  });
+
+  it('a waiter that gives up leaves its neighbours in their places, and takes its timer with it', async () => {
+    queue.enter();
+    const caller = new AbortController();
+    const a = wait(500);
+    const b = wait(500, { signal: caller.signal });
+    const c = wait(500);
+    caller.abort('gone');
+    await settled();
+    expect(b.error).toBeInstanceOf(LockAbortedError);
+    expect(b.error).toMatchObject({ code: 'LOCK_ABORTED', cause: 'gone' });
+    queue.leave(false);
+    queue.leave(false);
+    await settled();
+    expect(statesOf(a, c)).toEqual(['fulfilled', 'fulfilled']);
+    expect(runtime.due).toEqual([]);
+  });
+
+  it('a wait of 0 is refused at once when the key is known to be taken', async () => {
+    queue.enter();
+    const none = wait(0);
+    await settled();
+    expect(none.error).toMatchObject({ code: 'LOCK_TAKEN' });
+    expect(queue.length).toBe(0);
+  });
+
+  it('while the app stops, waiters for whom there is a refusal get it, nested ones go on', async () => {
+    queue.enter();
+    const [outer, nested] = [wait(500), wait(500, { nested: true })];
+    queue.shutDown((one) => (one.nested ? undefined : new LockAbortedError('LOCK_SHUTDOWN', 'stopping')));
+    await settled();
+    expect(statesOf(outer, nested)).toEqual(['rejected', 'pending']);
+    expect(outer.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
+  });
+});
+
+describe('while a request of the head is unanswered', () => {
+  const answer = async (): Promise<void> => {
+    queue.requestOver(true);
+    await settled();
+  };
+  const fail = async (): Promise<void> => {
+    queue.requestOver(false);
+    queue.failed(unknown(), 'acquiring');
+    await settled();
+  };
+
+  it('nobody whose time ends is told "taken": they hear that the store failed', async () => {
+    queue.enter();
+    queue.requestSent();
+    const [now, soon, later] = [wait(0), wait(50), wait(10_000)];
+    await runtime.pass(500);
+    expect(statesOf(now, soon, later)).toEqual(['pending', 'pending', 'pending']);
+    await fail();
+    for (const one of [now, soon, later]) expect(one.error).toBeInstanceOf(LockStoreError);
+  });
+
+  it('they are told "taken" as soon as the answer shows that the store works, and only they', async () => {
+    queue.enter();
+    queue.requestSent();
+    const [now, soon, later] = [wait(0), wait(50), wait(10_000)];
+    await runtime.pass(500);
+    await answer();
+    for (const one of [now, soon]) expect(one.error).toMatchObject({ code: 'LOCK_TAKEN' });
+    expect(later.state).toBe('pending');
+  });
+
+  it('one whose time is over is not let in when the turn becomes free', async () => {
+    queue.enter();
+    queue.requestSent();
+    const [due, next] = [wait(50), wait(10_000)];
+    await runtime.pass(100);
+    await answer();
+    queue.leave(false);
+    await settled();
+    expect(statesOf(due, next)).toEqual(['rejected', 'fulfilled']);
+  });
+
+  it('a failure that concerns only those whose time is over leaves the others waiting', async () => {
+    queue.enter();
+    queue.requestSent();
+    const [due, other] = [wait(50), wait(10_000)];
+    await runtime.pass(100);
+    queue.failed(notExecuted(), 'waiting for', 'due');
+    await settled();
+    expect(due.error).toBeInstanceOf(LockStoreError);
+    expect(other.state).toBe('pending');
+  });
+});
+
+describe('sitting out', () => {
+  it('after a release that others heard, the next turn goes to them, for 25 ms', async () => {
+    queue.enter();
+    wait(1_000);
+    queue.leave(true);
+    await settled();
+    expect(queue.yieldingUntil).toBe(runtime.now() + 25);
+    await runtime.pass(24);
+    expect(queue.yieldingUntil).toBeDefined();
+    await runtime.pass(1);
+    expect(queue.yieldingUntil).toBeUndefined();
+  });
+
+  it('it ends with the second message: the first is the echo of the own release', async () => {
+    queue.enter();
+    queue.wakeUp.listen(claimOn('lock:k'));
+    wait(1_000);
+    queue.leave(true);
+    await store.watching[0]!.hint();
+    expect(queue.yieldingUntil, 'our own release').toBeDefined();
+    await store.watching[0]!.hint();
+    expect(queue.yieldingUntil, 'the release of whoever came in between').toBeUndefined();
+  });
+
+  it('is not cut short by the timer of an earlier one', async () => {
+    queue.enter();
+    queue.leave(true);
+    await runtime.pass(10);
+    queue.enter();
+    queue.leave(true);
+    await runtime.pass(15);
+    expect([idle, queue.yieldingUntil]).toEqual([0, runtime.now() + 10]);
+    await runtime.pass(10);
+    expect([idle, runtime.due]).toEqual([1, []]);
+  });
+
+  it('messages that came while the release was under way count', async () => {
+    queue.enter();
+    queue.wakeUp.listen(claimOn('lock:k'));
+    const before = queue.hints;
+    wait(1_000);
+    await store.watching[0]!.hint();
+    queue.leave(true, before);
+    await store.watching[0]!.hint();
+    expect(queue.yieldingUntil).toBeUndefined();
+  });
+
+  it('who comes just after the queue ran empty sits out too; then the key is forgotten', async () => {
+    queue.enter();
+    queue.leave(true);
+    expect(idle).toBe(0);
+    expect(queue.yieldingUntil).toBeDefined();
+    await runtime.pass(25);
+    expect(idle).toBe(1);
+    expect(runtime.due).toEqual([]);
+  });
+
+  it('a key that is in use again when that time is over is not forgotten', async () => {
+    queue.enter();
+    queue.leave(true);
+    queue.enter();
+    await runtime.pass(1_000);
+    expect(idle).toBe(0);
+    queue.leave(false);
+    expect(idle).toBe(1);
+  });
+
+  it('nobody sits out when nobody else listened', () => {
+    queue.enter();
+    queue.leave(false);
+    expect(queue.yieldingUntil).toBeUndefined();
+  });
+});
+
+describe('hints', () => {
+  it('there is one watch however often it is asked for, closed when the last one has left', () => {
+    queue.enter();
+    queue.wakeUp.listen(claimOn('lock:k'));
+    queue.wakeUp.listen(claimOn('lock:k'));
+    wait(1_000);
+    queue.leave(false);
+    expect(store.watching).toHaveLength(1);
+    queue.leave(false);
+    expect(store.watching).toHaveLength(0);
+  });
+
+  it('are counted also while nobody waits for one', async () => {
+    queue.wakeUp.listen(claimOn('lock:k'));
+    await store.watching[0]!.hint();
+    await store.watching[0]!.hint();
+    expect(queue.hints).toBe(2);
+  });
+
+  it('hearing follows the watch, also into silence and back', () => {
+    expect(queue.wakeUp.hearing).toBe(false);
+    queue.wakeUp.listen(claimOn('lock:k'));
+    expect(queue.wakeUp.hearing).toBe(false);
+    store.watching[0]!.live = true;
+    expect(queue.wakeUp.hearing).toBe(true);
+    store.watching[0]!.live = false;
+    expect(queue.wakeUp.hearing).toBe(false);
+  });
+
+  it.each<[string, (abort: () => void) => unknown]>([
+    ['a hint', () => store.watching[0]!.hint()],
+    ['the time', () => runtime.pass(200)],
+    ['the signal', (abort) => abort()],
+    ['a shutdown', () => queue.shutDown(() => undefined)],
+  ])('waiting for one ends with %s, and leaves no timer', async (_what, end) => {
+    const caller = new AbortController();
+    queue.wakeUp.listen(claimOn('lock:k'));
+    const waiting = watched(queue.wakeUp.hinted(200, caller.signal));
+    await settled();
+    expect(waiting.state).toBe('pending');
+    await end(() => caller.abort());
+    await settled();
+    expect(waiting.state).toBe('fulfilled');
+    expect(runtime.due).toEqual([]);
+  });
+
+  it('a signal that was aborted before ends the wait at once', async () => {
+    queue.wakeUp.listen(claimOn('lock:k'));
+    const waiting = watched(queue.wakeUp.hinted(200, AbortSignal.abort()));
+    await settled();
+    expect(waiting.state).toBe('fulfilled');
+    expect(runtime.due).toEqual([]);
+  });
+
+  it('when there can never be one, waiting throws why, and the next wait tries to listen anew', async () => {
+    queue.wakeUp.listen(claimOn('lock:k'));
+    const first = watched(queue.wakeUp.hinted(200, undefined));
+    await store.watching[0]!.fail(notExecuted('NOPERM'));
+    expect(first.state, 'woken, to look for itself').toBe('fulfilled');
+    await expect(queue.wakeUp.hinted(200, undefined)).rejects.toThrow('NOPERM');
+    expect(store.watching).toHaveLength(0);
+    queue.wakeUp.listen(claimOn('lock:k'));
+    expect(store.watching).toHaveLength(1);
+  });
+});

@@ -1,0 +1,242 @@
+import { describe, expect, it } from 'vitest';
+import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
+import { beginTurn } from '../../../lib/core/acquire/turn.js';
+import { Hold, NOT_THE_HEAD } from '../../../lib/core/lease/hold.js';
+import { LockManager } from '../../../lib/core/lock-manager.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
+import { defaultCall, resolveSettings, type LockCall } from '../../../lib/core/settings/lock-settings.js';
+import { coreUnderTest, Log, watched, type Watched } from '../../support/core/core-under-test.js';
+import { granted, released, ScriptedStore, taken } from '../../support/core/scripted-store.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
+
+const GRANT = { status: 'granted', validForMs: 30_000 } as const;
+
+const permits = (count = 3) => {
+  const core = coreUnderTest();
+  const { manager, call } = core;
+  const take = (key = 'k', options: Partial<LockCall> = {}): Watched<Lease> =>
+    watched(manager.acquire([key], call({ kind: 'permit', permits: count, ...options })));
+  return { ...core, take };
+};
+
+describe('permits', () => {
+  it('are claimed by random owners, without tokens, with the limit', async () => {
+    const { store, take } = permits();
+    take();
+    await settled();
+    expect(store.next('acquire').claim).toMatchObject({ kind: 'permit', of: 3, tokens: 0, owner: 'id2' });
+  });
+
+  it('of one key are had by several callers of this process at once; the next one asks at the grant', async () => {
+    const { store, take, manager } = permits();
+    const callers = [take(), take(), take()];
+    await settled();
+    for (const caller of callers) {
+      expect([store.open.length, caller.state]).toEqual([1, 'pending']);
+      await store.next('acquire').answer(GRANT);
+      expect(caller.state).toBe('fulfilled');
+    }
+    expect(new Set(store.sent.map(({ claim }) => claim.owner)).size).toBe(3);
+    expect(manager.usage).toMatchObject({ leases: 3, holds: 3, keys: 0 });
+  });
+
+  it('are given to local callers in the order in which they came', async () => {
+    const { store, take } = permits(1);
+    const [first, second, third] = [take(), take(), take()];
+    await settled();
+    await store.next('acquire').answer(taken());
+    await store.watching[0]!.becomeLive();
+    await store.next('acquire').answer(GRANT);
+    expect([first, second, third].map(({ state }) => state)).toEqual(['fulfilled', 'pending', 'pending']);
+    await store.next('acquire').answer(GRANT);
+    expect([second.state, third.state]).toEqual(['fulfilled', 'pending']);
+  });
+
+  it('are not handed over: each goes back to the store, under its own owner', async () => {
+    const { store, take } = permits(2);
+    const [first] = [take(), take(), take()];
+    await settled();
+    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').answer(taken());
+    watched(first.value!.release());
+    await settled();
+    expect(store.open.map(({ name, claim }) => [name, claim.owner])).toEqual([
+      ['release', first.value!.owner],
+    ]);
+  });
+
+  it('begin no turn, so that nobody else of this process has one without asking', () => {
+    const granted = { token: undefined, grantedAt: 0, sentAt: 0, validForMs: 30_000 };
+    const of = (kind: 'exclusive' | 'permit'): Hold => {
+      const base = { finalKey: 'k', owner: 'o', leaseMs: 30_000, tokens: 0, waits: true };
+      const claim = kind === 'permit' ? { ...base, kind, of: 3 } : { ...base, kind };
+      const hold = new Hold('k', NOT_THE_HEAD, claim, 30_000, granted);
+      beginTurn(hold, 4);
+      return hold;
+    };
+    expect([of('exclusive').turn?.leasesLeft, of('permit').turn]).toEqual([3, undefined]);
+  });
+
+  it('inside of one another are one more each, and a lock inside a permit is its own', async () => {
+    const { store, manager, call } = permits();
+    const inner: Watched<Lease>[] = [];
+    const permit = call({ kind: 'permit', permits: 3 });
+    watched(
+      manager.withLock(['k'], permit, () => {
+        inner.push(watched(manager.acquire(['k'], permit)), watched(manager.acquire(['k'], call())));
+        return Promise.all([]);
+      }),
+    );
+    await settled();
+    await store.next('acquire').answer(GRANT);
+    expect(store.open.filter(({ name }) => name === 'acquire').map(({ claim }) => claim.kind)).toEqual([
+      'permit',
+      'exclusive',
+    ]);
+  });
+
+  it('have no fencing token, and say why', async () => {
+    const { store, take } = permits();
+    const caller = take();
+    await settled();
+    await store.next('acquire').answer(GRANT);
+    expect(() => caller.value!.fencingToken).toThrow(/several may hold a permit/);
+  });
+
+  it('that come after their caller was aborted are given back, and the next caller asks', async () => {
+    const { store, take } = permits();
+    const controller = new AbortController();
+    const [first, second] = [take('k', { signal: controller.signal }), take()];
+    await settled();
+    const asked = store.next('acquire');
+    controller.abort();
+    await settled();
+    expect(first.state).toBe('rejected');
+    await asked.answer(GRANT);
+    expect(store.open.map(({ name }) => name).sort()).toEqual(['acquire', 'release']);
+    expect(store.open.find(({ name }) => name === 'release')!.claim.owner).toBe(asked.claim.owner);
+    expect(second.state).toBe('pending');
+  });
+
+  it('that are not free in time are refused, and whoever waits behind goes on', async () => {
+    const { store, runtime, take } = permits(1);
+    const [first, second] = [take('k', { waitMs: 100 }), take('k', { waitMs: 10_000 })];
+    await settled();
+    await store.next('acquire').answer(taken());
+    await runtime.pass(200);
+    await store.next('acquire').answer(taken());
+    expect([first.state, second.state]).toEqual(['rejected', 'pending']);
+    await store.next('acquire').answer(GRANT);
+    expect(second.state).toBe('fulfilled');
+  });
+
+  it('and locks are renewed by the watchdog in one round', async () => {
+    const { store, runtime, take, manager, call } = permits();
+    take();
+    await settled();
+    await store.next('acquire').answer(GRANT);
+    watched(manager.acquire(['l'], call()));
+    await settled();
+    await store.next('acquire').answer(granted());
+    await runtime.pass(10_000);
+    expect(store.open.map(({ name, claims }) => [name, ...claims.map(({ kind }) => kind)])).toEqual([
+      ['extend', 'permit'],
+      ['extend', 'exclusive'],
+    ]);
+  });
+
+  it('are all lost to their holders by a forced unlock', async () => {
+    const { store, take, manager } = permits();
+    const callers = [take(), take()];
+    await settled();
+    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').answer(GRANT);
+    const forcing = manager.forceUnlock('k');
+    await store.next('forceUnlock').answer(true);
+    expect(await forcing).toBe(true);
+    expect(callers.map((caller) => caller.value!.lost)).toEqual([true, true]);
+  });
+
+  it('whose number somebody has changed are warned of once for a key', async () => {
+    const { store, take, log } = permits();
+    for (const key of ['a', 'a', 'b']) {
+      take(key);
+      await settled();
+      await store.next('acquire').answer({ ...GRANT, limitBefore: 5 });
+    }
+    expect(log.lines.map((line) => /permits of "(.)" were 5 and are 3/.exec(line)?.[1])).toEqual(['a', 'b']);
+    const caller = take('c', { waitMs: 0 });
+    await settled();
+    await store.next('acquire').answer({ status: 'taken', retryInMs: 1_000, limitBefore: 5 });
+    expect([log.lines.length, caller.state]).toEqual([3, 'rejected']);
+  });
+
+  it('are refused by name on a store that has none, and nothing is sent', async () => {
+    class NoPermits extends ScriptedStore {
+      override readonly kinds = { exclusive: this };
+    }
+    const store = new NoPermits();
+    const settings = resolveSettings({});
+    const manager = new LockManager(store, settings, new Log(), new VirtualRuntime());
+    const call = { ...defaultCall(settings), kind: 'permit', permits: 1 } as const;
+    for (const keys of [['k'], ['k', 'l']]) {
+      const refused = manager.acquire(keys, call);
+      await expect(refused).rejects.toBeInstanceOf(LockConfigurationError);
+      await expect(refused).rejects.toThrow('"permit"');
+    }
+    expect([store.sent, manager.usage.keys]).toEqual([[], 0]);
+  });
+
+  it('say released to who gives one back', async () => {
+    const { store, take } = permits();
+    const caller = take();
+    await settled();
+    await store.next('acquire').answer(GRANT);
+    const releasing = caller.value!.release();
+    await store.next('release').answer(released());
+    expect(await releasing).toBe('released');
+  });
+
+  it('that are free are had by all who only try, at once', async () => {
+    const { store, take } = permits(3);
+    const tries = [take('k', { waitMs: 0 }), take('k', { waitMs: 0 }), take('k', { waitMs: 0 })];
+    await settled();
+    for (const one of tries) {
+      await store.next('acquire').answer(GRANT);
+      expect(one.state).toBe('fulfilled');
+    }
+  });
+
+  it('are refused to those who only try once the store has said that none is free', async () => {
+    const { store, take } = permits(1);
+    const tries = [take('k', { waitMs: 0 }), take('k', { waitMs: 0 }), take('k', { waitMs: 0 })];
+    await settled();
+    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').answer(taken());
+    await settled();
+    expect(tries.map(({ state }) => state)).toEqual(['fulfilled', 'rejected', 'rejected']);
+    expect(tries[2]!.error).toMatchObject({ code: 'LOCK_TAKEN' });
+  });
+
+  it('are granted to callers whose time ended while the answer of another one was under way', async () => {
+    const { store, runtime, take } = permits(3);
+    const callers = [take('k', { waitMs: 100 }), take('k', { waitMs: 100 })];
+    await runtime.pass(300);
+    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').answer(GRANT);
+    expect(callers.map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled']);
+  });
+
+  it('that one call is refused for its own sake are refused to that one only', async () => {
+    const { store, take, log } = permits(1);
+    const [first, second] = [take('k', { permits: undefined }), take()];
+    await settled();
+    const refusal = new StoreFailure('no number', 'not-executed', { keyOnly: true, claimOnly: true });
+    await store.next('acquire').fail(refusal);
+    expect([first.state, second.state]).toEqual(['rejected', 'pending']);
+    await store.next('acquire').answer(GRANT);
+    expect([second.state, log.lines]).toEqual(['fulfilled', []]);
+  });
+});

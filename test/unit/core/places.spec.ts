@@ -1,0 +1,275 @@
+import { describe, expect, it } from 'vitest';
+import { PlaceInLine, type PlaceOutcome } from '../../../lib/core/seam/place.js';
+import type { Grant } from '../../../lib/core/seam/grant.js';
+import type { Queued } from '../../../lib/core/seam/reply.js';
+import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { LockAbortedError, LockNotAcquiredError } from '../../../lib/core/errors/lock.errors.js';
+import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
+import { granted, released, unknown } from '../../support/core/scripted-store.js';
+import { settled } from '../../support/core/virtual-runtime.js';
+
+const GRANT: Grant = { status: 'granted', validForMs: 30_000, token: 7 };
+const GONE: PlaceOutcome = { status: 'gone' };
+
+/** A core whose first caller stands in the store's line. */
+const inLine = async (waitMs = 5_000, told?: PlaceOutcome, signal?: AbortSignal) => {
+  const core = coreUnderTest();
+  const { manager, store, runtime, call } = core;
+  const left: (StoreFailure | undefined)[] = [];
+  const newPlace = (): PlaceInLine =>
+    new PlaceInLine(
+      (doubt) => {
+        left.push(doubt);
+        return Promise.resolve();
+      },
+      () => runtime.now(),
+    );
+  const queued = (place: PlaceInLine): Queued => ({ status: 'queued', place });
+  const place = newPlace();
+  if (told) place.tell(told);
+  const caller = watched(manager.acquire(['k'], call({ waitMs, signal })));
+  await settled();
+  await store.next('acquire').answer(queued(place));
+  return { ...core, place, caller, left, newPlace, queued };
+};
+
+describe('a place in line', () => {
+  const placeAt = (now: { at: number }) => {
+    const left: (StoreFailure | undefined)[] = [];
+    const place = new PlaceInLine(
+      (doubt) => {
+        left.push(doubt);
+        return Promise.resolve();
+      },
+      () => now.at,
+    );
+    return { place, left };
+  };
+
+  it('tells its outcome once, and only the first one', () => {
+    const { place } = placeAt({ at: 0 });
+    const heard: PlaceOutcome[] = [];
+    place.listen((outcome) => heard.push(outcome));
+    place.tell(GRANT);
+    place.tell(GONE);
+    expect(heard).toEqual([GRANT]);
+  });
+
+  it('keeps what came before anybody listened; a grant has got older by then', () => {
+    const now = { at: 1_000 };
+    const { place } = placeAt(now);
+    place.tell(GRANT);
+    now.at = 1_400;
+    const heard: PlaceOutcome[] = [];
+    place.listen((outcome) => heard.push(outcome));
+    expect(heard).toEqual([{ ...GRANT, validForMs: 29_600 }]);
+    const gone = placeAt(now).place;
+    gone.tell(GONE);
+    gone.listen((outcome) => heard.push(outcome));
+    expect(heard[1]).toEqual(GONE);
+  });
+
+  it('tells nothing any more after it was left, and hands the doubt on', async () => {
+    const { place, left } = placeAt({ at: 0 });
+    const heard: PlaceOutcome[] = [];
+    place.listen((outcome) => heard.push(outcome));
+    const doubt = unknown();
+    await place.leave(doubt);
+    place.tell(GRANT);
+    expect([heard, left]).toEqual([[], [doubt]]);
+  });
+});
+
+describe('a caller whose claim stands in line', () => {
+  it('has the lock when the place is granted, and asks and watches nothing meanwhile', async () => {
+    const { store, runtime, place, caller, left } = await inLine();
+    await runtime.pass(4_000);
+    expect([store.sent.length, store.watches.length, caller.state]).toEqual([1, 0, 'pending']);
+    place.tell(GRANT);
+    await settled();
+    expect(caller.value!.fencingToken).toBe(7);
+    expect(caller.value!.remainingMs()).toBe(30_000);
+    expect(left).toEqual([]);
+  });
+
+  it('has it also when the grant came before the answer that it stands in line', async () => {
+    const { caller, left } = await inLine(5_000, GRANT);
+    expect(caller.state).toBe('fulfilled');
+    expect(left).toEqual([]);
+  });
+
+  it.each([
+    ['before the answer', true],
+    ['while it waits', false],
+  ])('asks again as another owner when its place is gone: %s', async (_, before) => {
+    const { store, place, caller, left } = await inLine(5_000, before ? GONE : undefined);
+    if (!before) place.tell(GONE);
+    await settled();
+    const [first, second] = store.sent;
+    expect(second!.claim.owner).not.toBe(first!.claim.owner);
+    await store.next('acquire').answer(granted());
+    expect([caller.state, left.length]).toEqual(['fulfilled', 0]);
+  });
+
+  it('is not sent round and round by places that are gone when its time is over', async () => {
+    const { store, runtime, place, caller } = await inLine(1_000);
+    runtime.jump(1_000);
+    place.tell(GONE);
+    await settled();
+    expect(store.sent).toHaveLength(1);
+    expect(caller.error).toBeInstanceOf(LockNotAcquiredError);
+  });
+
+  it('leaves the line when its time is over, once, and then the lock is said to be taken', async () => {
+    const { runtime, caller, left, place, manager } = await inLine(1_000);
+    await runtime.pass(999);
+    expect([caller.state, left.length]).toEqual(['pending', 0]);
+    await runtime.pass(1);
+    expect(caller.error).toBeInstanceOf(LockNotAcquiredError);
+    expect(left).toHaveLength(1);
+    // What is granted now was given back by leaving.
+    place.tell(GRANT);
+    await settled();
+    expect([left.length, manager.usage]).toEqual([1, { leases: 0, keys: 0, holds: 0, undoing: 0 }]);
+  });
+
+  it('leaves the line when it is aborted', async () => {
+    const controller = new AbortController();
+    const { caller, left, manager } = await inLine(5_000, undefined, controller.signal);
+    controller.abort();
+    await settled();
+    expect(caller.error).toBeInstanceOf(LockAbortedError);
+    expect([left.length, manager.usage.keys]).toEqual([1, 0]);
+  });
+
+  it('leaves the line when the app stops', async () => {
+    const { caller, left, manager } = await inLine(Infinity);
+    manager.refuseNew();
+    await settled();
+    expect(caller.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
+    expect(left).toHaveLength(1);
+  });
+
+  it('goes on trying to leave until the store has answered', async () => {
+    const { manager, store, runtime, call } = coreUnderTest();
+    let tries = 0;
+    const place = new PlaceInLine(
+      () => (++tries < 3 ? Promise.reject(unknown()) : Promise.resolve()),
+      () => runtime.now(),
+    );
+    watched(manager.acquire(['k'], call({ waitMs: 100 })));
+    await settled();
+    await store.next('acquire').answer({ status: 'queued', place });
+    await runtime.pass(10_000);
+    expect([tries, manager.usage.undoing]).toEqual([3, 0]);
+  });
+
+  it('counts a grant from when it was told, whatever other work stands in the way then', async () => {
+    const { runtime, place, caller } = await inLine();
+    void Promise.resolve().then(() => runtime.jump(400));
+    place.tell(GRANT);
+    await settled();
+    expect(caller.value!.remainingMs()).toBe(29_600);
+  });
+
+  it('gives back a grant whose time was over before it came to it, and asks again', async () => {
+    const { store, place, runtime, caller } = await inLine();
+    void Promise.resolve().then(() => runtime.jump(600));
+    place.tell({ ...GRANT, validForMs: 500 });
+    await settled();
+    const [, undo, again] = store.sent;
+    expect([undo!.name, undo!.claim.owner]).toEqual(['release', store.sent[0]!.claim.owner]);
+    expect(again!.name).toBe('acquire');
+    expect(caller.state).toBe('pending');
+  });
+
+  it('says in its claim whether it waits', async () => {
+    const { manager, store, call } = coreUnderTest();
+    watched(manager.acquire(['a'], call({ waitMs: 0 })));
+    watched(manager.acquire(['b'], call({ waitMs: 1 })));
+    await settled();
+    expect(store.sent.map(({ claim }) => claim.waits)).toEqual([false, true]);
+  });
+});
+
+describe('a grant', () => {
+  it('that is told to be lost ends the lease with that reason, and asks nothing', async () => {
+    const { manager, store, call, log } = coreUnderTest();
+    const lost = new AbortController();
+    const caller = watched(manager.acquire(['k'], call()));
+    await settled();
+    await store.next('acquire').answer({ ...GRANT, lost: lost.signal });
+    const told: unknown[] = [];
+    manager.on('lost', (event) => told.push(event.reason));
+    lost.abort();
+    expect(caller.value!.lost).toBe(true);
+    expect(caller.value!.signal.aborted).toBe(true);
+    expect(told).toEqual(['refused']);
+    expect([store.sent.length, log.lines.length, manager.usage.holds]).toEqual([1, 1, 0]);
+  });
+
+  it('that is released is not listened to any more', async () => {
+    const { manager, store, call, log } = coreUnderTest();
+    const lost = new AbortController();
+    const caller = watched(manager.acquire(['k'], call()));
+    await settled();
+    await store.next('acquire').answer({ ...GRANT, lost: lost.signal });
+    const releasing = caller.value!.release();
+    await store.next('release').answer(released());
+    expect(await releasing).toBe('released');
+    lost.abort();
+    expect([caller.value!.lost, log.lines]).toEqual([false, []]);
+  });
+
+  it('that is lost before its caller has it is given back, and asked for again', async () => {
+    const { manager, store, call } = coreUnderTest();
+    const caller = watched(manager.acquire(['k'], call()));
+    await settled();
+    await store.next('acquire').answer({ ...GRANT, lost: AbortSignal.abort() });
+    expect(store.sent.map(({ name }) => name)).toEqual(['acquire', 'release', 'acquire']);
+    expect(caller.state).toBe('pending');
+  });
+
+  it.each([
+    [1, 0],
+    [2, 1],
+    [undefined, 3],
+  ])('with %s of four tokens is handed over %s times', async (tokens, handed) => {
+    const { manager, store, call } = coreUnderTest();
+    const callers = [watched(manager.acquire(['k'], call()))];
+    await settled();
+    for (let i = 0; i < 3; i += 1) callers.push(watched(manager.acquire(['k'], call())));
+    // The head asked alone: its release lets the next one ask for all who wait by then.
+    await store.next('acquire').answer(granted(1));
+    callers.push(watched(manager.acquire(['k'], call())));
+    watched(callers[0]!.value!.release());
+    await store.next('release').answer(released());
+    expect(store.next('acquire').claim.tokens).toBe(4);
+    await store.next('acquire').answer({ ...GRANT, ...(tokens === undefined ? {} : { tokens }) });
+    let leases = 0;
+    while (store.open.length === 0) {
+      leases += 1;
+      const holder = callers[leases]!;
+      expect(holder.value!.fencingToken).toBe(6 + leases);
+      watched(holder.value!.release());
+      await settled();
+    }
+    expect(leases - 1).toBe(handed);
+  });
+});
+
+describe('a refusal', () => {
+  it('without an end is waited for until a hint comes, however long', async () => {
+    const { manager, store, runtime, call } = coreUnderTest();
+    const caller = watched(manager.acquire(['k'], call({ waitMs: Infinity })));
+    await settled();
+    await store.next('acquire').answer({ status: 'taken', retryInMs: Infinity });
+    await store.watching[0]!.becomeLive();
+    await store.next('acquire').answer({ status: 'taken', retryInMs: Infinity });
+    await runtime.pass(3_600_000);
+    expect([store.sent.length, caller.state]).toEqual([2, 'pending']);
+    await store.watching[0]!.hint();
+    await store.next('acquire').answer(granted());
+    expect(caller.state).toBe('fulfilled');
+  });
+});
