@@ -130,7 +130,9 @@ export class RedisStore implements LockStore {
     } catch (failure) {
       const others = kinds.filter((kind) => !used.includes(kind));
       if (!isForeignType(failure) || others.length === 0) throw failure;
-      return firstAnswer(others.map(ask));
+      return firstAnswer(others.map(ask)).catch((other: unknown) => {
+        throw isForeignType(other) ? failure : other;
+      });
     }
   }
 }
