@@ -181,6 +181,17 @@ describe('foundation', () => {
 });
 
 describe('tokens', () => {
+  it('have to be known to come from the store, but for the last answers of one that ended', () => {
+    const stored = [hold(0, 'o1', 5), free(10, 'o1'), hold(20, 'o2', 7), free(40, 'o2')];
+    const late = holder('b', 'p2', 9, 60, 70);
+    expect(rulesOf(stored, late)).toEqual(['tokens']);
+    expect(rulesOf(stored, late, { type: 'unseen', at: 59 })).toEqual(nothing);
+    expect(rulesOf(stored, late, { type: 'unseen', at: 61 })).toEqual(['tokens']);
+    expect(rulesOf([...stored, { type: 'unseen', at: 59 }], holder('b', 'p2', 9, 1_060, 1_070))).toEqual([
+      'tokens',
+    ]);
+  });
+
   it('grow from holder to holder', () => {
     expect(rulesOf(holder('a', 'p1', 5, 0, 10), holder('b', 'p2', 4, 10, 20))).toEqual(['tokens']);
     expect(rulesOf(holder('a', 'p1', 5, 0, 10), holder('b', 'p2', 5, 10, 20))).toEqual(['tokens']);

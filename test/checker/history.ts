@@ -173,6 +173,9 @@ export interface UnprotectedEvent extends Of<'unprotected'> {
   readonly why: string;
 }
 
+/** The store ended in this moment: what it did just before may have been answered, and is not in the history. */
+export type UnseenEvent = Of<'unseen'>;
+
 /** Nothing of the process runs until `until`: it is stopped, or its event loop is blocked. */
 export interface FrozenEvent extends By<'frozen'> {
   readonly until: number;
@@ -234,6 +237,7 @@ export type HistoryEvent =
   | ArmedEvent
   | FreeEvent
   | UnprotectedEvent
+  | UnseenEvent
   | FrozenEvent
   | TroubleEvent
   | GoneEvent

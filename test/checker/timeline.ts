@@ -69,6 +69,8 @@ const describe = (event: HistoryEvent): string | undefined => {
       return `"${event.key}" of ${event.owner} is free: ${event.how}`;
     case 'unprotected':
       return `${event.why}: ${event.key === undefined ? 'no key' : `"${event.key}" not`} protected ${until(event.until)}`;
+    case 'unseen':
+      return 'the store ends; what it did last may be unknown';
     case 'frozen':
       return `stands still ${until(event.until)}`;
     case 'trouble':

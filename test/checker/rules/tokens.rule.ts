@@ -31,11 +31,16 @@ function* ofHolders(past: Past): Generator<Violation> {
   }
 }
 
-/** Nobody has a token that the store did not give. */
+/** How long after the end of a store its last answers may arrive, in ms. */
+const LAST_ANSWERS_MS = 1_000;
+
+/** Nobody has a token that the store did not give, as far as everything is known that it gave. */
 function* ofLeases(past: Past): Generator<Violation> {
   const stays = new Map<string, Stay[]>();
   for (const stay of staysIn(past)) stays.set(stay.key, [...(stays.get(stay.key) ?? []), stay]);
+  const ends = past.all('unseen').map(({ at }) => at);
   for (const { id, granted } of past.leases.values()) {
+    if (ends.some((at) => granted.at >= at && granted.at < at + LAST_ANSWERS_MS)) continue;
     for (const { key, token, owner, sharedWith } of granted.parts) {
       const known = stays.get(key)?.filter(({ tokens }) => tokens.length > 0) ?? [];
       if (

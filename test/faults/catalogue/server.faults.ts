@@ -69,7 +69,7 @@ const restart = (
         if (!keepData) topology.scribe.unprotected('Redis lost its data', forMs + 1_000 + LONGEST_LEASE_MS);
         // Nobody may get in before everything that is done there is seen.
         for (const { proxy } of topology.seats) proxy.refuse();
-        await node.server.kill('SIGKILL');
+        await node.kill();
         if (!keepData) await node.lostAll();
         await sleep(forMs);
         await node.startAgain({ keepData });
@@ -90,7 +90,7 @@ const loading = fault<OnServer>({
     const node = topology.nodes[number]!;
     await duringOutage(topology, 'Redis loads its data', AFTERMATH.outage, async () => {
       await node.fill(forMs);
-      await node.server.kill('SIGKILL');
+      await node.kill();
       await node.startSlowly();
     });
   },

@@ -36,7 +36,7 @@ export class RedisNode implements AsyncDisposable {
     private readonly nextStart: string[],
     private readonly clock: ServerClock | undefined,
     readonly holds: HoldWatch,
-    scribe: Scribe,
+    private readonly scribe: Scribe,
   ) {
     this.pulse = new ServerPulse(server, (from, until) =>
       scribe.trouble('Redis is slow', from, until + FELT_MS),
@@ -66,6 +66,12 @@ export class RedisNode implements AsyncDisposable {
     await until(() => this.monitor.isAttached && this.pulse.isKnown, {
       what: 'the server is under observation',
     });
+  }
+
+  /** Kills the server. Its last answers may get out before what the observer is told of them. */
+  async kill(): Promise<void> {
+    this.scribe.write({ type: 'unseen', at: labNow() });
+    await this.server.kill('SIGKILL');
   }
 
   /** Takes in that the server, which was killed, has lost its data: after all that it did before has been seen. */
