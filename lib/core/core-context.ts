@@ -4,7 +4,7 @@ import { WakeUp } from './acquire/wake-up.js';
 import { CompactingMap } from './compacting.js';
 import { shutdownError } from './errors/error-messages.js';
 import type { Kind } from './kinds/kind.js';
-import { KINDS, type LockKind } from './kinds/kinds.js';
+import { KINDS, kindOf, type LockKind } from './kinds/kinds.js';
 import type { Hold } from './lease/hold.js';
 import { LeaseKeeper } from './lease/lease-keeper.js';
 import type { Undo } from './lease/undo.js';
@@ -72,6 +72,7 @@ export class CoreContext {
       {
         runtime,
         maxWaiters: this.settings.maxWaiters,
+        alone: kindOf(kind).alone,
         keepAlive: (hold) => keeper.add(hold),
         onIdle: () => {
           if (queues.get(finalKey) === queue) queues.delete(finalKey);

@@ -13,6 +13,7 @@ import { refuse } from '../settings/option-checks.js';
 import { waitFor } from '../wait-for.js';
 import { contend, reasonToStop, type HoldTerms, type WantedHold } from './contend.js';
 import { SeveralKeys } from './several-keys.js';
+import { ASK_BESIDE } from './local-queue.js';
 import type { Wait } from './wait.js';
 
 interface Wanted {
@@ -147,14 +148,15 @@ export class Acquisition implements HoldTerms {
     core.requests.checkKind(call.kind);
     const queue = core.queue(call.kind, finalKey);
     const watchdogMs = leaseMs === undefined ? call.watchdogMs : undefined;
-    const asHead = (): Promise<Hold> => {
-      const contention = contend(core, queue, wait, { finalKey, call, leaseMs, watchdogMs }, this);
+    const ask = (isHead: boolean): Promise<Hold> => {
+      const contention = contend(core, queue, wait, { finalKey, call, leaseMs, watchdogMs }, this, isHead);
       return signal ? this.unlessAborted(contention, wait, signal) : contention;
     };
-    if (queue.enter()) return asHead();
-    return queue
-      .queue(wait, call.holdAtLeastMs === 0 ? watchdogMs : undefined)
-      .then((passed) => (passed ? this.inherit(passed, wait, asHead) : asHead()));
+    if (queue.enter()) return ask(true);
+    return queue.queue(wait, call.holdAtLeastMs === 0 ? watchdogMs : undefined).then((passed) => {
+      if (passed === ASK_BESIDE) return ask(false);
+      return passed ? this.inherit(passed, wait, () => ask(true)) : ask(true);
+    });
   }
 
   claimFor({ finalKey, call, leaseMs }: WantedHold): Claim {

@@ -78,15 +78,17 @@ class Contention {
     private readonly wait: Wait,
     private readonly wanted: WantedHold,
     private readonly terms: HoldTerms,
+    /** Else it asks once beside the head, and leaves the queue as it is. */
+    private readonly isHead: boolean,
   ) {
     this.claim = terms.claimFor(wanted);
   }
 
   // One function, since each further promise costs as much as all the rest of a lock that is free.
   async win(): Promise<Hold> {
-    const { core, queue, wait, wanted, terms } = this;
+    const { core, queue, wait, wanted, terms, isHead } = this;
     try {
-      if (wait.waitMs > 0 && queue.yieldingUntil !== undefined) await this.yieldToOthers();
+      if (isHead && wait.waitMs > 0 && queue.yieldingUntil !== undefined) await this.yieldToOthers();
       for (let vain = 0; ;) {
         const over = reasonToStop(core, wait);
         if (over) throw over;
@@ -96,14 +98,13 @@ class Contention {
         // A token for each caller that may have the hold after this one.
         this.leases = wanted.watchdogMs === undefined ? 1 : turnFor(queue.length);
         let reply: AcquireReply | NotNow;
-        queue.requestSent();
+        if (isHead) queue.requestSent();
         try {
           reply = await core.requests.acquire(this.asked());
-          // Of a kind with several owners a grant does not say that there is none for the next caller.
-          queue.requestOver(reply.status !== 'granted' || kindOf(this.claim.kind).alone);
+          if (isHead) queue.requestOver(true);
           core.requests.answered();
         } catch (failure) {
-          queue.requestOver(false);
+          if (isHead) queue.requestOver(false);
           this.throwUnlessTransient(failure);
           reply = NOT_NOW;
         }
@@ -121,7 +122,7 @@ class Contention {
         }
       }
     } catch (error) {
-      queue.leave(false);
+      if (isHead) queue.leave(false);
       throw error;
     }
   }
@@ -154,7 +155,7 @@ class Contention {
       hold.heldWith(this.terms.whenLost);
       core.keeper.add(hold);
       beginTurn(hold, Math.min(leases, tokens));
-      if (!alone) queue.leave(false);
+      if (!alone && this.isHead) queue.leave(false);
       return hold;
     }
     core.undo.begin({ claim, until: hold.mayLastUntil });
@@ -195,12 +196,17 @@ class Contention {
     const { core, queue, wait, claim } = this;
     if (!(failure instanceof StoreFailure)) throw failure;
     core.requests.acquireFailed(claim, failure);
-    if (failure.outcome !== 'unknown' && failure.transient && core.runtime.now() < deadlineOf(wait)) {
+    if (
+      failure.outcome !== 'unknown' &&
+      failure.transient &&
+      this.isHead &&
+      core.runtime.now() < deadlineOf(wait)
+    ) {
       // A waiter whose time is over already does not wait for the outcome of another try.
       queue.failed(failure, 'acquiring', 'due');
       return;
     }
-    if (!failure.claimOnly) queue.failed(failure, 'acquiring');
+    if (this.isHead && !failure.claimOnly) queue.failed(failure, 'acquiring');
     throw reasonToStop(core, wait) ?? storeError(wait.key, failure, 'acquiring', this.waitedMs());
   }
 
@@ -211,7 +217,9 @@ class Contention {
     const deadline = deadlineOf(wait);
     const now = core.runtime.now();
     if (reply.status === 'taken') this.tellOfLimit(reply);
-    if (reply.status === 'taken' && now >= deadline) throw takenError(wait.key, this.waitedMs(), wait.waitMs);
+    // Only the head sleeps: a timer can be early by a little, and there is one place to be woken in.
+    if (reply.status === 'taken' && (now >= deadline || !this.isHead))
+      throw takenError(wait.key, this.waitedMs(), wait.waitMs);
     // The app may have begun to stop while the question was under way; nobody says so again.
     const over = reasonToStop(core, wait);
     if (over) throw over;
@@ -264,4 +272,5 @@ export const contend = (
   wait: Wait,
   wanted: WantedHold,
   terms: HoldTerms,
-): Promise<Hold> => new Contention(core, queue, wait, wanted, terms).win();
+  isHead: boolean,
+): Promise<Hold> => new Contention(core, queue, wait, wanted, terms, isHead).win();

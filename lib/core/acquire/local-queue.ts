@@ -23,11 +23,19 @@ interface Waiter {
 /** What all queues have until somebody waits: most keys are wanted by one caller at a time. Never added to. */
 const NOBODY = new Set<Waiter>();
 
+/**
+ * What a waiter is told when its time is over and its kind has several owners at once: what is taken for the head may be
+ * free for it, so it asks the store once, beside the head.
+ */
+export const ASK_BESIDE = Symbol('ask beside the head');
+
 /** What a local queue needs of the service instance. */
 export interface QueueHost {
   readonly runtime: Runtime;
   /** How many callers may wait behind the head. */
   readonly maxWaiters: number;
+  /** Whether there is one owner at a time; see `Kind.alone`. */
+  readonly alone: boolean;
   /** A hold is on its way to the next caller, and has to be kept alive. */
   keepAlive(hold: Hold): void;
   /** Nobody wants the key any more. */
@@ -80,12 +88,14 @@ export class LocalQueue implements Head {
   /**
    * Resolves when this caller is the head: with the hold of the one before if that was passed on to it, which takes
    * that the watchdog renews both with the same lease. Rejects when its time is over, it is aborted, or the store fails.
-   * Throws when `maxWaiters` wait already.
+   * Throws when `maxWaiters` wait already. Of a kind with several owners a caller whose time is over gets
+   * {@link ASK_BESIDE} instead of an error.
    */
-  queue(wait: Wait, watchdogMs: number | undefined): Promise<Hold | undefined> {
-    const { maxWaiters, runtime } = this.host;
+  queue(wait: Wait, watchdogMs: number | undefined): Promise<Hold | typeof ASK_BESIDE | undefined> {
+    const { alone, maxWaiters, runtime } = this.host;
+    if (!alone && wait.waitMs === 0) return Promise.resolve(ASK_BESIDE);
     if (this.length >= maxWaiters) throw queueFullError(wait.key, maxWaiters);
-    return waitFor<Hold | undefined>(runtime, {
+    return waitFor<Hold | typeof ASK_BESIDE | undefined>(runtime, {
       ms: deadlineOf(wait) - runtime.now(),
       signal: wait.signal,
       listen: ({ resolve, reject }) => {
@@ -94,7 +104,8 @@ export class LocalQueue implements Head {
         this.waiters.add(waiter);
         return () => this.waiters.delete(waiter);
       },
-      onTime: ({ reject }) => {
+      onTime: ({ resolve, reject }) => {
+        if (!alone) return resolve(ASK_BESIDE);
         // A request without an answer may be the sign of a dead store, which must not pass for a taken lock. And what
         // the store said a while ago is no sign that it works: the head asks again.
         if (this.unanswered || this.wakeUp.wakeIfDue()) this.isDue(wait);

@@ -20,6 +20,6 @@ export const queueOn = (
   onIdle: () => void = () => undefined,
 ): LocalQueue =>
   new LocalQueue(
-    { runtime, maxWaiters: Infinity, keepAlive: () => undefined, onIdle },
+    { runtime, maxWaiters: Infinity, alone: true, keepAlive: () => undefined, onIdle },
     new WakeUp(runtime, (claim, listener) => store.watch(claim, listener)),
   );

@@ -199,10 +199,11 @@ describe('permits', () => {
     expect(await releasing).toBe('released');
   });
 
-  it('that are free are had by all who only try, at once', async () => {
+  it('that are free are had by all who only try, in one round trip', async () => {
     const { store, take } = permits(3);
     const tries = [take('k', { waitMs: 0 }), take('k', { waitMs: 0 }), take('k', { waitMs: 0 })];
     await settled();
+    expect(store.open).toHaveLength(3);
     for (const one of tries) {
       await store.next('acquire').answer(GRANT);
       expect(one.state).toBe('fulfilled');
@@ -210,23 +211,37 @@ describe('permits', () => {
   });
 
   it('are refused to those who only try once the store has said that none is free', async () => {
-    const { store, take } = permits(1);
-    const tries = [take('k', { waitMs: 0 }), take('k', { waitMs: 0 }), take('k', { waitMs: 0 })];
+    const { store, take, manager } = permits(1);
+    const tries = [take('k', { waitMs: 0 }), take('k', { waitMs: 0 })];
     await settled();
     await store.next('acquire').answer(GRANT);
+    expect(tries.map(({ state }) => state)).toEqual(['fulfilled', 'pending']);
     await store.next('acquire').answer(taken());
-    await settled();
-    expect(tries.map(({ state }) => state)).toEqual(['fulfilled', 'rejected', 'rejected']);
-    expect(tries[2]!.error).toMatchObject({ code: 'LOCK_TAKEN' });
+    expect(tries[1]!.error).toMatchObject({ code: 'LOCK_TAKEN' });
+    void tries[0]!.value!.release();
+    await store.next('release').answer(released());
+    expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });
 
-  it('are granted to callers whose time ended while the answer of another one was under way', async () => {
+  it('are asked for once more by callers whose time ends while another one asks', async () => {
     const { store, runtime, take } = permits(3);
     const callers = [take('k', { waitMs: 100 }), take('k', { waitMs: 100 })];
-    await runtime.pass(300);
+    await runtime.pass(100);
+    expect(store.open).toHaveLength(2);
     await store.next('acquire').answer(GRANT);
-    await store.next('acquire').answer(GRANT);
-    expect(callers.map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled']);
+    await store.next('acquire').answer(taken());
+    expect(callers.map(({ state }) => state)).toEqual(['fulfilled', 'rejected']);
+  });
+
+  it('keep nobody from trying, however few may wait', async () => {
+    const core = coreUnderTest({ maxWaiters: 0 });
+    const call = core.call({ kind: 'permit', permits: 2, waitMs: 0 });
+    const tries = [watched(core.manager.acquire(['k'], call)), watched(core.manager.acquire(['k'], call))];
+    await settled();
+    for (const one of tries) {
+      await core.store.next('acquire').answer(GRANT);
+      expect(one.state).toBe('fulfilled');
+    }
   });
 
   it('that one call is refused for its own sake are refused to that one only', async () => {

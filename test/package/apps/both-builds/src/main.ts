@@ -5,7 +5,7 @@ import { BillingController, BillingService } from 'billing';
 import { bindLocks, createTestingLocks } from 'nest-redis-lock/testing';
 import { CheckoutService, TrialService } from './checkout.service.js';
 import { failureOf, folderOf, kindsOf, libraries, type Build } from './libraries.js';
-import { redisUrl } from '../../shared/exercise.js';
+import { redisUrl } from './shared/exercise.js';
 
 const { esm, cjs } = libraries;
 

@@ -1,9 +1,9 @@
 import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
 import { LockService } from 'nest-redis-lock';
-import { disposes } from '../../shared/disposal.js';
-import { exercise, redisUrl } from '../../shared/exercise.js';
-import { ShopModule } from '../../shared/shop.js';
+import { disposes } from './shared/disposal.js';
+import { exercise, redisUrl } from './shared/exercise.js';
+import { ShopModule } from './shared/shop.js';
 
 async function main(): Promise<void> {
   const app = await NestFactory.create(ShopModule.on(redisUrl()), { logger: ['error', 'warn'] });

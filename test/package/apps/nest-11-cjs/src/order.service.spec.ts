@@ -1,7 +1,7 @@
 import { Test } from '@nestjs/testing';
 import { LockNotAcquiredError, LockService } from 'nest-redis-lock';
 import { bindLocks, createTestingLocks, RedisLockTestingModule } from 'nest-redis-lock/testing';
-import { OrderService } from '../../shared/shop.js';
+import { OrderService } from './shared/shop.js';
 
 const compile = () =>
   Test.createTestingModule({
