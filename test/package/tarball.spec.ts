@@ -16,7 +16,7 @@ import {
 } from '../support/package/pack.js';
 
 const MAX_DOWNLOAD_BYTES = 460_000;
-const MAX_UNPACKED_BYTES = 2_500_000;
+const MAX_UNPACKED_BYTES = 2_700_000;
 
 const sourcesOf = async (folder: string): Promise<readonly string[]> =>
   (await readdir(join(repository, folder), { recursive: true })).filter((path) => path.endsWith('.ts'));
