@@ -133,7 +133,11 @@ describe('what is no option of a call is refused, before a lock is taken', () =>
 
   it.each<[string, object, string]>([
     ['acquire', { wait: 5 }, 'Did you mean waitMs?'],
-    ['acquire', { onLost: 'throw' }, 'onLost is no option of acquire. It is one of @Locked, of @Limited, of withLock'],
+    [
+      'acquire',
+      { onLost: 'throw' },
+      'onLost is no option of acquire. It is one of @Locked, of @Limited, of withLock',
+    ],
     ['acquire', { onBusy: 'skip' }, 'onBusy is no option of acquire. It is one of @Locked'],
     ['acquire', { service: 'billing' }, 'service is no option of acquire. It is one of @Locked'],
     [
