@@ -273,4 +273,7 @@ export const contend = (
   wanted: WantedHold,
   terms: HoldTerms,
   isHead: boolean,
-): Promise<Hold> => new Contention(core, queue, wait, wanted, terms, isHead).win();
+): Promise<Hold> => {
+  const won = new Contention(core, queue, wait, wanted, terms, isHead).win();
+  return isHead ? won : won.finally(() => queue.besideEnds());
+};

@@ -50,6 +50,8 @@ export interface QueueHost {
 export class LocalQueue implements Head {
   private waiters = NOBODY;
   private hasHead = false;
+  /** Callers whose question is under way beside the head's. */
+  private besides = 0;
   /** A request for this key is under way, so nobody knows whether the store works. */
   private unanswered = false;
   private readonly yielding = new Yielding();
@@ -89,26 +91,27 @@ export class LocalQueue implements Head {
    * Resolves when this caller is the head: with the hold of the one before if that was passed on to it, which takes
    * that the watchdog renews both with the same lease. Rejects when its time is over, it is aborted, or the store fails.
    * Throws when `maxWaiters` wait already. Of a kind with several owners a caller whose time is over gets
-   * {@link ASK_BESIDE} instead of an error.
+   * {@link ASK_BESIDE} instead of an error, and says with `besideEnds` when its question is over.
    */
   queue(wait: Wait, watchdogMs: number | undefined): Promise<Hold | typeof ASK_BESIDE | undefined> {
     const { alone, maxWaiters, runtime } = this.host;
-    if (!alone && wait.waitMs === 0) return Promise.resolve(ASK_BESIDE);
+    if (!alone && wait.waitMs === 0) return Promise.resolve(this.besideBegins());
     if (this.length >= maxWaiters) throw queueFullError(wait.key, maxWaiters);
+    let waiter: Waiter;
     return waitFor<Hold | typeof ASK_BESIDE | undefined>(runtime, {
       ms: deadlineOf(wait) - runtime.now(),
       signal: wait.signal,
       listen: ({ resolve, reject }) => {
-        const waiter: Waiter = { wait, due: false, watchdogMs, admit: resolve, refuse: reject };
+        waiter = { wait, due: false, watchdogMs, admit: resolve, refuse: reject };
         if (this.waiters === NOBODY) this.waiters = new Set();
         this.waiters.add(waiter);
         return () => this.waiters.delete(waiter);
       },
       onTime: ({ resolve, reject }) => {
-        if (!alone) return resolve(ASK_BESIDE);
+        if (!alone) return resolve(this.besideBegins());
         // A request without an answer may be the sign of a dead store, which must not pass for a taken lock. And what
         // the store said a while ago is no sign that it works: the head asks again.
-        if (this.unanswered || this.wakeUp.wakeIfDue()) this.isDue(wait);
+        if (this.unanswered || this.wakeUp.wakeIfDue()) waiter.due = true;
         else reject(this.takenError(wait));
       },
       onAbort: ({ reject }) => reject(abortedError(wait.key, wait.signal!, runtime.now() - wait.startedAt)),
@@ -179,8 +182,15 @@ export class LocalQueue implements Head {
     return this.yielding.until(this.host.runtime.now(), this.hints);
   }
 
-  private isDue(wait: Wait): void {
-    for (const waiter of this.waiters) if (waiter.wait === wait) waiter.due = true;
+  /** A question beside the head is over, and what came of it is settled. */
+  besideEnds(): void {
+    this.besides--;
+    this.idle();
+  }
+
+  private besideBegins(): typeof ASK_BESIDE {
+    this.besides++;
+    return ASK_BESIDE;
   }
 
   private takenError({ key, startedAt, waitMs }: Wait): Error {
@@ -189,6 +199,6 @@ export class LocalQueue implements Head {
 
   private idle(): void {
     this.host.runtime.clearTimer(this.idleTimer);
-    if (!this.hasHead && this.waiters.size === 0) this.host.onIdle();
+    if (!this.hasHead && this.waiters.size === 0 && this.besides === 0) this.host.onIdle();
   }
 }

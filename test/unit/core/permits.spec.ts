@@ -7,7 +7,7 @@ import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import { defaultCall, resolveSettings, type LockCall } from '../../../lib/core/settings/lock-settings.js';
 import { coreUnderTest, Log, watched, type Watched } from '../../support/core/core-under-test.js';
-import { granted, released, ScriptedStore, taken } from '../../support/core/scripted-store.js';
+import { granted, notExecuted, released, ScriptedStore, taken } from '../../support/core/scripted-store.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 const GRANT = { status: 'granted', validForMs: 30_000 } as const;
@@ -253,5 +253,28 @@ describe('permits', () => {
     expect([first.state, second.state]).toEqual(['rejected', 'pending']);
     await store.next('acquire').answer(GRANT);
     expect([second.state, log.lines]).toEqual(['fulfilled', []]);
+  });
+
+  it('that are forced back while a caller asks beside the head are not believed in, also when the head has gone', async () => {
+    const { store, take, manager } = permits(2);
+    const [head, beside] = [take('k'), take('k', { waitMs: 0 })];
+    await settled();
+    await store.next('acquire').answer(GRANT);
+    const forcing = watched(manager.forceUnlock('k'));
+    const late = store.next('acquire');
+    await store.open.find(({ name }) => name === 'forceUnlock')!.answer(true);
+    await late.answer(GRANT);
+    expect([forcing.value, head.value!.lost]).toEqual([true, true]);
+    expect(beside.state === 'fulfilled' && !beside.value!.lost).toBe(false);
+  });
+
+  it('leave nothing of the key behind when the caller that asks beside the head is the last one', async () => {
+    const { store, take, manager } = permits(2);
+    const [head, beside] = [take('k'), take('k', { waitMs: 0 })];
+    await settled();
+    await store.next('acquire').fail(notExecuted());
+    expect([head.state, manager.usage.keys]).toEqual(['rejected', 1]);
+    await store.next('acquire').answer(taken());
+    expect([beside.state, manager.usage.keys]).toEqual(['rejected', 0]);
   });
 });
