@@ -9,7 +9,7 @@ import {
   unwrapped,
 } from '../../../lib/stores/redis/connection/redis-failure.js';
 import { readBatch } from '../../../lib/stores/redis/connection/batch-replies.js';
-import { readExtend } from '../../../lib/stores/redis/kinds/exclusive/replies.js';
+import { readExtend } from '../../../lib/stores/redis/kinds/shared-replies.js';
 
 /*
  * As real servers word it. Before Redis 7 what goes wrong in a script arrives inside of another error, so that its

@@ -4,7 +4,8 @@ import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from '../../..
 import { Script } from '../../connection/script.js';
 import type { BatchPart } from '../../connection/script-batch.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
-import { readAcquire, readExtend, readForceUnlock, readInspect, readRelease } from './replies.js';
+import { readExtend, readForceUnlock, readRelease } from '../shared-replies.js';
+import { readAcquire, readInspect } from './replies.js';
 import {
   EXCLUSIVE_ACQUIRE,
   EXCLUSIVE_EXTEND,

@@ -2,7 +2,7 @@ import type { PermitClaim } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from '../../../../core/seam/reply.js';
 import { Script } from '../../connection/script.js';
-import { readExtend, readForceUnlock, readRelease } from '../exclusive/replies.js';
+import { readExtend, readForceUnlock, readRelease } from '../shared-replies.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { readPermitAcquire, readPermitInspect } from './replies.js';
 import {

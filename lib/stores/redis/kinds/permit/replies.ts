@@ -1,20 +1,14 @@
 import type { AcquireReply, Holder, KeyState } from '../../../../core/seam/reply.js';
 import { impossible, isTimeLeft } from '../../connection/strict-replies.js';
-
-/** A permit without an end announces nothing when it goes: look for it at this interval, in ms. */
-const ENDLESS_RETRY_MS = 1_000;
+import { retryInMs } from '../shared-replies.js';
 
 export const readPermitAcquire = (reply: unknown, leaseMs: number): AcquireReply => {
-  const [granted, retryInMs, before, ...more] = Array.isArray(reply) ? (reply as unknown[]) : [];
-  if ((granted !== 0 && granted !== 1) || !isTimeLeft(retryInMs) || more.length > 0) throw impossible(reply);
+  const [granted, leftMs, before, ...more] = Array.isArray(reply) ? (reply as unknown[]) : [];
+  if ((granted !== 0 && granted !== 1) || !isTimeLeft(leftMs) || more.length > 0) throw impossible(reply);
   if (!Number.isSafeInteger(before)) throw impossible(reply);
   const limit = before === -1 ? {} : { limitBefore: before as number };
   if (granted === 1) return { status: 'granted', validForMs: leaseMs, ...limit };
-  return {
-    status: 'taken',
-    retryInMs: retryInMs === -1 ? ENDLESS_RETRY_MS : Math.max(1, retryInMs),
-    ...limit,
-  };
+  return { status: 'taken', retryInMs: retryInMs(leftMs), ...limit };
 };
 
 export const readPermitInspect = (reply: unknown): KeyState | null => {
