@@ -70,14 +70,13 @@ export class MemorySpace {
 
   /** The same, to take a key. One that another kind has is refused, as a value of another type is in Redis. */
   toTake<K extends LockKind>(kind: K, finalKey: string): KindHolds<ClaimOf<K>> {
-    for (const [name, holds] of Object.entries(this.kinds)) {
-      if (name !== kind && holds.has(finalKey)) {
-        throw new StoreFailure(
-          `"${finalKey}" is held as a lock of another kind (${name}), so it cannot be one of the kind ${kind}`,
-          'not-executed',
-          { keyOnly: true },
-        );
-      }
+    for (const name in this.kinds) {
+      if (name === kind || !this.kinds[name as LockKind].has(finalKey)) continue;
+      throw new StoreFailure(
+        `"${finalKey}" is held as a lock of another kind (${name}), so it cannot be one of the kind ${kind}`,
+        'not-executed',
+        { keyOnly: true },
+      );
     }
     return this.kinds[kind];
   }
