@@ -70,9 +70,9 @@ export class StoreRequests {
   }
 
   /** An acquire failed. What it may have taken has no owner, and is undone. */
-  acquireFailed(claim: Claim, failure: StoreFailure): void {
+  acquireFailed(claim: Claim, failure: unknown): void {
     this.failed(failure);
-    if (failure.outcome === 'unknown') {
+    if (failure instanceof StoreFailure && failure.outcome === 'unknown') {
       this.undo.begin({ claim, doubt: failure, until: this.runtime.now() + claim.leaseMs });
     }
   }

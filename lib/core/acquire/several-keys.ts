@@ -3,7 +3,6 @@ import { endlessOutOfOrderError, lostError, storeError } from '../errors/error-m
 import type { Hold } from '../lease/hold.js';
 import type { LeasePart } from '../lease/lease-part.js';
 import { heldAfter } from '../nesting/section.js';
-import { StoreFailure } from '../seam/store-failure.js';
 
 /** What taking several keys asks for beside taking one: an order, and one lease for all of them. */
 export class SeveralKeys {
@@ -49,8 +48,7 @@ export class SeveralKeys {
     // The owner's own hold is re-armed, also to a shorter time; that brings a new token.
     const claim = { ...hold.claim, leaseMs, rearms: true, waits: false };
     const reply = await core.requests.acquire(claim).catch((failure: unknown) => {
-      if (failure instanceof StoreFailure) core.requests.acquireFailed(claim, failure);
-      else core.requests.failed(failure);
+      core.requests.acquireFailed(claim, failure);
       throw storeError(hold.key, failure, 'setting the lease of', core.runtime.now() - sentAt);
     });
     const now = core.runtime.now();
