@@ -2,7 +2,7 @@ import { LocalQueue } from './acquire/local-queue.js';
 import type { Wait } from './acquire/wait.js';
 import { WakeUp } from './acquire/wake-up.js';
 import { CompactingMap } from './compacting.js';
-import { shutdownError } from './errors/error-messages.js';
+import { abortedError, shutdownError } from './errors/error-messages.js';
 import type { Kind } from './kinds/kind.js';
 import { KINDS, kindOf, type LockKind } from './kinds/kinds.js';
 import type { Hold } from './lease/hold.js';
@@ -62,6 +62,13 @@ export class CoreContext {
   /** The error for a caller that may not take locks any more; undefined while it may. */
   readonly refusal = (wait: Pick<Wait, 'key' | 'nested'>): Error | undefined =>
     this.phase === 'open' || (this.phase === 'stopping' && wait.nested) ? undefined : shutdownError(wait.key);
+
+  /** The same, and also for one that was called off. */
+  reasonToStop(wait: Wait): Error | undefined {
+    return wait.signal?.aborted
+      ? abortedError(wait.key, wait.signal, this.runtime.now() - wait.startedAt)
+      : this.refusal(wait);
+  }
 
   queue(kind: LockKind, finalKey: string): LocalQueue {
     const queues = this.queues[kind];

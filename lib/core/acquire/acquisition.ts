@@ -11,10 +11,11 @@ import type { Claim } from '../seam/claim.js';
 import type { LockCall } from '../settings/lock-settings.js';
 import { refuse } from '../settings/option-checks.js';
 import { waitFor } from '../wait-for.js';
-import { contend, reasonToStop, type HoldTerms, type WantedHold } from './contend.js';
+import { contend } from './contend.js';
+import { ASK_BESIDE, type LocalQueue } from './local-queue.js';
 import { SeveralKeys } from './several-keys.js';
-import { ASK_BESIDE } from './local-queue.js';
 import type { Wait } from './wait.js';
+import type { HoldTerms, WantedHold } from './wanted-hold.js';
 
 interface Wanted {
   readonly key: string;
@@ -141,44 +142,43 @@ export class Acquisition implements HoldTerms {
 
   private takeHold(wait: Wait, finalKey: string, call: LockCall, leaseMs: number | undefined): Promise<Hold> {
     const { core } = this;
-    const { signal } = wait;
-    this.throwIfAborted(wait);
-    const refused = core.refusal(wait);
-    if (refused) throw refused;
+    const over = core.reasonToStop(wait);
+    if (over) throw over;
     core.requests.checkKind(call.kind);
     const queue = core.queue(call.kind, finalKey);
     const watchdogMs = leaseMs === undefined ? call.watchdogMs : undefined;
-    const ask = (isHead: boolean): Promise<Hold> => {
-      const contention = contend(core, queue, wait, { finalKey, call, leaseMs, watchdogMs }, this, isHead);
-      return signal ? this.unlessAborted(contention, wait, signal) : contention;
-    };
-    if (queue.enter()) return ask(true);
+    const wanted: WantedHold = { finalKey, call, leaseMs, watchdogMs };
+    if (queue.enter()) return this.ask(queue, wait, wanted, true);
     return queue.queue(wait, call.holdAtLeastMs === 0 ? watchdogMs : undefined).then((passed) => {
-      if (passed === ASK_BESIDE) return ask(false);
-      return passed ? this.inherit(passed, wait, () => ask(true)) : ask(true);
+      if (passed === ASK_BESIDE) return this.ask(queue, wait, wanted, false);
+      return (passed && this.inherit(passed, wait)) ?? this.ask(queue, wait, wanted, true);
     });
   }
 
-  claimFor({ finalKey, call, leaseMs }: WantedHold): Claim {
-    const { core } = this;
-    const { fenced, owners } = kindOf(call.kind);
-    const base = {
-      finalKey,
-      owner: core.nextOwner(owners),
-      leaseMs: Math.max(leaseMs ?? call.watchdogMs, call.holdAtLeastMs),
-      tokens: fenced && core.settings.fencing ? 1 : 0,
-      waits: call.waitMs > 0,
-    };
-    return call.kind === 'permit'
-      ? { kind: 'permit', ...base, of: call.permits }
-      : { kind: call.kind, ...base };
+  private ask(queue: LocalQueue, wait: Wait, wanted: WantedHold, isHead: boolean): Promise<Hold> {
+    const contention = contend(this.core, queue, wait, wanted, this, isHead);
+    return wait.signal ? this.unlessAborted(contention, wait, wait.signal) : contention;
   }
 
-  /** Takes a hold that was passed on, unless it was lost on its way, or has come too late for its caller. */
-  private inherit(hold: Hold, wait: Wait, asHead: () => Promise<Hold>): Hold | Promise<Hold> {
+  claimFor(wanted: WantedHold): Claim {
+    const { core } = this;
+    const { finalKey, call } = wanted;
+    const { kind } = call;
+    const { fenced, owners } = kindOf(kind);
+    const owner = core.nextOwner(owners);
+    const leaseMs = Math.max(wanted.leaseMs ?? call.watchdogMs, call.holdAtLeastMs);
+    const tokens = fenced && core.settings.fencing ? 1 : 0;
+    const waits = call.waitMs > 0;
+    return kind === 'permit'
+      ? { kind, finalKey, owner, leaseMs, tokens, waits, of: call.permits }
+      : { kind, finalKey, owner, leaseMs, tokens, waits };
+  }
+
+  /** Takes a hold that was passed on; undefined when it was lost on its way. Throws when it comes too late for its caller. */
+  private inherit(hold: Hold, wait: Wait): Hold | undefined {
     const { core } = this;
     core.keeper.checkExpiry(hold);
-    const over = hold.state === 'held' ? reasonToStop(core, wait) : undefined;
+    const over = hold.state === 'held' ? core.reasonToStop(wait) : undefined;
     if (hold.state === 'held' && !over) {
       // From here on it has a holder, who leaves the head of the queue with it.
       hold.heldWith(this.whenLost);
@@ -187,7 +187,7 @@ export class Acquisition implements HoldTerms {
     core.giveBack(hold);
     core.keeper.remove(hold);
     if (over) throw over;
-    return asHead();
+    return undefined;
   }
 
   /** An aborted caller goes at once; what its request still brings is given back. */
@@ -199,7 +199,7 @@ export class Acquisition implements HoldTerms {
       listen: ({ resolve, reject }) => void contention.then(resolve, reject),
       onTime: () => undefined,
       onAbort: ({ reject }) => {
-        // Nobody waits for it any more but a shutdown.
+        // Only a shutdown waits for it still.
         core.undo.track(
           contention.then(
             (hold) => core.giveBack(hold),

@@ -1,5 +1,5 @@
 import type { CoreContext } from '../core-context.js';
-import { abortedError, lostError, storeError, takenError } from '../errors/error-messages.js';
+import { lostError, storeError, takenError } from '../errors/error-messages.js';
 import { kindOf } from '../kinds/kinds.js';
 import { Hold, NOT_THE_HEAD } from '../lease/hold.js';
 import type { LossReason } from '../lock-events.js';
@@ -8,11 +8,11 @@ import type { Grant } from '../seam/grant.js';
 import type { PlaceOutcome } from '../seam/place.js';
 import type { AcquireReply, Queued, Taken } from '../seam/reply.js';
 import { StoreFailure } from '../seam/store-failure.js';
-import type { LockCall } from '../settings/lock-settings.js';
 import { waitFor } from '../wait-for.js';
 import type { LocalQueue } from './local-queue.js';
 import { beginTurn, turnFor } from './turn.js';
 import { deadlineOf, type Wait } from './wait.js';
+import type { HoldTerms, WantedHold } from './wanted-hold.js';
 
 /** How soon to ask again a store that says "not now", in ms. */
 const TRANSIENT_RETRY_MS = 50;
@@ -22,26 +22,6 @@ const DEAF_RETRY_MS = 1_000;
 /** After so many grants that had run out when they arrived, the caller gets `LockLostError`. */
 const VAIN_GRANTS = 3;
 
-/** The hold that a caller wants. */
-export interface WantedHold {
-  readonly finalKey: string;
-  readonly call: LockCall;
-  /** A fixed lease; undefined: the watchdog renews. */
-  readonly leaseMs: number | undefined;
-  /** The lease that the watchdog renews; undefined for a fixed lease. */
-  readonly watchdogMs: number | undefined;
-}
-
-/** What whoever takes holds decides about them. */
-export interface HoldTerms {
-  /** A claim of a new owner. */
-  claimFor(wanted: WantedHold): Claim;
-  /** What to do when the hold turns out to be lost. */
-  readonly whenLost: (hold: Hold) => void;
-  /** The store had another limit than the claim's, and has the claim's now. */
-  limitChanged(key: string, before: number, now: number | undefined): void;
-}
-
 /** The store asks for another try. */
 interface NotNow {
   readonly status: 'not-now';
@@ -49,17 +29,11 @@ interface NotNow {
 
 const NOT_NOW: NotNow = { status: 'not-now' };
 
-/** The error for a caller that was called off, or may not have locks any more; undefined while it may. */
-export const reasonToStop = (core: CoreContext, wait: Wait): Error | undefined =>
-  wait.signal?.aborted
-    ? abortedError(wait.key, wait.signal, core.runtime.now() - wait.startedAt)
-    : core.refusal(wait);
-
 /**
  * Takes the key in the store for the head of a local queue: ask; if it is taken, listen for its end, ask again
  * once that can be heard, and after each hint or at the end of the hold in the way. It polls only while it cannot hear,
- * and while a hold without an end is in the way. A store that
- * keeps a line of waiters says itself when it is this process's turn.
+ * and while a hold without an end is in the way. A store that keeps a line of waiters says itself when it is this
+ * process's turn.
  *
  * Hints count from before the question was sent: the message of a release can arrive before the answer "taken".
  * The last question is sent when the wait is over: what a store said before is no sign that it works still.
@@ -90,7 +64,7 @@ class Contention {
     try {
       if (isHead && wait.waitMs > 0 && queue.yieldingUntil !== undefined) await this.yieldToOthers();
       for (let vain = 0; ;) {
-        const over = reasonToStop(core, wait);
+        const over = core.reasonToStop(wait);
         if (over) throw over;
         const hintsBefore = queue.hints;
         this.sentAt = core.runtime.now();
@@ -149,7 +123,7 @@ class Contention {
       validForMs,
       lost,
     });
-    const over = reasonToStop(core, wait);
+    const over = core.reasonToStop(wait);
     const forced = this.number <= queue.forcedUpTo;
     if (!over && !forced && now < hold.validUntil && !lost?.aborted) {
       hold.heldWith(this.terms.whenLost);
@@ -164,7 +138,7 @@ class Contention {
     return lost?.aborted ? 'refused' : 'expired';
   }
 
-  /** Waits for what becomes of a place in the store's line. Whoever gives it up leaves. */
+  /** Waits for what becomes of a place in the store's line; a caller that gives it up leaves the line. */
   private async standInLine({ place }: Queued): Promise<Hold | LossReason | 'gone'> {
     const { core, queue, wait } = this;
     // Read when it is told: between that and the next step of this caller other work may stand in the way.
@@ -179,7 +153,7 @@ class Contention {
         });
         // The app may stop meanwhile.
         return queue.wakeUp.onWake(() => {
-          if (reasonToStop(core, wait)) resolve(undefined);
+          if (core.reasonToStop(wait)) resolve(undefined);
         });
       },
       onTime: ({ resolve }) => resolve(undefined),
@@ -188,7 +162,7 @@ class Contention {
     if (outcome?.status === 'granted') return this.accept(outcome, toldAt);
     if (!outcome) core.undo.leave(place);
     else if (core.runtime.now() < deadlineOf(wait)) return 'gone';
-    throw reasonToStop(core, wait) ?? takenError(wait.key, this.waitedMs(), wait.waitMs);
+    throw core.reasonToStop(wait) ?? takenError(wait.key, this.waitedMs(), wait.waitMs);
   }
 
   /** A store that asks for another try gets one, within the wait. Its other failures reach all callers for the key. */
@@ -207,7 +181,7 @@ class Contention {
       return;
     }
     if (this.isHead && !failure.claimOnly) queue.failed(failure, 'acquiring');
-    throw reasonToStop(core, wait) ?? storeError(wait.key, failure, 'acquiring', this.waitedMs());
+    throw core.reasonToStop(wait) ?? storeError(wait.key, failure, 'acquiring', this.waitedMs());
   }
 
   /** Waits until it is worth to ask again. Throws that the lock is taken when the wait was over before the answer came. */
@@ -220,8 +194,8 @@ class Contention {
     // Only the head sleeps: a timer can be early by a little, and there is one place to be woken in.
     if (reply.status === 'taken' && (now >= deadline || !this.isHead))
       throw takenError(wait.key, this.waitedMs(), wait.waitMs);
-    // The app may have begun to stop while the question was under way; nobody says so again.
-    const over = reasonToStop(core, wait);
+    // The app may have begun to stop while the question was under way; that is not said a second time.
+    const over = core.reasonToStop(wait);
     if (over) throw over;
     wakeUp.listen(this.claim);
     if (queue.hints !== hintsBefore) return;

@@ -1,0 +1,23 @@
+import type { Hold } from '../lease/hold.js';
+import type { Claim } from '../seam/claim.js';
+import type { LockCall } from '../settings/lock-settings.js';
+
+/** The hold that a caller wants. */
+export interface WantedHold {
+  readonly finalKey: string;
+  readonly call: LockCall;
+  /** A fixed lease; undefined: the watchdog renews. */
+  readonly leaseMs: number | undefined;
+  /** The lease that the watchdog renews; undefined for a fixed lease. */
+  readonly watchdogMs: number | undefined;
+}
+
+/** What the contention for a hold leaves to the service instance that wants it. */
+export interface HoldTerms {
+  /** A claim of a new owner. */
+  claimFor(wanted: WantedHold): Claim;
+  /** What to do when the hold turns out to be lost. */
+  readonly whenLost: (hold: Hold) => void;
+  /** The store had another limit than the claim's, and has the claim's now. */
+  limitChanged(key: string, before: number, now: number | undefined): void;
+}
