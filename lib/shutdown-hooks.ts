@@ -5,7 +5,7 @@ import type { LockManager } from './core/lock-manager.js';
 type Stoppable = Pick<LockManager, 'refuseNew' | 'shutDown' | 'close'>;
 
 /**
- * Has a manager end with its app: nobody waits any more from the first moment on; once all modules are destroyed
+ * Has a manager end with its app: no caller waits from the first moment on; once all modules are destroyed
  * running sections get their grace, before servers close, for those wait for their handlers; at last the store closes.
  *
  * Nest calls the hooks of modules one after the other, and waits for each: that of GraphQL waits for requests, which

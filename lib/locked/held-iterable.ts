@@ -135,7 +135,7 @@ const replaceSteps = (state: Held, iterator: object, target: object): void => {
       if (isPart || reading === state.closed) return step(...args);
       if (during !== reading) {
         const late = reading.begin();
-        // Whoever only wants to be done with it may.
+        // A reader that only wants to be done with it may.
         if (late) return name === 'next' ? Promise.reject(late) : step(...args);
         [during, ended] = [reading, undefined];
       }

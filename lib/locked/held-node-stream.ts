@@ -30,7 +30,7 @@ export const holdNodeStream = (stream: NodeStream, where: string): Promise<void>
 
     const stopTimer = whenUnread(() => {
       if (stream.readableFlowing !== null || stream.readableDidRead) return;
-      // Nobody listens, so nobody but a later reader is to hear of it.
+      // An error without a listener would end the process; a reader that comes later gets it from the stream.
       stream.once('error', () => undefined);
       stream.destroy(tooLate(where));
     });

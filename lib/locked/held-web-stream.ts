@@ -48,7 +48,7 @@ export const holdWebStream = (source: ReadableStream, where: string): Promise<vo
   // Hears of every end, also of one that came through a reader made without these methods.
   finished(source as never, () => reading.finish());
   return reading.done.then(() => {
-    // Nobody came to read it, so nobody else lets go of what it reads from.
+    // No reader came that would let go of what the stream reads from.
     if (givenUp) void cancel().catch(() => undefined);
   });
 };

@@ -26,7 +26,7 @@ export class IterablePromise extends Promise<unknown> implements AsyncGenerator<
   }
 
   [Symbol.asyncIterator](): this {
-    // From here on it is whoever asks for an item who hears of a failure.
+    // From here on a failure is told to the reader, at its next item.
     this.iterator().catch(() => undefined);
     return this;
   }

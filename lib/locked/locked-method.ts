@@ -32,9 +32,9 @@ export interface LockedMethodSpec {
   keysOf(locks: LockService, args: unknown[]): readonly string[];
   /** The service of an instance; throws when there is none. */
   serviceOf(instance: unknown): LockService;
-  /** Ends the wait when whoever asked is gone. */
+  /** Ends the wait when the client is gone. */
   callSignal(): AbortSignal | undefined;
-  /** Says that an Observable goes on for whoever asked; returns what says that it has ended. */
+  /** Says that an Observable goes on for the client; returns what says that it has ended. */
   streamBegins(): (() => void) | undefined;
 }
 
@@ -69,7 +69,7 @@ const lockedPromise = (spec: LockedMethodSpec): AnyMethod =>
     return new Promise((resolve, reject) => runLocked(spec, this, args, resolve, reject, resolve));
   };
 
-/** @param isRead whether it is known to be for iterating, so that a failure is for who does that, and for nobody else */
+/** @param isRead whether it is known to be for iterating, so that a failure is for the reader alone */
 const lockedIterable = (spec: LockedMethodSpec, isRead: boolean): AnyMethod =>
   function (this: unknown, ...args: unknown[]): Promise<unknown> {
     let skipped = false;
@@ -156,7 +156,7 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
           subscriber.add(done);
           if (subscriber.closed) return;
           const source = spec.original.apply(this, args) as Observable<unknown>;
-          // A source that gives all it has within `subscribe` has to hear at once that nobody wants more of it.
+          // A source that gives all it has within `subscribe` has to hear at once that its subscriber has gone.
           const unsubscribed = new Observable<void>((stop) => subscriber.add(() => stop.next()));
           new Observable((reader) => source.subscribe(reader))
             .pipe(takeUntil(unsubscribed))

@@ -43,7 +43,7 @@ export class Reading {
     return this.finished;
   }
 
-  /** Whoever comes too late gets an error instead of unlocked work. */
+  /** A reader that comes too late gets an error instead of unlocked work. */
   begin(): LockConfigurationError | undefined {
     if (this.finished) return this.late();
     this.stopTimer();
@@ -56,7 +56,7 @@ export class Reading {
     if (this.readers === 0) this.finish();
   }
 
-  /** Ends it whoever still reads: what they read from is closed. */
+  /** Ends it for all readers: what they read from is closed. */
   finish(): void {
     this.stopTimer();
     this.finished = true;

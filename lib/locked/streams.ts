@@ -66,7 +66,7 @@ const heldObservable = (
 type Snapshot = <R>(fn: () => R) => R;
 type Source = AsyncGenerator<unknown, unknown, unknown>;
 
-/** Takes every step of a generator in the given context; its body otherwise runs in that of whoever asks. */
+/** Takes every step of a generator in the given context; its body otherwise runs in the reader's. */
 export const stepsIn = (inContext: Snapshot, source: Source): AsyncIterable<unknown, unknown, unknown> => ({
   [Symbol.asyncIterator]: () => ({
     next: (sent) => inContext(() => source.next(sent)),

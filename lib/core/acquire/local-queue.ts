@@ -38,7 +38,7 @@ export interface QueueHost {
   readonly alone: boolean;
   /** A hold is on its way to the next caller, and has to be kept alive. */
   keepAlive(hold: Hold): void;
-  /** Nobody wants the key any more. */
+  /** No caller of this process wants the key any more. */
   onIdle(): void;
 }
 
@@ -52,7 +52,7 @@ export class LocalQueue implements Head {
   private hasHead = false;
   /** Callers whose question is under way beside the head's. */
   private besides = 0;
-  /** A request for this key is under way, so nobody knows whether the store works. */
+  /** A request for this key is under way, so it is unknown whether the store works. */
   private unanswered = false;
   private readonly yielding = new Yielding();
   private idleTimer: unknown;
@@ -165,7 +165,7 @@ export class LocalQueue implements Head {
   leave(othersWaiting: boolean, hintsBefore = this.hints): void {
     const { runtime } = this.host;
     if (othersWaiting) this.yielding.begin(runtime.now(), hintsBefore);
-    // Also a waiter whose time is over: it asks once, since nobody knows whether the store works.
+    // Also a waiter whose time is over: it asks once, since it is unknown whether the store works.
     const next = this.waiters.values().next();
     if (!next.done) return next.value.admit();
     this.hasHead = false;

@@ -72,12 +72,12 @@ export class WakeUp {
     };
   }
 
-  /** Wakes whoever sleeps here. */
+  /** Wakes the head, if it sleeps here. */
   wakeNow(): void {
     this.wake?.();
   }
 
-  /** Wakes the one who asks the store, if it sleeps until the lock may be free. False when nobody does. */
+  /** Wakes the head, if it sleeps until the lock may be free. False when it does not. */
   wakeIfDue(): boolean {
     const { wakeForDue } = this;
     wakeForDue?.();

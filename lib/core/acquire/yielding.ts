@@ -23,5 +23,5 @@ export class Yielding {
   }
 }
 
-/** For how long a queue outlives its last caller, so that whoever comes next yields too. */
+/** For how long a queue outlives its last caller, so that the next caller yields too. */
 export const KEEP_AFTER_TURN_MS = YIELD_MS;

@@ -27,7 +27,7 @@ const NOTHING: readonly (() => void)[] = [];
  * await upload(report, { signal: lease.signal, fence: lease.fencingToken });
  */
 export class Lease implements AsyncDisposable {
-  // Really private: through them whoever prints or serializes a lease would see the whole service, and its connection.
+  // Really private: a log that prints or serializes a lease would show the whole service through them, and its connection.
   readonly #host: LeaseHost;
   readonly #parts: readonly LeasePart[];
   /** @internal Set once its end has begun. */

@@ -37,7 +37,7 @@ export interface KindHolds<C extends Claim = Claim> {
  * What the Redis server is to the Redis store: the holds, the watchers and the last fencing token. Stores that
  * share one space behave towards each other like processes that share one Redis.
  *
- * There are no timers in it. A lease ends because whoever looks next sees that its time is over, so the space
+ * There are no timers in it. A lease ends because the next caller that looks sees that its time is over, so the space
  * works under fake timers and keeps no process alive.
  */
 export class MemorySpace {
