@@ -10,7 +10,7 @@ import type {
   SectionOptions,
   Without,
 } from './core/settings/acquire-options.js';
-import { defaultCall, resolveCall, type CallName, type LockCall } from './core/settings/lock-settings.js';
+import { defaultCall, resolveCall, type CallName, type LockCall } from './core/settings/lock-call.js';
 import { LockConfigurationError } from './core/errors/lock.errors.js';
 import { checkKey, checkKeys, checkOneKey } from './key/key-check.js';
 import { processWide } from './core/process-wide.js';
@@ -234,7 +234,7 @@ class Service {
     defaults: LockCall,
     name: CallName,
   ): LockCall {
-    return options === undefined ? defaults : resolveCall(options, defaults, name);
+    return options === undefined ? defaults : resolveCall(options, defaults, name, this.manager.settings);
   }
 
   /** @internal What `<<$name>>` in a key template stands for. */

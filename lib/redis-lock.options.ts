@@ -1,5 +1,6 @@
 import { LockConfigurationError } from './core/errors/lock.errors.js';
 import {
+  DEFAULT_SETTINGS,
   resolveSettings,
   SETTING_NAMES,
   type LockSettings,
@@ -153,7 +154,7 @@ const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
     refuse('interceptor', 'true, false, or an object with its options', interceptor);
   }
   return {
-    settings,
+    settings: redis === undefined ? settings : { ...settings, leastWatchdogMs: leastFor(commandTimeoutMs) },
     redis,
     store,
     commandTimeoutMs,
@@ -162,6 +163,9 @@ const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
     context,
   };
 };
+
+const leastFor = (commandTimeoutMs: number): number =>
+  Math.max(DEFAULT_SETTINGS.leastWatchdogMs, commandTimeoutMs + 1);
 
 const STORE_METHODS: readonly (keyof LockStore)[] = ['inspect', 'forceUnlock', 'ping', 'close'];
 const KIND_METHODS: readonly (keyof KindStore)[] = ['acquire', 'extendMany', 'release', 'watch'];

@@ -46,7 +46,7 @@ export class CoreContext {
     this.queues = Object.fromEntries(
       kinds.map((kind) => [kind, new CompactingMap<string, LocalQueue>()]),
     ) as Record<LockKind, Queues>;
-    store.onDoubt?.((finalKey) => this.keeper.lookAt(finalKey));
+    store.onRisk?.((finalKey) => this.keeper.lookAt(finalKey));
   }
 
   get undo(): Undo {

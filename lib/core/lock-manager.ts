@@ -8,9 +8,10 @@ import { currentSection, Section, runInSection } from './nesting/section.js';
 import type { Hold } from './lease/hold.js';
 import { Lease, type LeaseHost } from './lease/lease.js';
 import type { LeasePart } from './lease/lease-part.js';
-import { LockNotAcquiredError } from './errors/lock.errors.js';
+import { isTaken } from './errors/lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
-import type { LockCall, LockSettings } from './settings/lock-settings.js';
+import type { LockCall } from './settings/lock-call.js';
+import type { LockSettings } from './settings/lock-settings.js';
 import type { LockStore } from './seam/lock-store.js';
 import { Releasing, type Ending } from './lease/releasing.js';
 import { systemRuntime, type Runtime } from './runtime.js';
@@ -95,8 +96,8 @@ export class LockManager implements LeaseHost {
   }
 
   private granted(parts: readonly LeasePart[], startedAt: number): Lease {
-    for (const { key, hold, entry: place } of parts) {
-      if (place) continue;
+    for (const { key, hold, entry } of parts) {
+      if (entry) continue;
       this.core.events.emit('acquired', () => ({
         key,
         waitedMs: Math.round(this.runtime.now() - startedAt),
@@ -108,7 +109,7 @@ export class LockManager implements LeaseHost {
 
   private refused(error: unknown, keys: readonly string[], startedAt: number): never {
     this.inFlight.end();
-    if (error instanceof LockNotAcquiredError && error.code !== 'LOCK_NOT_REENTRANT') {
+    if (isTaken(error)) {
       const key = error.key ?? keys[0]!;
       this.core.events.emit('busy', () => ({ key, waitedMs: Math.round(this.runtime.now() - startedAt) }));
     }
@@ -120,7 +121,7 @@ export class LockManager implements LeaseHost {
     try {
       return await this.acquire(keys, call);
     } catch (error) {
-      if (error instanceof LockNotAcquiredError && error.code !== 'LOCK_NOT_REENTRANT') return null;
+      if (isTaken(error)) return null;
       throw error;
     }
   }

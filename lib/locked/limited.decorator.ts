@@ -1,5 +1,5 @@
 import type { PermitSectionOptions } from '../core/settings/acquire-options.js';
-import { PERMIT_SECTION_NAMES } from '../core/settings/lock-settings.js';
+import { PERMIT_SECTION_NAMES } from '../core/settings/lock-call.js';
 import { LIMITED_METADATA } from './locked.metadata.js';
 import type { Limited as LimitedSignature } from './locked.types.js';
 import { sectionDecorator } from './section-decorator.js';

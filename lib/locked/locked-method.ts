@@ -1,5 +1,5 @@
 import { defer, Observable, takeUntil, throwError } from 'rxjs';
-import { LockConfigurationError, LockNotAcquiredError } from '../core/errors/lock.errors.js';
+import { isTaken, LockConfigurationError, type LockNotAcquiredError } from '../core/errors/lock.errors.js';
 import type { LockSection } from '../core/lock-manager.js';
 import type { LockService } from '../lock.service.js';
 import { openSection } from './open-section.js';
@@ -62,7 +62,7 @@ const callOptions = (spec: LockedMethodSpec): CallOptions => {
 
 /** Whether an error says that this method's own lock is taken, rather than one that its body wanted. */
 const isBusy = (error: unknown, started: boolean): error is LockNotAcquiredError =>
-  !started && error instanceof LockNotAcquiredError && error.code !== 'LOCK_NOT_REENTRANT';
+  !started && isTaken(error);
 
 const lockedPromise = (spec: LockedMethodSpec): AnyMethod =>
   function (this: unknown, ...args: unknown[]): Promise<unknown> {

@@ -1,5 +1,5 @@
 import type { SectionOptions } from '../core/settings/acquire-options.js';
-import { SECTION_NAMES } from '../core/settings/lock-settings.js';
+import { SECTION_NAMES } from '../core/settings/lock-call.js';
 import { LOCKED_METADATA } from './locked.metadata.js';
 import type { Locked as LockedSignature } from './locked.types.js';
 import { sectionDecorator } from './section-decorator.js';

@@ -1,5 +1,6 @@
 import 'reflect-metadata';
-import { defaultCall, DEFAULT_SETTINGS, resolveCall } from '../core/settings/lock-settings.js';
+import { defaultCall, resolveCall } from '../core/settings/lock-call.js';
+import { DEFAULT_SETTINGS } from '../core/settings/lock-settings.js';
 import { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
 import { reading, refuse } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
@@ -105,7 +106,7 @@ const checkedOptions = (
       const options = Object.freeze({ ...given });
       checkNames(options, name, optionNames);
       const { onBusy, service, ...call } = options;
-      resolveCall(call, defaultCall(DEFAULT_SETTINGS), method);
+      resolveCall(call, defaultCall(DEFAULT_SETTINGS), method, DEFAULT_SETTINGS);
       if (onBusy !== undefined && onBusy !== 'skip' && typeof onBusy !== 'function') {
         refuse('onBusy', "'skip' or a function", onBusy);
       }

@@ -1,7 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import type { LockStoreError, RedisSource } from 'nest-redis-lock';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { lockSettings } from '../../lib/stores/redis/connection/redis-settings.js';
+import { ownClientOptions } from '../../lib/stores/redis/connection/redis-settings.js';
 import { until, within } from '../support/async.js';
 import { holdName, newKey, useLab } from '../support/redis/lab.js';
 import type { OpenLocks } from '../support/redis/open-locks.js';
@@ -61,7 +61,7 @@ const makers: Readonly<Record<string, () => RedisSource | Promise<RedisSource>>>
     return client;
   },
   'a function whose clients have chosen it since': async () => {
-    const settings = lockSettings(COMMAND_TIMEOUT_MS);
+    const settings = ownClientOptions(COMMAND_TIMEOUT_MS);
     const clients = await Promise.all(
       [1, 2].map(async () => {
         const client = new Redis({ ...user(0), ...settings });

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RedisConnection } from '../../lib/stores/redis/connection/redis-connection.js';
-import { lockSettings, resolveEndpoint } from '../../lib/stores/redis/connection/redis-settings.js';
+import { ownClientOptions, resolveEndpoint } from '../../lib/stores/redis/connection/redis-settings.js';
 import { until } from '../support/async.js';
 import type { TcpProxy } from '../support/tcp-proxy.js';
 import { newKey, useLab } from '../support/redis/lab.js';
@@ -29,7 +29,7 @@ const countPings = (proxy: TcpProxy): (() => number) => {
 
 /** A command connection that asks every few ms whether it still lives. */
 const connect = (proxy: TcpProxy): RedisConnection => {
-  const client = new Redis({ host: proxy.host, port: proxy.port, ...lockSettings(COMMAND_TIMEOUT_MS) });
+  const client = new Redis({ host: proxy.host, port: proxy.port, ...ownClientOptions(COMMAND_TIMEOUT_MS) });
   const connection = new RedisConnection(client, { timeoutMs: COMMAND_TIMEOUT_MS, idlePingMs: PING_MS });
   lab.track({ [Symbol.asyncDispose]: async () => connection.close() });
   return connection;

@@ -1,7 +1,8 @@
 import { detached } from '../../lib/core/nesting/section.js';
 import { MemorySpace } from '../../lib/stores/memory/memory-space.js';
 import { LockManager } from '../../lib/core/lock-manager.js';
-import { defaultCall, DEFAULT_SETTINGS } from '../../lib/core/settings/lock-settings.js';
+import { defaultCall } from '../../lib/core/settings/lock-call.js';
+import { DEFAULT_SETTINGS } from '../../lib/core/settings/lock-settings.js';
 
 /** What the simulation takes from lib/core and lib/stores; a copy of them with a mistake has the same. */
 export interface Core {

@@ -8,7 +8,7 @@ import type { Releasing } from '../lease/releasing.js';
 import { enclosingEntry } from '../nesting/nested-entry.js';
 import { isNested } from '../nesting/section.js';
 import type { Claim } from '../seam/claim.js';
-import type { LockCall } from '../settings/lock-settings.js';
+import type { LockCall } from '../settings/lock-call.js';
 import { refuse } from '../settings/option-checks.js';
 import { waitFor } from '../wait-for.js';
 import { contend } from './contend.js';
@@ -115,7 +115,12 @@ export class Acquisition implements HoldTerms {
       this.core.keeper.checkExpiry(outer.hold);
       // The work around this call has no right any more: going on under a new lock would hide that.
       if (outer.state === 'lost') {
-        throw lostError(key, outer.lossReason, this.core.runtime.now() - outer.hold.grantedAt);
+        throw lostError(
+          key,
+          outer.hold.claim,
+          outer.lossReason,
+          this.core.runtime.now() - outer.hold.grantedAt,
+        );
       }
       this.checkMinimum(outer.hold, call.holdAtLeastMs);
       const part = await entry.enter(wait, this.core.keeper, this.core.runtime);

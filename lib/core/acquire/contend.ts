@@ -92,7 +92,7 @@ class Contention {
         // An owner that had a grant or a place is not used again.
         this.claim = terms.claimFor(wanted);
         if (won !== 'gone' && (++vain === VAIN_GRANTS || core.runtime.now() >= deadlineOf(wait))) {
-          throw lostError(wait.key, won, core.runtime.now() - this.sentAt);
+          throw lostError(wait.key, this.claim, won, core.runtime.now() - this.sentAt);
         }
       }
     } catch (error) {

@@ -38,7 +38,12 @@ export class SeveralKeys {
     for (const part of parts) {
       this.core.keeper.checkExpiry(part.hold);
       if (part.state !== 'lost') continue;
-      throw lostError(part.key, part.lossReason, this.core.runtime.now() - part.hold.grantedAt);
+      throw lostError(
+        part.key,
+        part.hold.claim,
+        part.lossReason,
+        this.core.runtime.now() - part.hold.grantedAt,
+      );
     }
   }
 
@@ -57,7 +62,7 @@ export class SeveralKeys {
       // owns it now.
       if (reply.status === 'granted') core.undo.begin({ claim, until: now + leaseMs });
       hold.lose('refused');
-      throw lostError(hold.key, hold.lossReason ?? 'refused', now - hold.grantedAt);
+      throw lostError(hold.key, claim, hold.lossReason ?? 'refused', now - hold.grantedAt);
     }
     const { token, validForMs } = reply;
     hold.rearmed(claim, { token, sentAt, validForMs, grantedAt: now });

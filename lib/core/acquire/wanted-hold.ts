@@ -1,6 +1,6 @@
 import type { Hold } from '../lease/hold.js';
 import type { Claim } from '../seam/claim.js';
-import type { LockCall } from '../settings/lock-settings.js';
+import type { LockCall } from '../settings/lock-call.js';
 
 /** The hold that a caller wants. */
 export interface WantedHold {

@@ -5,7 +5,9 @@ import {
   LockNotAcquiredError,
   LockStoreError,
 } from './lock.errors.js';
+import { kindOf } from '../kinds/kinds.js';
 import type { LossReason } from '../lock-events.js';
+import type { Claim } from '../seam/claim.js';
 import { StoreFailure } from '../seam/store-failure.js';
 import { textOf } from './describe.js';
 
@@ -81,11 +83,17 @@ const LOSS: Record<LossReason | 'outer-release', string> = {
   shutdown: 'the app is stopping and the work did not end within shutdownGraceMs',
 };
 
-export const lostError = (key: string, reason: LossReason | 'outer-release', heldMs: number): LockLostError =>
+/** @param claim what was lost: of which kind, and whether a fencing token went with it */
+export const lostError = (
+  key: string,
+  { kind, tokens }: Claim,
+  reason: LossReason | 'outer-release',
+  heldMs: number,
+): LockLostError =>
   new LockLostError(
     'LOCK_LOST',
-    `The lock on "${key}" was lost after ${ms(heldMs)}: ${LOSS[reason]}. ` +
-      `Somebody else may work on the same thing: stop, and let the fencing token decide what is written.`,
+    `The ${kindOf(kind).noun} on "${key}" was lost after ${ms(heldMs)}: ${LOSS[reason]}. Somebody else may ` +
+      `work on the same thing: stop${tokens > 0 ? ', and let the fencing token decide what is written' : ''}.`,
     { key },
   );
 

@@ -55,6 +55,10 @@ export class LockNotAcquiredError extends LockError {
   static override readonly kind: string = 'LockNotAcquiredError';
 }
 
+/** Whether a lock was not had because others have it: the caller may try again, or leave the work to them. */
+export const isTaken = (error: unknown): error is LockNotAcquiredError =>
+  error instanceof LockNotAcquiredError && error.code !== 'LOCK_NOT_REENTRANT';
+
 /** The lease ended before its holder released it, so the work may have overlapped with somebody else's. */
 export class LockLostError extends LockError {
   static override readonly kind: string = 'LockLostError';

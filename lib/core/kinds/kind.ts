@@ -1,5 +1,7 @@
-/** What the core has to know about a kind of lock. It asks these; the kind's name it needs only to make a claim. */
+/** What the core has to know about a kind of lock. What it does follows from these, not from the kind's name. */
 export interface Kind {
+  /** What a holder has, as messages call it. */
+  readonly noun: string;
   /**
    * At most one owner at a time, so its holder stays at the head of its process's local queue until the hold has ended.
    * Of a kind with several owners the next caller comes to the head as soon as the one before has its hold.

@@ -5,6 +5,7 @@ import type { Kind } from './kind.js';
  * call takes one, also inside another: what is counted is work that goes on, not who does it.
  */
 export const permit = {
+  noun: 'permit',
   alone: false,
   handedOver: false,
   fenced: false,

@@ -73,9 +73,8 @@ export class Lease implements AsyncDisposable {
   tokenFor(key: string): number {
     const { token, claim } = this.#partFor(key).hold;
     if (token === undefined) {
-      const why = kindOf(claim.kind).fenced
-        ? 'fencing is off'
-        : 'several may hold a permit at once, in no order';
+      const { fenced, noun } = kindOf(claim.kind);
+      const why = fenced ? 'fencing is off' : `several may hold a ${noun} at once, in no order`;
       throw new LockConfigurationError(`There is no fencing token for "${key}": ${why}.`, { key });
     }
     return token;
@@ -119,7 +118,7 @@ export class Lease implements AsyncDisposable {
     if (this.lossCause) return this.lossCause;
     if (!this.lost) return undefined;
     const { key, hold, lossReason } = this.#parts.find((part) => part.state === 'lost')!;
-    return (this.lossCause = lostError(key, lossReason, this.#host.now() - hold.grantedAt));
+    return (this.lossCause = lostError(key, hold.claim, lossReason, this.#host.now() - hold.grantedAt));
   }
 
   /** How long the lease is certainly still valid, in whole ms, rounded down; 0 when it is lost or released. */

@@ -78,7 +78,7 @@ export class Releasing {
     const { events, logger, runtime } = this.core;
     const heldMs = Math.round(runtime.now() - hold.grantedAt);
     const reason = hold.lossReason ?? 'refused';
-    logger.warn(lostError(hold.key, reason, heldMs).message);
+    logger.warn(lostError(hold.key, hold.claim, reason, heldMs).message);
     events.emit('lost', () => ({ key: hold.key, heldMs, reason }));
   }
 

@@ -86,7 +86,7 @@ export interface LockStore {
    * Something happened to the holds of a key (of all, without one) that may have ended them, as far as the store was
    * told. The core then looks at once, instead of at the next renewal. At most one listener, given once.
    */
-  onDoubt?(listener: (finalKey?: string) => void): void;
+  onRisk?(listener: (finalKey?: string) => void): void;
 
   /** Resolves when the store answers. */
   ping(): Promise<void>;

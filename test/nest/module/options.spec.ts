@@ -103,6 +103,14 @@ describe('options that work', () => {
     const store = new MemoryStore();
     expect(resolveOptions({ store, watchdogMs: 1_000 }).commandTimeoutMs).toBe(333);
   });
+
+  it('keep the watchdog of a call above the command time-out, too', () => {
+    const leastOf = (options: RedisLockModuleOptions): number =>
+      resolveOptions(options).settings.leastWatchdogMs;
+    expect(leastOf({ redis: 'redis://127.0.0.1', commandTimeoutMs: 3_000 })).toBe(3_001);
+    expect(leastOf({ redis: 'redis://127.0.0.1', commandTimeoutMs: 10 })).toBe(1_000);
+    expect(leastOf({ store: new MemoryStore() })).toBe(1_000);
+  });
 });
 
 describe('options of a call that cannot work reject, and the error names them', () => {

@@ -1,5 +1,5 @@
 import type { Lease } from '../../../lib/core/lease/lease.js';
-import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
+import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import { errorSeen } from '../../checker/history.js';
 import type { CallerPlan, LockStep, Step } from '../plan/plan.js';
 import type { SimRegister } from '../server/sim-register.js';

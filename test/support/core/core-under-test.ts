@@ -1,11 +1,7 @@
 import { LockManager } from '../../../lib/core/lock-manager.js';
 import type { LockLogger } from '../../../lib/core/lock-events.js';
-import {
-  defaultCall,
-  resolveSettings,
-  type LockCall,
-  type LockSettingsInput,
-} from '../../../lib/core/settings/lock-settings.js';
+import { defaultCall, type LockCall } from '../../../lib/core/settings/lock-call.js';
+import { resolveSettings, type LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
 import { ScriptedStore } from './scripted-store.js';
 import { VirtualRuntime } from './virtual-runtime.js';
 

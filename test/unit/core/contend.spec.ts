@@ -5,7 +5,7 @@ import {
   LockNotAcquiredError,
   LockStoreError,
 } from '../../../lib/core/errors/lock.errors.js';
-import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
+import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
 import {

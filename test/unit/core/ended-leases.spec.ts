@@ -7,7 +7,7 @@ import {
   LockLostError,
   LockStoreError,
 } from '../../../lib/core/errors/lock.errors.js';
-import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
+import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
 import { granted, notExecuted, notHeld, released, taken } from '../../support/core/scripted-store.js';

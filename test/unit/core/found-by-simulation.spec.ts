@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LockNotAcquiredError, LockStoreError } from '../../../lib/core/errors/lock.errors.js';
-import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
+import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
 import {

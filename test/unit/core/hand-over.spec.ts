@@ -4,7 +4,8 @@ import {
   LockConfigurationError,
   LockNotAcquiredError,
 } from '../../../lib/core/errors/lock.errors.js';
-import type { LockCall, LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
+import type { LockCall } from '../../../lib/core/settings/lock-call.js';
+import type { LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
 import { granted, notHeld, released, taken, unknown } from '../../support/core/scripted-store.js';

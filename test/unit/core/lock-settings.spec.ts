@@ -1,44 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
-import {
-  defaultCall,
-  DEFAULT_SETTINGS,
-  resolveCall,
-  resolveSettings,
-} from '../../../lib/core/settings/lock-settings.js';
+import { DEFAULT_SETTINGS, resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { checkMs } from '../../../lib/core/settings/option-checks.js';
-
-const refusalOf = (action: () => unknown): LockConfigurationError => {
-  try {
-    action();
-  } catch (error) {
-    expect(error).toBeInstanceOf(LockConfigurationError);
-    return error as LockConfigurationError;
-  }
-  throw new Error('nothing was refused');
-};
-
-const NO_DURATIONS: readonly unknown[] = [
-  -1,
-  -0.5,
-  0.5,
-  NaN,
-  -Infinity,
-  '1000',
-  '',
-  null,
-  true,
-  false,
-  {},
-  [],
-  [1_000],
-  1n,
-  new Date(),
-  () => 1,
-  Number.MAX_SAFE_INTEGER + 1,
-  2 ** 63,
-];
+import { NO_DURATIONS, refusalOf } from '../../support/core/refused-options.js';
 
 describe('settings of the module', () => {
   it('without any, the defaults of the documentation apply', () => {
@@ -47,6 +12,7 @@ describe('settings of the module', () => {
       waitMs: 5_000,
       leaseMs: undefined,
       watchdogMs: 30_000,
+      leastWatchdogMs: 1_000,
       maxWaiters: Infinity,
       onLost: 'event',
       reentrant: true,
@@ -73,7 +39,7 @@ describe('settings of the module', () => {
       fencing: false,
       shutdownGraceMs: 0,
     } as const;
-    expect(resolveSettings(given)).toEqual({ ...given, excludes: true });
+    expect(resolveSettings(given)).toEqual({ ...given, leastWatchdogMs: 1_000, excludes: true });
   });
 
   const DURATIONS = ['waitMs', 'leaseMs', 'watchdogMs', 'shutdownGraceMs'] as const;
@@ -119,85 +85,6 @@ describe('settings of the module', () => {
 
   it('shows a string in quotes, so that "1000" is not mistaken for a number', () => {
     expect(refusalOf(() => resolveSettings({ waitMs: '1000' as never })).message).toContain('"1000"');
-  });
-});
-
-describe('options of one call', () => {
-  const defaults = defaultCall(resolveSettings({ waitMs: 7, leaseMs: 8, onLost: 'throw', reentrant: false }));
-
-  it('without any, those of the module apply; an explicit undefined changes nothing', () => {
-    expect(resolveCall({}, defaults)).toEqual(defaults);
-    const none = Object.fromEntries(Object.keys(defaults).map((name) => [name, undefined]));
-    expect(resolveCall(none, defaults)).toEqual(defaults);
-  });
-
-  it('what is given is taken', () => {
-    const { signal } = new AbortController();
-    const given = {
-      waitMs: Infinity,
-      leaseMs: 10,
-      signal,
-      reentrant: true,
-      onLost: 'event',
-      holdAtLeastMs: 9,
-    } as const;
-    expect(resolveCall(given, defaults)).toEqual({
-      ...given,
-      kind: 'exclusive',
-      permits: undefined,
-      watchdogMs: defaults.watchdogMs,
-    });
-    expect(resolveCall({ watchdogMs: 1_000 }, defaults)).toMatchObject({
-      leaseMs: undefined,
-      watchdogMs: 1_000,
-    });
-  });
-
-  it('watchdogMs is not given together with a fixed lease, and comes before that of the module', () => {
-    const message = refusalOf(() => resolveCall({ watchdogMs: 1_000, leaseMs: 500 }, defaults)).message;
-    expect(message).toContain('Both leaseMs and watchdogMs');
-    const fixed = { ...defaults, leaseMs: 500 };
-    expect(resolveCall({ watchdogMs: 1_000 }, fixed)).toMatchObject({
-      leaseMs: undefined,
-      watchdogMs: 1_000,
-    });
-  });
-
-  it('holdAtLeastMs is at most the fixed lease, also that of the module', () => {
-    expect(refusalOf(() => resolveCall({ holdAtLeastMs: 501, leaseMs: 500 }, defaults)).message).toContain(
-      'holdAtLeastMs must be at most leaseMs, which is 500 ms',
-    );
-    const fixed = { ...defaults, leaseMs: 500 };
-    expect(refusalOf(() => resolveCall({ holdAtLeastMs: 501 }, fixed)).message).toContain('holdAtLeastMs');
-    expect(resolveCall({ holdAtLeastMs: 500 }, fixed)).toMatchObject({ holdAtLeastMs: 500 });
-  });
-
-  it.each(['waitMs', 'leaseMs', 'holdAtLeastMs'])('%s refuses what is no duration, by name', (name) => {
-    for (const value of NO_DURATIONS) {
-      expect(refusalOf(() => resolveCall({ [name]: value }, defaults)).message).toContain(name);
-    }
-  });
-
-  it.each([
-    ['leaseMs', 0],
-    ['leaseMs', Infinity],
-    ['holdAtLeastMs', Infinity],
-    ['onLost', 'log'],
-    ['reentrant', 'no'],
-    ['signal', null],
-    ['signal', {}],
-    ['signal', true],
-  ])('%s refuses %j, by name', (name, value) => {
-    expect(refusalOf(() => resolveCall({ [name]: value }, defaults)).message).toContain(name);
-  });
-
-  it('a signal of another realm or library counts: it is asked for what it can, not for its class', () => {
-    const foreign = {
-      aborted: false,
-      addEventListener: () => undefined,
-      removeEventListener: () => undefined,
-    };
-    expect(resolveCall({ signal: foreign as unknown as AbortSignal }, defaults).signal).toBe(foreign);
   });
 });
 

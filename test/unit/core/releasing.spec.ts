@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { detached } from '../../../lib/core/nesting/section.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import { LockLostError, LockStoreError } from '../../../lib/core/errors/lock.errors.js';
-import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
+import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import { deferred } from '../../support/async.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
 import {

@@ -7,7 +7,8 @@ import {
   LockStoreError,
 } from '../../../lib/core/errors/lock.errors.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
-import { defaultCall, resolveSettings } from '../../../lib/core/settings/lock-settings.js';
+import { defaultCall } from '../../../lib/core/settings/lock-call.js';
+import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { coreUnderTest, Log, watched } from '../../support/core/core-under-test.js';
 import {
   granted,

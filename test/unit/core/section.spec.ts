@@ -10,7 +10,8 @@ import {
   LockNotAcquiredError,
 } from '../../../lib/core/errors/lock.errors.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
-import { defaultCall, resolveSettings, type LockCall } from '../../../lib/core/settings/lock-settings.js';
+import { defaultCall, type LockCall } from '../../../lib/core/settings/lock-call.js';
+import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { deferred } from '../../support/async.js';
 import { Log, watched } from '../../support/core/core-under-test.js';

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LockKeyError, LockLostError, LockStoreError } from '../../../lib/core/errors/lock.errors.js';
-import type { LockCall } from '../../../lib/core/settings/lock-settings.js';
+import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
 import { granted, released, taken, unknown } from '../../support/core/scripted-store.js';
 import { settled } from '../../support/core/virtual-runtime.js';

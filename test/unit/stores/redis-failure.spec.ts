@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   failureOf,
-  isBusy,
+  isBusyScript,
   isNoScript,
   isReadOnly,
   isWrongType,
@@ -49,7 +49,7 @@ describe.each(Object.entries(FORMS))('an error of a script, %s,', (_form, wrap) 
     for (const [word, text] of Object.entries(TEXTS)) {
       expect(unwrapped(wrap(text)).startsWith(text.slice(0, 20)), word).toBe(true);
       const error = replyError(wrap(text));
-      expect([isReadOnly(error), isWrongType(error), isBusy(error), isNoScript(error)], word).toEqual(
+      expect([isReadOnly(error), isWrongType(error), isBusyScript(error), isNoScript(error)], word).toEqual(
         ['READONLY', 'WRONGTYPE', 'BUSY', 'NOSCRIPT'].map((one) => one === word),
       );
     }
@@ -105,7 +105,9 @@ describe('what only looks like an error of a script', () => {
     'ERR @user READONLY',
   ])('%s: is none of them', (message) => {
     const error = replyError(message);
-    expect([isReadOnly(error), isWrongType(error), isBusy(error), isNoScript(error)]).not.toContain(true);
+    expect([isReadOnly(error), isWrongType(error), isBusyScript(error), isNoScript(error)]).not.toContain(
+      true,
+    );
     expect(failure(message)).toMatchObject({ keyOnly: false, transient: false });
   });
 

@@ -4,11 +4,11 @@ import { unbound } from '../../../core/runtime.js';
 const STOOD_STILL_MS = 50;
 
 /** A command under way. The connection sets `done` when it is answered or given up. */
-export interface InFlight {
+export interface Unanswered {
   done: boolean;
 }
 
-interface Entry extends InFlight {
+interface Entry extends Unanswered {
   dueAt: number;
   spared: boolean;
   readonly onOverdue: () => void;
@@ -33,7 +33,7 @@ export class CommandDeadlines {
   }
 
   /** Calls `onOverdue` when the command is not done by its deadline. */
-  add(onOverdue: () => void): InFlight {
+  add(onOverdue: () => void): Unanswered {
     const entry: Entry = {
       dueAt: performance.now() + this.timeoutMs,
       done: false,

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CommandDeadlines } from './command-deadlines.js';
 import { databaseOf, dropSocket, type RedisLike } from './redis-client.js';
-import { isBusy, RedisFailure, unwrapped } from './redis-failure.js';
+import { isBusyScript, RedisFailure, unwrapped } from './redis-failure.js';
 
 /** How soon a server that is busy with somebody's script is asked again, in ms. */
 const BUSY_RETRY_MS = 25;
@@ -26,7 +26,7 @@ export const chooseDatabase = async (
       const reply = await client.call('select', database);
       return reply === 'OK' ? undefined : new Error('the answer to SELECT is none that Redis gives');
     } catch (error) {
-      if (!isBusy(error) || !life.alive || performance.now() >= giveUpAt) return error;
+      if (!isBusyScript(error) || !life.alive || performance.now() >= giveUpAt) return error;
       onBusy(error);
     } finally {
       inFlight.done = true;
@@ -46,7 +46,7 @@ export const refusedDatabase = (database: number, cause: Error): RedisFailure =>
   );
 
 const describeRemedy = (cause: Error): string => {
-  if (isBusy(cause)) return 'look for the script that keeps Redis busy';
+  if (isBusyScript(cause)) return 'look for the script that keeps Redis busy';
   if (unwrapped(cause.message).startsWith('NOPERM')) return 'allow the user +select, or set db to 0';
   return 'set db to one that the server has';
 };

@@ -1,4 +1,4 @@
-import type { CommandDeadlines, InFlight } from './command-deadlines.js';
+import type { CommandDeadlines, Unanswered } from './command-deadlines.js';
 import { bytesHeard, dropSocket, type RedisLike } from './redis-client.js';
 
 /**
@@ -7,13 +7,13 @@ import { bytesHeard, dropSocket, type RedisLike } from './redis-client.js';
  * One that goes on answering (a server that loads its data) is left alone.
  */
 export const watchHandshakes = (client: RedisLike, deadlines: CommandDeadlines): void => {
-  let current: InFlight | undefined;
+  let current: Unanswered | undefined;
   const stop = (): void => {
     if (current) current.done = true;
     current = undefined;
   };
   const watch = (heardBefore: number): void => {
-    const handshake: InFlight = deadlines.add(() => {
+    const handshake: Unanswered = deadlines.add(() => {
       handshake.done = true;
       const heard = bytesHeard(client);
       if (heard > heardBefore) watch(heard);

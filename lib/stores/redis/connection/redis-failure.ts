@@ -41,7 +41,7 @@ const isReply = (error: unknown, word: string): boolean =>
 export const isNoScript = (error: unknown): boolean => isReply(error, 'NOSCRIPT');
 
 /** Somebody's script runs for so long that the server does nothing else. */
-export const isBusy = (error: unknown): boolean => isReply(error, 'BUSY');
+export const isBusyScript = (error: unknown): boolean => isReply(error, 'BUSY');
 
 /** A master that became a replica: the way to the new master is a new connection. */
 export const isReadOnly = (error: unknown): boolean => isReply(error, 'READONLY');

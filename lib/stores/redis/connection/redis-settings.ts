@@ -25,7 +25,7 @@ const ADDRESS_OPTIONS = [
 const KEEP_ALIVE_MS = 10_000;
 
 /** Commands are never queued, repeated or merged by the client: each would take a lock that this process does not know of. */
-export const lockSettings = (commandTimeoutMs: number): RedisOptions => ({
+export const ownClientOptions = (commandTimeoutMs: number): RedisOptions => ({
   lazyConnect: true,
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
@@ -88,7 +88,7 @@ const refuseOthers = (source: object, given: string): void => {
 /** Works out where to connect to, and how. Throws `LockConfigurationError` when that cannot work. */
 export const resolveEndpoint = (source: RedisSource, commandTimeoutMs: number): RedisEndpoint => {
   try {
-    return endpointFrom(source, lockSettings(commandTimeoutMs));
+    return endpointFrom(source, ownClientOptions(commandTimeoutMs));
   } catch (error) {
     if (error instanceof LockConfigurationError) throw error;
     const cause = cleanError(error, typeof source === 'string' ? [source] : secretsOf(source));

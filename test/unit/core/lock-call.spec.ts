@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import { defaultCall, resolveCall, type LockCall } from '../../../lib/core/settings/lock-call.js';
+import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
+import { NO_DURATIONS, refusalOf } from '../../support/core/refused-options.js';
+
+describe('options of one call', () => {
+  const SETTINGS = resolveSettings({ waitMs: 7, leaseMs: 8, onLost: 'throw', reentrant: false });
+  const defaults = defaultCall(SETTINGS);
+  const callOf = (options: object, over = defaults): LockCall =>
+    resolveCall(options, over, 'withLock', SETTINGS);
+
+  it('without any, those of the module apply; an explicit undefined changes nothing', () => {
+    expect(callOf({}, defaults)).toEqual(defaults);
+    const none = Object.fromEntries(Object.keys(defaults).map((name) => [name, undefined]));
+    expect(callOf(none, defaults)).toEqual(defaults);
+  });
+
+  it('what is given is taken', () => {
+    const { signal } = new AbortController();
+    const given = {
+      waitMs: Infinity,
+      leaseMs: 10,
+      signal,
+      reentrant: true,
+      onLost: 'event',
+      holdAtLeastMs: 9,
+    } as const;
+    expect(callOf(given, defaults)).toEqual({
+      ...given,
+      kind: 'exclusive',
+      permits: undefined,
+      watchdogMs: defaults.watchdogMs,
+    });
+    expect(callOf({ watchdogMs: 1_000 }, defaults)).toMatchObject({
+      leaseMs: undefined,
+      watchdogMs: 1_000,
+    });
+  });
+
+  it('watchdogMs is not given together with a fixed lease, and comes before that of the module', () => {
+    const message = refusalOf(() => callOf({ watchdogMs: 1_000, leaseMs: 500 }, defaults)).message;
+    expect(message).toContain('Both leaseMs and watchdogMs');
+    const fixed = { ...defaults, leaseMs: 500 };
+    expect(callOf({ watchdogMs: 1_000 }, fixed)).toMatchObject({
+      leaseMs: undefined,
+      watchdogMs: 1_000,
+    });
+  });
+
+  it('holdAtLeastMs is at most the fixed lease, also that of the module', () => {
+    expect(refusalOf(() => callOf({ holdAtLeastMs: 501, leaseMs: 500 }, defaults)).message).toContain(
+      'holdAtLeastMs must be at most leaseMs, which is 500 ms',
+    );
+    const fixed = { ...defaults, leaseMs: 500 };
+    expect(refusalOf(() => callOf({ holdAtLeastMs: 501 }, fixed)).message).toContain('holdAtLeastMs');
+    expect(callOf({ holdAtLeastMs: 500 }, fixed)).toMatchObject({ holdAtLeastMs: 500 });
+  });
+
+  it('watchdogMs is longer than a renewal may take to come back', () => {
+    const settings = { ...SETTINGS, leastWatchdogMs: 2_001 };
+    expect(resolveCall({ watchdogMs: 2_001 }, defaults, 'withLock', settings).watchdogMs).toBe(2_001);
+    expect(
+      refusalOf(() => resolveCall({ watchdogMs: 2_000 }, defaults, 'withLock', settings)).message,
+    ).toContain('watchdogMs');
+  });
+
+  it.each(['waitMs', 'leaseMs', 'holdAtLeastMs'])('%s refuses what is no duration, by name', (name) => {
+    for (const value of NO_DURATIONS) {
+      expect(refusalOf(() => callOf({ [name]: value }, defaults)).message).toContain(name);
+    }
+  });
+
+  it.each([
+    ['leaseMs', 0],
+    ['leaseMs', Infinity],
+    ['holdAtLeastMs', Infinity],
+    ['onLost', 'log'],
+    ['reentrant', 'no'],
+    ['signal', null],
+    ['signal', {}],
+    ['signal', true],
+  ])('%s refuses %j, by name', (name, value) => {
+    expect(refusalOf(() => callOf({ [name]: value }, defaults)).message).toContain(name);
+  });
+
+  it('a signal of another realm or library counts: it is asked for what it can, not for its class', () => {
+    const foreign = {
+      aborted: false,
+      addEventListener: () => undefined,
+      removeEventListener: () => undefined,
+    };
+    expect(callOf({ signal: foreign as unknown as AbortSignal }, defaults).signal).toBe(foreign);
+  });
+});
