@@ -63,7 +63,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^lib/stores/([^/]+)/' },
       to: {
-        pathNot: ['^lib/core/', '^lib/stores/$1/', packages('ioredis')],
+        pathNot: ['^lib/core/', '^lib/stores/($1/|key-rule\\.ts$)', packages('ioredis')],
         dependencyTypesNot: ['core'],
       },
     },

@@ -1,5 +1,5 @@
 import type { AllKindStores, LockStore, Watch, WatchListener } from '../../core/seam/lock-store.js';
-import { checkStoreKey } from '../../core/seam/key-rule.js';
+import { checkStoreKey } from '../key-rule.js';
 import type { KeyState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { reading, refuse } from '../../core/settings/option-checks.js';

@@ -1,4 +1,4 @@
-import { hashTag } from '../../core/seam/key-rule.js';
+import { hashTag } from '../key-rule.js';
 
 /** Redis Cluster's slots: CRC16 (XMODEM) of the hash tag, modulo 16,384. */
 const SLOTS = 16_384;

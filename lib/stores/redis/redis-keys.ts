@@ -1,4 +1,4 @@
-import { checkStoreKey, FENCE_PREFIX } from '../../core/seam/key-rule.js';
+import { checkStoreKey, FENCE_PREFIX } from '../key-rule.js';
 import { hashSlot, tagOfSlot } from './hash-slot.js';
 
 /** A name that leads to the same slot as the other one: its braces, if it has some, are what decides. */
@@ -9,9 +9,9 @@ export class RedisKeys {
   /** @param prefix the `keyPrefix` of the client that was handed over; it also counts for channels. */
   constructor(private readonly prefix: string) {}
 
-  /** The hash that is the hold. */
-  hold(key: string): string {
-    return this.prefix + key;
+  /** What has the final key's name: the hash of a lock, the counter of permits. */
+  name(finalKey: string): string {
+    return this.prefix + finalKey;
   }
 
   /** The channel on which the end of an exclusive hold is announced. */
@@ -38,7 +38,7 @@ export class RedisKeys {
   }
 
   /** Throws `LockKeyError` for a key that cannot be a lock; the prefix counts. */
-  check(key: string): void {
-    checkStoreKey(key, this.hold(key));
+  check(finalKey: string): void {
+    checkStoreKey(finalKey, this.name(finalKey));
   }
 }

@@ -41,7 +41,7 @@ export const floor: Subject = {
     const namesOf = (key: string): Names => {
       const existing = known.get(key);
       if (existing) return existing;
-      const hold = keys.hold(`lock:${key}`);
+      const hold = keys.name(`lock:${key}`);
       const names = { hold, fence: keys.fence(hold), channel: keys.lockChannel(hold) };
       known.set(key, names);
       return names;

@@ -1,4 +1,4 @@
-import { checkStoreKey } from '../../../lib/core/seam/key-rule.js';
+import { checkStoreKey } from '../../../lib/stores/key-rule.js';
 
 /** What a caller may name a lock. */
 export const isKey = (value: unknown): boolean =>

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hashTag } from '../../../lib/core/seam/key-rule.js';
+import { hashTag } from '../../../lib/stores/key-rule.js';
 import { hashSlot, tagOfSlot } from '../../../lib/stores/redis/hash-slot.js';
 import { freePort } from '../../support/loopback.js';
 import { RedisServer } from '../../support/redis-server.js';

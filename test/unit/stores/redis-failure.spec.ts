@@ -42,7 +42,13 @@ const FORMS: Readonly<Record<string, (text: string) => string>> = {
 
 const session = { alive: true, id: '7', address: undefined };
 const failure = (message: string) =>
-  failureOf(replyError(message), session, (error) => error as Error, ['lock:order']);
+  failureOf(replyError(message), session, (error) => error as Error, {
+    keys: ['lock:order'],
+    refusals: [
+      { word: 'FENCE', keyOnly: true },
+      { word: 'ODD', plain: true, keyOnly: true, claimOnly: true },
+    ],
+  });
 
 describe.each(Object.entries(FORMS))('an error of a script, %s,', (_form, wrap) => {
   it('is told by its own first word', () => {
@@ -80,6 +86,15 @@ describe.each(Object.entries(FORMS))('an error of a script, %s,', (_form, wrap) 
       `Redis has a value of another type, and no lock, at "lock:order": ${TEXTS.WRONGTYPE}`,
     );
     expect(failure(wrap(TEXTS.FENCE)).message).toBe(`Redis refused the command: ${TEXTS.FENCE}`);
+  });
+
+  it('is what the script says of it, when the script has refused it by itself', () => {
+    expect(failure(wrap('ODD there is no number of them'))).toMatchObject({
+      message: 'there is no number of them',
+      keyOnly: true,
+      claimOnly: true,
+    });
+    expect(failure(wrap('ODDLY so')).claimOnly).toBe(false);
   });
 
   it('is a loss in a renewal when another type has the name, and else a failure of that key', () => {

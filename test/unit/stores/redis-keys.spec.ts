@@ -8,19 +8,19 @@ const keys = new RedisKeys('');
 
 describe('names in Redis', () => {
   it('the hold has the final key as its name, after the prefix of the client', () => {
-    expect(keys.hold('lock:order:42')).toBe('lock:order:42');
-    expect(new RedisKeys('app:').hold('lock:order:42')).toBe('app:lock:order:42');
+    expect(keys.name('lock:order:42')).toBe('lock:order:42');
+    expect(new RedisKeys('app:').name('lock:order:42')).toBe('app:lock:order:42');
   });
 
   it("the channel is Redisson's: braces around a name that has none, and none around one that has", () => {
     expect(keys.lockChannel('lock:order')).toBe('redisson_lock__channel:{lock:order}');
     expect(keys.lockChannel('lock:{order}:42')).toBe('redisson_lock__channel:lock:{order}:42');
-    expect(keys.lockChannel(new RedisKeys('app:').hold('k'))).toBe('redisson_lock__channel:{app:k}');
+    expect(keys.lockChannel(new RedisKeys('app:').name('k'))).toBe('redisson_lock__channel:{app:k}');
   });
 
   it('the token key depends on the slot of the hold alone: not on prefixes, not on what else is in the name', () => {
-    const direct = keys.fence(keys.hold('app:lock:k'));
-    const prefixed = new RedisKeys('app:').fence(new RedisKeys('app:').hold('lock:k'));
+    const direct = keys.fence(keys.name('app:lock:k'));
+    const prefixed = new RedisKeys('app:').fence(new RedisKeys('app:').name('lock:k'));
     expect(prefixed).toBe(direct);
     expect(keys.fence('x{k}y')).toBe(keys.fence('{k}'));
   });

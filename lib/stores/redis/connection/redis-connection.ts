@@ -15,10 +15,11 @@ import { batchOf, keysAndArgs, ScriptBatch, type BatchPart, type ScriptRun } fro
 const IDLE_PING_MS = 10_000;
 const PING: RedisRequest<void> = { command: 'ping', args: [], read: () => undefined };
 
+/** A connection of the client, from its handshake on. It is a session once it is in its database. */
 interface Life {
   alive: boolean;
-  /** False once its database was refused; the next command asks for it again. */
-  opening: boolean;
+  /** Its database was refused; the next command asks for it again. */
+  refused: boolean;
 }
 
 /** What a connection is made for. */
@@ -32,7 +33,7 @@ export interface RedisConnectionOptions {
   readonly idlePingMs?: number;
 }
 
-interface Waiter {
+interface Unsent {
   resolve(session: RedisSession): void;
   reject(failure: RedisFailure): void;
 }
@@ -47,7 +48,7 @@ export class RedisConnection {
   readonly #client: RedisLike;
   private session: RedisSession | undefined;
   private life: Life | undefined;
-  private waiters = new Set<Waiter>();
+  private unsent = new Set<Unsent>();
   private readonly deadlines: CommandDeadlines;
   private readonly batch = new ScriptBatch((runs) => this.sendBatch(runs));
   /** The error as the client made it, with all that it put into it; cleaned before a caller gets it. */
@@ -122,7 +123,7 @@ export class RedisConnection {
     this.closed = true;
     this.#client.disconnect();
     this.end();
-    for (const waiter of this.takeWaiters()) waiter.reject(this.notSent('the lock store is closed'));
+    for (const one of this.takeUnsent()) one.reject(this.notSent('the lock store is closed'));
   }
 
   private async sendWhenReady<T>(request: RedisRequest<T>): Promise<T> {
@@ -159,7 +160,7 @@ export class RedisConnection {
           if (inFlight.done) return;
           inFlight.done = true;
           if (request.inFull && isNoScript(error)) resolve(this.send(request.inFull()));
-          else reject(failureOf(error, session, this.clean, request.keys));
+          else reject(failureOf(error, session, this.clean, request));
         },
       );
     });
@@ -178,7 +179,9 @@ export class RedisConnection {
           const answer = answers[i];
           if (!(answer instanceof Error)) return run.resolve(answer);
           if (isReadOnly(answer)) this.drop(session);
-          run.reject(failureOf(answer, session, this.clean, run.keys));
+          run.reject(
+            failureOf(answer, session, this.clean, { keys: run.keys, refusals: run.part.script.refusals }),
+          );
         }),
       (failure: RedisFailure) => {
         // Nothing of it was done, and perhaps because of one of them only: who may use some keys and not others.
@@ -201,13 +204,13 @@ export class RedisConnection {
     const { status } = this.#client;
     if (status === 'end' || status === 'wait') this.connect();
     // So is a server that refused the database: an operator may have mended that.
-    if (this.life && !this.life.opening) void this.open(this.life);
+    if (this.life?.refused) void this.open(this.life);
     return new Promise((resolve, reject) => {
       const inFlight = this.deadlines.add(() => {
-        this.waiters.delete(waiter);
+        this.unsent.delete(one);
         reject(this.notSent(`there was no connection to Redis within ${this.timeoutMs} ms`));
       });
-      const waiter: Waiter = {
+      const one: Unsent = {
         resolve: (session) => {
           inFlight.done = true;
           resolve(session);
@@ -217,7 +220,7 @@ export class RedisConnection {
           reject(failure);
         },
       };
-      this.waiters.add(waiter);
+      this.unsent.add(one);
     });
   }
 
@@ -227,13 +230,13 @@ export class RedisConnection {
   }
 
   private async begin(): Promise<void> {
-    this.life = { alive: true, opening: true };
+    this.life = { alive: true, refused: false };
     await this.open(this.life);
   }
 
   /** A new connection counts as ready once it is in its database, and it is known how to end it from elsewhere. */
   private async open(life: Life): Promise<void> {
-    life.opening = true;
+    life.refused = false;
     const note = (error: unknown): void => void (this.#lastError = error);
     const refusal = await chooseDatabase(this.#client, life, this.deadlines, this.timeoutMs, note);
     if (!life.alive) return;
@@ -243,20 +246,20 @@ export class RedisConnection {
     this.#lastError = undefined;
     this.session = Object.assign(life, name);
     this.startPinging(this.session);
-    for (const waiter of this.takeWaiters()) waiter.resolve(this.session);
+    for (const one of this.takeUnsent()) one.resolve(this.session);
   }
 
   private refused(life: Life, cause: Error): void {
-    life.opening = false;
+    life.refused = true;
     this.#lastError = cause;
     const failure = refusedDatabase(databaseOf(this.#client), cause);
-    for (const waiter of this.takeWaiters()) waiter.reject(failure);
+    for (const one of this.takeUnsent()) one.reject(failure);
   }
 
-  private takeWaiters(): Set<Waiter> {
-    const { waiters } = this;
-    this.waiters = new Set();
-    return waiters;
+  private takeUnsent(): Set<Unsent> {
+    const { unsent } = this;
+    this.unsent = new Set();
+    return unsent;
   }
 
   /** A connection that something in between has dropped without a word is found before the next lock needs it. */

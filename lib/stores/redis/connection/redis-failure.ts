@@ -1,5 +1,7 @@
 import { StoreFailure, type StoreOutcome } from '../../../core/seam/store-failure.js';
+import type { RedisRequest } from './redis-request.js';
 import type { RedisSession } from './redis-session.js';
+import type { ScriptRefusal } from './script.js';
 
 /** A failed command, with the connection it was sent on: an undo has to know. */
 export class RedisFailure extends StoreFailure {
@@ -16,9 +18,6 @@ export class RedisFailure extends StoreFailure {
 
 /** Replies of a cluster that is moving slots: certainly not executed, and different in a moment. */
 const MOVING = /^(TRYAGAIN|MOVED|ASK|CLUSTERDOWN)\b/;
-
-/** A value that is not ours has the key's name, or the fence key's; or there is no number of permits for it. */
-const FOREIGN = /^(WRONGTYPE|FENCE|PERMITS)\b/;
 
 /** How servers before Redis 7 hand on what went wrong inside of a script. */
 const WRAPPING = /^(?:ERR )?(?:Error running script \(call to f_\w+\): )?(?:@\w+: ?\d+: )+-?/;
@@ -49,28 +48,27 @@ export const isReadOnly = (error: unknown): boolean => isReply(error, 'READONLY'
 /** Another type of value is where the hold of a lock belongs, so there is no hold. */
 export const isWrongType = (error: unknown): boolean => isReply(error, 'WRONGTYPE');
 
-/**
- * Translates what ioredis rejected a command with. `clean` makes the copy that may be shown, `keys` are those of the
- * command.
- */
+/** Translates what ioredis rejected a command with. `clean` makes the copy that may be shown. */
 export const failureOf = (
   error: unknown,
   session: RedisSession,
   clean: (error: unknown) => Error,
-  keys: readonly string[] = [],
+  { keys = [], refusals = [] }: Pick<RedisRequest<unknown>, 'keys' | 'refusals'> = {},
 ): RedisFailure => {
   const message = error instanceof Error ? error.message : String(error);
   const cause = clean(error);
   if (isReplyError(error)) {
     const reply = unwrapped(message);
+    const refusal = refusals.find(({ word }) => reply.startsWith(`${word} `));
+    const isForeign = reply.startsWith('WRONGTYPE');
     return new RedisFailure(
-      describeReply(reply, unwrapped(cause.message), keys),
+      describeReply(unwrapped(cause.message), isForeign, refusal, keys),
       'not-executed',
       {
         cause,
         transient: MOVING.test(reply),
-        keyOnly: FOREIGN.test(reply),
-        claimOnly: reply.startsWith('PERMITS '),
+        keyOnly: isForeign || (refusal?.keyOnly ?? false),
+        claimOnly: refusal?.claimOnly ?? false,
       },
       session,
     );
@@ -86,9 +84,14 @@ export const failureOf = (
   );
 };
 
-const describeReply = (reply: string, shown: string, keys: readonly string[]): string =>
-  reply.startsWith('WRONGTYPE') && keys.length > 0
-    ? `Redis has a value of another type, and no lock, at ${keys.map((key) => `"${key}"`).join(' or ')}: ${shown}`
-    : shown.startsWith('PERMITS ')
-      ? shown.replace('PERMITS ', '')
-      : `Redis refused the command: ${shown}`;
+const describeReply = (
+  shown: string,
+  isForeign: boolean,
+  refusal: ScriptRefusal | undefined,
+  keys: readonly string[],
+): string => {
+  if (isForeign && keys.length > 0) {
+    return `Redis has a value of another type, and no lock, at ${keys.map((key) => `"${key}"`).join(' or ')}: ${shown}`;
+  }
+  return refusal?.plain ? shown.slice(refusal.word.length + 1) : `Redis refused the command: ${shown}`;
+};

@@ -7,6 +7,6 @@ export const impossible = (reply: unknown): Error => {
   return new Error(`no script of this library answers ${shown.slice(0, 60)}`);
 };
 
-/** A time left as PTTL has it, or a number of subscribers: -1 for none. */
-export const isTimeLeft = (reply: unknown): reply is number =>
+/** A whole number, or -1 for none: a time left as PTTL has it, or how many were told. */
+export const isNumberOrNone = (reply: unknown): reply is number =>
   Number.isInteger(reply) && (reply as number) >= -1;

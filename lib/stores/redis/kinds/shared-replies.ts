@@ -1,6 +1,6 @@
 import type { ExtendReply } from '../../../core/seam/reply.js';
 import { isWrongType, replyError, unwrapped } from '../connection/redis-failure.js';
-import { impossible, isTimeLeft } from '../connection/strict-replies.js';
+import { impossible, isNumberOrNone } from '../connection/strict-replies.js';
 
 /** A foreign hold without an end announces nothing when it goes: look for it at this interval, in ms. */
 const ENDLESS_RETRY_MS = 1_000;
@@ -10,7 +10,7 @@ export const retryInMs = (leftMs: number): number => (leftMs === -1 ? ENDLESS_RE
 
 /** How many were told of a release; -1 when there was nothing to release. */
 export const readRelease = (reply: unknown): number => {
-  if (!isTimeLeft(reply)) throw impossible(reply);
+  if (!isNumberOrNone(reply)) throw impossible(reply);
   return reply;
 };
 
@@ -27,7 +27,7 @@ export const readExtend = (reply: unknown, count: number): ExtendReply[] => {
   if (!Array.isArray(reply) || reply.length !== count) throw impossible(reply);
   return reply.map((one: unknown): ExtendReply => {
     if (typeof one === 'string') return failedExtend(replyError(one));
-    if (!isTimeLeft(one)) return { status: 'failed', cause: impossible(one) };
+    if (!isNumberOrNone(one)) return { status: 'failed', cause: impossible(one) };
     return one === -1 ? { status: 'lost' } : { status: 'held', validForMs: one };
   });
 };

@@ -14,7 +14,12 @@ import {
   EXCLUSIVE_RELEASE,
 } from './scripts.js';
 
-const ACQUIRE: BatchPart = { letter: 'a', script: new Script(EXCLUSIVE_ACQUIRE), keys: 2, args: 3 };
+const ACQUIRE: BatchPart = {
+  letter: 'a',
+  script: new Script(EXCLUSIVE_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]),
+  keys: 2,
+  args: 3,
+};
 const RELEASE: BatchPart = { letter: 'r', script: new Script(EXCLUSIVE_RELEASE), keys: 1, args: 3 };
 const EXTEND = new Script(EXCLUSIVE_EXTEND);
 const INSPECT = new Script(EXCLUSIVE_INSPECT);
@@ -38,23 +43,23 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   constructor(private readonly link: RedisLink) {}
 
   acquire({ finalKey, owner, leaseMs, tokens, rearms }: ExclusiveClaim): Promise<AcquireReply> {
-    const { connection, keys: names, publish } = this.link;
-    const name = names.hold(finalKey);
+    const { connection, keys, publish } = this.link;
+    const name = keys.name(finalKey);
     const fenced = tokens > 0;
-    const keys = fenced ? [name, names.fence(name)] : [name];
+    const touched = fenced ? [name, keys.fence(name)] : [name];
     const args = [owner, leaseMs, tokens];
     const read = (reply: unknown) => readAcquire(reply, leaseMs, fenced);
     if (rearms)
-      return connection.run(ACQUIRE.script, keys, [...args, names.lockChannel(name), publish], read);
+      return connection.run(ACQUIRE.script, touched, [...args, keys.lockChannel(name), publish], read);
     const batchKeys = fenced ? undefined : [name, name];
-    return connection.runShared({ part: ACQUIRE, keys, batchKeys, args }, read);
+    return connection.runShared({ part: ACQUIRE, keys: touched, batchKeys, args }, read);
   }
 
   release({ finalKey, owner }: ExclusiveClaim, how: ReleaseOptions = {}): Promise<ReleaseReply> {
     const { link } = this;
     const { connection, keys, publish } = link;
     const { doubt, keepForMs } = how;
-    const name = keys.hold(finalKey);
+    const name = keys.name(finalKey);
     const channel = keys.lockChannel(name);
     const args = [owner, channel, publish];
     const read = (reply: unknown): ReleaseReply => {
@@ -71,7 +76,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   extendMany(claims: readonly ExclusiveClaim[]): Promise<readonly ExtendReply[]> {
     const { link } = this;
     return link.inBatches(claims, (batch) => {
-      const names = batch.map(({ finalKey }) => link.keys.hold(finalKey));
+      const names = batch.map(({ finalKey }) => link.keys.name(finalKey));
       const args = batch.flatMap(({ owner, leaseMs }) => [owner, leaseMs]);
       return link.connection.run(EXTEND, names, args, (reply) => readExtend(reply, batch.length));
     });
@@ -79,17 +84,17 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
 
   watch({ finalKey }: ExclusiveClaim, listener: WatchListener): Watch {
     const { keys, subscriber } = this.link;
-    return subscriber.watch(keys.lockChannel(keys.hold(finalKey)), listener);
+    return subscriber.watch(keys.lockChannel(keys.name(finalKey)), listener);
   }
 
   inspect(finalKey: string): Promise<KeyState | null> {
     const { connection, keys } = this.link;
-    return connection.run(INSPECT, [keys.hold(finalKey)], [], readInspect);
+    return connection.run(INSPECT, [keys.name(finalKey)], [], readInspect);
   }
 
   forceUnlock(finalKey: string): Promise<boolean> {
     const { connection, keys, publish } = this.link;
-    const name = keys.hold(finalKey);
+    const name = keys.name(finalKey);
     return connection.run(FORCE_UNLOCK, [name], [keys.lockChannel(name), publish], readForceUnlock);
   }
 }

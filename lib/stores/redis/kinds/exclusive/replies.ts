@@ -1,9 +1,9 @@
 import type { AcquireReply, KeyState } from '../../../../core/seam/reply.js';
-import { impossible, isTimeLeft } from '../../connection/strict-replies.js';
+import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
 import { retryInMs } from '../shared-replies.js';
 
 export const readAcquire = (reply: unknown, leaseMs: number, fenced: boolean): AcquireReply => {
-  if (isTimeLeft(reply)) {
+  if (isNumberOrNone(reply)) {
     return { status: 'taken', retryInMs: retryInMs(reply) };
   }
   if (typeof reply !== 'string' || !/^\d{1,16}$/.test(reply)) throw impossible(reply);
@@ -22,7 +22,8 @@ const countOf = (text: string): number => {
 export const readInspect = (reply: unknown): KeyState | null => {
   if (reply === null) return null;
   const [owner, count, left] = Array.isArray(reply) ? (reply as unknown[]) : [];
-  if (typeof owner !== 'string' || typeof count !== 'string' || !isTimeLeft(left)) throw impossible(reply);
+  if (typeof owner !== 'string' || typeof count !== 'string' || !isNumberOrNone(left))
+    throw impossible(reply);
   const remainingMs = left === -1 ? Infinity : left;
   return { kind: 'exclusive', holders: [{ owner, count: countOf(count), remainingMs }], waiting: [] };
 };

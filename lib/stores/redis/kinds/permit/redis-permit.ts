@@ -13,7 +13,9 @@ import {
   PERMIT_RELEASE,
 } from './scripts.js';
 
-const ACQUIRE = new Script(PERMIT_ACQUIRE);
+const ACQUIRE = new Script(PERMIT_ACQUIRE, [
+  { word: 'PERMITS', plain: true, keyOnly: true, claimOnly: true },
+]);
 const RELEASE = new Script(PERMIT_RELEASE);
 const EXTEND = new Script(PERMIT_EXTEND);
 const INSPECT = new Script(PERMIT_INSPECT);
@@ -24,7 +26,7 @@ export const PERMIT_SCRIPTS: readonly Script[] = [ACQUIRE, RELEASE, EXTEND, FORC
 
 /** Permits in Redis: a counter and a sorted set as Redisson's RPermitExpirableSemaphore has them. */
 export class RedisPermit implements RedisKind<PermitClaim> {
-  /** From the first permit on that somebody wants. */
+  /** From the first permit on that a caller wants. */
   inUse = false;
 
   constructor(private readonly link: RedisLink) {}
@@ -76,7 +78,7 @@ export class RedisPermit implements RedisKind<PermitClaim> {
 
   private names(finalKey: string): [counter: string, set: string, channel: string] {
     const { keys } = this.link;
-    const counter = keys.hold(finalKey);
+    const counter = keys.name(finalKey);
     return [counter, keys.permitSet(counter), keys.permitChannel(counter)];
   }
 }

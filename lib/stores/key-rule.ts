@@ -1,4 +1,4 @@
-import { LockKeyError } from '../errors/lock.errors.js';
+import { LockKeyError } from '../core/errors/lock.errors.js';
 
 /** The names under which fencing tokens are kept, beside the holds. */
 export const FENCE_PREFIX = 'nest_redis_lock_fence:';
