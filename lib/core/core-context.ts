@@ -5,7 +5,6 @@ import { CompactingMap } from './compacting.js';
 import { abortedError, shutdownError } from './errors/error-messages.js';
 import type { Kind } from './kinds/kind.js';
 import { KINDS, kindOf, type LockKind } from './kinds/kinds.js';
-import type { Hold } from './lease/hold.js';
 import { LeaseKeeper } from './lease/lease-keeper.js';
 import type { Undo } from './lease/undo.js';
 import { harmless, LockEventHub, type LockLogger } from './lock-events.js';
@@ -91,21 +90,9 @@ export class CoreContext {
     return queue;
   }
 
-  /** Gives a hold back whose caller has gone before it came: to the next caller of this process, or to the store. */
-  giveBack(hold: Hold): void {
-    if (hold.state === 'held') {
-      const passed = hold.head.passOn(hold);
-      hold.release();
-      this.keeper.remove(hold);
-      if (passed) return;
-      hold.head.leave(false);
-    }
-    this.undo.begin({ claim: hold.claim, until: hold.mayLastUntil });
-  }
-
   /**
-   * A forced unlock is asked for now. When it is answered, call what this gives: it ends also what was granted before
-   * and is not known here yet.
+   * A caller asks for a forced unlock now. It is to call the returned function when the store has answered: then also
+   * grants are not believed that the store gave before and whose answer is still on its way.
    */
   forcing(finalKey: string): () => void {
     const queues = Object.values(this.queues).flatMap((all) => all.get(finalKey) ?? []);

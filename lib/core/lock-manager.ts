@@ -15,7 +15,7 @@ import type { LockSettings } from './settings/lock-settings.js';
 import type { LockStore } from './seam/lock-store.js';
 import { Releasing, type Ending } from './lease/releasing.js';
 import { systemRuntime, type Runtime } from './runtime.js';
-import { withinMs } from './wait-for.js';
+import { Shutdown } from './shutdown.js';
 
 /** What runs while the lock is held. */
 export type LockSection<T> = (lease: Lease) => T | PromiseLike<T>;
@@ -40,16 +40,13 @@ export interface LockUsage {
   readonly undoing: number;
 }
 
-/** How long a closing service waits for releases under way; what is left then ends by its lease. */
-const LAST_RELEASES_MS = 1_000;
-
 /** Acquires, keeps and ends leases, for one service instance on one store. Knows neither Nest nor Redis. */
 export class LockManager implements LeaseHost {
   private readonly core: CoreContext;
   private readonly releasing: Releasing;
   private readonly acquisition: Acquisition;
   private readonly inFlight = new InFlight();
-  private shuttingDown: Promise<void> | undefined;
+  private readonly shutdown: Shutdown;
 
   constructor(
     private readonly store: LockStore,
@@ -61,6 +58,7 @@ export class LockManager implements LeaseHost {
     this.core.requests.checkKind('exclusive');
     this.releasing = new Releasing(this.core);
     this.acquisition = new Acquisition(this, this.core, this.releasing);
+    this.shutdown = new Shutdown(this.core, this.inFlight);
   }
 
   on<E extends keyof LockEvents>(event: E, listener: LockEventListener<E>): () => void {
@@ -228,40 +226,20 @@ export class LockManager implements LeaseHost {
     };
   }
 
-  /** Refuses waiters, and new callers from now on. Running work may still take locks, and has all its time. */
+  /** See `Shutdown.refuseNew`. */
   refuseNew(): void {
-    if (this.core.phase !== 'open') return;
-    this.core.phase = 'stopping';
-    this.core.refuseWaiters();
+    this.shutdown.refuseNew();
   }
 
-  /**
-   * Refuses waiters, gives running work `shutdownGraceMs`, then tells it that its locks are lost. Holds
-   * whose work still runs are left to their lease: freeing them would let somebody else in beside it.
-   */
+  /** See `Shutdown.run`. */
   shutDown(): Promise<void> {
-    return (this.shuttingDown ??= this.stop());
+    return this.shutdown.run();
   }
 
   /** Shuts down if that has not happened, and closes the store. */
   async close(): Promise<void> {
-    await this.shutDown();
-    // Work that ended after its grace gives its holds back in the background.
-    await withinMs(this.core.undo.idle(), LAST_RELEASES_MS, this.runtime);
-    this.core.undo.stop();
-    this.core.keeper.stop();
-    this.core.health.stop();
+    await this.shutdown.complete();
     await this.store.close();
-  }
-
-  private async stop(): Promise<void> {
-    this.refuseNew();
-    // Those who are turned away now may leave something to give back.
-    const quiet = this.inFlight.over().then(() => this.core.undo.idle());
-    await withinMs(quiet, this.settings.shutdownGraceMs, this.runtime);
-    this.core.phase = 'closed';
-    this.core.refuseWaiters();
-    for (const hold of this.core.keeper.all) hold.lose('shutdown');
   }
 
   /** Ends a lease and never throws: trouble has been logged, and the section's own result stands. */

@@ -6,18 +6,21 @@ import type { Hold } from '../lease/hold.js';
 import { LeasePart } from '../lease/lease-part.js';
 import type { Releasing } from '../lease/releasing.js';
 import { enclosingEntry } from '../nesting/nested-entry.js';
+import { LockOrder } from '../nesting/lock-order.js';
 import { isNested } from '../nesting/section.js';
 import type { Claim } from '../seam/claim.js';
 import type { LockCall } from '../settings/lock-call.js';
 import { refuse } from '../settings/option-checks.js';
 import { waitFor } from '../wait-for.js';
 import { contend } from './contend.js';
+import { LimitLog } from './limit-log.js';
 import { ASK_BESIDE, type LocalQueue } from './local-queue.js';
 import { SeveralKeys } from './several-keys.js';
 import type { Wait } from './wait.js';
 import type { HoldTerms, WantedHold } from './wanted-hold.js';
 
-interface Wanted {
+/** A key of one call, and its name in the store. */
+interface KeyOfCall {
   readonly key: string;
   readonly finalKey: string;
 }
@@ -25,23 +28,25 @@ interface Wanted {
 /** What the waits for all keys of one call share. */
 type WaitOfAll = Omit<Wait, 'key'>;
 
-const partOf = (hold: Hold, { key, finalKey }: Wanted): LeasePart =>
+const partOf = (hold: Hold, { key, finalKey }: KeyOfCall): LeasePart =>
   new LeasePart(key, finalKey, hold, undefined);
 
 /** Takes one or several keys for a caller: all or none. */
 export class Acquisition implements HoldTerms {
   readonly whenLost: (hold: Hold) => void;
+  readonly limitChanged: LimitLog['changed'];
   private readonly several: SeveralKeys;
-  /** Keys whose limit was set to another one, of which the log has been told. */
-  private readonly toldOfLimits = new Set<string>();
+  private readonly order: LockOrder;
 
   constructor(
     private readonly scope: object,
     private readonly core: CoreContext,
     private readonly releasing: Releasing,
   ) {
-    this.several = new SeveralKeys(scope, core);
+    this.several = new SeveralKeys(core);
     this.whenLost = releasing.whenLost;
+    this.limitChanged = new LimitLog(core.logger).changed;
+    this.order = new LockOrder(scope, core.logger);
   }
 
   /** What can be said without asking the store is thrown at once for one key, and else rejected. */
@@ -49,13 +54,13 @@ export class Acquisition implements HoldTerms {
     const { waitMs, signal } = call;
     const wait = { startedAt, waitMs, signal, nested: isNested(this.scope) };
     if (keys.length !== 1) return this.takeSeveral(this.inOrder(keys), wait, call);
-    const wanted = this.wanted(keys[0]!);
+    const only = this.withName(keys[0]!);
     if (wait.nested) {
-      return this.takeInto([], wanted, wait, call, call.leaseMs).then((parts) => this.complete(parts, call));
+      return this.takeInto([], only, wait, call, call.leaseMs).then((parts) => this.complete(parts, call));
     }
     // What nearly everybody asks for takes no step that it does not need.
-    const hold = this.takeHold({ key: wanted.key, ...wait }, wanted.finalKey, call, call.leaseMs);
-    return hold.then((taken) => this.complete([partOf(taken, wanted)], call));
+    const hold = this.takeHold({ key: only.key, ...wait }, only.finalKey, call, call.leaseMs);
+    return hold.then((taken) => this.complete([partOf(taken, only)], call));
   }
 
   /** All is taken: the minimum time begins. */
@@ -67,15 +72,15 @@ export class Acquisition implements HoldTerms {
   }
 
   private async takeSeveral(
-    wanted: readonly Wanted[],
+    all: readonly KeyOfCall[],
     wait: WaitOfAll,
     call: LockCall,
   ): Promise<LeasePart[]> {
     const parts: LeasePart[] = [];
     // While others are still to come, those already taken must not run out: the watchdog keeps them all.
-    const leaseMeanwhile = wanted.length === 1 ? call.leaseMs : undefined;
+    const leaseMeanwhile = all.length === 1 ? call.leaseMs : undefined;
     try {
-      for (const one of wanted) await this.takeInto(parts, one, wait, call, leaseMeanwhile);
+      for (const one of all) await this.takeInto(parts, one, wait, call, leaseMeanwhile);
       if (leaseMeanwhile !== call.leaseMs) await this.several.fixLeases(parts, call.leaseMs!);
       this.several.throwIfLost(parts);
     } catch (error) {
@@ -87,12 +92,12 @@ export class Acquisition implements HoldTerms {
   }
 
   /** Without duplicates, by code units: everybody takes the same keys in the same order. */
-  private inOrder(keys: readonly string[]): Wanted[] {
+  private inOrder(keys: readonly string[]): KeyOfCall[] {
     if (keys.length === 0) throw new LockKeyError('There is no key to lock: the list of keys is empty.');
-    return [...new Set(keys)].sort().map((key) => this.wanted(key));
+    return [...new Set(keys)].sort().map((key) => this.withName(key));
   }
 
-  private wanted(key: string): Wanted {
+  private withName(key: string): KeyOfCall {
     const { store, settings } = this.core;
     const finalKey = settings.keyPrefix + key;
     store.checkKey?.(finalKey);
@@ -102,7 +107,7 @@ export class Acquisition implements HoldTerms {
   /** Takes one key and adds it to the parts: an entry into an enclosing section, or a hold of its own. */
   private async takeInto(
     parts: LeasePart[],
-    { key, finalKey }: Wanted,
+    { key, finalKey }: KeyOfCall,
     waitOfAll: WaitOfAll,
     call: LockCall,
     leaseMs: number | undefined,
@@ -128,7 +133,7 @@ export class Acquisition implements HoldTerms {
       parts.push(part);
       return parts;
     }
-    if (wait.nested && this.core.settings.excludes) this.several.checkOrder(key, finalKey, wait.waitMs);
+    if (wait.nested && this.core.settings.excludes) this.order.check(key, finalKey, wait.waitMs);
     parts.push(partOf(await this.takeHold(wait, finalKey, call, leaseMs), { key, finalKey }));
     return parts;
   }
@@ -154,7 +159,7 @@ export class Acquisition implements HoldTerms {
     const watchdogMs = leaseMs === undefined ? call.watchdogMs : undefined;
     const wanted: WantedHold = { finalKey, call, leaseMs, watchdogMs };
     if (queue.enter()) return this.ask(queue, wait, wanted, true);
-    return queue.queue(wait, call.holdAtLeastMs === 0 ? watchdogMs : undefined).then((passed) => {
+    return queue.untilHead(wait, call.holdAtLeastMs === 0 ? watchdogMs : undefined).then((passed) => {
       if (passed === ASK_BESIDE) return this.ask(queue, wait, wanted, false);
       return (passed && this.inherit(passed, wait)) ?? this.ask(queue, wait, wanted, true);
     });
@@ -189,7 +194,7 @@ export class Acquisition implements HoldTerms {
       hold.heldWith(this.whenLost);
       return hold;
     }
-    core.giveBack(hold);
+    this.releasing.giveBack(hold);
     core.keeper.remove(hold);
     if (over) throw over;
     return undefined;
@@ -207,7 +212,7 @@ export class Acquisition implements HoldTerms {
         // Only a shutdown waits for it still.
         core.undo.track(
           contention.then(
-            (hold) => core.giveBack(hold),
+            (hold) => this.releasing.giveBack(hold),
             () => undefined,
           ),
         );
@@ -215,17 +220,4 @@ export class Acquisition implements HoldTerms {
       },
     });
   }
-
-  /** Two callers disagree about a limit, as during a deploy: the last one decides. */
-  limitChanged(key: string, before: number, now: number | undefined): void {
-    if (this.toldOfLimits.has(key) || this.toldOfLimits.size >= MOST_LIMITS_TOLD) return;
-    this.toldOfLimits.add(key);
-    this.core.logger.warn(
-      `The permits of "${key}" were ${before} and are ${now} now: callers pass different numbers, and the last ` +
-        'one decides. That is so while a new version is deployed; otherwise make them the same. (Said once for a key.)',
-    );
-  }
 }
-
-/** So that what was told once needs a bounded memory. */
-const MOST_LIMITS_TOLD = 1_000;

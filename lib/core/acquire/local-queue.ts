@@ -72,10 +72,6 @@ export class LocalQueue implements Head {
     return this.waiters.size;
   }
 
-  get taken(): boolean {
-    return this.hasHead;
-  }
-
   get hints(): number {
     return this.wakeUp.hints;
   }
@@ -93,7 +89,7 @@ export class LocalQueue implements Head {
    * Throws when `maxWaiters` wait already. Of a kind with several owners a caller whose time is over gets
    * {@link ASK_BESIDE} instead of an error, and says with `besideEnds` when its question is over.
    */
-  queue(wait: Wait, watchdogMs: number | undefined): Promise<Hold | typeof ASK_BESIDE | undefined> {
+  untilHead(wait: Wait, watchdogMs: number | undefined): Promise<Hold | typeof ASK_BESIDE | undefined> {
     const { alone, maxWaiters, runtime } = this.host;
     if (!alone && wait.waitMs === 0) return Promise.resolve(this.besideBegins());
     if (this.length >= maxWaiters) throw queueFullError(wait.key, maxWaiters);

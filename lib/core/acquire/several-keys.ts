@@ -1,30 +1,11 @@
 import type { CoreContext } from '../core-context.js';
-import { endlessOutOfOrderError, lostError, storeError } from '../errors/error-messages.js';
+import { lostError, storeError } from '../errors/error-messages.js';
 import type { Hold } from '../lease/hold.js';
 import type { LeasePart } from '../lease/lease-part.js';
-import { heldAfter } from '../nesting/section.js';
 
-/** What taking several keys asks for beside taking one: an order, and one lease for all of them. */
+/** What taking several keys asks for beside taking each: one lease for all of them. */
 export class SeveralKeys {
-  private warnedOfOrder = false;
-
-  constructor(
-    private readonly scope: object,
-    private readonly core: CoreContext,
-  ) {}
-
-  /** Nested locks in another order than everybody else's can deadlock across callers: never wait there for ever. */
-  checkOrder(key: string, finalKey: string, waitMs: number): void {
-    const held = heldAfter(this.scope, finalKey);
-    if (held === undefined) return;
-    if (waitMs === Infinity) throw endlessOutOfOrderError(key, held);
-    if (this.warnedOfOrder) return;
-    this.warnedOfOrder = true;
-    this.core.logger.warn(
-      `"${key}" is taken while "${held}" is held. Where others take them the other way round, both wait until ` +
-        `waitMs is over. Take both at once, or nest them in ascending order. (Said once.)`,
-    );
-  }
+  constructor(private readonly core: CoreContext) {}
 
   /** Gives holds that were taken one after the other the fixed lease that was asked for, all from now on. */
   async fixLeases(parts: readonly LeasePart[], leaseMs: number): Promise<void> {

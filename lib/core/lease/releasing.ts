@@ -69,6 +69,19 @@ export class Releasing {
     return Promise.resolve('released');
   }
 
+  /** Gives a hold back whose caller has gone before it came: to the next caller of this process, or to the store. */
+  giveBack(hold: Hold): void {
+    const { core } = this;
+    if (hold.state === 'held') {
+      const passed = hold.head.passOn(hold);
+      hold.release();
+      core.keeper.remove(hold);
+      if (passed) return;
+      hold.head.leave(false);
+    }
+    core.undo.begin(orphanOf(hold));
+  }
+
   private tellReleased(hold: Hold): void {
     const { events, runtime } = this.core;
     events.emit('released', () => ({ key: hold.key, heldMs: Math.round(runtime.now() - hold.grantedAt) }));

@@ -118,9 +118,9 @@ export class RedisStore implements LockStore {
   }
 
   /**
-   * Asks all kinds that this process uses at once, so that it is done when it was asked for, in order with what is asked
-   * before and after it; the others only where something is that these do not know, since the user may not be allowed
-   * to ask them. The kind that finds something has the say.
+   * Asks each kind whether it knows the value there. Kinds that this process uses are asked at once, in one go: so the
+   * question keeps its place among the requests before and after it. The others are asked only when none of these knows
+   * the value, since the Redis user may not have the right. The answer is that of the kind that found something.
    */
   private async whateverIsThere<T>(ask: (kind: RedisKind<never>) => Promise<T>): Promise<T> {
     const kinds: readonly RedisKind<never>[] = Object.values(this.kinds);

@@ -53,7 +53,7 @@ export class PermitHolds {
     }
     let next = Infinity;
     for (const one of taken.values()) next = Math.min(next, left(one, now));
-    // Its number is known for as long as it may want it.
+    // The caller may wait for as long as its lease is: so long the key keeps its number.
     permits.keptUntil = Math.max(permits.keptUntil, now + leaseMs);
     return { status: 'taken', retryInMs: Math.ceil(next), ...changed };
   }

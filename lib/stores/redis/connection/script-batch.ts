@@ -14,7 +14,7 @@ export interface BatchPart {
 export interface ScriptRun {
   readonly part: BatchPart;
   readonly keys: readonly string[];
-  /** The keys in a batch, where each script has the same number of them; the script must not mind those it has more. */
+  /** The keys in a batch, where a script always has the same number of them: those of a run with fewer are filled up. */
   readonly batchKeys?: readonly string[] | undefined;
   readonly args: readonly (string | number)[];
   /** Throws when no script answers that. */

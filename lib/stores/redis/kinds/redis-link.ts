@@ -13,7 +13,7 @@ const EXTEND_BATCH = 100;
 
 /** How one kind of lock is kept in Redis. */
 export interface RedisKind<C extends Claim> extends KindStore<C> {
-  /** Whether this process takes locks of the kind: only then its Redis user surely may. */
+  /** Whether this process takes locks of the kind: a Redis user may have no rights for kinds that it does not use. */
   readonly inUse: boolean;
   /** See `LockStore.inspect`. A value that is no lock of this kind is refused as one of another type. */
   inspect(finalKey: string): Promise<KeyState | null>;

@@ -9,9 +9,9 @@
 /**
  * Members by their digits, the server's time in ms, an error for a counter that is none, and times to live.
  *
- * A counter with a time to live is one that these scripts made. It and its set live until the last permit has ended, or
- * as long as the lease of who was refused, to the same ms. A counter without one is Java's: then the set must not have one either, which a counter that Java has
- * taken over leaves behind.
+ * A counter with a time to live is one that these scripts made. It and its set live until the last permit has ended,
+ * or as long as the lease of a caller that was refused, to the same ms. A counter without one is Java's, and its set
+ * must not have one either. Java's trySetPermits on a counter of ours leaves one on the set: it is taken off.
  */
 const COMMON = `
 if redis.replicate_commands then redis.replicate_commands() end
