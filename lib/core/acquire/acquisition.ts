@@ -1,6 +1,6 @@
 import type { CoreContext } from '../core-context.js';
 import { abortedError, lostError, notReentrantError } from '../errors/error-messages.js';
-import { LockKeyError } from '../errors/lock.errors.js';
+import { isTaken, LockKeyError } from '../errors/lock.errors.js';
 import { kindOf } from '../kinds/kinds.js';
 import type { Hold } from '../lease/hold.js';
 import { LeasePart } from '../lease/lease-part.js';
@@ -14,9 +14,9 @@ import { refuse } from '../settings/option-checks.js';
 import { waitFor } from '../wait-for.js';
 import { contend } from './contend.js';
 import { LimitLog } from './limit-log.js';
-import { ASK_BESIDE, type LocalQueue } from './local-queue.js';
+import type { LocalQueue } from './local-queue.js';
 import { SeveralKeys } from './several-keys.js';
-import type { Wait } from './wait.js';
+import { deadlineOf, type Wait } from './wait.js';
 import type { HoldTerms, WantedHold } from './wanted-hold.js';
 
 /** A key of one call, and its name in the store. */
@@ -159,9 +159,25 @@ export class Acquisition implements HoldTerms {
     const watchdogMs = leaseMs === undefined ? call.watchdogMs : undefined;
     const wanted: WantedHold = { finalKey, call, leaseMs, watchdogMs };
     if (queue.enter()) return this.ask(queue, wait, wanted, true);
-    return queue.untilHead(wait, call.holdAtLeastMs === 0 ? watchdogMs : undefined).then((passed) => {
-      if (passed === ASK_BESIDE) return this.ask(queue, wait, wanted, false);
-      return (passed && this.inherit(passed, wait)) ?? this.ask(queue, wait, wanted, true);
+    return queue.besideBegins(call.permits)
+      ? this.askBeside(queue, wait, wanted)
+      : this.lineUp(queue, wait, wanted);
+  }
+
+  private lineUp(queue: LocalQueue, wait: Wait, wanted: WantedHold): Promise<Hold> {
+    const { call, watchdogMs } = wanted;
+    return queue
+      .untilHead(wait, call.holdAtLeastMs === 0 ? watchdogMs : undefined)
+      .then((passed) => (passed && this.inherit(passed, wait)) ?? this.ask(queue, wait, wanted, true));
+  }
+
+  /** A caller that is refused beside the head lines up behind it, if it has time left. */
+  private askBeside(queue: LocalQueue, wait: Wait, wanted: WantedHold): Promise<Hold> {
+    const { core } = this;
+    return this.ask(queue, wait, wanted, false).catch((error: unknown) => {
+      if (!isTaken(error) || core.runtime.now() >= deadlineOf(wait)) throw error;
+      const current = core.queue(wanted.call.kind, wanted.finalKey);
+      return current.enter() ? this.ask(current, wait, wanted, true) : this.lineUp(current, wait, wanted);
     });
   }
 

@@ -1,7 +1,7 @@
 import type { CoreContext } from '../core-context.js';
 import { lostError, storeError, takenError } from '../errors/error-messages.js';
 import { kindOf } from '../kinds/kinds.js';
-import { Hold, NOT_THE_HEAD } from '../lease/hold.js';
+import { Hold } from '../lease/hold.js';
 import type { LossReason } from '../lock-events.js';
 import type { Claim } from '../seam/claim.js';
 import type { Grant } from '../seam/grant.js';
@@ -52,7 +52,7 @@ class Contention {
     private readonly wait: Wait,
     private readonly wanted: WantedHold,
     private readonly terms: HoldTerms,
-    /** Else it asks once beside the head, and leaves the queue as it is. */
+    /** Else it asks once beside the head, leaves the queue as it is, and is refused as soon as the store says so. */
     private readonly isHead: boolean,
   ) {
     this.claim = terms.claimFor(wanted);
@@ -62,8 +62,8 @@ class Contention {
   async win(): Promise<Hold> {
     const { core, queue, wait, wanted, terms, isHead } = this;
     try {
-      if (isHead && wait.waitMs > 0 && queue.yieldingUntil !== undefined) await this.yieldToOthers();
       for (let vain = 0; ;) {
+        if (isHead && wait.waitMs > 0 && queue.yieldingUntil !== undefined) await this.yieldToOthers();
         const over = core.reasonToStop(wait);
         if (over) throw over;
         const hintsBefore = queue.hints;
@@ -75,7 +75,7 @@ class Contention {
         if (isHead) queue.requestSent();
         try {
           reply = await core.requests.acquire(this.asked());
-          if (isHead) queue.requestOver(true);
+          if (isHead) queue.answered(reply.status !== 'granted');
           core.requests.answered();
         } catch (failure) {
           if (isHead) queue.requestOver(false);
@@ -116,7 +116,7 @@ class Contention {
     const now = core.runtime.now();
     const { alone } = kindOf(claim.kind);
     this.tellOfLimit(grant);
-    const hold = new Hold(wait.key, alone ? queue : NOT_THE_HEAD, claim, wanted.watchdogMs, {
+    const hold = new Hold(wait.key, queue.head, claim, wanted.watchdogMs, {
       token,
       grantedAt: now,
       sentAt,
@@ -129,7 +129,7 @@ class Contention {
       hold.heldWith(this.terms.whenLost);
       core.keeper.add(hold);
       beginTurn(hold, Math.min(leases, tokens));
-      if (!alone && this.isHead) queue.leave(false);
+      if (!alone) queue.granted(this.isHead);
       return hold;
     }
     core.undo.begin({ claim, until: hold.mayLastUntil });
@@ -170,14 +170,9 @@ class Contention {
     const { core, queue, wait, claim } = this;
     if (!(failure instanceof StoreFailure)) throw failure;
     core.requests.acquireFailed(claim, failure);
-    if (
-      failure.outcome !== 'unknown' &&
-      failure.transient &&
-      this.isHead &&
-      core.runtime.now() < deadlineOf(wait)
-    ) {
+    if (failure.outcome !== 'unknown' && failure.transient && core.runtime.now() < deadlineOf(wait)) {
       // A waiter whose time is over already does not wait for the outcome of another try.
-      queue.failed(failure, 'acquiring', 'due');
+      if (this.isHead) queue.failed(failure, 'acquiring', 'due');
       return;
     }
     if (this.isHead && !failure.claimOnly) queue.failed(failure, 'acquiring');
@@ -191,9 +186,9 @@ class Contention {
     const deadline = deadlineOf(wait);
     const now = core.runtime.now();
     if (reply.status === 'taken') this.tellOfLimit(reply);
-    // Only the head sleeps: a timer can be early by a little, and there is one place to be woken in.
-    if (reply.status === 'taken' && (now >= deadline || !this.isHead))
+    if (!this.isHead || (reply.status === 'taken' && now >= deadline)) {
       throw takenError(wait.key, this.waitedMs(), wait.waitMs);
+    }
     // The app may have begun to stop while the question was under way; that is not said a second time.
     const over = core.reasonToStop(wait);
     if (over) throw over;

@@ -6,6 +6,7 @@ import { passedOn } from './turn.js';
 import { deadlineOf, type Wait } from './wait.js';
 import type { WakeUp } from './wake-up.js';
 import { KEEP_AFTER_TURN_MS, Yielding } from './yielding.js';
+import { NotTheHead } from './not-the-head.js';
 
 interface Waiter {
   readonly wait: Wait;
@@ -23,11 +24,8 @@ interface Waiter {
 /** What all queues have until somebody waits: most keys are wanted by one caller at a time. Never added to. */
 const NOBODY = new Set<Waiter>();
 
-/**
- * What a waiter is told when its time is over and its kind has several owners at once: what is taken for the head may be
- * free for it, so it asks the store once, beside the head.
- */
-export const ASK_BESIDE = Symbol('ask beside the head');
+/** How many ask beside the head where it is not known how many can be granted. */
+const MOST_BESIDE = 64;
 
 /** What a local queue needs of the service instance. */
 export interface QueueHost {
@@ -50,12 +48,18 @@ export interface QueueHost {
 export class LocalQueue implements Head {
   private waiters = NOBODY;
   private hasHead = false;
+  /** The store has refused the head's last question. */
+  private refused = false;
   /** Callers whose question is under way beside the head's. */
   private besides = 0;
+  /** Holds of a kind with several owners, whose callers have left the head. */
+  private holds = 0;
   /** A request for this key is under way, so it is unknown whether the store works. */
   private unanswered = false;
   private readonly yielding = new Yielding();
   private idleTimer: unknown;
+  /** What the holds of this queue tell of their end. */
+  readonly head: Head;
 
   /** How many times this process has asked the store for the key. */
   attempts = 0;
@@ -66,7 +70,9 @@ export class LocalQueue implements Head {
   constructor(
     private readonly host: QueueHost,
     readonly wakeUp: WakeUp,
-  ) {}
+  ) {
+    this.head = host.alone ? this : new NotTheHead(this, this.yielding, host.runtime);
+  }
 
   get length(): number {
     return this.waiters.size;
@@ -84,17 +90,33 @@ export class LocalQueue implements Head {
   }
 
   /**
+   * Lets the caller ask the store beside the head, if its kind has several owners and, as far as this process knows,
+   * the store refuses nobody: questions keep their order on their way. More of them than there are permits are not
+   * asked at once, since they would be refused. The caller says with `besideEnds` when its question is over.
+   */
+  besideBegins(permits = MOST_BESIDE): boolean {
+    const isOpen = !this.refused && this.waiters.size === 0 && this.yieldingUntil === undefined;
+    if (this.host.alone || !isOpen || this.besides + 1 >= permits) return false;
+    this.besides++;
+    return true;
+  }
+
+  /** A question beside the head is over, and what came of it is settled. */
+  besideEnds(): void {
+    this.besides--;
+    this.idle();
+  }
+
+  /**
    * Resolves when this caller is the head: with the hold of the one before if that was passed on to it, which takes
    * that the watchdog renews both with the same lease. Rejects when its time is over, it is aborted, or the store fails.
-   * Throws when `maxWaiters` wait already. Of a kind with several owners a caller whose time is over gets
-   * {@link ASK_BESIDE} instead of an error, and says with `besideEnds` when its question is over.
+   * Throws when `maxWaiters` wait already.
    */
-  untilHead(wait: Wait, watchdogMs: number | undefined): Promise<Hold | typeof ASK_BESIDE | undefined> {
-    const { alone, maxWaiters, runtime } = this.host;
-    if (!alone && wait.waitMs === 0) return Promise.resolve(this.besideBegins());
+  untilHead(wait: Wait, watchdogMs: number | undefined): Promise<Hold | undefined> {
+    const { maxWaiters, runtime } = this.host;
     if (this.length >= maxWaiters) throw queueFullError(wait.key, maxWaiters);
     let waiter: Waiter;
-    return waitFor<Hold | typeof ASK_BESIDE | undefined>(runtime, {
+    return waitFor<Hold | undefined>(runtime, {
       ms: deadlineOf(wait) - runtime.now(),
       signal: wait.signal,
       listen: ({ resolve, reject }) => {
@@ -103,8 +125,7 @@ export class LocalQueue implements Head {
         this.waiters.add(waiter);
         return () => this.waiters.delete(waiter);
       },
-      onTime: ({ resolve, reject }) => {
-        if (!alone) return resolve(this.besideBegins());
+      onTime: ({ reject }) => {
         // A request without an answer may be the sign of a dead store, which must not pass for a taken lock. And what
         // the store said a while ago is no sign that it works: the head asks again.
         if (this.unanswered || this.wakeUp.wakeIfDue()) waiter.due = true;
@@ -117,6 +138,15 @@ export class LocalQueue implements Head {
   /** The head's request to the store is sent. Waiters whose time ends meanwhile hear its outcome. */
   requestSent(): void {
     this.unanswered = true;
+  }
+
+  /**
+   * The store has answered the head's question. Where it has granted one of several holds, waiters whose time is over
+   * are not told yet: there may be one for the next of them.
+   */
+  answered(refused: boolean): void {
+    this.refused = refused;
+    this.requestOver(refused || this.host.alone);
   }
 
   /** The request is over. With `tell`, waiters whose time is over are told that the lock is taken. */
@@ -160,12 +190,30 @@ export class LocalQueue implements Head {
   /** The head is done. `othersWaiting`: somebody in another process wants the key too. */
   leave(othersWaiting: boolean, hintsBefore = this.hints): void {
     const { runtime } = this.host;
+    this.refused = false;
     if (othersWaiting) this.yielding.begin(runtime.now(), hintsBefore);
     // Also a waiter whose time is over: it asks once, since it is unknown whether the store works.
     const next = this.waiters.values().next();
     if (!next.done) return next.value.admit();
     this.hasHead = false;
     this.wakeUp.close();
+    this.over(othersWaiting);
+  }
+
+  /** A caller has one of several holds. If it is the head, the next one is. */
+  granted(isHead: boolean): void {
+    this.holds++;
+    if (isHead) this.leave(false);
+  }
+
+  /** One of several holds has ended. */
+  holdEnds(othersWaiting: boolean): void {
+    this.holds--;
+    this.over(othersWaiting);
+  }
+
+  private over(othersWaiting: boolean): void {
+    const { runtime } = this.host;
     if (othersWaiting) {
       // A caller that comes in this moment is to let the others go first as well.
       runtime.clearTimer(this.idleTimer);
@@ -178,23 +226,13 @@ export class LocalQueue implements Head {
     return this.yielding.until(this.host.runtime.now(), this.hints);
   }
 
-  /** A question beside the head is over, and what came of it is settled. */
-  besideEnds(): void {
-    this.besides--;
-    this.idle();
-  }
-
-  private besideBegins(): typeof ASK_BESIDE {
-    this.besides++;
-    return ASK_BESIDE;
-  }
-
   private takenError({ key, startedAt, waitMs }: Wait): Error {
     return takenError(key, this.host.runtime.now() - startedAt, waitMs);
   }
 
   private idle(): void {
     this.host.runtime.clearTimer(this.idleTimer);
-    if (!this.hasHead && this.waiters.size === 0 && this.besides === 0) this.host.onIdle();
+    const inUse = this.hasHead || this.waiters.size > 0 || this.besides > 0 || this.holds > 0;
+    if (!inUse) this.host.onIdle();
   }
 }

@@ -6,7 +6,7 @@ import type { Hold } from '../lease/hold.js';
  * leases, and after long work the other processes wait for one more of it at most.
  */
 const MOST_LEASES = 64;
-const LONGEST_TURN_MS = 50;
+export const LONGEST_TURN_MS = 50;
 
 /** How many leases a turn is taken for, when so many callers of this process wait behind the head that takes it. */
 export const turnFor = (waiting: number): number => Math.min(waiting + 1, MOST_LEASES);

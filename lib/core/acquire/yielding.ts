@@ -1,3 +1,5 @@
+import { LONGEST_TURN_MS } from './turn.js';
+
 /** How long the process that had the lock lets others go first, in ms. */
 const YIELD_MS = 25;
 /** Yielding ends after two hints: our own release message, which this process hears too, and the next holder's. */
@@ -10,11 +12,30 @@ const YIELD_HINTS = 2;
 export class Yielding {
   private endsAt = -Infinity;
   private endsAfterHints = 0;
+  /** Where a process has several holds: until when it may take more although others wait. */
+  private turnEndsAt: number | undefined;
 
   /** The process had the lock until now, and others wait for it. `hints`: how many had come before its release. */
   begin(now: number, hints: number): void {
     this.endsAt = now + YIELD_MS;
     this.endsAfterHints = hints + YIELD_HINTS;
+  }
+
+  /** The process gives back one of several holds. Its own message of that is no sign that others had their chance. */
+  releaseSent(now: number, hints: number): void {
+    if (this.until(now, hints) !== undefined) this.endsAfterHints++;
+    else if (this.turnEndsAt !== undefined && now >= this.turnEndsAt) {
+      this.begin(now, hints);
+      this.turnEndsAt = undefined;
+    }
+  }
+
+  /** The store has answered that. While others wait, the process yields after each turn; else it need not. */
+  releaseAnswered(now: number, hints: number, othersWaiting: boolean): void {
+    if (!othersWaiting) {
+      this.endsAt = -Infinity;
+      this.turnEndsAt = undefined;
+    } else if (this.until(now, hints) === undefined) this.turnEndsAt ??= now + LONGEST_TURN_MS;
   }
 
   /** Until when the process yields; undefined when it does not. */

@@ -14,16 +14,6 @@ export interface Head {
   leave(othersWaiting: boolean, hintsBefore?: number): void;
 }
 
-/** Of a hold whose kind has several owners: its caller left the head of the queue when it had its hold. */
-export const NOT_THE_HEAD: Head = {
-  hints: 0,
-  requestSent: () => undefined,
-  requestOver: () => undefined,
-  failed: () => undefined,
-  passOn: () => false,
-  leave: () => undefined,
-};
-
 /** What is left of a process's turn: for how many more leases there are tokens, and until when. */
 export interface Turn {
   leasesLeft: number;

@@ -16,7 +16,7 @@ export const HANDING_MISTAKES: readonly Mistake[] = [
     name: 'a hold handed to an aborted waiter',
     edits: [
       {
-        in: 'LocalQueue.queue',
+        in: 'LocalQueue.untilHead',
         find: 'return () => this.waiters.delete(waiter);',
         replace: 'return () => wait.signal?.aborted || this.waiters.delete(waiter);',
       },

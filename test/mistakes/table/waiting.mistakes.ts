@@ -100,7 +100,7 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     name: 'a waiter dropped when its neighbour aborts',
     edits: [
       {
-        in: 'LocalQueue.queue',
+        in: 'LocalQueue.untilHead',
         find: 'onAbort: ({ reject }) => reject(',
         replace: 'onAbort: ({ reject }) => void this.waiters.clear() ?? reject(',
       },

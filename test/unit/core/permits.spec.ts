@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
 import { beginTurn } from '../../../lib/core/acquire/turn.js';
-import { Hold, NOT_THE_HEAD } from '../../../lib/core/lease/hold.js';
+import { Hold, type Head } from '../../../lib/core/lease/hold.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
@@ -10,6 +10,15 @@ import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { coreUnderTest, Log, watched, type Watched } from '../../support/core/core-under-test.js';
 import { granted, notExecuted, released, ScriptedStore, taken } from '../../support/core/scripted-store.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
+
+const NO_HEAD: Head = {
+  hints: 0,
+  requestSent: () => undefined,
+  requestOver: () => undefined,
+  failed: () => undefined,
+  passOn: () => false,
+  leave: () => undefined,
+};
 
 const GRANT = { status: 'granted', validForMs: 30_000 } as const;
 
@@ -29,29 +38,130 @@ describe('permits', () => {
     expect(store.next('acquire').claim).toMatchObject({ kind: 'permit', of: 3, tokens: 0, owner: 'id2' });
   });
 
-  it('of one key are had by several callers of this process at once; the next one asks at the grant', async () => {
+  it('that are free are had by all callers of this process in one round trip', async () => {
     const { store, take, manager } = permits();
-    const callers = [take(), take(), take()];
+    const callers = [take(), take(), take('k', { waitMs: 0 })];
     await settled();
+    expect(store.open).toHaveLength(3);
     for (const caller of callers) {
-      expect([store.open.length, caller.state]).toEqual([1, 'pending']);
       await store.next('acquire').answer(GRANT);
       expect(caller.state).toBe('fulfilled');
     }
     expect(new Set(store.sent.map(({ claim }) => claim.owner)).size).toBe(3);
-    expect(manager.usage).toMatchObject({ leases: 3, holds: 3, keys: 0 });
+    expect(manager.usage).toMatchObject({ leases: 3, holds: 3, keys: 1 });
   });
 
-  it('are given to local callers in the order in which they came', async () => {
+  it('are given to local callers in the order in which they came, whether they wait or only try', async () => {
     const { store, take } = permits(1);
-    const [first, second, third] = [take(), take(), take()];
+    const callers = [take(), take(), take()];
     await settled();
     await store.next('acquire').answer(taken());
-    await store.watching[0]!.becomeLive();
-    await store.next('acquire').answer(GRANT);
-    expect([first, second, third].map(({ state }) => state)).toEqual(['fulfilled', 'pending', 'pending']);
-    await store.next('acquire').answer(GRANT);
-    expect([second.state, third.state]).toEqual(['fulfilled', 'pending']);
+    // The store has refused: from now on only the first of them asks, and the others come after it.
+    callers.push(take(), take('k', { waitMs: 0 }));
+    await settled();
+    for (const [at, caller] of callers.entries()) {
+      expect(callers.map(({ state }) => state === 'fulfilled').indexOf(false)).toBe(at);
+      expect(store.open.filter(({ name }) => name === 'acquire')).toHaveLength(1);
+      await store.next('acquire').answer(GRANT);
+      expect(caller.state).toBe('fulfilled');
+    }
+  });
+
+  it('are asked for by no more callers at once than there are', async () => {
+    const { store, take } = permits(2);
+    const callers = [take(), take(), take()];
+    await settled();
+    expect(store.open).toHaveLength(2);
+    for (const caller of callers) {
+      await store.next('acquire').answer(GRANT);
+      expect(caller.state).toBe('fulfilled');
+    }
+  });
+
+  it('are refused to callers that only try as soon as one before them is refused', async () => {
+    const { store, take } = permits(1);
+    const waiting = take();
+    await settled();
+    await store.next('acquire').answer(taken());
+    const tries = [take('k', { waitMs: 0 }), take('k', { waitMs: 0 })];
+    await settled();
+    expect(store.open.filter(({ name }) => name === 'acquire')).toHaveLength(1);
+    await store.next('acquire').answer(taken());
+    expect([waiting, ...tries].map(({ state }) => state)).toEqual(['pending', 'rejected', 'rejected']);
+  });
+
+  it('are waited for by no more callers than maxWaiters, once the store has refused one', async () => {
+    const core = coreUnderTest({ maxWaiters: 1 });
+    const call = core.call({ kind: 'permit', permits: 5 });
+    const callers = [1, 2, 3, 4].map(() => watched(core.manager.acquire(['k'], call)));
+    await settled();
+    await core.store.next('acquire').answer(GRANT);
+    for (let i = 0; i < 3; i++) await core.store.next('acquire').answer(taken());
+    expect(callers.map(({ state }) => state)).toEqual(['fulfilled', 'pending', 'pending', 'rejected']);
+    expect(callers[3]!.error).toMatchObject({ code: 'LOCK_QUEUE_FULL' });
+  });
+
+  describe('where other processes wait, too', () => {
+    const TAKEN = { status: 'taken', retryInMs: 60_000 } as const;
+
+    /** One holder, and two waiters of which the first has asked and sleeps. */
+    const contended = async () => {
+      const core = permits(1);
+      const { store, take } = core;
+      const callers = [take(), take(), take()];
+      await settled();
+      await store.next('acquire').answer(GRANT);
+      const open = (): string[] => store.open.map(({ name }) => name);
+      while (open().includes('acquire')) await store.next('acquire').answer(TAKEN);
+      await store.watching[0]!.becomeLive();
+      await store.next('acquire').answer(TAKEN);
+      /** The holder's own message comes before the answer. */
+      const release = async (caller: Watched<Lease>): Promise<void> => {
+        void caller.value!.release();
+        await settled();
+        await store.watching[0]!.hint();
+      };
+      const answered = (othersWaiting: boolean): Promise<void> =>
+        store.next('release').answer({ wasHeld: true, othersWaiting });
+      return { ...core, callers, open, release, answered };
+    };
+
+    /** The same, after a turn that has lasted for 50 ms; the second caller has the permit. */
+    const afterTurn = async () => {
+      const turn = await contended();
+      await turn.release(turn.callers[0]!);
+      expect(turn.open().sort()).toEqual(['acquire', 'release']);
+      await turn.answered(true);
+      await turn.store.next('acquire').answer(GRANT);
+      await turn.store.next('acquire').answer(TAKEN);
+      await turn.runtime.pass(50);
+      await turn.release(turn.callers[1]!);
+      expect(turn.open()).toEqual(['release']);
+      return turn;
+    };
+
+    it('this one lets them go first after each 50 ms, until one of them gives a permit back', async () => {
+      const { store, open, answered } = await afterTurn();
+      await answered(true);
+      expect(open()).toEqual([]);
+      await store.watching[0]!.hint();
+      expect(open()).toEqual(['acquire']);
+    });
+
+    it('it does so for 25 ms at most', async () => {
+      const { runtime, open, answered } = await afterTurn();
+      await answered(true);
+      await runtime.pass(24);
+      expect(open()).toEqual([]);
+      await runtime.pass(1);
+      expect(open()).toEqual(['acquire']);
+    });
+
+    it('it asks at once when none of them waits any more', async () => {
+      const { open, answered } = await afterTurn();
+      await answered(false);
+      expect(open()).toEqual(['acquire']);
+    });
   });
 
   it('are not handed over: each goes back to the store, under its own owner', async () => {
@@ -73,7 +183,7 @@ describe('permits', () => {
     const of = (kind: 'exclusive' | 'permit'): Hold => {
       const base = { finalKey: 'k', owner: 'o', leaseMs: 30_000, tokens: 0, waits: true };
       const claim = kind === 'permit' ? { ...base, kind, of: 3 } : { ...base, kind };
-      const hold = new Hold('k', NOT_THE_HEAD, claim, 30_000, granted);
+      const hold = new Hold('k', NO_HEAD, claim, 30_000, granted);
       beginTurn(hold, 4);
       return hold;
     };
@@ -200,17 +310,6 @@ describe('permits', () => {
     expect(await releasing).toBe('released');
   });
 
-  it('that are free are had by all who only try, in one round trip', async () => {
-    const { store, take } = permits(3);
-    const tries = [take('k', { waitMs: 0 }), take('k', { waitMs: 0 }), take('k', { waitMs: 0 })];
-    await settled();
-    expect(store.open).toHaveLength(3);
-    for (const one of tries) {
-      await store.next('acquire').answer(GRANT);
-      expect(one.state).toBe('fulfilled');
-    }
-  });
-
   it('are refused to those who only try once the store has said that none is free', async () => {
     const { store, take, manager } = permits(1);
     const tries = [take('k', { waitMs: 0 }), take('k', { waitMs: 0 })];
@@ -224,14 +323,18 @@ describe('permits', () => {
     expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });
 
-  it('are asked for once more by callers whose time ends while another one asks', async () => {
-    const { store, runtime, take } = permits(3);
-    const callers = [take('k', { waitMs: 100 }), take('k', { waitMs: 100 })];
-    await runtime.pass(100);
-    expect(store.open).toHaveLength(2);
-    await store.next('acquire').answer(GRANT);
+  it('are asked for by a caller whose time has ended while the one before it was granted one', async () => {
+    const { store, runtime, take } = permits(1);
+    const [first, second] = [take(), take('k', { waitMs: 100 })];
+    await settled();
     await store.next('acquire').answer(taken());
-    expect(callers.map(({ state }) => state)).toEqual(['fulfilled', 'rejected']);
+    await store.watching[0]!.becomeLive();
+    const asked = store.next('acquire');
+    await runtime.pass(100);
+    await asked.answer(GRANT);
+    expect([first.state, second.state]).toEqual(['fulfilled', 'pending']);
+    await store.next('acquire').answer(GRANT);
+    expect(second.state).toBe('fulfilled');
   });
 
   it('keep nobody from trying, however few may wait', async () => {

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { Yielding } from '../../../lib/core/acquire/yielding.js';
+
+/** After a turn of a process with several holds: it has just given one back, at 60 ms, and others wait. */
+const afterTurn = (): Yielding => {
+  const yielding = new Yielding();
+  yielding.releaseAnswered(0, 0, true);
+  yielding.releaseSent(60, 10);
+  yielding.releaseAnswered(61, 11, true);
+  return yielding;
+};
+
+describe('a process that has several holds', () => {
+  it('lets others go first for 25 ms, or until another process gives one back', () => {
+    expect(afterTurn().until(61, 11)).toBe(85);
+    expect(afterTurn().until(85, 11)).toBe(undefined);
+    expect(afterTurn().until(62, 12)).toBe(undefined);
+  });
+
+  it('goes on doing so when it gives back more of its own', () => {
+    const yielding = afterTurn();
+    yielding.releaseSent(62, 11);
+    yielding.releaseAnswered(63, 12, true);
+    expect(yielding.until(63, 12)).toBe(85);
+    expect(yielding.until(64, 13)).toBe(undefined);
+  });
+
+  it('has its next turn before it does so again', () => {
+    const yielding = afterTurn();
+    yielding.releaseSent(90, 12);
+    yielding.releaseAnswered(91, 13, true);
+    yielding.releaseSent(140, 14);
+    expect(yielding.until(140, 14)).toBe(undefined);
+    yielding.releaseSent(141, 15);
+    expect(yielding.until(141, 15)).toBe(166);
+  });
+
+  it('need not when nobody else waits', () => {
+    const yielding = afterTurn();
+    yielding.releaseAnswered(62, 11, false);
+    expect(yielding.until(62, 11)).toBe(undefined);
+    yielding.releaseSent(200, 12);
+    expect(yielding.until(200, 12)).toBe(undefined);
+  });
+});
