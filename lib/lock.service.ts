@@ -55,9 +55,12 @@ class Service {
    * Takes the lock, runs `section`, and releases it, whatever happens. Gives back what `section` gives; its errors
    * pass untouched. A failed release or a lost lock changes neither: that is an event and a log line.
    *
+   * Options and their defaults: {@link SectionOptions}; durations are whole ms.
+   *
    * Throws `LockNotAcquiredError` when the wait is over, `LockStoreError` when the store fails, `LockAbortedError`,
-   * `LockKeyError`; `LockLostError` when the lock was over before its section began, inside a lock on the key that was
-   * lost, and with `onLost: 'throw'` after its section.
+   * `LockKeyError`; `LockConfigurationError` for an option or a section that cannot be, and an endless wait against the
+   * order; `LockLostError` when the lock was over before its section began, inside a lock on the key that was lost, and
+   * with `onLost: 'throw'` after its section.
    *
    * @example
    * await locks.withLock(lockKey('order:<<id>>', { id }), async (lease) => pay(id, lease.fencingToken));
@@ -80,7 +83,8 @@ class Service {
 
   /**
    * Like {@link withLock}, but tells whether the section ran instead of throwing when the lock is taken, and does not
-   * wait unless `waitMs` says so. A store that failed is never taken for a busy lock: that throws.
+   * wait unless `waitMs` (default here: 0 ms) says so. A store that failed is never taken for a busy lock: that throws,
+   * and so does all else that {@link withLock} throws.
    *
    * @example
    * const attempt = await locks.tryWithLock('nightly', () => report());
@@ -107,7 +111,8 @@ class Service {
   }
 
   /**
-   * Takes the lock until `release()` or the end of the `await using` block. Throws like {@link withLock}.
+   * Takes the lock until `release()` or the end of the `await using` block. Options and their defaults:
+   * {@link AcquireOptions}; durations are whole ms. Throws like {@link withLock}.
    *
    * @example await using lease = await locks.acquire('report', { waitMs: 2_000 });
    */
@@ -116,8 +121,13 @@ class Service {
   }
 
   /**
-   * Like {@link acquire}, but answers null when the lock is taken, and does not wait unless `waitMs` says so. A
-   * store that failed is never taken for a busy lock: that throws.
+   * Like {@link acquire}, but answers null when the lock is taken, and does not wait unless `waitMs` (default here: 0
+   * ms) says so. A store that failed is never taken for a busy lock: that throws, and so does all else that
+   * {@link acquire} throws.
+   *
+   * @example
+   * await using lease = await locks.tryAcquire('search-index');
+   * if (!lease) return 'running elsewhere';
    */
   async tryAcquire(key: LockKeys, options?: ForAcquire): Promise<Lease | null> {
     return this.manager.tryAcquire(checkKeys(key), this.callOf(options, this.tryDefaults, 'tryAcquire'));
@@ -125,7 +135,8 @@ class Service {
 
   /**
    * Runs `section` with one of the key's permits, of which there are `permits`, and gives it back, whatever happens. As
-   * {@link withLock} otherwise, but for one key, and a permit inside another of the same key is one more.
+   * {@link withLock} otherwise, but for one key, without a fencing token, and a permit inside another of the same key
+   * is one more. Options and their defaults: {@link PermitSectionOptions}; durations are whole ms.
    *
    * Throws like {@link withLock}; `LockStoreError` also when no number is given and the store has none.
    *
@@ -149,8 +160,9 @@ class Service {
   }
 
   /**
-   * Takes one of the key's permits until `release()` or the end of the `await using` block. Throws like
-   * {@link withPermit}. The lease has no fencing token: several may have a permit at once.
+   * Takes one of the key's permits until `release()` or the end of the `await using` block. Options and their defaults:
+   * {@link PermitOptions}; durations are whole ms. Throws like {@link withPermit}. The lease has no fencing token:
+   * several may have a permit at once.
    *
    * @example await using lease = await locks.acquirePermit('render', { permits: 2 });
    */
@@ -162,7 +174,12 @@ class Service {
   }
 
   /**
-   * Like {@link acquirePermit}, but answers null when all permits are taken, and does not wait unless `waitMs` says so.
+   * Like {@link acquirePermit}, but answers null when all permits are taken, and does not wait unless `waitMs` (default
+   * here: 0 ms) says so. Throws all else that {@link acquirePermit} throws.
+   *
+   * @example
+   * await using lease = await locks.tryAcquirePermit('render', { permits: 2 });
+   * if (!lease) return 'busy';
    */
   async tryAcquirePermit(key: string, options?: ForPermit): Promise<Lease | null> {
     return this.manager.tryAcquire(
@@ -172,8 +189,9 @@ class Service {
   }
 
   /**
-   * Who holds the key now, in whichever process, and as what kind of lock; null when nobody does. Throws
-   * `LockStoreError`.
+   * Who holds the key now, in whichever process, as what kind of lock, and for how many ms still (`Infinity` for a hold
+   * of Java without an end); null when nobody does. Of permits it names the first 100 holders. Throws `LockStoreError`,
+   * and `LockKeyError` for what cannot be a key.
    *
    * @example const [holder] = (await locks.inspect('order:42'))?.holders ?? [];
    */
@@ -182,31 +200,53 @@ class Service {
     return this.manager.inspect(key);
   }
 
-  /** Whether anybody holds the key at this moment. For people and dashboards: it may be over when you read it. */
+  /**
+   * Whether anybody holds the key at this moment: the lock, or one permit at least. For people and dashboards: it may
+   * be over when you read it. Throws like {@link inspect}.
+   *
+   * @example if (await locks.isLocked('nightly')) return 'still running';
+   */
   async isLocked(key: string): Promise<boolean> {
     return (await this.inspect(key)) !== null;
   }
 
   /**
-   * Ends whatever holds there are, of whatever kind, and wakes who waits. True when there was one. A holder elsewhere
-   * learns of it at its next renewal.
+   * Ends whatever holds there are, of whatever kind (all permits of the key), and wakes who waits. True when there was
+   * one. For people: a holder elsewhere learns of it at its next renewal, and works on until then. Throws
+   * `LockStoreError`, and `LockKeyError` for what cannot be a key.
+   *
+   * @example const wasHeld = await locks.forceUnlock('order:42');
    */
   async forceUnlock(key: string): Promise<boolean> {
     checkKey(key);
     return this.manager.forceUnlock(key);
   }
 
-  /** The locks that this process holds. */
+  /**
+   * The locks and permits that this service holds at this moment, one entry for each hold; a nested call has none of
+   * its own. Asks nobody and never throws.
+   *
+   * @example const oldest = locks.held().sort((a, b) => b.heldMs - a.heldMs)[0];
+   */
   held(): HeldLock[] {
     return this.manager.held();
   }
 
-  /** Sizes of all that could grow; all zero when nothing is held and nobody waits. */
+  /**
+   * Sizes of all that could grow; all zero when nothing is held and nobody waits. Asks nobody and never throws.
+   *
+   * @example metrics.gauge('lock_waits_and_leases', locks.usage.leases);
+   */
   get usage(): LockUsage {
     return this.manager.usage;
   }
 
-  /** Resolves when the store answers; throws `LockStoreError` otherwise. For health checks. */
+  /**
+   * Resolves when the store answers; throws `LockStoreError` otherwise, with Redis after `commandTimeoutMs` at the
+   * latest. For health checks.
+   *
+   * @example await locks.ping();
+   */
   ping(): Promise<void> {
     return this.manager.ping();
   }
@@ -243,7 +283,13 @@ class Service {
     return values !== undefined && Object.hasOwn(values, name) ? values[name] : undefined;
   }
 
-  /** Listens to an event; the returned function takes the listener off. One that throws harms nobody. */
+  /**
+   * Listens to an event of {@link LockEvents}; the returned function takes the listener off. One that throws harms
+   * nobody: that is a log line. Throws `LockConfigurationError` for an event that there is not, or a listener that is
+   * no function.
+   *
+   * @example const stop = locks.on('lost', ({ key, reason }) => metrics.count('lock_lost', { key, reason }));
+   */
   on<E extends keyof LockEvents>(event: E, listener: LockEventListener<E>): () => void {
     return this.manager.on(event, listener);
   }
@@ -251,6 +297,6 @@ class Service {
 
 Object.defineProperty(Service, 'name', { value: 'LockService' });
 
-/** Locks, by hand. Injected by its class wherever `RedisLockModule` is imported once. */
+/** Locks and permits, by hand. Injected by its class wherever `RedisLockModule` is imported once. */
 export const LockService = processWide('LockService', Service);
 export type LockService = Service;

@@ -59,7 +59,8 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
     .build();
 
 /**
- * Makes `@Locked` and `LockService` work everywhere in the app. Import it once, in the root module; it is global.
+ * Makes `@Locked`, `@Limited` and `LockService` work everywhere in the app. Import it once, in the root module; it is
+ * global.
  *
  * @example
  * @Module({ imports: [RedisLockModule.forRoot({ redis: 'redis://localhost:6379' })] })
@@ -96,13 +97,21 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
 export class RedisLockModule extends ConfigurableModuleClass implements OnModuleInit {
   static readonly [MODULE] = true;
 
-  /** Options are in the README; they are checked when the app starts. */
+  /**
+   * Options are in the README; they are checked when the app starts, with `LockConfigurationError` for what is wrong.
+   *
+   * @example RedisLockModule.forRoot({ redis: 'redis://localhost:6379', waitMs: 2_000 })
+   */
   static override forRoot(options: Parameters<typeof ConfigurableModuleClass.forRoot>[0]): DynamicModule {
     checkGiven(options, 'forRoot');
     return super.forRoot(options);
   }
 
-  /** The same options, from `useFactory`, `useClass` or `useExisting`; `name` stands beside these. */
+  /**
+   * The same options, from `useFactory`, `useClass` or `useExisting`; `name` stands beside these.
+   *
+   * @example RedisLockModule.forRootAsync({ inject: [Settings], useFactory: (s: Settings) => ({ redis: s.redisUrl }) })
+   */
   static override forRootAsync(
     options: Parameters<typeof ConfigurableModuleClass.forRootAsync>[0],
   ): DynamicModule {

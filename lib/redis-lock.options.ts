@@ -30,11 +30,15 @@ export interface RedisLockModuleOptions extends LockSettingsInput {
   /** Another place for the holds, instead of Redis. The module closes it when the app stops. */
   readonly store?: LockStore;
   /**
-   * How long one command may take, connecting included; after that the caller gets a `LockStoreError`.
-   * Default: 2,000, or a third of `watchdogMs` where that is less.
+   * With `redis` only: how long one command may take, in ms, connecting included; after that the caller gets a
+   * `LockStoreError`. Default: 2,000, or a third of `watchdogMs` where that is less. Another `store` has a time-out of
+   * its own, on which this has no effect.
    */
   readonly commandTimeoutMs?: number;
-  /** False leaves lock errors as they are. Default: true: they are mapped for HTTP, RPC, WebSockets, GraphQL. */
+  /**
+   * Default: true: lock errors are mapped for HTTP, RPC, WebSockets and GraphQL, waits end when the HTTP client leaves,
+   * and keys may have `<<$request…>>`. False: none of that. An object is true with other answers.
+   */
   readonly interceptor?: boolean | LockInterceptorOptions;
   /** Values for `<<$name>>` in key templates, asked at every call, on every transport. */
   readonly context?: () => Record<string, unknown>;
@@ -117,7 +121,11 @@ export const withoutForRoot = (): never => {
   );
 };
 
-/** The one place where options are checked. Throws `LockConfigurationError` naming the option that is wrong. */
+/**
+ * Checks the options of the module, wherever they come from, and fills in the defaults. Throws `LockConfigurationError`
+ * naming the option that is wrong. What stands beside a factory is checked by {@link checkAsyncOptions}, what `redis`
+ * leads to by the store, and the options of a call by `resolveCall`.
+ */
 export const resolveOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
   if (typeof options !== 'object' || options === null || isArray(options)) {
     throw new LockConfigurationError('RedisLockModule needs options: forRoot({ redis: "redis://…" }).');

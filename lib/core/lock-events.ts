@@ -1,11 +1,19 @@
 import { LockConfigurationError } from './errors/lock.errors.js';
 import { shown, textOf } from './errors/describe.js';
 
-/** What an operator may want to hear of. One event for each key. */
+/** What an operator may want to hear of. One event for each key, as the caller wrote it; durations are whole ms. */
 export interface LockEvents {
+  /**
+   * A lock or a permit was taken; a nested call, which takes nothing in the store, has no event. `fencingToken` is
+   * undefined for permits and with `fencing: false`.
+   */
   acquired: { readonly key: string; readonly waitedMs: number; readonly fencingToken: number | undefined };
   /** A caller was turned away: its wait was over, or the queue was full. */
   busy: { readonly key: string; readonly waitedMs: number };
+  /**
+   * Its holder gave it back: to the store, where it may stay for `holdAtLeastMs`, or to the next caller of the process.
+   * A release that failed has no event.
+   */
   released: { readonly key: string; readonly heldMs: number };
   /** The lease ended before its holder released it. */
   lost: { readonly key: string; readonly heldMs: number; readonly reason: LossReason };

@@ -23,20 +23,29 @@ export type LockSection<T> = (lease: Lease) => T | PromiseLike<T>;
 /** Whether a section ran, and what it gave. */
 export type Attempt<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
 
-/** One lock that this process holds. */
+/** One lock, or one permit, that this process holds. */
 export interface HeldLock {
+  /** As the caller wrote it, without the prefix. */
   readonly key: string;
+  /** `exclusive` for a lock, `permit` for a permit. */
   readonly kind: LockKind;
+  /** Undefined with `fencing: false`, and for permits, which have none. */
   readonly fencingToken: number | undefined;
+  /** For how long its present holder has it, in whole ms. */
   readonly heldMs: number;
+  /** How long it is certainly still valid, in whole ms, rounded down; a renewal makes it more again. */
   readonly remainingMs: number;
 }
 
 /** Sizes of all that could grow; zero when nothing is held and nobody waits. */
 export interface LockUsage {
+  /** Leases that callers have, nested ones too, and callers that wait for one. */
   readonly leases: number;
+  /** Keys that callers hold or ask for; of permits only while somebody asks. */
   readonly keys: number;
+  /** Locks and permits that are held in the store: what `held()` lists. */
   readonly holds: number;
+  /** What is being given back to the store in the background, because nobody owns it any more. */
   readonly undoing: number;
 }
 

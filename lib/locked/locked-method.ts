@@ -51,7 +51,7 @@ export const wrapMethod = (spec: LockedMethodSpec, style: ResultStyle): AnyMetho
   return style === 'promise' ? lockedPromise(spec) : lockedIterable(spec, style === 'iterable');
 };
 
-/** `skip` asks once, unless a wait time is given. */
+/** `skip` asks once: no wait time but 0 can be given with it. */
 const callOptions = (spec: LockedMethodSpec): CallOptions => {
   const { onBusy, service: _service, ...options } = spec.options;
   const signal = options.signal ?? spec.callSignal();

@@ -12,9 +12,14 @@ import { sectionDecorator } from './section-decorator.js';
  * or none, a function (used verbatim), `<<$request.user.id>>` on HTTP, `<<$name>>` from the module's `context`, or
  * none for `ClassName.methodName`. Mistakes in a key are `LockKeyError` when the class is loaded.
  *
+ * Options and their defaults: `LockedOptions`; durations are whole ms. Mistakes in them are
+ * `LockConfigurationError` when the class is loaded.
+ *
  * At a call it throws `LockNotAcquiredError` (taken for longer than `waitMs`), `LockStoreError` (the store failed),
- * `LockKeyError` (an argument cannot be part of a key), `LockAbortedError` (client gone, app stopping). The
- * method's own errors pass untouched.
+ * `LockKeyError` (an argument cannot be part of a key), `LockAbortedError` (client gone, app stopping), `LockLostError`
+ * (over before the method began, inside a lock on the key that was lost, or after it with `onLost: 'throw'`),
+ * `LockConfigurationError` (no lock service, an endless wait against the order). The method's own errors pass
+ * untouched.
  *
  * @example
  * @Locked('order:<<userId>>', { waitMs: 2_000 })

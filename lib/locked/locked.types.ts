@@ -106,6 +106,8 @@ interface SkipOptions {
   readonly waitMs?: 0;
 }
 
+/** The signatures of `@Locked`. */
 export type Locked = SectionDecorator<LockedOptions & Without<'permits'>, KeyResult>;
 
+/** The signatures of `@Limited`. */
 export type Limited = SectionDecorator<LimitedOptions & Without<'reentrant'>, string>;

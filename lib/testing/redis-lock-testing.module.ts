@@ -16,7 +16,7 @@ import { createTestingManager, type TestingMode } from './testing-locks.js';
 
 /** Options of `RedisLockTestingModule.forRoot`. */
 export interface RedisLockTestingOptions extends LockSettingsInput {
-  /** `memory` (default): locks exclude each other inside this process. `off`: every lock is granted at once. */
+  /** `memory` (default): locks exclude each other in this process. `off`: each lock and permit is granted at once. */
   readonly mode?: TestingMode;
   /** The names of modules it stands for, beside the unnamed one. */
   readonly names?: readonly string[];

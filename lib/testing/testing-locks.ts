@@ -10,7 +10,7 @@ import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import { shown } from '../core/errors/describe.js';
 import { MemoryStore } from '../stores/memory/memory.store.js';
 
-/** `memory`: locks exclude each other inside this process. `off`: every lock is granted at once. */
+/** `memory`: locks exclude each other inside this process. `off`: every lock and permit is granted at once. */
 export type TestingMode = 'memory' | 'off';
 
 /** Where everybody gets a key of their own, one permit is enough, also for who leaves the number to the store. */
@@ -43,6 +43,11 @@ export const createTestingManager = (mode: TestingMode, settings: LockSettingsIn
 /**
  * A lock service on a memory store, without Nest.
  *
+ * @param mode `memory` (default): locks exclude each other inside this process. `off`: every lock and permit is granted
+ *   at once
+ * @param settings those of `forRoot`, such as `waitMs`, with their defaults; durations are whole ms
+ * @throws LockConfigurationError for another mode, and a setting that is wrong
+ *
  * @example
  * const orders = bindLocks(new OrderService(), createTestingLocks());
  */
@@ -57,8 +62,10 @@ export const createTestingLocks = (
 };
 
 /**
- * Gives an object that was made by hand its lock service, so that its `@Locked` and `@Limited` methods work. Returns the object.
- * Throws `LockConfigurationError` when it has none.
+ * Gives an object that was made by hand its lock service, so that its `@Locked` and `@Limited` methods work. Returns
+ * the object. Throws `LockConfigurationError` when it has no such method.
+ *
+ * @example const shop = bindLocks(new ShopService(stock), createTestingLocks());
  */
 export const bindLocks = <T extends object>(instance: T, locks: LockService): T => {
   const methods = lockedMethodsOf(instance);

@@ -133,8 +133,11 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Makes the lease last at least `ms` from now; it never gets shorter. Rejects with `LockLostError` when it is lost
-   * already, with `LockConfigurationError` after its release, with `LockStoreError` when the store fails.
+   * Makes the lease last at least `ms` from now: whole ms from 1 to 366 days. It never gets shorter. Rejects with
+   * `LockConfigurationError` for another `ms` and after its release, with `LockLostError` when it is lost, with
+   * `LockStoreError` when the store fails.
+   *
+   * @example await lease.extend(60_000); // a step that may take a minute, under a fixed leaseMs
    */
   extend(ms: number): Promise<void> {
     return this.#host.extend(this, ms);
@@ -154,6 +157,8 @@ export class Lease implements AsyncDisposable {
    * Runs `section` inside this lease: nested locks on its keys go in without asking the store, and
    * `currentLease()` finds it. It does not release. Rejects without running when the lease is over already:
    * with `LockLostError`, or after a release with `LockConfigurationError`.
+   *
+   * @example const total = await lease.run(() => this.sumOf(order));
    */
   async run<T>(section: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
     this.mustBeHeld('run');

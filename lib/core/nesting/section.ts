@@ -52,8 +52,8 @@ export class Section {
   }
 }
 
-// One for both builds: a lock taken through the CommonJS copy is seen by code that loaded the ESM copy. Frames
-// know their service, so apps in one process do not see each other's.
+// One for both builds: a lock taken through the CommonJS copy is seen by code that loaded the ESM copy. Each section
+// knows its service, so apps in one process do not see each other's.
 const storage = processWide('sections', new AsyncLocalStorage<Section | undefined>());
 
 /** The section the caller runs in: the nearest that is still open. */

@@ -1,8 +1,9 @@
 /** Options of one acquisition. Durations are whole milliseconds; an explicit `undefined` keeps the default. */
 export interface AcquireOptions {
   /**
-   * How long to wait for the lock, in ms. Default: the module's `waitMs` (5,000); for `tryAcquire` 0. `Infinity`
-   * waits without end. 0 asks once: with a store that does not answer it still ends after the command time-out.
+   * How long to wait for the lock, in ms. Default: the module's `waitMs` (5,000); 0 for `tryAcquire`, `tryWithLock`,
+   * `tryAcquirePermit` and with `onBusy: 'skip'`. `Infinity` waits without end. 0 asks once: with a store that does not
+   * answer it still ends after the command time-out.
    */
   readonly waitMs?: number;
   /**
@@ -11,28 +12,33 @@ export interface AcquireOptions {
    */
   readonly leaseMs?: number;
   /**
-   * The lease the watchdog renews, in ms, instead of the module's `watchdogMs`: a crashed holder's lock is free after
-   * at most this long. At least 1,000, and more than the `commandTimeoutMs` of the module, so that a renewal can be tried
-   * again; not together with `leaseMs`. Callers of one process pass the lock on only to those with the same value.
+   * The lease the watchdog renews, in ms. Default: the module's `watchdogMs` (30,000). A crashed holder's lock is free
+   * after at most this long. At least 1,000, and more than the `commandTimeoutMs` of the module, so that a renewal can
+   * be tried again; not together with `leaseMs`. Callers of one process pass the lock on only to those with the same
+   * value.
    */
   readonly watchdogMs?: number;
   /**
-   * After an early finish the hold stays until this many ms after the grant, without renewal, so that replicas
-   * whose clocks differ do not run a job twice. The caller does not wait for that; only a forced unlock ends it sooner. With a fixed
-   * `leaseMs` it may not be longer than that. Default: 0.
+   * After an early finish the hold stays until this many ms after the grant, without renewal, so that replicas whose
+   * clocks differ do not run a job twice. The caller does not wait for that; only a forced unlock ends it sooner. With
+   * a fixed `leaseMs` it may not be longer than that. Default: 0.
    */
   readonly holdAtLeastMs?: number;
   /** Ends the wait with `LockAbortedError`. It does not end a lease that was granted. */
   readonly signal?: AbortSignal;
-  /** False makes taking a lock that the caller already holds an immediate `LockNotAcquiredError`. Default: true. */
+  /**
+   * False makes taking a lock that the caller already holds an immediate `LockNotAcquiredError`. Default: the module's
+   * (true).
+   */
   readonly reentrant?: boolean;
 }
 
-/** Options of a locked section: `withLock` and `@Locked`. */
+/** Options of a locked section: `withLock`, `tryWithLock` and `@Locked`. */
 export interface SectionOptions extends AcquireOptions {
   /**
-   * What happens when the section succeeds after its lock was lost. `event` (default): the result stands, the
-   * loss is an event and a log line. `throw`: `LockLostError`. Who has got a stream from a promise hears it by the event.
+   * What happens when the section succeeds after its lock was lost. `event`: the result stands, the loss is an event
+   * and a log line. `throw`: `LockLostError`. Who has got a stream from a promise hears it by the event. Default: the
+   * module's (`event`).
    */
   readonly onLost?: 'event' | 'throw';
 }
@@ -40,8 +46,8 @@ export interface SectionOptions extends AcquireOptions {
 /** Options of one acquisition of a permit. */
 export interface PermitOptions extends Omit<AcquireOptions, 'reentrant'> {
   /**
-   * How many owners there may be at once, each with one permit: a whole number, at least 1. Where callers differ, the
-   * last one decides. Default: the number that the store has for the key; with none there, the call fails.
+   * How many owners there may be at once, each with one permit: a whole number from 1 to 1,000,000. Where callers
+   * differ, the last one decides. Default: the number that the store has for the key; with none there, the call fails.
    */
   readonly permits?: number;
 }

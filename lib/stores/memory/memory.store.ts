@@ -25,7 +25,8 @@ export type MemoryStoreOptions =
  * It starts no timers and polls nothing, so it works under fake timers. Install those before the first lock is
  * taken: a clock that is exchanged under a running lease moves the end of that lease.
  *
- * The only error is `StoreFailure`: after {@link close}, and when the wall clock allows no exact fencing token.
+ * Throws `StoreFailure` after {@link close}, when the wall clock allows no exact fencing token, when the key is held as
+ * another kind of lock, and when nobody has given a number of permits. {@link checkKey} throws `LockKeyError`.
  */
 export class MemoryStore implements LockStore {
   readonly kinds: AllKindStores;
