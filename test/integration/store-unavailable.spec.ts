@@ -143,7 +143,7 @@ describe('Redis does not answer', () => {
     expectOneOutage(opened);
   });
 
-  it('nor even takes the connection further than TCP: the same', async () => {
+  it('nor even takes the connection further than TCP: every call fails in time, and works once it does', async () => {
     await using lab = await Lab.start();
     const proxy = await lab.proxy();
     proxy.blackhole();
@@ -168,7 +168,7 @@ describe('Redis refuses the password', () => {
     expect(opened.log.join('\n')).not.toMatch(/wrong/);
   });
 
-  it('the same for a missing one', async () => {
+  it('of a client that has none: every call fails with that as the cause', async () => {
     await using lab = await Lab.start({ password: 'right' });
     const { host, port } = lab.server;
     const opened = lab.open({ commandTimeoutMs }, { host, port });
