@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { KindUnderContract } from '../kinds/kind-under-contract.js';
+import { within } from '../../support/async.js';
 import type { FullStore } from '../../support/stores/harness.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import {
@@ -10,6 +11,9 @@ import {
   type MakeHarness,
   type ContractContext,
 } from '../../support/stores/harness.js';
+
+/** What ends within this has not waited for the time-out of a command. */
+const SHORTER_THAN_A_TIME_OUT_MS = 1_500;
 
 /** Opening, closing, and what is left behind. */
 export function describeLifecycle(
@@ -76,7 +80,7 @@ export function describeLifecycle(
       const keys = requests.map(() => newKey());
       const under = requests.map(([, request], i) => request(store, keys[i]!));
       const closing = store.close();
-      const ends = await Promise.allSettled(under);
+      const ends = await within(SHORTER_THAN_A_TIME_OUT_MS, Promise.allSettled(under), 'what was under way');
       await closing;
       const outcomes = ends.map((end, i) => {
         if (end.status === 'fulfilled') {
@@ -89,7 +93,7 @@ export function describeLifecycle(
       return { outcomes, key: keys[0]! };
     };
 
-    it('requests under way when it closes end with an answer or a StoreFailure, and that is what happened', async () => {
+    it('requests under way when it closes end with it, by an answer or a StoreFailure, and that is what happened', async () => {
       const store = await context.connect();
       await store.ping();
       const { outcomes, key } = await endsWhenClosing(store);
@@ -98,7 +102,7 @@ export function describeLifecycle(
       expect(outcomes[0] === 'unknown' ? [true, false] : [outcomes[0] === 'answered']).toContain(isHeld);
     });
 
-    it('requests of a store that closes before it has reached its server end with "not executed"', async () => {
+    it('requests of a store that closes before it has reached its server end with it, "not executed"', async () => {
       const { outcomes, key } = await endsWhenClosing(await context.connect());
       // A store in its process has nothing to reach.
       const end = context.harness.address === undefined ? 'answered' : 'not-executed';
