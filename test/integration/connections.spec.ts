@@ -83,7 +83,7 @@ describe('a client that is handed over', () => {
     await expectLocksToWork(lab.open({}, clientOfApp(options)), competitor);
   });
 
-  it.each(POISON)('options with %s are treated the same', async (_what, options) => {
+  it.each(POISON)('or options with %s: locks work all the same', async (_what, options) => {
     const competitor = lab.open({}, { ...lab.server.clientOptions(), db: options.db ?? 0 });
     await expectLocksToWork(lab.open({}, { ...lab.server.clientOptions(), ...options }), competitor);
   });

@@ -122,7 +122,7 @@ describe('Redis is down at the release', () => {
     for (const key of ['order', 'stock']) await gone(own, key);
   });
 
-  it('several keys: each of them', async () => {
+  it('each of several keys is free soon after Redis is back', async () => {
     const { own, opened, bringBack } = await startKeeping();
     const keys = ['a', 'b', 'c'];
     await opened.locks.withLock(keys, () => own.server.kill('SIGKILL'));

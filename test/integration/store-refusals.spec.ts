@@ -86,7 +86,7 @@ describe('a server that loads its data (LOADING)', () => {
     expectOneOutage(opened);
   });
 
-  it('met on a connection in use: the same, and what was held is still held afterwards', async () => {
+  it('met on a connection in use: a failure of the store as well, and what was held is still held afterwards', async () => {
     const { lab, hurry } = await slowLoader();
     await using _lab = lab;
     const opened = lab.open({ commandTimeoutMs });

@@ -8,8 +8,8 @@ export interface InSimulation {
   readonly rules: readonly string[];
   /** The same mistake in what the simulation has in place of the Redis store's client and a clock; then nothing is edited. */
   readonly quirks?: Quirks;
-  /** It takes a pause at one certain step to see it: looked for there, and not in seeds. */
-  readonly atEachStep?: true;
+  /** It takes a pause at one certain step to see it: looked for there, in the plan for this, and not in seeds. */
+  readonly atEachStep?: 'locks' | 'permits';
 }
 
 /** How the laboratory plays a mistake. */

@@ -39,6 +39,7 @@ describe('workflows', () => {
     ])) {
       versions.set(action, (versions.get(action) ?? new Set()).add(version));
     }
+    expect(versions.size).toBeGreaterThan(0);
     for (const [action, found] of versions) expect.soft([...found], action).toHaveLength(1);
   });
 
@@ -50,6 +51,7 @@ describe('workflows', () => {
   });
 
   it('leave no credentials of git behind', () => {
+    expect([...workflows.values()].join('\n')).toContain('actions/checkout@');
     for (const [name, text] of workflows) {
       const checkouts = text.match(/actions\/checkout@/g)?.length ?? 0;
       expect.soft(text.match(/persist-credentials: false/g)?.length ?? 0, name).toBe(checkouts);
@@ -57,13 +59,16 @@ describe('workflows', () => {
   });
 
   it('put nothing that a stranger has written into a script', () => {
+    let read = 0;
     // What stands in ${{ }} becomes part of the script before the shell sees it. The environment does not.
     for (const [name, text] of workflows) {
       const scripts = [...text.matchAll(/^( *)(?:- )?run: (\|\n(?:\1 {2,}.*\n|\n)*|.*$)/gm)].map(
         ([script]) => script,
       );
+      read += scripts.length;
       expect.soft(scripts.join('\n'), name).not.toContain('${{');
     }
+    expect(read).toBeGreaterThan(0);
   });
 
   describe('release', () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { historyText, type EventType, type HistoryEvent } from '../checker/history.js';
 import { makePlan } from './plan/make-plan.js';
 import type { FaultKind, Misdeed, Plan } from './plan/plan.js';
-import { CALM_PLAN, plansForEachStep } from './plan/step-plans.js';
+import { CALM_PERMIT_PLAN, CALM_PLAN, plansForEachStep } from './plan/step-plans.js';
 import { judge } from './run/judge.js';
 import { simulate } from './run/simulate.js';
 import { farmSeeds } from './seeds/seed-farm.js';
@@ -74,11 +74,17 @@ describe('the simulation', () => {
     ]);
   });
 
-  it('breaks no promise when a process stops or crashes, at each step of its own', async () => {
-    const { steps } = await simulate(CALM_PLAN);
-    expect(Math.min(...steps.values())).toBeGreaterThan(100);
-    expect(await failures(plansForEachStep(CALM_PLAN, steps))).toEqual([]);
-  });
+  it.each([
+    ['locks', CALM_PLAN],
+    ['permits', CALM_PERMIT_PLAN],
+  ])(
+    'breaks no promise of %s when a process stops or crashes, at each step of its own',
+    async (_kind, plan) => {
+      const { steps } = await simulate(plan);
+      expect(Math.min(...steps.values())).toBeGreaterThan(100);
+      expect(await failures(plansForEachStep(plan, steps))).toEqual([]);
+    },
+  );
 
   it(`breaks no promise in ${SEEDS} seeds from ${FROM}`, { timeout: TIMEOUT_MS }, async () => {
     const startedAt = performance.now();

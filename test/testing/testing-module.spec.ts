@@ -134,7 +134,7 @@ describe('its options', () => {
     expect(module.get(Billing).locks).toBeInstanceOf(LockService);
   });
 
-  it('are checked', async () => {
+  it('that make no sense are refused by name', async () => {
     await expect(start({ mode: 'none' as never })).rejects.toThrow(LockConfigurationError);
     await expect(start({ waitMs: -1 })).rejects.toThrow('waitMs must be');
   });

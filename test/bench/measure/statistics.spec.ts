@@ -12,7 +12,7 @@ describe('statistics of the benchmark', () => {
     expect(jain([0, 8, 0, 0])).toBe(0.25);
   });
 
-  it('finds percentiles', () => {
+  it('gives the value below which so many percent of the others are, and of a single value that one', () => {
     const sorted = Array.from({ length: 100 }, (_none, n) => n);
     expect([percentile(sorted, 50), percentile(sorted, 99), percentile([7], 99)]).toEqual([50, 99, 7]);
   });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { KindUnderContract } from '../kinds/kind-under-contract.js';
+import { within } from '../../support/async.js';
 import type { FullStore } from '../../support/stores/harness.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import {
@@ -11,19 +12,31 @@ import {
   type ContractContext,
 } from '../../support/stores/harness.js';
 
+/** What ends within this has not waited for the time-out of a command. */
+const SHORTER_THAN_A_TIME_OUT_MS = 1_500;
+
 /** Opening, closing, and what is left behind. */
 export function describeLifecycle(
   context: ContractContext,
   kind: KindUnderContract,
   makeHarness: MakeHarness,
 ): void {
-  const requests: readonly [string, (store: FullStore, key: string) => Promise<unknown>][] = [
-    ['acquire', (store, key) => kind.of(store).acquire(kind.claimFor(key))],
-    ['extendMany', (store, key) => kind.of(store).extendMany([kind.claimFor(key)])],
-    ['release', (store, key) => kind.of(store).release(kind.claimFor(key))],
-    ['inspect', (store, key) => store.inspect(key)],
-    ['forceUnlock', (store, key) => store.forceUnlock(key)],
-    ['ping', (store) => store.ping()],
+  /** Each request, and how it is answered for a key that nobody has. */
+  const requests: readonly [string, (store: FullStore, key: string) => Promise<unknown>, unknown][] = [
+    [
+      'acquire',
+      (store, key) => kind.of(store).acquire(kind.claimFor(key)),
+      expect.objectContaining({ status: 'granted' }),
+    ],
+    ['extendMany', (store, key) => kind.of(store).extendMany([kind.claimFor(key)]), [{ status: 'lost' }]],
+    [
+      'release',
+      (store, key) => kind.of(store).release(kind.claimFor(key)),
+      expect.objectContaining({ wasHeld: false }),
+    ],
+    ['inspect', (store, key) => store.inspect(key), null],
+    ['forceUnlock', (store, key) => store.forceUnlock(key), false],
+    ['ping', (store) => store.ping(), undefined],
   ];
 
   describe('life of a store', () => {
@@ -32,10 +45,15 @@ export function describeLifecycle(
       await expect(store.ping()).resolves.toBeUndefined();
     });
 
-    it('close can be called twice, also at once', async () => {
+    it('close can be called twice, also at once: nothing is watched any more, and requests are refused', async () => {
       const store = await context.connect();
+      const { watch } = await kind.live(store, newKey());
       await Promise.all([store.close(), store.close()]);
       await store.close();
+      expect(watch.live).toBe(false);
+      await expect.poll(async () => (await context.harness.leftovers()).watches, { timeout: 5_000 }).toBe(0);
+      await expect(store.ping()).rejects.toBeInstanceOf(StoreFailure);
+      await expect(store.ping()).rejects.toMatchObject({ outcome: 'not-executed' });
     });
 
     it.each(requests)('after close, %s rejects with StoreFailure "not executed"', async (_, request) => {
@@ -57,15 +75,39 @@ export function describeLifecycle(
       expect(hints.count).toBe(0);
     });
 
-    it('requests under way when it closes end with an answer or a StoreFailure', async () => {
-      const store = await context.connect();
-      const key = newKey();
-      const under = requests.map(([, request]) => request(store, key));
+    /** What became of each request that was under way when the store closed; the key is that of the acquire. */
+    const endsWhenClosing = async (store: FullStore) => {
+      const keys = requests.map(() => newKey());
+      const under = requests.map(([, request], i) => request(store, keys[i]!));
       const closing = store.close();
-      for (const result of await Promise.allSettled(under)) {
-        if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(StoreFailure);
-      }
+      const ends = await within(SHORTER_THAN_A_TIME_OUT_MS, Promise.allSettled(under), 'what was under way');
       await closing;
+      const outcomes = ends.map((end, i) => {
+        if (end.status === 'fulfilled') {
+          expect(end.value).toEqual(requests[i]![2]);
+          return 'answered';
+        }
+        expect(end.reason).toBeInstanceOf(StoreFailure);
+        return (end.reason as StoreFailure).outcome;
+      });
+      return { outcomes, key: keys[0]! };
+    };
+
+    it('requests under way when it closes end with it, by an answer or a StoreFailure, and that is what happened', async () => {
+      const store = await context.connect();
+      await store.ping();
+      const { outcomes, key } = await endsWhenClosing(store);
+      expect(outcomes).toHaveLength(requests.length);
+      const isHeld = (await holderOf(await context.connect(), key)) !== null;
+      expect(outcomes[0] === 'unknown' ? [true, false] : [outcomes[0] === 'answered']).toContain(isHeld);
+    });
+
+    it('requests of a store that closes before it has reached its server end with it, "not executed"', async () => {
+      const { outcomes, key } = await endsWhenClosing(await context.connect());
+      // A store in its process has nothing to reach.
+      const end = context.harness.address === undefined ? 'answered' : 'not-executed';
+      expect(outcomes).toEqual(requests.map(() => end));
+      expect((await holderOf(await context.connect(), key)) !== null).toBe(end === 'answered');
     });
 
     it('close ends its watches, those not yet live too, and nothing of other stores', async () => {

@@ -273,7 +273,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
         replace: '',
       },
     ],
-    simulation: { rules: ['loss'], atEachStep: true },
+    simulation: { rules: ['loss'], atEachStep: 'locks' },
   },
   {
     name: 'fencing tokens from a clock that steps back',

@@ -67,7 +67,7 @@ export const PERMIT_MISTAKES: readonly Mistake[] = [
         replace: 'if (!permits?.taken.has(owner)) { if (permits) permits.limit++; return false; }',
       },
     ],
-    simulation: { rules: ['limit'] },
+    simulation: { rules: ['limit'], atEachStep: 'permits' },
     laboratory: {
       rules: ['limit', 'leftovers'],
       async play(stage) {

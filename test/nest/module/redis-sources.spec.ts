@@ -55,7 +55,7 @@ describe('the module takes Redis from', () => {
     await closed(before);
   });
 
-  it('ioredis options', async () => {
+  it('ioredis options, and closes its connections when the app closes', async () => {
     const before = await connections();
     await useLocks(world.server.clientOptions());
     await apps.close();

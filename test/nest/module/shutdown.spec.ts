@@ -113,11 +113,22 @@ describe('an app that is closed', () => {
     expect(await world.redis.pttl('lock:order')).toBeGreaterThan(0);
   });
 
-  it('can be closed twice', async () => {
+  it('can be closed twice: nothing is open any more, and locks are refused with the reason', async () => {
+    const before = await world.connections();
     const app = await NestFactory.createApplicationContext(rootModule(world.options()), {
       logger: ['fatal'],
     });
-    await app.get(LockService).ping();
+    const locks = app.get(LockService);
+    await locks.ping();
+    const opened = (await world.connections()).filter((id) => !before.includes(id));
+    expect(opened).not.toEqual([]);
     await Promise.all([app.close(), app.close()]);
+    await app.close();
+    await until(async () => !(await world.connections()).some((id) => opened.includes(id)), {
+      what: 'the connections of the app are closed',
+    });
+    await expect(locks.acquire('order')).rejects.toMatchObject({ code: 'LOCK_SHUTDOWN' });
+    expect(locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
+    expect(await world.holds()).toEqual([]);
   });
 });

@@ -57,7 +57,7 @@ describe('the ways to set the module up', () => {
       RedisLockModule.forRootAsync({ imports: [ConfigModule], useExisting: Config }),
   }; // prettier-ignore
 
-  it.each(Object.keys(ways))('%s', async (way) => {
+  it.each(Object.keys(ways))('lock the methods of providers: %s', async (way) => {
     const app = await apps.context(root(ways[way]!()));
     await world.expectLocked('order', () => app.get(Orders).pay());
   });

@@ -45,12 +45,17 @@ describe('RedisLockModule without forRoot()', () => {
 });
 
 describe('forRoot() and forRootAsync() without options', () => {
-  it.each<[unknown]>([[undefined], [null], ['redis://localhost'], [[]]])('%o', (options) => {
-    for (const method of ['forRoot', 'forRootAsync'] as const) {
-      expect(() => loose[method](options)).toThrow(LockConfigurationError);
-      expect(() => loose[method](options)).toThrow(`RedisLockModule.${method}() needs options: ${method}({`);
-    }
-  });
+  it.each<[unknown]>([[undefined], [null], ['redis://localhost'], [[]]])(
+    'throw, and show the right form: %o',
+    (options) => {
+      for (const method of ['forRoot', 'forRootAsync'] as const) {
+        expect(() => loose[method](options)).toThrow(LockConfigurationError);
+        expect(() => loose[method](options)).toThrow(
+          `RedisLockModule.${method}() needs options: ${method}({`,
+        );
+      }
+    },
+  );
 });
 
 describe('what is no option of the module keeps the app from starting', () => {

@@ -4,7 +4,7 @@ import { breakLibrary } from '../../mistakes/source/broken-library.js';
 import { CORE, type Core } from '../core-api.js';
 import { makePlan } from '../plan/make-plan.js';
 import type { Plan } from '../plan/plan.js';
-import { CALM_PLAN, plansForEachStep } from '../plan/step-plans.js';
+import { CALM_PERMIT_PLAN, CALM_PLAN, plansForEachStep } from '../plan/step-plans.js';
 import { judge } from '../run/judge.js';
 import { simulate, type Variation } from '../run/simulate.js';
 
@@ -20,13 +20,15 @@ export interface Catch {
   readonly runs: number;
 }
 
+const STEP_PLANS = { locks: CALM_PLAN, permits: CALM_PERMIT_PLAN };
 const CORE_NAMES = Object.keys(CORE) as (keyof Core)[];
 
 async function* plansFor(
   { simulation: { atEachStep } }: SimulatedMistake,
   variation: Variation,
 ): AsyncGenerator<Plan> {
-  if (atEachStep) yield* plansForEachStep(CALM_PLAN, (await simulate(CALM_PLAN, variation)).steps);
+  const plan = atEachStep && STEP_PLANS[atEachStep];
+  if (plan) yield* plansForEachStep(plan, (await simulate(plan, variation)).steps);
   else for (let seed = 1; seed <= MOST_SEEDS; seed++) yield makePlan(seed);
 }
 

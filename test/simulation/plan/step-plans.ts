@@ -1,7 +1,20 @@
-import type { Plan } from './plan.js';
+import type { LockStep, Plan, PlanSettings } from './plan.js';
 
 /** How long the process stands still: less than a lease, longer than one renewal leaves of it, longer than any. */
 const PAUSES_MS = [300, 700, 900, 1_300, 2_500];
+
+const SETTINGS: PlanSettings = {
+  watchdogMs: 1_000,
+  commandTimeoutMs: 200,
+  pingMs: 400,
+  latencyMs: [0.2, 1.5],
+  maxWaiters: null,
+  shutdownGraceMs: 50,
+  mayKill: true,
+  longestMs: 1_500,
+  permits: [],
+  misdeeds: [],
+};
 
 /**
  * Two processes that want the same key, with what there is to do in a lease: renewals, an extension, a nested lock,
@@ -9,18 +22,7 @@ const PAUSES_MS = [300, 700, 900, 1_300, 2_500];
  */
 export const CALM_PLAN: Plan = {
   seed: 0,
-  settings: {
-    watchdogMs: 1_000,
-    commandTimeoutMs: 200,
-    pingMs: 400,
-    latencyMs: [0.2, 1.5],
-    maxWaiters: null,
-    shutdownGraceMs: 50,
-    mayKill: true,
-    longestMs: 1_500,
-    permits: [],
-    misdeeds: [],
-  },
+  settings: SETTINGS,
   processes: ['p1', 'p2'].map((name, i) => ({
     name,
     rate: 1,
@@ -65,6 +67,56 @@ export const CALM_PLAN: Plan = {
             inside: [{ do: 'update', key: 'a', thinkMs: 5, slowMs: 0 }],
           },
         ],
+      },
+    ],
+  })),
+  faults: [],
+};
+
+const permitStep = (step: Pick<LockStep, 'style' | 'inside'> & Partial<LockStep>): LockStep => ({
+  do: 'lock',
+  keys: ['x'],
+  permits: 2,
+  waitMs: 6_000,
+  heedsLoss: true,
+  ...step,
+});
+
+/**
+ * Three callers in each of two processes for two permits, with what there is to do in one: renewals, an extension, a
+ * fixed lease, a minimum time, a wait behind others of the same process and of the other.
+ */
+export const CALM_PERMIT_PLAN: Plan = {
+  seed: 0,
+  settings: { ...SETTINGS, permits: [{ key: 'x', says: [2, null] }] },
+  processes: ['p1', 'p2'].map((name, i) => ({
+    name,
+    rate: 1,
+    callers: [
+      {
+        startAt: i * 40,
+        steps: [
+          permitStep({
+            style: i === 0 ? 'withLock' : 'run',
+            heedsLoss: i === 0,
+            inside: [
+              { do: 'sleep', ms: 500 },
+              { do: 'extend', ms: 1_500 },
+              { do: 'sleep', ms: 700 },
+            ],
+          }),
+        ],
+      },
+      {
+        startAt: 20,
+        steps: [
+          permitStep({ style: 'acquire', leaseMs: 400, inside: [{ do: 'sleep', ms: 100 }] }),
+          permitStep({ style: 'withLock', holdAtLeastMs: 200, inside: [{ do: 'sleep', ms: 20 }] }),
+        ],
+      },
+      {
+        startAt: 60,
+        steps: [permitStep({ style: 'tryAcquire', permits: null, inside: [{ do: 'verify' }] })],
       },
     ],
   })),

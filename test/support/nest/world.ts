@@ -49,6 +49,12 @@ export class World implements AsyncDisposable {
     return (await this.redis.keys('lock:*')).sort();
   }
 
+  /** The ids of the connections that Redis has now. */
+  async connections(): Promise<string[]> {
+    const list = (await this.redis.client('LIST')) as string;
+    return [...list.matchAll(/^id=(\d+) /gm)].map(([, id]) => id!);
+  }
+
   /** Takes the lock as another process would, until the returned function is called. */
   async takeElsewhere(key: string): Promise<() => Promise<void>> {
     const name = `lock:${key}`;

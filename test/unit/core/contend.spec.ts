@@ -142,6 +142,17 @@ describe('a taken key', () => {
     expect([store.watching.length, runtime.due, core.manager.usage.keys]).toEqual([0, [], 0]);
   });
 
+  it('is asked for again when the hold in the way ends, however late that was heard of', async () => {
+    acquire({ waitMs: 60_000 });
+    await runtime.pass(900);
+    await store.next('acquire').answer(taken(1_000));
+    await watchOf().becomeLive();
+    await runtime.pass(900);
+    await store.next('acquire').answer(taken(100));
+    await runtime.pass(1);
+    expect(store.open.map(({ name }) => name)).toEqual(['acquire']);
+  });
+
   it("is the caller's when it became free in the last moment of the wait", async () => {
     const caller = acquire({ waitMs: 500 });
     await store.next('acquire').answer(taken());
@@ -309,6 +320,15 @@ describe('a store that fails', () => {
     expect(caller.error).toMatchObject({ outcome: 'not-executed' });
   });
 
+  it('and the wait is over between two tries: that is a failure too, not "taken"', async () => {
+    const caller = acquire({ waitMs: 30 });
+    await store.next('acquire').fail(transient());
+    await runtime.pass(30);
+    await store.next('acquire').fail(transient());
+    expect(caller.error).toBeInstanceOf(LockStoreError);
+    expect(caller.error).toMatchObject({ outcome: 'not-executed' });
+  });
+
   it('who waits behind a head that is asked to try again does not wait past its own deadline for it', async () => {
     acquire({ waitMs: Infinity });
     const behind = acquire({ waitMs: 30 });
@@ -452,6 +472,16 @@ describe('after a release that others heard', () => {
     expect(store.open).toEqual([]);
     await watchOf().hint();
     expect(store.next('acquire')).toBeDefined();
+  });
+
+  it('one whose wait is shorter than that asks at its end, not after it', async () => {
+    await takeAndRelease();
+    const caller = acquire({ waitMs: 10 });
+    await runtime.pass(9);
+    expect(store.open).toEqual([]);
+    await runtime.pass(1);
+    await store.next('acquire').answer(taken());
+    expect(caller.error).toBeInstanceOf(LockNotAcquiredError);
   });
 
   it('one that does not want to wait asks at once', async () => {

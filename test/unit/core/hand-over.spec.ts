@@ -349,6 +349,7 @@ describe('on its way to the next caller', () => {
   });
 
   it('a hold that is forced open is nobody’s, whenever that is heard of', async () => {
+    const wasPassedOn: boolean[] = [];
     for (let steps = 0; steps < 12; steps++) {
       begin();
       const [lease, [second]] = await crowd(1);
@@ -360,7 +361,11 @@ describe('on its way to the next caller', () => {
       const believer = second!.value;
       const believed = believer !== undefined && !believer.lost;
       expect(believed, `${steps} steps later`).toBe(false);
+      wasPassedOn.push(believer !== undefined);
     }
+    expect(new Set(wasPassedOn), 'heard of before and after it was passed on').toEqual(
+      new Set([true, false]),
+    );
   });
 
   it('an app that stops gives it back', async () => {

@@ -118,6 +118,40 @@ describe('release', () => {
   });
 });
 
+describe('a hold whose release fails', () => {
+  const releasesFailFor = async (ms: number): Promise<void> => {
+    const end = core.runtime.now() + ms;
+    while (core.runtime.now() < end) {
+      while (core.store.open.length > 0) await core.store.next('release').fail(notExecuted());
+      await core.runtime.pass(10);
+    }
+  };
+
+  it('is given back for as long as a renewal without an answer may have kept it', async () => {
+    const lease = await acquired();
+    for (let i = 0; i < 2; i += 1) {
+      await core.runtime.pass(10_000);
+      await core.store.next('extend').fail(unknown());
+    }
+    // Known to be valid until 30,000, but the last renewal may have made it 50,000.
+    watched(lease.release());
+    await releasesFailFor(29_000);
+    expect(core.manager.usage.undoing, '49,000').toBe(1);
+    await core.runtime.pass(1_100);
+    if (core.store.open.length > 0) await core.store.next('release').answer(notHeld);
+    expect(core.manager.usage.undoing).toBe(0);
+  });
+
+  it('is given back once more at the very end, not only before the last pause', async () => {
+    const lease = await acquired({ leaseMs: 1_000 }, 1_000);
+    watched(lease.release());
+    await releasesFailFor(990);
+    const before = core.store.count('release');
+    await core.runtime.pass(10);
+    expect(core.store.count('release') + core.store.open.length).toBeGreaterThan(before);
+  });
+});
+
 describe('a section', () => {
   it('whose release fails keeps its result: one line, tried again', async () => {
     const work = section(() => 'done');
@@ -137,7 +171,10 @@ describe('a section', () => {
     expect(work.error).toBe(mine);
   });
 
-  it.each(['event', 'throw'] as const)('that lost its lock, with onLost: %s', async (onLost) => {
+  it.each([
+    ['keeps its result', 'event'],
+    ['fails with the loss', 'throw'],
+  ] as const)('that lost its lock %s, with onLost: %s', async (_what, onLost) => {
     const go = deferred();
     const work = section(() => go.promise.then(() => 'done'), { onLost });
     await core.store.next('acquire').answer(granted());

@@ -97,7 +97,7 @@ describe('the clock', () => {
   });
 });
 
-describe('timers', () => {
+describe('timers and ids', () => {
   const runtime = systemRuntime();
 
   it('fire, can be cleared, and take a time that is over as "now"', async () => {
@@ -129,7 +129,7 @@ describe('timers', () => {
     await turn();
   });
 
-  it('ids are unique', () => {
+  it('are unique, the ids', () => {
     expect(new Set(Array.from({ length: 1_000 }, () => runtime.newId())).size).toBe(1_000);
   });
 });

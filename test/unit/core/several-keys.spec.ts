@@ -57,6 +57,18 @@ describe('several keys', () => {
     nothingLeft();
   });
 
+  it('all or none: who does not get them all is told so at once, while those taken before are given back', async () => {
+    const caller = acquire(['a', 'b'], { waitMs: 100 });
+    await grantNext();
+    await core.store.next('acquire').answer(taken());
+    await core.runtime.pass(100);
+    await core.store.next('acquire').answer(taken());
+    expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'b' });
+    expect(core.manager.usage).toMatchObject({ leases: 0, undoing: 1 });
+    await core.store.next('release').answer(released());
+    expect(core.manager.usage).toMatchObject({ keys: 0, undoing: 0 });
+  });
+
   it('share one wait, counted from the beginning', async () => {
     const caller = acquire(['a', 'b'], { waitMs: 1_000 });
     await core.runtime.pass(900);
@@ -98,6 +110,17 @@ describe('several keys', () => {
     await core.runtime.pass(500);
     expect(lease.lost).toBe(true);
     expect(core.store.count('extend'), 'a fixed lease is not renewed').toBe(5);
+  });
+
+  it('with a shorter lease in the end: those who wait, who were told of the longer one, are told', async () => {
+    acquire(['a', 'b'], { leaseMs: 500 });
+    await core.store.next('acquire').answer(granted());
+    expect(core.store.next('acquire').claim.rearms, 'a first request').toBeUndefined();
+    await core.store.next('acquire').answer(granted());
+    expect(core.store.open.map(({ claim }) => [claim.leaseMs, claim.rearms])).toEqual([
+      [500, true],
+      [500, true],
+    ]);
   });
 
   it('one that was lost while the others were waited for: no lease, and the rest is given back', async () => {

@@ -122,6 +122,7 @@ function unrender(key: string, literals: readonly string[]): string[] {
 
 describe('argument lists whose rendered values differ never share a key', () => {
   it('for any template: two lists give one key exactly when they render alike', () => {
+    const compared = { alike: 0, different: 0 };
     fc.assert(
       fc.property(cases, ({ template, one, other }) => {
         const key = unlessRefused(() => compile(template.text, template.names));
@@ -131,22 +132,29 @@ describe('argument lists whose rendered values differ never share a key', () => 
         const [first, second] = [keyOf(one), keyOf(other)];
         // More bytes than a key may have, or half a surrogate pair.
         if (first === undefined || second === undefined) return;
-        expect(first === second).toBe(textOf(one) === textOf(other));
+        const areAlike = textOf(one) === textOf(other);
+        expect(first === second).toBe(areAlike);
+        compared[areAlike ? 'alike' : 'different'] += 1;
       }),
       { numRuns: 3_000 },
     );
+    expect(Math.min(compared.alike, compared.different)).toBeGreaterThan(50);
   });
 
   it('because the key gives every value back', () => {
+    let readBack = 0;
     fc.assert(
       fc.property(cases, ({ template, one }) => {
         const key = unlessRefused(
           () => compile(template.text, template.names).render(template.argumentsFor(one))[0],
         );
-        if (key !== undefined) expect(unrender(key, template.literals)).toEqual(one.map(String));
+        if (key === undefined) return;
+        expect(unrender(key, template.literals)).toEqual(one.map(String));
+        readBack += 1;
       }),
       { numRuns: 3_000 },
     );
+    expect(readBack).toBeGreaterThan(500);
   });
 
   it('because half a surrogate pair, for which UTF-8 has no form, is in no key', () => {

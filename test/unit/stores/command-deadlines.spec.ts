@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CommandDeadlines } from '../../../lib/stores/redis/connection/command-deadlines.js';
 import { until } from '../../support/async.js';
 import { listenOnFreePort } from '../../support/loopback.js';
@@ -9,41 +9,49 @@ import { listenOnFreePort } from '../../support/loopback.js';
 /** Keeps the event loop busy. */
 const block = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
+/** Replies that are there already come first; with the timers of these tests, an immediate takes this long. */
+const IMMEDIATE_MS = 1;
+
 describe('a command', () => {
-  it('that is not answered is overdue after its time, not before, and once', async () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it('that is not answered is overdue after its time, not before, and once', () => {
     const deadlines = new CommandDeadlines(60);
-    const sentAt = performance.now();
-    const overdue: number[] = [];
-    deadlines.add(() => overdue.push(performance.now() - sentAt));
-    await until(() => overdue.length > 0);
-    expect(overdue[0]).toBeGreaterThanOrEqual(60);
-    deadlines.add(() => overdue.push(0)).done = true;
-    await until(() => performance.now() - sentAt > 200);
-    expect(overdue).toHaveLength(1);
+    const overdue: string[] = [];
+    deadlines.add(() => overdue.push('the silent one'));
+    vi.advanceTimersByTime(60);
+    expect(overdue).toEqual([]);
+    vi.advanceTimersByTime(IMMEDIATE_MS);
+    expect(overdue).toEqual(['the silent one']);
+    deadlines.add(() => overdue.push('the answered one')).done = true;
+    vi.advanceTimersByTime(200);
+    expect(overdue).toEqual(['the silent one']);
   });
 
-  it('each has its own time, also when it was sent while others were under way', async () => {
+  it('each has its own time, also when it was sent while others were under way', () => {
     const deadlines = new CommandDeadlines(50);
-    const times: Promise<number>[] = [];
+    const times: number[] = [];
     for (let i = 0; i < 5; i += 1) {
       const sentAt = performance.now();
-      times.push(new Promise((resolve) => deadlines.add(() => resolve(performance.now() - sentAt))));
-      await until(() => performance.now() - sentAt >= 10);
+      deadlines.add(() => times.push(performance.now() - sentAt));
+      vi.advanceTimersByTime(10);
     }
-    for (const time of await Promise.all(times)) expect(time).toBeGreaterThanOrEqual(50);
+    vi.advanceTimersByTime(50);
+    expect(times).toEqual(Array.from({ length: 5 }, () => 50 + IMMEDIATE_MS));
   });
 
-  it('that was answered is not overdue, whatever became of the others', async () => {
+  it('that was answered is not overdue, whatever became of the others', () => {
     const deadlines = new CommandDeadlines(40);
     const overdue: number[] = [];
     const commands = Array.from({ length: 1_000 }, (_, i) => deadlines.add(() => overdue.push(i)));
     commands.forEach((command, i) => (command.done = i % 2 === 0));
-    await until(() => overdue.length === 500);
-    await turn();
+    vi.advanceTimersByTime(80);
+    expect(overdue).toHaveLength(500);
     expect(overdue.every((i) => i % 2 === 1)).toBe(true);
   });
 
-  it('that ends another one when it is overdue has ended it for good', async () => {
+  it('that ends another one when it is overdue has ended it for good', () => {
     const deadlines = new CommandDeadlines(30);
     const overdue: string[] = [];
     deadlines.add(() => {
@@ -51,10 +59,9 @@ describe('a command', () => {
       second.done = true;
     });
     const second = deadlines.add(() => overdue.push('second'));
-    let third = false;
-    deadlines.add(() => (third = true));
-    await until(() => third);
-    expect(overdue).toEqual(['first']);
+    deadlines.add(() => overdue.push('third'));
+    vi.advanceTimersByTime(60);
+    expect(overdue).toEqual(['first', 'third']);
   });
 });
 
@@ -89,8 +96,8 @@ describe('a blocked event loop', () => {
     await turn();
     block(300);
     await answered;
-    await until(() => performance.now());
-    await turn();
+    // What falls due later does so after whatever was due before it.
+    await new Promise<void>((resolve) => void deadlines.add(resolve));
     expect(overdue).toBe(false);
     await server.close();
   });
