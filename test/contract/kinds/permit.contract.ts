@@ -144,6 +144,16 @@ function describePermits(context: ContractContext): void {
       expectTaken(await b.kinds.permit.acquire(permitFor(key)));
     });
 
+    it('at rest leave the name to another kind of lock once they are forced open', async () => {
+      const store = await context.connect();
+      const key = newKey();
+      const claim = permitFor(key);
+      await store.kinds.permit.acquire(claim);
+      await store.kinds.permit.release(claim);
+      expect(await store.forceUnlock(key)).toBe(false);
+      expectGranted(await store.kinds.exclusive.acquire(claimFor(key)));
+    });
+
     it('whose time is over are nobody’s: forceUnlock finds none, and inspect shows none', async () => {
       const store = await context.connect();
       const key = newKey();

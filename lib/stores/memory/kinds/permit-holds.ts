@@ -101,7 +101,12 @@ export class PermitHolds {
   /** See `LockStore.forceUnlock`. */
   forceUnlock(finalKey: string): boolean {
     const permits = this.find(finalKey);
-    if (!permits || permits.taken.size === 0) return false;
+    if (!permits) return false;
+    if (permits.taken.size === 0) {
+      // A key at rest can be used for something else.
+      this.keys.delete(finalKey);
+      return false;
+    }
     permits.taken.clear();
     this.notify(finalKey);
     return true;

@@ -3,7 +3,8 @@
  * free, and a sorted set with one member of 16 bytes for each that is not; its score is when it ends, in whole ms of
  * the server's clock. Counter and members together are the limit, and every script changes both in one step.
  *
- * Owners are given as 32 hexadecimal digits. Every script checks all it depends on before its first write.
+ * Owners are given as 32 hexadecimal digits. Every script looks at all it depends on before its first write, and takes
+ * back what it has written when a later command is refused (a user without that permission).
  */
 
 /**
@@ -26,19 +27,18 @@ local function counted(text)
   return text ~= '-0' and n and whole(n) == text and n
 end
 local NO_COUNTER = 'WRONGTYPE the value there is no number of permits'
-local function outlive(counter, set, ttl, least)
+local function last(set)
+  return tonumber(redis.call('zrange', set, -1, -1, 'withscores')[2] or '0')
+end
+local function outlive(counter, set, ttl, latest)
   if ttl == -1 then return redis.pcall('persist', set) end
   if ttl < 0 then return 0 end
-  local ends = now + ttl
-  local last = redis.call('zrange', set, -1, -1, 'withscores')[2]
-  local latest = math.max(tonumber(last or '0'), now + (least or 0))
-  if latest > ends then
-    ends = latest
-    local done = redis.pcall('pexpireat', counter, whole(ends))
-    if type(done) == 'table' then return done end
-  end
-  return redis.pcall('pexpireat', set, whole(ends))
+  local ends = whole(math.max(now + ttl, latest))
+  local done = redis.pcall('pexpireat', counter, ends)
+  if type(done) == 'table' then return done end
+  return redis.pcall('pexpireat', set, ends)
 end
+local function refused(reply) return type(reply) == 'table' and reply.err end
 `;
 
 /**
@@ -47,8 +47,7 @@ end
  * Algorithm: permits whose time is over go back to the counter. Then the limit, when one is given, is set as
  * Redisson's setPermits does: a counter that is not there begins with it, another one is raised or lowered by the
  * difference to counter and members together. If a permit is free it is taken. An owner who has one already is only
- * given the full lease again; when that ends sooner than the one before, who waits is told. A permit whose time to live
- * is refused (a user without that permission) is given back.
+ * given the full lease again; when that ends sooner than the one before, who waits is told.
  *
  * KEYS[1] counter  KEYS[2] sorted set
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] limit, '' to leave it  ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH
@@ -68,6 +67,7 @@ local own = tonumber(redis.call('zscore', KEYS[2], member) or '0')
 local ended = redis.call('zcount', KEYS[2], 0, whole(now))
 local taken = redis.call('zcard', KEYS[2]) - ended
 local ttl = redis.call('pttl', KEYS[1])
+local latest = last(KEYS[2])
 local before = -1
 local add = ended
 if ARGV[3] ~= '' then
@@ -89,7 +89,6 @@ if add > 0 and left > 0 then
 elseif lives and own > now + lease then
   redis.call(ARGV[5], ARGV[4], '1')
 end
-if ended > 0 then redis.call('zremrangebyscore', KEYS[2], 0, whole(now)) end
 if takes then add = add - 1 end
 if not text then
   redis.call('set', KEYS[1], whole(add), 'px', ARGV[2])
@@ -97,9 +96,24 @@ if not text then
 elseif add ~= 0 then
   redis.call('incrby', KEYS[1], whole(add))
 end
-if takes or lives then redis.call('zadd', KEYS[2], whole(now + lease), member) end
-local armed = outlive(KEYS[1], KEYS[2], ttl, lease)
-if type(armed) == 'table' then
+local failed
+if ended > 0 then
+  local gone = redis.pcall('zremrangebyscore', KEYS[2], 0, whole(now))
+  if refused(gone) then
+    redis.call('incrby', KEYS[1], whole(-add))
+    return gone
+  end
+end
+if takes or lives then
+  local had = redis.pcall('zadd', KEYS[2], whole(now + lease), member)
+  if refused(had) then
+    if takes then redis.call('incrby', KEYS[1], 1) end
+    takes, failed = false, had
+  end
+end
+local armed = outlive(KEYS[1], KEYS[2], ttl, math.max(latest, now + lease))
+if failed then return failed end
+if refused(armed) then
   if takes then
     redis.call('zrem', KEYS[2], member)
     redis.call('incrby', KEYS[1], 1)
@@ -131,10 +145,12 @@ end
 if not score then return -1 end
 local lives = tonumber(score) > now
 if lives and ARGV[4] ~= '' then
+  local ttl, latest = redis.call('pttl', KEYS[1]), last(KEYS[2])
+  local stays = now + tonumber(ARGV[4])
   local told = redis.call(ARGV[3], ARGV[2], '1')
   redis.call('zremrangebyscore', KEYS[2], 1, 0)
-  redis.call('zadd', KEYS[2], whole(now + tonumber(ARGV[4])), member)
-  outlive(KEYS[1], KEYS[2], redis.call('pttl', KEYS[1]))
+  redis.call('zadd', KEYS[2], whole(stays), member)
+  outlive(KEYS[1], KEYS[2], ttl, math.max(latest, stays))
   return told
 end
 local text = redis.pcall('get', KEYS[1])
@@ -142,7 +158,11 @@ local free = type(text) == 'string' and counted(text)
 local told = 0
 if free then told = redis.call(ARGV[3], ARGV[2], whole(free + 1)) end
 redis.call('zrem', KEYS[2], member)
-if free then redis.call('incrby', KEYS[1], 1) end
+local back = free and redis.pcall('incrby', KEYS[1], 1)
+if refused(back) then
+  redis.call('zadd', KEYS[2], score, member)
+  return back
+end
 if lives then return told end
 return -1
 `;
@@ -169,9 +189,10 @@ for i = 1, #KEYS / 2 do
     local lease = tonumber(ARGV[2 * i])
     local left = tonumber(score) - now
     if left < lease then
+      local ttl, latest = redis.call('pttl', counter), last(set)
       redis.call('zremrangebyscore', set, 1, 0)
       redis.call('zadd', set, whole(now + lease), member)
-      outlive(counter, set, redis.call('pttl', counter))
+      outlive(counter, set, ttl, math.max(latest, now + lease))
       left = lease
     end
     replies[i] = left
@@ -203,7 +224,8 @@ return reply
 `;
 
 /**
- * Gives back all permits that are taken, and wakes who waits for one.
+ * Gives back all permits that are taken, and wakes who waits for one. Where none is, a counter that these scripts made
+ * goes, so that the key can be used for something else.
  *
  * KEYS[1] counter  KEYS[2] sorted set
  * ARGV[1] channel  ARGV[2] PUBLISH or SPUBLISH
@@ -214,7 +236,10 @@ local text = redis.call('get', KEYS[1])
 local free = counted(text)
 if text and not free then return redis.error_reply(NO_COUNTER) end
 local taken = redis.call('zcard', KEYS[2])
-if taken == 0 then return 0 end
+if taken == 0 then
+  if free and redis.call('pttl', KEYS[1]) >= 0 then redis.call('del', KEYS[1]) end
+  return 0
+end
 local living = redis.call('zcount', KEYS[2], '(' .. whole(now), '+inf')
 if free then redis.call(ARGV[2], ARGV[1], whole(free + taken)) end
 redis.call('del', KEYS[2])
