@@ -15,6 +15,8 @@ const CHANNELS = {
   'stock:{7}': 'redisson_sc:lock:stock:{7}',
 };
 
+const COMMANDS = PERMIT_RULES.filter((rule) => rule.startsWith('+'));
+
 const lab = useLab();
 
 /** Two processes of a user with these rules, on a server that has refused nothing yet. */
@@ -72,6 +74,34 @@ describe('the smallest user of Redis that uses permits, too,', () => {
     const wanted = rule.slice(1).replace(/\*.*$/, '');
     expect(names.filter((name) => !name.startsWith(wanted))).toEqual([]);
   });
+
+  it.each(COMMANDS)(
+    'loses no permit and gets none for nothing when it may not use %s any more',
+    async (rule) => {
+      const [one, two] = await openFor(WITH_PERMITS);
+      const held = await one.locks.acquirePermit('mail', { permits: 3 });
+      const kept = await one.locks.acquirePermit('mail', { holdAtLeastMs: 30_000 });
+      await one.locks.acquirePermit('mail', { leaseMs: 20 });
+      await until(async () => (await lab.admin.zcount('{lock:mail}:timeout', '-inf', Date.now())) === 1);
+      await lab.admin.call('ACL', 'SETUSER', documentedLogin.username, rule.replace('+', '-'));
+      const outcomes = await Promise.allSettled([
+        two.locks.tryAcquirePermit('mail'),
+        held.extend(60_000),
+        held.release(),
+        kept.release(),
+        two.locks.tryAcquirePermit('new', { permits: 3 }),
+      ]);
+      expect(outcomes.map(({ status }) => status)).toContain('rejected');
+      for (const name of ['lock:mail', 'lock:new']) {
+        const set = `{${name}}:timeout`;
+        const free = await lab.admin.get(name);
+        if (free !== null || name === 'lock:mail') {
+          expect(Number(free) + (await lab.admin.zcard(set)), name).toBe(3);
+        }
+        expect([await lab.admin.pttl(name), await lab.admin.pttl(set)], name).not.toContain(-1);
+      }
+    },
+  );
 
   it('still uses every lock without these rules, and hears that permits are refused', async () => {
     const [one, two] = await openFor(DOCUMENTED_RULES);
