@@ -41,7 +41,7 @@ export interface HeldLock {
 export interface LockUsage {
   /** Leases that callers have, nested ones too, and callers that wait for one. */
   readonly leases: number;
-  /** Keys that callers hold or ask for; of permits only while somebody asks. */
+  /** Keys that callers hold or ask for. */
   readonly keys: number;
   /** Locks and permits that are held in the store: what `held()` lists. */
   readonly holds: number;

@@ -14,7 +14,7 @@ import { refuse } from '../settings/option-checks.js';
 import { waitFor } from '../wait-for.js';
 import { contend } from './contend.js';
 import { LimitLog } from './limit-log.js';
-import type { LocalQueue } from './local-queue.js';
+import type { Beside, LocalQueue } from './local-queue.js';
 import { SeveralKeys } from './several-keys.js';
 import { deadlineOf, type Wait } from './wait.js';
 import type { HoldTerms, WantedHold } from './wanted-hold.js';
@@ -133,7 +133,7 @@ export class Acquisition implements HoldTerms {
       parts.push(part);
       return parts;
     }
-    if (wait.nested && this.core.settings.excludes) this.order.check(key, finalKey, wait.waitMs);
+    if (wait.nested && this.core.settings.excludes) this.order.check(key, finalKey, call);
     parts.push(partOf(await this.takeHold(wait, finalKey, call, leaseMs), { key, finalKey }));
     return parts;
   }
@@ -158,32 +158,48 @@ export class Acquisition implements HoldTerms {
     const queue = core.queue(call.kind, finalKey);
     const watchdogMs = leaseMs === undefined ? call.watchdogMs : undefined;
     const wanted: WantedHold = { finalKey, call, leaseMs, watchdogMs };
-    if (queue.enter()) return this.ask(queue, wait, wanted, true);
-    return queue.besideBegins(call.permits)
-      ? this.askBeside(queue, wait, wanted)
+    if (queue.enter()) return this.ask(contend(core, queue, wait, wanted, this, true), wait);
+    const beside = queue.besideBegins(wait, call.permits);
+    return beside
+      ? this.ask(this.contendBeside(queue, beside, wait, wanted), wait)
       : this.lineUp(queue, wait, wanted);
   }
 
-  private lineUp(queue: LocalQueue, wait: Wait, wanted: WantedHold): Promise<Hold> {
+  private ask(contention: Promise<Hold>, wait: Wait): Promise<Hold> {
+    return wait.signal ? this.unlessAborted(contention, wait, wait.signal) : contention;
+  }
+
+  private lineUp(queue: LocalQueue, wait: Wait, wanted: WantedHold, beside?: Beside): Promise<Hold> {
+    const { core } = this;
     const { call, watchdogMs } = wanted;
     return queue
-      .untilHead(wait, call.holdAtLeastMs === 0 ? watchdogMs : undefined)
-      .then((passed) => (passed && this.inherit(passed, wait)) ?? this.ask(queue, wait, wanted, true));
+      .untilHead(wait, call.holdAtLeastMs === 0 ? watchdogMs : undefined, beside)
+      .then(
+        (passed) =>
+          (passed && this.inherit(passed, wait)) ??
+          this.ask(contend(core, queue, wait, wanted, this, true), wait),
+      );
   }
 
-  /** A caller that is refused beside the head lines up behind it, if it has time left. */
-  private askBeside(queue: LocalQueue, wait: Wait, wanted: WantedHold): Promise<Hold> {
+  /** A caller that is refused beside the head lines up, in the place that it has, if it has time left. */
+  private async contendBeside(
+    queue: LocalQueue,
+    beside: Beside,
+    wait: Wait,
+    wanted: WantedHold,
+  ): Promise<Hold> {
     const { core } = this;
-    return this.ask(queue, wait, wanted, false).catch((error: unknown) => {
-      if (!isTaken(error) || core.runtime.now() >= deadlineOf(wait)) throw error;
-      const current = core.queue(wanted.call.kind, wanted.finalKey);
-      return current.enter() ? this.ask(current, wait, wanted, true) : this.lineUp(current, wait, wanted);
-    });
-  }
-
-  private ask(queue: LocalQueue, wait: Wait, wanted: WantedHold, isHead: boolean): Promise<Hold> {
-    const contention = contend(this.core, queue, wait, wanted, this, isHead);
-    return wait.signal ? this.unlessAborted(contention, wait, wait.signal) : contention;
+    try {
+      const hold = await contend(core, queue, wait, wanted, this, false);
+      queue.besideEnds(beside);
+      return hold;
+    } catch (error) {
+      if (isTaken(error) && core.runtime.now() < deadlineOf(wait) && !core.reasonToStop(wait)) {
+        return this.lineUp(queue, wait, wanted, beside);
+      }
+      queue.besideEnds(beside);
+      throw error;
+    }
   }
 
   claimFor(wanted: WantedHold): Claim {

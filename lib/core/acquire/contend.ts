@@ -242,7 +242,4 @@ export const contend = (
   wanted: WantedHold,
   terms: HoldTerms,
   isHead: boolean,
-): Promise<Hold> => {
-  const won = new Contention(core, queue, wait, wanted, terms, isHead).win();
-  return isHead ? won : won.finally(() => queue.besideEnds());
-};
+): Promise<Hold> => new Contention(core, queue, wait, wanted, terms, isHead).win();

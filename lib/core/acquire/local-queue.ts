@@ -15,11 +15,18 @@ interface Waiter {
    * failed must not be reported as a taken lock.
    */
   due: boolean;
+  /** Its question is under way beside the head's. It keeps its place in the order, for when it is refused. */
+  asking: boolean;
   /** It may have the hold of the one before if the watchdog renews that with this lease; undefined: it may not. */
   readonly watchdogMs: number | undefined;
-  admit(passed?: Hold): void;
-  refuse(error: Error): void;
+  admit: (passed?: Hold) => void;
+  refuse: (error: Error) => void;
 }
+
+const nothing = (): void => undefined;
+
+/** A caller that asks the store beside the head; see {@link LocalQueue.besideBegins}. */
+export type Beside = Waiter;
 
 /** What all queues have until somebody waits: most keys are wanted by one caller at a time. Never added to. */
 const NOBODY = new Set<Waiter>();
@@ -50,7 +57,7 @@ export class LocalQueue implements Head {
   private hasHead = false;
   /** The store has refused the head's last question. */
   private refused = false;
-  /** Callers whose question is under way beside the head's. */
+  /** How many of the waiters are asking. */
   private besides = 0;
   /** Holds of a kind with several owners, whose callers have left the head. */
   private holds = 0;
@@ -75,16 +82,16 @@ export class LocalQueue implements Head {
   }
 
   get length(): number {
-    return this.waiters.size;
+    return this.waiters.size - this.besides;
   }
 
   get hints(): number {
     return this.wakeUp.hints;
   }
 
-  /** Makes the caller the head if there is none. */
+  /** Makes the caller the head if there is none, and none can come of those that ask. */
   enter(): boolean {
-    if (this.hasHead) return false;
+    if (this.hasHead || this.waiters.size > 0) return false;
     this.hasHead = true;
     return true;
   }
@@ -92,37 +99,53 @@ export class LocalQueue implements Head {
   /**
    * Lets the caller ask the store beside the head, if its kind has several owners and, as far as this process knows,
    * the store refuses nobody: questions keep their order on their way. More of them than there are permits are not
-   * asked at once, since they would be refused. The caller says with `besideEnds` when its question is over.
+   * asked at once, since they would be refused. The caller says with {@link besideEnds} that it is through with it, or
+   * waits from its place with {@link untilHead}. Undefined when it has to line up.
    */
-  besideBegins(permits = MOST_BESIDE): boolean {
-    const isOpen = !this.refused && this.waiters.size === 0 && this.yieldingUntil === undefined;
-    if (this.host.alone || !isOpen || this.besides + 1 >= permits) return false;
+  besideBegins(wait: Wait, permits = MOST_BESIDE): Beside | undefined {
+    const isOpen = !this.refused && this.length === 0 && this.yieldingUntil === undefined;
+    const asking = this.besides + (this.hasHead ? 1 : 0);
+    if (this.host.alone || !isOpen || asking >= permits) return undefined;
     this.besides++;
-    return true;
+    return this.add({
+      wait,
+      due: false,
+      asking: true,
+      watchdogMs: undefined,
+      admit: nothing,
+      refuse: nothing,
+    });
   }
 
   /** A question beside the head is over, and what came of it is settled. */
-  besideEnds(): void {
+  besideEnds(beside: Beside): void {
     this.besides--;
-    this.idle();
+    this.waiters.delete(beside);
+    if (!this.hasHead) this.leave(false);
   }
 
   /**
    * Resolves when this caller is the head: with the hold of the one before if that was passed on to it, which takes
    * that the watchdog renews both with the same lease. Rejects when its time is over, it is aborted, or the store fails.
-   * Throws when `maxWaiters` wait already.
+   * Throws when `maxWaiters` wait already. `beside`: the place of a caller that has asked and was refused.
    */
-  untilHead(wait: Wait, watchdogMs: number | undefined): Promise<Hold | undefined> {
+  untilHead(wait: Wait, watchdogMs: number | undefined, beside?: Beside): Promise<Hold | undefined> {
     const { maxWaiters, runtime } = this.host;
-    if (this.length >= maxWaiters) throw queueFullError(wait.key, maxWaiters);
+    if (this.length >= maxWaiters) {
+      if (beside) this.besideEnds(beside);
+      throw queueFullError(wait.key, maxWaiters);
+    }
     let waiter: Waiter;
     return waitFor<Hold | undefined>(runtime, {
       ms: deadlineOf(wait) - runtime.now(),
       signal: wait.signal,
       listen: ({ resolve, reject }) => {
-        waiter = { wait, due: false, watchdogMs, admit: resolve, refuse: reject };
-        if (this.waiters === NOBODY) this.waiters = new Set();
-        this.waiters.add(waiter);
+        const settles = { asking: false, admit: resolve, refuse: reject };
+        if (beside) {
+          this.besides--;
+          waiter = Object.assign(beside, settles);
+          if (!this.hasHead) this.leave(false);
+        } else waiter = this.add({ wait, due: false, watchdogMs, ...settles });
         return () => this.waiters.delete(waiter);
       },
       onTime: ({ reject }) => {
@@ -159,7 +182,7 @@ export class LocalQueue implements Head {
   /** The store failed: all waiters hear of it, or only those whose time is over anyway. */
   failed(failure: unknown, doing: string, who: 'all' | 'due' = 'all'): void {
     for (const waiter of [...this.waiters]) {
-      if (who === 'due' && !waiter.due) continue;
+      if (waiter.asking || (who === 'due' && !waiter.due)) continue;
       const { key, startedAt } = waiter.wait;
       // Their own requests were never sent.
       waiter.refuse(storeError(key, failure, doing, this.host.runtime.now() - startedAt, 'not-executed'));
@@ -169,7 +192,7 @@ export class LocalQueue implements Head {
   /** Refuses all waiters for whom `refusal` has an error; the head looks for itself. */
   shutDown(refusal: (wait: Wait) => Error | undefined): void {
     for (const waiter of [...this.waiters]) {
-      const error = refusal(waiter.wait);
+      const error = waiter.asking ? undefined : refusal(waiter.wait);
       if (error) waiter.refuse(error);
     }
     this.wakeUp.wakeNow();
@@ -194,8 +217,9 @@ export class LocalQueue implements Head {
     if (othersWaiting) this.yielding.begin(runtime.now(), hintsBefore);
     // Also a waiter whose time is over: it asks once, since it is unknown whether the store works.
     const next = this.waiters.values().next();
-    if (!next.done) return next.value.admit();
-    this.hasHead = false;
+    // One that asks beside the head is before the others, and is the next head if it is refused.
+    this.hasHead = !next.done && !next.value.asking;
+    if (this.hasHead) return next.value!.admit();
     this.wakeUp.close();
     this.over(othersWaiting);
   }
@@ -226,13 +250,19 @@ export class LocalQueue implements Head {
     return this.yielding.until(this.host.runtime.now(), this.hints);
   }
 
+  private add(waiter: Waiter): Waiter {
+    if (this.waiters === NOBODY) this.waiters = new Set();
+    this.waiters.add(waiter);
+    return waiter;
+  }
+
   private takenError({ key, startedAt, waitMs }: Wait): Error {
     return takenError(key, this.host.runtime.now() - startedAt, waitMs);
   }
 
   private idle(): void {
     this.host.runtime.clearTimer(this.idleTimer);
-    const inUse = this.hasHead || this.waiters.size > 0 || this.besides > 0 || this.holds > 0;
+    const inUse = this.hasHead || this.waiters.size > 0 || this.holds > 0;
     if (!inUse) this.host.onIdle();
   }
 }

@@ -97,6 +97,14 @@ export const lostError = (
     { key },
   );
 
+export const endlessForItselfError = (key: string, permits: number): LockConfigurationError =>
+  new LockConfigurationError(
+    `Waiting for a permit of "${key}" without limit would never end: the calls around this one have ` +
+      `${permits === 1 ? 'the only one' : `all ${permits} of them`}. Take it once further out, pass more permits, or ` +
+      'set a waitMs.',
+    { key },
+  );
+
 export const endlessOutOfOrderError = (key: string, held: string): LockConfigurationError =>
   new LockConfigurationError(
     `Waiting for "${key}" without limit while holding "${held}" can deadlock: others may take them the other way ` +

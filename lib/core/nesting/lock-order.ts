@@ -1,8 +1,9 @@
-import { endlessOutOfOrderError } from '../errors/error-messages.js';
+import { endlessForItselfError, endlessOutOfOrderError } from '../errors/error-messages.js';
 import type { LockLogger } from '../lock-events.js';
-import { heldAfter } from './section.js';
+import type { LockCall } from '../settings/lock-call.js';
+import { heldAfter, holdsAround } from './section.js';
 
-/** Nested locks in another order than everybody else's can deadlock across callers. */
+/** Waits of nested calls that can deadlock: for the call itself, or for callers that take the keys in another order. */
 export class LockOrder {
   private warned = false;
 
@@ -11,8 +12,11 @@ export class LockOrder {
     private readonly logger: LockLogger,
   ) {}
 
-  /** Throws where a caller would wait without end out of order, and warns of other such waits, once. */
-  check(key: string, finalKey: string, waitMs: number): void {
+  /** Throws where a nested call could wait without end, and warns of waits out of order, once. */
+  check(key: string, finalKey: string, { waitMs, permits }: Pick<LockCall, 'waitMs' | 'permits'>): void {
+    if (waitMs === Infinity && permits !== undefined && holdsAround(this.scope, finalKey) >= permits) {
+      throw endlessForItselfError(key, permits);
+    }
     const held = heldAfter(this.scope, finalKey);
     if (held === undefined) return;
     if (waitMs === Infinity) throw endlessOutOfOrderError(key, held);

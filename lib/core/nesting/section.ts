@@ -83,5 +83,15 @@ export const heldAfter = (scope: object, finalKey: string): string | undefined =
   return undefined;
 };
 
+/** How many holds of a key the sections around the caller have. */
+export const holdsAround = (scope: object, finalKey: string): number => {
+  let holds = 0;
+  for (let section = currentSection(); section; section = section.parent) {
+    if (section.scope !== scope) continue;
+    holds += section.parts.filter((part) => part.state === 'held' && part.finalKey === finalKey).length;
+  }
+  return holds;
+};
+
 /** Runs `fn` outside every enclosing section: what it locks, it takes for real. */
 export const detached = <T>(fn: () => T): T => storage.run(undefined, fn);

@@ -67,6 +67,30 @@ describe('permits', () => {
     }
   });
 
+  it('are had in order also when one that asks beside the head is refused after the head was granted', async () => {
+    const { store, take, manager } = permits(2);
+    const [first, second, third] = [take(), take(), take()];
+    await settled();
+    await store.next('acquire').answer(GRANT);
+    expect([first.state, store.open.length], 'the third waits for what becomes of the second').toEqual([
+      'fulfilled',
+      1,
+    ]);
+    const late = take();
+    await settled();
+    await store.next('acquire').answer(taken());
+    for (const caller of [second, third, late]) {
+      expect(caller.state).toBe('pending');
+      await store.next('acquire').answer(GRANT);
+      expect(caller.state).toBe('fulfilled');
+    }
+    for (const { value } of [first, second, third, late]) {
+      void value!.release();
+      await store.next('release').answer(released());
+    }
+    expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
+  });
+
   it('are asked for by no more callers at once than there are', async () => {
     const { store, take } = permits(2);
     const callers = [take(), take(), take()];
@@ -206,6 +230,29 @@ describe('permits', () => {
       'permit',
       'exclusive',
     ]);
+  });
+
+  it('are refused to a call that would wait without end for those around it', async () => {
+    const { store, manager, call } = permits();
+    const all = call({ kind: 'permit', permits: 2, waitMs: Infinity });
+    let innermost: Watched<Lease> | undefined;
+    watched(
+      manager.withLock(['k'], all, () =>
+        manager.withLock(['k'], all, () => {
+          innermost = watched(manager.acquire(['k'], all));
+          return Promise.all([]);
+        }),
+      ),
+    );
+    await settled();
+    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').answer(GRANT);
+    expect(innermost!.error).toBeInstanceOf(LockConfigurationError);
+    expect(innermost!.error).toMatchObject({
+      key: 'k',
+      message: expect.stringContaining('the calls around this one have all 2 of them') as string,
+    });
+    expect(store.sent.filter(({ name }) => name === 'acquire')).toHaveLength(2);
   });
 
   it('have no fencing token, and say why', async () => {

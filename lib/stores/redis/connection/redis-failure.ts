@@ -91,7 +91,7 @@ const describeReply = (
   keys: readonly string[],
 ): string => {
   if (isForeign && keys.length > 0) {
-    return `Redis has a value of another type, and no lock, at ${keys.map((key) => `"${key}"`).join(' or ')}: ${shown}`;
+    return `Redis has something else than this kind of lock at ${keys.map((key) => `"${key}"`).join(' or ')}: ${shown}`;
   }
   return refusal?.plain ? shown.slice(refusal.word.length + 1) : `Redis refused the command: ${shown}`;
 };
