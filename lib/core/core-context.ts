@@ -1,6 +1,5 @@
-import { LocalQueue } from './acquire/local-queue.js';
+import { LocalQueue, type QueueHost } from './acquire/local-queue.js';
 import type { Wait } from './acquire/wait.js';
-import { WakeUp } from './acquire/wake-up.js';
 import { CompactingMap } from './compacting.js';
 import { abortedError, shutdownError } from './errors/error-messages.js';
 import type { Kind } from './kinds/kind.js';
@@ -14,7 +13,11 @@ import type { LockSettings } from './settings/lock-settings.js';
 import { StoreHealth } from './store-health.js';
 import { StoreRequests } from './store-requests.js';
 
-type Queues = CompactingMap<string, LocalQueue>;
+/** The local queues of one kind, by final key. */
+interface Queues {
+  readonly all: CompactingMap<string, LocalQueue>;
+  readonly host: QueueHost;
+}
 
 /** What the parts of the core share, for one service instance. */
 export class CoreContext {
@@ -42,10 +45,26 @@ export class CoreContext {
     this.keeper = new LeaseKeeper(this.requests, runtime);
     this.instanceId = runtime.newId();
     const kinds = Object.keys(KINDS) as LockKind[];
-    this.queues = Object.fromEntries(
-      kinds.map((kind) => [kind, new CompactingMap<string, LocalQueue>()]),
-    ) as Record<LockKind, Queues>;
+    this.queues = Object.fromEntries(kinds.map((kind) => [kind, this.queuesOf(kind)])) as Record<
+      LockKind,
+      Queues
+    >;
     store.onRisk?.((finalKey) => this.keeper.lookAt(finalKey));
+  }
+
+  private queuesOf(kind: LockKind): Queues {
+    const all = new CompactingMap<string, LocalQueue>();
+    const host: QueueHost = {
+      runtime: this.runtime,
+      maxWaiters: this.settings.maxWaiters,
+      alone: kindOf(kind).alone,
+      keepAlive: (hold) => this.keeper.add(hold),
+      watch: (claim, listener) => this.requests.watch(claim, listener),
+      onIdle: (queue) => {
+        if (all.get(queue.finalKey) === queue) all.delete(queue.finalKey);
+      },
+    };
+    return { all, host };
   }
 
   get undo(): Undo {
@@ -70,23 +89,11 @@ export class CoreContext {
   }
 
   queue(kind: LockKind, finalKey: string): LocalQueue {
-    const queues = this.queues[kind];
-    const existing = queues.get(finalKey);
+    const { all, host } = this.queues[kind];
+    const existing = all.get(finalKey);
     if (existing) return existing;
-    const { keeper, runtime } = this;
-    const queue: LocalQueue = new LocalQueue(
-      {
-        runtime,
-        maxWaiters: this.settings.maxWaiters,
-        alone: kindOf(kind).alone,
-        keepAlive: (hold) => keeper.add(hold),
-        onIdle: () => {
-          if (queues.get(finalKey) === queue) queues.delete(finalKey);
-        },
-      },
-      new WakeUp(runtime, (claim, listener) => this.requests.watch(claim, listener)),
-    );
-    queues.set(finalKey, queue);
+    const queue = new LocalQueue(host, finalKey);
+    all.set(finalKey, queue);
     return queue;
   }
 
@@ -95,19 +102,19 @@ export class CoreContext {
    * grants are not believed that the store gave before and whose answer is still on its way.
    */
   forcing(finalKey: string): () => void {
-    const queues = Object.values(this.queues).flatMap((all) => all.get(finalKey) ?? []);
+    const queues = Object.values(this.queues).flatMap(({ all }) => all.get(finalKey) ?? []);
     const attempts = queues.map((queue) => queue.attempts);
     return () => queues.forEach((queue, i) => (queue.forcedUpTo = Math.max(queue.forcedUpTo, attempts[i]!)));
   }
 
   /** How many keys this process knows of at the moment. */
   get queueCount(): number {
-    return Object.values(this.queues).reduce((sum, queues) => sum + queues.size, 0);
+    return Object.values(this.queues).reduce((sum, { all }) => sum + all.size, 0);
   }
 
   refuseWaiters(): void {
-    for (const queues of Object.values(this.queues)) {
-      for (const queue of [...queues.values()]) queue.shutDown(this.refusal);
+    for (const { all } of Object.values(this.queues)) {
+      for (const queue of [...all.values()]) queue.shutDown(this.refusal);
     }
   }
 }

@@ -1,10 +1,12 @@
 import { abortedError, queueFullError, storeError, takenError } from '../errors/error-messages.js';
 import type { Head, Hold } from '../lease/hold.js';
 import type { Runtime } from '../runtime.js';
+import type { Claim } from '../seam/claim.js';
+import type { Watch, WatchListener } from '../seam/lock-store.js';
 import { waitFor } from '../wait-for.js';
 import { passedOn } from './turn.js';
 import { deadlineOf, type Wait } from './wait.js';
-import type { WakeUp } from './wake-up.js';
+import { WakeUp } from './wake-up.js';
 import { KEEP_AFTER_TURN_MS, Yielding } from './yielding.js';
 import { NotTheHead } from './not-the-head.js';
 
@@ -34,7 +36,7 @@ const NOBODY = new Set<Waiter>();
 /** How many ask beside the head where it is not known how many can be granted. */
 const MOST_BESIDE = 64;
 
-/** What a local queue needs of the service instance. */
+/** What the local queues of one kind need of the service instance. */
 export interface QueueHost {
   readonly runtime: Runtime;
   /** How many callers may wait behind the head. */
@@ -43,8 +45,10 @@ export interface QueueHost {
   readonly alone: boolean;
   /** A hold is on its way to the next caller, and has to be kept alive. */
   keepAlive(hold: Hold): void;
+  /** See `KindStore.watch`. */
+  readonly watch: (claim: Claim, listener: WatchListener) => Watch;
   /** No caller of this process wants the key any more. */
-  onIdle(): void;
+  onIdle(queue: LocalQueue): void;
 }
 
 /**
@@ -63,7 +67,9 @@ export class LocalQueue implements Head {
   private holds = 0;
   /** A request for this key is under way, so it is unknown whether the store works. */
   private unanswered = false;
-  private readonly yielding = new Yielding();
+  // Made when they are first needed: most keys are wanted by one caller at a time, who needs neither.
+  private ownWakeUp: WakeUp | undefined;
+  private ownYielding: Yielding | undefined;
   private idleTimer: unknown;
   /** What the holds of this queue tell of their end. */
   readonly head: Head;
@@ -76,9 +82,18 @@ export class LocalQueue implements Head {
 
   constructor(
     private readonly host: QueueHost,
-    readonly wakeUp: WakeUp,
+    readonly finalKey: string,
   ) {
     this.head = host.alone ? this : new NotTheHead(this, this.yielding, host.runtime);
+  }
+
+  /** What wakes the head while it sleeps. */
+  get wakeUp(): WakeUp {
+    return (this.ownWakeUp ??= new WakeUp(this.host.runtime, this.host.watch));
+  }
+
+  private get yielding(): Yielding {
+    return (this.ownYielding ??= new Yielding());
   }
 
   get length(): number {
@@ -86,7 +101,7 @@ export class LocalQueue implements Head {
   }
 
   get hints(): number {
-    return this.wakeUp.hints;
+    return this.ownWakeUp?.hints ?? 0;
   }
 
   /** Makes the caller the head if there is none, and none can come of those that ask. */
@@ -151,7 +166,7 @@ export class LocalQueue implements Head {
       onTime: ({ reject }) => {
         // A request without an answer may be the sign of a dead store, which must not pass for a taken lock. And what
         // the store said a while ago is no sign that it works: the head asks again.
-        if (this.unanswered || this.wakeUp.wakeIfDue()) waiter.due = true;
+        if (this.unanswered || this.ownWakeUp?.wakeIfDue()) waiter.due = true;
         else reject(this.takenError(wait));
       },
       onAbort: ({ reject }) => reject(abortedError(wait.key, wait.signal!, runtime.now() - wait.startedAt)),
@@ -195,7 +210,7 @@ export class LocalQueue implements Head {
       const error = waiter.asking ? undefined : refusal(waiter.wait);
       if (error) waiter.refuse(error);
     }
-    this.wakeUp.wakeNow();
+    this.ownWakeUp?.wakeNow();
   }
 
   /** Makes the next caller the head and gives it the hold, if its turn goes on and that caller may have it. */
@@ -220,7 +235,7 @@ export class LocalQueue implements Head {
     // One that asks beside the head is before the others, and is the next head if it is refused.
     this.hasHead = !next.done && !next.value.asking;
     if (this.hasHead) return next.value!.admit();
-    this.wakeUp.close();
+    this.ownWakeUp?.close();
     this.over(othersWaiting);
   }
 
@@ -247,7 +262,7 @@ export class LocalQueue implements Head {
 
   /** Until when the head lets other processes go first; undefined when it need not. */
   get yieldingUntil(): number | undefined {
-    return this.yielding.until(this.host.runtime.now(), this.hints);
+    return this.ownYielding?.until(this.host.runtime.now(), this.hints);
   }
 
   private add(waiter: Waiter): Waiter {
@@ -263,6 +278,6 @@ export class LocalQueue implements Head {
   private idle(): void {
     this.host.runtime.clearTimer(this.idleTimer);
     const inUse = this.hasHead || this.waiters.size > 0 || this.holds > 0;
-    if (!inUse) this.host.onIdle();
+    if (!inUse) this.host.onIdle(this);
   }
 }

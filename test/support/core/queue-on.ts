@@ -1,5 +1,4 @@
 import { LocalQueue } from '../../../lib/core/acquire/local-queue.js';
-import { WakeUp } from '../../../lib/core/acquire/wake-up.js';
 import type { Runtime } from '../../../lib/core/runtime.js';
 import type { Claim } from '../../../lib/core/seam/claim.js';
 import type { ScriptedStore } from './scripted-store.js';
@@ -20,6 +19,13 @@ export const queueOn = (
   onIdle: () => void = () => undefined,
 ): LocalQueue =>
   new LocalQueue(
-    { runtime, maxWaiters: Infinity, alone: true, keepAlive: () => undefined, onIdle },
-    new WakeUp(runtime, (claim, listener) => store.watch(claim, listener)),
+    {
+      runtime,
+      maxWaiters: Infinity,
+      alone: true,
+      keepAlive: () => undefined,
+      watch: (claim, listener) => store.watch(claim, listener),
+      onIdle,
+    },
+    'k',
   );
