@@ -91,6 +91,19 @@ describe('permits', () => {
     expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });
 
+  it('are not said to be taken while the store has yet to answer one that asks beside the head', async () => {
+    const { store, runtime, take } = permits(2);
+    const [head, beside, late] = [take(), take(), take('k', { waitMs: 100 })];
+    await settled();
+    await store.next('acquire').answer(GRANT);
+    await runtime.pass(100);
+    expect([head, beside, late].map(({ state }) => state)).toEqual(['fulfilled', 'pending', 'pending']);
+    await store.next('acquire').fail(notExecuted());
+    expect(beside.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
+    await store.next('acquire').fail(notExecuted());
+    expect(late.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
+  });
+
   it('are asked for by no more callers at once than there are', async () => {
     const { store, take } = permits(2);
     const callers = [take(), take(), take()];
