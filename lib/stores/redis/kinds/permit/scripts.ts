@@ -157,11 +157,14 @@ local text = redis.pcall('get', KEYS[1])
 local free = type(text) == 'string' and counted(text)
 local told = 0
 if free then told = redis.call(ARGV[3], ARGV[2], whole(free + 1)) end
-redis.call('zrem', KEYS[2], member)
+-- Takes nothing away: after a first write that needs no memory, INCRBY is not refused for the lack of it.
+redis.pcall('zremrangebyscore', KEYS[2], 1, 0)
 local back = free and redis.pcall('incrby', KEYS[1], 1)
-if refused(back) then
-  redis.call('zadd', KEYS[2], score, member)
-  return back
+if refused(back) then return back end
+local gone = redis.pcall('zrem', KEYS[2], member)
+if refused(gone) then
+  if free then redis.call('incrby', KEYS[1], -1) end
+  return gone
 end
 if lives then return told end
 return -1
