@@ -345,6 +345,13 @@ describe('promptness', () => {
     expect(rulesOf(...late, trouble, frozen(90, 'p1', 390))).toEqual(nothing);
   });
 
+  it('who is disturbed again and again has to be there after as much time in all', () => {
+    const stops = [110, 135, 160, 185, 210, 235].map((at) => frozen(at, 'p1', at + 15));
+    const taken = (at: number) => [before, waiter(at), hold(at, 'o2', 2), free(at + 1, 'o2'), ...stops];
+    expect(rulesOf(...taken(270))).toEqual(nothing);
+    expect(rulesOf(...taken(300))).toEqual(['promptness']);
+  });
+
   it('where nobody watched the store, nothing is said about it', () => {
     expect(rulesOf(waiter(400))).toEqual(nothing);
   });

@@ -1,7 +1,14 @@
 import type { HistoryEvent } from '../../checker/history.js';
+import { EXCLUSIVE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
 import { SCRIPTS } from '../catalogue/scripts.js';
 import { PermitWatch } from './permit-watch.js';
 import type { MonitoredCommand } from './redis-monitor.js';
+
+/** A server that has forgotten the script is sent all of it; a monitor writes a line break as two letters. */
+const FORCING: readonly string[] = [
+  ...SCRIPTS.forceUnlock,
+  EXCLUSIVE_FORCE_UNLOCK.replaceAll('\n', String.raw`\n`),
+];
 
 const FENCE_KEY = 'nest_redis_lock_fence:';
 
@@ -61,7 +68,7 @@ export class HoldWatch {
       this.unfinished = undefined;
       this.block = 1;
       this.blocks = blocksOf(words);
-      this.forces = words.some((word) => SCRIPTS.forceUnlock.includes(word));
+      this.forces = words.some((word) => FORCING.includes(word));
       if (name === 'flushall' || name === 'flushdb') this.allLost(at);
       return;
     }

@@ -235,6 +235,7 @@ export class Caller {
         return;
       case 'block':
         blockFor(step.ms);
+        this.around.recorder.mark();
         return;
       case 'in-turn':
         await this.steps(step.steps, open, sections);

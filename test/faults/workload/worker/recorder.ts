@@ -10,6 +10,13 @@ export type OwnEvent = Own<EventType>;
 
 /** Renewals that move the end by less than this are not worth a line. */
 const MOVED_MS = 1;
+/** A step that took so much longer than the work in it waited for a processor. */
+const UNSERVED_MS = 5;
+
+const workedMs = (): number => {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
+};
 
 /** A lease that its caller has not ended. */
 export class OpenLease {
@@ -27,6 +34,9 @@ export class Recorder {
   private readonly open = new Set<OpenLease>();
   private calls = 0;
   private leases = 0;
+  /** The last thing that happened in this turn of the event loop. */
+  private last: { readonly at: number; readonly workedMs: number } | undefined;
+  private turnEnds = false;
 
   constructor(
     readonly process: string,
@@ -34,7 +44,31 @@ export class Recorder {
   ) {}
 
   write(event: OwnEvent): void {
-    this.file.write({ ...event, at: labNow(), process: this.process } as HistoryEvent);
+    const at = labNow();
+    this.file.write({ ...event, at, process: this.process } as HistoryEvent);
+    this.mark(at);
+  }
+
+  /** The next event of this turn of the event loop follows upon this moment. */
+  mark(at = labNow()): void {
+    this.last = { at, workedMs: workedMs() };
+    if (this.turnEnds) return;
+    this.turnEnds = true;
+    setImmediate(() => {
+      this.turnEnds = false;
+      this.last = undefined;
+    });
+  }
+
+  /**
+   * Writes down when the process had no processor since the last event of this turn: what the library saw then is as
+   * old as that. A timer notices it too late, and cannot tell it from work.
+   */
+  private writeUnserved(before: typeof this.last): void {
+    if (!before || !this.last) return;
+    const ranMs = this.last.workedMs - before.workedMs;
+    const { at: until } = this.last;
+    if (until - before.at - ranMs > UNSERVED_MS) this.writeSpan({ type: 'frozen', at: before.at, until });
   }
 
   /** What went on until now, since a moment in the past. */
@@ -61,7 +95,9 @@ export class Recorder {
         ...(sharedWith !== undefined && { sharedWith }),
       };
     });
+    const before = this.last;
     this.write({ type: 'granted', call, lease: id, parts });
+    this.writeUnserved(before);
     const open = new OpenLease(id, lease, new Set(lease.parts.map(({ hold }) => hold)));
     this.open.add(open);
     this.believe(open);
