@@ -1,5 +1,5 @@
 import { HttpException, HttpStatus, type ArgumentsHost } from '@nestjs/common';
-import type { LockError, LockErrorCode } from '../core/errors/lock.errors.js';
+import { isTaken, type LockError, type LockErrorCode } from '../core/errors/lock.errors.js';
 import type { LockInterceptorOptions } from '../redis-lock.options.js';
 
 type Settings = Required<LockInterceptorOptions>;
@@ -59,13 +59,11 @@ interface Response {
   header?(name: string, value: string): unknown;
 }
 
-const isTaken = (code: LockErrorCode): boolean => code === 'LOCK_TAKEN' || code === 'LOCK_QUEUE_FULL';
-
 type Host = Pick<ArgumentsHost, 'getType' | 'switchToHttp'>;
 
 /** The answer of an HTTP handler, and of anything else that Nest maps from its HTTP exceptions (GraphQL). */
 export const httpExceptionOf = (error: LockError, host: Host, settings: Settings): LockHttpException => {
-  if (host.getType() === 'http' && isTaken(error.code)) {
+  if (host.getType() === 'http' && isTaken(error)) {
     advise(host.switchToHttp().getResponse<Response>(), settings);
   }
   const { code } = error;

@@ -211,6 +211,11 @@ export class LocalQueue implements Head {
       const error = waiter.asking ? undefined : refusal(waiter.wait);
       if (error) waiter.refuse(error);
     }
+    this.wakeHead();
+  }
+
+  /** The head goes on, if it sleeps. */
+  wakeHead(): void {
     this.ownWakeUp?.wakeNow();
   }
 

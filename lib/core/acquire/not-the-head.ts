@@ -5,7 +5,7 @@ import type { Yielding } from './yielding.js';
 /** The queue whose callers have the holds. */
 interface QueueOfHolds {
   readonly hints: number;
-  readonly wakeUp: { wakeNow(): void };
+  wakeHead(): void;
   holdEnds(othersWaiting: boolean): void;
 }
 
@@ -40,7 +40,7 @@ export class NotTheHead implements Head {
     // Only an answered release tells whether others wait.
     if (hintsBefore !== undefined) {
       this.yielding.releaseAnswered(this.runtime.now(), this.hints, othersWaiting);
-      if (!othersWaiting) this.queue.wakeUp.wakeNow();
+      if (!othersWaiting) this.queue.wakeHead();
     }
     this.queue.holdEnds(othersWaiting);
   }

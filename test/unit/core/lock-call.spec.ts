@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { defaultCall, resolveCall, type LockCall } from '../../../lib/core/settings/lock-call.js';
 import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
-import { NO_DURATIONS, refusalOf } from '../../support/core/refused-options.js';
+import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
+import { NO_DURATIONS } from '../../support/core/no-durations.js';
+import { refusedWith } from '../../support/refusal.js';
+
+const refusalOf = refusedWith(LockConfigurationError);
 
 describe('options of one call', () => {
   const SETTINGS = resolveSettings({ waitMs: 7, leaseMs: 8, onLost: 'throw', reentrant: false });

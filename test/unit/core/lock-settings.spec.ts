@@ -3,7 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
 import { DEFAULT_SETTINGS, resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { checkMs } from '../../../lib/core/settings/option-checks.js';
-import { NO_DURATIONS, refusalOf } from '../../support/core/refused-options.js';
+import { NO_DURATIONS } from '../../support/core/no-durations.js';
+import { refusedWith } from '../../support/refusal.js';
+
+const refusalOf = refusedWith(LockConfigurationError);
 
 describe('settings of the module', () => {
   it('without any, the defaults of the documentation apply', () => {

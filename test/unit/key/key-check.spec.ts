@@ -2,16 +2,9 @@ import { runInNewContext } from 'node:vm';
 import { describe as suite, expect, it } from 'vitest';
 import { LockKeyError } from '../../../lib/core/errors/lock.errors.js';
 import { checkKey, checkKeys, describe, MAX_KEY_BYTES } from '../../../lib/key/key-check.js';
+import { refusedWith } from '../../support/refusal.js';
 
-const refusal = (run: () => unknown): LockKeyError => {
-  try {
-    run();
-  } catch (error) {
-    expect(error).toBeInstanceOf(LockKeyError);
-    return error as LockKeyError;
-  }
-  throw new Error('expected a LockKeyError');
-};
+const refusal = refusedWith(LockKeyError);
 
 suite('checkKey', () => {
   it.each(['a', 'order:1', '{tag}:x', 'any thing: %41 <<x>>\n', '😀', 'x'.repeat(MAX_KEY_BYTES)])(

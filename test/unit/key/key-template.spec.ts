@@ -3,21 +3,14 @@ import { LockKeyError } from '../../../lib/core/errors/lock.errors.js';
 import { compileKey, lockKey, type ContextLookup } from '../../../lib/key/key-template.js';
 import { MAX_KEY_BYTES } from '../../../lib/key/key-check.js';
 import type { Parameter } from '../../../lib/key/parameter-names.js';
+import { refusedWith } from '../../support/refusal.js';
 
 const named = (...names: (string | undefined)[]): Parameter[] => names.map((name) => ({ name, rest: false }));
 
 const compile = (template: string | readonly string[], parameters: readonly Parameter[] | undefined) =>
   compileKey(template, { className: 'Orders', methodName: 'pay', parameters });
 
-const refusal = (run: () => unknown): LockKeyError => {
-  try {
-    run();
-  } catch (error) {
-    expect(error).toBeInstanceOf(LockKeyError);
-    return error as LockKeyError;
-  }
-  throw new Error('expected a LockKeyError');
-};
+const refusal = refusedWith(LockKeyError);
 
 describe('compileKey renders', () => {
   const parameters = [...named('userId', 'cart', undefined), { name: 'ids', rest: true }];

@@ -1,0 +1,21 @@
+/** What is no duration in ms. */
+export const NO_DURATIONS: readonly unknown[] = [
+  -1,
+  -0.5,
+  0.5,
+  NaN,
+  -Infinity,
+  '1000',
+  '',
+  null,
+  true,
+  false,
+  {},
+  [],
+  [1_000],
+  1n,
+  new Date(),
+  () => 1,
+  Number.MAX_SAFE_INTEGER + 1,
+  2 ** 63,
+];
