@@ -4,6 +4,8 @@ import { fromOtherPackages } from './test/support/other-packages/vite-plugin.js'
 
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
+const LABORATORY = ['test/faults/{faults,mistakes}.spec.ts'];
+
 export default defineConfig({
   plugins: [fromOtherPackages()],
   resolve: {
@@ -13,15 +15,25 @@ export default defineConfig({
     ],
   },
   test: {
-    // One after the other: npm installing whole apps keeps the disk busy, and what is beside it sees its time-outs.
+    // One after the other: npm installing whole apps keeps the disk busy, and what is beside it sees its time-outs. And
+    // the laboratory has a dozen processes of its own, whose promises it cannot judge while others have the processors.
     projects: [
       {
         extends: true,
         test: {
           name: 'tests',
           include: ['test/**/*.spec.ts'],
-          exclude: ['test/package/**', 'node_modules/**'],
+          exclude: [...LABORATORY, 'test/package/**', 'node_modules/**'],
           sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'laboratory',
+          include: LABORATORY,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -29,7 +41,7 @@ export default defineConfig({
         test: {
           name: 'installs',
           include: ['test/package/*.spec.ts'],
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
     ],

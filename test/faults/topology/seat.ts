@@ -23,6 +23,8 @@ export interface SeatOptions {
 
 const WORKER = new URL('../workload/worker/worker.process.ts', import.meta.url);
 const IDLE_TIMEOUT_MS = 60_000;
+/** A worker compiles the whole library first, while others start beside it. */
+const STARTED_MS = 60_000;
 
 /** One life of a worker process. */
 export interface Life {
@@ -106,7 +108,7 @@ export class Seat implements AsyncDisposable {
       args: [JSON.stringify(setup)],
       env: clockEnvironment,
     });
-    const { instance } = await process.next('ready');
+    const { instance } = await process.next('ready', { timeoutMs: STARTED_MS });
     this.current = { name, instance, process, history: new HistoryReader(history) };
     this.past.push(this.current);
     if (this.round) process.send({ type: 'begin', ...this.round });
