@@ -220,6 +220,32 @@ describe('permits of RedisStore', () => {
     expect(await totalOf(key)).toBe(2);
   });
 
+  it('last as long as a renewal says although their counter has gone', async () => {
+    const key = newKey();
+    const claim = await take(key, { of: 1, leaseMs: 5_000 });
+    await harness.admin.del(key);
+    const longer = { ...claim, leaseMs: 60_000 };
+    expect(await store.kinds.permit.extendMany([longer])).toEqual([{ status: 'held', validForMs: 60_000 }]);
+    expect(await harness.admin.pttl(setOf(key))).toBeGreaterThan(55_000);
+    await store.kinds.permit.release(claim, { keepForMs: 120_000 });
+    expect(await harness.admin.pttl(setOf(key))).toBeGreaterThan(115_000);
+  });
+
+  it('wake who waits although their counter has gone', async () => {
+    const key = newKey();
+    const released = await take(key, { of: 2 });
+    await take(key, { of: 2 });
+    const hints = await HintCounter.live(store, permitFor(key));
+    await harness.admin.del(key);
+    let seen = hints.count;
+    await store.kinds.permit.release(released);
+    await hints.next(seen);
+    seen = hints.count;
+    expect(await store.forceUnlock(key)).toBe(true);
+    await hints.next(seen);
+    hints.watch.close();
+  });
+
   it.each(['a string', '1.5', '1e3', '007', '-0', '+1', ' 1', '', '9999999999999999'])(
     'a value %j where the counter belongs is a failure of that key only, and is left alone',
     async (value) => {
@@ -272,13 +298,17 @@ describe('permits of RedisStore', () => {
     expect(await totalOf(key)).toBe(3);
   });
 
-  it('without the permission for their time to live nobody has one, and none is lost', async () => {
+  it('without the permission for their time to live nobody has one or keeps one, and none is lost', async () => {
     const key = newKey();
-    await take(key);
+    const held = await take(key);
     await harness.admin.call('ACL', 'SETUSER', 'half', 'on', '>pass', '~*', '&*', '+@all', '-pexpireat');
     const limited = new RedisStore({ redis: harness.server.url.replace('://', '://half:pass@') });
     const failure = await limited.kinds.permit.acquire(permitFor(key)).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(StoreFailure);
+    const score = await harness.admin.zscore(setOf(key), memberOf(held));
+    const [renewal] = await limited.kinds.permit.extendMany([{ ...held, leaseMs: 90_000 }]);
+    expect(renewal).toMatchObject({ status: 'failed' });
+    expect(await harness.admin.zscore(setOf(key), memberOf(held))).toBe(score);
     await limited.close();
     expect(await totalOf(key)).toBe(2);
     expect(await harness.admin.zcard(setOf(key))).toBe(1);

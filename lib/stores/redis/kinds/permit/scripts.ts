@@ -32,7 +32,8 @@ local function last(set)
 end
 local function outlive(counter, set, ttl, latest)
   if ttl == -1 then return redis.pcall('persist', set) end
-  if ttl < 0 then return 0 end
+  -- Somebody has deleted the counter: the set alone tells who has a permit.
+  if ttl < 0 then return redis.pcall('pexpireat', set, whole(latest)) end
   local ends = whole(math.max(now + ttl, latest))
   local done = redis.pcall('pexpireat', counter, ends)
   if type(done) == 'table' then return done end
@@ -150,13 +151,15 @@ if lives and ARGV[4] ~= '' then
   local told = redis.call(ARGV[3], ARGV[2], '1')
   redis.call('zremrangebyscore', KEYS[2], 1, 0)
   redis.call('zadd', KEYS[2], whole(stays), member)
-  outlive(KEYS[1], KEYS[2], ttl, math.max(latest, stays))
-  return told
+  local armed = outlive(KEYS[1], KEYS[2], ttl, math.max(latest, stays))
+  if not refused(armed) then return told end
+  redis.call('zadd', KEYS[2], score, member)
+  return armed
 end
 local text = redis.pcall('get', KEYS[1])
+if refused(text) and not string.find(text.err, 'WRONGTYPE', 1, true) then return text end
 local free = type(text) == 'string' and counted(text)
-local told = 0
-if free then told = redis.call(ARGV[3], ARGV[2], whole(free + 1)) end
+local told = redis.call(ARGV[3], ARGV[2], whole((free or 0) + 1))
 -- Takes nothing away: after a first write that needs no memory, INCRBY is not refused for the lack of it.
 redis.pcall('zremrangebyscore', KEYS[2], 1, 0)
 local back = free and redis.pcall('incrby', KEYS[1], 1)
@@ -172,7 +175,8 @@ return -1
 
 /**
  * Lengthens many permits: each on its own, never shortens one, never brings one back whose time is over. Counters that
- * have a time to live get one as long as the lease. Works when the memory is full, as a release does.
+ * have a time to live get one as long as the lease. One that is refused is as it was, and the others are lengthened.
+ * Works when the memory is full, as a release does.
  *
  * KEYS[2i-1]  counter  KEYS[2i] sorted set
  * ARGV[2i-1]  owner    ARGV[2i] lease in ms
@@ -195,8 +199,9 @@ for i = 1, #KEYS / 2 do
       local ttl, latest = redis.call('pttl', counter), last(set)
       redis.call('zremrangebyscore', set, 1, 0)
       redis.call('zadd', set, whole(now + lease), member)
-      outlive(counter, set, ttl, math.max(latest, now + lease))
-      left = lease
+      local armed = outlive(counter, set, ttl, math.max(latest, now + lease))
+      if refused(armed) then redis.call('zadd', set, score, member) end
+      left = refused(armed) or lease
     end
     replies[i] = left
   end
@@ -244,8 +249,14 @@ if taken == 0 then
   return 0
 end
 local living = redis.call('zcount', KEYS[2], '(' .. whole(now), '+inf')
-if free then redis.call(ARGV[2], ARGV[1], whole(free + taken)) end
-redis.call('del', KEYS[2])
+redis.call(ARGV[2], ARGV[1], whole((free or 0) + taken))
+-- As in a release.
+redis.call('zremrangebyscore', KEYS[2], 1, 0)
 if free then redis.call('incrby', KEYS[1], taken) end
+local gone = redis.pcall('del', KEYS[2])
+if refused(gone) then
+  if free then redis.call('incrby', KEYS[1], -taken) end
+  return gone
+end
 return living > 0 and 1 or 0
 `;
