@@ -186,11 +186,10 @@ class Contention {
     const deadline = deadlineOf(wait);
     const now = core.runtime.now();
     if (reply.status === 'taken') this.tellOfLimit(reply);
-    if (!this.isHead || (reply.status === 'taken' && now >= deadline)) {
-      throw takenError(wait.key, this.waitedMs(), wait.waitMs);
-    }
     // The app may have begun to stop while the question was under way; that is not said a second time.
     const over = core.reasonToStop(wait);
+    const isLate = reply.status === 'taken' && now >= deadline;
+    if (isLate || !(this.isHead || over)) throw takenError(wait.key, this.waitedMs(), wait.waitMs);
     if (over) throw over;
     wakeUp.listen(this.claim);
     if (queue.hints !== hintsBefore) return;

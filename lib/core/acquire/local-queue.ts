@@ -166,8 +166,9 @@ export class LocalQueue implements Head {
       onTime: ({ reject }) => {
         // A request without an answer may be the sign of a dead store, which must not pass for a taken lock. And what
         // the store said a while ago is no sign that it works: the head asks again.
-        // So does one that asks beside it, and then is the head itself.
-        if (this.unanswered || this.ownWakeUp?.wakeIfDue() || this.besides > 0) waiter.due = true;
+        // So does one that asks beside it, and then is the head itself; and one that lets other processes go first.
+        const asks = this.unanswered || this.ownWakeUp?.wakeIfDue() || this.besides > 0;
+        if (asks || (!this.host.alone && this.yieldingUntil !== undefined)) waiter.due = true;
         else reject(this.takenError(wait));
       },
       onAbort: ({ reject }) => reject(abortedError(wait.key, wait.signal!, runtime.now() - wait.startedAt)),

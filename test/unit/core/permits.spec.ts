@@ -104,6 +104,20 @@ describe('permits', () => {
     expect(late.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
   });
 
+  it('are refused for the shutdown, not as taken, to who asks beside the head when the app stops', async () => {
+    const { store, manager, take } = permits(2);
+    const callers = [take(), take()];
+    await settled();
+    const down = manager.shutDown();
+    await store.next('acquire').answer(taken());
+    await store.next('acquire').answer(taken());
+    expect(callers.map(({ error }) => error)).toMatchObject([
+      { code: 'LOCK_SHUTDOWN' },
+      { code: 'LOCK_SHUTDOWN' },
+    ]);
+    await down;
+  });
+
   it('are asked for by no more callers at once than there are', async () => {
     const { store, take } = permits(2);
     const callers = [take(), take(), take()];
@@ -183,6 +197,19 @@ describe('permits', () => {
       expect(open()).toEqual([]);
       await store.watching[0]!.hint();
       expect(open()).toEqual(['acquire']);
+    });
+
+    it('who does not wait hears from the store meanwhile, when its turn to ask comes', async () => {
+      const { store, open, answered, take } = await afterTurn();
+      await answered(true);
+      const tries = take('k', { waitMs: 0 });
+      await settled();
+      expect([tries.state, open()]).toEqual(['pending', []]);
+      await store.watching[0]!.hint();
+      await store.next('acquire').answer(GRANT);
+      expect(tries.state).toBe('pending');
+      await store.next('acquire').answer(GRANT);
+      expect(tries.state).toBe('fulfilled');
     });
 
     it('it does so for 25 ms at most', async () => {
