@@ -13,9 +13,18 @@ const MOVED_MS = 1;
 /** A step that took so much longer than the work in it waited for a processor. */
 const UNSERVED_MS = 5;
 
-const workedMs = (): number => {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1_000;
+/** What time it is in the history, and for how long this process has worked so far; both in ms. */
+export interface Clocks {
+  now(): number;
+  workedMs(): number;
+}
+
+const CLOCKS: Clocks = {
+  now: labNow,
+  workedMs: () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1_000;
+  },
 };
 
 /** A lease that its caller has not ended. */
@@ -41,17 +50,18 @@ export class Recorder {
   constructor(
     readonly process: string,
     private readonly file: HistoryWriter,
+    private readonly clocks: Clocks = CLOCKS,
   ) {}
 
   write(event: OwnEvent): void {
-    const at = labNow();
+    const at = this.clocks.now();
     this.file.write({ ...event, at, process: this.process } as HistoryEvent);
     this.mark(at);
   }
 
   /** The next event of this turn of the event loop follows upon this moment. */
-  mark(at = labNow()): void {
-    this.last = { at, workedMs: workedMs() };
+  mark(at = this.clocks.now()): void {
+    this.last = { at, workedMs: this.clocks.workedMs() };
     if (this.turnEnds) return;
     this.turnEnds = true;
     setImmediate(() => {
@@ -141,7 +151,7 @@ export class Recorder {
 
   private believe({ id, lease, believed }: OpenLease): void {
     const leftMs = lease.remainingMs();
-    const until = Math.round((labNow() + leftMs) * 1_000) / 1_000;
+    const until = Math.round((this.clocks.now() + leftMs) * 1_000) / 1_000;
     for (const { finalKey: key } of lease.parts) {
       const before = believed.get(key);
       if (leftMs === 0 ? believed.size > 0 : before !== undefined && Math.abs(until - before) < MOVED_MS)

@@ -1,0 +1,58 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { HistoryEvent } from '../../../checker/history.js';
+import { coreUnderTest } from '../../../support/core/core-under-test.js';
+import { granted } from '../../../support/core/scripted-store.js';
+import { settled } from '../../../support/core/virtual-runtime.js';
+import { SCRATCH } from '../../../support/scratch.js';
+import { HistoryReader, HistoryWriter } from '../../history/history-file.js';
+import { Recorder } from './recorder.js';
+
+describe('the record of what the callers of a worker see', () => {
+  let folder: string;
+  let writer: HistoryWriter;
+  let reader: HistoryReader;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(SCRATCH, 'nest-redis-lock-recorder-'));
+    writer = new HistoryWriter(join(folder, 'history'));
+    reader = new HistoryReader(join(folder, 'history'));
+  });
+
+  afterEach(() => {
+    writer.close();
+    reader.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  /** What is written when a lease is given out 40 ms after the question, of which the process has worked so many. */
+  const record = async ({ workedMs = 0, marks = false }): Promise<readonly HistoryEvent[]> => {
+    const { manager, store, call } = coreUnderTest();
+    const taking = manager.acquire(['k'], call());
+    await settled();
+    await store.next('acquire').answer(granted());
+    const lease = await taking;
+    let [now, worked] = [100, 5];
+    const recorder = new Recorder('w1', writer, { now: () => now, workedMs: () => worked });
+    const name = recorder.call({ keys: ['k'], waitMs: 0, style: 'acquire' });
+    now += 40;
+    worked += workedMs;
+    if (marks) recorder.mark();
+    recorder.granted(name, lease, []);
+    return reader.read();
+  };
+
+  const frozenIn = (events: readonly HistoryEvent[]) => events.filter(({ type }) => type === 'frozen');
+
+  it('tells when the process had no processor until the lease was given out', async () => {
+    const frozen = { type: 'frozen', process: 'w1', at: 100, until: 140 };
+    expect(frozenIn(await record({}))).toEqual([frozen]);
+    expect(frozenIn(await record({ workedMs: 30 }))).toEqual([frozen]);
+  });
+
+  it('but not when its own code was at work, or blocked it on purpose', async () => {
+    expect(frozenIn(await record({ workedMs: 36 }))).toEqual([]);
+    expect(frozenIn(await record({ marks: true }))).toEqual([]);
+  });
+});
