@@ -45,7 +45,7 @@ describe('the record of what the callers of a worker see', () => {
 
   const frozenIn = (events: readonly HistoryEvent[]) => events.filter(({ type }) => type === 'frozen');
 
-  it('tells when the process had no processor until the lease was given out', async () => {
+  it('tells when the process had no processor between two events of one turn', async () => {
     const frozen = { type: 'frozen', process: 'w1', at: 100, until: 140 };
     expect(frozenIn(await record({}))).toEqual([frozen]);
     expect(frozenIn(await record({ workedMs: 30 }))).toEqual([frozen]);

@@ -54,9 +54,11 @@ export class Recorder {
   ) {}
 
   write(event: OwnEvent): void {
+    const before = this.last;
     const at = this.clocks.now();
     this.file.write({ ...event, at, process: this.process } as HistoryEvent);
     this.mark(at);
+    this.writeUnserved(before);
   }
 
   /** The next event of this turn of the event loop follows upon this moment. */
@@ -105,9 +107,7 @@ export class Recorder {
         ...(sharedWith !== undefined && { sharedWith }),
       };
     });
-    const before = this.last;
     this.write({ type: 'granted', call, lease: id, parts });
-    this.writeUnserved(before);
     const open = new OpenLease(id, lease, new Set(lease.parts.map(({ hold }) => hold)));
     this.open.add(open);
     this.believe(open);
