@@ -8,6 +8,7 @@ import type { Calm } from './rules/recovery.rule.js';
 import { conduct, type Inflicted } from './schedule/conductor.js';
 import type { Schedule } from './schedule/schedule.js';
 import { RECOVERY_MS, SETTINGS } from './settings.js';
+import { LONGEST_MINIMUM_MS } from './workload/random-task.js';
 import { limitOf } from './workload/task.js';
 import type { Scribe } from './history/scribe.js';
 import type { RedisServer } from '../support/redis-server.js';
@@ -93,9 +94,10 @@ const writeWhatIsLeft = async (topology: Topology, keys: string): Promise<void> 
   }
 };
 
-/** Ends a round: everybody stops, and what is left is written down. */
+/** Ends a round: everybody stops, and what is left is written down, once no hold is there for a minimum time. */
 export const settle = async (topology: Topology, name: string): Promise<void> => {
   await Promise.all(topology.seats.map((seat) => seat.stop()));
+  await sleep(LONGEST_MINIMUM_MS);
   await writeWhatIsLeft(topology, `${SETTINGS.keyPrefix}${name}:*`);
 };
 

@@ -24,7 +24,11 @@ const holderOf = (past: Past, lease: LeaseSeen, key: string): LeaseSeen => {
 class Terms {
   private readonly extensions = new Map<string, { readonly at: number; readonly ms: number }[]>();
 
-  constructor(private readonly past: Past) {
+  constructor(
+    private readonly past: Past,
+    /** How far apart the moments of the store and of its clients may be. */
+    private readonly toleranceMs: number,
+  ) {
     for (const { lease, at, ms: wanted } of past.all('extends')) this.add(past.leases.get(lease), at, wanted);
     for (const { asked, granted } of past.calls.values()) {
       if (granted && asked.holdAtLeastMs) {
@@ -46,7 +50,7 @@ class Terms {
     if (asked?.leaseMs === undefined) return undefined;
     let most = Math.max(asked.leaseMs, asked.holdAtLeastMs ?? 0);
     for (const { at, ms: wanted } of this.extensions.get(`${holder.id} ${key}`) ?? []) {
-      if (at <= until) most = Math.max(most, wanted);
+      if (at <= until + this.toleranceMs) most = Math.max(most, wanted);
     }
     return most * (1 + DRIFT) + SLACK_MS;
   }
@@ -108,8 +112,8 @@ function* inMind(past: Past, terms: Terms): Generator<Violation> {
 }
 
 /** What a caller asked for itself, a long extension, reaches nobody else; and nobody believes in more than was asked for. */
-export const terms: Rule = function* (past): Generator<Violation> {
-  const asked = new Terms(past);
+export const terms: Rule = function* (past, { overlapMs }): Generator<Violation> {
+  const asked = new Terms(past, overlapMs);
   yield* inStore(past, asked);
   yield* inMind(past, asked);
 };

@@ -9,6 +9,9 @@ export interface Keys {
 
 const PROBE = 'probe-';
 
+/** No hold stays longer than this after early work. */
+export const LONGEST_MINIMUM_MS = 200;
+
 /** A lock that nobody else wants, taken to see how long that takes. */
 export const probe = (name: string): Task => ({
   style: 'withLock',
@@ -177,7 +180,7 @@ const wellMeant = (random: Random, keys: Keys): Task => {
   }
   if (kind < 0.5) return { style: 'tryAcquire', keys: [key], waitMs: random.pick([0, 0, 50]), steps };
   if (kind < 0.53) {
-    const holdAtLeastMs = random.whole(30, 200);
+    const holdAtLeastMs = random.whole(30, LONGEST_MINIMUM_MS);
     return { style: 'withLock', keys: [key], waitMs, holdAtLeastMs, steps: [write(random, key)] };
   }
   if (kind < 0.7) return { style: 'locked', keys: [key], waitMs: null, steps };
