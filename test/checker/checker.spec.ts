@@ -408,6 +408,10 @@ describe('loss', () => {
     expect(rulesOf(lease(100), late)).toEqual(['loss']);
     expect(rulesOf(lease(1_000), announced(120, 'a', 'p1'), late)).toContain('loss');
     expect(rulesOf(lease(200), late)).toEqual(nothing);
+    // What came while it stood still it read afterwards; what it had read before, it only did late.
+    const stopped = { ...frozen(95, 'p1', 150), inTurn: false } as HistoryEvent;
+    expect(rulesOf(lease(100), stopped, late)).toEqual(['loss']);
+    expect(rulesOf(lease(100), { ...stopped, inTurn: true } as HistoryEvent, late)).toEqual(nothing);
   });
 
   it('a renewal never makes a lease shorter', () => {

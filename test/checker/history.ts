@@ -179,6 +179,8 @@ export type UnseenEvent = Of<'unseen'>;
 /** Nothing of the process runs until `until`: it is stopped, or its event loop is blocked. */
 export interface FrozenEvent extends By<'frozen'> {
   readonly until: number;
+  /** Nothing else came in between: what the process does next, it was about to do before. */
+  readonly inTurn?: boolean;
 }
 
 /**

@@ -101,11 +101,18 @@ export class Past {
     return stood ? stood.to : moment;
   }
 
-  /** The moment itself, or when the process stopped if it went on just then: it may have been in the middle of something. */
-  begunAt(process: string, moment: number): number {
+  /**
+   * The moment itself, or when the process stopped if it went on just then: it may have been in the middle of something.
+   * `in its turn`: only where that is certain.
+   */
+  begunAt(process: string, moment: number, where?: 'in its turn'): number {
     // One stop may follow upon another: what ran in between ran at that moment.
     const stood = this.all('frozen').find(
-      (one) => one.process === process && one.until <= moment && moment - one.until < 0.01,
+      (one) =>
+        one.process === process &&
+        one.until <= moment &&
+        moment - one.until < 0.01 &&
+        (where === undefined || one.inTurn === true),
     );
     return stood ? stood.at : moment;
   }

@@ -3,13 +3,15 @@ import type { Violation } from '../violation.js';
 import { ms, type Rule } from './rule.js';
 
 /** A lease that has run out, or of which the caller knows that it is lost, does not come back. */
-function* comebacks(lease: LeaseSeen, slackMs: number): Generator<Violation> {
+function* comebacks(past: Past, lease: LeaseSeen, slackMs: number): Generator<Violation> {
   const until = new Map<string, number>();
   for (const event of lease.beliefs) {
     const before = until.get(event.key);
     const over = Math.min(before ?? Infinity, lease.announced);
-    if (before !== undefined && event.at > over + slackMs && event.until > event.at) {
-      const text = `${lease.id} (${lease.process}) believes again in "${event.key}", whose lease was over ${ms(event.at - over)} ago`;
+    // It may have had no processor between the answer that it believes and this.
+    const from = past.begunAt(lease.process, event.at, 'in its turn');
+    if (before !== undefined && from > over + slackMs && event.until > event.at) {
+      const text = `${lease.id} (${lease.process}) believes again in "${event.key}", whose lease was over ${ms(from - over)} ago`;
       yield { rule: 'loss', at: event.at, text };
     }
     until.set(event.key, event.until);
@@ -50,7 +52,7 @@ const latenessOf = (past: Past, lease: LeaseSeen, until: number): number => {
 /** Whoever still works when its lease ends is told so in time. */
 export const loss: Rule = function* (past, { lossMs, overlapMs, shorteningMs }): Generator<Violation> {
   for (const lease of past.leases.values()) {
-    yield* comebacks(lease, overlapMs);
+    yield* comebacks(past, lease, overlapMs);
     yield* shortenings(past, lease, shorteningMs);
     const last = new Map(lease.beliefs.map(({ key, until }) => [key, until]));
     for (const [key, until] of last) {

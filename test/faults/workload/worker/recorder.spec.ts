@@ -46,13 +46,13 @@ describe('the record of what the callers of a worker see', () => {
   const frozenIn = (events: readonly HistoryEvent[]) => events.filter(({ type }) => type === 'frozen');
 
   it('tells when the process had no processor between two events of one turn', async () => {
-    const frozen = { type: 'frozen', process: 'w1', at: 100, until: 140 };
+    const frozen = { type: 'frozen', process: 'w1', at: 100, until: 140, inTurn: true };
     expect(frozenIn(await record({}))).toEqual([frozen]);
     expect(frozenIn(await record({ workedMs: 30 }))).toEqual([frozen]);
   });
 
   it('but not when its own code was at work, or blocked it on purpose', async () => {
-    expect(frozenIn(await record({ workedMs: 36 }))).toEqual([]);
+    expect(frozenIn(await record({ workedMs: 39.5 }))).toEqual([]);
     expect(frozenIn(await record({ marks: true }))).toEqual([]);
   });
 });

@@ -11,7 +11,7 @@ export type OwnEvent = Own<EventType>;
 /** Renewals that move the end by less than this are not worth a line. */
 const MOVED_MS = 1;
 /** A step that took so much longer than the work in it waited for a processor. */
-const UNSERVED_MS = 5;
+const UNSERVED_MS = 1;
 
 /** What time it is in the history, and for how long this process has worked so far; both in ms. */
 export interface Clocks {
@@ -80,7 +80,8 @@ export class Recorder {
     if (!before || !this.last) return;
     const ranMs = this.last.workedMs - before.workedMs;
     const { at: until } = this.last;
-    if (until - before.at - ranMs > UNSERVED_MS) this.writeSpan({ type: 'frozen', at: before.at, until });
+    if (until - before.at - ranMs > UNSERVED_MS)
+      this.writeSpan({ type: 'frozen', at: before.at, until, inTurn: true });
   }
 
   /** What went on until now, since a moment in the past. */

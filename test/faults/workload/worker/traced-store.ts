@@ -26,8 +26,8 @@ export class TracedStore extends RecordingStore {
         try {
           return await recorded.extendMany(claims);
         } finally {
-          // Once the core has taken the answer in.
-          setImmediate(() => this.recorder.refresh());
+          // Once the core has taken the answer in, and still in the same turn of the event loop.
+          process.nextTick(() => this.recorder.refresh());
         }
       },
     };
