@@ -175,8 +175,8 @@ return -1
 
 /**
  * Lengthens many permits: each on its own, never shortens one, never brings one back whose time is over. Counters that
- * have a time to live get one as long as the lease. One that is refused is as it was, and the others are lengthened.
- * Works when the memory is full, as a release does.
+ * have a time to live get one as long as the lease. Where Redis refuses that, the permit is as it was, and the answer is
+ * the error. Works when the memory is full, as a release does.
  *
  * KEYS[2i-1]  counter  KEYS[2i] sorted set
  * ARGV[2i-1]  owner    ARGV[2i] lease in ms
