@@ -231,6 +231,43 @@ describe('permits of RedisStore', () => {
     expect(await harness.admin.pttl(setOf(key))).toBeGreaterThan(115_000);
   });
 
+  it('leave alone what has taken the place of their counter', async () => {
+    const key = newKey();
+    const claim = await take(key, { of: 1, leaseMs: 5_000 });
+    await harness.admin.del(key);
+    await harness.admin.hset(key, 'someone:1', 1);
+    await harness.admin.pexpire(key, 4_000);
+    const longer = { ...claim, leaseMs: 60_000 };
+    expect(await store.kinds.permit.extendMany([longer])).toEqual([{ status: 'held', validForMs: 60_000 }]);
+    expect(await harness.admin.pttl(setOf(key))).toBeGreaterThan(55_000);
+    await store.kinds.permit.release(claim, { keepForMs: 120_000 });
+    expect(await harness.admin.pttl(setOf(key))).toBeGreaterThan(115_000);
+    expect(await harness.admin.pttl(key)).toBeLessThanOrEqual(4_000);
+  });
+
+  it('of a new counter leave none behind when the next command is refused', async () => {
+    const key = newKey();
+    await harness.admin.zadd(setOf(key), 5, randomBytes(16));
+    await harness.admin.call(
+      'ACL',
+      'SETUSER',
+      'few',
+      'on',
+      '>pass',
+      '~*',
+      '&*',
+      '+@all',
+      '-zremrangebyscore',
+    );
+    const limited = new RedisStore({ redis: harness.server.url.replace('://', '://few:pass@') });
+    const failure = await limited.kinds.permit
+      .acquire(permitFor(key, { of: 5 }))
+      .catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(StoreFailure);
+    await limited.close();
+    expect(await harness.admin.exists(key)).toBe(0);
+  });
+
   it('wake who waits although their counter has gone', async () => {
     const key = newKey();
     const released = await take(key, { of: 2 });

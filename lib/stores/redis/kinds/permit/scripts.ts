@@ -30,7 +30,17 @@ local NO_COUNTER = 'WRONGTYPE the value there is no number of permits'
 local function last(set)
   return tonumber(redis.call('zrange', set, -1, -1, 'withscores')[2] or '0')
 end
+local function refused(reply) return type(reply) == 'table' and reply.err end
+local function foreign(reply) return refused(reply) and string.find(reply.err, 'WRONGTYPE', 1, true) end
+-- What has taken the place of a counter that somebody has deleted is none: it is left alone.
+local function counter_ttl(counter)
+  local text = redis.pcall('get', counter)
+  if refused(text) and not foreign(text) then return text end
+  if type(text) ~= 'string' or not counted(text) then return -2 end
+  return redis.call('pttl', counter)
+end
 local function outlive(counter, set, ttl, latest)
+  if refused(ttl) then return ttl end
   if ttl == -1 then return redis.pcall('persist', set) end
   -- Somebody has deleted the counter: the set alone tells who has a permit.
   if ttl < 0 then return redis.pcall('pexpireat', set, whole(latest)) end
@@ -39,7 +49,6 @@ local function outlive(counter, set, ttl, latest)
   if type(done) == 'table' then return done end
   return redis.pcall('pexpireat', set, ends)
 end
-local function refused(reply) return type(reply) == 'table' and reply.err end
 `;
 
 /**
@@ -101,7 +110,7 @@ local failed
 if ended > 0 then
   local gone = redis.pcall('zremrangebyscore', KEYS[2], 0, whole(now))
   if refused(gone) then
-    redis.call('incrby', KEYS[1], whole(-add))
+    if text then redis.call('incrby', KEYS[1], whole(-add)) else redis.call('del', KEYS[1]) end
     return gone
   end
 end
@@ -139,14 +148,12 @@ return { 0, tonumber(first) - now, before }
 export const PERMIT_RELEASE = `${COMMON}
 local member = bytes(ARGV[1])
 local score = redis.pcall('zscore', KEYS[2], member)
-if type(score) == 'table' then
-  if string.find(score.err, 'WRONGTYPE', 1, true) then return -1 end
-  return score
-end
+if foreign(score) then return -1 end
+if refused(score) then return score end
 if not score then return -1 end
 local lives = tonumber(score) > now
 if lives and ARGV[4] ~= '' then
-  local ttl, latest = redis.call('pttl', KEYS[1]), last(KEYS[2])
+  local ttl, latest = counter_ttl(KEYS[1]), last(KEYS[2])
   local stays = now + tonumber(ARGV[4])
   local told = redis.call(ARGV[3], ARGV[2], '1')
   redis.call('zremrangebyscore', KEYS[2], 1, 0)
@@ -157,7 +164,7 @@ if lives and ARGV[4] ~= '' then
   return armed
 end
 local text = redis.pcall('get', KEYS[1])
-if refused(text) and not string.find(text.err, 'WRONGTYPE', 1, true) then return text end
+if refused(text) and not foreign(text) then return text end
 local free = type(text) == 'string' and counted(text)
 local told = redis.call(ARGV[3], ARGV[2], whole((free or 0) + 1))
 -- Takes nothing away: after a first write that needs no memory, INCRBY is not refused for the lack of it.
@@ -196,7 +203,7 @@ for i = 1, #KEYS / 2 do
     local lease = tonumber(ARGV[2 * i])
     local left = tonumber(score) - now
     if left < lease then
-      local ttl, latest = redis.call('pttl', counter), last(set)
+      local ttl, latest = counter_ttl(counter), last(set)
       redis.call('zremrangebyscore', set, 1, 0)
       redis.call('zadd', set, whole(now + lease), member)
       local armed = outlive(counter, set, ttl, math.max(latest, now + lease))
