@@ -2,6 +2,15 @@ import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { uptime } from 'node:os';
 
+/**
+ * A UUID of version 8, which is for own purposes: nearly all others make those of version 4, as Redisson does. So a store
+ * sees by an owner's name whether it is of this library.
+ */
+const newId = (): string => {
+  const id = randomUUID();
+  return `${id.slice(0, 14)}8${id.slice(15)}`;
+};
+
 /** What the core needs of the world, so that it can be run on a virtual clock. */
 export interface Runtime {
   /** Milliseconds on a clock that never steps back, and that counts the time the machine was asleep. */
@@ -9,6 +18,8 @@ export interface Runtime {
   /** A background timer is no reason for the process to stay alive. */
   setTimer(action: () => void, ms: number, background?: boolean): unknown;
   clearTimer(timer: unknown): void;
+  /** Does it when all that can go on now has gone on as far as it can. */
+  soon(action: () => void): void;
   /** Unique in the world; names this process among all that use the store. */
   newId(): string;
 }
@@ -95,5 +106,6 @@ export const systemRuntime = (clock: { now(): number } = new SuspendAwareClock()
     if (timer instanceof LongTimer) timer.clear();
     else clearTimeout(timer as NodeJS.Timeout | undefined);
   },
-  newId: () => randomUUID(),
+  soon: (action) => void unbound(() => setImmediate(action)),
+  newId,
 });

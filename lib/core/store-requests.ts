@@ -3,9 +3,9 @@ import { storeError } from './errors/error-messages.js';
 import type { LockKind } from './kinds/kinds.js';
 import { Undo, type Orphan } from './lease/undo.js';
 import type { Runtime } from './runtime.js';
-import type { Claim } from './seam/claim.js';
+import { mayLastMs, type Claim } from './seam/claim.js';
 import type { KindStore, LockStore, ReleaseOptions, Watch, WatchListener } from './seam/lock-store.js';
-import type { AcquireReply, ExtendReply, ReleaseReply } from './seam/reply.js';
+import type { AcquireReply, ExtendReply, PlaceReply, ReleaseReply } from './seam/reply.js';
 import { StoreFailure } from './seam/store-failure.js';
 import type { StoreHealth } from './store-health.js';
 
@@ -44,6 +44,22 @@ export class StoreRequests {
     return this.kind(claims[0]!.kind).extendMany(claims);
   }
 
+  /** Throws `LockConfigurationError` when the store cannot downgrade holds of the kind. */
+  checkDowngrade(kind: LockKind): void {
+    if (this.kind(kind).downgrade) return;
+    throw new LockConfigurationError(`This store cannot downgrade locks of the kind "${kind}".`);
+  }
+
+  /** See `KindStore.downgrade`; to be checked before. */
+  downgrade(claim: Claim): Promise<ExtendReply> {
+    return this.kind(claim.kind).downgrade!(claim);
+  }
+
+  /** For claims of one kind; one answer for each. Where places need not be kept, all that is known is that they stand. */
+  keepPlaces(claims: readonly Claim[]): Promise<readonly PlaceReply[]> | undefined {
+    return this.kind(claims[0]!.kind).keepPlaces?.(claims);
+  }
+
   watch(claim: Claim, listener: WatchListener): Watch {
     return this.kind(claim.kind).watch(claim, listener);
   }
@@ -73,7 +89,7 @@ export class StoreRequests {
   acquireFailed(claim: Claim, failure: unknown): void {
     this.failed(failure);
     if (failure instanceof StoreFailure && failure.outcome === 'unknown') {
-      this.undo.begin({ claim, doubt: failure, until: this.runtime.now() + claim.leaseMs });
+      this.undo.begin({ claim, doubt: failure, until: this.runtime.now() + mayLastMs(claim) });
     }
   }
 

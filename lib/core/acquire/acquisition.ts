@@ -1,26 +1,29 @@
 import type { CoreContext } from '../core-context.js';
-import { abortedError, lostError, notReentrantError } from '../errors/error-messages.js';
-import { isTaken, LockKeyError } from '../errors/lock.errors.js';
-import { kindOf } from '../kinds/kinds.js';
+import { abortedError, lostError, notReentrantError, waitsForItselfError } from '../errors/error-messages.js';
+import { isTaken } from '../errors/lock.errors.js';
+import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { Hold } from '../lease/hold.js';
 import { LeasePart } from '../lease/lease-part.js';
 import type { Releasing } from '../lease/releasing.js';
 import { enclosingEntry } from '../nesting/nested-entry.js';
 import { LockOrder } from '../nesting/lock-order.js';
-import { isNested } from '../nesting/section.js';
-import type { Claim } from '../seam/claim.js';
+import { isNested, kindAround } from '../nesting/section.js';
+import type { Claim, PlaceTerms } from '../seam/claim.js';
+import type { KeyOfCall } from '../settings/acquire-options.js';
 import type { LockCall } from '../settings/lock-call.js';
 import { refuse } from '../settings/option-checks.js';
 import { waitFor } from '../wait-for.js';
 import { contend } from './contend.js';
+import { eachOnce } from './keys-of-call.js';
 import { LimitLog } from './limit-log.js';
 import type { Beside, LocalQueue } from './local-queue.js';
 import { SeveralKeys } from './several-keys.js';
+import { MOST_LEASES } from './turn.js';
 import { deadlineOf, type Wait } from './wait.js';
-import type { HoldTerms, WantedHold } from './wanted-hold.js';
+import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
 
 /** A key of one call, and its name in the store. */
-interface KeyOfCall {
+interface NamedKey {
   readonly key: string;
   readonly finalKey: string;
 }
@@ -28,8 +31,15 @@ interface KeyOfCall {
 /** What the waits for all keys of one call share. */
 type WaitOfAll = Omit<Wait, 'key'>;
 
-const partOf = (hold: Hold, { key, finalKey }: KeyOfCall): LeasePart =>
+const partOf = (hold: Hold, { key, finalKey }: NamedKey): LeasePart =>
   new LeasePart(key, finalKey, hold, undefined);
+
+/**
+ * For how long the place of a caller counts beyond the one before it: as long as it waits, and where that is long no
+ * longer than a crashed holder keeps others out. It is kept meanwhile, and lives long enough for that.
+ */
+const patienceOf = ({ waitMs, watchdogMs }: LockCall, place: PlaceTerms | undefined): number =>
+  Math.min(waitMs, Math.max(watchdogMs, place?.aliveMs ?? 0));
 
 /** Takes one or several keys for a caller: all or none. */
 export class Acquisition implements HoldTerms {
@@ -50,11 +60,12 @@ export class Acquisition implements HoldTerms {
   }
 
   /** What can be said without asking the store is thrown at once for one key, and else rejected. */
-  take(keys: readonly string[], startedAt: number, call: LockCall): Promise<LeasePart[]> {
+  take(keys: readonly KeyOfCall[], startedAt: number, call: LockCall): Promise<LeasePart[]> {
     const { waitMs, signal } = call;
     const wait = { startedAt, waitMs, signal, nested: isNested(this.scope) };
-    if (keys.length !== 1) return this.takeSeveral(this.inOrder(keys), wait, call);
-    const only = this.withName(keys[0]!);
+    const [first] = keys;
+    if (keys.length !== 1 || typeof first !== 'string') return this.takeSeveral(keys, wait, call);
+    const only = this.withName(first);
     if (wait.nested) {
       return this.takeInto([], only, wait, call, call.leaseMs).then((parts) => this.complete(parts, call));
     }
@@ -71,16 +82,21 @@ export class Acquisition implements HoldTerms {
     return parts;
   }
 
+  /** One after the other by code units: everybody takes the same keys in the same order. */
   private async takeSeveral(
-    all: readonly KeyOfCall[],
+    keys: readonly KeyOfCall[],
     wait: WaitOfAll,
     call: LockCall,
   ): Promise<LeasePart[]> {
+    const all = eachOnce(keys, call).map(({ key, kind }) => ({ ...this.withName(key), kind }));
     const parts: LeasePart[] = [];
     // While others are still to come, those already taken must not run out: the watchdog keeps them all.
     const leaseMeanwhile = all.length === 1 ? call.leaseMs : undefined;
     try {
-      for (const one of all) await this.takeInto(parts, one, wait, call, leaseMeanwhile);
+      for (const one of all) {
+        const asked = one.kind === call.kind ? call : { ...call, kind: one.kind };
+        await this.takeInto(parts, one, wait, asked, leaseMeanwhile);
+      }
       if (leaseMeanwhile !== call.leaseMs) await this.several.fixLeases(parts, call.leaseMs!);
       this.several.throwIfLost(parts);
     } catch (error) {
@@ -91,23 +107,20 @@ export class Acquisition implements HoldTerms {
     return this.complete(parts, call);
   }
 
-  /** Without duplicates, by code units: everybody takes the same keys in the same order. */
-  private inOrder(keys: readonly string[]): KeyOfCall[] {
-    if (keys.length === 0) throw new LockKeyError('There is no key to lock: the list of keys is empty.');
-    return [...new Set(keys)].sort().map((key) => this.withName(key));
-  }
-
-  private withName(key: string): KeyOfCall {
+  private withName(key: string): NamedKey {
     const { store, settings } = this.core;
     const finalKey = settings.keyPrefix + key;
     store.checkKey?.(finalKey);
-    return { key, finalKey: settings.excludes ? finalKey : `${finalKey} ${this.core.nextOwner()}` };
+    return {
+      key,
+      finalKey: settings.excludes ? finalKey : `${finalKey} ${this.core.nextOwner('exclusive')}`,
+    };
   }
 
   /** Takes one key and adds it to the parts: an entry into an enclosing section, or a hold of its own. */
   private async takeInto(
     parts: LeasePart[],
-    { key, finalKey }: KeyOfCall,
+    { key, finalKey }: NamedKey,
     waitOfAll: WaitOfAll,
     call: LockCall,
     leaseMs: number | undefined,
@@ -133,9 +146,16 @@ export class Acquisition implements HoldTerms {
       parts.push(part);
       return parts;
     }
+    if (wait.nested) this.throwIfForItself(key, finalKey, call.kind);
     if (wait.nested && this.core.settings.excludes) this.order.check(key, finalKey, call);
     parts.push(partOf(await this.takeHold(wait, finalKey, call, leaseMs), { key, finalKey }));
     return parts;
+  }
+
+  /** What would wait for a section around it is refused at once, however long it may wait. */
+  private throwIfForItself(key: string, finalKey: string, kind: LockKind): void {
+    const around = kindAround(this.scope, finalKey, kindOf(kind).waitsForItselfIn);
+    if (around) throw waitsForItselfError(key, kind, around);
   }
 
   /** A minimum that is longer than a fixed lease has left would end with that. */
@@ -155,11 +175,15 @@ export class Acquisition implements HoldTerms {
     const over = core.reasonToStop(wait);
     if (over) throw over;
     core.requests.checkKind(call.kind);
-    const queue = core.queue(call.kind, finalKey);
+    const queue = core.queue(call.kind, finalKey, wait.key);
     const watchdogMs = leaseMs === undefined ? call.watchdogMs : undefined;
     const wanted: WantedHold = { finalKey, call, leaseMs, watchdogMs };
+    const shares = mayShare(call);
+    const shared = shares ? queue.join(call.watchdogMs) : undefined;
+    if (shared) return Promise.resolve(shared);
     if (queue.enter()) return this.ask(contend(core, queue, wait, wanted, this, true), wait);
-    const beside = queue.besideBegins(wait, call.permits);
+    // Who shares what the head gets need not ask.
+    const beside = shares ? undefined : queue.besideBegins(wait, call.permits);
     return beside
       ? this.ask(this.contendBeside(queue, beside, wait, wanted), wait)
       : this.lineUp(queue, wait, wanted);
@@ -172,8 +196,9 @@ export class Acquisition implements HoldTerms {
   private lineUp(queue: LocalQueue, wait: Wait, wanted: WantedHold, beside?: Beside): Promise<Hold> {
     const { core } = this;
     const { call, watchdogMs } = wanted;
+    const inherits = call.holdAtLeastMs === 0 && (!kindOf(call.kind).shared || mayShare(call));
     return queue
-      .untilHead(wait, call.holdAtLeastMs === 0 ? watchdogMs : undefined, beside)
+      .untilHead(wait, inherits ? watchdogMs : undefined, beside)
       .then(
         (passed) =>
           (passed && this.inherit(passed, wait)) ??
@@ -206,14 +231,19 @@ export class Acquisition implements HoldTerms {
     const { core } = this;
     const { finalKey, call } = wanted;
     const { kind } = call;
-    const { fenced, owners } = kindOf(kind);
-    const owner = core.nextOwner(owners);
+    const { fenced, handedOver } = kindOf(kind);
+    const owner = core.nextOwner(kind);
     const leaseMs = Math.max(wanted.leaseMs ?? call.watchdogMs, call.holdAtLeastMs);
-    const tokens = fenced && core.settings.fencing ? 1 : 0;
+    const { fencing } = core.settings;
+    const tokens = fenced && fencing !== false ? 1 : 0;
     const waits = call.waitMs > 0;
-    return kind === 'permit'
-      ? { kind, finalKey, owner, leaseMs, tokens, waits, of: call.permits }
-      : { kind, finalKey, owner, leaseMs, tokens, waits };
+    if (kind === 'permit') return { kind, finalKey, owner, leaseMs, tokens, waits, of: call.permits };
+    const mayPassOn = handedOver && wanted.watchdogMs !== undefined;
+    const place = waits
+      ? core.places.termsFor(call.watchdogMs, mayPassOn ? tokens * MOST_LEASES : tokens)
+      : undefined;
+    const claim = { finalKey, owner, leaseMs, tokens, waits, place, counted: fencing === 'redisson' };
+    return kind === 'fair' ? { kind, ...claim, patienceMs: patienceOf(call, place) } : { kind, ...claim };
   }
 
   /** Takes a hold that was passed on; undefined when it was lost on its way. Throws when it comes too late for its caller. */
@@ -226,8 +256,7 @@ export class Acquisition implements HoldTerms {
       hold.heldWith(this.whenLost);
       return hold;
     }
-    this.releasing.giveBack(hold);
-    core.keeper.remove(hold);
+    if (this.releasing.giveBack(hold)) core.keeper.remove(hold);
     if (over) throw over;
     return undefined;
   }

@@ -3,19 +3,22 @@ import { lostError, storeError, takenError } from '../errors/error-messages.js';
 import { kindOf } from '../kinds/kinds.js';
 import { Hold } from '../lease/hold.js';
 import type { LossReason } from '../lock-events.js';
-import type { Claim } from '../seam/claim.js';
+import { mayLastMs, type Claim } from '../seam/claim.js';
 import type { Grant } from '../seam/grant.js';
 import type { PlaceOutcome } from '../seam/place.js';
-import type { AcquireReply, Queued, Taken } from '../seam/reply.js';
+import type { AcquireReply, HeldAs, Queued, Standing, Taken } from '../seam/reply.js';
 import { StoreFailure } from '../seam/store-failure.js';
-import { waitFor } from '../wait-for.js';
+import { LinePlace } from './line-place.js';
 import type { LocalQueue } from './local-queue.js';
-import { beginTurn, turnFor } from './turn.js';
+import type { PlaceAnswer } from './place-keeper.js';
+import { beginTurn, LONGEST_TURN_MS, MOST_LEASES, turnFor } from './turn.js';
 import { deadlineOf, type Wait } from './wait.js';
-import type { HoldTerms, WantedHold } from './wanted-hold.js';
+import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
 
 /** How soon to ask again a store that says "not now", in ms. */
 const TRANSIENT_RETRY_MS = 50;
+/** Whoever hears of a foreign release waits so long for each one before it in line, in ms; and at most so long. */
+const LONGEST_STEP_ASIDE_MS = 20;
 /** How soon to look again while no wake-up can arrive, in ms. */
 const DEAF_RETRY_MS = 1_000;
 
@@ -29,22 +32,36 @@ interface NotNow {
 
 const NOT_NOW: NotNow = { status: 'not-now' };
 
+/** What becomes of a question for the key, or about the place in its line. */
+type Answer = AcquireReply | PlaceAnswer | NotNow;
+
 /**
- * Takes the key in the store for the head of a local queue: ask; if it is taken, listen for its end, ask again
- * once that can be heard, and after each hint or at the end of the hold in the way. It polls only while it cannot hear,
- * and while a hold without an end is in the way. A store that keeps a line of waiters says itself when it is this
- * process's turn.
+ * Takes the key in the store for the head of a local queue, in one of two ways, and the store says which.
  *
- * Hints count from before the question was sent: the message of a release can arrive before the answer "taken".
+ * Where it keeps a line, the head asks once and stands in line; the store says when it is this process's turn. From its
+ * place it asks only when the store may not know that the key is free: a foreign holder has released it, or the lease
+ * in the way is over. Else the answer is that the key is taken: then the head listens for the end of that hold, and
+ * asks again once that can be heard, after each hint, and at the end of the hold in the way.
+ *
+ * Of a kind whose callers each stand in line (`Kind.eachInLine`), the store only wakes who is the first: it asks for the
+ * key from its place, as the owner that stands there, and the place is over when it has it.
+ *
+ * Hints count from before the question was sent: the message of a release can arrive before the answer.
  * The last question is sent when the wait is over: what a store said before is no sign that it works still.
  * When it throws, the head has left; otherwise the caller has a hold, which is being kept alive.
  */
 class Contention {
   private claim: Claim;
+  /** The store was told to give the hold to this owner, and is asked whether it did. */
+  private confirming = false;
   /** Of the last question: when it was sent, which one it was, and for how many leases it asked. */
   private sentAt = 0;
   private number = 0;
   private leases = 1;
+  /** See `Kind.eachInLine`. */
+  private readonly eachInLine: boolean;
+  /** As what the key is held, where that is another kind of lock. */
+  private heldAs: HeldAs | undefined;
 
   constructor(
     private readonly core: CoreContext,
@@ -55,64 +72,130 @@ class Contention {
     /** Else it asks once beside the head, leaves the queue as it is, and is refused as soon as the store says so. */
     private readonly isHead: boolean,
   ) {
-    this.claim = terms.claimFor(wanted);
+    this.eachInLine = kindOf(wanted.call.kind).eachInLine;
+    this.claim = this.place?.claim ?? terms.claimFor(wanted);
   }
 
   // One function, since each further promise costs as much as all the rest of a lock that is free.
   async win(): Promise<Hold> {
-    const { core, queue, wait, wanted, terms, isHead } = this;
+    const { core, queue, wait, isHead } = this;
     try {
       for (let vain = 0; ;) {
         if (isHead && wait.waitMs > 0 && queue.yieldingUntil !== undefined) await this.yieldToOthers();
         const over = core.reasonToStop(wait);
         if (over) throw over;
-        const hintsBefore = queue.hints;
-        this.sentAt = core.runtime.now();
-        this.number = ++queue.attempts;
-        // A token for each caller that may have the hold after this one.
-        this.leases = wanted.watchdogMs === undefined ? 1 : turnFor(queue.length);
-        let reply: AcquireReply | NotNow;
-        if (isHead) queue.requestSent();
-        try {
-          reply = await core.requests.acquire(this.asked());
-          if (isHead) queue.answered(reply.status !== 'granted');
-          core.requests.answered();
-        } catch (failure) {
-          if (isHead) queue.requestOver(false);
-          this.throwUnlessTransient(failure);
-          reply = NOT_NOW;
+        let won: Hold | LossReason | 'gone' | undefined;
+        if (this.place?.outcome) won = this.takeTurn(this.place, this.place.outcome);
+        else {
+          const hintsBefore = queue.hints;
+          this.sentAt = core.runtime.now();
+          this.number = ++queue.attempts;
+          let reply: Answer;
+          if (isHead) queue.requestSent();
+          try {
+            reply = await this.ask();
+            this.answered(reply);
+          } catch (failure) {
+            if (isHead) queue.requestOver(false);
+            this.throwUnlessTransient(failure);
+            reply = NOT_NOW;
+          }
+          if (reply.status === 'granted') {
+            won = this.accept(reply, this.sentAt, this.number <= queue.forcedUpTo);
+          } else if (this.confirming && reply.status === 'taken') won = 'gone';
+          else await this.sleep(reply, hintsBefore);
         }
-        if (reply.status === 'taken' || reply.status === 'not-now') {
-          await this.sleep(reply, hintsBefore);
-          continue;
-        }
-        const won =
-          reply.status === 'granted' ? this.accept(reply, this.sentAt) : await this.standInLine(reply);
         if (won instanceof Hold) return won;
-        // An owner that had a grant or a place is not used again.
-        this.claim = terms.claimFor(wanted);
-        if (won !== 'gone' && (++vain === VAIN_GRANTS || core.runtime.now() >= deadlineOf(wait))) {
-          throw lostError(wait.key, this.claim, won, core.runtime.now() - this.sentAt);
-        }
+        if (won === undefined) continue;
+        if (won !== 'gone') this.throwIfVain(won, ++vain);
+        this.beAnotherOwner();
       }
     } catch (error) {
-      if (isHead) queue.leave(false);
+      this.giveUp();
       throw error;
     }
   }
 
+  /** A grant came too late, once more. */
+  private throwIfVain(reason: LossReason, times: number): void {
+    const { core, wait } = this;
+    const now = core.runtime.now();
+    if (times < VAIN_GRANTS && now < deadlineOf(wait)) return;
+    this.confirming = false;
+    throw lostError(wait.key, this.claim, reason, now - this.sentAt);
+  }
+
+  private giveUp(): void {
+    const { core, queue, claim } = this;
+    // It was never found out whether the owner has what it was given.
+    if (this.confirming) core.undo.begin({ claim, until: core.runtime.now() + mayLastMs(claim) });
+    if (this.isHead) queue.leave();
+  }
+
+  /** The claim as it is asked for: with a token for each caller that may have the hold after this one. */
   private asked(): Claim {
-    const { claim, leases } = this;
-    return leases > 1 && claim.tokens > 0 ? { ...claim, tokens: leases } : claim;
+    const { claim, wanted, queue } = this;
+    // Who asks beside the head lines up in its process when it is refused, not in the store.
+    if (!this.isHead) return { ...claim, waits: false };
+    this.leases = wanted.watchdogMs === undefined ? 1 : turnFor(queue.length);
+    return this.leases > 1 && claim.tokens > 0 ? { ...claim, tokens: this.leases } : claim;
+  }
+
+  private ask(): Promise<Answer> {
+    const { core, place } = this;
+    return place && !this.eachInLine ? core.places.ask(place) : core.requests.acquire(this.asked());
+  }
+
+  private answered({ status }: Answer): void {
+    if (this.eachInLine) this.placeIsOver();
+    if (this.isHead) this.queue.answered(status !== 'granted');
+    this.core.requests.answered();
+  }
+
+  /** An owner that had a grant or a place is not used again. */
+  private beAnotherOwner(): void {
+    this.confirming = false;
+    // What it listens to is its own.
+    if (this.eachInLine) this.queue.wakeUp.close();
+    this.claim = this.terms.claimFor(this.wanted);
+  }
+
+  /** The place has become a hold, or is gone. A hold that is not certain enough is asked for first. */
+  private takeTurn(place: LinePlace, outcome: PlaceOutcome): Hold | LossReason | 'gone' | undefined {
+    const { core, wait } = this;
+    const isCertain = outcome.status === 'granted' && this.isCertain(place, outcome);
+    // Nobody waits longer for another answer. The next caller of this process goes on from here.
+    if (!isCertain && core.runtime.now() >= deadlineOf(wait)) {
+      throw this.takenError();
+    }
+    core.places.remove(place);
+    this.queue.standsAt(undefined);
+    if (outcome.status === 'gone') return 'gone';
+    this.leases = outcome.tokens ?? MOST_LEASES;
+    // Not forced open since: the place was answered "queued" after that.
+    if (isCertain) return this.accept(outcome, place.queuedAt, false);
+    // The owner that the store gave the hold to has it given again, for its own time: or has nothing.
+    const { owner } = place.claim;
+    this.claim = { ...this.terms.claimFor(this.wanted), owner, waits: false, rearms: true };
+    this.confirming = true;
+    return undefined;
+  }
+
+  /** Whether a section may begin on what a message said: it counts from the last answer that there was no grant yet. */
+  private isCertain({ queuedAt, watchdogMs }: LinePlace, { validForMs }: Grant): boolean {
+    const { core, queue, wanted } = this;
+    if (wanted.watchdogMs === undefined || wanted.watchdogMs !== watchdogMs) return false;
+    if (wanted.call.holdAtLeastMs > 0 || queuedAt <= queue.forcedAt) return false;
+    return validForMs > 0 && queuedAt + validForMs - core.runtime.now() >= validForMs / 2;
   }
 
   /**
    * Makes a hold of a grant, and has it kept alive from now on. Else says what became of it: it came too late for its own
    * lease (this process stood still: that says nothing of the store), or a forced unlock was asked for after it.
    */
-  private accept(grant: Grant, sentAt: number): Hold | LossReason {
+  private accept(grant: Grant, sentAt: number, forced: boolean): Hold | LossReason {
     const { core, queue, wait, wanted, claim, leases } = this;
-    const { token, tokens = leases, validForMs, lost } = grant;
+    const { token, tokens = leases, validForMs, lost, waiting } = grant;
     const now = core.runtime.now();
     const { alone } = kindOf(claim.kind);
     this.tellOfLimit(grant);
@@ -124,12 +207,14 @@ class Contention {
       lost,
     });
     const over = core.reasonToStop(wait);
-    const forced = this.number <= queue.forcedUpTo;
     if (!over && !forced && now < hold.validUntil && !lost?.aborted) {
       hold.heldWith(this.terms.whenLost);
       core.keeper.add(hold);
-      beginTurn(hold, Math.min(leases, tokens));
-      if (!alone) queue.granted(this.isHead);
+      beginTurn(hold, Math.min(leases, tokens), waiting);
+      const shares = mayShare(wanted.call);
+      if (shares) hold.beginSharing(now + LONGEST_TURN_MS);
+      if (alone) queue.has(hold);
+      else queue.granted(this.isHead, shares ? hold : undefined);
       return hold;
     }
     core.undo.begin({ claim, until: hold.mayLastUntil });
@@ -138,38 +223,15 @@ class Contention {
     return lost?.aborted ? 'refused' : 'expired';
   }
 
-  /** Waits for what becomes of a place in the store's line; a caller that gives it up leaves the line. */
-  private async standInLine({ place }: Queued): Promise<Hold | LossReason | 'gone'> {
-    const { core, queue, wait } = this;
-    // Read when it is told: between that and the next step of this caller other work may stand in the way.
-    let toldAt = 0;
-    const outcome = await waitFor<PlaceOutcome | undefined>(core.runtime, {
-      ms: deadlineOf(wait) - core.runtime.now(),
-      signal: wait.signal,
-      listen: ({ resolve }) => {
-        place.listen((told) => {
-          toldAt = core.runtime.now();
-          resolve(told);
-        });
-        // The app may stop meanwhile.
-        return queue.wakeUp.onWake(() => {
-          if (core.reasonToStop(wait)) resolve(undefined);
-        });
-      },
-      onTime: ({ resolve }) => resolve(undefined),
-      onAbort: ({ resolve }) => resolve(undefined),
-    });
-    if (outcome?.status === 'granted') return this.accept(outcome, toldAt);
-    if (!outcome) core.undo.leave(place);
-    else if (core.runtime.now() < deadlineOf(wait)) return 'gone';
-    throw core.reasonToStop(wait) ?? takenError(wait.key, this.waitedMs(), wait.waitMs);
-  }
-
   /** A store that asks for another try gets one, within the wait. Its other failures reach all callers for the key. */
   private throwUnlessTransient(failure: unknown): void {
     const { core, queue, wait, claim } = this;
     if (!(failure instanceof StoreFailure)) throw failure;
-    core.requests.acquireFailed(claim, failure);
+    if (this.place && !this.eachInLine) core.requests.failed(failure);
+    else core.requests.acquireFailed(claim, failure);
+    // That undoes the place as well as a hold.
+    if (this.eachInLine && failure.outcome === 'unknown') this.placeIsOver();
+    if (failure.outcome === 'unknown') this.confirming = false;
     if (failure.outcome !== 'unknown' && failure.transient && core.runtime.now() < deadlineOf(wait)) {
       // A waiter whose time is over already does not wait for the outcome of another try.
       if (this.isHead) queue.failed(failure, 'acquiring', 'due');
@@ -180,29 +242,83 @@ class Contention {
   }
 
   /** Waits until it is worth to ask again. Throws that the lock is taken when the wait was over before the answer came. */
-  private async sleep(reply: Taken | NotNow, hintsBefore: number): Promise<void> {
+  private async sleep(reply: Exclude<Answer, Grant>, hintsBefore: number): Promise<void> {
     const { core, queue, wait } = this;
     const { wakeUp } = queue;
     const deadline = deadlineOf(wait);
     const now = core.runtime.now();
     if (reply.status === 'taken') this.tellOfLimit(reply);
+    if (reply.status === 'taken' || reply.status === 'queued') this.hears(reply);
+    if (reply.status === 'queued' && 'place' in reply) this.standInLine(reply);
+    const { place } = this;
+    if (place?.outcome) return;
     // The app may have begun to stop while the question was under way; that is not said a second time.
     const over = core.reasonToStop(wait);
-    const isLate = reply.status === 'taken' && now >= deadline;
-    if (isLate || !(this.isHead || over)) throw takenError(wait.key, this.waitedMs(), wait.waitMs);
+    const isLate = reply.status !== 'not-now' && now >= deadline;
+    if (isLate || !(this.isHead || over)) throw this.takenError();
     if (over) throw over;
     wakeUp.listen(this.claim);
-    if (queue.hints !== hintsBefore) return;
-    // Counted from the send: the reply may have lain in the socket while the event loop was busy.
-    const retryAt = reply.status === 'taken' ? this.sentAt + reply.retryInMs : now + TRANSIENT_RETRY_MS;
-    const lookAgainAt = wakeUp.hearing ? retryAt : Math.min(retryAt, now + DEAF_RETRY_MS);
     try {
-      const wakeAt = Math.min(deadline, Math.max(lookAgainAt, now) + 1);
-      await wakeUp.hinted(Math.ceil(wakeAt - now), wait.signal, true);
+      let sooner = queue.hints === hintsBefore;
+      place?.onOutcome(() => {
+        sooner = place.outcome === undefined;
+        wakeUp.wakeNow();
+      });
+      // Who hears while it sleeps that the hold in the way ends sooner goes on sleeping, for less.
+      while (sooner && queue.hints === hintsBefore && !core.reasonToStop(wait)) {
+        sooner = false;
+        const at = core.runtime.now();
+        const wakeAt = Math.min(deadline, Math.max(this.lookAgainAt(reply, now), at) + 1);
+        await wakeUp.hinted(Math.ceil(wakeAt - at), wait.signal, true);
+      }
+      await this.letOthersLook(hintsBefore);
     } catch (failure) {
       queue.failed(failure, 'waiting for');
       throw storeError(wait.key, failure, 'waiting for', this.waitedMs());
+    } finally {
+      place?.onOutcome(undefined);
     }
+  }
+
+  private standInLine(queued: Queued): void {
+    const { core, queue } = this;
+    const doubted = (): void => queue.wakeUp.hint();
+    const place = new LinePlace(
+      this.claim,
+      this.wanted.watchdogMs,
+      queued.place,
+      queued,
+      this.sentAt,
+      doubted,
+    );
+    queue.standsAt(place);
+    core.places.add(place, () => queue.wakeHead());
+  }
+
+  /** The place that the caller asked from is over, or is that of the answer. */
+  private placeIsOver(): void {
+    const { core, queue, place } = this;
+    if (!place) return;
+    core.places.remove(place);
+    queue.standsAt(undefined);
+  }
+
+  /** When to ask again although nothing was heard. Counted from the send: the reply may have lain in the socket. */
+  private lookAgainAt(reply: Exclude<Answer, Grant>, now: number): number {
+    if (reply.status === 'not-now') return now + TRANSIENT_RETRY_MS;
+    // A place is kept, and its keeper hears what becomes of it.
+    if (reply.status !== 'taken') return this.place?.lookAgainAt ?? Infinity;
+    const retryAt = this.sentAt + reply.retryInMs;
+    return this.queue.wakeUp.hearing ? retryAt : Math.min(retryAt, now + DEAF_RETRY_MS);
+  }
+
+  /** All in line hear that a foreign holder has gone: the first of them asks first. */
+  private async letOthersLook(hintsBefore: number): Promise<void> {
+    const { place, queue, wait } = this;
+    if (!place || place.outcome || place.position === 0 || queue.hints === hintsBefore) return;
+    // Only who is the first hears anything.
+    if (this.eachInLine) return;
+    await queue.wakeUp.hinted(Math.min(place.position, LONGEST_STEP_ASIDE_MS), wait.signal);
   }
 
   /** This process had the lock just now and others wait for it: they go first. */
@@ -223,9 +339,25 @@ class Contention {
     }
   }
 
+  /** What the store said of the hold in the way: those who wait behind the head are told so as well. */
+  private hears({ heldAs }: Taken | Standing): void {
+    this.heldAs = heldAs;
+    if (this.isHead) this.queue.heldAs = heldAs;
+  }
+
   private tellOfLimit({ limitBefore }: Grant | Taken): void {
     if (limitBefore === undefined) return;
     this.terms.limitChanged(this.wait.key, limitBefore, this.wanted.call.permits);
+  }
+
+  private takenError(): Error {
+    const { wait, place } = this;
+    return takenError(wait.key, this.waitedMs(), wait.waitMs, place?.position, this.heldAs);
+  }
+
+  /** Where the head stands in the store's line. It is the queue's: the next head goes on from there. */
+  private get place(): LinePlace | undefined {
+    return this.isHead ? this.queue.linePlace : undefined;
   }
 
   private waitedMs(): number {

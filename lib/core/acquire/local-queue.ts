@@ -2,10 +2,12 @@ import { abortedError, queueFullError, storeError, takenError } from '../errors/
 import type { Head, Hold } from '../lease/hold.js';
 import type { Runtime } from '../runtime.js';
 import type { Claim } from '../seam/claim.js';
+import type { HeldAs } from '../seam/reply.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
 import { waitFor } from '../wait-for.js';
 import { passedOn } from './turn.js';
 import { deadlineOf, type Wait } from './wait.js';
+import type { LinePlace } from './line-place.js';
 import { WakeUp } from './wake-up.js';
 import { KEEP_AFTER_TURN_MS, Yielding } from './yielding.js';
 import { NotTheHead } from './not-the-head.js';
@@ -43,11 +45,17 @@ export interface QueueHost {
   readonly maxWaiters: number;
   /** Whether there is one owner at a time; see `Kind.alone`. */
   readonly alone: boolean;
+  /** Whether each caller has a queue of its own; see `Kind.eachInLine`. */
+  readonly ofOneCaller?: boolean;
   /** A hold is on its way to the next caller, and has to be kept alive. */
   keepAlive(hold: Hold): void;
+  /** The hold may have been ended by somebody else. */
+  lookAt(hold: Hold): void;
   /** See `KindStore.watch`. */
   readonly watch: (claim: Claim, listener: WatchListener) => Watch;
-  /** No caller of this process wants the key any more. */
+  /** Gives up a place in the store's line. */
+  leaveLine(place: LinePlace): void;
+  /** None of its callers wants the key any more. */
   onIdle(queue: LocalQueue): void;
 }
 
@@ -65,9 +73,18 @@ export class LocalQueue implements Head {
   private besides = 0;
   /** Holds of a kind with several owners, whose callers have left the head. */
   private holds = 0;
+  /** Releases under way, of a process that has had to wait. */
+  private releases = 0;
   /** A request for this key is under way, so it is unknown whether the store works. */
   private unanswered = false;
   // Made when they are first needed: most keys are wanted by one caller at a time, who needs neither.
+  private place: LinePlace | undefined;
+  /** As what the key was held by somebody else when the store was last asked, where that is another kind of lock. */
+  heldAs: HeldAs | undefined;
+  /** Of a kind whose holds are shared: the last one that was. */
+  private shared: Hold | undefined;
+  /** What the head has taken, of a kind with one owner at a time. */
+  private held: Hold | undefined;
   private ownWakeUp: WakeUp | undefined;
   private ownYielding: Yielding | undefined;
   private idleTimer: unknown;
@@ -79,6 +96,8 @@ export class LocalQueue implements Head {
 
   /** What was asked for up to this number has been forced open since, also where the answer is still to come. */
   forcedUpTo = 0;
+  /** When that forced unlock was asked for. */
+  forcedAt = -Infinity;
 
   constructor(
     private readonly host: QueueHost,
@@ -89,7 +108,7 @@ export class LocalQueue implements Head {
 
   /** What wakes the head while it sleeps. */
   get wakeUp(): WakeUp {
-    return (this.ownWakeUp ??= new WakeUp(this.host.runtime, this.host.watch));
+    return (this.ownWakeUp ??= new WakeUp(this.host.runtime, this.host.watch, () => this.heard()));
   }
 
   private get yielding(): Yielding {
@@ -136,7 +155,7 @@ export class LocalQueue implements Head {
   besideEnds(beside: Beside): void {
     this.besides--;
     this.waiters.delete(beside);
-    if (!this.hasHead) this.leave(false);
+    if (!this.hasHead) this.leave();
   }
 
   /**
@@ -159,7 +178,7 @@ export class LocalQueue implements Head {
         if (beside) {
           this.besides--;
           waiter = Object.assign(beside, settles);
-          if (!this.hasHead) this.leave(false);
+          if (!this.hasHead) this.leave();
         } else waiter = this.add({ wait, due: false, watchdogMs, ...settles });
         return () => this.waiters.delete(waiter);
       },
@@ -169,10 +188,28 @@ export class LocalQueue implements Head {
         // So does one that asks beside it, and then is the head itself; and one that lets other processes go first.
         const asks = this.unanswered || this.ownWakeUp?.wakeIfDue() || this.besides > 0;
         if (asks || (!this.host.alone && this.yieldingUntil !== undefined)) waiter.due = true;
-        else reject(this.takenError(wait));
+        else reject(this.takenError(waiter));
       },
       onAbort: ({ reject }) => reject(abortedError(wait.key, wait.signal!, runtime.now() - wait.startedAt)),
     });
+  }
+
+  /**
+   * The hold of the head goes back to the store. What the next head asks comes there behind that. Who has listened goes
+   * on with it till the caller has the answer: one that comes again at once would listen again, and have to ask what it
+   * missed.
+   */
+  releaseSent(): void {
+    // A queue of one caller is over with it.
+    if (this.ownWakeUp && !this.host.ofOneCaller) this.releases++;
+    this.leave();
+  }
+
+  releaseOver(): void {
+    if (this.releases === 0) return;
+    this.releases--;
+    if (this.hasHead || this.releases > 0) return;
+    this.host.runtime.soon(() => this.rest());
   }
 
   /** The head's request to the store is sent. Waiters whose time ends meanwhile hear its outcome. */
@@ -193,7 +230,7 @@ export class LocalQueue implements Head {
   requestOver(tell: boolean): void {
     this.unanswered = false;
     if (!tell || this.waiters.size === 0) return;
-    for (const waiter of [...this.waiters]) if (waiter.due) waiter.refuse(this.takenError(waiter.wait));
+    for (const waiter of [...this.waiters]) if (waiter.due) waiter.refuse(this.takenError(waiter));
   }
 
   /** The store failed: all waiters hear of it, or only those whose time is over anyway. */
@@ -215,6 +252,12 @@ export class LocalQueue implements Head {
     this.wakeHead();
   }
 
+  /** A forced unlock is over that was asked for at that moment, after so many attempts. */
+  forcedOpen(attempts: number, askedAt: number): void {
+    this.forcedUpTo = Math.max(this.forcedUpTo, attempts);
+    this.forcedAt = Math.max(this.forcedAt, askedAt);
+  }
+
   /** The head goes on, if it sleeps. */
   wakeHead(): void {
     this.ownWakeUp?.wakeNow();
@@ -228,28 +271,75 @@ export class LocalQueue implements Head {
     const passed = passedOn(hold, this.host.runtime.now());
     if (!passed) return false;
     this.host.keepAlive(passed);
+    this.held = passed;
     next.value.admit(passed);
     return true;
   }
 
-  /** The head is done. `othersWaiting`: somebody in another process wants the key too. */
-  leave(othersWaiting: boolean, hintsBefore = this.hints): void {
-    const { runtime } = this.host;
+  /** The head has the key. */
+  has(hold: Hold): void {
+    this.heldAs = undefined;
+    this.held = hold;
+  }
+
+  /** Where the head stands in the store's line; a head that gives up leaves that to the next one. */
+  get linePlace(): LinePlace | undefined {
+    return this.place;
+  }
+
+  standsAt(place: LinePlace | undefined): void {
+    this.place = place;
+  }
+
+  /** The head is done. What it has of a place in the store's line is the next head's, or is left. */
+  leave(): void {
     this.refused = false;
-    if (othersWaiting) this.yielding.begin(runtime.now(), hintsBefore);
+    this.held = undefined;
+    const { place } = this;
     // Also a waiter whose time is over: it asks once, since it is unknown whether the store works.
     const next = this.waiters.values().next();
     // One that asks beside the head is before the others, and is the next head if it is refused.
     this.hasHead = !next.done && !next.value.asking;
     if (this.hasHead) return next.value!.admit();
-    this.ownWakeUp?.close();
-    this.over(othersWaiting);
+    if (place) this.host.leaveLine(place);
+    this.place = undefined;
+    this.rest();
   }
 
-  /** A caller has one of several holds. If it is the head, the next one is. */
-  granted(isHead: boolean): void {
+  /** Nobody wants the key at this moment. */
+  private rest(): void {
+    if (this.hasHead || this.releases > 0) return;
+    this.ownWakeUp?.close();
+    this.over(false);
+  }
+
+  /** The hold that callers of this process have together, if one more may join it. */
+  join(watchdogMs: number): Hold | undefined {
+    if (this.shared?.joins(watchdogMs, this.host.runtime.now())) return this.shared;
+    this.shared = undefined;
+    return undefined;
+  }
+
+  /**
+   * A caller has one of several holds. If it is the head, the next one is. `shared`: a hold that others join; those who
+   * wait do at once.
+   */
+  granted(isHead: boolean, shared?: Hold): void {
+    this.heldAs = undefined;
     this.holds++;
-    if (isHead) this.leave(false);
+    if (shared) this.shareOut(shared);
+    if (isHead) this.leave();
+  }
+
+  private shareOut(hold: Hold): void {
+    this.shared = hold;
+    const now = this.host.runtime.now();
+    for (const waiter of [...this.waiters]) {
+      const { asking, watchdogMs } = waiter;
+      if (asking || watchdogMs === undefined || !hold.joins(watchdogMs, now)) continue;
+      this.waiters.delete(waiter);
+      waiter.admit(hold);
+    }
   }
 
   /** One of several holds has ended. */
@@ -278,13 +368,26 @@ export class LocalQueue implements Head {
     return waiter;
   }
 
-  private takenError({ key, startedAt, waitMs }: Wait): Error {
-    return takenError(key, this.host.runtime.now() - startedAt, waitMs);
+  private takenError(waiter: Waiter): Error {
+    const { key, startedAt, waitMs } = waiter.wait;
+    return takenError(key, this.host.runtime.now() - startedAt, waitMs, this.aheadOf(waiter), this.heldAs);
+  }
+
+  /** About how many stand before a waiter: those of this process, a head that has the key left out, and those in line. */
+  private aheadOf(waiter: Waiter): number | undefined {
+    if (waiter.wait.waitMs === 0) return undefined;
+    const here = [...this.waiters].indexOf(waiter);
+    return here + (this.hasHead && !this.held ? 1 : 0) + (this.place?.position ?? 0);
+  }
+
+  /** Somebody has said that the key may be free. If it is this process's own just now, it may have been forced open. */
+  private heard(): void {
+    if (this.held) this.host.lookAt(this.held);
   }
 
   private idle(): void {
     this.host.runtime.clearTimer(this.idleTimer);
-    const inUse = this.hasHead || this.waiters.size > 0 || this.holds > 0;
+    const inUse = this.hasHead || this.waiters.size > 0 || this.holds > 0 || this.releases > 0;
     if (!inUse) this.host.onIdle(this);
   }
 }

@@ -20,28 +20,23 @@ export class NotTheHead implements Head {
     private readonly runtime: Runtime,
   ) {}
 
-  get hints(): number {
-    return this.queue.hints;
-  }
-
-  requestSent(): void {
-    this.yielding.releaseSent(this.runtime.now(), this.hints);
-  }
-
-  requestOver(): void {}
-
-  failed(): void {}
-
   passOn(): boolean {
     return false;
   }
 
-  leave(othersWaiting: boolean, hintsBefore?: number): void {
-    // Only an answered release tells whether others wait.
-    if (hintsBefore !== undefined) {
-      this.yielding.releaseAnswered(this.runtime.now(), this.hints, othersWaiting);
+  releaseSent(): void {
+    this.yielding.releaseSent(this.runtime.now(), this.queue.hints);
+  }
+
+  releaseOver(othersWaiting: boolean | undefined): void {
+    if (othersWaiting !== undefined) {
+      this.yielding.releaseAnswered(this.runtime.now(), this.queue.hints, othersWaiting);
       if (!othersWaiting) this.queue.wakeHead();
     }
-    this.queue.holdEnds(othersWaiting);
+    this.queue.holdEnds(othersWaiting ?? false);
+  }
+
+  leave(): void {
+    this.queue.holdEnds(false);
   }
 }

@@ -2,6 +2,10 @@ import type { CoreContext } from '../core-context.js';
 import { lostError, storeError } from '../errors/error-messages.js';
 import type { Hold } from '../lease/hold.js';
 import type { LeasePart } from '../lease/lease-part.js';
+import type { Taken } from '../seam/reply.js';
+
+/** A read-write lock is where a hold was that had the key alone. */
+const isEntered = ({ heldAs }: Taken): boolean => heldAs === 'read' || heldAs === 'write';
 
 /** What taking several keys asks for beside taking each: one lease for all of them. */
 export class SeveralKeys {
@@ -42,7 +46,7 @@ export class SeveralKeys {
       // The hold was declared lost while this re-arm was under way, and the re-arm renewed it in the store. No lease
       // owns it now.
       if (reply.status === 'granted') core.undo.begin({ claim, until: now + leaseMs });
-      hold.lose('refused');
+      hold.lose(reply.status === 'taken' && isEntered(reply) ? 'entered' : 'refused');
       throw lostError(hold.key, claim, hold.lossReason ?? 'refused', now - hold.grantedAt);
     }
     const { token, validForMs } = reply;

@@ -16,20 +16,25 @@ export class WakeUp {
   constructor(
     private readonly runtime: Runtime,
     private readonly watch: (claim: Claim, listener: WatchListener) => Watch,
+    private readonly onHint: () => void,
   ) {}
 
   /** Starts listening; from now on hints are counted. */
   listen(claim: Claim): void {
     this.watching ??= this.watch(claim, {
-      hint: () => {
-        this.hints++;
-        this.wake?.();
-      },
+      hint: () => this.hint(),
       failed: (failure) => {
         this.failure = failure;
         this.wake?.();
       },
     });
+  }
+
+  /** The key may have become free. */
+  hint(): void {
+    this.hints++;
+    this.wake?.();
+    this.onHint();
   }
 
   /** Whether hints can arrive. */
@@ -62,14 +67,6 @@ export class WakeUp {
       onTime: ({ resolve }) => resolve(),
       onAbort: ({ resolve }) => resolve(),
     });
-  }
-
-  /** Calls `wake` whenever the one who waits has to look for itself; the returned function stops that. */
-  onWake(wake: () => void): () => void {
-    this.wake = wake;
-    return () => {
-      this.wake = undefined;
-    };
   }
 
   /** Wakes the head, if it sleeps here. */

@@ -1,3 +1,4 @@
+import { kindOf } from '../kinds/kinds.js';
 import type { Hold } from '../lease/hold.js';
 import type { Claim } from '../seam/claim.js';
 import type { LockCall } from '../settings/lock-call.js';
@@ -11,6 +12,10 @@ export interface WantedHold {
   /** The lease that the watchdog renews; undefined for a fixed lease. */
   readonly watchdogMs: number | undefined;
 }
+
+/** Whether a call may have a hold together with others: its lease is renewed, and it asks for no time beyond its work. */
+export const mayShare = ({ kind, leaseMs, holdAtLeastMs }: LockCall): boolean =>
+  kindOf(kind).shared && leaseMs === undefined && holdAtLeastMs === 0;
 
 /** What the contention for a hold leaves to the service instance that wants it. */
 export interface HoldTerms {

@@ -7,6 +7,8 @@ export interface Grant {
   readonly token?: number;
   /** How many tokens were reserved, from `token` on. Default: as many as were asked for. */
   readonly tokens?: number;
+  /** About how many stand in line behind it; undefined when the store keeps no line. */
+  readonly waiting?: number;
   /** Aborts when the store learns by itself that the hold is gone; for stores whose holds end with a session. */
   readonly lost?: AbortSignal;
   /** The limit that was in force before this claim set its own; see `PermitClaim.of`. */

@@ -1,7 +1,11 @@
 import type { LockKind } from '../kinds/kinds.js';
 import type { Claim, ClaimOf } from './claim.js';
-import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from './reply.js';
+import type { LatchStore, SemaphoreStore } from './object-stores.js';
+import type { AcquireReply, ExtendReply, KeyState, PlaceReply, ReleaseReply } from './reply.js';
 import type { StoreFailure } from './store-failure.js';
+import type { Watch, WatchListener } from './watch.js';
+
+export type { Watch, WatchListener } from './watch.js';
 
 /** How a hold is released; see {@link KindStore.release}. */
 export interface ReleaseOptions {
@@ -15,21 +19,6 @@ export interface ReleaseOptions {
    * or less than what is left. Waiters get a hint all the same, since they were told another time.
    */
   readonly keepForMs?: number | undefined;
-}
-
-/** A running wake-up subscription; see {@link KindStore.watch}. */
-export interface Watch {
-  /** Whether hints are flowing right now. While false, the waiter must look by itself from time to time. */
-  readonly live: boolean;
-  close(): void;
-}
-
-/** What a wake-up subscription tells. */
-export interface WatchListener {
-  /** The key may have become free. May be spurious. */
-  hint(): void;
-  /** This subscription can never become live (a missing permission). */
-  failed(cause: StoreFailure): void;
 }
 
 /**
@@ -50,6 +39,20 @@ export interface KindStore<C extends Claim = Claim> {
    * Throws only when nothing at all could be asked.
    */
   extendMany(claims: readonly C[]): Promise<readonly ExtendReply[]>;
+
+  /**
+   * Keeps the places of claims in the store's line alive, and tells how they stand. Never makes a place, never takes a
+   * hold. Only of stores whose places end when nobody keeps them. Throws only when nothing at all could be asked.
+   */
+  keepPlaces?(claims: readonly C[]): Promise<readonly PlaceReply[]>;
+
+  /**
+   * Turns the owner's hold into one of the kind that its own becomes (see `Kind.becomes`), valid for `leaseMs` at least,
+   * and wakes waiters that go in beside that. Nobody else has the key in between. Done already, it answers the same
+   * again. From then on claims of either kind name that hold, for whoever renews or releases it. Only of kinds that have
+   * one to become.
+   */
+  downgrade?(claim: C): Promise<ExtendReply>;
 
   /** Ends the owner's hold if it is there, and wakes waiters. Idempotent: what is not there any more is not ended again. */
   release(claim: C, how?: ReleaseOptions): Promise<ReleaseReply>;
@@ -73,6 +76,12 @@ export interface LockStore {
   /** The kinds this store can keep. Asking for another one is refused by name. */
   readonly kinds: KindStores;
 
+  /** How it keeps counting semaphores. A store without it refuses them by name. */
+  readonly semaphores?: SemaphoreStore;
+
+  /** How it keeps countdown latches. A store without it refuses them by name. */
+  readonly latches?: LatchStore;
+
   /** Throws `LockKeyError` when the store can never keep a hold of this name; returns at once. */
   checkKey?(finalKey: string): void;
 
@@ -92,10 +101,16 @@ export interface LockStore {
   ping(): Promise<void>;
 
   /**
-   * What endangers locks in the way the store is set up, as sentences for the log; asked when the app starts. Empty
+   * What endangers or slows locks in the way the store is set up, as sentences for the log; asked when the app starts. Empty
    * when all is well, or when it cannot be found out.
    */
   diagnose?(): Promise<readonly string[]>;
+
+  /**
+   * What is found out only while locks are taken and what {@link diagnose} has not told, as a sentence for the log: once.
+   * At most one listener, given once.
+   */
+  onWarning?(listener: (warning: string) => void): void;
 
   /** Ends what the store opened, and nothing else. Safe to call twice. */
   close(): Promise<void>;

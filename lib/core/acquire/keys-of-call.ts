@@ -1,0 +1,42 @@
+import { LockConfigurationError, LockKeyError } from '../errors/lock.errors.js';
+import { kindOf, type LockKind } from '../kinds/kinds.js';
+import type { KeyOfCall } from '../settings/acquire-options.js';
+import type { LockCall } from '../settings/lock-call.js';
+
+/** A key, and the kind of lock that is wanted of it. */
+interface WantedKey {
+  readonly key: string;
+  readonly kind: LockKind;
+}
+
+/**
+ * The kind that a key is taken as which the caller wants as both: who writes may read as well. Every other two kinds exclude each
+ * other, so the caller would wait for itself.
+ */
+export const oneKindOf = (key: string, one: LockKind, other: LockKind): LockKind => {
+  if (one === other) return one;
+  const isHalf = (kind: LockKind): boolean => kind === 'read' || kind === 'write';
+  if (isHalf(one) && isHalf(other)) return 'write';
+  throw new LockConfigurationError(
+    `"${key}" is wanted twice by one call, as a ${kindOf(one).noun} and as a ${kindOf(other).noun}, which exclude each ` +
+      'other. Give it once.',
+    { key },
+  );
+};
+
+/** Each key of a call once, in the order of code units, with the kind that it is wanted as. */
+export const eachOnce = (keys: readonly KeyOfCall[], { kind: kindOfCall }: LockCall): WantedKey[] => {
+  if (keys.length === 0) throw new LockKeyError('There is no key to lock: the list of keys is empty.');
+  const kinds = new Map<string, LockKind>();
+  for (const one of keys) {
+    const [key, kind] = typeof one === 'string' ? [one, kindOfCall] : [one.key, one.mode];
+    if (kindOfCall === 'fair' && kind !== 'fair') {
+      throw new LockConfigurationError(
+        `"${key}" has a mode, and the call has fair: true. A read-write lock has an order of its own: leave out fair.`,
+        { key },
+      );
+    }
+    kinds.set(key, oneKindOf(key, kinds.get(key) ?? kind, kind));
+  }
+  return [...kinds.keys()].sort().map((key) => ({ key, kind: kinds.get(key)! }));
+};

@@ -1,0 +1,64 @@
+import { CompactingMap } from '../compacting.js';
+import { queueFullError } from '../errors/error-messages.js';
+import type { Kind } from '../kinds/kind.js';
+import { LocalQueue, type QueueHost } from './local-queue.js';
+
+/**
+ * The local queues of one kind. The callers for one key share one; where each of them stands in the store's line itself,
+ * each has a queue of its own, and is the head of it.
+ */
+export class LocalQueues {
+  private readonly sharedQueues = new CompactingMap<string, LocalQueue>();
+  private readonly ownQueues = new CompactingMap<string, Set<LocalQueue>>();
+  private readonly host: QueueHost;
+  private readonly eachInLine: boolean;
+
+  constructor({ alone, eachInLine }: Kind, host: Omit<QueueHost, 'alone' | 'ofOneCaller' | 'onIdle'>) {
+    this.eachInLine = eachInLine;
+    this.host = { ...host, alone, ofOneCaller: eachInLine, onIdle: (queue) => this.remove(queue) };
+  }
+
+  /** How many keys callers hold or ask for. */
+  get keyCount(): number {
+    return this.sharedQueues.size + this.ownQueues.size;
+  }
+
+  /**
+   * The queue of a caller. Throws when it gets one of its own and `maxWaiters` wait already behind the one that has the
+   * key, or comes first.
+   */
+  forCaller(finalKey: string, key: string): LocalQueue {
+    if (this.eachInLine) return this.ownQueue(finalKey, key);
+    const existing = this.sharedQueues.get(finalKey);
+    if (existing) return existing;
+    const queue = new LocalQueue(this.host, finalKey);
+    this.sharedQueues.set(finalKey, queue);
+    return queue;
+  }
+
+  /** Those of one key. */
+  of(finalKey: string): LocalQueue[] {
+    const shared = this.sharedQueues.get(finalKey);
+    return shared ? [shared] : [...(this.ownQueues.get(finalKey) ?? [])];
+  }
+
+  all(): LocalQueue[] {
+    return [...this.sharedQueues.values(), ...[...this.ownQueues.values()].flatMap((ofKey) => [...ofKey])];
+  }
+
+  private ownQueue(finalKey: string, key: string): LocalQueue {
+    const { maxWaiters } = this.host;
+    const ofKey = this.ownQueues.get(finalKey) ?? new Set();
+    if (ofKey.size > maxWaiters) throw queueFullError(key, maxWaiters);
+    const queue = new LocalQueue(this.host, finalKey);
+    this.ownQueues.set(finalKey, ofKey.add(queue));
+    return queue;
+  }
+
+  private remove(queue: LocalQueue): void {
+    const { finalKey } = queue;
+    if (this.sharedQueues.get(finalKey) === queue) this.sharedQueues.delete(finalKey);
+    const ofKey = this.ownQueues.get(finalKey);
+    if (ofKey?.delete(queue) && ofKey.size === 0) this.ownQueues.delete(finalKey);
+  }
+}

@@ -1,0 +1,112 @@
+import { CompactingMap } from '../compacting.js';
+import type { Runtime } from '../runtime.js';
+import { livingFor, type PlaceTerms } from '../seam/claim.js';
+import type { PlaceReply } from '../seam/reply.js';
+import type { StoreRequests } from '../store-requests.js';
+import type { LinePlace } from './line-place.js';
+
+/** How often places are kept at least, in ms. */
+const PERIOD_MS = 1_000;
+/** One request more for each so many places is what the store can bear, in places for each ms. */
+const PLACES_PER_MS = 10;
+/** A place lives for so many periods without being kept, and so long beside that: one time-out drops nobody. */
+const PERIODS_ALIVE = 3;
+const ANSWER_MS = 2_000;
+
+/** What the store says of one place. */
+export type PlaceAnswer = Exclude<PlaceReply, { status: 'failed' }>;
+
+/**
+ * Keeps the places of a process in the store's lines alive, with one timer. Far behind in a line, and with many places,
+ * it asks less often, and says so: a place tells how long it is to live.
+ */
+export class PlaceKeeper {
+  /** With what makes the caller at its place look for itself. */
+  private readonly places = new CompactingMap<LinePlace, () => void>();
+  private timer: unknown;
+  /** How far behind in its line the last of them was, when all were asked about. Each claim asks for that. */
+  private farthest = 0;
+
+  constructor(
+    private readonly requests: StoreRequests,
+    private readonly runtime: Runtime,
+  ) {}
+
+  get size(): number {
+    return this.places.size;
+  }
+
+  /** What the store is told of a place. The watchdog renews every third of its lease: so long the first one lasts. */
+  termsFor(watchdogMs: number, tokens: number): PlaceTerms {
+    return { aliveMs: this.aliveMs, firstLeaseMs: Math.max(1, Math.floor(watchdogMs / 3)), tokens };
+  }
+
+  add(place: LinePlace, lookNow: () => void): void {
+    this.places.set(place, lookNow);
+    this.farthest = Math.max(this.farthest, place.position);
+    if (this.timer === undefined) this.arm();
+  }
+
+  remove(place: LinePlace): void {
+    this.places.delete(place);
+    if (this.places.size > 0) return;
+    this.farthest = 0;
+    this.stop();
+  }
+
+  stop(): void {
+    this.runtime.clearTimer(this.timer);
+    this.timer = undefined;
+  }
+
+  /** Asks how one place stands, and keeps it. Where places need not be kept it stands as before. */
+  async ask(place: LinePlace): Promise<PlaceAnswer> {
+    const sentAt = this.runtime.now();
+    const replies = await this.requests.keepPlaces([livingFor(place.claim, this.aliveMs)]);
+    const reply = replies?.[0];
+    if (reply?.status === 'failed') throw reply.cause;
+    if (reply) place.answered(reply, sentAt);
+    return reply ?? { status: 'queued', position: place.position, retryInMs: Infinity };
+  }
+
+  private get periodMs(): number {
+    return Math.max(PERIOD_MS, this.places.size / PLACES_PER_MS, this.farthest);
+  }
+
+  private get aliveMs(): number {
+    return Math.ceil(PERIODS_ALIVE * this.periodMs) + ANSWER_MS;
+  }
+
+  private arm(): void {
+    this.timer = this.runtime.setTimer(() => void this.keepAll(), this.periodMs);
+  }
+
+  private async keepAll(): Promise<void> {
+    const places = [...this.places.keys()];
+    this.farthest = places.reduce((farthest, { position }) => Math.max(farthest, position), 0);
+    this.arm();
+    const kinds = new Set(places.map(({ claim }) => claim.kind));
+    await Promise.all(
+      [...kinds].map((kind) => this.keepSome(places.filter(({ claim }) => claim.kind === kind))),
+    );
+  }
+
+  /** Keeps places of one kind. */
+  private async keepSome(places: readonly LinePlace[]): Promise<void> {
+    const sentAt = this.runtime.now();
+    let replies: readonly PlaceReply[] | undefined;
+    try {
+      replies = await this.requests.keepPlaces(places.map((place) => livingFor(place.claim, this.aliveMs)));
+    } catch (failure) {
+      // Whoever waits asks by itself, and hears then what is wrong.
+      replies = places.map(() => ({ status: 'failed', cause: failure }));
+    }
+    for (const [i, place] of places.entries()) {
+      const reply = replies?.[i];
+      const lookNow = this.places.get(place);
+      if (!reply || !lookNow) continue;
+      if (reply.status === 'failed') lookNow();
+      else place.answered(reply, sentAt);
+    }
+  }
+}
