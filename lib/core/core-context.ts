@@ -1,8 +1,8 @@
-import { LocalQueue, type QueueHost } from './acquire/local-queue.js';
+import { PlaceKeeper } from './acquire/place-keeper.js';
+import type { LocalQueue } from './acquire/local-queue.js';
+import { LocalQueues } from './acquire/local-queues.js';
 import type { Wait } from './acquire/wait.js';
-import { CompactingMap } from './compacting.js';
 import { abortedError, shutdownError } from './errors/error-messages.js';
-import type { Kind } from './kinds/kind.js';
 import { KINDS, kindOf, type LockKind } from './kinds/kinds.js';
 import { LeaseKeeper } from './lease/lease-keeper.js';
 import type { Undo } from './lease/undo.js';
@@ -13,12 +13,6 @@ import type { LockSettings } from './settings/lock-settings.js';
 import { StoreHealth } from './store-health.js';
 import { StoreRequests } from './store-requests.js';
 
-/** The local queues of one kind, by final key. */
-interface Queues {
-  readonly all: CompactingMap<string, LocalQueue>;
-  readonly host: QueueHost;
-}
-
 /** What the parts of the core share, for one service instance. */
 export class CoreContext {
   readonly logger: LockLogger;
@@ -26,11 +20,12 @@ export class CoreContext {
   readonly health: StoreHealth;
   readonly requests: StoreRequests;
   readonly keeper: LeaseKeeper;
+  readonly places: PlaceKeeper;
   /** `stopping`: only work that runs already may take locks. `closed`: nobody may. */
   phase: 'open' | 'stopping' | 'closed' = 'open';
   private readonly instanceId: string;
   private ownerCount = 0;
-  private readonly queues: Readonly<Record<LockKind, Queues>>;
+  private readonly queues: Readonly<Record<LockKind, LocalQueues>>;
 
   constructor(
     readonly store: LockStore,
@@ -43,28 +38,28 @@ export class CoreContext {
     this.health = new StoreHealth(runtime, this.events, this.logger);
     this.requests = new StoreRequests(store, runtime, this.health);
     this.keeper = new LeaseKeeper(this.requests, runtime);
+    this.places = new PlaceKeeper(this.requests, runtime);
     this.instanceId = runtime.newId();
     const kinds = Object.keys(KINDS) as LockKind[];
     this.queues = Object.fromEntries(kinds.map((kind) => [kind, this.queuesOf(kind)])) as Record<
       LockKind,
-      Queues
+      LocalQueues
     >;
     store.onRisk?.((finalKey) => this.keeper.lookAt(finalKey));
   }
 
-  private queuesOf(kind: LockKind): Queues {
-    const all = new CompactingMap<string, LocalQueue>();
-    const host: QueueHost = {
+  private queuesOf(kind: LockKind): LocalQueues {
+    return new LocalQueues(kindOf(kind), {
       runtime: this.runtime,
       maxWaiters: this.settings.maxWaiters,
-      alone: kindOf(kind).alone,
       keepAlive: (hold) => this.keeper.add(hold),
+      lookAt: (hold) => this.keeper.lookAtHold(hold),
       watch: (claim, listener) => this.requests.watch(claim, listener),
-      onIdle: (queue) => {
-        if (all.get(queue.finalKey) === queue) all.delete(queue.finalKey);
+      leaveLine: (place) => {
+        this.places.remove(place);
+        this.undo.leave(place.leave());
       },
-    };
-    return { all, host };
+    });
   }
 
   get undo(): Undo {
@@ -72,9 +67,11 @@ export class CoreContext {
   }
 
   /** A name for one hold, never used again. Counted ones have Redisson's form: the client's id and a number. */
-  nextOwner(owners: Kind['owners'] = 'counted'): string {
-    if (owners === 'counted') return `${this.instanceId}:${++this.ownerCount}`;
-    return this.runtime.newId().replaceAll('-', '');
+  nextOwner(kind: LockKind): string {
+    const { owners } = kindOf(kind);
+    if (owners === 'random') return this.runtime.newId().replaceAll('-', '');
+    const number = ++this.ownerCount;
+    return owners === 'counted' ? `${this.instanceId}:${number}` : `${this.instanceId}:${kind}:${number}`;
   }
 
   /** The error for a caller that may not take locks any more; undefined while it may. */
@@ -88,13 +85,9 @@ export class CoreContext {
       : this.refusal(wait);
   }
 
-  queue(kind: LockKind, finalKey: string): LocalQueue {
-    const { all, host } = this.queues[kind];
-    const existing = all.get(finalKey);
-    if (existing) return existing;
-    const queue = new LocalQueue(host, finalKey);
-    all.set(finalKey, queue);
-    return queue;
+  /** Where a caller lines up. Throws when it has to have a place of its own, and too many wait already. */
+  queue(kind: LockKind, finalKey: string, key: string): LocalQueue {
+    return this.queues[kind].forCaller(finalKey, key);
   }
 
   /**
@@ -102,19 +95,24 @@ export class CoreContext {
    * grants are not believed that the store gave before and whose answer is still on its way.
    */
   forcing(finalKey: string): () => void {
-    const queues = Object.values(this.queues).flatMap(({ all }) => all.get(finalKey) ?? []);
+    const queues = Object.values(this.queues).flatMap((ofKind) => ofKind.of(finalKey));
     const attempts = queues.map((queue) => queue.attempts);
-    return () => queues.forEach((queue, i) => (queue.forcedUpTo = Math.max(queue.forcedUpTo, attempts[i]!)));
+    const askedAt = this.runtime.now();
+    return () => queues.forEach((queue, i) => queue.forcedOpen(attempts[i]!, askedAt));
   }
 
   /** How many keys this process knows of at the moment. */
   get queueCount(): number {
-    return Object.values(this.queues).reduce((sum, { all }) => sum + all.size, 0);
+    return Object.values(this.queues).reduce((sum, { keyCount }) => sum + keyCount, 0);
   }
 
+  /** Wakes who waits elsewhere than in a local queue; whether they may go on, they ask {@link reasonToStop}. */
+  wakeOthers: () => void = () => undefined;
+
   refuseWaiters(): void {
-    for (const { all } of Object.values(this.queues)) {
-      for (const queue of [...all.values()]) queue.shutDown(this.refusal);
+    for (const ofKind of Object.values(this.queues)) {
+      for (const queue of ofKind.all()) queue.shutDown(this.refusal);
     }
+    this.wakeOthers();
   }
 }

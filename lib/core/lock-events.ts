@@ -1,15 +1,24 @@
 import { LockConfigurationError } from './errors/lock.errors.js';
 import { shown, textOf } from './errors/describe.js';
+import type { HeldAs } from './seam/reply.js';
 
 /** What an operator may want to hear of. One event for each key, as the caller wrote it; durations are whole ms. */
 export interface LockEvents {
   /**
    * A lock or a permit was taken; a nested call, which takes nothing in the store, has no event. `fencingToken` is
-   * undefined for permits and with `fencing: false`.
+   * undefined for read locks, for permits and with `fencing: false`.
    */
   acquired: { readonly key: string; readonly waitedMs: number; readonly fencingToken: number | undefined };
-  /** A caller was turned away: its wait was over, or the queue was full. */
-  busy: { readonly key: string; readonly waitedMs: number };
+  /**
+   * A caller was turned away: its wait was over, or the queue was full. `waitersAhead`: about how many stood before it,
+   * as in `LockNotAcquiredError`; and so is `heldAs`.
+   */
+  busy: {
+    readonly key: string;
+    readonly waitedMs: number;
+    readonly waitersAhead?: number | undefined;
+    readonly heldAs?: HeldAs | undefined;
+  };
   /**
    * Its holder gave it back: to the store, where it may stay for `holdAtLeastMs`, or to the next caller of the process.
    * A release that failed has no event.
@@ -38,6 +47,8 @@ export type LossReason =
   | 'expired'
   /** The store said at a renewal or release that the hold is not there any more. */
   | 'refused'
+  /** The store said then that a lock of another kind, of a client that is not of this library, was taken beside it. */
+  | 'entered'
   /** `forceUnlock` of this process ended it. */
   | 'force-unlocked'
   /** The app is stopping, and the section did not end within the grace period. */

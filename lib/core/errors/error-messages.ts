@@ -5,24 +5,44 @@ import {
   LockNotAcquiredError,
   LockStoreError,
 } from './lock.errors.js';
-import { kindOf } from '../kinds/kinds.js';
+import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { LossReason } from '../lock-events.js';
 import type { Claim } from '../seam/claim.js';
 import { StoreFailure } from '../seam/store-failure.js';
+import type { HeldAs } from '../seam/reply.js';
 import { textOf } from './describe.js';
 
 /** The words of the core's errors, in one place: what happened, to which key, after how long, what to do. */
 
 const ms = (duration: number): string => `${Math.round(duration)} ms`;
 
-export const takenError = (key: string, waitedMs: number, waitMs: number): LockNotAcquiredError =>
+/** Where a waiter stood, about; nothing where that is unknown. */
+const standing = (ahead: number | undefined): string => {
+  if (ahead === undefined) return '';
+  return ahead === 0 ? ', first of those who wait' : `, behind about ${ahead} others`;
+};
+
+/** What is in the way, where that is another kind of lock. */
+const byWhat = (heldAs: HeldAs | undefined): string =>
+  heldAs === undefined
+    ? ''
+    : ` by ${heldAs === 'exclusive' ? 'an' : 'a'} ${heldAs} lock, which is another kind`;
+
+/** `waitersAhead` and `heldAs`: see {@link LockNotAcquiredError}. */
+export const takenError = (
+  key: string,
+  waitedMs: number,
+  waitMs: number,
+  waitersAhead?: number,
+  heldAs?: HeldAs,
+): LockNotAcquiredError =>
   new LockNotAcquiredError(
     'LOCK_TAKEN',
     waitMs === 0
-      ? `"${key}" is taken, and waitMs is 0. Pass a waitMs to wait for it, or treat this as "already running".`
-      : `"${key}" was still taken after ${ms(waitedMs)} (waitMs: ${waitMs}). ` +
+      ? `"${key}" is taken${byWhat(heldAs)}, and waitMs is 0. Pass a waitMs to wait for it, or treat this as "already running".`
+      : `"${key}" was still taken after ${ms(waitedMs)} (waitMs: ${waitMs})${heldAs ? `,${byWhat(heldAs)}` : ''}${standing(waitersAhead)}. ` +
           `Raise waitMs, shorten the work inside the lock, or lock a narrower key.`,
-    { key },
+    { key, waitersAhead, heldAs },
   );
 
 export const queueFullError = (key: string, maxWaiters: number): LockNotAcquiredError =>
@@ -38,6 +58,18 @@ export const notReentrantError = (key: string): LockNotAcquiredError =>
     'LOCK_NOT_REENTRANT',
     `"${key}" is already held by this call, and reentrant is false. ` +
       `Take it once further out, or run the inner call in detached().`,
+    { key },
+  );
+
+/** @param around what the sections around the call have of the key */
+export const waitsForItselfError = (key: string, kind: LockKind, around: LockKind): LockNotAcquiredError =>
+  new LockNotAcquiredError(
+    'LOCK_NOT_REENTRANT',
+    `A ${kindOf(kind).noun} on "${key}" was asked for inside a ${kindOf(around).noun} on it, and would wait for that: ` +
+      (around === 'read' && kind === 'write'
+        ? `two readers that both want to write would wait for each other for ever. Take the write lock further out; ` +
+          `lease.downgrade() makes a read lock of it when the writing is done.`
+        : `one name is one kind of lock. Give both calls the same mode, or one of them another key.`),
     { key },
   );
 
@@ -57,6 +89,57 @@ export const storeError = (
     { key, cause: failure instanceof StoreFailure && failure.cause !== undefined ? failure.cause : failure },
   );
 };
+
+/** `ifUnknown`: what to know when nobody can tell whether it was done. */
+export const objectStoreError = (
+  key: string,
+  failure: unknown,
+  { doing, ifUnknown }: { readonly doing: string; readonly ifUnknown?: string },
+  afterMs: number,
+  outcome = failure instanceof StoreFailure ? failure.outcome : 'unknown',
+): LockStoreError =>
+  new LockStoreError(
+    `The lock store failed while ${doing} "${key}", after ${ms(afterMs)}: ` +
+      `${textOf(failure).replace(/\.+$/, '')}.` +
+      (outcome === 'unknown' && ifUnknown !== undefined ? ` It may have been done: ${ifUnknown}` : '') +
+      (failure instanceof StoreFailure && failure.keyOnly ? '' : ' Check the store, then try again.'),
+    outcome,
+    { key, cause: failure instanceof StoreFailure && failure.cause !== undefined ? failure.cause : failure },
+  );
+
+export const noPermitsError = (
+  key: string,
+  permits: number,
+  waitedMs: number,
+  waitMs: number,
+): LockNotAcquiredError => {
+  const wanted = permits === 1 ? 'a permit' : `${permits} permits`;
+  return new LockNotAcquiredError(
+    'LOCK_TAKEN',
+    waitMs === 0
+      ? `"${key}" does not have ${wanted} free, and waitMs is 0. Pass a waitMs to wait.`
+      : `"${key}" did not have ${wanted} free within ${ms(waitedMs)} (waitMs: ${waitMs}). ` +
+          'Raise waitMs, give permits back sooner, or make them more.',
+    { key },
+  );
+};
+
+export const semaphoreFullError = (key: string, maxWaiters: number): LockNotAcquiredError =>
+  new LockNotAcquiredError(
+    'LOCK_QUEUE_FULL',
+    `"${key}" has not enough permits free, and ${maxWaiters} callers of this process wait for some already (maxWaiters). ` +
+      `Shed the load upstream, or raise maxWaiters.`,
+    { key },
+  );
+
+export const latchClosedError = (key: string, waitedMs: number, waitMs: number): LockNotAcquiredError =>
+  new LockNotAcquiredError(
+    'LOCK_TAKEN',
+    waitMs === 0
+      ? `The latch "${key}" is not counted down yet, and waitMs is 0. Pass a waitMs to wait.`
+      : `The latch "${key}" was not counted down within ${ms(waitedMs)} (waitMs: ${waitMs}).`,
+    { key },
+  );
 
 export const abortedError = (key: string, signal: AbortSignal, waitedMs: number): LockAbortedError =>
   new LockAbortedError(
@@ -78,6 +161,8 @@ const LOSS: Record<LossReason | 'outer-release', string> = {
   expired:
     'its lease ran out before it could be renewed (the store was out of reach, the process stood still, or a fixed leaseMs was too short)',
   refused: 'the store no longer had it (it expired, was deleted by somebody, or the store lost its data)',
+  entered:
+    'a lock of another kind of another client (a read-write lock of Redisson) was taken on the same name beside it',
   'force-unlocked': 'somebody called forceUnlock',
   'outer-release': 'the lease around it was released by hand while it was inside',
   shutdown: 'the app is stopping and the work did not end within shutdownGraceMs',

@@ -1,3 +1,4 @@
+import type { HeldAs } from '../seam/reply.js';
 import type { StoreOutcome } from '../seam/store-failure.js';
 
 /** Every code an error of this library can carry. Codes are stable; messages are not. */
@@ -50,9 +51,33 @@ export class LockError extends Error {
   }
 }
 
-/** The lock could not be had: the wait was over, the queue was full, or nesting is not allowed. */
+interface NotAcquired {
+  key?: string;
+  cause?: unknown;
+  waitersAhead?: number | undefined;
+  heldAs?: HeldAs | undefined;
+}
+
+/** The lock could not be had: the wait was over (also for permits or a latch), the queue was full, or nesting is not allowed. */
 export class LockNotAcquiredError extends LockError {
   static override readonly kind: string = 'LockNotAcquiredError';
+  /**
+   * About how many stood before this caller when it gave up: callers of this process, and the other processes in the
+   * store's line, each of which may have several callers. Undefined for one that did not wait, and where that is unknown.
+   */
+  readonly waitersAhead: number | undefined;
+  /**
+   * As what somebody has the key, where that is another kind of lock and the store can tell: `read` or `write` of a
+   * read-write lock, `fair` of one with a line of its own, `exclusive` of a plain one. Undefined for a lock like the one
+   * that was asked for.
+   */
+  readonly heldAs?: HeldAs;
+
+  constructor(code: LockErrorCode, message: string, options: NotAcquired = {}) {
+    super(code, message, options);
+    this.waitersAhead = options.waitersAhead;
+    if (options.heldAs) this.heldAs = options.heldAs;
+  }
 }
 
 /** Whether a lock was not had because others have it: the caller may try again, or leave the work to them. */
@@ -70,7 +95,10 @@ export class LockStoreError extends LockError {
 
   constructor(
     message: string,
-    /** `not-executed`: certainly nothing happened. `unknown`: it may have, and the library is undoing it. */
+    /**
+     * `not-executed`: certainly nothing happened. `unknown`: it may have, and the library is undoing it; what was asked of
+     * a semaphore or a latch nobody can undo.
+     */
     readonly outcome: StoreOutcome,
     options: { key?: string; cause?: unknown } = {},
   ) {

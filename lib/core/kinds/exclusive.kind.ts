@@ -4,8 +4,12 @@ import type { Kind } from './kind.js';
 export const exclusive = {
   noun: 'lock',
   alone: true,
+  eachInLine: false,
   handedOver: true,
+  shared: false,
   fenced: true,
-  entersInto: ['exclusive'],
+  entersInto: ['exclusive', 'fair'],
+  waitsForItselfIn: ['read', 'write'],
+  becomes: undefined,
   owners: 'counted',
 } as const satisfies Kind;

@@ -1,9 +1,12 @@
 import { exclusive } from './exclusive.kind.js';
+import { fair } from './fair.kind.js';
 import type { Kind } from './kind.js';
 import { permit } from './permit.kind.js';
+import { read } from './read.kind.js';
+import { write } from './write.kind.js';
 
 /** The kinds of lock there are. */
-export const KINDS = { exclusive, permit } as const;
+export const KINDS = { exclusive, fair, permit, read, write } as const;
 
 export type LockKind = keyof typeof KINDS;
 

@@ -7,8 +7,12 @@ import type { Kind } from './kind.js';
 export const permit = {
   noun: 'permit',
   alone: false,
+  eachInLine: false,
   handedOver: false,
+  shared: false,
   fenced: false,
   entersInto: [],
+  waitsForItselfIn: [],
+  becomes: undefined,
   owners: 'random',
 } as const satisfies Kind;

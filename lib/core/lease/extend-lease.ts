@@ -44,7 +44,7 @@ const askFor = async (core: CoreContext, lease: Lease, ms: number, doing: string
     const now = runtime.now();
     if (now >= hold.validUntil) hold.lose('expired');
     if (hold.state !== 'held') return;
-    if (reply.status === 'lost') hold.lose('refused');
+    if (reply.status === 'lost') hold.lose(reply.entered ? 'entered' : 'refused');
     else if (reply.status === 'failed') failure ??= storeError(hold.key, reply.cause, doing, now - sentAt);
     else {
       hold.renew(sentAt, ms, reply.validForMs, now);

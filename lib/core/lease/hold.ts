@@ -1,17 +1,19 @@
 import type { LossReason } from '../lock-events.js';
+import type { LockKind } from '../kinds/kinds.js';
 import type { Claim } from '../seam/claim.js';
 
 export type HoldState = 'held' | 'lost' | 'released';
 
 /** The head of a local queue, as the end of a hold has to tell it. */
 export interface Head {
-  readonly hints: number;
-  requestSent(): void;
-  requestOver(tell: boolean): void;
-  failed(failure: unknown, doing: string, who?: 'all' | 'due'): void;
   /** Gives the hold to the next caller of this process; false when it has to go back to the store. */
   passOn(hold: Hold): boolean;
-  leave(othersWaiting: boolean, hintsBefore?: number): void;
+  /** Its release is on its way to the store: what is asked for now comes there behind it. */
+  releaseSent(): void;
+  /** Its release is over. `othersWaiting`: somebody in another process wants the key too; undefined: it failed. */
+  releaseOver(othersWaiting: boolean | undefined): void;
+  /** It has ended without a release, or was never somebody's. */
+  leave(): void;
 }
 
 /** What is left of a process's turn: for how many more leases there are tokens, and until when. */
@@ -47,27 +49,35 @@ export class Hold {
   private confirmedAt: number;
   private certainUntil: number;
   private lastUntil: number;
+  /** For how long the store granted it; a renewal may have made that longer. */
+  private firstLeaseMs: number;
   private keptUntil = 0;
   private isRenewing = false;
   private requests = 0;
   private lengthened = false;
   private ownTurn: Turn | undefined;
+  private leaseCount = 1;
+  private joinableUntil = -Infinity;
   private retry = Infinity;
+  private look = Infinity;
   private lossHandler: ((hold: Hold) => void) | undefined;
   private lossListeners: Set<() => void> | undefined;
   readonly grantedAt: number;
+  /** The kind of lock that its caller asked for; see {@link becomes}. */
+  readonly takenAs: LockKind;
   /** Aborts when the store learns by itself that the hold is gone. */
   readonly lost: AbortSignal | undefined;
 
   constructor(
     /** The key as the caller wrote it. */
     readonly key: string,
-    readonly head: Head,
+    private queueHead: Head,
     claim: Claim,
     watchdogMs: number | undefined,
     { token, grantedAt, sentAt, validForMs, lost }: Granted,
   ) {
     this.claimed = claim;
+    this.takenAs = claim.kind;
     this.watchdog = watchdogMs;
     this.fencingToken = token;
     this.grantedAt = grantedAt;
@@ -75,6 +85,12 @@ export class Hold {
     this.confirmedAt = sentAt;
     this.certainUntil = sentAt + validForMs;
     this.lastUntil = grantedAt + validForMs;
+    this.firstLeaseMs = validForMs;
+  }
+
+  /** Who is told of its end. */
+  get head(): Head {
+    return this.queueHead;
   }
 
   get state(): HoldState {
@@ -134,9 +150,16 @@ export class Hold {
    * is within a tenth counts as what was asked for: holds with a lease in common share their rounds.
    */
   get askAgainAt(): number {
-    if (this.retry !== Infinity || this.watchdog === undefined) return this.retry;
+    const again = Math.min(this.retry, this.look);
+    if (this.retry !== Infinity || this.watchdog === undefined) return again;
     const { validForMs } = this;
-    return validForMs < 0.9 * this.watchdog ? this.confirmedAt + Math.floor(validForMs / 3) : Infinity;
+    const third = validForMs < 0.9 * this.watchdog ? this.confirmedAt + Math.floor(validForMs / 3) : Infinity;
+    return Math.min(again, third);
+  }
+
+  /** Somebody may have ended it: asks the store at that moment, and goes on until then as if nothing were. */
+  askAgain(at: number): void {
+    this.look = Math.min(this.look, at);
   }
 
   /** How long the store said that it is valid, in ms from the request that was confirmed last. */
@@ -151,6 +174,33 @@ export class Hold {
 
   beginTurn(turn: Turn): void {
     this.ownTurn = turn;
+  }
+
+  /** Other leases of the process may join it until then. */
+  beginSharing(until: number): void {
+    this.joinableUntil = until;
+  }
+
+  /** How many leases have it. */
+  get leases(): number {
+    return this.leaseCount;
+  }
+
+  /**
+   * One more lease has it from now on, if it may: only a watched one, with the same lease to renew, and only while the
+   * store certainly has the hold as it was taken.
+   */
+  joins(watchdogMs: number, now: number): boolean {
+    const mayJoin = now < this.joinableUntil && this.watchdog === watchdogMs && this.keptUntil <= now;
+    if (!mayJoin || !this.isSound(now)) return false;
+    this.leaseCount += 1;
+    return true;
+  }
+
+  /** One of the leases that have it has ended. True when others have it still. */
+  leaves(): boolean {
+    this.leaseCount -= 1;
+    return this.leaseCount > 0;
   }
 
   /** The store confirmed the hold; an answer to an older request changes nothing. */
@@ -175,6 +225,7 @@ export class Hold {
   renewalSent(sentAt: number, askedMs: number): void {
     this.isRenewing = true;
     this.retry = Infinity;
+    this.look = Infinity;
     this.mayLast(sentAt + askedMs);
   }
 
@@ -213,6 +264,14 @@ export class Hold {
     this.mayLast(grantedAt + validForMs);
   }
 
+  /** Its owner has it as another kind of lock from now on: it is not passed on any more, and has no token. */
+  becomes(claim: Claim, head: Head): void {
+    this.claimed = claim;
+    this.queueHead = head;
+    this.fencingToken = undefined;
+    this.ownTurn = undefined;
+  }
+
   /** It has to stay in the store until then, whenever the work ends. */
   keepAtLeastUntil(until: number): void {
     this.keptUntil = Math.max(this.keptUntil, until);
@@ -225,7 +284,8 @@ export class Hold {
 
   /**
    * Whether the store certainly has it, as it was taken and for long enough: nothing about it is under way or in
-   * doubt, its holder has not asked for more, and at least two thirds of its time are left.
+   * doubt, its holder has not asked for more, and at least two thirds of its time are left: of the lease that it was
+   * given first, where that was a shorter one.
    */
   isSound(now: number): boolean {
     const certain =
@@ -234,7 +294,7 @@ export class Hold {
       !this.lengthened &&
       this.requests === 0 &&
       this.retry === Infinity;
-    return certain && this.certainUntil - now >= (2 / 3) * this.claimed.leaseMs;
+    return certain && this.certainUntil - now >= (2 / 3) * Math.min(this.claimed.leaseMs, this.firstLeaseMs);
   }
 
   /** The same hold for the next lease: with a token of its own, and without listeners. */
@@ -243,6 +303,8 @@ export class Hold {
     const granted = { token, grantedAt, sentAt: confirmedAt, validForMs, lost: this.lost };
     const next = new Hold(key, head, claimed, watchdog, granted);
     next.lastUntil = this.lastUntil;
+    next.firstLeaseMs = this.firstLeaseMs;
+    next.look = this.look;
     next.ownTurn = this.ownTurn;
     return next;
   }
@@ -258,9 +320,9 @@ export class Hold {
   }
 
   /** The store said at its release that it was not there any more. Its holder hears that as the answer. */
-  wasGone(): void {
+  wasGone(reason: LossReason): void {
     this.current = 'lost';
-    this.reason = 'refused';
+    this.reason = reason;
   }
 
   /** Listens for the loss; the returned function stops that. */

@@ -79,6 +79,15 @@ export class LeaseKeeper {
     this.renewAll(meant.filter(({ renewing }) => !renewing));
   }
 
+  /**
+   * The same for one hold that the process uses now. Not within its turn: what is heard at its beginning is the end of
+   * the hold before, mostly, and after its turn it goes back to the store, which says whether it was there.
+   */
+  lookAtHold(hold: Hold): void {
+    hold.askAgain(Math.max(this.runtime.now(), hold.turn?.until ?? 0));
+    this.schedule(hold);
+  }
+
   stop(): void {
     this.runtime.clearTimer(this.timer);
     this.timerDueAt = Infinity;
@@ -167,7 +176,7 @@ export class LeaseKeeper {
 
   private answered(hold: Hold, reply: ExtendReply, sentAt: number, askedMs: number): void {
     if (hold.state !== 'held' || !this.holds.has(hold)) return;
-    if (reply.status === 'lost') return this.lose(hold, 'refused');
+    if (reply.status === 'lost') return this.lose(hold, reply.entered ? 'entered' : 'refused');
     const now = this.runtime.now();
     // A hold that was over for its holder may not begin again because an answer came late.
     if (now >= hold.validUntil) return this.lose(hold, 'expired');
@@ -185,7 +194,7 @@ export class LeaseKeeper {
     if (hold.askAgainAt < this.timerDueAt) this.arm(hold.askAgainAt);
   }
 
-  private lose(hold: Hold, reason: 'expired' | 'refused'): void {
+  private lose(hold: Hold, reason: 'expired' | 'refused' | 'entered'): void {
     this.remove(hold);
     hold.lose(reason);
   }

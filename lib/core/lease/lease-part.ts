@@ -58,6 +58,14 @@ export class LeasePart {
     return how;
   }
 
+  /** Ends it where other leases have the hold still. False when this one was the last. */
+  leavesToOthers(): boolean {
+    const { state } = this;
+    if (!this.hold.leaves()) return false;
+    this.over = state === 'lost' ? 'lost' : 'released';
+    return true;
+  }
+
   /** The part around this one was released while this one was in. Its work goes on, and leaves when it ends. */
   endFromOutside(): void {
     if (this.over !== undefined || this.hold.state === 'lost') return;

@@ -12,6 +12,7 @@ export interface LeaseHost {
   checkExpiry(hold: Hold): void;
   extend(lease: Lease, ms: number): Promise<void>;
   verify(lease: Lease): Promise<boolean>;
+  downgrade(lease: Lease): Promise<void>;
   release(lease: Lease): Promise<'released' | 'lost'>;
   end(lease: Lease): Promise<void>;
   runSection<T>(lease: Lease, section: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
@@ -63,7 +64,7 @@ export class Lease implements AsyncDisposable {
   /**
    * Greater than the token of every earlier holder of the key. Hand it to the resource, and let that refuse
    * smaller ones (`WHERE fence <= $token`). Throws `LockConfigurationError` with several keys (use
-   * {@link tokenFor}), when fencing is off, and for permits, which have none.
+   * {@link tokenFor}), when fencing is off, and for read locks and permits, which have none.
    */
   get fencingToken(): number {
     return this.tokenFor(this.#onlyKey('a token for each', 'tokenFor'));
@@ -154,6 +155,19 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
+   * Makes a read lock of a write lock, in one step: nobody writes in between, and other readers go in beside it. From
+   * then on the lease has no fencing token, and what it runs may only read. Rejects with `LockConfigurationError` for
+   * any other lock, within a lock of the caller on the same key, while nested calls are inside, and after the release;
+   * with `LockLostError` when it is lost; with `LockStoreError` when the store fails: then it counts as a read lock here,
+   * while others may still find it a write lock, and calling it again is fine.
+   *
+   * @example await lease.downgrade(); // all is written; now others may read along
+   */
+  downgrade(): Promise<void> {
+    return this.#host.downgrade(this);
+  }
+
+  /**
    * Runs `section` inside this lease: nested locks on its keys go in without asking the store, and
    * `currentLease()` finds it. It does not release. Rejects without running when the lease is over already:
    * with `LockLostError`, or after a release with `LockConfigurationError`.
@@ -189,7 +203,7 @@ export class Lease implements AsyncDisposable {
   }
 
   /** @internal Throws when the lease is over: `LockLostError`, or after a release `LockConfigurationError`. */
-  mustBeHeld(what: 'extend' | 'run' | 'verify'): void {
+  mustBeHeld(what: 'downgrade' | 'extend' | 'run' | 'verify'): void {
     const { loss } = this;
     if (loss) throw loss;
     if (this.#parts.every(({ state }) => state === 'held')) return;

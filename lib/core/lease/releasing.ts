@@ -45,7 +45,11 @@ export class Releasing {
   private end(part: LeasePart, onFailure: 'throw' | 'log'): Promise<Ending> {
     if (part.entry) this.core.keeper.checkExpiry(part.hold);
     const ending = part.end();
-    return part.entry ? Promise.resolve(ending) : this.release(part.hold, onFailure);
+    if (part.entry) return Promise.resolve(ending);
+    this.core.keeper.checkExpiry(part.hold);
+    if (!part.leavesToOthers()) return this.release(part.hold, onFailure);
+    if (part.state === 'released') this.tellReleased(part.hold);
+    return Promise.resolve(part.state === 'lost' ? 'lost' : 'released');
   }
 
   /**
@@ -54,7 +58,6 @@ export class Releasing {
    */
   private release(hold: Hold, onFailure: 'throw' | 'log'): Promise<Ending> {
     const { core } = this;
-    core.keeper.checkExpiry(hold);
     if (hold.state === 'lost') {
       // A renewal that was never answered may have kept it in the store.
       if (hold.lossReason !== 'refused') core.undo.begin(orphanOf(hold));
@@ -69,17 +72,22 @@ export class Releasing {
     return Promise.resolve('released');
   }
 
-  /** Gives a hold back whose caller has gone before it came: to the next caller of this process, or to the store. */
-  giveBack(hold: Hold): void {
+  /**
+   * Gives a hold back whose caller has gone before it came: to the next caller of this process, or to the store. False
+   * when other leases have it still.
+   */
+  giveBack(hold: Hold): boolean {
     const { core } = this;
+    if (hold.leaves()) return false;
     if (hold.state === 'held') {
       const passed = hold.head.passOn(hold);
       hold.release();
       core.keeper.remove(hold);
-      if (passed) return;
-      hold.head.leave(false);
+      if (passed) return true;
+      hold.head.leave();
     }
     core.undo.begin(orphanOf(hold));
+    return true;
   }
 
   private tellReleased(hold: Hold): void {
@@ -92,7 +100,9 @@ export class Releasing {
     const heldMs = Math.round(runtime.now() - hold.grantedAt);
     const reason = hold.lossReason ?? 'refused';
     logger.warn(lostError(hold.key, hold.claim, reason, heldMs).message);
-    events.emit('lost', () => ({ key: hold.key, heldMs, reason }));
+    for (let lease = 0; lease < Math.max(1, hold.leases); lease += 1) {
+      events.emit('lost', () => ({ key: hold.key, heldMs, reason }));
+    }
   }
 
   /** What follows from a loss that is noticed before the release. */
@@ -100,43 +110,39 @@ export class Releasing {
     this.core.keeper.remove(hold);
     this.tellLost(hold);
     // The next caller of this process need not wait for work that lost its right.
-    hold.head.leave(false);
+    hold.head.leave();
   };
 
   private send(hold: Hold, onFailure: 'throw' | 'log'): Promise<Ending> {
     const { head, claim } = hold;
     const { requests, runtime } = this.core;
-    const hintsBefore = head.hints;
     const startedAt = runtime.now();
     const keepForMs = hold.keepForMs(startedAt);
-    head.requestSent();
-    return requests.release(claim, keepForMs === undefined ? undefined : { keepForMs }).then(
-      (reply) => this.answered(hold, reply, keepForMs === undefined, hintsBefore),
+    const answer = requests.release(claim, keepForMs === undefined ? undefined : { keepForMs });
+    head.releaseSent();
+    return answer.then(
+      (reply) => this.answered(hold, reply, keepForMs === undefined),
       (failure: unknown) => this.failed(hold, failure, startedAt, onFailure),
     );
   }
 
-  private answered(hold: Hold, reply: ReleaseReply, isFree: boolean, hintsBefore: number): Ending {
-    hold.head.requestOver(true);
+  private answered(hold: Hold, reply: ReleaseReply, isFree: boolean): Ending {
     this.core.requests.answered();
     // A hold that stays for a while cannot be taken by others, so this process need not yield.
-    hold.head.leave(reply.othersWaiting && isFree, hintsBefore);
+    hold.head.releaseOver(reply.othersWaiting && isFree);
     if (reply.wasHeld) {
       this.tellReleased(hold);
       return 'released';
     }
-    hold.wasGone();
+    hold.wasGone(reply.entered ? 'entered' : 'refused');
     this.tellLost(hold);
     return 'lost';
   }
 
   private failed(hold: Hold, failure: unknown, startedAt: number, onFailure: 'throw' | 'log'): Ending {
     const { core } = this;
-    const { head } = hold;
-    head.requestOver(false);
     core.requests.releaseFailed(orphanOf(hold), failure);
-    head.failed(failure, 'waiting for', 'due');
-    head.leave(false);
+    hold.head.releaseOver(undefined);
     const error = storeError(hold.key, failure, 'releasing', core.runtime.now() - startedAt);
     if (onFailure === 'throw') throw error;
     core.logger.warn(`${error.message} The release is tried again until the lease is over.`);

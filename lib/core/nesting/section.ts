@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { LockKind } from '../kinds/kinds.js';
 import type { Lease } from '../lease/lease.js';
 import { type LeasePart } from '../lease/lease-part.js';
 import { processWide } from '../process-wide.js';
@@ -78,6 +79,21 @@ export const heldAfter = (scope: object, finalKey: string): string | undefined =
     if (section.scope !== scope) continue;
     for (const part of section.parts) {
       if (part.state === 'held' && part.finalKey > finalKey) return part.key;
+    }
+  }
+  return undefined;
+};
+
+/** Among what enclosing sections hold of a key, a kind that is one of these. */
+export const kindAround = (
+  scope: object,
+  finalKey: string,
+  kinds: readonly string[],
+): LockKind | undefined => {
+  for (let section = currentSection(); section; section = section.parent) {
+    if (section.scope !== scope) continue;
+    for (const { state, finalKey: held, hold } of section.parts) {
+      if (state === 'held' && held === finalKey && kinds.includes(hold.claim.kind)) return hold.claim.kind;
     }
   }
   return undefined;

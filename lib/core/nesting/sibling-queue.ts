@@ -29,6 +29,11 @@ export class SiblingQueue {
     return Promise.resolve(true);
   }
 
+  /** Whether a nested call is in, or waits to go in. */
+  get inUse(): boolean {
+    return this.occupied;
+  }
+
   /** Names what is in. */
   admitted(inside: Inside): void {
     this.inside = inside;

@@ -1,0 +1,69 @@
+import type { CoreContext } from '../core-context.js';
+import { LockConfigurationError } from '../errors/lock.errors.js';
+import { storeError } from '../errors/error-messages.js';
+import { kindOf, type LockKind } from '../kinds/kinds.js';
+import type { Claim } from '../seam/claim.js';
+import type { Hold } from './hold.js';
+import type { LeasePart } from './lease-part.js';
+import type { Lease } from './lease.js';
+
+/** For a fixed lease: what is left of it stays as it is. */
+const NO_LONGER_MS = 1;
+
+/**
+ * Turns the holds of a lease into those that their kind becomes. Here that is so as soon as it is asked for: whatever
+ * becomes of the request, the caller has no more than the lesser right. Called again it asks again, since the store may
+ * not have heard of it.
+ */
+export const downgradeLease = async (core: CoreContext, lease: Lease): Promise<void> => {
+  lease.mustBeHeld('downgrade');
+  for (const part of lease.parts) check(core, part);
+  await Promise.all(lease.parts.map(({ hold }) => downgrade(core, hold)));
+  lease.mustBeHeld('downgrade');
+};
+
+const check = (core: CoreContext, { key, hold, entry, siblings }: LeasePart): void => {
+  const { noun, becomes } = kindOf(hold.takenAs);
+  const refuse = (why: string): never => {
+    throw new LockConfigurationError(`The ${noun} on "${key}" cannot be downgraded: ${why}.`, { key });
+  };
+  if (becomes === undefined) refuse('only a write lock can');
+  if (entry) refuse('it belongs to a call around this one; downgrade the lease of that');
+  if (siblings?.inUse) refuse('nested calls are inside it; downgrade it when they have ended');
+  core.requests.checkDowngrade(hold.takenAs);
+};
+
+const downgrade = async (core: CoreContext, hold: Hold): Promise<void> => {
+  const { keeper, requests, runtime } = core;
+  const writer = hold.head;
+  const isFirst = hold.claim.kind === hold.takenAs;
+  if (isFirst) become(core, hold);
+  const sentAt = runtime.now();
+  const askedMs = hold.watchdogMs ?? NO_LONGER_MS;
+  hold.holdersRequest('sent', sentAt, askedMs);
+  const claim = { ...hold.claim, leaseMs: askedMs, tokens: 0 };
+  const answer = requests.ask(hold.key, 'downgrading', () => requests.downgrade(claim));
+  // The next writer of this process asks behind that.
+  if (isFirst) writer.leave();
+  let reply;
+  try {
+    reply = await answer;
+  } finally {
+    hold.holdersRequest('over', runtime.now(), askedMs);
+  }
+  const now = runtime.now();
+  if (now >= hold.validUntil) hold.lose('expired');
+  if (hold.state !== 'held') return;
+  if (reply.status === 'failed') throw storeError(hold.key, reply.cause, 'downgrading', now - sentAt);
+  if (reply.status === 'lost') return hold.lose('refused');
+  hold.renew(sentAt, askedMs, reply.validForMs, now);
+  keeper.schedule(hold);
+};
+
+/** From now on it is counted, and released, among the holds of the lesser kind. */
+const become = (core: CoreContext, hold: Hold): void => {
+  const kind = kindOf(hold.takenAs).becomes as LockKind;
+  const queue = core.queue(kind, hold.claim.finalKey, hold.key);
+  queue.granted(false);
+  hold.becomes({ ...hold.claim, kind, tokens: 0 } as Claim, queue.head);
+};
