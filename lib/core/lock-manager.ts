@@ -3,16 +3,22 @@ import { InFlight } from './in-flight.js';
 import type { LockKind } from './kinds/kinds.js';
 import type { KeyState } from './seam/reply.js';
 import { CoreContext } from './core-context.js';
+import { downgradeLease } from './lease/downgrade-lease.js';
 import { extendLease, verifyLease } from './lease/extend-lease.js';
 import { currentSection, Section, runInSection } from './nesting/section.js';
 import type { Hold } from './lease/hold.js';
 import { Lease, type LeaseHost } from './lease/lease.js';
 import type { LeasePart } from './lease/lease-part.js';
+import { storeError } from './errors/error-messages.js';
 import { isTaken } from './errors/lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
+import type { KeyOfCall } from './settings/acquire-options.js';
 import type { LockCall } from './settings/lock-call.js';
 import type { LockSettings } from './settings/lock-settings.js';
 import type { LockStore } from './seam/lock-store.js';
+import { CountDownLatch } from './objects/count-down-latch.js';
+import { ObjectContext } from './objects/object-context.js';
+import { Semaphore } from './objects/semaphore.js';
 import { Releasing, type Ending } from './lease/releasing.js';
 import { systemRuntime, type Runtime } from './runtime.js';
 import { Shutdown } from './shutdown.js';
@@ -27,9 +33,12 @@ export type Attempt<T> = { readonly ran: true; readonly value: T } | { readonly 
 export interface HeldLock {
   /** As the caller wrote it, without the prefix. */
   readonly key: string;
-  /** `exclusive` for a lock, `permit` for a permit. */
+  /**
+   * `exclusive` for a plain lock, `fair` for one taken with `fair: true`, `read` or `write` with a `mode`, `permit` for a
+   * permit.
+   */
   readonly kind: LockKind;
-  /** Undefined with `fencing: false`, and for permits, which have none. */
+  /** Undefined with `fencing: false`, and for read locks and permits, which have none. */
   readonly fencingToken: number | undefined;
   /** For how long its present holder has it, in whole ms. */
   readonly heldMs: number;
@@ -39,9 +48,9 @@ export interface HeldLock {
 
 /** Sizes of all that could grow; zero when nothing is held and nobody waits. */
 export interface LockUsage {
-  /** Leases that callers have, nested ones too, and callers that wait for one. */
+  /** Leases that callers have, nested ones too, and callers that wait for one, or for a semaphore or a latch. */
   readonly leases: number;
-  /** Keys that callers hold or ask for. */
+  /** Keys that callers hold or ask for, those of semaphores and latches included. */
   readonly keys: number;
   /** Locks and permits that are held in the store: what `held()` lists. */
   readonly holds: number;
@@ -55,6 +64,7 @@ export class LockManager implements LeaseHost {
   private readonly releasing: Releasing;
   private readonly acquisition: Acquisition;
   private readonly inFlight = new InFlight();
+  private readonly objects: ObjectContext;
   private readonly shutdown: Shutdown;
 
   constructor(
@@ -67,7 +77,9 @@ export class LockManager implements LeaseHost {
     this.core.requests.checkKind('exclusive');
     this.releasing = new Releasing(this.core);
     this.acquisition = new Acquisition(this, this.core, this.releasing);
+    this.objects = new ObjectContext(this.core, this, this.inFlight);
     this.shutdown = new Shutdown(this.core, this.inFlight);
+    store.onWarning?.((warning) => this.core.logger.warn(warning));
   }
 
   on<E extends keyof LockEvents>(event: E, listener: LockEventListener<E>): () => void {
@@ -86,7 +98,7 @@ export class LockManager implements LeaseHost {
     this.core.keeper.checkExpiry(hold);
   }
 
-  acquire(keys: readonly string[], call: LockCall): Promise<Lease> {
+  acquire(keys: readonly KeyOfCall[], call: LockCall): Promise<Lease> {
     const startedAt = this.runtime.now();
     this.inFlight.begin();
     // Promises are what this costs beside the store: none is made that is not needed.
@@ -114,17 +126,19 @@ export class LockManager implements LeaseHost {
     return new Lease(this, parts);
   }
 
-  private refused(error: unknown, keys: readonly string[], startedAt: number): never {
+  private refused(error: unknown, keys: readonly KeyOfCall[], startedAt: number): never {
     this.inFlight.end();
     if (isTaken(error)) {
-      const key = error.key ?? keys[0]!;
-      this.core.events.emit('busy', () => ({ key, waitedMs: Math.round(this.runtime.now() - startedAt) }));
+      const [first] = keys;
+      const { key = typeof first === 'string' ? first : first!.key, waitersAhead, heldAs } = error;
+      const waitedMs = Math.round(this.runtime.now() - startedAt);
+      this.core.events.emit('busy', () => ({ key, waitedMs, waitersAhead, ...(heldAs && { heldAs }) }));
     }
     throw error;
   }
 
   /** Null when the lock is taken; every other trouble is thrown. */
-  async tryAcquire(keys: readonly string[], call: LockCall): Promise<Lease | null> {
+  async tryAcquire(keys: readonly KeyOfCall[], call: LockCall): Promise<Lease | null> {
     try {
       return await this.acquire(keys, call);
     } catch (error) {
@@ -134,13 +148,13 @@ export class LockManager implements LeaseHost {
   }
 
   /** Runs `section` with the lock held, and gives back its result or its error untouched. */
-  withLock<T>(keys: readonly string[], call: LockCall, section: LockSection<T>): Promise<T> {
+  withLock<T>(keys: readonly KeyOfCall[], call: LockCall, section: LockSection<T>): Promise<T> {
     return this.runUnder(this.acquire(keys, call), call, section);
   }
 
   /** The same, unless the lock is taken. Every other trouble is thrown. */
   async tryWithLock<T>(
-    keys: readonly string[],
+    keys: readonly KeyOfCall[],
     call: LockCall,
     section: LockSection<T>,
   ): Promise<Attempt<T>> {
@@ -171,8 +185,11 @@ export class LockManager implements LeaseHost {
       result = await runInSection(open, section, lease);
     } finally {
       if (!open.close()) await open.emptied();
-      await this.end(lease);
+      const ended = this.end(lease);
+      if (call.awaitRelease) await ended;
+      else this.endsBehind(ended, lease);
     }
+    // A loss that only the release tells of comes too late for who does not wait for that.
     if (call.onLost === 'throw' && lease.loss) throw lease.loss;
     return result;
   }
@@ -183,6 +200,10 @@ export class LockManager implements LeaseHost {
 
   verify(lease: Lease): Promise<boolean> {
     return verifyLease(this.core, lease);
+  }
+
+  downgrade(lease: Lease): Promise<void> {
+    return downgradeLease(this.core, lease);
   }
 
   release(lease: Lease): Promise<Ending> {
@@ -204,6 +225,14 @@ export class LockManager implements LeaseHost {
       if (hold.claim.finalKey === finalKey && hold.confirmedFrom <= sentAt) hold.lose('force-unlocked');
     }
     return ended;
+  }
+
+  semaphore(key: string): Semaphore {
+    return new Semaphore(this.objects, key);
+  }
+
+  countDownLatch(key: string): CountDownLatch {
+    return new CountDownLatch(this.objects, key);
   }
 
   held(): HeldLock[] {
@@ -229,7 +258,7 @@ export class LockManager implements LeaseHost {
   get usage(): LockUsage {
     return {
       leases: this.inFlight.count,
-      keys: this.core.queueCount,
+      keys: this.core.queueCount + this.objects.size,
       holds: this.core.keeper.size,
       undoing: this.core.undo.size,
     };
@@ -256,6 +285,16 @@ export class LockManager implements LeaseHost {
     if (lease.ending) return void (await lease.ending.catch(() => undefined));
     await (lease.ending = this.releasing.endAll(lease.parts));
     this.ended(lease);
+  }
+
+  /** Only a shutdown waits for this end. A store that answers with nonsense is then told of in the log. */
+  private endsBehind(ended: Promise<void>, lease: Lease): void {
+    const startedAt = this.runtime.now();
+    ended.catch((failure: unknown) => {
+      const afterMs = this.runtime.now() - startedAt;
+      this.core.logger.warn(storeError(lease.key, failure, 'releasing', afterMs).message);
+      this.ended(lease);
+    });
   }
 
   private async releaseParts(lease: Lease): Promise<Ending> {

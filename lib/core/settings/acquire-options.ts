@@ -31,7 +31,27 @@ export interface AcquireOptions {
    * (true).
    */
   readonly reentrant?: boolean;
+  /**
+   * True takes the lock in the order in which callers came, over all processes and Redisson's `RFairLock`: each caller
+   * stands in line in the store itself. It excludes callers without it. Not together with `mode`. Default: false.
+   */
+  readonly fair?: boolean;
+  /**
+   * Takes one half of a read-write lock instead of a plain lock: many callers may have it to `read`, one to `write`, and
+   * then nobody else. Not together with `fair: true`. Default: none, a plain lock.
+   */
+  readonly mode?: 'read' | 'write';
 }
+
+/** One key of several, with a mode of its own. */
+export interface KeyWithMode {
+  readonly key: string;
+  /** As {@link AcquireOptions.mode}, for this key. Default: as the call takes keys without a mode of their own. */
+  readonly mode?: 'read' | 'write';
+}
+
+/** A key of a call, as it was checked: with a mode of its own, or as the call takes it. */
+export type KeyOfCall = string | (KeyWithMode & { readonly mode: 'read' | 'write' });
 
 /** Options of a locked section: `withLock`, `tryWithLock` and `@Locked`. */
 export interface SectionOptions extends AcquireOptions {
@@ -41,10 +61,18 @@ export interface SectionOptions extends AcquireOptions {
    * module's (`event`).
    */
   readonly onLost?: 'event' | 'throw';
+  /**
+   * Whether the caller waits for the answer to the release. False: it has the result, or the error, as soon as the
+   * section has ended and the release is sent; what this service asks next comes to the store behind that. A release
+   * that fails is logged and tried again, as ever; its event comes later, and a shutdown waits for it. With
+   * `onLost: 'throw'` a loss that only the release would tell of is told by the event alone. Default: the module's
+   * (true).
+   */
+  readonly awaitRelease?: boolean;
 }
 
 /** Options of one acquisition of a permit. */
-export interface PermitOptions extends Omit<AcquireOptions, 'reentrant'> {
+export interface PermitOptions extends Omit<AcquireOptions, 'reentrant' | 'fair' | 'mode'> {
   /**
    * How many owners there may be at once, each with one permit: a whole number from 1 to 1,000,000. Where callers
    * differ, the last one decides. Default: the number that the store has for the key; with none there, the call fails.
@@ -53,7 +81,8 @@ export interface PermitOptions extends Omit<AcquireOptions, 'reentrant'> {
 }
 
 /** Options of a section under a permit: `withPermit` and `@Limited`. */
-export interface PermitSectionOptions extends PermitOptions, Pick<SectionOptions, 'onLost'> {}
+export interface PermitSectionOptions
+  extends PermitOptions, Pick<SectionOptions, 'onLost' | 'awaitRelease'> {}
 
 /** Options of other calls, which would do nothing here: a variable that has them does not compile. */
 export type Without<Name extends string> = { readonly [name in Name]?: never };

@@ -23,6 +23,7 @@ export interface LockCall {
   readonly signal: AbortSignal | undefined;
   readonly reentrant: boolean;
   readonly onLost: 'event' | 'throw';
+  readonly awaitRelease: boolean;
   readonly holdAtLeastMs: number;
 }
 
@@ -35,11 +36,12 @@ export const defaultCall = (settings: LockSettings): LockCall => ({
   signal: undefined,
   reentrant: settings.reentrant,
   onLost: settings.onLost,
+  awaitRelease: settings.awaitRelease,
   holdAtLeastMs: 0,
 });
 
 /** Of whatever realm or polyfill; a Proxy may throw at any look. */
-const isSignal = (value: unknown): value is AbortSignal => {
+export const isSignal = (value: unknown): value is AbortSignal => {
   if (typeof value !== 'object' || value === null) return false;
   try {
     const { aborted, addEventListener, removeEventListener } = value as Partial<AbortSignal>;
@@ -60,10 +62,15 @@ const ACQUIRE_NAMES: Names<AcquireOptions> = {
   holdAtLeastMs: true,
   signal: true,
   reentrant: true,
+  fair: true,
+  mode: true,
 };
 
+/** What only a section has, of whichever kind. */
+const OF_SECTIONS = { onLost: true, awaitRelease: true } as const;
+
 /** The options of a section, by name. */
-export const SECTION_NAMES: Names<SectionOptions> = { ...ACQUIRE_NAMES, onLost: true };
+export const SECTION_NAMES: Names<SectionOptions> = { ...ACQUIRE_NAMES, ...OF_SECTIONS };
 
 const PERMIT_NAMES: Names<PermitOptions> = {
   waitMs: true,
@@ -75,7 +82,7 @@ const PERMIT_NAMES: Names<PermitOptions> = {
 };
 
 /** The options of a section under a permit, by name. */
-export const PERMIT_SECTION_NAMES: Names<PermitSectionOptions> = { ...PERMIT_NAMES, onLost: true };
+export const PERMIT_SECTION_NAMES: Names<PermitSectionOptions> = { ...PERMIT_NAMES, ...OF_SECTIONS };
 
 /** Every way to ask for a lock or a permit, and the options it takes. */
 const CALL_NAMES = {
@@ -114,6 +121,18 @@ export const resolveCall = (
   settings: LockSettings,
 ): LockCall => reading('options', () => readCall(options, defaults, name, settings));
 
+/** The kind of lock that the options name, if they do. */
+const checkKind = ({ fair, mode }: AnyCallOptions): LockKind | undefined => {
+  const isFair = checkChoice('fair', fair, [true, false]) === true;
+  const half = checkChoice('mode', mode, ['read', 'write'] as const);
+  if (isFair && half !== undefined) {
+    throw new LockConfigurationError(
+      `Both fair and mode are given. A read-write lock has an order of its own: leave out fair.`,
+    );
+  }
+  return isFair ? 'fair' : half;
+};
+
 const readCall = (
   options: AnyCallOptions,
   defaults: LockCall,
@@ -140,7 +159,7 @@ const readCall = (
     refuse('holdAtLeastMs', `at most leaseMs, which is ${leaseMs} ms and not renewed`, holdAtLeastMs);
   }
   return {
-    kind: defaults.kind,
+    kind: checkKind(options) ?? defaults.kind,
     permits: checkPermits(options.permits) ?? defaults.permits,
     waitMs: checkMs('waitMs', options.waitMs, { infinite: true }) ?? defaults.waitMs,
     leaseMs,
@@ -148,6 +167,7 @@ const readCall = (
     signal,
     reentrant: checkChoice('reentrant', options.reentrant, [true, false]) ?? defaults.reentrant,
     onLost: checkChoice('onLost', options.onLost, ['event', 'throw'] as const) ?? defaults.onLost,
+    awaitRelease: checkChoice('awaitRelease', options.awaitRelease, [true, false]) ?? defaults.awaitRelease,
     holdAtLeastMs,
   };
 };

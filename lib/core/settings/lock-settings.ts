@@ -1,6 +1,9 @@
 import { checkChoice, checkCount, checkMs, refuse } from './option-checks.js';
 import type { Names } from './option-names.js';
 
+/** Whether grants carry fencing tokens, and of which series. */
+export type Fencing = boolean | 'redisson';
+
 /** What applies to every lock of one service instance, resolved and checked. */
 export interface LockSettings {
   readonly keyPrefix: string;
@@ -12,8 +15,9 @@ export interface LockSettings {
   readonly leastWatchdogMs: number;
   readonly maxWaiters: number;
   readonly onLost: 'event' | 'throw';
+  readonly awaitRelease: boolean;
   readonly reentrant: boolean;
-  readonly fencing: boolean;
+  readonly fencing: Fencing;
   readonly shutdownGraceMs: number;
   /** False only in tests without locks: every acquisition then gets a key of its own. */
   readonly excludes: boolean;
@@ -39,10 +43,16 @@ export interface LockSettingsInput {
   readonly maxWaiters?: number;
   /** Default for sections that end after their lock was lost. Default: `event`. */
   readonly onLost?: 'event' | 'throw';
+  /** Default for sections: whether their caller waits for the answer to the release. Default: true. */
+  readonly awaitRelease?: boolean;
   /** Whether a call may take again what it holds already. Default: true. */
   readonly reentrant?: boolean;
-  /** Whether every grant carries a fencing token. Default: true. */
-  readonly fencing?: boolean;
+  /**
+   * Whether every grant of an exclusive lock carries a fencing token. Default: true. With `'redisson'` the tokens are those
+   * of Redisson's `RFencedLock`, one series with Java services that take the same locks: never for a resource that has
+   * seen tokens of the other kind.
+   */
+  readonly fencing?: Fencing;
   /** How long running sections may go on when the app stops. Default: 10,000. */
   readonly shutdownGraceMs?: number;
 }
@@ -55,6 +65,7 @@ export const SETTING_NAMES: Names<LockSettingsInput> = {
   watchdogMs: true,
   maxWaiters: true,
   onLost: true,
+  awaitRelease: true,
   reentrant: true,
   fencing: true,
   shutdownGraceMs: true,
@@ -68,6 +79,7 @@ export const DEFAULT_SETTINGS: LockSettings = {
   leastWatchdogMs: 1_000,
   maxWaiters: Infinity,
   onLost: 'event',
+  awaitRelease: true,
   reentrant: true,
   fencing: true,
   shutdownGraceMs: 10_000,
@@ -88,8 +100,9 @@ export const resolveSettings = (input: LockSettingsInput): LockSettings => {
     leastWatchdogMs: d.leastWatchdogMs,
     maxWaiters: checkCount('maxWaiters', input.maxWaiters) ?? d.maxWaiters,
     onLost: checkChoice('onLost', input.onLost, ['event', 'throw'] as const) ?? d.onLost,
+    awaitRelease: checkChoice('awaitRelease', input.awaitRelease, [true, false]) ?? d.awaitRelease,
     reentrant: checkChoice('reentrant', input.reentrant, [true, false]) ?? d.reentrant,
-    fencing: checkChoice('fencing', input.fencing, [true, false]) ?? d.fencing,
+    fencing: checkChoice('fencing', input.fencing, [true, false, 'redisson'] as const) ?? d.fencing,
     shutdownGraceMs: checkMs('shutdownGraceMs', input.shutdownGraceMs) ?? d.shutdownGraceMs,
     excludes: d.excludes,
   };

@@ -8,6 +8,8 @@ const OF_MODULE = 'of RedisLockModule.forRoot()';
 const OF_CALLS = 'of @Locked, of @Limited and of the methods of LockService';
 const OF_DECORATORS = 'of @Locked and @Limited';
 const OF_LOCKS = 'of @Locked, of the methods of LockService that take locks, and of the module';
+const OF_LOCKS_ONLY = 'of @Locked, withLock, tryWithLock, acquire and tryAcquire';
+const OF_SECTIONS = 'of @Locked, of @Limited, of withLock, tryWithLock and withPermit, and of the module';
 const OF_TESTING = 'of RedisLockTestingModule.forRoot()';
 const OF_INTERCEPTOR = `${OF_MODULE}, in its interceptor: { … }`;
 
@@ -18,10 +20,12 @@ const HOMES: Readonly<Record<string, string>> = {
   ...{ context: OF_MODULE, takenStatus: OF_INTERCEPTOR, retryAfterSeconds: OF_INTERCEPTOR },
   ...{ waitMs: OF_CALLS, leaseMs: OF_CALLS, reentrant: OF_LOCKS, signal: OF_CALLS, holdAtLeastMs: OF_CALLS },
   watchdogMs: `${OF_CALLS}, and of the module`,
-  onLost: 'of @Locked, of @Limited, of withLock, tryWithLock and withPermit, and of the module',
+  ...{ onLost: OF_SECTIONS, awaitRelease: OF_SECTIONS },
   ...{ onBusy: OF_DECORATORS, service: OF_DECORATORS },
+  fair: 'of @Locked, and of the methods of LockService that take locks',
   permits: 'of @Limited, and of withPermit, acquirePermit and tryAcquirePermit of LockService',
-  ...{ mode: OF_TESTING, names: OF_TESTING },
+  mode: `${OF_LOCKS_ONLY}, and another one ${OF_TESTING}`,
+  names: OF_TESTING,
   name: `${OF_MODULE}, and with forRootAsync it stands beside the factory: forRootAsync({ name, useFactory })`,
 }; // prettier-ignore
 

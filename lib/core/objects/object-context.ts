@@ -1,0 +1,102 @@
+import { CompactingMap } from '../compacting.js';
+import type { CoreContext } from '../core-context.js';
+import { objectStoreError } from '../errors/error-messages.js';
+import type { InFlight } from '../in-flight.js';
+import { isNested } from '../nesting/section.js';
+import type { ObjectCall } from '../settings/object-call.js';
+import type { Watch, WatchListener } from '../seam/lock-store.js';
+import type { Wait } from '../acquire/wait.js';
+import { Waiters } from './waiters.js';
+
+/** What an object without a holder asks, in the words of its errors. */
+export interface Question {
+  /** As in `The lock store failed while acquiring permits of "mail"`. */
+  readonly doing: string;
+  /** What is to be known when nobody can tell whether it was done; nothing for a question that changes nothing. */
+  readonly ifUnknown?: string;
+}
+
+/** What the objects without a holder of one service instance share: the way to the store, and who waits where. */
+export class ObjectContext {
+  private readonly waiters = new CompactingMap<string, Waiters>();
+
+  /** @param scope the service instance, of which a caller may have locks */
+  constructor(
+    readonly core: CoreContext,
+    private readonly scope: object,
+    private readonly inFlight: InFlight,
+  ) {
+    core.wakeOthers = () => this.wakeAll();
+  }
+
+  /** The final key of an object. Throws `LockKeyError` when the store can have nothing of that name. */
+  finalKey(key: string): string {
+    const finalKey = this.core.settings.keyPrefix + key;
+    this.core.store.checkKey?.(finalKey);
+    return finalKey;
+  }
+
+  /** At how many objects callers wait. */
+  get size(): number {
+    return this.waiters.size;
+  }
+
+  /** A shutdown waits for the end of this. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    this.inFlight.begin();
+    try {
+      return await work();
+    } finally {
+      this.inFlight.end();
+    }
+  }
+
+  /** Asks the store, and says so when it fails. */
+  request<T>(key: string, question: Question, send: () => Promise<T>): Promise<T> {
+    const startedAt = this.core.runtime.now();
+    return this.during(() =>
+      this.judged(send).catch((failure: unknown) => {
+        const afterMs = this.core.runtime.now() - startedAt;
+        throw objectStoreError(key, failure, question, afterMs);
+      }),
+    );
+  }
+
+  /** Asks the store; its failures pass as they are. */
+  async judged<T>(send: () => Promise<T>): Promise<T> {
+    const { requests } = this.core;
+    try {
+      const reply = await send();
+      requests.answered();
+      return reply;
+    } catch (failure) {
+      requests.failed(failure);
+      throw failure;
+    }
+  }
+
+  waitOf(key: string, { waitMs, signal }: ObjectCall): Wait {
+    const startedAt = this.core.runtime.now();
+    return { key, startedAt, waitMs, signal, nested: isNested(this.scope) };
+  }
+
+  /** The callers at one object; `name` tells it from all others. */
+  at(name: string, inOrder: boolean, watch: (listener: WatchListener) => Watch): Waiters {
+    const existing = this.waiters.get(name);
+    if (existing) return existing;
+    const waiters: Waiters = new Waiters({
+      runtime: this.core.runtime,
+      inOrder,
+      watch,
+      onIdle: () => {
+        if (this.waiters.get(name) === waiters) this.waiters.delete(name);
+      },
+    });
+    this.waiters.set(name, waiters);
+    return waiters;
+  }
+
+  private wakeAll(): void {
+    for (const waiters of [...this.waiters.values()]) waiters.wakeAll();
+  }
+}

@@ -1,0 +1,134 @@
+import { CompactingMap } from '../compacting.js';
+import type { Runtime } from '../runtime.js';
+import type { Watch, WatchListener } from '../seam/lock-store.js';
+import type { StoreFailure } from '../seam/store-failure.js';
+import { waitFor } from '../wait-for.js';
+
+/** One caller, and how to reach it while it sleeps. */
+interface Sleeper {
+  /** It was refused, or stands behind somebody who was. */
+  waits?: boolean;
+  wake?: (() => void) | undefined;
+  fail?: ((error: Error) => void) | undefined;
+}
+
+/** What callers at one object need of their service. */
+export interface WaitersHost {
+  readonly runtime: Runtime;
+  /** Whether only the first of them asks the store; else each does. */
+  readonly inOrder: boolean;
+  watch(listener: WatchListener): Watch;
+  /** The last one has left. */
+  onIdle(): void;
+}
+
+/** The callers of this process at one object, in the order in which they came, with one subscription for all of them. */
+export class Waiters {
+  /** How many times it may have become worth to ask again. Read before asking, compared after a refusal. */
+  hints = 0;
+  /** The question under way that callers may share, and the hints there were when it was sent. */
+  private shared: { readonly hints: number; readonly answer: Promise<unknown> } | undefined;
+  private readonly sleepers = new CompactingMap<object, Sleeper>();
+  /** How many wait, the first of them included. */
+  waiting = 0;
+  private watching: Watch | undefined;
+  private failure: StoreFailure | undefined;
+
+  constructor(private readonly host: WaitersHost) {}
+
+  /** Whether hints can arrive. */
+  get hearing(): boolean {
+    return this.watching?.live ?? false;
+  }
+
+  /** A caller comes, as the last one; it is to {@link leave}. */
+  enter(): object {
+    const caller = {};
+    this.sleepers.set(caller, {});
+    return caller;
+  }
+
+  leave(caller: object): void {
+    const wasFirst = this.isFirst(caller);
+    if (this.sleepers.get(caller)?.waits) this.waiting--;
+    this.sleepers.delete(caller);
+    if (this.sleepers.size === 0) {
+      this.watching?.close();
+      this.watching = undefined;
+      this.host.onIdle();
+    } else if (wasFirst && this.host.inOrder) this.first?.wake?.();
+  }
+
+  isFirst(caller: object): boolean {
+    const [first] = this.sleepers.keys();
+    return first === caller;
+  }
+
+  /** From now on it counts as one that waits. */
+  beginToWait(caller: object): void {
+    this.sleepers.get(caller)!.waits = true;
+    this.waiting++;
+  }
+
+  /** Sleeps until a hint, until it is the first, for `ms`, or until the signal. Throws when hints can never come. */
+  async sleep(caller: object, ms: number, signal: AbortSignal | undefined): Promise<void> {
+    this.watching ??= this.host.watch({
+      hint: () => this.hint(),
+      failed: (failure) => {
+        this.failure = failure;
+        this.wakeAll();
+      },
+    });
+    const sleeper = this.sleepers.get(caller)!;
+    await waitFor<void>(this.host.runtime, {
+      ms: this.failure ? 0 : ms,
+      signal,
+      listen: ({ resolve, reject }) => {
+        sleeper.wake = () => resolve();
+        sleeper.fail = reject;
+        return () => {
+          sleeper.wake = undefined;
+          sleeper.fail = undefined;
+        };
+      },
+      onTime: ({ resolve }) => resolve(),
+      onAbort: ({ resolve }) => resolve(),
+    });
+    if (this.failure) throw this.failure;
+  }
+
+  /** Asks for all who `share`, once after each hint; the others ask for themselves. */
+  question<T>(shares: boolean, send: () => Promise<T>): Promise<T> {
+    if (!shares) return send();
+    if (this.shared?.hints === this.hints) return this.shared.answer as Promise<T>;
+    const answer = send();
+    const shared = { hints: this.hints, answer };
+    this.shared = shared;
+    const over = (): void => {
+      if (this.shared === shared) this.shared = undefined;
+    };
+    answer.then(over, over);
+    return answer;
+  }
+
+  /** Each of them has to look for itself. */
+  wakeAll(): void {
+    for (const sleeper of [...this.sleepers.values()]) sleeper.wake?.();
+  }
+
+  /** Who sleeps here, gets this error. */
+  failAll(error: () => Error): void {
+    for (const sleeper of [...this.sleepers.values()]) sleeper.fail?.(error());
+  }
+
+  private hint(): void {
+    this.hints++;
+    if (this.host.inOrder) this.first?.wake?.();
+    else this.wakeAll();
+  }
+
+  private get first(): Sleeper | undefined {
+    const [first] = this.sleepers.values();
+    return first;
+  }
+}
