@@ -7,6 +7,7 @@ import { databaseOf, dropSocket, type RedisLike } from './redis-client.js';
 import { RedisFailure, failureOf, isNoScript, isReadOnly, isReplyError } from './redis-failure.js';
 import { readBatch } from './batch-replies.js';
 import { requestFor, type RedisRequest } from './redis-request.js';
+import { runProbe, type Probe } from './probe.js';
 import { nameSession, type RedisSession } from './redis-session.js';
 import type { Script } from './script.js';
 import { batchOf, keysAndArgs, ScriptBatch, type BatchPart, type ScriptRun } from './script-batch.js';
@@ -29,6 +30,8 @@ export interface RedisConnectionOptions {
   readonly scripts?: readonly Script[];
   /** Scripts that can share a request. */
   readonly batchParts?: readonly BatchPart[];
+  /** Run on each new connection, before anything is asked there. See {@link RedisConnection.probed}. */
+  readonly probe?: Probe | undefined;
   /** For tests. */
   readonly idlePingMs?: number;
 }
@@ -53,19 +56,22 @@ export class RedisConnection {
   private readonly batch = new ScriptBatch((runs) => this.sendBatch(runs));
   /** The error as the client made it, with all that it put into it; cleaned before a caller gets it. */
   #lastError: unknown;
+  private answerOfProbe: unknown;
   private pinger: NodeJS.Timeout | undefined;
   private closed = false;
   private readonly timeoutMs: number;
   private readonly idlePingMs: number;
   private readonly scripts: readonly Script[];
   private readonly batchScript: Script | undefined;
+  private readonly probe: Probe | undefined;
 
   constructor(client: RedisLike, options: RedisConnectionOptions) {
-    const { timeoutMs, scripts = [], batchParts = [], idlePingMs = IDLE_PING_MS } = options;
+    const { timeoutMs, scripts = [], batchParts = [], probe, idlePingMs = IDLE_PING_MS } = options;
     this.#client = client;
     this.timeoutMs = timeoutMs;
     this.idlePingMs = idlePingMs;
     this.batchScript = batchParts.length > 0 ? batchOf(batchParts) : undefined;
+    this.probe = probe;
     this.scripts = this.batchScript ? [...scripts, this.batchScript] : scripts;
     this.deadlines = new CommandDeadlines(timeoutMs);
     client.on('error', (error: unknown) => (this.#lastError = error));
@@ -80,6 +86,16 @@ export class RedisConnection {
   /** The current connection, if it is up. */
   get current(): RedisSession | undefined {
     return this.session;
+  }
+
+  /** What the probe answered on the current connection, or the error with which it failed. */
+  get probed(): unknown {
+    return this.answerOfProbe;
+  }
+
+  /** The current connection, or the next one. Waits for it within the command time-out. */
+  async opened(): Promise<RedisSession> {
+    return this.session ?? this.ready();
   }
 
   /** Runs a script and reads the reply. */
@@ -97,20 +113,18 @@ export class RedisConnection {
     run: Pick<ScriptRun, 'part' | 'keys' | 'batchKeys' | 'args'>,
     read: (reply: unknown) => T,
   ): Promise<T> {
-    const alone = this.batch.isEmpty && this.deadlines.idle;
-    if (alone || !this.session) return this.run(run.part.script, run.keys, run.args, read);
     const { part, keys, batchKeys, args } = run;
-    return new Promise<T>((resolve, reject) => {
-      this.batch.add({
-        part,
-        keys,
-        batchKeys,
-        args,
-        read,
-        resolve: resolve as (value: unknown) => void,
-        reject,
-      });
-    });
+    return new Promise<T>((resolve, reject) =>
+      this.share({ part, keys, batchKeys, args, read, resolve: resolve as (value: unknown) => void, reject }),
+    );
+  }
+
+  /** The same without a promise, which costs as much as all the rest of it: the run itself is told. */
+  share(run: ScriptRun): void {
+    const { session } = this;
+    if (!session) this.sendEach([run]);
+    else if (this.batch.isEmpty && this.deadlines.idle) this.sendAlone(session, run);
+    else this.batch.add(run);
   }
 
   send<T>(request: RedisRequest<T>): Promise<T> {
@@ -127,43 +141,60 @@ export class RedisConnection {
   }
 
   private async sendWhenReady<T>(request: RedisRequest<T>): Promise<T> {
-    return this.sendOn(await this.ready(), request);
+    const session = await this.ready();
+    // What was asked for before this may have been put into it meanwhile.
+    this.batch.flush();
+    return this.sendOn(session, request);
   }
 
   private sendOn<T>(session: RedisSession, request: RedisRequest<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const inFlight = this.deadlines.add(() => {
-        inFlight.done = true;
-        reject(this.unanswered(session));
-        // Replies come in order, so nothing sent on this connection since then was answered either.
-        this.drop(session);
-      });
-      this.#client.call(request.command, ...request.args).then(
-        (reply) => {
-          if (inFlight.done) return;
-          inFlight.done = true;
-          try {
-            resolve(request.read(reply));
-          } catch (cause) {
-            reject(
-              new RedisFailure(
-                'the answer is none that Redis gives; look at what is in its place, or in between',
-                'unknown',
-                { cause },
-                session,
-              ),
-            );
-          }
-        },
-        (error: unknown) => {
-          if (isReadOnly(error)) this.drop(session);
-          if (inFlight.done) return;
-          inFlight.done = true;
-          if (request.inFull && isNoScript(error)) resolve(this.send(request.inFull()));
-          else reject(failureOf(error, session, this.clean, request));
-        },
-      );
+    return new Promise((resolve, reject) => this.exchange(session, request, resolve, reject));
+  }
+
+  private sendAlone(session: RedisSession, run: ScriptRun): void {
+    const { part, keys, args, read, resolve, reject } = run;
+    this.exchange(session, requestFor(part.script, keys, args, read), resolve, reject);
+  }
+
+  private exchange<T>(
+    session: RedisSession,
+    request: RedisRequest<T>,
+    resolve: (value: T) => void,
+    reject: (failure: unknown) => void,
+  ): void {
+    const inFlight = this.deadlines.add(() => {
+      inFlight.done = true;
+      reject(this.unanswered(session));
+      // Replies come in order, so nothing sent on this connection since then was answered either.
+      this.drop(session);
     });
+    this.#client.call(request.command, ...request.args).then(
+      (reply) => {
+        if (inFlight.done) return;
+        inFlight.done = true;
+        let answer: T;
+        try {
+          answer = request.read(reply);
+        } catch (cause) {
+          return reject(
+            new RedisFailure(
+              'the answer is none that Redis gives; look at what is in its place, or in between',
+              'unknown',
+              { cause },
+              session,
+            ),
+          );
+        }
+        resolve(answer);
+      },
+      (error: unknown) => {
+        if (isReadOnly(error)) this.drop(session);
+        if (inFlight.done) return;
+        inFlight.done = true;
+        if (request.inFull && isNoScript(error)) this.send(request.inFull()).then(resolve, reject);
+        else reject(failureOf(error, session, this.clean, request));
+      },
+    );
   }
 
   private sendBatch(runs: readonly ScriptRun[]): void {
@@ -241,9 +272,15 @@ export class RedisConnection {
     const refusal = await chooseDatabase(this.#client, life, this.deadlines, this.timeoutMs, note);
     if (!life.alive) return;
     if (refusal !== undefined) return this.refused(life, this.clean(refusal));
-    const name = await nameSession(this.#client, this.scripts, this.deadlines);
+    let probed: unknown;
+    const probe = async (): Promise<void> => {
+      const answer = this.probe && (await runProbe(this.#client, this.probe));
+      probed = answer instanceof Error ? this.clean(answer) : answer;
+    };
+    const name = await nameSession(this.#client, this.scripts, this.deadlines, probe);
     if (!life.alive) return;
     this.#lastError = undefined;
+    this.answerOfProbe = probed;
     this.session = Object.assign(life, name);
     this.startPinging(this.session);
     for (const one of this.takeUnsent()) one.resolve(this.session);

@@ -48,6 +48,15 @@ export const isReadOnly = (error: unknown): boolean => isReply(error, 'READONLY'
 /** Another type of value is where the hold of a lock belongs, so there is no hold. */
 export const isWrongType = (error: unknown): boolean => isReply(error, 'WRONGTYPE');
 
+/** This Redis user may not use a command, a key or a channel; the others are what scripts are told, by older and newer servers. */
+const NO_PERMISSION = /^NOPERM\b|^(?:ERR )?(?:The user executing the script |ACL failure in script)/;
+
+/** Whether a failure, or an error of the client, says that the Redis user has not the right. */
+export const isNotPermitted = (error: unknown): boolean => {
+  const cause = error instanceof StoreFailure ? error.cause : error;
+  return isReplyError(cause) && NO_PERMISSION.test(unwrapped(cause.message));
+};
+
 /** Translates what ioredis rejected a command with. `clean` makes the copy that may be shown. */
 export const failureOf = (
   error: unknown,

@@ -15,24 +15,26 @@ export interface RedisSession extends SessionName {
   alive: boolean;
 }
 
-/** Asks for the name of a new connection, and makes the scripts known to its server. */
+/** Asks for the name of a new connection, makes the scripts known to its server, and awaits what else is sent there. */
 export const nameSession = async (
   client: RedisLike,
   scripts: readonly Script[],
   deadlines: CommandDeadlines,
+  sendMore: () => Promise<unknown>,
 ): Promise<SessionName> => {
   const inFlight = deadlines.add(() => dropSocket(client));
-  const ask = (command: string, ...args: string[]): Promise<string> =>
+  const say = (command: string, ...args: string[]): Promise<string> =>
     client.call(command, ...args).then(
       (reply) => (typeof reply === 'string' || typeof reply === 'number' ? `${reply}` : ''),
       () => '',
     );
   // A user without permission for SCRIPT LOAD has each script sent in full the first time, by EVAL.
-  const loads = scripts.map(({ source }) => ask('script', 'load', source));
-  const info = await ask('client', 'info');
+  const loads = scripts.map(({ source }) => say('script', 'load', source));
+  const more = sendMore();
+  const info = await say('client', 'info');
   // Before Redis 6.2 there is only the id.
-  const id = info || (await ask('client', 'id'));
-  await Promise.all(loads);
+  const id = info || (await say('client', 'id'));
+  await Promise.all([...loads, more]);
   inFlight.done = true;
   if (!info) return { id: id || undefined, address: undefined };
   const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S+)`).exec(info)?.[1];

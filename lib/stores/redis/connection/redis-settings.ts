@@ -7,7 +7,8 @@ import { databaseOf, type ConnectionRole, type RedisLike } from './redis-client.
 
 /**
  * Makes the store's clients, for set-ups that options cannot describe (rotating passwords, a custom connector).
- * `settings` are what the lock depends on: they must be passed on, after the caller's own.
+ * `settings` are what the lock depends on: they must be passed on, after the caller's own. It is called once for each role;
+ * `commands` connects when a lock is first asked for, `subscriber` when a caller first waits for one that is taken.
  */
 export type CreateRedisClient = (role: ConnectionRole, settings: RedisOptions) => RedisLike;
 

@@ -6,10 +6,19 @@ import { watchHandshakes } from './handshake-watch.js';
 import { dropSocket, type RedisLike } from './redis-client.js';
 import { RedisFailure, isReplyError } from './redis-failure.js';
 
+/** A listener that is told what a message says, instead of that there was one. */
+export interface MessageListener extends WatchListener {
+  message?(text: string): void;
+  /** It is there for whoever waits on other channels: while it is alone, nobody waits. */
+  readonly standing?: boolean;
+}
+
 interface Channel {
-  readonly listeners: Set<WatchListener>;
+  readonly listeners: Set<MessageListener>;
   live: boolean;
 }
+
+const isWaitedFor = ({ listeners }: Channel): boolean => [...listeners].some(({ standing }) => !standing);
 
 /** How often a subscriber that somebody waits on is asked whether it still lives. */
 const PING_MS = 1_000;
@@ -37,6 +46,8 @@ export class RedisSubscriber {
   private readonly channels = new Map<string, Channel>();
   private readonly deadlines: CommandDeadlines;
   private pinger: NodeJS.Timeout | undefined;
+  /** A message came since it was last looked whether the subscriber lives. */
+  private heard = false;
   private closed = false;
 
   constructor(client: RedisLike, timeoutMs: number) {
@@ -44,7 +55,10 @@ export class RedisSubscriber {
     this.deadlines = new CommandDeadlines(timeoutMs);
     // The next command of the other connection reports what is wrong; this one only goes on trying.
     client.on('error', () => undefined);
-    client.on('message', (channel: string) => this.hint(this.channels.get(channel)));
+    client.on('message', (channel: string, text: string) => {
+      this.heard = true;
+      this.hint(this.channels.get(channel), text);
+    });
     client.on('ready', () => this.resubscribe());
     client.on('close', () => this.deafen());
     watchHandshakes(client, this.deadlines);
@@ -60,13 +74,13 @@ export class RedisSubscriber {
     return this.channels.get(channel)?.live ?? false;
   }
 
-  /** Number of channels with listeners; for tests. */
+  /** Number of channels on which somebody waits; for tests. */
   get size(): number {
-    return this.channels.size;
+    return [...this.channels.values()].filter(isWaitedFor).length;
   }
 
   /** Calls `listener` as {@link KindStore.watch} says, for one channel. Give each watch a listener of its own. */
-  watch(name: string, listener: WatchListener): Watch {
+  watch(name: string, listener: MessageListener): Watch {
     if (this.closed) {
       const failure = new RedisFailure('the lock store is closed', 'not-executed', {});
       queueMicrotask(() => listener.failed(failure));
@@ -76,10 +90,10 @@ export class RedisSubscriber {
     const existing = this.channels.get(name);
     const channel = existing ?? { listeners: new Set(), live: false };
     channel.listeners.add(listener);
+    if (!listener.standing) this.pinger ??= unbound(() => setInterval(() => this.ping(), PING_MS).unref());
     if (!existing) {
       this.channels.set(name, channel);
       this.subscribe([name]);
-      this.pinger ??= unbound(() => setInterval(() => this.ping(), PING_MS).unref());
     } else if (channel.live) {
       // Live before this listener was there: what it missed, it has to look up.
       queueMicrotask(() => channel.listeners.has(listener) && listener.hint());
@@ -100,11 +114,11 @@ export class RedisSubscriber {
     this.#client.disconnect();
   }
 
-  private leave(name: string, channel: Channel, listener: WatchListener): void {
-    if (!channel.listeners.delete(listener) || channel.listeners.size > 0) return;
-    if (this.channels.get(name) !== channel) return;
+  private leave(name: string, channel: Channel, listener: MessageListener): void {
+    if (!channel.listeners.delete(listener)) return;
+    if (channel.listeners.size > 0 || this.channels.get(name) !== channel) return this.pingIfWaitedFor();
     this.channels.delete(name);
-    if (this.channels.size === 0) this.stopPinging();
+    this.pingIfWaitedFor();
     if (this.#client.status === 'ready') void this.ask(this.#client.unsubscribe(name)).catch(() => undefined);
   }
 
@@ -154,16 +168,27 @@ export class RedisSubscriber {
     unbound(() => setTimeout(hintAll, DEAF_MS).unref());
   }
 
-  private hint(channel: Channel | undefined): void {
+  /** Without a text: not because of a message, but because some may have been lost. */
+  private hint(channel: Channel | undefined, text?: string): void {
     if (!channel) return;
     for (const listener of [...channel.listeners]) {
       // One that is woken may close another.
-      if (channel.listeners.has(listener)) listener.hint();
+      if (!channel.listeners.has(listener)) continue;
+      if (text !== undefined && listener.message) listener.message(text);
+      else listener.hint();
     }
   }
 
   private ping(): void {
+    const { heard } = this;
+    this.heard = false;
+    if (heard) return;
     if (this.#client.status === 'ready') void this.ask(this.#client.call('ping')).catch(() => undefined);
+  }
+
+  private pingIfWaitedFor(): void {
+    for (const channel of this.channels.values()) if (isWaitedFor(channel)) return;
+    this.stopPinging();
   }
 
   private stopPinging(): void {

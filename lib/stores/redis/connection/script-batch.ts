@@ -1,5 +1,16 @@
 import { Script } from './script.js';
 
+/** The function `time`, for scripts: the server is asked for its time once, also when one request carries many runs. */
+export const TIME = `local clock
+local function time()
+  if not clock then
+    if redis.replicate_commands then redis.replicate_commands() end
+    clock = redis.call('time')
+  end
+  return clock
+end
+`;
+
 /** A script that can also be run as a part of a batch. */
 export interface BatchPart {
   /** Tells it from the others. */
@@ -22,6 +33,9 @@ export interface ScriptRun {
   readonly resolve: (value: unknown) => void;
   readonly reject: (failure: unknown) => void;
 }
+
+/** What one run of a part asks, without who is to be told. */
+export type PartRun = Pick<ScriptRun, 'part' | 'keys' | 'args'>;
 
 /** How many runs one request carries at most: Redis works on the first while the next are being put together. */
 const MOST = 16;
@@ -55,7 +69,9 @@ export class ScriptBatch {
 }
 
 /** What the batch script takes. */
-export const keysAndArgs = (runs: readonly ScriptRun[]): [keys: string[], args: (string | number)[]] => {
+export const keysAndArgs = (
+  runs: readonly (PartRun & Pick<ScriptRun, 'batchKeys'>)[],
+): [keys: string[], args: (string | number)[]] => {
   const keys: string[] = [];
   const args: (string | number)[] = [''];
   let letters = '';
@@ -68,13 +84,31 @@ export const keysAndArgs = (runs: readonly ScriptRun[]): [keys: string[], args: 
   return [keys, args];
 };
 
+/** Runs one after the other, each by a function with the keys and arguments of its own; `step` says what comes of it. */
+const scriptOf = (parts: readonly BatchPart[], step: string, reply: string): Script =>
+  new Script(`${TIME}
+local parts = {}
+${parts.map(asFunction).join('\n')}
+local replies = {}
+local k, a = 0, 1
+for i = 1, #ARGV[1] do
+  local part = parts[string.sub(ARGV[1], i, i)]
+  local last_key, last_arg = k + part[1], a + part[2]
+  local done, reply = pcall(part[3], { unpack(KEYS, k + 1, last_key) }, { unpack(ARGV, a + 1, last_arg) })
+  k, a = last_key, last_arg
+  if type(reply) == 'table' then reply = { reply.err } elseif not done then reply = { reply } end
+  ${step}
+end
+${reply}
+`);
+
 const asFunction = ({
   letter,
   script,
   keys,
   args,
 }: BatchPart): string => `parts['${letter}'] = { ${keys}, ${args}, function(KEYS, ARGV)
-${script.source}
+${script.source.replace(TIME, '')}
 end }`;
 
 /**
@@ -88,20 +122,26 @@ end }`;
  * Reply: list, for each: what it replies, or a list with one string: its error
  */
 export const batchOf = (parts: readonly BatchPart[]): Script =>
-  new Script(`
-local parts = {}
-${parts.map(asFunction).join('\n')}
-local replies = {}
-local k, a = 0, 1
-for i = 1, #ARGV[1] do
-  local part = parts[string.sub(ARGV[1], i, i)]
-  local keys, args = {}, {}
-  for j = 1, part[1] do keys[j] = KEYS[k + j] end
-  for j = 1, part[2] do args[j] = ARGV[a + j] end
-  k, a = k + part[1], a + part[2]
-  local done, reply = pcall(part[3], keys, args)
-  if type(reply) == 'table' then reply = { reply.err } elseif not done then reply = { reply } end
-  replies[i] = reply
-end
-return replies
-`);
+  scriptOf(parts, 'replies[i] = reply', 'return replies');
+
+/**
+ * A script that runs several runs of these, one after the other, until one of them has done something. Nobody else's
+ * command comes between them.
+ *
+ * Algorithm: as that of a batch, but it ends with the first reply that is 1.
+ *
+ * KEYS, ARGV as those of a batch
+ * Reply: integer  1 when one of them did something, 0 when one of them had nothing to do
+ *        error    that of the first that refused something else than the type of a value, or of the first
+ */
+export const firstOf = (parts: readonly BatchPart[]): Script =>
+  scriptOf(
+    parts,
+    `if reply == 1 then return 1 end
+  if reply == 0 then
+    replies[1] = 0
+  elseif not replies[2] or string.find(replies[2], 'WRONGTYPE', 1, true) then
+    replies[2] = reply[1]
+  end`,
+    'return replies[1] or redis.error_reply(replies[2])',
+  );

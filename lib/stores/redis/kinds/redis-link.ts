@@ -1,15 +1,22 @@
 import type { Claim } from '../../../core/seam/claim.js';
 import type { KindStore } from '../../../core/seam/lock-store.js';
-import type { ExtendReply, KeyState, ReleaseReply } from '../../../core/seam/reply.js';
+import type { KeyState, ReleaseReply } from '../../../core/seam/reply.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { isReplyError, RedisFailure } from '../connection/redis-failure.js';
 import type { RedisSession } from '../connection/redis-session.js';
 import type { RedisSubscriber } from '../connection/redis-subscriber.js';
+import type { PartRun } from '../connection/script-batch.js';
 import type { RedisKeys } from '../redis-keys.js';
 
-/** Renewing more holds than this at once would keep Redis from others for too long. */
-const EXTEND_BATCH = 100;
+/** One claim could not be asked about. */
+interface Failed {
+  readonly status: 'failed';
+  readonly cause: unknown;
+}
+
+/** Asking about more claims than this at once would keep Redis from others for too long. */
+const BATCH = 100;
 
 /** How one kind of lock is kept in Redis. */
 export interface RedisKind<C extends Claim> extends KindStore<C> {
@@ -17,8 +24,8 @@ export interface RedisKind<C extends Claim> extends KindStore<C> {
   readonly inUse: boolean;
   /** See `LockStore.inspect`. A value that is no lock of this kind is refused as one of another type. */
   inspect(finalKey: string): Promise<KeyState | null>;
-  /** See `LockStore.forceUnlock`; the same for other values. */
-  forceUnlock(finalKey: string): Promise<boolean>;
+  /** The run of a script that ends the holds of this kind; its reply is 1 when there was one, else 0. See `LockStore.forceUnlock`. */
+  forcing(finalKey: string): PartRun;
 }
 
 /** What the kinds of one store share: its connections, and what they ask in the same way. */
@@ -37,22 +44,22 @@ export class RedisLink {
     return told > (this.subscriber.isLive(channel) ? 1 : 0);
   }
 
-  /** Renews in batches. One that fails as a whole fails for its claims only, unless all do. */
-  async inBatches<C>(
+  /** Asks about many claims in batches. One that fails as a whole fails for its claims only, unless all do. */
+  async inBatches<C, R>(
     claims: readonly C[],
-    extend: (batch: readonly C[]) => Promise<readonly ExtendReply[]>,
-  ): Promise<readonly ExtendReply[]> {
+    ask: (batch: readonly C[]) => Promise<readonly R[]>,
+  ): Promise<readonly (R | Failed)[]> {
     const batches: (readonly C[])[] = [];
-    for (let from = 0; from < claims.length; from += EXTEND_BATCH) {
-      batches.push(claims.slice(from, from + EXTEND_BATCH));
+    for (let from = 0; from < claims.length; from += BATCH) {
+      batches.push(claims.slice(from, from + BATCH));
     }
-    const outcomes = await Promise.allSettled(batches.map(extend));
+    const outcomes = await Promise.allSettled(batches.map(ask));
     const failures = outcomes.filter((outcome) => outcome.status === 'rejected');
     if (failures.length > 0 && failures.length === outcomes.length) throw failures[0]!.reason as Error;
-    return outcomes.flatMap((outcome, i) =>
+    return outcomes.flatMap((outcome, i): readonly (R | Failed)[] =>
       outcome.status === 'fulfilled'
         ? outcome.value
-        : batches[i]!.map((): ExtendReply => ({ status: 'failed', cause: outcome.reason as unknown })),
+        : batches[i]!.map((): Failed => ({ status: 'failed', cause: outcome.reason as unknown })),
     );
   }
 

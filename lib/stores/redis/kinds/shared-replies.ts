@@ -1,3 +1,4 @@
+import { StoreFailure } from '../../../core/seam/store-failure.js';
 import type { ExtendReply } from '../../../core/seam/reply.js';
 import { isWrongType, replyError, unwrapped } from '../connection/redis-failure.js';
 import { impossible, isNumberOrNone } from '../connection/strict-replies.js';
@@ -35,4 +36,12 @@ export const readExtend = (reply: unknown, count: number): ExtendReply[] => {
 export const readForceUnlock = (reply: unknown): boolean => {
   if (reply !== 0 && reply !== 1) throw impossible(reply);
   return reply === 1;
+};
+
+/** Why a place in line could not be asked about, by the text of the error that Redis gave for it. */
+export const refusedPlace = (message: string): StoreFailure => {
+  const cause = replyError(message);
+  const text = unwrapped(message);
+  const keyOnly = isWrongType(cause) || text.startsWith('FENCE ');
+  return new StoreFailure(`Redis refused it: ${text}`, 'not-executed', { cause, keyOnly });
 };

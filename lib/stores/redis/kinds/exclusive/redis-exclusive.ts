@@ -1,11 +1,21 @@
+import { CompactingMap } from '../../../../core/compacting.js';
+import { unbound } from '../../../../core/runtime.js';
 import type { ExclusiveClaim } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
-import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from '../../../../core/seam/reply.js';
+import type {
+  AcquireReply,
+  ExtendReply,
+  KeyState,
+  PlaceReply,
+  ReleaseReply,
+} from '../../../../core/seam/reply.js';
+import { StoreFailure } from '../../../../core/seam/store-failure.js';
+import { isNotPermitted, isWrongType } from '../../connection/redis-failure.js';
 import { Script } from '../../connection/script.js';
-import type { BatchPart } from '../../connection/script-batch.js';
+import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
-import { readExtend, readForceUnlock, readRelease } from '../shared-replies.js';
-import { readAcquire, readInspect } from './replies.js';
+import { LINE_BATCH_PARTS, LINE_FORCING, LINE_SCRIPTS, RedisLine, tokensAsked } from './redis-line.js';
+import { readAcquire, readExclusiveExtend, readExclusiveRelease, readInspect } from './replies.js';
 import {
   EXCLUSIVE_ACQUIRE,
   EXCLUSIVE_EXTEND,
@@ -23,31 +33,142 @@ const ACQUIRE: BatchPart = {
 const RELEASE: BatchPart = { letter: 'r', script: new Script(EXCLUSIVE_RELEASE), keys: 1, args: 3 };
 const EXTEND = new Script(EXCLUSIVE_EXTEND);
 const INSPECT = new Script(EXCLUSIVE_INSPECT);
-const FORCE_UNLOCK = new Script(EXCLUSIVE_FORCE_UNLOCK);
+const FORCING: BatchPart = { letter: 'e', script: new Script(EXCLUSIVE_FORCE_UNLOCK), keys: 1, args: 2 };
+
+/** Another type of value is where a hold, a fence or a line belongs. */
+const isForeign = (failure: unknown): boolean =>
+  failure instanceof StoreFailure && isWrongType(failure.cause);
+
+/**
+ * For how long after a release without a line this process leaves the key to those who were told of it, in ms, counted
+ * from the answer: by then their questions are on their way.
+ */
+const OTHERS_FIRST_MS = 3;
+
+const pause = (ms: number): Promise<void> =>
+  new Promise((resolve) => void unbound(() => setTimeout(resolve, ms).unref()));
+
+/** Asks, and tells what came of it. */
+type Asking<T> = (resolve: (answer: T) => void, reject: (failure: unknown) => void) => void;
+
+const asked =
+  <T>(ask: () => Promise<T>): Asking<T> =>
+  (resolve, reject) =>
+    void ask().then(resolve, reject);
 
 /** What the exclusive lock runs. */
 export const EXCLUSIVE_SCRIPTS: readonly Script[] = [
   ACQUIRE.script,
   RELEASE.script,
   EXTEND,
-  FORCE_UNLOCK,
+  FORCING.script,
   INSPECT,
+  ...LINE_SCRIPTS,
 ];
 /** What of it can share a request. */
-export const EXCLUSIVE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE];
+export const EXCLUSIVE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE, ...LINE_BATCH_PARTS];
+/** What ends its hold: through the line, or without one. */
+export const EXCLUSIVE_FORCING: readonly BatchPart[] = [FORCING, LINE_FORCING];
 
 /** The exclusive lock in Redis: a hash as Redisson's RLock has it. */
 export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   readonly inUse = true;
 
-  constructor(private readonly link: RedisLink) {}
+  private readonly line: RedisLine;
+  /** Without a line: keys that this process has just given back, until others have had their chance. */
+  private readonly givenBack = new CompactingMap<string, Promise<void>>();
 
-  acquire({ finalKey, owner, leaseMs, tokens, rearms }: ExclusiveClaim): Promise<AcquireReply> {
+  /** @param onRefused see `RedisLine`. */
+  constructor(
+    private readonly link: RedisLink,
+    onRefused: (missing: readonly string[]) => void = () => undefined,
+  ) {
+    const leave = (claim: ExclusiveClaim, doubt: StoreFailure | undefined): Promise<void> =>
+      this.release(claim, { doubt }).then(() => undefined);
+    this.line = new RedisLine(link, onRefused, leave);
+  }
+
+  /** How many owners wait in lines; for tests. */
+  get waiting(): number {
+    return this.line.size;
+  }
+
+  acquire(claim: ExclusiveClaim): Promise<AcquireReply> {
+    return this.inLine(
+      (resolve, reject) => this.line.acquire(claim, resolve, reject),
+      () => this.acquirePlainly(claim),
+    );
+  }
+
+  release(claim: ExclusiveClaim, how: ReleaseOptions = {}): Promise<ReleaseReply> {
+    // Who stands in line leaves it so, if that can be done at all.
+    const isDue = this.line.mayStand(claim.owner) || (how.doubt !== undefined && claim.waits);
+    return this.inLine(
+      (resolve, reject) => this.line.release(claim, how, resolve, reject),
+      () => this.releasePlainly(claim, how),
+      isDue,
+    );
+  }
+
+  async keepPlaces(claims: readonly ExclusiveClaim[]): Promise<readonly PlaceReply[]> {
+    const giveUpAll = (): Promise<readonly PlaceReply[]> =>
+      Promise.all(claims.map((claim) => this.giveUp(claim)));
+    const replies = await this.inLine(
+      asked(() => this.line.keepPlaces(claims)),
+      giveUpAll,
+    );
+    return Promise.all(replies.map(async (reply, i) => this.unlessRefused(reply, claims[i]!)));
+  }
+
+  /** A place that cannot be kept, for want of rights or of a line, is given up: its process asks again, as it may. */
+  private unlessRefused(reply: PlaceReply, claim: ExclusiveClaim): PlaceReply | Promise<PlaceReply> {
+    if (reply.status !== 'failed') return reply;
+    if (isNotPermitted(reply.cause)) this.line.doubtRights();
+    else if (!isForeign(reply.cause)) return reply;
+    return this.giveUp(claim);
+  }
+
+  private async giveUp(claim: ExclusiveClaim): Promise<PlaceReply> {
+    if (!this.line.giveUp(claim.owner)) return { status: 'held' };
+    try {
+      await this.release(claim);
+      return { status: 'gone' };
+    } catch (cause) {
+      return { status: 'failed', cause };
+    }
+  }
+
+  /**
+   * Through the line, or as it was before there were lines: for a Redis user who has not the rights, and where something
+   * else is in the place of a line. Whether the user has them is known of each connection before it is used.
+   */
+  private inLine<T>(line: Asking<T>, plainly: () => Promise<T>, isDue = false): Promise<T> {
+    const { connection } = this.link;
+    if (!connection.current) return connection.opened().then(() => this.inLine(line, plainly, isDue));
+    if (!isDue && !this.line.isUsable) return plainly();
+    return new Promise((resolve, reject) =>
+      line(resolve, (failure) => void this.unlessForeign(failure, plainly).then(resolve, reject)),
+    );
+  }
+
+  private async unlessForeign<T>(failure: unknown, plainly: () => Promise<T>): Promise<T> {
+    const isRefused = isNotPermitted(failure);
+    if (!isRefused && !isForeign(failure)) throw failure;
+    const reply = await plainly();
+    if (isRefused) this.line.doubtRights();
+    return reply;
+  }
+
+  private acquirePlainly(claim: ExclusiveClaim): Promise<AcquireReply> {
+    const { finalKey, owner, leaseMs, rearms } = claim;
+    // A request right behind the own release would always be the first.
+    const othersFirst = claim.waits ? this.givenBack.get(finalKey) : undefined;
+    if (othersFirst) return othersFirst.then(() => this.acquirePlainly(claim));
     const { connection, keys, publish } = this.link;
     const name = keys.name(finalKey);
-    const fenced = tokens > 0;
+    const fenced = claim.tokens > 0;
     const touched = fenced ? [name, keys.fence(name)] : [name];
-    const args = [owner, leaseMs, tokens];
+    const args = [owner, leaseMs, tokensAsked(claim, claim.tokens)];
     const read = (reply: unknown) => readAcquire(reply, leaseMs, fenced);
     if (rearms)
       return connection.run(ACQUIRE.script, touched, [...args, keys.lockChannel(name), publish], read);
@@ -55,7 +176,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     return connection.runShared({ part: ACQUIRE, keys: touched, batchKeys, args }, read);
   }
 
-  release({ finalKey, owner }: ExclusiveClaim, how: ReleaseOptions = {}): Promise<ReleaseReply> {
+  private releasePlainly({ finalKey, owner }: ExclusiveClaim, how: ReleaseOptions): Promise<ReleaseReply> {
     const { link } = this;
     const { connection, keys, publish } = link;
     const { doubt, keepForMs } = how;
@@ -63,14 +184,25 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     const channel = keys.lockChannel(name);
     const args = [owner, channel, publish];
     const read = (reply: unknown): ReleaseReply => {
-      const told = readRelease(reply);
+      const told = readExclusiveRelease(reply);
+      if (typeof told !== 'number') return told;
       return { wasHeld: told !== -1, othersWaiting: link.othersTold(told, channel) };
     };
     const send = () =>
       keepForMs === undefined
         ? connection.runShared({ part: RELEASE, keys: [name], batchKeys: undefined, args }, read)
         : connection.run(RELEASE.script, [name], [...args, keepForMs], read);
-    return link.releaseAfter(doubt, send);
+    const answer = link.releaseAfter(doubt, send);
+    const othersFirst = answer
+      .then(
+        ({ othersWaiting }) => (othersWaiting ? pause(OTHERS_FIRST_MS) : undefined),
+        () => undefined,
+      )
+      .then(() => {
+        if (this.givenBack.get(finalKey) === othersFirst) this.givenBack.delete(finalKey);
+      });
+    this.givenBack.set(finalKey, othersFirst);
+    return answer;
   }
 
   extendMany(claims: readonly ExclusiveClaim[]): Promise<readonly ExtendReply[]> {
@@ -78,23 +210,44 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     return link.inBatches(claims, (batch) => {
       const names = batch.map(({ finalKey }) => link.keys.name(finalKey));
       const args = batch.flatMap(({ owner, leaseMs }) => [owner, leaseMs]);
-      return link.connection.run(EXTEND, names, args, (reply) => readExtend(reply, batch.length));
+      const read = (reply: unknown): readonly ExtendReply[] => readExclusiveExtend(reply, batch.length);
+      return link.connection.run(EXTEND, names, args, read).then((replies) => {
+        // Nobody releases what is lost.
+        for (const [i, { status }] of replies.entries()) {
+          if (status === 'lost') this.line.forget(batch[i]!.owner);
+        }
+        return replies;
+      });
     });
   }
 
-  watch({ finalKey }: ExclusiveClaim, listener: WatchListener): Watch {
-    const { keys, subscriber } = this.link;
-    return subscriber.watch(keys.lockChannel(keys.name(finalKey)), listener);
+  watch(claim: ExclusiveClaim, listener: WatchListener): Watch {
+    return this.line.watch(claim, listener);
   }
 
-  inspect(finalKey: string): Promise<KeyState | null> {
+  async inspect(finalKey: string): Promise<KeyState | null> {
     const { connection, keys } = this.link;
-    return connection.run(INSPECT, [keys.name(finalKey)], [], readInspect);
+    const [state, waiting] = await Promise.all([
+      connection.run(INSPECT, [keys.name(finalKey)], [], readInspect),
+      this.inLine<readonly string[]>(
+        asked(() => this.line.waiting(finalKey)),
+        () => Promise.resolve([]),
+      ),
+    ]);
+    return state && { ...state, waiting };
   }
 
-  forceUnlock(finalKey: string): Promise<boolean> {
-    const { connection, keys, publish } = this.link;
+  /** As the line knows how, or without one. `run` sends it, by itself or with those of other kinds. */
+  forceUnlock(finalKey: string, run: (forcing: PartRun) => Promise<boolean>): Promise<boolean> {
+    return this.inLine(
+      asked(() => run(this.line.forcing(finalKey))),
+      () => run(this.forcing(finalKey)),
+    );
+  }
+
+  forcing(finalKey: string): PartRun {
+    const { keys, publish } = this.link;
     const name = keys.name(finalKey);
-    return connection.run(FORCE_UNLOCK, [name], [keys.lockChannel(name), publish], readForceUnlock);
+    return { part: FORCING, keys: [name], args: [keys.lockChannel(name), publish] };
   }
 }

@@ -1,16 +1,79 @@
-import type { AcquireReply, KeyState } from '../../../../core/seam/reply.js';
+import type {
+  AcquireReply,
+  ExtendReply,
+  Holder,
+  KeyState,
+  ReleaseReply,
+  Taken,
+} from '../../../../core/seam/reply.js';
 import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
-import { retryInMs } from '../shared-replies.js';
+import { readExtend, readRelease, retryInMs } from '../shared-replies.js';
+
+/**
+ * How soon to look again at a hold that is no lock of this library, in ms: Redisson tells the end of some of them to nobody, or
+ * on channels of their own, and such a hold may come to last for less than was told first.
+ */
+export const FOREIGN_LOOK_MS = 75;
+/** The same for one that was looked at before. It may be there for long, and each look costs the server a request. */
+export const NEXT_FOREIGN_LOOK_MS = 120;
+
+const OTHER_KINDS = ['read', 'write', 'fair'] as const;
+
+/** What the scripts call a fair lock of this library. Its end is announced here as that of an exclusive one. */
+const OWN_FAIR = 'own_fair';
+
+const kindCalled = (by: string): (typeof OTHER_KINDS)[number] | undefined =>
+  by === OWN_FAIR ? 'fair' : OTHER_KINDS.find((kind) => kind === by);
+
+/** What the scripts say of a hold in the way. `lookInMs`: how soon this process looks at a foreign one by itself. */
+export const inTheWay = (
+  leftMs: number,
+  by: string | undefined,
+  lookInMs: number,
+): Pick<Taken, 'retryInMs' | 'heldAs'> => {
+  const endsInMs = retryInMs(leftMs);
+  if (by === undefined) return { retryInMs: endsInMs };
+  const heldAs = kindCalled(by);
+  return {
+    retryInMs: by === OWN_FAIR ? endsInMs : Math.min(endsInMs, lookInMs),
+    ...(heldAs && { heldAs }),
+  };
+};
+
+const TAKEN = /^t (-?\d{1,19}) (\w+)$/;
 
 export const readAcquire = (reply: unknown, leaseMs: number, fenced: boolean): AcquireReply => {
   if (isNumberOrNone(reply)) {
     return { status: 'taken', retryInMs: retryInMs(reply) };
   }
-  if (typeof reply !== 'string' || !/^\d{1,16}$/.test(reply)) throw impossible(reply);
+  if (typeof reply !== 'string') throw impossible(reply);
+  const taken = TAKEN.exec(reply);
+  if (taken) return { status: 'taken', ...inTheWay(Number(taken[1]), taken[2], FOREIGN_LOOK_MS) };
+  if (!/^\d{1,16}$/.test(reply)) throw impossible(reply);
   if (!fenced) return { status: 'granted', validForMs: leaseMs, token: undefined };
   const token = Number(reply);
   if (token === 0 || !Number.isSafeInteger(token)) throw impossible(reply);
   return { status: 'granted', validForMs: leaseMs, token };
+};
+
+/** What the scripts answer where somebody else's lock of another kind was in the hold. */
+export const ENTERED_WORD = 'entered';
+
+/** The same, as a reply to a release. */
+export const ENTERED: ReleaseReply = { wasHeld: false, entered: true, othersWaiting: false };
+
+/** How many were told of a release; -1 when there was nothing to release, and `ENTERED`. */
+export const readExclusiveRelease = (reply: unknown): number | typeof ENTERED =>
+  reply === ENTERED_WORD ? ENTERED : readRelease(reply);
+
+export const readExclusiveExtend = (reply: unknown, count: number): ExtendReply[] => {
+  if (!Array.isArray(reply)) throw impossible(reply);
+  const entered = reply.map((one: unknown) => one === ENTERED_WORD);
+  const others = readExtend(
+    reply.map((one: unknown) => (one === ENTERED_WORD ? -1 : one)),
+    count,
+  );
+  return others.map((one, i) => (entered[i] ? { status: 'lost', entered: true } : one));
 };
 
 /** How often the owner has entered. Foreign hashes have anything there; an owner in one has entered it once. */
@@ -21,9 +84,16 @@ const countOf = (text: string): number => {
 
 export const readInspect = (reply: unknown): KeyState | null => {
   if (reply === null) return null;
-  const [owner, count, left] = Array.isArray(reply) ? (reply as unknown[]) : [];
-  if (typeof owner !== 'string' || typeof count !== 'string' || !isNumberOrNone(left))
-    throw impossible(reply);
+  const [left, by, ...fields] = Array.isArray(reply) ? (reply as unknown[]) : [];
+  if (!isNumberOrNone(left) || typeof by !== 'string' || fields.length % 2 !== 0) throw impossible(reply);
   const remainingMs = left === -1 ? Infinity : left;
-  return { kind: 'exclusive', holders: [{ owner, count: countOf(count), remainingMs }], waiting: [] };
+  const holders: Holder[] = [];
+  for (let i = 0; i < fields.length; i += 2) {
+    const [owner, count] = fields.slice(i, i + 2);
+    if (typeof owner !== 'string' || typeof count !== 'string') throw impossible(reply);
+    holders.push({ owner, count: countOf(count), remainingMs });
+  }
+  // A hash of nothing but a mode: it keeps everybody out, and nobody is named.
+  if (holders.length === 0) holders.push({ owner: '', count: 1, remainingMs });
+  return { kind: kindCalled(by) ?? 'exclusive', holders, waiting: [] };
 };

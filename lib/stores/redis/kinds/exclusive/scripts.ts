@@ -1,3 +1,6 @@
+import { COUNTER_PREFIX } from '../../../key-rule.js';
+import { TIME } from '../../connection/script-batch.js';
+
 /**
  * The scripts of the exclusive lock. The hold is Redisson's: a hash with one field, the owner's id, whose value
  * is the hold count, and a time to live. All state changes of one step are one script.
@@ -5,48 +8,98 @@
  * Every script checks all it depends on before its first write, so an error reply means that no hold was changed.
  */
 
+/** What Redisson has beside a hold under this prefix, by a Lua expression for the name of the hold. */
+export const beside = (prefix: string, hold: string): string =>
+  `'${prefix}' .. (string.find(${hold}, '{', 1, true) and ${hold} or '{' .. ${hold} .. '}')`;
+
 /**
- * Takes the hold for an owner, or tells what is left of the one in the way.
- *
- * Algorithm: a free key becomes a hash with the owner's field at 1; the owner's own hold is only re-armed (a
- * repeated request takes nothing twice). Both get the full lease and, if asked for, a block of fencing tokens:
- * max(stored + 1, server time in µs), of which the last is stored. So tokens grow without a counter per lock,
- * survive a clock that steps back, and keep growing when the stored value is lost.
- *
- * Should the time to live be refused (a user without that permission), the hold goes again: nothing may stay for
- * ever. It cannot be tried out first, because after its first write Redis lets a script pass its memory limit.
- *
- * KEYS[1] hold   KEYS[2] fence key of the hold's slot (only when ARGV[3] > 0)
- * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] number of tokens to reserve, 0 for none
- * ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH (only when re-arming: to tell who waits that it ends sooner now)
- * Reply: integer  what is left of the other hold in ms, -1 for one without an end
- *        string   granted: the first token, '0' when none was asked for
- *        error    FENCE when the fence key holds no usable number
+ * Redisson's counter of the tokens of a lock, by a Lua expression for the name of its hold. Not among KEYS: whoever grants a
+ * place in line learns only there whether it wants such tokens. It is in the slot of the hold.
  */
-export const EXCLUSIVE_ACQUIRE = `
-local left = redis.call('pttl', KEYS[1])
-if left ~= -2 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
-  return left
+export const counterOf = (hold: string): string => beside(COUNTER_PREFIX, hold);
+
+/** Owners of this library's own locks, as Lua patterns: the process, whose id is a UUID of version 8, and a number. */
+const OWN_PROCESS = '%x+%-%x+%-8%x+%-%x+%-%x+';
+
+/**
+ * What has a hold that is not the caller's: as a string, where it is no exclusive lock of this library, else nil. 'read' or
+ * 'write': of a read-write lock, by its field "mode"; 'own_fair': a fair lock of this library, by its owner; 'fair': one of
+ * Redisson, whose queue is there; 'other': a plain or spin lock of Redisson, or a fair one for which nobody waits, which look
+ * alike.
+ *
+ * What cannot be asked, for want of a permission, is not known: nothing depends on it but how soon to look again. A user of the
+ * exclusive lock alone has no right to the queue: that is found out before it is touched, since each refusal would stand
+ * in ACL LOG. Servers that cannot tell that, such as Redis before 7, are not asked for it.
+ */
+export const IN_THE_WAY = `local function in_the_way(hold)
+  local seen = redis.pcall('hscan', hold, '0', 'count', 1)
+  if seen.err then return nil end
+  local mode, owner
+  for i = 1, #seen[2], 2 do
+    if seen[2][i] == 'mode' then mode = seen[2][i + 1] else owner = seen[2][i] end
+  end
+  if not mode and seen[1] ~= '0' then mode = redis.pcall('hget', hold, 'mode') end
+  if mode == 'read' or mode == 'write' then return mode end
+  if owner and string.match(owner, '^${OWN_PROCESS}:%d+$') then return nil end
+  if owner and string.match(owner, '^${OWN_PROCESS}:fair:%d+$') then return 'own_fair' end
+  local queue = ${beside('redisson_lock_queue:', 'hold')}
+  local may_ask = redis.acl_check_cmd and redis.acl_check_cmd('exists', queue)
+  if may_ask and redis.call('exists', queue) == 1 then return 'fair' end
+  return 'other'
 end
-local token, top = '0', nil
-local block = tonumber(ARGV[3])
-if block > 0 then
-  if redis.replicate_commands then redis.replicate_commands() end
-  local now = redis.call('time')
-  local first = now[1] * 1000000 + now[2]
-  local stored = redis.call('get', KEYS[2])
+`;
+
+/** The function `taken`: the answer to one that does not get the hold, of which so much is left. */
+export const TAKEN = `${IN_THE_WAY}local function taken(hold, left)
+  local by = in_the_way(hold)
+  if not by then return left end
+  return 't ' .. string.format('%.0f', left) .. ' ' .. by
+end
+`;
+
+/**
+ * The function `is_entered`: whether Redisson's read-write lock, whose scripts do not look, is in the owner's hold as well. And
+ * the function `leave`: ends the owner's part of such a hold, and nothing else. Where nobody else is in it any more, it goes:
+ * a mode alone would keep everybody out.
+ */
+export const LEAVE = `local function is_entered(hold)
+  local size = redis.pcall('hlen', hold)
+  return type(size) == 'number' and size > 1 and redis.call('hexists', hold, 'mode') == 1
+end
+local function leave(hold, me)
+  redis.pcall('hdel', hold, me)
+  if redis.call('hexists', hold, 'mode') == 1 and not is_entered(hold) then redis.call('del', hold) end
+end
+`;
+
+/**
+ * The end of a script that takes the hold for an owner; `left` is what PTTL says of it. The owner's, if it is held.
+ *
+ * Needs `TIME`. KEYS and ARGV: those of `EXCLUSIVE_ACQUIRE`
+ */
+export const TAKE = `local token, top = '0', nil
+local block, series = tonumber(ARGV[3]), KEYS[2]
+if block ~= 0 then
+  local first = 1
+  if block < 0 then
+    block, series = -block, ${counterOf('KEYS[1]')}
+  else
+    local now = time()
+    first = now[1] * 1000000 + now[2]
+  end
+  local stored = redis.call('get', series)
   if stored then
     local last = string.match(stored, '^%d+$') and #stored <= 16 and tonumber(stored)
     if not last or last + block >= 9007199254740992 then
-      return redis.error_reply('FENCE ' .. KEYS[2] .. ' holds no usable fencing token')
+      return redis.error_reply('FENCE ' .. series .. ' holds no usable fencing token')
     end
     if last >= first then first = last + 1 end
   end
   token = string.format('%.0f', first)
-  top = string.format('%.0f', first + block - 1)
+  top = block == 1 and token or string.format('%.0f', first + block - 1)
 end
 if ARGV[4] and left > tonumber(ARGV[2]) then redis.call(ARGV[5], ARGV[4], '0') end
-if top then redis.call('set', KEYS[2], top) end
+if top then redis.call('set', series, top) end
 if left == -2 then redis.call('hset', KEYS[1], ARGV[1], 1) end
 local armed = redis.pcall('pexpire', KEYS[1], ARGV[2])
 if type(armed) == 'table' then
@@ -55,6 +108,37 @@ if type(armed) == 'table' then
 end
 return token
 `;
+
+/**
+ * Takes the hold for an owner, or tells what is left of the one in the way.
+ *
+ * Algorithm: a free key becomes a hash with the owner's field at 1; the owner's own hold is only re-armed (a
+ * repeated request takes nothing twice). Both get the full lease and, if asked for, a block of fencing tokens:
+ * max(stored + 1, server time in µs), of which the last is stored. So tokens grow without a counter per lock,
+ * survive a clock that steps back, and keep growing when the stored value is lost. Tokens that are shared with Java are
+ * the next ones of Redisson's counter of the lock instead, and SET leaves that without a time to live.
+ *
+ * Should the time to live be refused (a user without that permission), the hold goes again: nothing may stay for
+ * ever. It cannot be tried out first, because after its first write Redis lets a script pass its memory limit.
+ *
+ * KEYS[1] hold   KEYS[2] fence key of the hold's slot (only when ARGV[3] is not 0)
+ * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] number of tokens to reserve, 0 for none, negative: of Redisson's counter
+ * ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH (only when re-arming: to tell who waits that it ends sooner now)
+ * Reply: integer  what is left of the other hold in ms, -1 for one without an end
+ *        string   granted: the first token, '0' when none was asked for
+ *                 't <left of the other hold in ms> <what it is>': it is no lock of this library; see IN_THE_WAY
+ *        error    FENCE when the fence key, or the counter, holds no usable number
+ */
+export const EXCLUSIVE_ACQUIRE = `${TIME}
+local left = redis.call('pttl', KEYS[1])
+if left ~= -2 then
+  ${LEAVE}
+  if redis.call('hexists', KEYS[1], ARGV[1]) == 0 or is_entered(KEYS[1]) then
+    ${TAKEN}
+    return taken(KEYS[1], left)
+  end
+end
+${TAKE}`;
 
 /**
  * Ends the owner's hold and wakes who waits for it.
@@ -68,14 +152,19 @@ return token
  * ARGV[4] for how many more ms the hold stays (only when it shall)
  * Reply: integer  number of subscribers that were told, -1 when the owner did not hold it; also where another type of
  *                 value is, which stays
+ *        string   'entered': a read-write lock was in it, too, and only the owner's part has ended
  */
-export const EXCLUSIVE_RELEASE = `
+export const EXCLUSIVE_RELEASE = `${LEAVE}
 local held = redis.pcall('hexists', KEYS[1], ARGV[1])
 if held ~= 1 then
   if held == 0 or string.find(held.err, 'WRONGTYPE', 1, true) then return -1 end
   return held
 end
 local told = redis.call(ARGV[3], ARGV[2], '0')
+if is_entered(KEYS[1]) then
+  leave(KEYS[1], ARGV[1])
+  return 'entered'
+end
 if ARGV[4] then
   redis.call('pexpire', KEYS[1], ARGV[4])
 else
@@ -92,9 +181,10 @@ return told
  *
  * KEYS[i]     hold
  * ARGV[2i-1]  owner  ARGV[2i] lease in ms
- * Reply: list, for each key: integer what is left in ms, -1 when lost, or a string: the error
+ * Reply: list, for each key: integer what is left in ms, -1 when lost; 'entered' when lost because a read-write lock has
+ *        entered it: the owner's part of it ends, and the rest stays; or another string: the error
  */
-export const EXCLUSIVE_EXTEND = `
+export const EXCLUSIVE_EXTEND = `${LEAVE}
 local replies = {}
 for i = 1, #KEYS do
   local held = redis.pcall('hexists', KEYS[i], ARGV[2 * i - 1])
@@ -102,6 +192,9 @@ for i = 1, #KEYS do
     replies[i] = held.err
   elseif held == 0 then
     replies[i] = -1
+  elseif is_entered(KEYS[i]) then
+    leave(KEYS[i], ARGV[2 * i - 1])
+    replies[i] = 'entered'
   else
     local lease = tonumber(ARGV[2 * i])
     local left = redis.call('pttl', KEYS[i])
@@ -114,6 +207,11 @@ for i = 1, #KEYS do
 end
 return replies
 `;
+
+/** Refuses a read-write lock, which has a field "mode" beside its owners, and every value that is no hash. */
+export const NOT_READ_WRITE = `if redis.call('hexists', KEYS[1], 'mode') == 1 then
+  return redis.error_reply('WRONGTYPE the value there is a read-write lock')
+end`;
 
 /**
  * Ends whatever hold is there, and wakes who waits for it.
@@ -128,36 +226,42 @@ if redis.call('exists', KEYS[1]) == 0 then
 end
 -- Refuses another type of value before anything is told.
 redis.call('hlen', KEYS[1])
+${NOT_READ_WRITE}
 redis.call(ARGV[2], ARGV[1], '0')
 return redis.call('del', KEYS[1])
 `;
 
+/** So many holders are named at most: of a foreign hash, however large, no more is read. */
+const MOST_HOLDERS = 100;
+
 /**
- * Tells who has the hold. Looks at few fields only, however large a foreign hash may be, and answers no more of one
- * than an owner and a count can have.
+ * Tells who has the hold, and as what. Looks at few fields only, however large a foreign hash may be, and answers no more of
+ * one than an owner and a count can have.
  *
- * Algorithm: the first field is the owner, but not "mode": a read-write lock of Redisson has that beside its owners.
- * A step of HSCAN may bring nothing, so there are some.
+ * Algorithm: each field is an owner, but "mode", which a read-write lock has beside its owners. A step of HSCAN
+ * may bring nothing, so there are some.
  *
  * KEYS[1] hold
- * Reply: nil when free, else list: owner (empty when none is found), hold count, time left in ms (-1 for one without
- *        an end)
+ * Reply: nil when free, else list: time left in ms (-1 for one without an end); what it is if it is no exclusive lock of this
+ *        library, as `IN_THE_WAY` has it, else ''; then for each holder owner and hold count
  */
-export const EXCLUSIVE_INSPECT = `
+export const EXCLUSIVE_INSPECT = `${IN_THE_WAY}
 local left = redis.call('pttl', KEYS[1])
 if left == -2 then
   return nil
 end
-local cursor = '0'
+local reply, cursor = { left, '' }, '0'
 for _ = 1, 10 do
-  local step = redis.call('hscan', KEYS[1], cursor, 'count', 1)
+  local step = redis.call('hscan', KEYS[1], cursor, 'count', ${MOST_HOLDERS})
   for i = 1, #step[2], 2 do
-    if step[2][i] ~= 'mode' then
-      return { string.sub(step[2][i], 1, 256), string.sub(step[2][i + 1], 1, 32), left }
+    if step[2][i] ~= 'mode' and #reply < 2 + 2 * ${MOST_HOLDERS} then
+      reply[#reply + 1] = string.sub(step[2][i], 1, 256)
+      reply[#reply + 1] = string.sub(step[2][i + 1], 1, 32)
     end
   end
   cursor = step[1]
-  if cursor == '0' then break end
+  if cursor == '0' or #reply >= 2 + 2 * ${MOST_HOLDERS} then break end
 end
-return { '', '1', left }
+reply[2] = in_the_way(KEYS[1]) or ''
+return reply
 `;

@@ -1,0 +1,22 @@
+import type { RedisLike } from './redis-client.js';
+import { isNoScript } from './redis-failure.js';
+import type { Script } from './script.js';
+
+/** A script that is run on each new connection before anything else, to find out what can be done there. */
+export interface Probe {
+  readonly script: Script;
+  readonly keys: readonly string[];
+  readonly args: readonly (string | number)[];
+}
+
+/** What the probe answers, or the error with which it fails. */
+export const runProbe = async (client: RedisLike, { script, keys, args }: Probe): Promise<unknown> => {
+  const rest = [keys.length, ...keys, ...args];
+  try {
+    return await client.call('evalsha', script.sha, ...rest);
+  } catch (error) {
+    return isNoScript(error)
+      ? client.call('eval', script.source, ...rest).catch((other: unknown) => other)
+      : error;
+  }
+};

@@ -1,0 +1,188 @@
+import { TIME } from '../../connection/script-batch.js';
+import { TURN_CHANNELS } from '../../redis-keys.js';
+import { beside, counterOf, LEAVE, TAKEN } from './scripts.js';
+
+/** The Lua functions that the scripts of a line share; see `line-scripts.ts`. */
+
+/** Where the end of a hold is announced. Not passed as an argument: most runs have no need of it. */
+export const CHANNEL = beside('redisson_lock__channel:', 'hold');
+
+/** What scripts of the line need where nobody waits either, below `TIME`. */
+export const RULES = `
+local function whole(n) return string.format('%.0f', n) end
+local function refused(reply) return type(reply) == 'table' and reply.err end
+local function no_token(fence) return 'FENCE ' .. fence .. ' holds no usable fencing token' end
+local function text_of(failure) return type(failure) == 'table' and failure.err or tostring(failure) end
+-- A negative number of tokens: those of Redisson's counter.
+local function series_of(hold, fence, tokens) return tokens < 0 and ${counterOf('hold')} or fence end
+local function first_token(fence, tokens)
+  local first = tokens < 0 and 1 or time()[1] * 1000000 + time()[2]
+  local stored = redis.call('get', fence)
+  if stored then
+    local last = string.match(stored, '^%d+$') and #stored <= 16 and tonumber(stored)
+    if not last or last + math.abs(tokens) >= 9007199254740992 then return nil end
+    if last >= first then first = last + 1 end
+  end
+  return first
+end
+`;
+
+/** The same with `TIME`. */
+export const BASICS = TIME + RULES;
+
+/** How many entries of a line one script looks at. */
+const MOST_LOOKED_AT = 64;
+
+/**
+ * A release leaves the lock to those who wait for its announcement outside of the line for as long as the line had it
+ * since they had it last, within these bounds, in ms. What they took longer than that the line has before the next time.
+ */
+export const LISTENERS_MOMENT_MS = 3;
+export const LONGEST_MOMENT_MS = 50;
+export const MOST_OWED_MS = 500;
+/** How long that is remembered where nobody stands in line, in ms. */
+export const REMEMBERED_MS = 1_000;
+/** And how often, and for how long, to those who only poll: Redisson's spin lock asks every 128 ms. */
+export const POLLERS_EVERY_MS = 1_000;
+export const POLLERS_MOMENT_MS = 40;
+/** When one of those has it after its moment, the first in line looks whether it is over, at first so often, in ms. */
+const SOONEST_LOOK_MS = 10;
+/** Fields of a line that are no places: n, h, g, f, s. */
+export const HEADER = 5;
+
+/**
+ * Looking at a line, and giving the hold to the first place of it. `rest` leaves its lock to others, and `resume` ends
+ * that when one in line has it.
+ *
+ * `look` reads the header, and the tickets up to the first place that may be granted; `place` reads on as far as it has
+ * to. `tidy` removes the dead ones that were met and moves the head. `give` makes one of the places the holder: hold, time
+ * to live, fence, entry, and the message last. Where nobody hears that, all is put back, and the next one is tried;
+ * without a place to be found it gives nil. Where something is refused, nobody has the hold, and it throws.
+ */
+export const LINE = `${TAKEN}${LEAVE}
+local now = time()[1] * 1000 + math.floor(time()[2] / 1000)
+local function process_of(owner) return string.match(owner, '^(.*):') or owner end
+local function channel_of(hold) return ${CHANNEL} end
+local function more_listen(hold, places)
+  local heard = redis.pcall('pubsub', 'numsub', channel_of(hold))
+  return not refused(heard) and heard[2] > places
+end
+local function rest(line, span)
+  if redis.call('exists', line) == 0 then
+    redis.call('hset', line, 'n', 0, 'h', 1, 'g', whole(now), 'f', 0, 's', whole(now))
+  end
+  redis.call('hset', line, 'f', whole(now + span))
+  redis.call('pexpire', line, whole(math.max(redis.call('pttl', line), span)))
+end
+local function resume(line, found)
+  if found.till == 0 then return end
+  redis.pcall('hset', line, 'f', 0, 's', whole(now + math.min(now - found.till, ${MOST_OWED_MS})))
+end
+local function read(found, ticket, text)
+  local till, span, lease, tokens, deaf, owner = string.match(text, '^1 (%d+) (%d+) (%d+) (%-?%d+) (%d) (.+)$')
+  if not owner then till, span = string.match(text, '^%d+ (%d+) (%d+) ') end
+  local left = till and tonumber(till) - now
+  if left and left <= 0 then
+    found.dead[#found.dead + 1] = { ticket = ticket, owner = owner }
+    return
+  end
+  found.head = found.head or ticket
+  if not owner or left > tonumber(span) then return end
+  found.places[#found.places + 1] =
+    { ticket = ticket, text = text, lease = lease, tokens = tonumber(tokens), deaf = deaf == '1', owner = owner }
+end
+local function place(found, i)
+  while not found.places[i] and found.at <= found.last and found.at - found.first < ${MOST_LOOKED_AT} do
+    local text = redis.call('hget', found.line, whole(found.at))
+    if text then read(found, found.at, text) end
+    found.at = found.at + 1
+  end
+  return found.places[i]
+end
+local function look(line)
+  local function number(field, otherwise) return tonumber(redis.call('hget', line, field) or otherwise) end
+  local found = { line = line, places = {}, dead = {}, size = redis.call('hlen', line), last = number('n', '0'),
+    first = number('h', '1'), polled = number('g', '0'), till = number('f', '0'), since = number('s', '0') }
+  found.count = math.max(0, math.floor((found.size - ${HEADER}) / 2))
+  local rest = found.till - now
+  -- One that is farther away comes from another clock.
+  found.rest = rest <= ${LONGEST_MOMENT_MS} and math.max(0, rest) or 0
+  found.at = found.first
+  place(found, 1)
+  found.head = found.head or found.at
+  found.over = found.head > found.last
+  return found
+end
+local function is_for_pollers(found) return found.till - found.polled <= ${POLLERS_MOMENT_MS} end
+local function rests(found, hold)
+  if found.rest == 0 then return 0 end
+  if more_listen(hold, found.count) or is_for_pollers(found) then return found.rest end
+  return 0
+end
+-- What a place is told of the hold in the way.
+local function standing(left, by) return by and whole(left) .. ' ' .. by or whole(left) end
+-- Who only polls does not tell when its hold ends.
+local function look_again_in(found, left)
+  if found.till == 0 or found.rest > 0 or not is_for_pollers(found) then return left end
+  local soon = math.max(${SOONEST_LOOK_MS}, math.floor((now - found.till) / 4))
+  if left < 0 then return soon end
+  return math.min(left, soon)
+end
+local function tidy(line, found)
+  for _, one in ipairs(found.dead) do
+    redis.call('hdel', line, whole(one.ticket))
+    if one.owner then
+      redis.call('hdel', line, '@' .. one.owner)
+      found.count = found.count - 1
+    end
+  end
+  if found.over and found.till == 0 then redis.call('del', line)
+  elseif found.head > found.first then redis.call('hset', line, 'h', whole(found.head)) end
+end
+-- own: the place of whoever asks, should so many be before it that it is not met.
+local function give(hold, fence, line, found, own)
+  local me = own and own.owner
+  local i, met = 0, not own
+  while true do
+    i = i + 1
+    local one = place(found, i)
+    if not one then
+      if met then return nil end
+      one = own
+    end
+    met = met or one.owner == me
+    local token, count, series = 0, math.abs(one.tokens), series_of(hold, fence, one.tokens)
+    if count > 0 then
+      local read, first = pcall(first_token, series, one.tokens)
+      token = read and first
+      if not token and one.owner == me then error(read and no_token(series) or text_of(first), 0) end
+    end
+    if token then
+      local function sure(reply)
+        if not refused(reply) then return reply end
+        redis.call('del', hold)
+        error(reply.err, 0)
+      end
+      redis.call('hset', hold, one.owner, 1)
+      sure(redis.pcall('pexpire', hold, one.lease))
+      if count > 0 then sure(redis.pcall('set', series, whole(token + count - 1))) end
+      sure(redis.pcall('hdel', line, whole(one.ticket), '@' .. one.owner))
+      one.token, one.count, one.left = token, count, found.count - 1
+      local function settled()
+        resume(line, found)
+        if one.left < 1 and redis.call('hlen', line) <= ${HEADER} then
+          if found.till == 0 then redis.call('del', line) else redis.pcall('pexpire', line, ${REMEMBERED_MS}) end
+        end
+        return one
+      end
+      if one.owner == me or one.deaf then return settled() end
+      local message = table.concat(
+        { 'grant', '1', hold, one.owner, whole(token), whole(count), one.lease, whole(one.left) }, ' ')
+      local heard = redis.pcall('publish', '${TURN_CHANNELS}' .. process_of(one.owner), message)
+      if not refused(heard) and heard ~= 0 then return settled() end
+      redis.call('del', hold)
+      redis.call('hset', line, whole(one.ticket), one.text, '@' .. one.owner, whole(one.ticket))
+    end
+  end
+end
+`;

@@ -1,0 +1,68 @@
+import type { Grant } from '../../../../core/seam/grant.js';
+import type { PlaceReply, ReleaseReply, Standing, Taken } from '../../../../core/seam/reply.js';
+import { impossible } from '../../connection/strict-replies.js';
+import { refusedPlace } from '../shared-replies.js';
+import {
+  ENTERED,
+  ENTERED_WORD,
+  FOREIGN_LOOK_MS,
+  inTheWay,
+  NEXT_FOREIGN_LOOK_MS,
+  readAcquire,
+} from './replies.js';
+
+const QUEUED = /^q \d{1,16} (\d{1,9}) (-?\d{1,19})(?: (\w+))?$/;
+const GRANTED = /^(\d{1,16}) (\d{1,16}) (\d{1,9})$/;
+const KEPT = /^q (\d{1,9}) (-?\d{1,19})(?: (\w+))?$/;
+
+/** Only the first in line looks more often than at the end of the hold in the way. */
+const standing = ([, position, left, by]: RegExpExecArray, lookInMs: number): Standing => ({
+  position: Number(position),
+  ...inTheWay(Number(left), by, position === '0' ? lookInMs : Infinity),
+});
+
+/** An answer to an acquire; who stands in line has yet to be given its place. */
+export type LineAcquire = Grant | Taken | ({ readonly status: 'queued' } & Standing);
+
+export const readLineAcquire = (reply: unknown, leaseMs: number, fenced: boolean): LineAcquire => {
+  // Most locks are free, and their answers have no parts.
+  if (typeof reply !== 'string' || !reply.includes(' ')) return readAcquire(reply, leaseMs, fenced);
+  const queued = QUEUED.exec(reply);
+  if (queued) return { status: 'queued', ...standing(queued, FOREIGN_LOOK_MS) };
+  const granted = GRANTED.exec(reply);
+  if (!granted) return readAcquire(reply, leaseMs, fenced);
+  const [, token, tokens, waiting] = granted;
+  const grant = readAcquire(token, leaseMs, fenced) as Grant;
+  return { ...grant, waiting: Number(waiting), ...(fenced && { tokens: Number(tokens) }) };
+};
+
+const readPlace = (reply: unknown, wasKept: boolean | undefined): PlaceReply => {
+  if (typeof reply !== 'string') return { status: 'failed', cause: impossible(reply) };
+  const kept = KEPT.exec(reply);
+  if (kept) {
+    const lookInMs = wasKept ? NEXT_FOREIGN_LOOK_MS : FOREIGN_LOOK_MS;
+    return { status: 'queued', ...standing(kept, lookInMs) };
+  }
+  if (/^h -?\d+$/.test(reply)) return { status: 'held' };
+  if (reply === 'gone') return { status: 'gone' };
+  if (reply.startsWith('error ')) return { status: 'failed', cause: refusedPlace(reply.slice(6)) };
+  return { status: 'failed', cause: impossible(reply) };
+};
+
+/** `wereKept`: of each place whether it was kept before. */
+export const readLineKeep = (reply: unknown, wereKept: readonly boolean[]): PlaceReply[] => {
+  if (!Array.isArray(reply) || reply.length !== wereKept.length) throw impossible(reply);
+  return reply.map((one, i) => readPlace(one, wereKept[i]));
+};
+
+/** Whether it was held: 0; 1 for one that only stood in line, -1 for one that was nowhere; or that it was entered. */
+export const readLineRelease = (reply: unknown): ReleaseReply => {
+  if (reply === ENTERED_WORD) return ENTERED;
+  if (reply !== 0 && reply !== 1 && reply !== -1) throw impossible(reply);
+  return { wasHeld: reply === 0, othersWaiting: false };
+};
+
+export const readLineInspect = (reply: unknown): readonly string[] => {
+  if (!Array.isArray(reply) || !reply.every((owner) => typeof owner === 'string')) throw impossible(reply);
+  return reply;
+};

@@ -1,0 +1,344 @@
+import { CompactingMap } from '../../../../core/compacting.js';
+import type { Claim, ExclusiveClaim } from '../../../../core/seam/claim.js';
+import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
+import { PlaceInLine, type PlaceOutcome } from '../../../../core/seam/place.js';
+import type { AcquireReply, PlaceReply, ReleaseReply } from '../../../../core/seam/reply.js';
+import type { StoreFailure } from '../../../../core/seam/store-failure.js';
+import type { RedisSession } from '../../connection/redis-session.js';
+import { Script } from '../../connection/script.js';
+import type { BatchPart, PartRun } from '../../connection/script-batch.js';
+import type { RedisLink } from '../redis-link.js';
+import { readGrantMessage } from './grant-message.js';
+import {
+  readLineAcquire,
+  readLineInspect,
+  readLineKeep,
+  readLineRelease,
+  type LineAcquire,
+} from './line-replies.js';
+import { lineProbe, missingRules, PROBE, TURN_CHANNELS_RULE } from './line-rights.js';
+import { LINE_ACQUIRE, LINE_FORCE_UNLOCK, LINE_INSPECT, LINE_KEEP, LINE_RELEASE } from './line-scripts.js';
+import { TurnEar } from './turn-ear.js';
+
+const ACQUIRE: BatchPart = {
+  letter: 'A',
+  script: new Script(LINE_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]),
+  keys: 3,
+  args: 4,
+};
+const RELEASE: BatchPart = { letter: 'R', script: new Script(LINE_RELEASE), keys: 3, args: 3 };
+const KEEP = new Script(LINE_KEEP);
+export const LINE_FORCING: BatchPart = {
+  letter: 'F',
+  script: new Script(LINE_FORCE_UNLOCK),
+  keys: 3,
+  args: 1,
+};
+const INSPECT = new Script(LINE_INSPECT);
+
+export const LINE_SCRIPTS: readonly Script[] = [
+  ACQUIRE.script,
+  RELEASE.script,
+  KEEP,
+  LINE_FORCING.script,
+  INSPECT,
+  PROBE,
+];
+export const LINE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE];
+
+/** How scripts are told a number of tokens: negative where they are those of Redisson's counter. */
+export const tokensAsked = ({ counted }: Claim, tokens: number): number => (counted ? -tokens : tokens);
+
+/** What is known of an owner that asks or waits. Most are granted at once: there is one of these for each lock. */
+interface Standing {
+  readonly claim: ExclusiveClaim;
+  /** Since which opening of the ear its messages are heard; undefined while they are not. */
+  epoch: number | undefined;
+  /** Made when there is something to tell. */
+  place: PlaceInLine | undefined;
+  /** Nothing more is to come of its place: it was told of a grant, or it was given up. */
+  isOver: boolean;
+  /** Whether it was asked about since it stands in line: a process does that once when it begins to hear. */
+  wasKept: boolean;
+}
+
+/** Tells what came of a request. */
+type Tell<T> = (answer: T) => void;
+
+/** The exclusive lock where waiters stand in a line in Redis; see `line-scripts.ts`. */
+export class RedisLine {
+  private ear: TurnEar | undefined;
+  private readonly standing = new CompactingMap<string, Standing>();
+
+  /** The connection of which it is known whether the line can be used, and whether it can. */
+  private judged: RedisSession | undefined;
+  private refusedThere = false;
+  private asking = false;
+
+  /**
+   * @param onRefused told of a user who has not the rights for a line: the ACL rules that are missing.
+   * @param leave gives up the place of a claim.
+   */
+  constructor(
+    private readonly link: RedisLink,
+    private readonly onRefused: (missing: readonly string[]) => void,
+    private readonly leave: (claim: ExclusiveClaim, doubt: StoreFailure | undefined) => Promise<void>,
+  ) {}
+
+  /** Whether it can be used on the connection of this moment. */
+  get isUsable(): boolean {
+    const { current, probed } = this.link.connection;
+    if (current && current !== this.judged) this.judge(current, missingRules(probed));
+    return !this.refusedThere;
+  }
+
+  /** How many owners wait; for tests. */
+  get size(): number {
+    return this.standing.size;
+  }
+
+  /** Whether an owner may stand in line, or may have been granted there without its process knowing of it. */
+  mayStand(owner: string): boolean {
+    return this.standing.has(owner);
+  }
+
+  /** Something was refused that another way was not: the user's rights may have changed. */
+  doubtRights(): void {
+    const { connection, keys } = this.link;
+    const session = connection.current;
+    if (!session || this.asking) return;
+    this.asking = true;
+    const { script, keys: touched, args } = lineProbe(keys);
+    connection
+      .run(script, touched, args, (reply) => this.judge(session, missingRules(reply)))
+      // Refused as a whole: for the key. Whatever else it may be says nothing of rights.
+      .catch((failure: Error) => this.judge(session, missingRules(failure.cause)))
+      .finally(() => (this.asking = false));
+  }
+
+  private judge(session: RedisSession, missing: readonly string[]): void {
+    if (session !== this.link.connection.current) return;
+    this.judged = session;
+    this.refusedThere = missing.length > 0;
+    if (!this.refusedThere) return;
+    this.onRefused(missing);
+    // Who stands in line is to leave it.
+    this.mayHaveMissed();
+  }
+
+  acquire(claim: ExclusiveClaim, resolve: Tell<AcquireReply>, reject: Tell<unknown>): void {
+    const { owner, place: terms } = claim;
+    if (!claim.waits || !terms) return this.ask(claim, '', resolve as Tell<LineAcquire>, reject);
+    const epoch = this.ear?.epoch;
+    const standing: Standing = { claim, epoch, place: undefined, isOver: false, wasKept: false };
+    // Before it is sent: the grant may arrive before the answer.
+    this.standing.set(owner, standing);
+    const { aliveMs, firstLeaseMs, tokens } = terms;
+    const deaf = epoch === undefined ? 1 : 0;
+    this.ask(
+      claim,
+      `${aliveMs} ${firstLeaseMs} ${tokensAsked(claim, tokens)} ${deaf}`,
+      (reply) => {
+        if (reply.status === 'queued') {
+          this.listen(owner);
+          return resolve({ ...reply, place: this.placeOf(standing) });
+        }
+        this.forget(owner);
+        resolve(reply);
+      },
+      (failure) => {
+        this.forget(owner);
+        reject(failure);
+      },
+    );
+  }
+
+  private placeOf(standing: Standing): PlaceInLine {
+    const { claim } = standing;
+    return (standing.place ??= new PlaceInLine((doubt) => {
+      standing.isOver = true;
+      return this.leave(claim, doubt);
+    }));
+  }
+
+  /** Tells of the announcements of releases. */
+  watch({ finalKey }: ExclusiveClaim, listener: WatchListener): Watch {
+    let isOpen = true;
+    const look = (): void => {
+      if (isOpen) listener.hint();
+    };
+    const watch = this.link.subscriber.watch(this.link.keys.ofLock(finalKey).channel, {
+      message: look,
+      // When the ear opens in the same moment, whoever waits asks once for both reasons.
+      hint: () => (this.ear ? this.ear.whenSettled(look) : look()),
+      failed: (failure) => listener.failed(failure),
+    });
+    return {
+      get live() {
+        return watch.live;
+      },
+      close: () => {
+        isOpen = false;
+        watch.close();
+      },
+    };
+  }
+
+  async keepPlaces(claims: readonly ExclusiveClaim[]): Promise<readonly PlaceReply[]> {
+    const { link } = this;
+    this.listen(claims[0]!.owner);
+    const epoch = this.ear?.epoch;
+    return link.inBatches(claims, async (batch) => {
+      const keys = batch.flatMap(({ finalKey }) => this.names(finalKey));
+      const deaf = epoch === undefined ? 1 : 0;
+      const args = batch.flatMap(({ owner, place }) => [owner, place?.aliveMs ?? 0, deaf]);
+      const wereKept = batch.map(({ owner }) => this.standing.get(owner)?.wasKept ?? false);
+      const read = (reply: unknown): readonly PlaceReply[] => readLineKeep(reply, wereKept);
+      const replies = await link.connection.run(KEEP, keys, args, read);
+      for (const [i, { status }] of replies.entries()) {
+        const { owner } = batch[i]!;
+        const standing = this.standing.get(owner);
+        if (status === 'queued' && standing) Object.assign(standing, { epoch, wasKept: true });
+        else if (status === 'gone') this.forget(owner);
+      }
+      return replies;
+    });
+  }
+
+  /** From now on nothing becomes of the owner's place. False when that is too late: its process was told of a grant. */
+  giveUp(owner: string): boolean {
+    const standing = this.standing.get(owner);
+    if (standing?.isOver) return false;
+    if (standing) standing.isOver = true;
+    return true;
+  }
+
+  release(
+    { finalKey, owner }: ExclusiveClaim,
+    { doubt, keepForMs }: ReleaseOptions,
+    resolve: Tell<ReleaseReply>,
+    reject: Tell<unknown>,
+  ): void {
+    const { connection, publish, keys: names, subscriber } = this.link;
+    this.forget(owner);
+    const { keys, channel } = names.ofLock(finalKey);
+    const args = [owner, publish, subscriber.isLive(channel) ? 1 : 0];
+    const share = (resolve: Tell<ReleaseReply>, reject: Tell<unknown>): void =>
+      connection.share({
+        part: RELEASE,
+        keys,
+        batchKeys: undefined,
+        args,
+        read: readLineRelease,
+        resolve: resolve as Tell<unknown>,
+        reject,
+      });
+    if (!doubt && keepForMs === undefined) return share(resolve, reject);
+    const send = (): Promise<ReleaseReply> =>
+      keepForMs === undefined
+        ? new Promise(share)
+        : connection.run(RELEASE.script, keys, [...args, keepForMs], readLineRelease);
+    this.link.releaseAfter(doubt, send).then(resolve, reject);
+  }
+
+  forcing(finalKey: string): PartRun {
+    return { part: LINE_FORCING, keys: this.names(finalKey), args: [this.link.publish] };
+  }
+
+  /** The owners that wait, in order. */
+  waiting(finalKey: string): Promise<readonly string[]> {
+    const { connection, keys } = this.link;
+    return connection.run(INSPECT, [keys.line(keys.name(finalKey))], [], readLineInspect);
+  }
+
+  private ask(claim: ExclusiveClaim, place: string, resolve: Tell<LineAcquire>, reject: Tell<unknown>): void {
+    const { connection, publish } = this.link;
+    const { finalKey, owner, leaseMs, tokens, rearms } = claim;
+    const args = [owner, leaseMs, tokensAsked(claim, tokens), place];
+    const keys = this.names(finalKey);
+    const read = (reply: unknown): LineAcquire => readLineAcquire(reply, leaseMs, tokens > 0);
+    if (rearms) {
+      connection.run(ACQUIRE.script, keys, [...args, publish], read).then(resolve, reject);
+      return;
+    }
+    connection.share({
+      part: ACQUIRE,
+      keys,
+      batchKeys: undefined,
+      args,
+      read,
+      resolve: resolve as Tell<unknown>,
+      reject,
+    });
+  }
+
+  private names(finalKey: string): readonly string[] {
+    return this.link.keys.ofLock(finalKey).keys;
+  }
+
+  /** Whether this process hears the announcements of the lock. */
+  private hears(finalKey: string): boolean {
+    return this.link.subscriber.isLive(this.link.keys.ofLock(finalKey).channel);
+  }
+
+  /** Nothing is to be known of the owner any more. */
+  forget(owner: string): void {
+    const standing = this.standing.get(owner);
+    if (!standing) return;
+    standing.isOver = true;
+    this.standing.delete(owner);
+  }
+
+  /** Messages may have been lost: to all who wait, or to these. */
+  private mayHaveMissed(isMeant: (standing: Standing) => boolean = () => true): void {
+    for (const standing of [...this.standing.values()]) {
+      if (!standing.isOver && isMeant(standing)) this.placeOf(standing).mayHaveMissed();
+    }
+  }
+
+  /** False when nobody waits for it any more. */
+  private tell(standing: Standing | undefined, outcome: PlaceOutcome): boolean {
+    if (!standing || standing.isOver) return false;
+    standing.isOver = true;
+    this.placeOf(standing).tell(outcome);
+    return true;
+  }
+
+  private listen(owner: string): void {
+    const { connection } = this.link;
+    this.ear ??= new TurnEar(this.link, this.link.keys.turnChannel(owner), {
+      heard: (text) => this.heard(text),
+      // Who has yet to hear when the hold in the way is announced to end, asks as soon as that is so.
+      opened: () => this.mayHaveMissed(({ claim }) => this.hears(claim.finalKey)),
+      refused: () => {
+        const { current } = connection;
+        if (current) this.judge(current, [TURN_CHANNELS_RULE]);
+      },
+    });
+    this.ear.open();
+  }
+
+  /** A grant is believed from a server of which it is certain that the place was asked about there since. */
+  private heard(text: string): void {
+    const message = readGrantMessage(text);
+    if (!message) return;
+    const { owner, holdName, token, tokens, firstLeaseMs, placesLeft } = message;
+    const epoch = this.ear?.epoch;
+    const standing = this.standing.get(owner);
+    if (standing && (epoch === undefined || standing.epoch !== epoch)) return this.mayHaveMissed();
+    const told = this.tell(standing, {
+      status: 'granted',
+      validForMs: firstLeaseMs,
+      ...(tokens > 0 && { token, tokens }),
+      waiting: placesLeft,
+    });
+    // Who does not wait any more gives back what it was given. Who has heard of it before has it.
+    if (!told && !standing) this.giveBack(holdName, owner);
+  }
+
+  private giveBack(holdName: string, owner: string): void {
+    const { connection, keys, publish } = this.link;
+    const args = [owner, publish, 0];
+    connection.run(RELEASE.script, keys.withLine(holdName), args, readLineRelease).catch(() => undefined);
+  }
+}

@@ -1,0 +1,121 @@
+import { randomBytes } from 'node:crypto';
+import { unbound } from '../../../../core/runtime.js';
+import type { Watch } from '../../../../core/seam/lock-store.js';
+import { isNotPermitted } from '../../connection/redis-failure.js';
+import type { RedisSession } from '../../connection/redis-session.js';
+import type { RedisLink } from '../redis-link.js';
+
+/** What a process says to itself to hear whether it is heard. */
+const PROOF = 'ear 1 ';
+/** How long its arrival is waited for before whoever waits looks for itself, in ms. */
+const PROOF_MS = 100;
+
+/** What an ear tells. */
+export interface EarListener {
+  /** A message that came while the ear was open. */
+  heard(text: string): void;
+  /** It has opened: what was said before is lost. */
+  opened(): void;
+  /** It can never open: this Redis user may not publish or listen here. */
+  refused(): void;
+}
+
+/**
+ * Hears the messages of one process's channel, and knows whether it does: what the process itself says over its command
+ * connection has come back over the other one. So both lead to one server, and nothing is lost from then on until one of
+ * them ends. It opens with the first waiter and stays open while the process lives: that costs one subscription, and a
+ * later wait need not begin with it.
+ */
+export class TurnEar {
+  private watch: Watch | undefined;
+  private proof = '';
+  private provingOn: RedisSession | undefined;
+  private openOn: RedisSession | undefined;
+  private openings = 0;
+  /** What is to be told as soon as it is known whether the ear is open; undefined while nothing is on its way. */
+  private heldBack: (() => void)[] | undefined;
+
+  constructor(
+    private readonly link: RedisLink,
+    private readonly channel: string,
+    private readonly listener: EarListener,
+  ) {}
+
+  /** Which opening it is; undefined while it is not certain that messages are heard. */
+  get epoch(): number | undefined {
+    const { connection, subscriber } = this.link;
+    const isOpen =
+      this.openOn !== undefined && this.openOn === connection.current && subscriber.isLive(this.channel);
+    return isOpen ? this.openings : undefined;
+  }
+
+  /** Opens it, or opens it again after the command connection has changed. */
+  open(): void {
+    if (!this.watch) {
+      this.heldBack ??= [];
+      this.watch = this.link.subscriber.watch(this.channel, {
+        hint: () => this.prove(),
+        message: (text) => this.message(text),
+        failed: () => this.refused(),
+        standing: true,
+      });
+    }
+    if (this.watch.live && this.epoch === undefined && this.provingOn !== this.link.connection.current) {
+      this.prove();
+    }
+  }
+
+  /** Calls `tell` at once, or when the opening that is on its way has come to its end. */
+  whenSettled(tell: () => void): void {
+    if (this.heldBack) this.heldBack.push(tell);
+    else tell();
+  }
+
+  private prove(): void {
+    const { connection, subscriber } = this.link;
+    this.openOn = undefined;
+    const session = connection.current;
+    if (!subscriber.isLive(this.channel) || !session) return this.settle();
+    const proof = PROOF + randomBytes(8).toString('hex');
+    this.proof = proof;
+    this.provingOn = session;
+    this.heldBack ??= [];
+    const args = [this.channel, proof];
+    const settle = (): void => {
+      if (this.proof === proof) this.settle();
+    };
+    connection.send({ command: 'publish', args, read: Number }).then(
+      // The message itself comes on the other connection, in a moment: unless nobody listened, or it is lost.
+      (told) => (told === 0 ? settle() : unbound(() => setTimeout(settle, PROOF_MS).unref())),
+      (failure: unknown) => {
+        if (this.proof === proof) this.provingOn = undefined;
+        if (isNotPermitted(failure)) this.refused();
+        settle();
+      },
+    );
+  }
+
+  private message(text: string): void {
+    if (!text.startsWith(PROOF)) return this.listener.heard(text);
+    if (text !== this.proof || this.provingOn !== this.link.connection.current) return;
+    this.openOn = this.provingOn;
+    this.openings++;
+    this.listener.opened();
+    this.settle();
+  }
+
+  /** Not for ever: the user of the next connection may have the right. */
+  private refused(): void {
+    this.watch?.close();
+    this.watch = undefined;
+    this.provingOn = undefined;
+    this.settle();
+    this.listener.refused();
+  }
+
+  private settle(): void {
+    const { heldBack } = this;
+    this.heldBack = undefined;
+    heldBack?.forEach((tell) => tell());
+  }
+}

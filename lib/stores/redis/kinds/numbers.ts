@@ -1,0 +1,42 @@
+import { impossible } from '../connection/strict-replies.js';
+
+/**
+ * What the scripts of objects without a holder begin with: the number under the key, or an error for a value that is
+ * none. Redisson reads decimal digits only, so nothing else counts as a number.
+ *
+ * `touch` is a write that changes nothing and needs no memory: behind it Redis does not refuse an INCRBY for the lack
+ * of memory, so that what is given back arrives when the memory is full.
+ */
+export const NUMBERS = `
+local function whole(n) return string.format('%.0f', n) end
+local function counted(text)
+  local n = #text <= 15 and string.match(text, '^-?%d+$') and tonumber(text)
+  return text ~= '-0' and n and whole(n) == text and n
+end
+local text = redis.call('get', KEYS[1])
+local number = text and counted(text)
+if text and not number then
+  return redis.error_reply('WRONGTYPE the value there is no number')
+end
+local function touch()
+  local ttl = redis.call('pttl', KEYS[1])
+  if ttl > 0 then redis.call('pexpire', KEYS[1], whole(ttl)) else redis.call('persist', KEYS[1]) end
+end
+`;
+
+export const readDone = (reply: unknown): boolean => {
+  if (reply !== 0 && reply !== 1) throw impossible(reply);
+  return reply === 1;
+};
+
+/** Nothing but that it was done. */
+export const readVoid = (reply: unknown): void => {
+  if (reply !== 1) throw impossible(reply);
+};
+
+/** Text, because Java may have set one that is no longer exact as a reply of Lua. */
+export const readNumber = (reply: unknown): number => {
+  const number = typeof reply === 'string' && /^-?\d{1,15}$/.test(reply) ? Number(reply) : NaN;
+  if (!Number.isSafeInteger(number)) throw impossible(reply);
+  return number;
+};
