@@ -1,0 +1,156 @@
+import { CompactingMap } from '../../../../core/compacting.js';
+import type { FairClaim } from '../../../../core/seam/claim.js';
+import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
+import { PlaceInLine } from '../../../../core/seam/place.js';
+import type {
+  AcquireReply,
+  ExtendReply,
+  KeyState,
+  PlaceReply,
+  ReleaseReply,
+} from '../../../../core/seam/reply.js';
+import { Script } from '../../connection/script.js';
+import { readExclusiveExtend, readExclusiveRelease, readInspect } from '../exclusive/replies.js';
+import { EXCLUSIVE_EXTEND, EXCLUSIVE_INSPECT } from '../exclusive/scripts.js';
+import type { BatchPart, PartRun } from '../../connection/script-batch.js';
+import { tokensAsked } from '../exclusive/redis-line.js';
+import type { RedisKind, RedisLink } from '../redis-link.js';
+import { readFairAcquire, readFairPlaces, readWaiting } from './replies.js';
+import { FAIR_ACQUIRE, FAIR_FORCE_UNLOCK, FAIR_KEEP, FAIR_RELEASE, FAIR_WAITING } from './scripts.js';
+
+const ACQUIRE = new Script(FAIR_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]);
+const RELEASE = new Script(FAIR_RELEASE);
+const KEEP = new Script(FAIR_KEEP);
+const WAITING = new Script(FAIR_WAITING);
+/** What ends a hold for which others stand in line. */
+export const FAIR_FORCING: BatchPart = {
+  letter: 'f',
+  script: new Script(FAIR_FORCE_UNLOCK),
+  keys: 3,
+  args: 2,
+};
+// A hold is that of the exclusive lock.
+const EXTEND = new Script(EXCLUSIVE_EXTEND);
+const INSPECT = new Script(EXCLUSIVE_INSPECT);
+
+/** What the fair lock runs beside what the exclusive lock runs, too. */
+export const FAIR_SCRIPTS: readonly Script[] = [ACQUIRE, RELEASE, KEEP, FAIR_FORCING.script, WAITING];
+
+/** The fair lock in Redis: hash, list, sorted set and channels as Redisson's RFairLock has them. */
+export class RedisFair implements RedisKind<FairClaim> {
+  /** From the first fair lock on that a caller wants. */
+  inUse = false;
+  /** When each owner of this process that stands in line was last kept there, in ms. */
+  private readonly keptAt = new CompactingMap<string, number>();
+
+  constructor(private readonly link: RedisLink) {}
+
+  /** How many owners wait in lines; for tests. */
+  get waiting(): number {
+    return this.keptAt.size;
+  }
+
+  async acquire(claim: FairClaim): Promise<AcquireReply> {
+    this.inUse = true;
+    const { finalKey, owner, leaseMs, tokens, waits, patienceMs } = claim;
+    const { connection, keys, publish } = this.link;
+    const name = keys.name(finalKey);
+    const touched = [...this.names(finalKey), ...(tokens > 0 ? [keys.fence(name)] : [])];
+    const asked = tokensAsked(claim, tokens);
+    const args = [owner, leaseMs, asked, waits ? 1 : 0, patienceMs, keys.lockChannel(name), publish];
+    const place = waits ? new PlaceInLine((doubt) => this.leave(claim, doubt)) : undefined;
+    // Counted from before it is sent, so that a place never counts for less than it was kept.
+    const sentAt = performance.now();
+    const reply = await connection.run(ACQUIRE, touched, args, (answer) =>
+      readFairAcquire(answer, claim, place),
+    );
+    if (reply.status === 'granted') this.keptAt.delete(owner);
+    else if (reply.status === 'queued' && !this.keptAt.has(owner)) this.keptAt.set(owner, sentAt);
+    return reply;
+  }
+
+  release(
+    { finalKey, owner, patienceMs }: FairClaim,
+    { doubt, keepForMs }: ReleaseOptions = {},
+  ): Promise<ReleaseReply> {
+    this.keptAt.delete(owner);
+    const { link } = this;
+    const channel = link.keys.lockChannel(link.keys.name(finalKey));
+    const args = [owner, patienceMs, channel, link.publish, ...(keepForMs === undefined ? [] : [keepForMs])];
+    const read = (reply: unknown): ReleaseReply => {
+      const told = readExclusiveRelease(reply);
+      if (typeof told !== 'number') return told;
+      return { wasHeld: told !== -1, othersWaiting: told > 0 };
+    };
+    return link.releaseAfter(doubt, () => link.connection.run(RELEASE, this.names(finalKey), args, read));
+  }
+
+  private async leave(claim: FairClaim, doubt: ReleaseOptions['doubt']): Promise<void> {
+    await this.release(claim, { doubt });
+  }
+
+  extendMany(claims: readonly FairClaim[]): Promise<readonly ExtendReply[]> {
+    const { link } = this;
+    return link.inBatches(claims, (batch) => {
+      const names = batch.map(({ finalKey }) => link.keys.name(finalKey));
+      const args = batch.flatMap(({ owner, leaseMs }) => [owner, leaseMs]);
+      return link.connection.run(EXTEND, names, args, (reply) => readExclusiveExtend(reply, batch.length));
+    });
+  }
+
+  keepPlaces(claims: readonly FairClaim[]): Promise<readonly PlaceReply[]> {
+    const { link } = this;
+    return link.inBatches(claims, async (batch) => {
+      const sentAt = performance.now();
+      const names = batch.flatMap(({ finalKey }) => this.names(finalKey));
+      const args = batch.flatMap(({ finalKey, owner, patienceMs }) => {
+        const passedMs = Math.round(sentAt - (this.keptAt.get(owner) ?? sentAt));
+        return [owner, patienceMs, passedMs, link.keys.lockChannel(link.keys.name(finalKey))];
+      });
+      const replies = await link.connection.run(KEEP, names, [link.publish, ...args], (reply) =>
+        readFairPlaces(reply, batch.length),
+      );
+      for (const [i, { status }] of replies.entries()) {
+        const { owner } = batch[i]!;
+        if (status === 'queued' && this.keptAt.has(owner)) this.keptAt.set(owner, sentAt);
+        else if (status === 'gone') this.keptAt.delete(owner);
+      }
+      return replies;
+    });
+  }
+
+  /** Who stands in line listens on a channel of its own; who does not, where the end of an exclusive hold is announced. */
+  watch({ finalKey, owner, waits }: FairClaim, listener: WatchListener): Watch {
+    const { keys, subscriber } = this.link;
+    const channel = keys.lockChannel(keys.name(finalKey));
+    return subscriber.watch(waits ? `${channel}:${owner}` : channel, listener);
+  }
+
+  /**
+   * Null also for a hold that nothing tells from an exclusive one: nobody waits for it, and Java or an exclusive call has it;
+   * and for a read-write lock.
+   */
+  async inspect(finalKey: string): Promise<KeyState | null> {
+    const { connection } = this.link;
+    const [hold, queue, timeouts] = this.names(finalKey);
+    const [state, waiting] = await Promise.all([
+      connection.run(INSPECT, [hold], [], readInspect),
+      connection.run(WAITING, [queue, timeouts], [], readWaiting),
+    ]);
+    if (!state || state.kind === 'read' || state.kind === 'write') return null;
+    if (state.kind !== 'fair' && waiting.length === 0) return null;
+    return { ...state, kind: 'fair', waiting };
+  }
+
+  forcing(finalKey: string): PartRun {
+    const { keys, publish } = this.link;
+    const channel = keys.lockChannel(keys.name(finalKey));
+    return { part: FAIR_FORCING, keys: this.names(finalKey), args: [channel, publish] };
+  }
+
+  private names(finalKey: string): [hold: string, queue: string, timeouts: string] {
+    const { keys } = this.link;
+    const hold = keys.name(finalKey);
+    return [hold, keys.fairQueue(hold), keys.fairTimeouts(hold)];
+  }
+}

@@ -1,0 +1,53 @@
+import type { FairClaim } from '../../../../core/seam/claim.js';
+import type { Place } from '../../../../core/seam/place.js';
+import type { AcquireReply, PlaceReply, Taken } from '../../../../core/seam/reply.js';
+import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
+import { readAcquire } from '../exclusive/replies.js';
+import { refusedPlace } from '../shared-replies.js';
+
+export const readFairAcquire = (
+  reply: unknown,
+  { leaseMs, tokens }: FairClaim,
+  place: Place | undefined,
+): AcquireReply => {
+  const [status, first, second, ...more] = Array.isArray(reply) ? (reply as unknown[]) : [];
+  if (status === 2 && place && more.length <= 1) {
+    return { status: 'queued', place, ...standingOf(first, second, reply), ...anotherKind(more[0], reply) };
+  }
+  const isGrant = status === 1 && typeof first === 'string' && second === undefined;
+  const isRefusal = status === 0 && isNumberOrNone(first);
+  if ((!isGrant && !isRefusal) || more.length > 0) throw impossible(reply);
+  return { ...readAcquire(first, leaseMs, tokens > 0), ...anotherKind(second, reply) };
+};
+
+const OTHER_KINDS = ['exclusive', 'read', 'write'] as const;
+
+/** As what somebody has the key, where the script names it. */
+const anotherKind = (by: unknown, reply: unknown): Pick<Taken, 'heldAs'> => {
+  if (by === undefined) return {};
+  const heldAs = OTHER_KINDS.find((kind) => kind === by);
+  if (!heldAs) throw impossible(reply);
+  return { heldAs };
+};
+
+const standingOf = (position: unknown, retryInMs: unknown, reply: unknown) => {
+  const isWhole = (value: unknown): value is number => isNumberOrNone(value) && value >= 0;
+  if (!isWhole(position) || !isWhole(retryInMs)) throw impossible(reply);
+  return { position, retryInMs };
+};
+
+export const readFairPlaces = (reply: unknown, count: number): PlaceReply[] => {
+  if (!Array.isArray(reply) || reply.length !== count) throw impossible(reply);
+  return reply.map((one: unknown): PlaceReply => {
+    if (one === 1) return { status: 'held' };
+    if (one === 0) return { status: 'gone' };
+    if (typeof one === 'string') return { status: 'failed', cause: refusedPlace(one) };
+    if (!Array.isArray(one) || one.length !== 2) return { status: 'failed', cause: impossible(one) };
+    return { status: 'queued', ...standingOf(one[0], one[1], one) };
+  });
+};
+
+export const readWaiting = (reply: unknown): readonly string[] => {
+  if (!Array.isArray(reply) || !reply.every((owner) => typeof owner === 'string')) throw impossible(reply);
+  return reply;
+};

@@ -1,0 +1,157 @@
+import { IN_THE_WAY } from '../exclusive/scripts.js';
+
+/** The Lua functions that the scripts of the read-write lock share; see `scripts.ts`. */
+
+/** So many holds of one reader are looked at: a foreign count may be anything. */
+const MOST_COUNTED = 1_000;
+
+/** What all of them need: names, times to live, and what readers there are. */
+export const READ_WRITE_BASICS = `
+if redis.replicate_commands then redis.replicate_commands() end
+local function whole(n) return string.format('%.0f', n) end
+local function refused(reply) return type(reply) == 'table' and reply.err end
+local function foreign(reply) return refused(reply) and string.find(reply.err, 'WRONGTYPE', 1, true) end
+local function timeout_of(prefix, owner, n) return prefix .. ':' .. owner .. ':rwlock_timeout:' .. whole(n) end
+-- What is left of the longest hold of a reader, in ms; 0 when none is left.
+local function left_of(prefix, owner, count)
+  local latest = 0
+  for n = count, math.max(1, count - ${MOST_COUNTED - 1}), -1 do
+    latest = math.max(latest, redis.call('pttl', timeout_of(prefix, owner, n)))
+  end
+  return latest
+end
+local function counted(text) return #text <= 15 and string.match(text, '^%d+$') and tonumber(text) end
+-- The fields of the hash that are readers, with their counts.
+local function readers(hash)
+  local fields, found = redis.call('hgetall', hash), {}
+  for i = 1, #fields, 2 do
+    local owner, count = fields[i], counted(fields[i + 1])
+    if owner ~= 'mode' and string.sub(owner, -6) ~= ':write' and count then
+      found[#found + 1] = { owner = owner, count = count }
+    end
+  end
+  return found
+end
+-- What is left of the holds of all readers but one, in ms; 0 when nothing is.
+local function others_left(hash, prefix, me)
+  local latest = 0
+  for _, one in ipairs(readers(hash)) do
+    if one.owner ~= me then latest = math.max(latest, left_of(prefix, one.owner, one.count)) end
+  end
+  return latest
+end
+-- How the owner has the lock: 'write', 'read', or nil; and for how many ms still.
+local function held(hash, timeout, me)
+  local mode = redis.call('hget', hash, 'mode')
+  if mode == 'write' and redis.call('hexists', hash, me .. ':write') == 1 then
+    return 'write', redis.call('pttl', hash)
+  end
+  if mode and redis.call('hexists', hash, me) == 1 then
+    local left = redis.call('pttl', timeout)
+    if left > 0 then return 'read', left end
+  end
+  return nil
+end
+-- A foreign hash without an end is left as it is.
+local function raise(key, left, lease)
+  if left ~= -1 and left < lease then return redis.pcall('pexpire', key, whole(lease)) end
+  return 1
+end
+`;
+
+/**
+ * The line: who waits, in the order in which they came. `waiting` reads it, with what stands before an owner, or before
+ * one that comes now; an entry that nobody has kept, or whose time comes from another clock, stands before nobody.
+ */
+export const READ_WRITE_LINE = `
+local clock = redis.call('time')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local function waiting(line, me)
+  local fields = redis.call('hgetall', line)
+  local found = { last = 0, all = {}, dead = {}, size = #fields / 2 }
+  for i = 1, #fields, 2 do
+    local ticket, till, span, kind = string.match(fields[i + 1], '^(%d+) (%d+) (%d+) (%a+)$')
+    if fields[i] == 'n' then
+      found.last = tonumber(fields[i + 1])
+    elseif ticket then
+      local one = { owner = fields[i], ticket = tonumber(ticket), left = tonumber(till) - now, kind = kind }
+      if one.owner == me then found.mine = one end
+      if one.left <= 0 then
+        -- Its own entry is written anew: that one is not cleared away.
+        if one.owner ~= me then found.dead[#found.dead + 1] = one.owner end
+      elseif one.left <= tonumber(span) then found.all[#found.all + 1] = one end
+    end
+  end
+  return found
+end
+-- How many stand before the owner, and for how many ms those may stand there who keep it from going in.
+local function before(found, me, kind)
+  local count, blocked = 0, 0
+  for _, one in ipairs(found.all) do
+    if one.owner ~= me and (not found.mine or one.ticket < found.mine.ticket) then
+      count = count + 1
+      if kind == 'write' or one.kind == 'write' then blocked = math.max(blocked, one.left) end
+    end
+  end
+  return count, blocked
+end
+local function stand(line, found, me, kind, span)
+  local ticket = found.mine and found.mine.ticket or found.last + 1
+  local text = table.concat({ whole(ticket), whole(now + span), whole(span), kind }, ' ')
+  -- First, since it needs no memory: what follows is not refused for the lack of it then, once the owner stands in line.
+  if found.mine then redis.call('pexpire', line, whole(math.max(redis.call('pttl', line), span))) end
+  redis.call('hset', line, 'n', whole(math.max(ticket, found.last)), me, text)
+  local armed = redis.call('pttl', line) < span and redis.pcall('pexpire', line, whole(span))
+  if refused(armed) then redis.call('del', line) end
+  if #found.dead > 0 then redis.pcall('hdel', line, unpack(found.dead, 1, math.min(#found.dead, 1000))) end
+  return armed
+end
+local function leave(line, found, me)
+  if not found.mine then return end
+  if found.size <= 2 then redis.call('del', line) else redis.call('hdel', line, me) end
+end
+`;
+
+/** How soon to look again where another kind of lock has the name: its end is announced elsewhere. In ms. */
+const OTHER_KIND_RETRY_MS = 1_000;
+
+/**
+ * Taking. `entry` says whether an owner may go in now: 0, or for how many ms it has to wait at most; how many stand before
+ * it; what is left of the hash, as PTTL says it; and what other kind of lock has the name, if one has. `kept_out` is the
+ * answer to an owner that does not wait, and `in_line` to one that does. `enter` lets it in, and takes back what it has
+ * written when something is refused.
+ */
+export const READ_WRITE_ENTER = `${IN_THE_WAY}
+local function other_kind(hash)
+  local by = in_the_way(hash)
+  return (by == 'fair' or by == 'own_fair') and 'fair' or 'exclusive'
+end
+local function kept_out(wait, other) return other and 't ' .. whole(wait) .. ' ' .. other or wait end
+local function in_line(count, wait, other)
+  return 'q ' .. whole(count) .. ' ' .. whole(wait) .. (other and ' ' .. other or '')
+end
+local function entry(hash, kind, found, me)
+  local left = redis.call('pttl', hash)
+  local count, blocked = before(found, me, kind)
+  if left == -2 then return math.max(0, blocked), count, left end
+  local mode = redis.call('hget', hash, 'mode')
+  if not mode then
+    local soon = left == -1 and ${OTHER_KIND_RETRY_MS} or math.min(math.max(1, left), ${OTHER_KIND_RETRY_MS})
+    return soon, count, left, other_kind(hash)
+  end
+  if mode == 'read' and kind == 'read' then return blocked, count, left end
+  return left == -1 and -1 or math.max(1, left), count, left
+end
+local function enter(hash, timeout, kind, me, lease, left)
+  local field = kind == 'write' and me .. ':write' or me
+  if kind == 'read' then redis.call('set', timeout, '1', 'px', lease) end
+  local done = redis.pcall('hset', hash, 'mode', kind, field, 1)
+  if not refused(done) then done = raise(hash, left, tonumber(lease)) end
+  if refused(done) then
+    if kind == 'read' then redis.call('del', timeout) end
+    if left == -2 then redis.call('del', hash) else redis.call('hdel', hash, field) end
+    return done
+  end
+  return nil
+end
+`;

@@ -1,0 +1,164 @@
+import type { ReadClaim, WriteClaim } from '../../../../core/seam/claim.js';
+import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
+import { PlaceInLine } from '../../../../core/seam/place.js';
+import type {
+  AcquireReply,
+  ExtendReply,
+  KeyState,
+  PlaceReply,
+  ReleaseReply,
+} from '../../../../core/seam/reply.js';
+import { Script } from '../../connection/script.js';
+import type { BatchPart, PartRun } from '../../connection/script-batch.js';
+import { tokensAsked } from '../exclusive/redis-line.js';
+import type { RedisKind, RedisLink } from '../redis-link.js';
+import { readExtend, readRelease } from '../shared-replies.js';
+import {
+  readDowngrade,
+  readReadAcquire,
+  readReadWriteInspect,
+  readReadWriteKeep,
+  readWriteAcquire,
+} from './replies.js';
+import {
+  READ_ACQUIRE,
+  READ_WRITE_DOWNGRADE,
+  READ_WRITE_EXTEND,
+  READ_WRITE_FORCE_UNLOCK,
+  READ_WRITE_INSPECT,
+  READ_WRITE_KEEP,
+  READ_WRITE_RELEASE,
+  WRITE_ACQUIRE,
+} from './scripts.js';
+
+const ACQUIRE_TO_READ = new Script(READ_ACQUIRE);
+const ACQUIRE_TO_WRITE = new Script(WRITE_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]);
+const KEEP = new Script(READ_WRITE_KEEP);
+const RELEASE = new Script(READ_WRITE_RELEASE);
+const EXTEND = new Script(READ_WRITE_EXTEND);
+const DOWNGRADE = new Script(READ_WRITE_DOWNGRADE);
+/** What ends all holds of either half. */
+export const READ_WRITE_FORCING: BatchPart = {
+  letter: 'w',
+  script: new Script(READ_WRITE_FORCE_UNLOCK),
+  keys: 2,
+  args: 4,
+};
+const INSPECT = new Script(READ_WRITE_INSPECT);
+
+/** What read-write locks run. */
+export const READ_WRITE_SCRIPTS: readonly Script[] = [
+  ACQUIRE_TO_READ,
+  ACQUIRE_TO_WRITE,
+  KEEP,
+  RELEASE,
+  EXTEND,
+  DOWNGRADE,
+  READ_WRITE_FORCING.script,
+  INSPECT,
+];
+
+type ReadWriteClaim = ReadClaim | WriteClaim;
+
+/** Both halves of read-write locks in Redis: a hash, and keys beside it, as Redisson's RReadWriteLock has them. */
+export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
+  /** From the first such lock on that a caller wants. */
+  inUse = false;
+
+  constructor(private readonly link: RedisLink) {}
+
+  acquire(claim: ReadWriteClaim): Promise<AcquireReply> {
+    this.inUse = true;
+    const { connection, keys, publish } = this.link;
+    const { kind, finalKey, owner, leaseMs, tokens } = claim;
+    const asked = tokensAsked(claim, tokens);
+    const name = keys.name(finalKey);
+    const aliveMs = claim.waits ? (claim.place?.aliveMs ?? 0) : 0;
+    const own = [name, keys.readTimeout(name, owner), keys.readWriteLine(name)];
+    const args = [owner, leaseMs, aliveMs, keys.readWriteChannel(name), publish];
+    const answer =
+      kind === 'read'
+        ? connection.run(ACQUIRE_TO_READ, own, [...args, keys.readTimeouts(name)], (reply) =>
+            readReadAcquire(reply, leaseMs),
+          )
+        : connection.run(ACQUIRE_TO_WRITE, [...own, keys.fence(name)], [...args, asked], (reply) =>
+            readWriteAcquire(reply, leaseMs, tokens > 0),
+          );
+    return answer.then((reply): AcquireReply => {
+      if (reply.status !== 'queued') return reply;
+      // Nobody tells it of its turn: its process asks, after each announcement and to keep it.
+      const place = new PlaceInLine((doubt) => this.release(claim, { doubt }).then(() => undefined));
+      return { ...reply, place };
+    });
+  }
+
+  keepPlaces(claims: readonly ReadWriteClaim[]): Promise<readonly PlaceReply[]> {
+    const { link } = this;
+    return link.inBatches(claims, (batch) => {
+      const keys = batch.flatMap(({ finalKey, owner }) => {
+        const name = link.keys.name(finalKey);
+        return [name, link.keys.readTimeout(name, owner), link.keys.readWriteLine(name)];
+      });
+      const args = batch.flatMap(({ kind, owner, leaseMs, place }) => {
+        return [owner, kind, place?.aliveMs ?? 0, place?.firstLeaseMs ?? leaseMs];
+      });
+      return link.connection.run(KEEP, keys, args, (reply) => readReadWriteKeep(reply, batch.length));
+    });
+  }
+
+  release(
+    { finalKey, owner }: ReadWriteClaim,
+    { doubt, keepForMs }: ReleaseOptions = {},
+  ): Promise<ReleaseReply> {
+    const { link } = this;
+    const { keys, publish } = link;
+    const name = keys.name(finalKey);
+    const touched = [name, keys.readTimeout(name, owner), keys.readWriteLine(name), keys.line(name)];
+    const channels = [keys.readWriteChannel(name), publish, keys.readTimeouts(name), keys.lockChannel(name)];
+    const args = [owner, ...channels, keepForMs ?? ''];
+    // Who waits stands in line: the order is the store's.
+    const read = (reply: unknown): ReleaseReply => ({
+      wasHeld: readRelease(reply) === 1,
+      othersWaiting: false,
+    });
+    return link.releaseAfter(doubt, () => link.connection.run(RELEASE, touched, args, read));
+  }
+
+  extendMany(claims: readonly ReadWriteClaim[]): Promise<readonly ExtendReply[]> {
+    const { link } = this;
+    return link.inBatches(claims, (batch) => {
+      const keys = batch.flatMap(({ finalKey, owner }) => {
+        const name = link.keys.name(finalKey);
+        return [name, link.keys.readTimeout(name, owner)];
+      });
+      const args = batch.flatMap(({ owner, leaseMs }) => [owner, leaseMs]);
+      return link.connection.run(EXTEND, keys, args, (reply) => readExtend(reply, batch.length));
+    });
+  }
+
+  downgrade({ finalKey, owner, leaseMs }: ReadWriteClaim): Promise<ExtendReply> {
+    const { connection, keys, publish } = this.link;
+    const name = keys.name(finalKey);
+    const args = [owner, leaseMs, keys.readWriteChannel(name), publish];
+    return connection.run(DOWNGRADE, [name, keys.readTimeout(name, owner)], args, readDowngrade);
+  }
+
+  watch({ finalKey }: ReadWriteClaim, listener: WatchListener): Watch {
+    const { keys, subscriber } = this.link;
+    return subscriber.watch(keys.readWriteChannel(keys.name(finalKey)), listener);
+  }
+
+  inspect(finalKey: string): Promise<KeyState | null> {
+    const { connection, keys } = this.link;
+    const name = keys.name(finalKey);
+    const touched = [name, keys.readWriteLine(name)];
+    return connection.run(INSPECT, touched, [keys.readTimeouts(name)], readReadWriteInspect);
+  }
+
+  forcing(finalKey: string): PartRun {
+    const { keys, publish } = this.link;
+    const name = keys.name(finalKey);
+    const args = [keys.readWriteChannel(name), publish, keys.readTimeouts(name), keys.lockChannel(name)];
+    return { part: READ_WRITE_FORCING, keys: [name, keys.line(name)], args };
+  }
+}
