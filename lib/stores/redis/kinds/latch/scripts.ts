@@ -1,0 +1,68 @@
+import { NUMBERS } from '../numbers.js';
+
+/**
+ * The scripts of countdown latches, in the layout of Redisson's RCountDownLatch: a string with what is left to be
+ * counted down, and none at zero. The message `0` opens the gate at which threads of Java wait, and `1` closes it.
+ */
+
+/**
+ * Sets the number where there is none, and has Java's gates closed.
+ *
+ * KEYS[1] number
+ * ARGV[1] count  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH
+ * Reply: integer  1 when it set it, else 0
+ *        error WRONGTYPE when the value is no number
+ */
+export const LATCH_SET = `${NUMBERS}
+if number then return 0 end
+redis.call(ARGV[3], ARGV[2], '1')
+redis.call('set', KEYS[1], ARGV[1])
+return 1
+`;
+
+/**
+ * Makes the number one less. At zero it goes, and who waits is told. Works when the memory is full.
+ *
+ * KEYS[1] number
+ * ARGV[1] channel  ARGV[2] PUBLISH or SPUBLISH
+ * Reply: integer  1
+ *        error WRONGTYPE when the value is no number
+ */
+export const LATCH_COUNT_DOWN = `${NUMBERS}
+if not number then return 1 end
+if number > 1 then
+  touch()
+  redis.call('incrby', KEYS[1], -1)
+else
+  redis.call(ARGV[2], ARGV[1], '0')
+  redis.call('del', KEYS[1])
+end
+return 1
+`;
+
+/**
+ * Tells the number.
+ *
+ * KEYS[1] number
+ * Reply: text  the number, 0 for none
+ *        error WRONGTYPE when the value is no number
+ */
+export const LATCH_COUNT = `${NUMBERS}
+return text or '0'
+`;
+
+/**
+ * Removes the number, which opens the latch. Redisson's own delete announces `1` and leaves its waiters asleep: `0` is
+ * what is true, and wakes them.
+ *
+ * KEYS[1] number
+ * ARGV[1] channel  ARGV[2] PUBLISH or SPUBLISH
+ * Reply: integer  1 when there was one, else 0
+ *        error WRONGTYPE when the value is no number
+ */
+export const LATCH_REMOVE = `${NUMBERS}
+if not number then return 0 end
+redis.call(ARGV[2], ARGV[1], '0')
+redis.call('del', KEYS[1])
+return 1
+`;

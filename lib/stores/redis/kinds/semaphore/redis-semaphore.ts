@@ -1,0 +1,75 @@
+import type { Watch, WatchListener } from '../../../../core/seam/lock-store.js';
+import type { SemaphoreStore } from '../../../../core/seam/object-stores.js';
+import { Script } from '../../connection/script.js';
+import { readDone, readNumber, readVoid } from '../numbers.js';
+import type { RedisLink } from '../redis-link.js';
+import {
+  SEMAPHORE_ADD,
+  SEMAPHORE_DRAIN,
+  SEMAPHORE_FREE,
+  SEMAPHORE_REMOVE,
+  SEMAPHORE_SET,
+  SEMAPHORE_TAKE,
+} from './scripts.js';
+
+const TAKE_PERMITS = new Script(SEMAPHORE_TAKE);
+const ADD = new Script(SEMAPHORE_ADD, [{ word: 'PERMITS', plain: true, keyOnly: true, claimOnly: true }]);
+const SET = new Script(SEMAPHORE_SET);
+const FREE = new Script(SEMAPHORE_FREE);
+const DRAIN = new Script(SEMAPHORE_DRAIN);
+const REMOVE = new Script(SEMAPHORE_REMOVE);
+
+/** What semaphores run. */
+export const SEMAPHORE_SCRIPTS: readonly Script[] = [TAKE_PERMITS, ADD, SET, FREE, DRAIN, REMOVE];
+
+/** Counting semaphores in Redis, as Redisson's RSemaphore has them. */
+export class RedisSemaphores implements SemaphoreStore {
+  constructor(private readonly link: RedisLink) {}
+
+  take(finalKey: string, permits: number): Promise<boolean> {
+    return this.run(TAKE_PERMITS, finalKey, [permits], readDone);
+  }
+
+  set(finalKey: string, permits: number): Promise<boolean> {
+    return this.run(SET, finalKey, [permits, ...this.announcing(finalKey)], readDone);
+  }
+
+  add(finalKey: string, permits: number): Promise<void> {
+    return this.run(ADD, finalKey, [permits, ...this.announcing(finalKey)], readVoid);
+  }
+
+  free(finalKey: string): Promise<number> {
+    return this.run(FREE, finalKey, [], readNumber);
+  }
+
+  drain(finalKey: string): Promise<number> {
+    return this.run(DRAIN, finalKey, [], readNumber);
+  }
+
+  remove(finalKey: string): Promise<boolean> {
+    return this.run(REMOVE, finalKey, [], readDone);
+  }
+
+  watch(finalKey: string, listener: WatchListener): Watch {
+    return this.link.subscriber.watch(this.channel(finalKey), listener);
+  }
+
+  private run<T>(
+    script: Script,
+    finalKey: string,
+    args: readonly (string | number)[],
+    read: (reply: unknown) => T,
+  ): Promise<T> {
+    const { connection, keys } = this.link;
+    return connection.run(script, [keys.name(finalKey)], args, read);
+  }
+
+  private announcing(finalKey: string): [channel: string, publish: string] {
+    return [this.channel(finalKey), this.link.publish];
+  }
+
+  private channel(finalKey: string): string {
+    const { keys } = this.link;
+    return keys.permitChannel(keys.name(finalKey));
+  }
+}

@@ -1,0 +1,101 @@
+import { NUMBERS } from '../numbers.js';
+
+/**
+ * The scripts of counting semaphores, in the layout of Redisson's RSemaphore: a string with the number of free permits.
+ * Whatever makes it greater is announced with the new number, since Java's waiters look at nothing else. A time to live
+ * that Java gave it stays.
+ */
+
+/** The largest number that Java has for permits; below zero there can be as many. */
+const BOUNDS = `
+local function bounded(n)
+  if n > 2147483647 or n < -2147483647 then
+    return redis.error_reply('PERMITS it would have ' .. whole(n) .. ' permits, and 2147483647 is the limit')
+  end
+end
+`;
+
+/**
+ * Takes permits, all or none.
+ *
+ * KEYS[1] number
+ * ARGV[1] permits
+ * Reply: integer  1 when it took them, else 0
+ *        error WRONGTYPE when the value is no number
+ */
+export const SEMAPHORE_TAKE = `${NUMBERS}
+if not number or number < tonumber(ARGV[1]) then return 0 end
+redis.call('incrby', KEYS[1], '-' .. ARGV[1])
+return 1
+`;
+
+/**
+ * Makes the number greater, or smaller, and announces it. Works when the memory is full where the number is there.
+ *
+ * KEYS[1] number
+ * ARGV[1] permits, below zero for fewer  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH
+ * Reply: integer  1
+ *        error PERMITS when there would be more than there can be, WRONGTYPE when the value is no number
+ */
+export const SEMAPHORE_ADD = `${NUMBERS}${BOUNDS}
+local sum = (number or 0) + tonumber(ARGV[1])
+local refusal = bounded(sum)
+if refusal then return refusal end
+redis.call(ARGV[3], ARGV[2], whole(sum))
+touch()
+redis.call('incrby', KEYS[1], ARGV[1])
+return 1
+`;
+
+/**
+ * Sets the number where there is none, and announces it.
+ *
+ * KEYS[1] number
+ * ARGV[1] permits  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH
+ * Reply: integer  1 when it set it, else 0
+ *        error WRONGTYPE when the value is no number
+ */
+export const SEMAPHORE_SET = `${NUMBERS}
+if number then return 0 end
+redis.call(ARGV[3], ARGV[2], ARGV[1])
+redis.call('set', KEYS[1], ARGV[1])
+return 1
+`;
+
+/**
+ * Tells the number.
+ *
+ * KEYS[1] number
+ * Reply: text  the number, 0 for none
+ *        error WRONGTYPE when the value is no number
+ */
+export const SEMAPHORE_FREE = `${NUMBERS}
+return text or '0'
+`;
+
+/**
+ * Takes all permits that are free; a number below zero becomes zero.
+ *
+ * KEYS[1] number
+ * Reply: text  the number that there was, 0 for none
+ *        error WRONGTYPE when the value is no number
+ */
+export const SEMAPHORE_DRAIN = `${NUMBERS}
+if not number or number == 0 then return '0' end
+touch()
+redis.call('incrby', KEYS[1], whole(-number))
+return text
+`;
+
+/**
+ * Removes the number. Nobody has more permits by that, so nothing is announced.
+ *
+ * KEYS[1] number
+ * Reply: integer  1 when there was one, else 0
+ *        error WRONGTYPE when the value is no number
+ */
+export const SEMAPHORE_REMOVE = `${NUMBERS}
+if not number then return 0 end
+redis.call('del', KEYS[1])
+return 1
+`;
