@@ -1,21 +1,25 @@
 import { checkMs, reading } from '../../core/settings/option-checks.js';
-import type { LockKind } from '../../core/kinds/kinds.js';
-import type { ClaimOf } from '../../core/seam/claim.js';
 import type { LockStore } from '../../core/seam/lock-store.js';
 import type { KeyState } from '../../core/seam/reply.js';
 import { twinOf } from './connection/redis-client.js';
 import { RedisConnection } from './connection/redis-connection.js';
-import { RedisFailure, isReplyError, isWrongType } from './connection/redis-failure.js';
+import { RedisFailure, isReplyError } from './connection/redis-failure.js';
 import { createClients, resolveEndpoint, type RedisSource } from './connection/redis-settings.js';
 import { RedisSubscriber } from './connection/redis-subscriber.js';
 import { evictionWarning } from './eviction.js';
+import { AnyKind, FORCE_UNLOCK, type RedisKinds } from './kinds/any-kind.js';
 import {
   EXCLUSIVE_BATCH_PARTS,
   EXCLUSIVE_SCRIPTS,
   RedisExclusive,
 } from './kinds/exclusive/redis-exclusive.js';
+import { lineProbe, missingRules, withoutLine } from './kinds/exclusive/line-rights.js';
+import { FAIR_SCRIPTS, RedisFair } from './kinds/fair/redis-fair.js';
+import { LATCH_SCRIPTS, RedisLatches } from './kinds/latch/redis-latch.js';
 import { PERMIT_SCRIPTS, RedisPermit } from './kinds/permit/redis-permit.js';
-import { RedisLink, type RedisKind } from './kinds/redis-link.js';
+import { READ_WRITE_SCRIPTS, RedisReadWrite } from './kinds/read-write/redis-read-write.js';
+import { RedisLink } from './kinds/redis-link.js';
+import { RedisSemaphores, SEMAPHORE_SCRIPTS } from './kinds/semaphore/redis-semaphore.js';
 import { RedisKeys } from './redis-keys.js';
 
 export interface RedisStoreOptions {
@@ -25,21 +29,24 @@ export interface RedisStoreOptions {
   readonly commandTimeoutMs?: number;
 }
 
-/** All kinds, as Redis keeps them: the compiler names the one that is missing. */
-type RedisKinds = { readonly [K in LockKind]: RedisKind<ClaimOf<K>> };
-
 /**
- * Keeps holds on one Redis server (or behind Sentinel), in Redisson's layout. Opens two connections of its own when it
- * is first asked for a lock, one for commands and one for wake-ups, and closes both.
+ * Keeps holds on one Redis server (or behind Sentinel), in Redisson's layout. Opens two connections of
+ * its own, one for commands when it is first asked for a lock, and one to listen when a caller first waits for a lock
+ * that is taken. Closes both.
  */
 export class RedisStore implements LockStore {
   readonly kinds: RedisKinds;
+  readonly semaphores: RedisSemaphores;
+  readonly latches: RedisLatches;
   private readonly keys: RedisKeys;
   private readonly connection: RedisConnection;
+  private readonly anyKind: AnyKind;
   private readonly subscriber: RedisSubscriber;
   /** The connections of {@link diagnose}, where there was none yet. */
   private readonly checks = new Set<RedisConnection>();
   private openCheck: () => RedisConnection | undefined;
+  private warn: ((warning: string) => void) | undefined;
+  private warnedWithoutLine = false;
 
   constructor(options: RedisStoreOptions) {
     const { redis, commandTimeoutMs } = reading('The options of RedisStore', () => ({
@@ -53,17 +60,35 @@ export class RedisStore implements LockStore {
     this.connection = new RedisConnection(commands, {
       timeoutMs,
       // All of them, also of kinds that are seldom used: one that is sent again in full would come after later ones.
-      scripts: [...EXCLUSIVE_SCRIPTS, ...PERMIT_SCRIPTS],
+      scripts: [
+        ...EXCLUSIVE_SCRIPTS,
+        ...FAIR_SCRIPTS,
+        ...PERMIT_SCRIPTS,
+        ...READ_WRITE_SCRIPTS,
+        ...SEMAPHORE_SCRIPTS,
+        ...LATCH_SCRIPTS,
+        FORCE_UNLOCK,
+      ],
       batchParts: EXCLUSIVE_BATCH_PARTS,
+      probe: lineProbe(this.keys),
     });
     this.subscriber = new RedisSubscriber(subscriber, timeoutMs);
     const link = new RedisLink(this.connection, this.subscriber, this.keys);
-    this.kinds = { exclusive: new RedisExclusive(link), permit: new RedisPermit(link) };
-    // Beside the first lock, so that the first waiter finds it open.
-    commands.on('connect', () => this.subscriber.open());
+    const readWrite = new RedisReadWrite(link);
+    this.kinds = {
+      // Before the exclusive lock, which has a hash, too: they know more of theirs.
+      read: readWrite,
+      write: readWrite,
+      fair: new RedisFair(link),
+      exclusive: new RedisExclusive(link, (missing) => this.warnWithoutLine(missing)),
+      permit: new RedisPermit(link),
+    };
+    this.anyKind = new AnyKind(this.connection, this.kinds);
+    this.semaphores = new RedisSemaphores(link);
+    this.latches = new RedisLatches(link);
     this.openCheck = () => {
       const twin = twinOf(commands);
-      return twin && new RedisConnection(twin, { timeoutMs });
+      return twin && new RedisConnection(twin, { timeoutMs, probe: lineProbe(this.keys) });
     };
   }
 
@@ -77,11 +102,11 @@ export class RedisStore implements LockStore {
   }
 
   inspect(finalKey: string): Promise<KeyState | null> {
-    return this.whateverIsThere((kind) => kind.inspect(finalKey));
+    return this.anyKind.inspect(finalKey);
   }
 
   forceUnlock(finalKey: string): Promise<boolean> {
-    return this.whateverIsThere((kind) => kind.forceUnlock(finalKey));
+    return this.anyKind.forceUnlock(finalKey);
   }
 
   async ping(): Promise<void> {
@@ -89,24 +114,44 @@ export class RedisStore implements LockStore {
   }
 
   /**
-   * Warns of a server that evicts locks. Who may not run INFO is told nothing. Leaves no connection open that was
-   * not: an app that then fails to start would not close it.
+   * Warns of a server that evicts locks, and of a Redis user who may not keep a line. Who may not run INFO is told
+   * nothing of the first. Leaves no connection open that was not: an app that then fails to start would not close it.
    */
   async diagnose(): Promise<readonly string[]> {
     const check = this.connection.current ? undefined : this.openCheck();
     if (check) this.checks.add(check);
     try {
       const connection = check ?? this.connection;
-      const memory = await connection.send({ command: 'info', args: ['memory'], read: String });
-      const warning = evictionWarning(memory);
-      return warning === undefined ? [] : [warning];
-    } catch (failure) {
-      if (failure instanceof RedisFailure && isReplyError(failure.cause)) return [];
-      throw failure;
+      await connection.opened();
+      const { probed } = connection;
+      const memory = await connection
+        .send({ command: 'info', args: ['memory'], read: String })
+        .catch((failure: unknown) => {
+          if (failure instanceof RedisFailure && isReplyError(failure.cause)) return '';
+          throw failure;
+        });
+      return [evictionWarning(memory), this.lineWarning(missingRules(probed))].filter(isText);
     } finally {
       check?.close();
       if (check) this.checks.delete(check);
     }
+  }
+
+  onWarning(listener: (warning: string) => void): void {
+    this.warn = listener;
+  }
+
+  private warnWithoutLine(missing: readonly string[]): void {
+    const { warn } = this;
+    const warning = warn && this.lineWarning(missing);
+    if (warning) warn(warning);
+  }
+
+  /** What to tell of a user who lacks these rules; undefined for one who lacks none, and when it has been told. */
+  private lineWarning(missing: readonly string[]): string | undefined {
+    if (missing.length === 0 || this.warnedWithoutLine) return undefined;
+    this.warnedWithoutLine = true;
+    return withoutLine(missing);
   }
 
   close(): Promise<void> {
@@ -116,36 +161,6 @@ export class RedisStore implements LockStore {
     this.subscriber.close();
     return Promise.resolve();
   }
-
-  /**
-   * Asks each kind whether it knows the value there. Kinds that this process uses are asked at once, in one go: so the
-   * question keeps its place among the requests before and after it. The others are asked only when none of these knows
-   * the value, since the Redis user may not have the right. The answer is that of the kind that found something.
-   */
-  private async whateverIsThere<T>(ask: (kind: RedisKind<never>) => Promise<T>): Promise<T> {
-    const kinds: readonly RedisKind<never>[] = Object.values(this.kinds);
-    const used = kinds.filter(({ inUse }) => inUse);
-    try {
-      return await firstAnswer(used.map(ask));
-    } catch (failure) {
-      const others = kinds.filter((kind) => !used.includes(kind));
-      if (!isForeignType(failure) || others.length === 0) throw failure;
-      return firstAnswer(others.map(ask)).catch((other: unknown) => {
-        throw isForeignType(other) ? failure : other;
-      });
-    }
-  }
 }
 
-/** What was found. A value of another type is no hold of a kind; when all say so, one of them is thrown. */
-const firstAnswer = async <T>(asked: readonly Promise<T>[]): Promise<T> => {
-  const outcomes = await Promise.allSettled(asked);
-  const answers = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-  if (answers.length > 0) return answers.find(Boolean) ?? answers[0]!;
-  const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason as Error] : []));
-  throw failures.find((failure) => !isForeignType(failure)) ?? failures[0]!;
-};
-
-/** Redis has a value there that the kind does not know. */
-const isForeignType = (failure: unknown): boolean =>
-  failure instanceof RedisFailure && failure.cause instanceof Error && isWrongType(failure.cause);
+const isText = (text: string | undefined): text is string => text !== undefined;

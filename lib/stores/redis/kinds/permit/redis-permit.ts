@@ -2,7 +2,8 @@ import type { PermitClaim } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from '../../../../core/seam/reply.js';
 import { Script } from '../../connection/script.js';
-import { readExtend, readForceUnlock, readRelease } from '../shared-replies.js';
+import type { BatchPart, PartRun } from '../../connection/script-batch.js';
+import { readExtend, readRelease } from '../shared-replies.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { readPermitAcquire, readPermitInspect } from './replies.js';
 import {
@@ -19,10 +20,16 @@ const ACQUIRE = new Script(PERMIT_ACQUIRE, [
 const RELEASE = new Script(PERMIT_RELEASE);
 const EXTEND = new Script(PERMIT_EXTEND);
 const INSPECT = new Script(PERMIT_INSPECT);
-const FORCE_UNLOCK = new Script(PERMIT_FORCE_UNLOCK);
+/** What gives back all permits. */
+export const PERMIT_FORCING: BatchPart = {
+  letter: 'p',
+  script: new Script(PERMIT_FORCE_UNLOCK),
+  keys: 2,
+  args: 2,
+};
 
 /** What permits run. */
-export const PERMIT_SCRIPTS: readonly Script[] = [ACQUIRE, RELEASE, EXTEND, FORCE_UNLOCK, INSPECT];
+export const PERMIT_SCRIPTS: readonly Script[] = [ACQUIRE, RELEASE, EXTEND, PERMIT_FORCING.script, INSPECT];
 
 /** Permits in Redis: a counter and a sorted set as Redisson's RPermitExpirableSemaphore has them. */
 export class RedisPermit implements RedisKind<PermitClaim> {
@@ -70,10 +77,9 @@ export class RedisPermit implements RedisKind<PermitClaim> {
     return this.link.connection.run(INSPECT, [counter, set], [], readPermitInspect);
   }
 
-  forceUnlock(finalKey: string): Promise<boolean> {
-    const { connection, publish } = this.link;
+  forcing(finalKey: string): PartRun {
     const [counter, set, channel] = this.names(finalKey);
-    return connection.run(FORCE_UNLOCK, [counter, set], [channel, publish], readForceUnlock);
+    return { part: PERMIT_FORCING, keys: [counter, set], args: [channel, this.link.publish] };
   }
 
   private names(finalKey: string): [counter: string, set: string, channel: string] {

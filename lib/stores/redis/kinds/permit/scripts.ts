@@ -176,6 +176,8 @@ if refused(gone) then
   if free then redis.call('incrby', KEYS[1], -1) end
   return gone
 end
+-- Java's addPermits takes the time to live off the counter alone: what Java has would end with the last of ours.
+if free and redis.pcall('pttl', KEYS[1]) == -1 then redis.pcall('persist', KEYS[2]) end
 if lives then return told end
 return -1
 `;

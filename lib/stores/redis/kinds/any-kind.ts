@@ -1,0 +1,111 @@
+import type { LockKind } from '../../../core/kinds/kinds.js';
+import type { ClaimOf } from '../../../core/seam/claim.js';
+import type { KeyState } from '../../../core/seam/reply.js';
+import type { RedisConnection } from '../connection/redis-connection.js';
+import { RedisFailure, isNotPermitted, isWrongType } from '../connection/redis-failure.js';
+import { firstOf, keysAndArgs, type PartRun } from '../connection/script-batch.js';
+import { EXCLUSIVE_FORCING, type RedisExclusive } from './exclusive/redis-exclusive.js';
+import { FAIR_FORCING } from './fair/redis-fair.js';
+import { PERMIT_FORCING } from './permit/redis-permit.js';
+import { READ_WRITE_FORCING } from './read-write/redis-read-write.js';
+import type { RedisKind } from './redis-link.js';
+import { readForceUnlock } from './shared-replies.js';
+
+/** All kinds, as Redis keeps them: the compiler names the one that is missing. */
+export type RedisKinds = { readonly [K in LockKind]: RedisKind<ClaimOf<K>> } & {
+  readonly exclusive: RedisExclusive;
+};
+
+/** What ends a hold of any kind. */
+export const FORCE_UNLOCK = firstOf([FAIR_FORCING, ...EXCLUSIVE_FORCING, READ_WRITE_FORCING, PERMIT_FORCING]);
+
+/** What is asked of a key without knowing which kind of lock has it. */
+export class AnyKind {
+  constructor(
+    private readonly connection: RedisConnection,
+    private readonly kinds: RedisKinds,
+  ) {}
+
+  async inspect(finalKey: string): Promise<KeyState | null> {
+    const state = await this.lookAt(finalKey);
+    if (state?.kind !== 'fair' && state?.kind !== 'read' && state?.kind !== 'write') return state;
+    const { [state.kind]: kind } = this.kinds;
+    if (kind.inUse) return state;
+    // Who knows more of it was not asked. The Redis user of a process that takes no such locks may not have the right.
+    const more = await kind.inspect(finalKey).catch((failure: unknown) => {
+      if (isNotPermitted(failure) || isForeignType(failure)) return null;
+      throw failure;
+    });
+    return more ?? state;
+  }
+
+  /**
+   * Ends what is there, as the kinds that this process uses know how to: in one script, since the waiter whom one of them
+   * wakes may have the lock before a second script is there, which would end that hold, too. The others are asked only
+   * when none of these knows the value, since the Redis user may not have the right.
+   */
+  async forceUnlock(finalKey: string): Promise<boolean> {
+    const { exclusive, fair } = this.kinds;
+    const before = fair.inUse ? [fair.forcing(finalKey)] : [];
+    const after = this.others(true).map((kind) => kind.forcing(finalKey));
+    try {
+      return await exclusive.forceUnlock(finalKey, (own) => this.runFirst([...before, own, ...after]));
+    } catch (failure) {
+      if (!isForeignType(failure)) throw failure;
+      for (const kind of this.others(false)) {
+        try {
+          return await this.runFirst([kind.forcing(finalKey)]);
+        } catch (other) {
+          if (!isForeignType(other)) throw other;
+        }
+      }
+      throw failure;
+    }
+  }
+
+  private runFirst(forcing: readonly PartRun[]): Promise<boolean> {
+    const [one] = forcing;
+    if (forcing.length > 1)
+      return this.connection.run(FORCE_UNLOCK, ...keysAndArgs(forcing), readForceUnlock);
+    return this.connection.run(one!.part.script, one!.keys, one!.args, readForceUnlock);
+  }
+
+  /**
+   * Asks each kind what it knows of the value there. Kinds that this process uses are asked at once, in one go: so the
+   * question keeps its place among the requests before and after it. The others are asked only when none of these knows
+   * the value, since the Redis user may not have the right. The answer is that of the kind that found something.
+   */
+  private async lookAt(finalKey: string): Promise<KeyState | null> {
+    const { exclusive, fair } = this.kinds;
+    const ask = (kind: RedisKind<never>): Promise<KeyState | null> => kind.inspect(finalKey);
+    try {
+      return await firstAnswer([...this.others(true), ...(fair.inUse ? [fair] : []), exclusive].map(ask));
+    } catch (failure) {
+      // What has a fair lock has the type of an exclusive one, which was asked for already.
+      const others = this.others(false);
+      if (!isForeignType(failure) || others.length === 0) throw failure;
+      return firstAnswer(others.map(ask)).catch((other: unknown) => {
+        throw isForeignType(other) ? failure : other;
+      });
+    }
+  }
+
+  /** The kinds whose values have another type than those of exclusive and fair locks; only those in use, or only the others. */
+  private others(inUse: boolean): readonly RedisKind<never>[] {
+    const { read, write, permit } = this.kinds;
+    return [...new Set<RedisKind<never>>([read, write, permit])].filter((kind) => kind.inUse === inUse);
+  }
+}
+
+/** What was found. A value of another type is no hold of a kind; when all say so, one of them is thrown. */
+const firstAnswer = async <T>(asked: readonly Promise<T>[]): Promise<T> => {
+  const outcomes = await Promise.allSettled(asked);
+  const answers = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  if (answers.length > 0) return answers.find(Boolean) ?? answers[0]!;
+  const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason as Error] : []));
+  throw failures.find((failure) => !isForeignType(failure)) ?? failures[0]!;
+};
+
+/** Redis has a value there that the kind does not know. */
+const isForeignType = (failure: unknown): boolean =>
+  failure instanceof RedisFailure && failure.cause instanceof Error && isWrongType(failure.cause);
