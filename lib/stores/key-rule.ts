@@ -2,6 +2,8 @@ import { LockKeyError } from '../core/errors/lock.errors.js';
 
 /** The names under which fencing tokens are kept, beside the holds. */
 export const FENCE_PREFIX = 'nest_redis_lock_fence:';
+/** The names under which Redisson keeps the fencing tokens of its RFencedLock. */
+export const COUNTER_PREFIX = 'redisson_lock_token:';
 
 /** The part of a name that decides its slot: what stands in the first non-empty braces, else the whole name. */
 export const hashTag = (name: string): string => {
@@ -19,7 +21,7 @@ export const hashTag = (name: string): string => {
  * @param name the key as it is in the store; it may have a prefix more than the key of the message.
  */
 export const checkStoreKey = (key: string, name = key): void => {
-  if (name.startsWith(FENCE_PREFIX)) {
+  if (name.startsWith(FENCE_PREFIX) || name.startsWith(COUNTER_PREFIX)) {
     throw new LockKeyError(
       `The key "${key}" is a name under which fencing tokens are kept. Choose another name or a keyPrefix.`,
       { key },

@@ -1,11 +1,16 @@
-import type { Claim, ClaimOf } from '../../core/seam/claim.js';
+import type { ClaimOf } from '../../core/seam/claim.js';
 import type { LockKind } from '../../core/kinds/kinds.js';
-import type { AcquireReply, ExtendReply, KeyState } from '../../core/seam/reply.js';
+import type { Grant } from '../../core/seam/grant.js';
+import type { KeyState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { checkFunction } from '../../core/settings/option-checks.js';
-import { ExclusiveHolds } from './kinds/exclusive-holds.js';
+import { ExclusiveHolds, type TellTurn } from './kinds/exclusive-holds.js';
+import type { KindHolds } from './kinds/kind-holds.js';
 import { PermitHolds } from './kinds/permit-holds.js';
+import { Numbers } from './kinds/numbers.js';
+import { ReadWriteHolds } from './kinds/read-write-holds.js';
 import type { SpaceClock } from './kinds/space-clock.js';
+import { Tokens } from './kinds/tokens.js';
 
 /** Clocks of a {@link MemorySpace}. */
 export interface MemorySpaceOptions {
@@ -21,18 +26,6 @@ export interface Subscription {
   readonly notify: () => void;
 }
 
-/** What a space keeps of one kind. */
-export interface KindHolds<C extends Claim = Claim> {
-  /** How many holds there are at this moment. */
-  readonly size: number;
-  has(finalKey: string): boolean;
-  acquire(claim: C): AcquireReply;
-  extend(claim: C): ExtendReply;
-  release(claim: C, keepForMs?: number): boolean;
-  inspect(finalKey: string): KeyState | null;
-  forceUnlock(finalKey: string): boolean;
-}
-
 /**
  * What the Redis server is to the Redis store: the holds, the watchers and the last fencing token. Stores that
  * share one space behave towards each other like processes that share one Redis.
@@ -42,7 +35,17 @@ export interface KindHolds<C extends Claim = Claim> {
  */
 export class MemorySpace {
   private readonly kinds: { readonly [K in LockKind]: KindHolds<ClaimOf<K>> };
+  /** What semaphores and latches are: as in Redis, the same for both. */
+  readonly numbers: Numbers;
   private readonly subscriptions = new Map<string, Set<Subscription>>();
+  /** Who hears of its turn, by owner. */
+  private readonly waiting = new Map<string, (grant: Grant) => void>();
+  /** How owners are told of their turn, where not each of them listens here: see {@link hear}. */
+  tellTurn: TellTurn = (owner, grant) => {
+    const listener = this.waiting.get(owner);
+    listener?.(grant);
+    return listener !== undefined;
+  };
 
   constructor(options: MemorySpaceOptions = {}) {
     const clock: SpaceClock = {
@@ -52,15 +55,35 @@ export class MemorySpace {
         checkFunction('wallClockMicros', options.wallClockMicros) ?? (() => Date.now() * 1_000),
     };
     const notify = (finalKey: string): void => this.notify(finalKey);
-    this.kinds = { exclusive: new ExclusiveHolds(clock, notify), permit: new PermitHolds(clock, notify) };
+    const tell: TellTurn = (...turn) => this.tellTurn(...turn);
+    this.numbers = new Numbers(notify, (finalKey) => this.kindAt(finalKey));
+    const tokens = new Tokens(clock);
+    const withOneOwner: ExclusiveHolds = new ExclusiveHolds(clock, notify, tell, tokens, (finalKey) =>
+      readWrite.inTheWay(finalKey),
+    );
+    const readWrite: ReadWriteHolds = new ReadWriteHolds(clock, notify, tokens, (finalKey) =>
+      withOneOwner.inTheWay(finalKey),
+    );
+    this.kinds = {
+      exclusive: withOneOwner,
+      fair: withOneOwner,
+      permit: new PermitHolds(clock, notify),
+      read: readWrite,
+      write: readWrite,
+    };
   }
 
   /** What is kept at this moment: holds whose lease runs, and watched subscriptions. */
   get size(): { readonly holds: number; readonly watches: number } {
     let [holds, watches] = [0, 0];
-    for (const kind of Object.values(this.kinds)) holds += kind.size;
+    for (const kind of this.allHolds) holds += kind.size;
     for (const ofKey of this.subscriptions.values()) watches += ofKey.size;
     return { holds, watches };
+  }
+
+  /** Each once: two kinds may be kept together. */
+  private get allHolds(): readonly KindHolds<never>[] {
+    return [...new Set<KindHolds<never>>(Object.values(this.kinds))];
   }
 
   /** The holds of one kind. */
@@ -68,28 +91,54 @@ export class MemorySpace {
     return this.kinds[kind];
   }
 
-  /** The same, to take a key. One that another kind has is refused, as a value of another type is in Redis. */
+  /**
+   * The same, to take a key. One of which there are permits is no lock, and the other way round: that is refused, as a
+   * value of another type is in Redis. Locks of other kinds are in the way of each other.
+   */
   toTake<K extends LockKind>(kind: K, finalKey: string): KindHolds<ClaimOf<K>> {
-    for (const name in this.kinds) {
-      if (name === kind || !this.kinds[name as LockKind].has(finalKey)) continue;
+    const there = this.kindAt(finalKey, kind);
+    if (there !== undefined) {
       throw new StoreFailure(
-        `"${finalKey}" is held as a lock of another kind (${name}), so it cannot be one of the kind ${kind}`,
+        `"${finalKey}" is held as a lock of another kind (${there}), so it cannot be one of the kind ${kind}`,
         'not-executed',
         { keyOnly: true },
       );
     }
+    this.numbers.refuse(finalKey, kind);
     return this.kinds[kind];
+  }
+
+  /** The kind of lock that has the key; `wanted`: only one for which a claim of that kind cannot wait. */
+  private kindAt(finalKey: string, wanted?: LockKind): LockKind | undefined {
+    for (const name in this.kinds) {
+      const kind = name as LockKind;
+      if (wanted && this.areLocks(kind, wanted)) continue;
+      if (this.kinds[kind].has(finalKey)) return kind;
+    }
+    return undefined;
+  }
+
+  /** Whether they are in the way of each other, or the same. */
+  private areLocks(one: LockKind, other: LockKind): boolean {
+    const kinds: readonly KindHolds<never>[] = [this.kinds[one], this.kinds[other]];
+    return kinds[0] === kinds[1] || kinds.every((kind) => 'inTheWay' in kind);
   }
 
   /** See `LockStore.inspect`. */
   inspect(finalKey: string): KeyState | null {
-    for (const kind of Object.values(this.kinds)) if (kind.has(finalKey)) return kind.inspect(finalKey);
+    for (const kind of this.allHolds) if (kind.has(finalKey)) return kind.inspect(finalKey);
     return null;
   }
 
   /** See `LockStore.forceUnlock`. */
   forceUnlock(finalKey: string): boolean {
-    return Object.values(this.kinds).some((kind) => kind.forceUnlock(finalKey));
+    return this.allHolds.some((kind) => kind.forceUnlock(finalKey));
+  }
+
+  /** Tells an owner that waits when the key is its own. The returned function ends that. */
+  hear(owner: string, listener: (grant: Grant) => void): () => void {
+    this.waiting.set(owner, listener);
+    return () => this.waiting.delete(owner);
   }
 
   /** Registers a watcher of the key and returns what takes it away again. */

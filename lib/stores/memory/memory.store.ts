@@ -3,6 +3,8 @@ import { checkStoreKey } from '../key-rule.js';
 import type { KeyState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { reading, refuse } from '../../core/settings/option-checks.js';
+import { later } from './later.js';
+import { MemoryLatches, MemorySemaphores } from './memory-objects.js';
 import { MemoryKind, type MemoryHost } from './memory-kind.js';
 import { MemorySpace, type MemorySpaceOptions } from './memory-space.js';
 
@@ -25,14 +27,17 @@ export type MemoryStoreOptions =
  * It starts no timers and polls nothing, so it works under fake timers. Install those before the first lock is
  * taken: a clock that is exchanged under a running lease moves the end of that lease.
  *
- * Throws `StoreFailure` after {@link close}, when the wall clock allows no exact fencing token, when the key is held as
- * another kind of lock, and when nobody has given a number of permits. {@link checkKey} throws `LockKeyError`.
+ * Throws `StoreFailure` after {@link close}, when the wall clock allows no exact fencing token, when the key is
+ * something else already, and when nobody has given a number of permits. {@link checkKey} throws `LockKeyError`.
  */
 export class MemoryStore implements LockStore {
   readonly kinds: AllKindStores;
+  readonly semaphores: MemorySemaphores;
+  readonly latches: MemoryLatches;
 
   /** Where the holds are; hand it to another store as `shared` to simulate a second process. */
   readonly space: MemorySpace;
+  private readonly leaveAllLines: () => void;
   private readonly watches = new Set<Watch>();
   private closed = false;
 
@@ -49,7 +54,17 @@ export class MemoryStore implements LockStore {
       ask: (work) => this.ask(work),
       watch: (finalKey, listener) => this.watch(finalKey, host, listener),
     };
-    this.kinds = { exclusive: new MemoryKind('exclusive', host), permit: new MemoryKind('permit', host) };
+    const kinds = {
+      exclusive: new MemoryKind('exclusive', host),
+      fair: new MemoryKind('fair', host),
+      permit: new MemoryKind('permit', host),
+      read: new MemoryKind('read', host),
+      write: new MemoryKind('write', host),
+    };
+    this.kinds = kinds;
+    this.semaphores = new MemorySemaphores(host);
+    this.latches = new MemoryLatches(host);
+    this.leaveAllLines = () => Object.values(kinds).forEach((kind) => kind.leaveAll());
   }
 
   /** How many running holds and subscriptions the space keeps, those of stores sharing it included. */
@@ -74,10 +89,14 @@ export class MemoryStore implements LockStore {
     return this.ask(() => undefined);
   }
 
-  /** Ends the watches of this store. Holds stay until their lease ends, as those of a process that exits do. */
+  /**
+   * Ends the watches of this store, and gives up its places in lines. Holds stay until their lease ends, as those of a
+   * process that exits do.
+   */
   close(): Promise<void> {
     this.closed = true;
     for (const watch of this.watches) watch.close();
+    this.leaveAllLines();
     return Promise.resolve();
   }
 
@@ -127,6 +146,3 @@ export class MemoryStore implements LockStore {
     );
   }
 }
-
-// A promise reaction and not `queueMicrotask`, which the fake timers of Jest and Vitest can hold back.
-const later = (work: () => void): void => void Promise.resolve().then(work);

@@ -1,22 +1,50 @@
-import type { ExclusiveClaim } from '../../../core/seam/claim.js';
-import type { AcquireReply, ExtendReply, KeyState } from '../../../core/seam/reply.js';
+import type { Grant } from '../../../core/seam/grant.js';
+import type { ExtendReply, KeyState, PlaceReply, Standing, Taken } from '../../../core/seam/reply.js';
 import { StoreFailure } from '../../../core/seam/store-failure.js';
-import { FIRST_SWEEP_AT, left, type SpaceClock, type Timed } from './space-clock.js';
+import type { KindHolds, SpaceReply } from './kind-holds.js';
+import { Line, type OneOwnerClaim } from './line.js';
+import { FIRST_SWEEP_AT, left, type InTheWay, type SpaceClock, type Timed } from './space-clock.js';
+import type { Tokens } from './tokens.js';
 
 interface Hold extends Timed {
   readonly owner: string;
+  readonly kind: OneOwnerClaim['kind'];
 }
 
-/** The exclusive holds of a space of memory: what the hashes and the scripts of the exclusive lock are in Redis. */
-export class ExclusiveHolds {
+/** What has a key: a hold of these, or one of another kind, whose owner is not theirs. */
+type Blocking = Hold | (InTheWay & { readonly owner: undefined });
+
+/** What is said of a hold in the way. Rounded up: a fraction of a millisecond early it would still be there. */
+const standing = (hold: Blocking | undefined, now: number): Omit<Standing, 'position'> => ({
+  retryInMs: hold ? Math.ceil(left(hold, now)) : 0,
+  ...(hold && hold.owner === undefined && { heldAs: hold.kind }),
+});
+
+const taken = (hold: Blocking | undefined, now: number): Taken => ({
+  status: 'taken',
+  ...standing(hold, now),
+});
+
+/** Tells a waiter that it has the hold. False when nobody hears that. */
+export type TellTurn = (owner: string, grant: Grant, finalKey: string) => boolean;
+
+/**
+ * The holds with one owner of a space of memory, exclusive and fair ones: what the hashes and the scripts of these locks are
+ * in Redis. Those who wait for either stand in one line.
+ */
+export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
   private readonly holds = new Map<string, Hold>();
-  // One series for all keys: it grows for each of them, and needs no memory per key.
-  private lastToken = 0;
+  /** Those who wait, by key; there only while somebody does. */
+  private readonly lines = new Map<string, Line<OneOwnerClaim>>();
   private sweepAt = FIRST_SWEEP_AT;
 
+  /** @param otherKind what another kind of lock has in the way. */
   constructor(
     private readonly clock: SpaceClock,
     private readonly notify: (finalKey: string) => void,
+    private readonly tell: TellTurn,
+    private readonly tokens: Tokens,
+    private readonly otherKind: (finalKey: string) => InTheWay | undefined,
   ) {}
 
   get size(): number {
@@ -28,38 +56,74 @@ export class ExclusiveHolds {
     return this.find(finalKey) !== undefined;
   }
 
-  /** See `KindStore.acquire`. */
-  acquire({ finalKey, owner, leaseMs, tokens, rearms }: ExclusiveClaim): AcquireReply {
+  /** What another kind of lock has to wait for. */
+  inTheWay(finalKey: string): InTheWay | undefined {
+    return this.find(finalKey);
+  }
+
+  /** See `KindStore.acquire`. Nobody overtakes: where owners wait, the key goes to the first of them. */
+  acquire(claim: OneOwnerClaim, deaf = false): SpaceReply {
+    const { finalKey, owner } = claim;
     const now = this.clock.now();
-    const hold = this.find(finalKey, now);
-    // Rounded up: looking again a fraction of a millisecond early would find the hold still there.
-    if (hold && hold.owner !== owner) return { status: 'taken', retryInMs: Math.ceil(left(hold, now)) };
-    const token = tokens > 0 ? this.reserveTokens(tokens, finalKey) : undefined;
-    if (!hold && this.holds.size >= this.sweepAt) this.sweep();
-    this.holds.set(finalKey, { owner, since: now, leaseMs });
-    if (rearms && hold && left(hold, now) > leaseMs) this.notify(finalKey);
-    return { status: 'granted', validForMs: leaseMs, ...(token === undefined ? {} : { token }) };
+    const hold = this.blocking(finalKey, now);
+    if (hold?.owner === owner) return this.rearm(claim, hold, now);
+    const waits = claim.waits && claim.place !== undefined;
+    const line = this.lineOf(finalKey, now);
+    if (!hold && !line) return this.take(claim, now);
+    if (!waits && (hold || !line)) return taken(hold, now);
+    const joined = line ?? new Line<OneOwnerClaim>();
+    if (waits) {
+      joined.add(claim, now, deaf);
+      this.lines.set(finalKey, joined);
+    }
+    if (!hold) this.serve(finalKey, now, owner);
+    const inTheWay = this.blocking(finalKey, now);
+    if (inTheWay?.owner === owner) return this.rearm(claim, inTheWay, now);
+    if (!waits) return taken(inTheWay, now);
+    return { status: 'queued', ...joined.standingOf(owner, standing(inTheWay, now)) };
+  }
+
+  /** See `KindStore.keepPlaces`; here for one claim. */
+  keep(claim: OneOwnerClaim, deaf = false): PlaceReply {
+    const { finalKey, owner } = claim;
+    const now = this.clock.now();
+    const line = this.lineOf(finalKey, now);
+    if (line?.has(owner)) {
+      line.keep(claim, now, deaf);
+      if (!this.blocking(finalKey, now)) this.serve(finalKey, now, owner);
+    }
+    const hold = this.blocking(finalKey, now);
+    if (hold?.owner === owner) return { status: 'held' };
+    if (!line?.has(owner)) return { status: 'gone' };
+    return { status: 'queued', ...line.standingOf(owner, standing(hold, now)) };
   }
 
   /** See `KindStore.extendMany`; here for one claim. */
-  extend({ finalKey, owner, leaseMs }: ExclusiveClaim): ExtendReply {
+  extend({ kind, finalKey, owner, leaseMs }: OneOwnerClaim): ExtendReply {
     const now = this.clock.now();
     const hold = this.find(finalKey, now);
     if (hold?.owner !== owner) return { status: 'lost' };
     const remainingMs = left(hold, now);
     if (remainingMs >= leaseMs) return { status: 'held', validForMs: remainingMs };
-    this.holds.set(finalKey, { owner, since: now, leaseMs });
+    this.holds.set(finalKey, { kind, owner, since: now, leaseMs });
     return { status: 'held', validForMs: leaseMs };
   }
 
-  /** See `KindStore.release`. True when the owner had it. */
-  release({ finalKey, owner }: ExclusiveClaim, keepForMs?: number): boolean {
+  /** See `KindStore.release`; an owner that waits leaves the line. True when the owner had the key. */
+  release({ kind, finalKey, owner }: OneOwnerClaim, keepForMs?: number): boolean {
     const now = this.clock.now();
-    if (this.find(finalKey, now)?.owner !== owner) return false;
-    if (keepForMs === undefined) this.holds.delete(finalKey);
-    else this.holds.set(finalKey, { owner, since: now, leaseMs: keepForMs });
-    this.notify(finalKey);
-    return true;
+    const stood = this.lines.get(finalKey)?.remove(owner) ?? false;
+    const hold = this.blocking(finalKey, now);
+    const held = hold?.owner === owner;
+    if (held && keepForMs !== undefined) {
+      this.holds.set(finalKey, { kind, owner, since: now, leaseMs: keepForMs });
+      this.notify(finalKey);
+      return true;
+    }
+    if (held) this.holds.delete(finalKey);
+    if (held || (stood && !hold)) this.serveOrNotify(finalKey, now);
+    else if (stood) this.lineOf(finalKey, now);
+    return held;
   }
 
   /** See `LockStore.inspect`. */
@@ -68,15 +132,86 @@ export class ExclusiveHolds {
     const hold = this.find(finalKey, now);
     if (!hold) return null;
     const holder = { owner: hold.owner, count: 1, remainingMs: left(hold, now) };
-    return { kind: 'exclusive', holders: [holder], waiting: [] };
+    return { kind: hold.kind, holders: [holder], waiting: this.lineOf(finalKey, now)?.owners ?? [] };
   }
 
   /** See `LockStore.forceUnlock`. */
   forceUnlock(finalKey: string): boolean {
-    if (!this.find(finalKey)) return false;
+    const now = this.clock.now();
+    if (!this.find(finalKey, now)) return false;
     this.holds.delete(finalKey);
+    // Also the holder hears of it, and looks.
     this.notify(finalKey);
+    this.serve(finalKey, now);
     return true;
+  }
+
+  private take(claim: OneOwnerClaim, now: number): Grant {
+    const { kind, finalKey, owner, leaseMs, tokens } = claim;
+    const token = tokens > 0 ? this.tokens.reserve(claim) : undefined;
+    if (this.holds.size >= this.sweepAt) this.sweep();
+    this.holds.set(finalKey, { kind, owner, since: now, leaseMs });
+    return { status: 'granted', validForMs: leaseMs, ...(token === undefined ? {} : { token }) };
+  }
+
+  /** Whoever ends a hold does not fail because there is no token for the next one: that one hears it when it asks. */
+  private tryTake(claim: OneOwnerClaim, now: number, isAsking: boolean): Grant | undefined {
+    try {
+      return this.take(claim, now);
+    } catch (failure) {
+      if (isAsking || !(failure instanceof StoreFailure)) throw failure;
+      return undefined;
+    }
+  }
+
+  private rearm(claim: OneOwnerClaim, hold: Hold, now: number): Grant {
+    const grant = this.take(claim, now);
+    if (claim.rearms && left(hold, now) > claim.leaseMs) this.notify(claim.finalKey);
+    return grant;
+  }
+
+  /** Gives a free key to the first who waits and hears of it; `asking` is told by the reply. False when there is nobody. */
+  private serve(finalKey: string, now: number, asking?: string): boolean {
+    const line = this.lineOf(finalKey, now);
+    for (const { claim, deaf } of line?.alive(now) ?? []) {
+      const { firstLeaseMs, tokens } = claim.place!;
+      const asked = { ...claim, leaseMs: firstLeaseMs, tokens };
+      const grant = this.tryTake(asked, now, claim.owner === asking);
+      if (!grant) return false;
+      const waiting = line!.length - 1;
+      if (
+        claim.owner === asking ||
+        deaf ||
+        this.tell(claim.owner, { ...grant, ...(tokens > 0 && { tokens }), waiting }, finalKey)
+      ) {
+        line!.remove(claim.owner);
+        this.lineOf(finalKey, now);
+        return true;
+      }
+      this.holds.delete(finalKey);
+    }
+    return false;
+  }
+
+  private serveOrNotify(finalKey: string, now: number): void {
+    if (!this.serve(finalKey, now)) this.notify(finalKey);
+  }
+
+  /** The line without its dead; undefined when nobody waits. */
+  private lineOf(finalKey: string, now: number): Line<OneOwnerClaim> | undefined {
+    const line = this.lines.get(finalKey);
+    line?.removeDead(now);
+    if (line?.length !== 0) return line;
+    this.lines.delete(finalKey);
+    return undefined;
+  }
+
+  /** What has the key, of whichever kind. */
+  private blocking(finalKey: string, now: number): Blocking | undefined {
+    const own = this.find(finalKey, now);
+    if (own) return own;
+    const other = this.otherKind(finalKey);
+    return other && { ...other, owner: undefined };
   }
 
   private find(finalKey: string, now = this.clock.now()): Hold | undefined {
@@ -84,21 +219,6 @@ export class ExclusiveHolds {
     if (!hold || left(hold, now) > 0) return hold;
     this.holds.delete(finalKey);
     return undefined;
-  }
-
-  private reserveTokens(count: number, finalKey: string): number {
-    const first = Math.max(this.lastToken + 1, Math.floor(this.clock.wallClockMicros()));
-    // Without the brackets the sum could leave the exact integers and come back rounded.
-    const last = first + (count - 1);
-    if (!Number.isSafeInteger(last)) {
-      throw new StoreFailure(
-        `No fencing token can be given for '${finalKey}': ${String(last)} is not an exact integer. ` +
-          'The wall clock of the memory store is far in the future, or does not answer a number.',
-        'not-executed',
-      );
-    }
-    this.lastToken = last;
-    return first;
   }
 
   private sweep(): void {

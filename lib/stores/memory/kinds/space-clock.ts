@@ -1,3 +1,5 @@
+import type { HeldAs } from '../../../core/seam/reply.js';
+
 /** Clocks of a space of memory. */
 export interface SpaceClock {
   /** In ms; never goes back. */
@@ -10,6 +12,11 @@ export interface SpaceClock {
 export interface Timed {
   readonly since: number;
   readonly leaseMs: number;
+}
+
+/** What one kind of lock has in the way of another. */
+export interface InTheWay extends Timed {
+  readonly kind: HeldAs;
 }
 
 /** What has expired is swept when a map has grown to this size, or to twice what the last sweep left. */

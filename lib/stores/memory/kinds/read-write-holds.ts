@@ -1,0 +1,231 @@
+import type { ReadClaim, WriteClaim } from '../../../core/seam/claim.js';
+import type { ExtendReply, Holder, KeyState, PlaceReply, Standing } from '../../../core/seam/reply.js';
+import type { KindHolds, SpaceReply } from './kind-holds.js';
+import { Line } from './line.js';
+import { FIRST_SWEEP_AT, left, type InTheWay, type SpaceClock, type Timed } from './space-clock.js';
+import type { Tokens } from './tokens.js';
+
+type ReadWriteClaim = ReadClaim | WriteClaim;
+
+/** One key: a writer, or readers by owner, and those who wait for it. */
+interface Shared {
+  writer: (Timed & { readonly owner: string }) | undefined;
+  readonly readers: Map<string, Timed>;
+  readonly line: Line<ReadWriteClaim>;
+}
+
+/** The read-write locks of a space of memory: what their hashes, keys and scripts are in Redis. */
+export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
+  private readonly keys = new Map<string, Shared>();
+  private sweepAt = FIRST_SWEEP_AT;
+
+  /** @param otherKind what another kind of lock has in the way. */
+  constructor(
+    private readonly clock: SpaceClock,
+    private readonly notify: (finalKey: string) => void,
+    private readonly tokens: Tokens,
+    private readonly otherKind: (finalKey: string) => InTheWay | undefined,
+  ) {}
+
+  get size(): number {
+    this.sweep();
+    let size = 0;
+    for (const { writer, readers } of this.keys.values()) size += readers.size + (writer ? 1 : 0);
+    return size;
+  }
+
+  has(finalKey: string): boolean {
+    return this.inTheWay(finalKey) !== undefined;
+  }
+
+  /** What another kind of lock has to wait for: the hold that lasts longest. */
+  inTheWay(finalKey: string): InTheWay | undefined {
+    const now = this.clock.now();
+    const shared = this.find(finalKey, now);
+    const own = shared && longest(shared, now);
+    return own && { since: own.since, leaseMs: own.leaseMs, kind: shared.writer ? 'write' : 'read' };
+  }
+
+  /** See `KindStore.acquire`. Readers wait behind a writer that waits, and a writer behind all who do. */
+  acquire(claim: ReadWriteClaim): SpaceReply {
+    const { finalKey, owner, leaseMs } = claim;
+    const now = this.clock.now();
+    if (this.keys.size >= this.sweepAt) this.sweep();
+    const shared = this.find(finalKey, now) ?? {
+      writer: undefined,
+      readers: new Map<string, Timed>(),
+      line: new Line<ReadWriteClaim>(),
+    };
+    const own = this.own(shared, owner);
+    if (own && this.kindOf(shared, owner) === claim.kind) {
+      const granted = this.grant(shared, claim, now);
+      if (left(own, now) > leaseMs) this.notify(finalKey);
+      return granted;
+    }
+    const waitMs = this.waitMs(shared, claim, now);
+    if (waitMs === 0) return this.grant(shared, claim, now);
+    const standing = this.standing(claim, waitMs);
+    if (!claim.waits || !claim.place) return { status: 'taken', ...standing };
+    if (shared.line.has(owner)) shared.line.keep(claim, now, false);
+    else shared.line.add(claim, now, false);
+    this.keys.set(finalKey, shared);
+    return { status: 'queued', ...shared.line.standingOf(owner, standing) };
+  }
+
+  /** See `KindStore.keepPlaces`; here for one claim. */
+  keep(claim: ReadWriteClaim): PlaceReply {
+    const { finalKey, owner } = claim;
+    const now = this.clock.now();
+    const shared = this.find(finalKey, now);
+    if (shared && this.own(shared, owner)) return { status: 'held' };
+    if (!shared?.line.has(owner)) return { status: 'gone' };
+    shared.line.keep(claim, now, false);
+    const waitMs = this.waitMs(shared, claim, now);
+    if (waitMs > 0) {
+      return { status: 'queued', ...shared.line.standingOf(owner, this.standing(claim, waitMs)) };
+    }
+    // Its process asks again before it goes on, and takes its tokens then.
+    this.grant(shared, { ...claim, leaseMs: claim.place?.firstLeaseMs ?? claim.leaseMs, tokens: 0 }, now);
+    return { status: 'held' };
+  }
+
+  /** See `KindStore.extendMany`; here for one claim. */
+  extend({ finalKey, owner, leaseMs }: ReadWriteClaim): ExtendReply {
+    const now = this.clock.now();
+    const shared = this.find(finalKey, now);
+    const own = shared && this.own(shared, owner);
+    if (!own) return { status: 'lost' };
+    const remainingMs = left(own, now);
+    if (remainingMs >= leaseMs) return { status: 'held', validForMs: remainingMs };
+    this.arm(shared, owner, { since: now, leaseMs });
+    return { status: 'held', validForMs: leaseMs };
+  }
+
+  /** See `KindStore.downgrade`. */
+  downgrade({ finalKey, owner, leaseMs }: ReadWriteClaim): ExtendReply {
+    const now = this.clock.now();
+    const shared = this.find(finalKey, now);
+    const own = shared && this.own(shared, owner);
+    if (!own) return { status: 'lost' };
+    if (shared.readers.has(owner)) return { status: 'held', validForMs: left(own, now) };
+    const validForMs = Math.max(left(own, now), leaseMs);
+    shared.writer = undefined;
+    shared.readers.set(owner, { since: now, leaseMs: validForMs });
+    this.notify(finalKey);
+    return { status: 'held', validForMs };
+  }
+
+  /** See `KindStore.release`; an owner that waits leaves the line. True when the owner had the key. */
+  release({ finalKey, owner }: ReadWriteClaim, keepForMs?: number): boolean {
+    const now = this.clock.now();
+    const shared = this.find(finalKey, now);
+    if (!shared) return false;
+    const stood = shared.line.remove(owner);
+    const held = this.own(shared, owner) !== undefined;
+    if (held && keepForMs !== undefined) this.arm(shared, owner, { since: now, leaseMs: keepForMs });
+    else if (held) this.end(shared, owner);
+    this.find(finalKey, now);
+    if (held || stood) this.notify(finalKey);
+    return held;
+  }
+
+  /** See `LockStore.inspect`. */
+  inspect(finalKey: string): KeyState | null {
+    const now = this.clock.now();
+    const shared = this.find(finalKey, now);
+    if (!shared || !longest(shared, now)) return null;
+    const { writer, readers, line } = shared;
+    const holderOf = (owner: string, own: Timed): Holder => ({
+      owner,
+      count: 1,
+      remainingMs: left(own, now),
+    });
+    const holders = writer
+      ? [holderOf(writer.owner, writer)]
+      : [...readers].map(([owner, own]) => holderOf(owner, own));
+    return { kind: writer ? 'write' : 'read', holders, waiting: line.owners };
+  }
+
+  /** See `LockStore.forceUnlock`. */
+  forceUnlock(finalKey: string): boolean {
+    const now = this.clock.now();
+    const shared = this.find(finalKey, now);
+    if (!shared || !longest(shared, now)) return false;
+    shared.writer = undefined;
+    shared.readers.clear();
+    this.find(finalKey, now);
+    this.notify(finalKey);
+    return true;
+  }
+
+  /** What is said of the hold in the way. */
+  private standing({ finalKey }: ReadWriteClaim, waitMs: number): Omit<Standing, 'position'> {
+    const other = this.otherKind(finalKey);
+    return { retryInMs: Math.ceil(waitMs), ...(other && { heldAs: other.kind }) };
+  }
+
+  /** How long a claim has to wait at most, in ms; 0 when it may go in. */
+  private waitMs(shared: Shared, claim: ReadWriteClaim, now: number): number {
+    const other = this.otherKind(claim.finalKey);
+    if (other) return left(other, now);
+    const { writer, line } = shared;
+    let waitMs = line.waitMs(claim.owner, now, (before) => claim.kind === 'write' || before.kind === 'write');
+    const inTheWay = claim.kind === 'write' ? longest(shared, now) : writer;
+    if (inTheWay) waitMs = left(inTheWay, now);
+    return waitMs;
+  }
+
+  private grant(shared: Shared, claim: ReadWriteClaim, now: number): SpaceReply {
+    const { kind, finalKey, owner, leaseMs, tokens } = claim;
+    const token = tokens > 0 ? this.tokens.reserve(claim) : undefined;
+    if (kind === 'write') shared.writer = { owner, since: now, leaseMs };
+    else shared.readers.set(owner, { since: now, leaseMs });
+    shared.line.remove(owner);
+    this.keys.set(finalKey, shared);
+    return { status: 'granted', validForMs: leaseMs, ...(token === undefined ? {} : { token }) };
+  }
+
+  private own({ writer, readers }: Shared, owner: string): Timed | undefined {
+    return writer?.owner === owner ? writer : readers.get(owner);
+  }
+
+  private kindOf({ writer }: Shared, owner: string): 'read' | 'write' {
+    return writer?.owner === owner ? 'write' : 'read';
+  }
+
+  private arm(shared: Shared, owner: string, timed: Timed): void {
+    if (shared.writer?.owner === owner) shared.writer = { owner, ...timed };
+    else shared.readers.set(owner, timed);
+  }
+
+  private end(shared: Shared, owner: string): void {
+    if (shared.writer?.owner === owner) shared.writer = undefined;
+    else shared.readers.delete(owner);
+  }
+
+  private sweep(): void {
+    const now = this.clock.now();
+    for (const finalKey of [...this.keys.keys()]) this.find(finalKey, now);
+    this.sweepAt = Math.max(FIRST_SWEEP_AT, this.keys.size * 2);
+  }
+
+  /** What there is of a key, without what is over; undefined when that is nothing. */
+  private find(finalKey: string, now: number): Shared | undefined {
+    const shared = this.keys.get(finalKey);
+    if (!shared) return undefined;
+    const { writer, readers, line } = shared;
+    if (writer && left(writer, now) <= 0) shared.writer = undefined;
+    for (const [owner, own] of readers) if (left(own, now) <= 0) readers.delete(owner);
+    line.removeDead(now);
+    if (shared.writer || readers.size > 0 || line.length > 0) return shared;
+    this.keys.delete(finalKey);
+    return undefined;
+  }
+}
+
+/** The hold of a key that lasts longest. */
+const longest = ({ writer, readers }: Shared, now: number): Timed | undefined => {
+  let found: Timed | undefined = writer;
+  for (const own of readers.values()) if (!found || left(own, now) > left(found, now)) found = own;
+  return found;
+};

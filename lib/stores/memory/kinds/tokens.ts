@@ -1,0 +1,32 @@
+import type { Claim } from '../../../core/seam/claim.js';
+import { StoreFailure } from '../../../core/seam/store-failure.js';
+import type { SpaceClock } from './space-clock.js';
+
+/** The fencing tokens of a space. */
+export class Tokens {
+  // One series for all keys: it grows for each of them, and needs no memory per key.
+  private last = 0;
+  /** The last tokens of keys that have a counter for themselves: they never end, whatever becomes of the holds. */
+  private readonly counters = new Map<string, number>();
+
+  constructor(private readonly clock: SpaceClock) {}
+
+  /** The first of the tokens that the claim asks for, which are in a row. */
+  reserve({ finalKey, tokens, counted }: Claim): number {
+    const first = counted
+      ? (this.counters.get(finalKey) ?? 0) + 1
+      : Math.max(this.last + 1, Math.floor(this.clock.wallClockMicros()));
+    // Without the brackets the sum could leave the exact integers and come back rounded.
+    const last = first + (tokens - 1);
+    if (!Number.isSafeInteger(last)) {
+      throw new StoreFailure(
+        `No fencing token can be given for '${finalKey}': ${String(last)} is not an exact integer. ` +
+          'The wall clock of the memory store is far in the future, or does not answer a number.',
+        'not-executed',
+      );
+    }
+    if (counted) this.counters.set(finalKey, last);
+    else this.last = last;
+    return first;
+  }
+}

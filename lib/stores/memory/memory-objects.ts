@@ -1,0 +1,111 @@
+import type { Watch, WatchListener } from '../../core/seam/lock-store.js';
+import type { LatchStore, SemaphoreStore } from '../../core/seam/object-stores.js';
+import { StoreFailure } from '../../core/seam/store-failure.js';
+import type { Numbers } from './kinds/numbers.js';
+import type { MemoryHost } from './memory-kind.js';
+
+/** The largest number that Java has for permits; below zero there can be as many. */
+const MOST_PERMITS = 2 ** 31 - 1;
+
+/** What semaphores and latches in memory share. */
+class MemoryNumbers {
+  constructor(private readonly host: MemoryHost) {}
+
+  watch(finalKey: string, listener: WatchListener): Watch {
+    return this.host.watch(finalKey, listener);
+  }
+
+  protected ask<T>(work: (numbers: Numbers) => T): Promise<T> {
+    return this.host.ask(() => work(this.host.space.numbers));
+  }
+
+  protected setNew(finalKey: string, number: number): Promise<boolean> {
+    return this.ask((numbers) => {
+      if (numbers.get(finalKey) !== undefined) return false;
+      numbers.set(finalKey, number);
+      numbers.announce(finalKey);
+      return true;
+    });
+  }
+
+  protected current(finalKey: string): Promise<number> {
+    return this.ask((numbers) => numbers.get(finalKey) ?? 0);
+  }
+}
+
+/** Counting semaphores in memory. */
+export class MemorySemaphores extends MemoryNumbers implements SemaphoreStore {
+  take(finalKey: string, permits: number): Promise<boolean> {
+    return this.ask((numbers) => {
+      const number = numbers.get(finalKey) ?? 0;
+      if (number < permits) return false;
+      numbers.set(finalKey, number - permits);
+      return true;
+    });
+  }
+
+  set(finalKey: string, permits: number): Promise<boolean> {
+    return this.setNew(finalKey, permits);
+  }
+
+  add(finalKey: string, permits: number): Promise<void> {
+    return this.ask((numbers) => {
+      const sum = (numbers.get(finalKey) ?? 0) + permits;
+      if (Math.abs(sum) > MOST_PERMITS) {
+        const message = `it would have ${sum} permits, and ${MOST_PERMITS} is the limit`;
+        throw new StoreFailure(message, 'not-executed', { keyOnly: true, claimOnly: true });
+      }
+      numbers.set(finalKey, sum);
+      numbers.announce(finalKey);
+    });
+  }
+
+  free(finalKey: string): Promise<number> {
+    return this.current(finalKey);
+  }
+
+  drain(finalKey: string): Promise<number> {
+    return this.ask((numbers) => {
+      const number = numbers.get(finalKey);
+      if (number !== undefined) numbers.set(finalKey, 0);
+      return number ?? 0;
+    });
+  }
+
+  remove(finalKey: string): Promise<boolean> {
+    return this.ask((numbers) => {
+      const wasThere = numbers.get(finalKey) !== undefined;
+      numbers.set(finalKey, undefined);
+      return wasThere;
+    });
+  }
+}
+
+/** Countdown latches in memory. */
+export class MemoryLatches extends MemoryNumbers implements LatchStore {
+  set(finalKey: string, count: number): Promise<boolean> {
+    return this.setNew(finalKey, count);
+  }
+
+  countDown(finalKey: string): Promise<void> {
+    return this.ask((numbers) => {
+      const number = numbers.get(finalKey);
+      if (number === undefined) return;
+      numbers.set(finalKey, number > 1 ? number - 1 : undefined);
+      if (number <= 1) numbers.announce(finalKey);
+    });
+  }
+
+  count(finalKey: string): Promise<number> {
+    return this.current(finalKey).then((count) => Math.max(0, count));
+  }
+
+  remove(finalKey: string): Promise<boolean> {
+    return this.ask((numbers) => {
+      const wasThere = numbers.get(finalKey) !== undefined;
+      numbers.set(finalKey, undefined);
+      if (wasThere) numbers.announce(finalKey);
+      return wasThere;
+    });
+  }
+}
