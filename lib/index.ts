@@ -6,6 +6,8 @@ export type {
 } from './redis-lock.options.js';
 export { InjectLockService, getLockServiceToken, type LockServiceToken } from './redis-lock.tokens.js';
 export { LockService, type LockKeys } from './lock.service.js';
+export { withLocks, type LockOfService, type MultiSection } from './multi-lock/with-locks.js';
+export type { MultiLease, PartOfLease } from './multi-lock/multi-lease.js';
 
 export { Locked } from './locked/locked.decorator.js';
 export { Limited } from './locked/limited.decorator.js';
@@ -29,10 +31,14 @@ export { detached } from './detached.js';
 export type { Lease } from './core/lease/lease.js';
 export type {
   AcquireOptions,
+  KeyWithMode,
   PermitOptions,
   PermitSectionOptions,
   SectionOptions,
 } from './core/settings/acquire-options.js';
+export type { WaitOptions } from './core/settings/object-call.js';
+export type { CountDownLatch } from './core/objects/count-down-latch.js';
+export type { Semaphore } from './core/objects/semaphore.js';
 export type { LockSettingsInput } from './core/settings/lock-settings.js';
 export type { LockEventListener, LockEvents, LossReason } from './core/lock-events.js';
 export type { Attempt, HeldLock, LockSection, LockUsage } from './core/lock-manager.js';
@@ -64,12 +70,21 @@ export type {
   Watch,
   WatchListener,
 } from './core/seam/lock-store.js';
+export type { LatchStore, SemaphoreStore } from './core/seam/object-stores.js';
 export type { LockKind } from './core/kinds/kinds.js';
 export type { Grant } from './core/seam/grant.js';
-export type { Claim, ClaimOf, ExclusiveClaim, PermitClaim } from './core/seam/claim.js';
+export type {
+  Claim,
+  ClaimOf,
+  ExclusiveClaim,
+  PermitClaim,
+  ReadClaim,
+  WriteClaim,
+} from './core/seam/claim.js';
 export type {
   AcquireReply,
   ExtendReply,
+  HeldAs,
   Holder,
   KeyState,
   Queued,

@@ -2,9 +2,12 @@ import { Injectable } from '@nestjs/common';
 import type { KeyState } from './core/seam/reply.js';
 import type { Lease } from './core/lease/lease.js';
 import type { LockEventListener, LockEvents } from './core/lock-events.js';
+import type { CountDownLatch } from './core/objects/count-down-latch.js';
+import type { Semaphore } from './core/objects/semaphore.js';
 import type { Attempt, HeldLock, LockManager, LockSection, LockUsage } from './core/lock-manager.js';
 import type {
   AcquireOptions,
+  KeyWithMode,
   PermitOptions,
   PermitSectionOptions,
   SectionOptions,
@@ -15,16 +18,20 @@ import { LockConfigurationError } from './core/errors/lock.errors.js';
 import { checkKey, checkKeys, checkOneKey } from './key/key-check.js';
 import { processWide } from './core/process-wide.js';
 
-/** One key, or several that are taken all or none. Used verbatim; see `lockKey` for templates. */
-export type LockKeys = string | readonly string[];
+/**
+ * One key, or several that are taken all or none, each of which may have a mode of its own. Used verbatim; see `lockKey` for
+ * templates. Of one that is given in both modes the write lock is taken.
+ */
+export type LockKeys = string | readonly (string | KeyWithMode)[];
 
-type ForAcquire = AcquireOptions & Without<'onLost' | 'onBusy' | 'service' | 'permits'>;
+type ForAcquire = AcquireOptions & Without<'onLost' | 'awaitRelease' | 'onBusy' | 'service' | 'permits'>;
 type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits'>;
-type ForPermit = PermitOptions & Without<'onLost' | 'onBusy' | 'service' | 'reentrant'>;
-type ForPermitSection = PermitSectionOptions & Without<'onBusy' | 'service' | 'reentrant'>;
+type ForPermit = PermitOptions &
+  Without<'onLost' | 'awaitRelease' | 'onBusy' | 'service' | 'reentrant' | 'fair' | 'mode'>;
+type ForPermitSection = PermitSectionOptions & Without<'onBusy' | 'service' | 'reentrant' | 'fair' | 'mode'>;
 
 /** The body of a generator runs when it is read, and that is after the section. */
-const checkedSection = <T>(method: string, section: LockSection<T>): LockSection<T> => {
+export const checkedSection = <T extends object>(method: string, section: T): T => {
   if (!/Generator/.test(Object.prototype.toString.call(section))) return section;
   throw new LockConfigurationError(
     `${method} was given a generator function, whose body would run after the ${method === 'withPermit' ? 'permit' : 'lock'}. ` +
@@ -44,6 +51,8 @@ class Service {
   constructor(
     private readonly manager: LockManager,
     private readonly context?: () => Record<string, unknown>,
+    /** @internal That of its module; empty for the one without a name. */
+    readonly moduleName: string = '',
   ) {
     this.defaults = defaultCall(manager.settings);
     this.tryDefaults = { ...this.defaults, waitMs: 0 };
@@ -53,7 +62,8 @@ class Service {
 
   /**
    * Takes the lock, runs `section`, and releases it, whatever happens. Gives back what `section` gives; its errors
-   * pass untouched. A failed release or a lost lock changes neither: that is an event and a log line.
+   * pass untouched. A failed release or a lost lock changes neither: that is an event and a log line. The release is
+   * waited for, unless `awaitRelease: false` says that it may come behind.
    *
    * Options and their defaults: {@link SectionOptions}; durations are whole ms.
    *
@@ -189,6 +199,28 @@ class Service {
   }
 
   /**
+   * The counting semaphore of that key, shared with Redisson's `RSemaphore` of the same name. Its permits have no owner
+   * and no lease: see {@link Semaphore}. Asks nobody. Throws `LockKeyError` for what cannot be a key, and
+   * `LockConfigurationError` when the store has no semaphores.
+   *
+   * @example await locks.semaphore('printers').acquire();
+   */
+  semaphore(key: string): Semaphore {
+    return this.manager.semaphore(checkOneKey(key, 'semaphore'));
+  }
+
+  /**
+   * The countdown latch of that key, shared with Redisson's `RCountDownLatch` of the same name: see
+   * {@link CountDownLatch}. Asks nobody. Throws `LockKeyError` for what cannot be a key, and `LockConfigurationError` when
+   * the store has no latches.
+   *
+   * @example await locks.countDownLatch('imported').wait({ waitMs: 60_000 });
+   */
+  countDownLatch(key: string): CountDownLatch {
+    return this.manager.countDownLatch(checkOneKey(key, 'countDownLatch'));
+  }
+
+  /**
    * Who holds the key now, in whichever process, as what kind of lock, and for how many ms still (`Infinity` for a hold
    * of Java without an end); null when nobody does. Of permits it names the first 100 holders. Throws `LockStoreError`,
    * and `LockKeyError` for what cannot be a key.
@@ -267,6 +299,11 @@ class Service {
       throw new LockConfigurationError(`${method} needs a function to run: ${method}(key, options, fn).`);
     }
     return [this.callOf(optionsOrSection, defaults, method), checkedSection(method, maybeSection)];
+  }
+
+  /** @internal What a section of `withLocks` asks of this service. */
+  callOfSection(options: SectionOptions): Pick<LockCall, 'kind' | 'waitMs' | 'onLost' | 'awaitRelease'> {
+    return this.callOf(options, this.defaults, 'withLock');
   }
 
   private callOf(

@@ -84,8 +84,9 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
     },
     {
       provide: SERVICE,
-      useFactory: (manager: LockManager, { context }: ResolvedOptions) => new LockService(manager, context),
-      inject: [MANAGER, RESOLVED],
+      useFactory: (manager: LockManager, { context }: ResolvedOptions, name: string | null) =>
+        new LockService(manager, context, name ?? undefined),
+      inject: [MANAGER, RESOLVED, NAME],
     },
     {
       provide: APP_INTERCEPTOR,

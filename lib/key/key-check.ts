@@ -28,12 +28,19 @@ export function checkKey(key: unknown, where?: string): asserts key is string {
   if (problem !== undefined) throw new LockKeyError(`${where ? `${where}: ` : ''}the lock key ${problem}.`);
 }
 
+/** A key of a list that has a mode of its own. */
+interface CheckedKey {
+  readonly key: string;
+  readonly mode: 'read' | 'write';
+}
+
 /**
- * Like {@link checkKey}, for one key or a list of them. Answers the keys in the order given; duplicates stay.
+ * Like {@link checkKey}, for one key or a list of them, each of which may have a mode of its own. Answers the keys in the
+ * order given; duplicates stay.
  *
- * @throws LockKeyError also for an empty list
+ * @throws LockKeyError also for an empty list, and for a mode that there is not
  */
-export function checkKeys(given: unknown, where?: string): readonly string[] {
+export function checkKeys(given: unknown, where?: string): readonly (string | CheckedKey)[] {
   const keys = elementsOf(given);
   if (!keys) {
     checkKey(given, where);
@@ -44,10 +51,45 @@ export function checkKeys(given: unknown, where?: string): readonly string[] {
       `${where ? `${where}: ` : ''}the list of lock keys is empty, so nothing would be locked.`,
     );
   }
-  return keys.map((key) => {
+  return keys.map((one) => {
+    const { key, mode } = fieldsOf(one, where) ?? { key: one, mode: undefined };
     checkKey(key, where);
-    return key;
+    return mode === undefined ? key : { key, mode };
   });
+}
+
+const FIELDS: readonly string[] = ['key', 'mode'];
+
+/**
+ * What a list has for a key with a mode of its own, its key not checked yet; undefined for anything else. A Proxy, or a getter,
+ * may throw at any look.
+ *
+ * @throws LockKeyError for a field or a mode that there is not
+ */
+export function fieldsOf(
+  given: unknown,
+  where?: string,
+): { readonly key: unknown; readonly mode: 'read' | 'write' | undefined } | undefined {
+  if (typeof given !== 'object' || given === null) return undefined;
+  let names: readonly string[], key: unknown, mode: unknown;
+  try {
+    if (Array.isArray(given) || !('key' in given)) return undefined;
+    names = Object.keys(given);
+    ({ key, mode } = given as { key: unknown; mode?: unknown });
+  } catch {
+    return undefined;
+  }
+  const problem = (what: string): LockKeyError => new LockKeyError(`${where ? `${where}: ` : ''}${what}`);
+  const unknown = names.find((name) => !FIELDS.includes(name));
+  if (unknown !== undefined) {
+    throw problem(
+      `a lock key of a list is a string or { key, mode }, and has no ${JSON.stringify(unknown)}.`,
+    );
+  }
+  if (mode !== undefined && mode !== 'read' && mode !== 'write') {
+    throw problem(`the mode of a lock key must be "read" or "write", but it is ${describe(mode)}.`);
+  }
+  return { key, mode };
 }
 
 /**

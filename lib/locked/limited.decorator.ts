@@ -23,5 +23,6 @@ export const Limited = sectionDecorator({
   optionNames: { ...PERMIT_SECTION_NAMES, onBusy: true, service: true },
   severalKeys: false,
   metadataKey: LIMITED_METADATA,
-  run: (locks, [key], options: PermitSectionOptions, section) => locks.withPermit(key!, options, section),
+  run: (locks, [key], options: PermitSectionOptions, section) =>
+    locks.withPermit(key as string, options, section),
 }) as LimitedSignature;

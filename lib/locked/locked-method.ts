@@ -1,6 +1,7 @@
 import { defer, Observable, takeUntil, throwError } from 'rxjs';
 import { isTaken, LockConfigurationError, type LockNotAcquiredError } from '../core/errors/lock.errors.js';
 import type { LockSection } from '../core/lock-manager.js';
+import type { KeyOfCall } from '../core/settings/acquire-options.js';
 import type { LockService } from '../lock.service.js';
 import { openSection } from './open-section.js';
 import { IterablePromise } from './iterable-promise.js';
@@ -16,7 +17,7 @@ export type CallOptions = Omit<LockedOptions & LimitedOptions, 'onBusy' | 'servi
 /** Runs a section under what the decorator promises: a lock of `@Locked`, a permit of `@Limited`. */
 export type RunSection = (
   locks: LockService,
-  keys: readonly string[],
+  keys: readonly KeyOfCall[],
   options: CallOptions,
   section: LockSection<void>,
 ) => Promise<void>;
@@ -29,7 +30,7 @@ export interface LockedMethodSpec {
   /** `Class.method`, for messages. */
   readonly where: string;
   readonly options: LockedOptions & LimitedOptions;
-  keysOf(locks: LockService, args: unknown[]): readonly string[];
+  keysOf(locks: LockService, args: unknown[]): readonly KeyOfCall[];
   /** The service of an instance; throws when there is none. */
   serviceOf(instance: unknown): LockService;
   /** Ends the wait when the client is gone. */
@@ -135,7 +136,7 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
   function (this: unknown, ...args: unknown[]): Observable<unknown> {
     const { onBusy } = spec.options;
     let locks: LockService;
-    let keys: readonly string[];
+    let keys: readonly KeyOfCall[];
     try {
       locks = spec.serviceOf(this);
       keys = spec.keysOf(locks, args);

@@ -1,3 +1,4 @@
+import type { KeyWithMode } from '../core/settings/acquire-options.js';
 import type { LimitedOptions, LockedOptions } from './locked.options.js';
 
 /**
@@ -13,7 +14,7 @@ export const LIMITED_METADATA = 'nest-redis-lock:limited';
 /** How a method is locked, as it was given to `@Locked`. A frozen copy: changing it would change nothing. */
 export interface LockedMetadata {
   /** The template, the templates, or the key function; without any, what stands for them: `ClassName.methodName`. */
-  readonly key: string | readonly string[] | ((...args: never[]) => unknown);
+  readonly key: string | readonly (string | KeyWithMode)[] | ((...args: never[]) => unknown);
   readonly options: LockedOptions;
 }
 

@@ -1,9 +1,9 @@
 import type { Observable } from 'rxjs';
-import type { Without } from '../core/settings/acquire-options.js';
+import type { KeyWithMode, Without } from '../core/settings/acquire-options.js';
 import type { DecoratorOptions, LimitedOptions, LockedOptions } from './locked.options.js';
 
-/** One key, or several that are taken all or none. */
-export type KeyResult = string | readonly string[];
+/** One key, or several that are taken all or none, each of which may have a mode of its own. */
+export type KeyResult = string | readonly (string | KeyWithMode)[];
 
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 type Any = any;
@@ -80,13 +80,14 @@ export type LockedDecorator<A extends unknown[], O> = <M extends AnyFunction>(
 
 /** The signatures of a decorator, by its options and by what a key may be. */
 interface SectionDecorator<Options extends DecoratorOptions, Key> {
-  /** No key: it is `ClassName.methodName`. For jobs that must run once. */
-  <const O extends Options>(options?: O): LockedDecorator<[], O>;
+  // First, because a function is given its return type by the first signature that is tried: modes are words there.
   /** A function of the method's first parameters; what it returns is used verbatim. */
   <A extends unknown[], const O extends Options>(
     key: (...args: A) => Key,
     options?: O,
   ): LockedDecorator<A, O>;
+  /** No key: it is `ClassName.methodName`. For jobs that must run once. */
+  <const O extends Options>(options?: O): LockedDecorator<[], O>;
   /** `@Locked<Service['method']>(…)`: the method's parameters are inferred. */
   <M extends AnyFunction = never>(
     key: (...args: Parameters<M>) => Key,
@@ -110,4 +111,4 @@ interface SkipOptions {
 export type Locked = SectionDecorator<LockedOptions & Without<'permits'>, KeyResult>;
 
 /** The signatures of `@Limited`. */
-export type Limited = SectionDecorator<LimitedOptions & Without<'reentrant'>, string>;
+export type Limited = SectionDecorator<LimitedOptions & Without<'reentrant' | 'fair' | 'mode'>, string>;

@@ -1,13 +1,15 @@
 import 'reflect-metadata';
+import type { KeyWithMode } from '../core/settings/acquire-options.js';
 import { defaultCall, resolveCall } from '../core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../core/settings/lock-settings.js';
 import { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
 import { reading, refuse } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
 import { isArray } from '../core/errors/describe.js';
-import { checkKeys, checkOneKey, oneKey } from '../key/key-check.js';
+import { checkKeys, checkOneKey, elementsOf, fieldsOf, oneKey } from '../key/key-check.js';
 import { compileKey } from '../key/key-template.js';
 import { parameterNames } from '../key/parameter-names.js';
+import type { LockService } from '../lock.service.js';
 import { requestContext } from '../transport/request-context.js';
 import { checkTarget, GRANTS, refuseBareUse, whereOf, type DecoratorName } from './check-use.js';
 import { register, requireService } from './lock-binding.js';
@@ -21,7 +23,7 @@ import {
 import type { LimitedOptions, LockedOptions } from './locked.options.js';
 
 type KeyFunction = (...args: unknown[]) => unknown;
-type Key = string | readonly string[] | KeyFunction;
+type Key = string | readonly (string | KeyWithMode)[] | KeyFunction;
 type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
 
 type AnyOptions = LockedOptions & LimitedOptions;
@@ -127,7 +129,10 @@ const checkedOptions = (
 };
 
 const metadataOf = (key: Key | undefined, options: AnyOptions, where: string): AnyMetadata =>
-  Object.freeze({ key: isArray(key) ? Object.freeze([...key]) : (key ?? where), options });
+  Object.freeze({ key: isArray(key) ? Object.freeze(key.map(frozen)) : (key ?? where), options });
+
+const frozen = (key: string | KeyWithMode): string | KeyWithMode =>
+  typeof key === 'object' ? Object.freeze({ ...key }) : key;
 
 /** A method may have both decorators, but what is held as a lock cannot be held as a permit. */
 const refuseSameKey = (original: AnyMethod, outer: AnyMetadata, where: string): void => {
@@ -190,15 +195,31 @@ const keysOf = (
     }
     return () => [where];
   }
-  const template = compileKey(key, {
+  const { templates, modes } = templatesOf(key, where);
+  const compiled = compileKey(templates, {
     className: (owner as { name: string }).name,
     methodName: property,
     parameters: parameterNames(owner, property, original),
   });
-  return (locks, args) =>
-    template.render(args, (name) =>
+  const render = (locks: LockService, args: unknown[]): string[] =>
+    compiled.render(args, (name) =>
       name === 'request' ? requestContext.getStore()?.request : locks.contextValue(name),
     );
+  if (!modes.some(Boolean)) return render;
+  return (locks, args) =>
+    render(locks, args).map((rendered, i) => {
+      const mode = modes[i];
+      return mode ? { key: rendered, mode } : rendered;
+    });
+};
+
+/** The templates of a key, and the modes that those of a list have of their own. What is no template is compiled as it is. */
+const templatesOf = (key: string | readonly (string | KeyWithMode)[], where: string) => {
+  const list = elementsOf(key);
+  if (!list) return { templates: key as string, modes: [] };
+  const fields = list.map((one) => fieldsOf(one, where));
+  const templates = list.map((one, i) => (fields[i] ? fields[i].key : one) as string);
+  return { templates, modes: fields.map((one) => one?.mode) };
 };
 
 /** Decorators below have left metadata on the method, and Nest looks at its name and length. */
