@@ -128,6 +128,27 @@ describe('exclusion', () => {
     expect(rulesOf(holder('a', 'p1', 1, 0, 10), holder('b', 'p1', 2, 5, 20))).toEqual(['exclusion']);
   });
 
+  it('readers may be many, but nobody is beside a writer, and siblings are never two', () => {
+    const inMode = (mode: 'read' | 'write', events: readonly HistoryEvent[]): HistoryEvent[] =>
+      events.map((event) => (event.type === 'call' ? { ...event, mode } : event));
+    const first = holder('a', 'p1', 1, 0, 10);
+    const second = holder('b', 'p2', 2, 5, 20);
+    expect(rulesOf(inMode('read', first), inMode('read', second))).toEqual(nothing);
+    expect(rulesOf(inMode('read', first), inMode('write', second))).toEqual(['exclusion']);
+    expect(rulesOf(inMode('write', first), inMode('read', second))).toEqual(['exclusion']);
+    expect(rulesOf(inMode('write', first), inMode('write', second))).toEqual(['exclusion']);
+    expect(rulesOf(inMode('read', first), second)).toEqual(['exclusion']);
+    const inside = (events: readonly HistoryEvent[]): HistoryEvent[] =>
+      inMode('read', events).map((event) =>
+        event.type === 'granted'
+          ? { ...event, parts: event.parts.map((part) => ({ ...part, sharedWith: 'Lw' })) }
+          : event,
+      );
+    const siblings = [holder('c', 'p1', 1, 10, 30), holder('d', 'p1', 1, 20, 40)].map(inside);
+    const parent = inMode('write', holder('w', 'p1', 1, 0, 100));
+    expect(rulesOf(parent, ...siblings)).toEqual(['exclusion']);
+  });
+
   it('a belief ends with its time, with the announcement, and with the process', () => {
     const first = [call(0, 'a', 'p1', 0), granted(0, 'a', 'p1', {}), believes(0, 'a', 'p1', 10)];
     const second = holder('b', 'p2', 2, 12, 20);
@@ -352,6 +373,30 @@ describe('promptness', () => {
     expect(rulesOf(...taken(300))).toEqual(['promptness']);
   });
 
+  it('a fair lock is kept for a place that nobody asks for any more, until its time is over or it is given up', () => {
+    const late = [before, waiter(400), hold(400, 'o2', 2), free(401, 'o2')];
+    const question = (
+      what: 'acquire' | 'undo',
+      at: number,
+      end?: { at: number; outcome: string },
+    ): HistoryEvent[] => {
+      const asks = { request: `${what} of o9`, process: 'p9' };
+      const told: HistoryEvent[] = end ? [{ type: 'answered', ...asks, ...end }] : [];
+      return [{ type: 'asks', at, ...asks, what, keys: ['k'], owners: ['p9:fair:1'] }, ...told];
+    };
+    const queued = question('acquire', 50, { at: 55, outcome: 'queued' });
+    expect(rulesOf(...late, queued)).toEqual(['promptness']);
+    const crash: HistoryEvent = { type: 'gone', at: 120, process: 'p9', how: 'crashed' };
+    expect(rulesOf(...late, queued, crash)).toEqual(nothing);
+    expect(rulesOf(...late, question('acquire', 50))).toEqual(nothing);
+    expect(rulesOf(...late, queued, question('undo', 90, { at: 390, outcome: 'was not held' }))).toEqual(
+      nothing,
+    );
+    expect(rulesOf(...late, queued, question('undo', 90, { at: 200, outcome: 'was not held' }))).toEqual([
+      'promptness',
+    ]);
+  });
+
   it('where nobody watched the store, nothing is said about it', () => {
     expect(rulesOf(waiter(400))).toEqual(nothing);
   });
@@ -481,6 +526,12 @@ describe('a history', () => {
     expect(lines[0]).toMatch(/^ +0\.000 {2}p1 +a asks for "k" by withLock, waitMs 100$/);
     expect(lines.findIndex((line) => line.includes('VIOLATION (exclusion) La (p1) and Lb (p2)'))).toBe(6);
     expect(lines.at(-1)).toMatch(/^ +20\.000 {2}p2 +Lb ends$/);
+  });
+
+  it('says when a hold was to end', () => {
+    const hold = { type: 'hold', at: 10, key: 'k', owner: 'me' } as const;
+    expect(timelineOf([{ ...hold, until: 1_210 }], [])).toMatch(/me has "k" until 1210\.0, no token$/);
+    expect(timelineOf([{ ...hold, token: 3 }], [])).toMatch(/me has "k", token 3$/);
   });
 });
 

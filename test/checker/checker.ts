@@ -11,6 +11,7 @@ import { leftovers } from './rules/leftovers.rule.js';
 import { limit } from './rules/limit.rule.js';
 import { loss } from './rules/loss.rule.js';
 import { minimum } from './rules/minimum.rule.js';
+import { overtaking } from './rules/overtaking.rule.js';
 import { promptness } from './rules/promptness.rule.js';
 import { register } from './rules/register.rule.js';
 import type { Rule } from './rules/rule.js';
@@ -32,6 +33,7 @@ const RULES: readonly Rule[] = [
   register,
   waiting,
   promptness,
+  overtaking,
   busy,
   loss,
   errors,

@@ -14,6 +14,10 @@ export interface Expectations {
   readonly shorteningMs: number;
   /** How long a free key may stay free while somebody who could take it waits. */
   readonly promptMs: number;
+  /** How often a process looks at its place in line, whatever it was told. */
+  readonly keepingMs: number;
+  /** How long a hold may be there at first that was granted to who waits in line, whatever lease it asked for. */
+  readonly firstLeaseMs: number;
   /** For how long leases of one process may have one hold, from the first one's beginning to the last one's. */
   readonly turnMs: number;
 }
@@ -27,5 +31,7 @@ export const EXPECTATIONS: Expectations = {
   lossMs: 100,
   shorteningMs: 20,
   promptMs: 100,
+  keepingMs: 0,
+  firstLeaseMs: 0,
   turnMs: 51,
 };

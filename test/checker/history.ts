@@ -8,6 +8,9 @@
  * Times that have no end are null, since JSON has no Infinity.
  */
 
+/** How a read-write lock is taken. */
+export type Mode = 'read' | 'write';
+
 interface Of<T extends string> {
   readonly type: T;
   readonly at: number;
@@ -41,6 +44,10 @@ export interface CallEvent extends By<'call'> {
   readonly leaseMs?: number;
   /** Asks for one permit of so many; null leaves the number to the store. Undefined for a lock. */
   readonly permits?: number | null;
+  /** How a read-write lock is taken; undefined for every other lock. */
+  readonly mode?: Mode;
+  /** Of keys that are taken in modes of their own. */
+  readonly modes?: Readonly<Record<string, Mode>>;
 }
 
 /** The caller's signal was aborted while it waited. */
@@ -54,7 +61,7 @@ export interface GrantedEvent extends By<'granted'> {
   readonly parts: readonly {
     readonly key: string;
     readonly token: number;
-    /** Of a permit, which has no token: by what name the store knows it. */
+    /** Of a permit and of a read lock, which have no token: by what name the store knows it. */
     readonly owner?: string;
     /** The lease that encloses this one and whose hold it shares; undefined when it has a hold of its own. */
     readonly sharedWith?: string;
@@ -117,6 +124,8 @@ export interface AsksEvent extends By<'asks'> {
   readonly keys: readonly string[];
   /** Of permits: whose, in the order of the keys. Neither the key nor the owner tells which process has them. */
   readonly owners?: readonly string[];
+  /** Of read-write locks. */
+  readonly mode?: Mode;
 }
 
 export interface AnsweredEvent extends By<'answered'> {
@@ -145,6 +154,8 @@ export interface HoldEvent extends Of<'hold'> {
   readonly token?: number;
   /** The last of the tokens that came with it, when there were several. */
   readonly lastToken?: number;
+  /** Of a read-write lock: as what. */
+  readonly mode?: Mode;
   /** When it ends unless it is renewed. */
   readonly until?: number;
 }

@@ -1,4 +1,4 @@
-import type { EventOf, EventType, HistoryEvent } from './history.js';
+import type { EventOf, EventType, HistoryEvent, Mode } from './history.js';
 import { joined, lengthOf, without, type Span } from './spans.js';
 
 /** One call for a lock, from the question to the lease or the refusal. */
@@ -43,9 +43,14 @@ export interface Request extends Span {
   readonly keys: readonly string[];
   /** Of permits: whose. */
   readonly owners: readonly string[] | undefined;
+  /** Of read-write locks. */
+  readonly mode: Mode | undefined;
   /** Undefined when it was never answered. */
   readonly outcome: string | undefined;
 }
+
+/** How a call takes a key of a read-write lock; undefined for every other lock. */
+export const modeOf = ({ mode, modes }: Call['asked'], key: string): Mode | undefined => modes?.[key] ?? mode;
 
 /** `until`, later by the time in which nothing could happen. */
 const postponed = (at: number, until: number, stood: readonly Span[]): number => {
@@ -61,6 +66,8 @@ export class Past {
   readonly requests: Request[] = [];
   /** The keys that are permits. */
   readonly limits = new Map<string, Limits>();
+  /** The keys that are read-write locks. */
+  readonly readWrite = new Set<string>();
   /** When the process was gone; it believes and awaits nothing after. */
   private readonly crashes = new Map<string, number>();
   private readonly frozen = new Map<string, Span[]>();
@@ -174,6 +181,7 @@ export class Past {
       const end = this.crashedAt(asked.process);
       this.calls.set(asked.call, { asked, aborted: undefined, granted: undefined, refused: undefined, end });
       this.readLimits(asked);
+      for (const key of asked.keys) if (modeOf(asked, key)) this.readWrite.add(key);
     }
     for (const { call, at } of this.all('abort')) this.callOf(call).aborted ??= at;
     for (const event of this.all('granted')) {
@@ -248,10 +256,10 @@ export class Past {
 
   private readRequests(): void {
     const ends = new Map(this.all('answered').map((event) => [event.request, event]));
-    for (const { request, process, what, keys, owners, at } of this.all('asks')) {
+    for (const { request, process, what, keys, owners, mode, at } of this.all('asks')) {
       const end = ends.get(request);
       const to = end?.at ?? this.crashedAt(process);
-      this.requests.push({ process, what, keys, owners, from: at, to, outcome: end?.outcome });
+      this.requests.push({ process, what, keys, owners, mode, from: at, to, outcome: end?.outcome });
     }
   }
 }

@@ -1,8 +1,15 @@
 import type { LockKind } from '../../lib/core/kinds/kinds.js';
 import type { Claim } from '../../lib/core/seam/claim.js';
 import type { KindStore, KindStores, LockStore } from '../../lib/core/seam/lock-store.js';
-import type { ExtendReply, KeyState, ReleaseReply } from '../../lib/core/seam/reply.js';
-import type { AnsweredEvent, AsksEvent } from './history.js';
+import type { Place } from '../../lib/core/seam/place.js';
+import type {
+  AcquireReply,
+  ExtendReply,
+  KeyState,
+  PlaceReply,
+  ReleaseReply,
+} from '../../lib/core/seam/reply.js';
+import type { AnsweredEvent, AsksEvent, Mode } from './history.js';
 
 /** What is written down; when and by whom is added by the one who writes. */
 export type StoreEvent = Omit<AsksEvent, 'at' | 'process'> | Omit<AnsweredEvent, 'at' | 'process'>;
@@ -12,9 +19,13 @@ const outcomeOf = (failure: unknown): string =>
     ? String(failure.outcome)
     : 'broken';
 
-/** Whose permits; locks are named by their keys. */
+/** How the claims, which are of one kind, take read-write locks. */
+const modeOf = ([claim]: readonly Claim[]): Mode | undefined =>
+  claim?.kind === 'read' || claim?.kind === 'write' ? claim.kind : undefined;
+
+/** Whose permits, places of fair locks, or read-write locks; exclusive ones are named by their keys. */
 const ownersOf = (claims: readonly Claim[]): readonly string[] | undefined =>
-  claims[0]?.kind === 'permit' ? claims.map(({ owner }) => owner) : undefined;
+  claims.length > 0 && claims[0]!.kind !== 'exclusive' ? claims.map(({ owner }) => owner) : undefined;
 
 /** Stands before another store, of whatever make, and writes down what the core asks it and when it is answered. */
 export class RecordingStore implements LockStore {
@@ -72,26 +83,27 @@ export class RecordingStore implements LockStore {
         this.record(
           'acquire',
           [claim.finalKey],
-          () => kind.acquire(claim),
+          () => (modeOf([claim]) ? this.leavingRecorded(claim, kind.acquire(claim)) : kind.acquire(claim)),
           ({ status }) => status,
-          ownersOf([claim]),
+          [claim],
         ),
       extendMany: (claims) => {
         const keys = claims.map(({ finalKey }) => finalKey);
         const outcome = (replies: readonly ExtendReply[]) => replies.map(({ status }) => status).join(' ');
-        return this.record('extend', keys, () => kind.extendMany(claims), outcome, ownersOf(claims));
+        return this.record('extend', keys, () => kind.extendMany(claims), outcome, claims);
       },
+      ...(kind.keepPlaces && {
+        keepPlaces: (claims) => {
+          const keys = claims.map(({ finalKey }) => finalKey);
+          const outcome = (replies: readonly PlaceReply[]) => replies.map(({ status }) => status).join(' ');
+          return this.record('keep', keys, () => kind.keepPlaces!(claims), outcome, modeOf(claims) && claims);
+        },
+      }),
       release: (claim, how) => {
         const outcome = ({ wasHeld, othersWaiting }: ReleaseReply) =>
           `${wasHeld ? 'was held' : 'was not held'}${othersWaiting ? ', others wait' : ''}`;
         const what = how?.doubt ? 'undo' : 'release';
-        return this.record(
-          what,
-          [claim.finalKey],
-          () => kind.release(claim, how),
-          outcome,
-          ownersOf([claim]),
-        );
+        return this.record(what, [claim.finalKey], () => kind.release(claim, how), outcome, [claim]);
       },
       watch: (claim, listener) => {
         const watch = kind.watch(claim, listener);
@@ -111,15 +123,33 @@ export class RecordingStore implements LockStore {
     };
   }
 
+  /** Who leaves the line of a read-write lock lets others in: that is written down, too. */
+  private async leavingRecorded(claim: Claim, answer: Promise<AcquireReply>): Promise<AcquireReply> {
+    const reply = await answer;
+    if (reply.status !== 'queued') return reply;
+    const { place } = reply;
+    const leave: Place['leave'] = (doubt) =>
+      this.record(
+        'leave',
+        [claim.finalKey],
+        () => place.leave(doubt),
+        () => 'was left',
+        [claim],
+      );
+    return { ...reply, place: { listen: (listener) => place.listen(listener), leave } };
+  }
+
   private record<T>(
     what: string,
     keys: readonly string[],
     ask: () => Promise<T>,
     outcomeOfReply: (value: T) => string,
-    owners?: readonly string[],
+    claims: readonly Claim[] = [],
   ): Promise<T> {
     const request = `${this.name}#${++this.requests}`;
-    this.write({ type: 'asks', request, what, keys, ...(owners && { owners }) });
+    const owners = ownersOf(claims);
+    const mode = modeOf(claims);
+    this.write({ type: 'asks', request, what, keys, ...(owners && { owners }), ...(mode && { mode }) });
     const answered = (outcome: string): void => this.write({ type: 'answered', request, outcome });
     // Awaited here, and not beside it: the answer is written before the core hears it.
     return ask().then(

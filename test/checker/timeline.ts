@@ -1,4 +1,4 @@
-import type { ErrorSeen, HistoryEvent } from './history.js';
+import type { ErrorSeen, EventOf, HistoryEvent } from './history.js';
 import type { Violation } from './violation.js';
 
 /** The history for a person: a line for what happened, by whom, when; violations where they belong. */
@@ -27,6 +27,9 @@ const whoOf = (event: HistoryEvent): string => {
 const permitOf = ({ permits }: { readonly permits?: number | null }): string =>
   permits === undefined ? '' : `one of ${permits ?? 'the'} permits of `;
 
+const modeOf = ({ mode, modes }: EventOf<'call'>): string =>
+  modes ? `${JSON.stringify(modes)} of ` : mode ? `to ${mode} ` : '';
+
 const keysOf = (keys: readonly string[]): string => keys.map((key) => `"${key}"`).join(', ');
 
 const shown = (error: ErrorSeen | undefined): string => (error ? `${error.code ?? error.name}` : 'null');
@@ -36,7 +39,7 @@ const until = (at: number): string => `until ${at.toFixed(1)}`;
 const describe = (event: HistoryEvent): string | undefined => {
   switch (event.type) {
     case 'call':
-      return `${event.call} asks for ${permitOf(event)}${keysOf(event.keys)} by ${event.style}, waitMs ${event.waitMs}`;
+      return `${event.call} asks for ${permitOf(event)}${modeOf(event)}${keysOf(event.keys)} by ${event.style}, waitMs ${event.waitMs}`;
     case 'abort':
       return `${event.call} is called off`;
     case 'granted':
@@ -61,8 +64,10 @@ const describe = (event: HistoryEvent): string | undefined => {
       return `  < ${event.request} ${event.outcome}`;
     case 'register':
       return `${event.what} of "${event.key}" by ${event.lease}, token ${event.token}: ${event.accepted ? `version ${event.version}` : 'refused'}`;
-    case 'hold':
-      return `${event.owner} has "${event.key}", ${event.token === undefined ? 'no token' : `token ${event.token}`}`;
+    case 'hold': {
+      const token = event.token === undefined ? 'no token' : `token ${event.token}`;
+      return `${event.owner} has "${event.key}"${event.until === undefined ? '' : ` ${until(event.until)}`}, ${token}`;
+    }
     case 'armed':
       return `${event.owner} has "${event.key}" ${until(event.until)}`;
     case 'free':

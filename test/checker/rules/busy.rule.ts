@@ -1,7 +1,8 @@
-import type { Call, Past } from '../past.js';
+import { modeOf, type Call, type Past } from '../past.js';
 import { common, lengthOf, type Span } from '../spans.js';
 import type { Violation } from '../violation.js';
 import { heldSpans } from './held-spans.js';
+import { lineSpans, type InLine } from './line-spans.js';
 import type { Rule } from './rule.js';
 
 const isBusyAnswer = ({ refused }: Call): boolean =>
@@ -33,11 +34,25 @@ const isProtected = (past: Past, keys: readonly string[], span: Span): boolean =
 /** Who is told that a key is taken was in somebody's way: a store that fails never passes for a lock that is taken. */
 export const busy: Rule = function* (past, { clocksMs }): Generator<Violation> {
   const held = heldSpans(past);
-  if (!held) return;
+  const written = past.readWrite.size > 0 ? heldSpans(past, 'read') : held;
+  if (!held || !written) return;
+  // Nobody overtakes, not even somebody who is gone and whose place is still there.
+  const lines = lineSpans(past);
   for (const call of past.calls.values()) {
     if (!isBusyAnswer(call)) continue;
     const span = { from: call.asked.at - clocksMs, to: call.end + clocksMs + 0.001 };
-    const taken = call.asked.keys.some((key) => (held.get(key) ?? []).some((one) => common(one, span)));
+    // Not a place that its own question may have made: a question without an answer never passes for "taken".
+    const isInTheWay = ({ process, isCertain, from }: InLine): boolean =>
+      isCertain || process !== call.asked.process || from < span.from;
+    const inTheWay = (key: string): readonly Span[] => {
+      const reads = modeOf(call.asked, key) === 'read';
+      const line = (lines.get(key) ?? []).filter(isInTheWay);
+      // Readers are not in the way of readers.
+      return reads
+        ? [...(written.get(key) ?? []), ...line.filter(({ mode }) => mode !== 'read')]
+        : [...(held.get(key) ?? []), ...line];
+    };
+    const taken = call.asked.keys.some((key) => inTheWay(key).some((one) => common(one, span)));
     if (taken || othersHere(past, call, span) || !isProtected(past, call.asked.keys, span)) continue;
     const text = `${call.asked.call} (${call.asked.process}) was told that the key is taken, but nobody had it`;
     yield { rule: 'busy', at: call.end, text };

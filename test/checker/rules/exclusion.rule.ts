@@ -1,8 +1,8 @@
-import type { Belief, LeaseSeen, Past } from '../past.js';
+import { modeOf, type Belief, type LeaseSeen, type Past } from '../past.js';
 import { common, lengthOf } from '../spans.js';
 import type { Violation } from '../violation.js';
 import { ms, type Rule } from './rule.js';
-import { stayOf } from './stays.js';
+import { stayOf, staysIn } from './stays.js';
 
 const enclosing = (past: Past, lease: LeaseSeen, key: string): LeaseSeen | undefined => {
   const shared = lease.granted.parts.find((part) => part.key === key)?.sharedWith;
@@ -16,15 +16,45 @@ const related = (past: Past, { lease: a, key }: Belief, { lease: b }: Belief): b
   return false;
 };
 
+const sharedWith = ({ lease, key }: Belief): string | undefined =>
+  lease.granted.parts.find((part) => part.key === key)?.sharedWith;
+
+const reads = (past: Past, { key, lease }: Belief): boolean =>
+  modeOf(past.calls.get(lease.granted.call)!.asked, key) === 'read';
+
+/** Whether both only read, and are not siblings, who go in one after the other whatever they do. */
+const readTogether = (past: Past, one: Belief, other: Belief): boolean => {
+  const parent = sharedWith(one);
+  const areSiblings = parent !== undefined && parent === sharedWith(other);
+  return reads(past, one) && reads(past, other) && !areSiblings;
+};
+
 /** When the hold was taken that somebody believes in. */
 export const takenAt = (past: Past, belief: Belief): number =>
   stayOf(past, belief.key, belief)?.from ?? -Infinity;
 
+/** In the store nobody is beside a writer, not for a moment, whatever its clients know of it. */
+function* inStore(past: Past, overlapMs: number): Generator<Violation> {
+  const stays = staysIn(past);
+  for (const writer of stays) {
+    if (writer.mode !== 'write') continue;
+    for (const other of stays) {
+      const both = other !== writer && other.key === writer.key ? common(writer, other) : undefined;
+      // Of two writers the one that came later.
+      if (!both || lengthOf([both]) <= overlapMs || (other.mode === 'write' && other.from > writer.from))
+        continue;
+      const text = `the store gave "${writer.key}" to ${writer.owner} to write beside ${other.owner}, for ${ms(lengthOf([both]))}`;
+      yield { rule: 'exclusion', at: both.from, text };
+    }
+  }
+}
+
 /**
- * No two callers believe in the same lock at the same time, siblings in one lease included; except while the store
- * did not stand by what it had said.
+ * No two callers believe in the same lock at the same time, siblings in one lease included; except readers, who
+ * may be many, and while the store did not stand by what it had said.
  */
 export const exclusion: Rule = function* (past, { overlapMs }): Generator<Violation> {
+  yield* inStore(past, overlapMs);
   for (const [key, beliefs] of past.beliefs) {
     if (past.limits.has(key)) continue;
     let earlier: Belief[] = [];
@@ -32,7 +62,7 @@ export const exclusion: Rule = function* (past, { overlapMs }): Generator<Violat
       earlier = earlier.filter(({ to }) => to > belief.from);
       for (const other of earlier) {
         const both = common(other, belief);
-        if (!both || related(past, belief, other)) continue;
+        if (!both || related(past, belief, other) || readTogether(past, belief, other)) continue;
         // What was done to the key before either of them had it excuses neither.
         const since = Math.min(takenAt(past, belief), takenAt(past, other));
         const overlap = past.protectedParts(key, both, since);

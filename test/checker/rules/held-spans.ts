@@ -1,9 +1,13 @@
 import type { Past } from '../past.js';
+import type { Mode } from '../history.js';
 import { joined, overlaps, type Span } from '../spans.js';
 import { staysIn } from './stays.js';
 
-/** When nobody else could have each key: it had a hold in the store, or no permit was free. Undefined: nobody watched. */
-export const heldSpans = (past: Past): ReadonlyMap<string, readonly Span[]> | undefined => {
+/**
+ * When nobody else could have each key: it had a hold in the store, or no permit was free; to read a read-write lock, when
+ * somebody wrote. Undefined: nobody watched.
+ */
+export const heldSpans = (past: Past, wanted?: Mode): ReadonlyMap<string, readonly Span[]> | undefined => {
   if (past.all('hold').length === 0) return undefined;
   const since = new Map<string, number>();
   const spans = new Map<string, Span[]>();
@@ -32,6 +36,12 @@ export const heldSpans = (past: Past): ReadonlyMap<string, readonly Span[]> | un
         least,
       ),
     );
+  }
+  for (const key of past.readWrite) {
+    const stays = staysIn(past).filter(
+      (stay) => stay.key === key && (wanted !== 'read' || stay.mode !== 'read'),
+    );
+    held.set(key, joined(stays.map(({ from, to, how }) => ({ from, to: how ? to : Infinity }))));
   }
   return held;
 };

@@ -1,8 +1,11 @@
-import type { Call, Past } from '../past.js';
-import { joined, lengthOf, without, type Span } from '../spans.js';
+import { modeOf, type Call, type Past } from '../past.js';
+import { common, joined, lengthOf, without, type Span } from '../spans.js';
 import type { Violation } from '../violation.js';
+import { deadPlaces } from './dead-places.js';
 import { heldSpans } from './held-spans.js';
+import { lineSpans } from './line-spans.js';
 import { ms, type Rule } from './rule.js';
+import { staysIn } from './stays.js';
 
 /**
  * When the caller stood before the store or behind others of its process. Of several keys nobody can tell from
@@ -27,29 +30,114 @@ const keptSpans = (past: Past): Map<string, Span[]> => {
   return kept;
 };
 
+/** Whether it was asked for as a fair lock. */
+const isFair = (past: Past, key: string): boolean =>
+  !past.limits.has(key) &&
+  !past.readWrite.has(key) &&
+  past.requests.some(({ owners, keys }) => owners && keys.includes(key));
+
+/**
+ * When each key may not be read: while somebody writes, and while others read and somebody waits to write, who would never
+ * come in else.
+ */
+const closedToReaders = (past: Past, held: ReadonlyMap<string, readonly Span[]>): Map<string, Span[]> => {
+  if (past.readWrite.size === 0) return new Map();
+  const lines = lineSpans(past);
+  const written = heldSpans(past, 'read');
+  const closed = [...past.readWrite].map((key): [string, Span[]] => {
+    const writers = (lines.get(key) ?? []).filter(({ mode }) => mode === 'write');
+    const behind = writers.flatMap((line) =>
+      (held.get(key) ?? []).flatMap((span) => common(line, span) ?? []),
+    );
+    return [key, joined([...(written?.get(key) ?? []), ...behind])];
+  });
+  return new Map(closed);
+};
+
+/**
+ * The hold before ended by itself, and while it was there the waiter has heard nothing of the store about it: it was
+ * told of another one's end, and looks when it keeps its place.
+ */
+const isUnforeseen = (past: Past, key: string, process: string, free: Span, keepingMs: number): boolean => {
+  const ended = staysIn(past).filter((stay) => stay.key === key && stay.how === 'expired');
+  // Of a fair lock each caller has a place of its own: what another one of its process was told is not known to it. Who
+  // comes when the hold is over stands behind one that does not know yet.
+  if (isFair(past, key)) return ended.some(({ to }) => to <= free.from && free.from - to < keepingMs);
+  const before = ended.find(({ to }) => to === free.from);
+  if (!before) return false;
+  return !past.requests.some(
+    ({ process: asker, what, keys, from, to, outcome }) =>
+      asker === process &&
+      what !== 'inspect' &&
+      keys.includes(key) &&
+      from >= before.from &&
+      to <= before.to &&
+      outcome !== undefined,
+  );
+};
+
+/** When somebody is in a lease of the process with this key: siblings go in one after the other, also those that read. */
+const insideSpans = (past: Past, process: string, key: string): Span[] =>
+  joined(
+    [...past.leases.values()]
+      .filter(
+        ({ process: own, granted: { parts } }) =>
+          own === process && parts.some((part) => part.key === key && part.sharedWith !== undefined),
+      )
+      .map(({ granted: { at }, ended }) => ({ from: at, to: ended })),
+  );
+
+/** How long a place in the line of a read-write lock stands that nobody keeps. */
+const PLACE_LIVES_MS = 5_000;
+
+/**
+ * After all was lost, those who stood in the line of a fair lock find out when they keep their places. The line of a
+ * read-write lock may be there as it was once: who stood in it then and does not wait any more stands there till its place is
+ * dead.
+ */
+const lostLines = (past: Past, key: string, keepingMs: number): Span[] => {
+  const isReadWrite = past.readWrite.has(key);
+  if (!isReadWrite && !isFair(past, key)) return [];
+  const lastsMs = isReadWrite ? Math.max(keepingMs, PLACE_LIVES_MS) : keepingMs;
+  return past
+    .all('unprotected')
+    .filter((one) => one.key === undefined)
+    .map(({ at }) => ({ from: at, to: at + lastsMs }));
+};
+
 /**
  * A free key is taken by those who wait for it, at once and not because a time is over. Who has asked and has no
  * answer yet does not wait for the key, but for the store.
  */
-export const promptness: Rule = function* (past, { promptMs }): Generator<Violation> {
+export const promptness: Rule = function* (past, { promptMs, keepingMs }): Generator<Violation> {
   const held = heldSpans(past);
   if (!held) return;
   const kept = keptSpans(past);
+  const closed = closedToReaders(past, held);
   for (const call of past.calls.values()) {
     const wait = waitOf(call, past);
     if (!wait || wait.to - wait.from <= promptMs) continue;
     const { process, call: name } = call.asked;
     const key = call.asked.keys[0]!;
+    const dead = joined([...deadPlaces(past, key), ...lostLines(past, key, keepingMs)]);
+    const inside = past.readWrite.has(key) ? insideSpans(past, process, key) : [];
+    // Behind one that cannot move nobody moves: of a fair or read-write lock that is everybody who has asked for it.
+    const others = past.requests.filter(({ owners, keys }) => owners && keys.includes(key));
+    const before = past.limits.has(key) ? [] : [...new Set(others.map((one) => one.process))];
     const idleIn = (free: Span): Span[] =>
-      past
-        .calm(process, free)
+      [process, ...before]
+        .reduce((spans, one) => spans.flatMap((span) => past.calm(one, span)), [free])
         .flatMap((calm) => past.protectedParts(key, calm))
         .flatMap((calm) => without(calm, joined(kept.get(`${process} ${key}`) ?? [])))
+        .flatMap((calm) => without(calm, dead))
+        .flatMap((calm) => without(calm, inside))
         .flatMap((calm) => without(calm, past.askedFor(process, [key])));
     // On a busy machine every moment is disturbed, but not for ever: what counts is how much time there was in all.
-    for (const free of without(wait, held.get(key) ?? [])) {
+    const reads = modeOf(call.asked, key) === 'read';
+    for (const free of without(wait, (reads ? closed : held).get(key) ?? [])) {
       const idleMs = lengthOf(idleIn(free));
       if (idleMs <= promptMs) continue;
+      if (idleMs <= promptMs + keepingMs && isUnforeseen(past, key, process, free, keepingMs)) continue;
       yield {
         rule: 'promptness',
         at: free.from + promptMs,

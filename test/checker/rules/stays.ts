@@ -1,6 +1,6 @@
-import type { EventOf } from '../history.js';
+import type { EventOf, Mode } from '../history.js';
 import type { Past } from '../past.js';
-import { lengthOf, type Span } from '../spans.js';
+import { joined, lengthOf, without, type Span } from '../spans.js';
 
 /** One owner's hold, for as long as the store kept it. */
 export interface Stay extends Span {
@@ -8,6 +8,8 @@ export interface Stay extends Span {
   readonly owner: string;
   /** The tokens it was given, each a first and a last one. */
   readonly tokens: readonly (readonly [first: number, last: number])[];
+  /** Of a read-write lock: as what. */
+  readonly mode: Mode | undefined;
   /** Undefined when it never ended. */
   readonly how: EventOf<'free'>['how'] | undefined;
 }
@@ -35,7 +37,7 @@ const readStays = (past: Past): Stay[] => {
     if (event.type === 'hold') {
       const tokens = tokensOf(event);
       if (stay) stay.tokens = [...stay.tokens, ...tokens];
-      else open.set(name, { key, owner, from: at, to: past.end, tokens, how: undefined });
+      else open.set(name, { key, owner, from: at, to: past.end, tokens, mode: event.mode, how: undefined });
     } else if (stay) {
       stay.to = at;
       stay.how = event.how;
@@ -46,7 +48,7 @@ const readStays = (past: Past): Stay[] => {
   return [...stays, ...open.values()];
 };
 
-/** What a lease knows its hold by: a token, or the owner of a permit. */
+/** What a lease knows its hold by: a token, or the owner of a permit or a read lock. */
 interface Known {
   readonly token: number;
   readonly owner?: string | undefined;
@@ -77,6 +79,14 @@ const toldAt = (past: Past, process: string, { key, owner, from, to }: Stay): nu
   return told;
 };
 
+/** When the store has the key for the same owner at other times: it came back as it was once, or kept an old line. */
+const otherTimes = (past: Past, stay: Stay): Span[] =>
+  joined(
+    staysIn(past)
+      .filter((other) => other !== stay && other.key === stay.key && other.owner === stay.owner)
+      .map(({ from, to }) => ({ from, to })),
+  );
+
 /**
  * For how long, until this moment, a process could know that its hold is gone. While the store does not stand by what
  * it said, that begins when the process is told.
@@ -85,7 +95,11 @@ export const groundlessMs = (past: Past, process: string, stay: Stay, until: num
   const { key, from, to } = stay;
   if (until <= to) return 0;
   const told = Math.max(to, toldAt(past, process, stay));
-  const untold = past.protectedParts(key, { from: to, to: Math.min(until, told) }, from);
+  const others = otherTimes(past, stay);
+  const untold = past
+    .protectedParts(key, { from: to, to: Math.min(until, told) }, from)
+    .flatMap((span) => without(span, others));
   // Nothing can be told to somebody who stands still.
-  return lengthOf(untold) + past.unblockedMs(process, { from: told, to: until });
+  const ignored = without({ from: told, to: Math.max(told, until) }, others);
+  return ignored.reduce((sum, span) => sum + past.unblockedMs(process, span), lengthOf(untold));
 };

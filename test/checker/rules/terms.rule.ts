@@ -20,6 +20,10 @@ const holderOf = (past: Past, lease: LeaseSeen, key: string): LeaseSeen => {
   return holder;
 };
 
+/** Those who share a hold have together what any of them asks for. */
+const nameOf = (holder: LeaseSeen, key: string): string =>
+  `${partOf(holder, key)?.owner ?? holder.id} ${key}`;
+
 /** What the holder of a key and those inside its lease have asked for, up to a moment. */
 class Terms {
   private readonly extensions = new Map<string, { readonly at: number; readonly ms: number }[]>();
@@ -39,7 +43,7 @@ class Terms {
 
   private add(lease: LeaseSeen | undefined, at: number, wanted: number): void {
     for (const { key } of lease?.granted.parts ?? []) {
-      const name = `${holderOf(this.past, lease!, key).id} ${key}`;
+      const name = nameOf(holderOf(this.past, lease!, key), key);
       this.extensions.set(name, [...(this.extensions.get(name) ?? []), { at, ms: wanted }]);
     }
   }
@@ -49,7 +53,7 @@ class Terms {
     const asked = this.past.calls.get(holder.granted.call)?.asked;
     if (asked?.leaseMs === undefined) return undefined;
     let most = Math.max(asked.leaseMs, asked.holdAtLeastMs ?? 0);
-    for (const { at, ms: wanted } of this.extensions.get(`${holder.id} ${key}`) ?? []) {
+    for (const { at, ms: wanted } of this.extensions.get(nameOf(holder, key)) ?? []) {
       if (at <= until + this.toleranceMs) most = Math.max(most, wanted);
     }
     return most * (1 + DRIFT) + SLACK_MS;
@@ -66,7 +70,7 @@ const holdersOf = (past: Past, stay: Stay): LeaseSeen[] =>
     .sort((a, b) => a.granted.at - b.granted.at);
 
 /** What the store was made to promise, and to whom. */
-function* inStore(past: Past, terms: Terms): Generator<Violation> {
+function* inStore(past: Past, terms: Terms, firstLeaseMs: number): Generator<Violation> {
   const arms = new Map<string, { readonly at: number; readonly until: number; readonly token?: number }[]>();
   for (const event of past.events) {
     if ((event.type !== 'hold' && event.type !== 'armed') || event.until === undefined) continue;
@@ -85,7 +89,8 @@ function* inStore(past: Past, terms: Terms): Generator<Violation> {
     for (const { at, until, token } of armed) {
       const asker = holders.find((one) => partOf(one, stay.key)?.token === token);
       const holder = asker ?? holders.findLast(({ granted }) => granted.at <= at) ?? holders[0];
-      if (!holder || until - at <= (terms.of(holder, stay.key, at) ?? Infinity)) continue;
+      const most = holder ? (terms.of(holder, stay.key, at) ?? Infinity) : Infinity;
+      if (!holder || until - at <= Math.max(most, firstLeaseMs + SLACK_MS)) continue;
       const text = `the hold of ${holder.id} (${holder.process}) on "${stay.key}" was made to last ${ms(until - at)}, which it did not ask for`;
       yield { rule: 'terms', at, text };
     }
@@ -112,8 +117,8 @@ function* inMind(past: Past, terms: Terms): Generator<Violation> {
 }
 
 /** What a caller asked for itself, a long extension, reaches nobody else; and nobody believes in more than was asked for. */
-export const terms: Rule = function* (past, { overlapMs }): Generator<Violation> {
+export const terms: Rule = function* (past, { overlapMs, firstLeaseMs }): Generator<Violation> {
   const asked = new Terms(past, overlapMs);
-  yield* inStore(past, asked);
+  yield* inStore(past, asked, firstLeaseMs);
   yield* inMind(past, asked);
 };

@@ -5,7 +5,10 @@ import { gave, staysIn, type Stay } from './stays.js';
 
 const ownHolds = (beliefs: readonly Belief[]): Belief[] =>
   beliefs.filter(({ lease, key }) =>
-    lease.granted.parts.some((part) => part.key === key && part.sharedWith === undefined),
+    lease.granted.parts.some(
+      // Whose owner is told has no token.
+      (part) => part.key === key && part.sharedWith === undefined && part.owner === undefined,
+    ),
   );
 
 /** Among those whose hold was their own, a later holder has a greater token, and no two have the same. */
@@ -42,7 +45,9 @@ function* ofLeases(past: Past): Generator<Violation> {
   for (const { id, granted } of past.leases.values()) {
     if (ends.some((at) => granted.at >= at && granted.at < at + LAST_ANSWERS_MS)) continue;
     for (const { key, token, owner, sharedWith } of granted.parts) {
-      const known = stays.get(key)?.filter(({ tokens }) => tokens.length > 0) ?? [];
+      // Read locks have no token, but an owner.
+      const reads = owner !== undefined && past.readWrite.has(key);
+      const known = stays.get(key)?.filter(({ tokens }) => reads || tokens.length > 0) ?? [];
       if (
         sharedWith !== undefined ||
         known.length === 0 ||
@@ -52,7 +57,7 @@ function* ofLeases(past: Past): Generator<Violation> {
       yield {
         rule: 'tokens',
         at: granted.at,
-        text: `${id} got the token ${token} of "${key}", which the store did not give`,
+        text: `${id} got "${key}" ${owner === undefined ? `with the token ${token}` : `as ${owner}`}, which the store did not give`,
       };
     }
   }

@@ -12,10 +12,10 @@ const leasesOn = (past: Past, stay: Stay): LeaseSeen[] => {
   return own.sort((a, b) => a.granted.at - b.granted.at);
 };
 
-/** A hold goes from lease to lease of one process for a short while only: then others get their turn. */
+/** A hold goes from lease to lease of one process, or is joined, for a short while only: then others get their turn. */
 export const turns: Rule = function* (past, { turnMs }): Generator<Violation> {
   for (const stay of staysIn(past)) {
-    if (!stay.tokens.some(([first, last]) => last > first)) continue;
+    if (stay.mode !== 'read' && !stay.tokens.some(([first, last]) => last > first)) continue;
     const leases = leasesOn(past, stay);
     const [first] = leases;
     const last = leases.at(-1);

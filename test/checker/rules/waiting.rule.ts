@@ -1,4 +1,4 @@
-import type { Call, Past } from '../past.js';
+import { modeOf, type Call, type Past } from '../past.js';
 import type { Violation } from '../violation.js';
 import { ms, type Rule } from './rule.js';
 
@@ -29,8 +29,11 @@ const dueAt = (past: Past, { asked, aborted }: Call, sendingMs: number): number 
   }
   let due = answeredAt(past, asked, deadline, sendingMs);
   // Each key is asked for at least once, one after the other; then all get their lease at once.
-  for (let more = others > 0 ? others + 1 : 0; more > 0; more--)
-    due = answeredAt(past, asked, due, sendingMs);
+  let more = others > 0 ? others + 1 : 0;
+  // Who stood behind others that ask for a permit, or to read, and whose questions came to nothing, asks once itself.
+  if (asked.permits !== undefined || asked.keys.some((key) => modeOf(asked, key) === 'read'))
+    more = Math.max(more, 1);
+  for (; more > 0; more--) due = answeredAt(past, asked, due, sendingMs);
   return due;
 };
 
