@@ -1,8 +1,10 @@
-import type { LaboratoryMistake, Mistake, SimulatedMistake } from './mistake.js';
+import type { LaboratoryMistake, Mistake, MistakeOnRedis, SimulatedMistake } from './mistake.js';
 import { HANDING_MISTAKES } from './table/handing.mistakes.js';
 import { HOLDING_MISTAKES } from './table/holding.mistakes.js';
+import { LINE_MISTAKES } from './table/line.mistakes.js';
 import { MISUSE_MISTAKES } from './table/misuse.mistakes.js';
 import { PERMIT_MISTAKES } from './table/permits.mistakes.js';
+import { READ_WRITE_MISTAKES } from './table/read-write.mistakes.js';
 import { SHARING_MISTAKES } from './table/sharing.mistakes.js';
 import { UNDOING_MISTAKES } from './table/undoing.mistakes.js';
 import { WAITING_MISTAKES } from './table/waiting.mistakes.js';
@@ -11,11 +13,13 @@ import { WAITING_MISTAKES } from './table/waiting.mistakes.js';
 export const MISTAKES: readonly Mistake[] = [
   ...HOLDING_MISTAKES,
   ...WAITING_MISTAKES,
+  ...LINE_MISTAKES,
   ...UNDOING_MISTAKES,
   ...HANDING_MISTAKES,
   ...MISUSE_MISTAKES,
   ...SHARING_MISTAKES,
   ...PERMIT_MISTAKES,
+  ...READ_WRITE_MISTAKES,
 ];
 
 /** Those that the simulation plays. */
@@ -26,4 +30,9 @@ export const SIMULATED: readonly SimulatedMistake[] = MISTAKES.filter(
 /** Those that the laboratory plays. */
 export const IN_LABORATORY: readonly LaboratoryMistake[] = MISTAKES.filter(
   (mistake): mistake is LaboratoryMistake => mistake.laboratory !== undefined,
+);
+
+/** Those that are played on a real server. */
+export const ON_REDIS: readonly MistakeOnRedis[] = MISTAKES.filter(
+  (mistake): mistake is MistakeOnRedis => mistake.onRedis !== undefined,
 );

@@ -1,4 +1,5 @@
 import type { DirectedStage } from '../faults/directed/directed-stage.js';
+import type { RedisStage } from '../faults/on-redis/redis-stage.js';
 import type { Quirks } from '../simulation/quirks.js';
 import type { Edit } from './source/edit.js';
 
@@ -9,7 +10,7 @@ export interface InSimulation {
   /** The same mistake in what the simulation has in place of the Redis store's client and a clock; then nothing is edited. */
   readonly quirks?: Quirks;
   /** It takes a pause at one certain step to see it: looked for there, in the plan for this, and not in seeds. */
-  readonly atEachStep?: 'locks' | 'permits';
+  readonly atEachStep?: 'locks' | 'permits' | 'readWrite';
 }
 
 /** How the laboratory plays a mistake. */
@@ -20,6 +21,12 @@ export interface InLaboratory {
   play(stage: DirectedStage): Promise<void>;
 }
 
+/** How a mistake is played on a real server, where it takes no fault and no checker to see it. */
+export interface OnRedis {
+  /** What the mistake makes fail, with an `AssertionError`. With the library as it is, nothing does. */
+  play(stage: RedisStage): Promise<void>;
+}
+
 /** A deliberate mistake, and where it has to be noticed. */
 export interface Mistake {
   /** What somebody would have done wrong. */
@@ -28,7 +35,9 @@ export interface Mistake {
   readonly edits?: readonly Edit[];
   readonly simulation?: InSimulation;
   readonly laboratory?: InLaboratory;
+  readonly onRedis?: OnRedis;
 }
 
 export type SimulatedMistake = Mistake & Required<Pick<Mistake, 'simulation'>>;
 export type LaboratoryMistake = Mistake & Required<Pick<Mistake, 'laboratory' | 'edits'>>;
+export type MistakeOnRedis = Mistake & Required<Pick<Mistake, 'onRedis' | 'edits'>>;

@@ -37,12 +37,13 @@ describe('every mistake still has its place in the source', () => {
 
   it('each has a name of its own, and is played somewhere', () => {
     expect(new Set(MISTAKES.map(({ name }) => name)).size).toBe(MISTAKES.length);
-    for (const { name, simulation, laboratory } of MISTAKES)
-      expect(simulation ?? laboratory, name).toBeDefined();
+    for (const { name, simulation, laboratory, onRedis } of MISTAKES)
+      expect(simulation ?? laboratory ?? onRedis, name).toBeDefined();
   });
 
-  it('the laboratory has the mistake itself in all that it plays', () => {
-    for (const { name, edits, laboratory } of MISTAKES) if (laboratory) expect(edits, name).toBeDefined();
+  it('what is played on real servers has the mistake itself in it', () => {
+    for (const { name, edits, laboratory, onRedis } of MISTAKES)
+      if (laboratory ?? onRedis) expect(edits, name).toBeDefined();
   });
 });
 

@@ -2,10 +2,10 @@
 export interface Quirks {
   /** Nobody looks again once the subscription is live. */
   readonly silentWhenLive?: boolean;
-  /** Nobody looks again once the subscription is live again after an interruption. */
-  readonly silentWhenLiveAgain?: boolean;
   /** "Not there" counts as certain on whatever connection it was said. */
   readonly trustsEveryUndo?: boolean;
+  /** Grants are believed from whatever server they come. */
+  readonly believesEveryServer?: boolean;
   /** Leases are measured with the wall clock. */
   readonly wallClock?: boolean;
 }

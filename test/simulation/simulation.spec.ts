@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { historyText, type EventType, type HistoryEvent } from '../checker/history.js';
 import { makePlan } from './plan/make-plan.js';
 import type { FaultKind, Misdeed, Plan } from './plan/plan.js';
-import { CALM_PERMIT_PLAN, CALM_PLAN, plansForEachStep } from './plan/step-plans.js';
+import { CALM_PERMIT_PLAN, CALM_PLAN, CALM_READ_WRITE_PLAN, plansForEachStep } from './plan/step-plans.js';
 import { judge } from './run/judge.js';
 import { simulate } from './run/simulate.js';
 import { farmSeeds } from './seeds/seed-farm.js';
@@ -35,7 +35,7 @@ describe('the simulation', () => {
   it('makes all go wrong that can, and brings the core into every state that a caller can see', async () => {
     const plans = seedsUpTo(1_000);
     const kinds = new Set<FaultKind>(plans.flatMap(({ faults }) => faults.map(({ kind }) => kind)));
-    expect(kinds.size).toBe(18);
+    expect(kinds.size).toBe(19);
     const misdeeds = new Set<Misdeed>(plans.flatMap(({ settings }) => settings.misdeeds));
     expect(misdeeds.size).toBe(8);
     const listeners = plans.flatMap(({ processes }) => processes.flatMap(({ listeners = [] }) => listeners));
@@ -64,6 +64,9 @@ describe('the simulation', () => {
       'null of tryAcquire',
       'pause',
       'permit',
+      'place in line',
+      'place that is gone',
+      'read lock',
       'refused stale read',
       'refused stale write',
       'released by hand',
@@ -77,8 +80,10 @@ describe('the simulation', () => {
   it.each([
     ['locks', CALM_PLAN],
     ['permits', CALM_PERMIT_PLAN],
+    ['read-write locks', CALM_READ_WRITE_PLAN],
   ])(
     'breaks no promise of %s when a process stops or crashes, at each step of its own',
+    { timeout: 120_000 },
     async (_kind, plan) => {
       const { steps } = await simulate(plan);
       expect(Math.min(...steps.values())).toBeGreaterThan(100);
@@ -116,7 +121,8 @@ const noteworthy = (event: HistoryEvent): string => {
       return event.ms >= 3_600_000 ? 'extension of hours' : 'nothing';
     case 'granted':
       if (event.call.includes('after')) return 'taken afterwards';
-      if (event.parts.some(({ owner }) => owner !== undefined)) return 'permit';
+      // Permits have names of 32 digits.
+      for (const { owner } of event.parts) if (owner) return owner.includes(':') ? 'read lock' : 'permit';
       return event.parts.some(({ sharedWith }) => sharedWith) ? 'nested lease' : 'nothing';
     case 'gone':
       return event.how === 'crashed' ? 'crash' : 'nothing';
@@ -127,6 +133,9 @@ const noteworthy = (event: HistoryEvent): string => {
     case 'asks':
       return event.what === 'undo' ? 'undo' : 'nothing';
     case 'answered':
+      // Of several places that were kept at once.
+      if (event.outcome.split(' ').includes('gone')) return 'place that is gone';
+      if (event.outcome === 'queued') return 'place in line';
       return ['unknown', 'not-executed'].includes(event.outcome) ? `${event.outcome} request` : 'nothing';
     default:
       return PLAIN[event.type] ?? 'nothing';

@@ -10,14 +10,19 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
     name: 'release without a look at the owner',
     edits: [
       {
-        in: 'EXCLUSIVE_RELEASE',
-        find: "local held = redis.pcall('hexists', KEYS[1], ARGV[1])",
-        replace: 'local held = 1',
+        in: 'LINE_RELEASE',
+        find: "redis.call('hdel', hold, me) == 0",
+        replace: "redis.call('del', hold) == 0",
+      },
+      {
+        in: 'LINE_RELEASE',
+        find: "  held = redis.pcall('hexists', hold, me)",
+        replace: '  held = 1',
       },
       {
         in: 'ExclusiveHolds.release',
-        find: 'if (this.find(finalKey, now)?.owner !== owner) return false;',
-        replace: 'if (!this.find(finalKey, now)) return false;',
+        find: 'const held = hold?.owner === owner;',
+        replace: 'const held = hold !== undefined;',
       },
     ],
     simulation: { rules: ['exclusion'] },
@@ -44,9 +49,14 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
     name: 'a release that tells nobody',
     edits: [
       {
-        in: 'EXCLUSIVE_RELEASE',
-        find: "local told = redis.call(ARGV[3], ARGV[2], '0')",
-        replace: 'local told = 0',
+        in: 'LINE_RELEASE',
+        find: "redis.call(ARGV[2], ${CHANNEL}, '0')",
+        replace: '0',
+      },
+      {
+        in: 'LINE_RELEASE',
+        find: 'if #found.places > 0 and moment == 0 then',
+        replace: 'if false then',
       },
     ],
     laboratory: {
@@ -81,7 +91,6 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
         replace: 'const remainingMs = hold ? left(hold, now) : 0;',
       },
     ],
-    simulation: { rules: ['foundation'] },
     laboratory: {
       rules: ['exclusion', 'foundation'],
       async play(stage) {
@@ -134,8 +143,8 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'Contention.win',
-        find: 'this.accept(reply, this.sentAt)',
-        replace: 'this.accept(reply, core.runtime.now())',
+        find: 'this.accept(reply, this.sentAt,',
+        replace: 'this.accept(reply, core.runtime.now(),',
       },
     ],
     simulation: { rules: ['foundation', 'exclusion'] },
@@ -213,9 +222,9 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
     name: 'fencing tokens without a clock',
     edits: [
       {
-        in: 'EXCLUSIVE_ACQUIRE',
-        find: 'local first = now[1] * 1000000 + now[2]',
-        replace: 'local first = 1',
+        in: 'TAKE',
+        find: 'first = now[1] * 1000000 + now[2]',
+        replace: 'first = 1',
       },
     ],
     laboratory: {
@@ -279,8 +288,8 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
     name: 'fencing tokens from a clock that steps back',
     edits: [
       {
-        in: 'ExclusiveHolds.reserveTokens',
-        find: 'Math.max(this.lastToken + 1, Math.floor(this.clock.wallClockMicros()))',
+        in: 'Tokens.reserve',
+        find: 'Math.max(this.last + 1, Math.floor(this.clock.wallClockMicros()))',
         replace: 'Math.floor(this.clock.wallClockMicros())',
       },
     ],

@@ -14,7 +14,7 @@ export const UNDOING_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'StoreRequests.acquireFailed',
-        find: 'this.undo.begin({ claim, doubt: failure, until: this.runtime.now() + claim.leaseMs });',
+        find: 'this.undo.begin({ claim, doubt: failure, until: this.runtime.now() + mayLastMs(claim) });',
         replace: '{}',
       },
     ],

@@ -1,12 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { holder, KEY } from '../../faults/directed/tasks.js';
-import type { Task } from '../../faults/workload/task.js';
+import { permitsKey, type Task } from '../../faults/workload/task.js';
 import type { Mistake } from '../mistake.js';
 
 /** Who is not woken waits for the end of a long lease. */
 const longHolder = holder('A', { waitMs: 0, leaseMs: 5_000 });
 
 const waiter: Task = { style: 'withLock', keys: [KEY], waitMs: 1_500, steps: [] };
+
+/** Who waits for a permit stands in no line: all it hears is that one is free. */
+const ONE = permitsKey(1);
+const permitHolder: Task = { ...longHolder, style: 'acquirePermit', keys: [ONE], permits: 1 };
+const permitWaiter: Task = { ...waiter, style: 'withPermit', keys: [ONE], permits: 1 };
 
 /** Mistakes in waiting and in being woken. */
 export const WAITING_MISTAKES: readonly Mistake[] = [
@@ -17,17 +22,19 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     laboratory: {
       rules: ['promptness'],
       async play(stage) {
-        stage.start(stage.one, longHolder);
+        stage.start(stage.one, permitHolder);
         await stage.one.told('A has it');
+        // The second connection opens with the first wait.
+        await stage.perform(stage.two, { ...permitWaiter, waitMs: 50 });
         // Its SUBSCRIBE does not arrive before the lock is free.
         const subscriber = stage.connection(stage.two, 'subscriber');
         subscriber.blackhole(['toServer']);
-        const asked = stage.asking(stage.two, 'acquire');
-        stage.start(stage.two, waiter);
+        const asked = stage.asking(stage.two, 'permit');
+        stage.start(stage.two, permitWaiter);
         await asked;
         await sleep(60);
         stage.one.go('A ends');
-        await stage.free(KEY);
+        await sleep(60);
         subscriber.restore();
       },
     },
@@ -45,14 +52,14 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     laboratory: {
       rules: ['promptness'],
       async play(stage) {
-        stage.start(stage.one, longHolder);
+        stage.start(stage.one, permitHolder);
         await stage.one.told('A has it');
         const commands = stage.connection(stage.two, 'commands');
-        const askedOnce = stage.asking(stage.two, 'acquire');
-        stage.start(stage.two, waiter);
+        const askedOnce = stage.asking(stage.two, 'permit');
+        stage.start(stage.two, permitWaiter);
         await askedOnce;
         // It asks again once it is subscribed. That answer is overtaken by the message of the release.
-        await stage.asking(stage.two, 'acquire', () => commands.blackhole(['toClient']));
+        await stage.asking(stage.two, 'permit', () => commands.blackhole(['toClient']));
         await sleep(30);
         const message = stage.arriving(stage.two, 'subscriber', 'message');
         stage.one.go('A ends');
@@ -77,21 +84,20 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
         replace: 'if (deafened.length >= 0) return;',
       },
     ],
-    simulation: { rules: ['promptness'], quirks: { silentWhenLiveAgain: true } },
     laboratory: {
       rules: ['promptness'],
       async play(stage) {
-        stage.start(stage.one, longHolder);
+        stage.start(stage.one, permitHolder);
         await stage.one.told('A has it');
-        stage.start(stage.two, waiter);
-        await stage.listenedTo(KEY);
+        stage.start(stage.two, permitWaiter);
+        await stage.listenedTo(ONE);
         await sleep(100);
         stage.hampered(stage.two, 400);
         const { proxy } = stage.two;
         proxy.refuse();
         stage.connection(stage.two, 'subscriber').cut();
         stage.one.go('A ends');
-        await stage.free(KEY);
+        await sleep(60);
         await proxy.restore();
       },
     },
@@ -156,24 +162,16 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     name: 'nobody told that a hold will end sooner',
     edits: [
       {
-        in: 'ExclusiveHolds.acquire',
-        find: 'if (rearms && hold && left(hold, now) > leaseMs) this.notify(finalKey);',
+        in: 'ExclusiveHolds.rearm',
+        find: 'if (claim.rearms && left(hold, now) > claim.leaseMs) this.notify(claim.finalKey);',
         replace: '',
       },
     ],
     simulation: { rules: ['promptness'] },
   },
   {
-    name: 'a deadline that does not count while other processes go first',
-    edits: [
-      { in: 'Contention.yieldToOthers', find: '|| leftMs <= 0', replace: '' },
-      { in: 'Contention.yieldToOthers', find: 'Math.min(until - now, leftMs)', replace: 'until - now' },
-    ],
-    simulation: { rules: ['waiting'] },
-  },
-  {
     name: 'a lost holder keeps its place in the local queue',
-    edits: [{ in: 'Releasing.whenLost', find: 'hold.head.leave(false);', replace: '' }],
+    edits: [{ in: 'Releasing.whenLost', find: 'hold.head.leave();', replace: '' }],
     simulation: { rules: ['promptness', 'leftovers'] },
   },
 ];

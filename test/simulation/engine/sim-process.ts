@@ -112,6 +112,10 @@ export class SimProcess implements Runtime {
     this.timers.delete(appointment);
   }
 
+  soon(action: () => void): void {
+    this.setTimer(action, 0);
+  }
+
   newId(): string {
     return `${this.name}.${++this.ids}`;
   }

@@ -22,6 +22,8 @@ const KINDS: readonly FaultKind[] = [
   'wall-clock',
   'server-stop',
   'server-restart',
+  'server-failover',
+  'server-failover',
   'server-flush',
   'delete',
   'server-clock',
@@ -70,6 +72,8 @@ const makeFault = (
       return { kind, at, ms };
     case 'server-restart':
       return { kind, at, downMs: random.whole(1, 500), keepsData: random.chance(0.6) };
+    case 'server-failover':
+      return { kind, at, downMs: random.whole(1, 100), behindMs: random.whole(1, 300) };
     case 'server-flush':
       return { kind, at };
     case 'delete':
@@ -87,7 +91,9 @@ const makeFault = (
 };
 
 const losesData = (fault: Fault): boolean =>
-  fault.kind === 'server-flush' || (fault.kind === 'server-restart' && !fault.keepsData);
+  fault.kind === 'server-flush' ||
+  fault.kind === 'server-failover' ||
+  (fault.kind === 'server-restart' && !fault.keepsData);
 
 /** A server that loses its data and whose clock is behind the last grant gives old tokens again, which README says. */
 const forward = (fault: Fault): Fault =>

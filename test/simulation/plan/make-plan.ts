@@ -3,6 +3,8 @@ import { makeFaults } from './make-faults.js';
 import { makeCaller, makeHastyCaller } from './make-caller.js';
 import { chooseMisdeeds, makeListeners } from './misbehave.js';
 import { makePermitKeys } from './make-permits.js';
+import { readingAndWriting } from './make-modes.js';
+import { sometimesUnawaited } from './unawaited.js';
 import type { Plan, PlanSettings, ProcessPlan } from './plan.js';
 
 /** Clocks of machines differ by no more than this, in ms per ms. */
@@ -46,5 +48,21 @@ export const makePlan = (seed: number): Plan => {
       listeners: settings.misdeeds.length > 0 ? makeListeners(random, settings) : undefined,
     });
   }
-  return { seed, settings, processes, faults: makeFaults(random, settings, processes, all) };
+  const faults = makeFaults(random, settings, processes, all);
+  const releases = new Random(`releases of ${seed}`);
+  const unawaited = processes.map((one) => ({
+    ...one,
+    callers: one.callers.map((caller) => sometimesUnawaited(releases, caller)),
+  }));
+  // With dice of their own: all else stays as it was.
+  const kinds = new Random(`kinds of ${seed}`);
+  const fair = kinds.chance(0.2);
+  const readWrite = !fair && kinds.chance(0.19);
+  const modes = new Random(`modes of ${seed}`);
+  const inKind = unawaited.map((one) => ({
+    ...one,
+    callers: readWrite ? one.callers.map((caller) => readingAndWriting(modes, caller)) : one.callers,
+  }));
+  const ofKind = { ...settings, ...(fair && { fair }), ...(readWrite && { readWrite }) };
+  return { seed, settings: ofKind, processes: inKind, faults };
 };

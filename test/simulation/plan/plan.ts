@@ -1,3 +1,4 @@
+import type { Mode } from '../../checker/history.js';
 import type { Mood } from '../server/sim-server.js';
 
 /** All that is decided before a run: plain data, so that it can be printed and made smaller. Times are in ms. */
@@ -21,6 +22,10 @@ export interface PlanSettings {
   readonly mayKill: boolean;
   /** The keys that are permits. */
   readonly permits: readonly PermitKey[];
+  /** Whether callers take fair locks instead of exclusive ones. */
+  readonly fair?: boolean;
+  /** Whether callers take read-write locks instead of exclusive ones. */
+  readonly readWrite?: boolean;
   /** The longest lease that anybody asks for. */
   readonly longestMs: number;
   /** What callers do that they should not; none: they behave. */
@@ -66,6 +71,10 @@ export interface LockStep {
   readonly keys: readonly string[];
   /** A permit and not a lock: how many there are, or null, which leaves that to the store. */
   readonly permits?: number | null;
+  /** How a read-write lock is taken; undefined for every other lock. */
+  readonly mode?: Mode;
+  /** How each of the keys is taken, in their order; without it all are in the mode of the call. */
+  readonly modes?: readonly Mode[];
   /** Null: without end. */
   readonly waitMs: number | null;
   readonly leaseMs?: number;
@@ -74,6 +83,8 @@ export interface LockStep {
   readonly holdAtLeastMs?: number;
   readonly reentrant?: false;
   readonly onLost?: 'throw';
+  /** Of sections: their caller goes on before the release is answered. */
+  readonly awaitRelease?: false;
   /** Whether the caller stops when it is told that the lock is lost; others work on. */
   readonly heedsLoss: boolean;
   readonly inside: readonly Step[];
@@ -154,6 +165,13 @@ export type Fault =
       readonly at: number;
       readonly downMs: number;
       readonly keepsData: boolean;
+    }
+  /** A replica takes over that knows nothing of the last so many ms. */
+  | {
+      readonly kind: 'server-failover';
+      readonly at: number;
+      readonly downMs: number;
+      readonly behindMs: number;
     }
   | { readonly kind: 'server-flush'; readonly at: number }
   /** Somebody deletes a key. */

@@ -1,4 +1,4 @@
-import type { LockStep, Plan, PlanSettings } from './plan.js';
+import type { LockStep, Plan, PlanSettings, Step } from './plan.js';
 
 /** How long the process stands still: less than a lease, longer than one renewal leaves of it, longer than any. */
 const PAUSES_MS = [300, 700, 900, 1_300, 2_500];
@@ -117,6 +117,66 @@ export const CALM_PERMIT_PLAN: Plan = {
       {
         startAt: 60,
         steps: [permitStep({ style: 'tryAcquire', permits: null, inside: [{ do: 'verify' }] })],
+      },
+    ],
+  })),
+  faults: [],
+};
+
+const lockStep = (step: Pick<LockStep, 'mode' | 'style' | 'inside'> & Partial<LockStep>): LockStep => ({
+  do: 'lock',
+  keys: ['a'],
+  waitMs: 6_000,
+  heedsLoss: true,
+  ...step,
+});
+
+const UPDATE: Step = { do: 'update', key: 'a', thinkMs: 5, slowMs: 0 };
+
+/**
+ * Two processes that read and write the same key: readers that share a hold, and one of their own; a writer that waits for
+ * readers of both, and readers behind it; a read lock inside a write lock; a key to read and one to write.
+ */
+export const CALM_READ_WRITE_PLAN: Plan = {
+  seed: 0,
+  settings: { ...SETTINGS, readWrite: true },
+  processes: ['p1', 'p2'].map((name, i) => ({
+    name,
+    rate: 1,
+    callers: [
+      {
+        startAt: i * 10,
+        steps: [
+          lockStep({ mode: 'read', style: 'withLock', inside: [{ do: 'sleep', ms: 300 }] }),
+          lockStep({ mode: 'read', style: 'run', leaseMs: 400, inside: [{ do: 'sleep', ms: 50 }] }),
+        ],
+      },
+      {
+        startAt: 25,
+        steps: [
+          lockStep({
+            mode: 'read',
+            modes: i === 0 ? undefined : ['read', 'write'],
+            style: 'acquire',
+            keys: i === 0 ? ['a'] : ['b', 'a'],
+            inside: [{ do: 'sleep', ms: 100 }],
+          }),
+        ],
+      },
+      {
+        startAt: 120,
+        steps: [
+          lockStep({
+            mode: 'write',
+            style: i === 0 ? 'withLock' : 'run',
+            heedsLoss: i === 0,
+            inside: [
+              UPDATE,
+              lockStep({ mode: 'read', style: 'withLock', inside: [{ do: 'sleep', ms: 400 }] }),
+              UPDATE,
+            ],
+          }),
+        ],
       },
     ],
   })),

@@ -1,5 +1,5 @@
 import { AFTERWARDS } from '../../checker/rules/afterwards.rule.js';
-import { errorSeen } from '../../checker/history.js';
+import { errorSeen, type Mode } from '../../checker/history.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { Host } from './host.js';
 import { LeaseWatch } from './lease-watch.js';
@@ -12,17 +12,19 @@ const PAUSE_MS = 300;
 export interface Wanted {
   readonly key: string;
   readonly permits: number | undefined;
+  /** How it is taken when it is a read-write lock. */
+  readonly mode: Mode | undefined;
 }
 
 /** A caller that comes when all is over. Undefined when the store failed: nothing is known then. */
 const take = async (
   { process, manager, around, leases }: Host,
-  { key, permits }: Wanted,
+  { key, permits, mode }: Wanted,
   call: string,
 ): Promise<LeaseWatch | 'refused' | undefined> => {
   const { watchdogMs: leaseMs } = manager.settings;
-  process.record({ type: 'call', call, keys: [key], waitMs: 0, style: AFTERWARDS, leaseMs, permits });
-  const kind = permits === undefined ? 'exclusive' : 'permit';
+  process.record({ type: 'call', call, keys: [key], waitMs: 0, style: AFTERWARDS, leaseMs, permits, mode });
+  const kind = permits === undefined ? (mode ?? 'exclusive') : 'permit';
   const options = { ...around.core.defaultCall(manager.settings), waitMs: 0, kind, permits } as const;
   let lease: Lease;
   try {

@@ -1,6 +1,7 @@
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { LockCall } from '../../../lib/core/settings/lock-call.js';
-import { errorSeen } from '../../checker/history.js';
+import type { KeyOfCall } from '../../../lib/core/settings/acquire-options.js';
+import { errorSeen, type Mode } from '../../checker/history.js';
 import type { CallerPlan, LockStep, Step } from '../plan/plan.js';
 import type { SimRegister } from '../server/sim-register.js';
 import type { Host } from './host.js';
@@ -12,6 +13,17 @@ class WorkError extends Error {}
 /** The lease so many sections further out, or the outermost. */
 const outward = (watch: LeaseWatch | undefined, up: number): LeaseWatch | undefined =>
   watch?.around && up > 0 ? outward(watch.around, up - 1) : watch;
+
+/** The keys as the library is given them. */
+const wantedBy = ({ keys, modes }: LockStep): readonly KeyOfCall[] =>
+  modes ? keys.map((key, i) => ({ key, mode: modes[i]! })) : keys;
+
+/** Each key that has a mode of its own: who writes one and reads it as well writes it. */
+const modesOf = ({ keys, modes }: LockStep): Readonly<Record<string, Mode>> | undefined =>
+  modes &&
+  Object.fromEntries(
+    keys.map((key) => [key, keys.some((one, i) => one === key && modes[i] === 'write') ? 'write' : 'read']),
+  );
 
 /** Runs one caller's plan in its process, and writes down what it sees. */
 export class Caller {
@@ -95,9 +107,11 @@ export class Caller {
   private async lock(step: LockStep, inside: LeaseWatch | undefined): Promise<void> {
     const { process, manager } = this.host;
     const call = `${this.name}.${++this.calls}`;
-    const { keys, waitMs, style, holdAtLeastMs, permits } = step;
+    const { keys, waitMs, style, holdAtLeastMs, permits, mode } = step;
+    const wanted = wantedBy(step);
     const leaseMs = this.longestLeaseMs(step);
-    process.record({ type: 'call', call, keys, waitMs, style, holdAtLeastMs, leaseMs, permits });
+    const asked = { keys, waitMs, style, holdAtLeastMs, leaseMs, permits, mode, modes: modesOf(step) };
+    process.record({ type: 'call', call, ...asked });
     const options = this.optionsOf(step, call);
     let watch: LeaseWatch | undefined;
     const section = async (lease: Lease): Promise<void> => {
@@ -111,18 +125,18 @@ export class Caller {
     };
     try {
       if (style === 'withLock') {
-        await manager.withLock(keys, options, section);
+        await manager.withLock(wanted, options, section);
         return await this.misuse(step, watch);
       }
       if (style === 'tryWithLock') {
-        const { ran } = await manager.tryWithLock(keys, options, section);
+        const { ran } = await manager.tryWithLock(wanted, options, section);
         if (!ran) return process.record({ type: 'refused', call });
         return await this.misuse(step, watch);
       }
       const lease =
         style === 'tryAcquire'
-          ? await manager.tryAcquire(keys, options)
-          : await manager.acquire(keys, options);
+          ? await manager.tryAcquire(wanted, options)
+          : await manager.acquire(wanted, options);
       if (!lease) return process.record({ type: 'refused', call });
       try {
         await (style === 'run' ? lease.run(section) : section(lease));
@@ -188,7 +202,8 @@ export class Caller {
 
   private optionsOf(step: LockStep, call: string): LockCall {
     const { process, manager, around } = this.host;
-    const { waitMs, leaseMs, watchdogMs, abortAfterMs, holdAtLeastMs, reentrant, onLost } = step;
+    const { waitMs, leaseMs, watchdogMs, abortAfterMs, holdAtLeastMs, reentrant, onLost, awaitRelease } =
+      step;
     let signal: AbortSignal | undefined;
     if (abortAfterMs !== undefined) {
       const controller = new AbortController();
@@ -201,6 +216,8 @@ export class Caller {
     const usual = around.core.defaultCall(manager.settings);
     return {
       ...usual,
+      ...(this.host.isFair && { kind: 'fair' as const }),
+      ...(step.mode && { kind: step.mode }),
       ...(step.permits !== undefined && { kind: 'permit', permits: step.permits ?? undefined }),
       watchdogMs: watchdogMs ?? usual.watchdogMs,
       waitMs: waitMs ?? Infinity,
@@ -208,6 +225,7 @@ export class Caller {
       signal,
       reentrant: reentrant ?? true,
       onLost: onLost ?? 'event',
+      awaitRelease: awaitRelease ?? true,
       holdAtLeastMs: holdAtLeastMs ?? 0,
     };
   }

@@ -32,6 +32,8 @@ export class Host {
   readonly process: SimProcess;
   readonly links: { readonly command: Link; readonly subscriber: Link };
   readonly manager: LockManager;
+  /** Whether its callers take fair locks. */
+  readonly isFair: boolean;
   readonly subscriber: SimSubscriber;
   /** The leases its callers have. */
   readonly leases = new Set<LeaseWatch>();
@@ -45,6 +47,7 @@ export class Host {
   ) {
     const { agenda, chronicle, server, core, quirks } = around;
     const { name, rate } = plan;
+    this.isFair = settings.fair ?? false;
     const randomOf = (what: string) => new Random(`${what} of ${name} of ${seed}`);
     const { commandTimeoutMs: timeoutMs, latencyMs, pingMs } = settings;
     this.process = new SimProcess(
@@ -60,7 +63,7 @@ export class Host {
     this.links = { command: link('command'), subscriber: link('subscriber') };
     this.connection = new SimConnection(this.process, this.links.command, timeoutMs, randomOf('replies'));
     this.subscriber = new SimSubscriber(this.process, this.links.subscriber, { timeoutMs, pingMs, quirks });
-    const store = new SimStore(this.connection, this.subscriber, quirks);
+    const store = new SimStore(this.connection, this.subscriber, quirks, () => this.process.now());
     this.store = new RecordingStore(store, name, (event) => this.process.record(event));
     const lockSettings = {
       ...core.DEFAULT_SETTINGS,

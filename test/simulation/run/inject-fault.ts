@@ -86,6 +86,9 @@ export class FaultInjector {
       case 'server-restart':
         this.trouble(fault, fault.downMs + this.settings.commandTimeoutMs, 'the server restarts');
         return server.restart(fault.downMs, fault.keepsData);
+      case 'server-failover':
+        this.trouble(fault, fault.downMs + this.settings.commandTimeoutMs, 'another server takes over');
+        return server.failOver(fault.downMs, fault.behindMs);
       case 'server-flush':
         return server.loseData('the server lost its data');
       case 'delete':

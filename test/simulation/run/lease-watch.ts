@@ -26,7 +26,8 @@ export class LeaseWatch {
     const parts = this.lease.parts.map(({ key, hold, entry: place }) => ({
       key,
       token: hold.token ?? 0,
-      ...(hold.claim.kind === 'permit' && { owner: hold.claim.owner }),
+      // By its name where it has no token.
+      ...((hold.claim.kind === 'permit' || hold.claim.kind === 'read') && { owner: hold.claim.owner }),
       sharedWith: place && this.owner(hold)?.id,
     }));
     this.process.record({ type: 'granted', call, lease: this.id, parts });

@@ -18,6 +18,10 @@ import { FaultInjector } from './inject-fault.js';
 const LONGEST_RUN_MS = 90_000;
 /** And then all that is left to do in the background. */
 const LONGEST_REST_MS = 30_000;
+/** How long a place lives that nobody keeps. */
+const PLACE_LIVES_MS = 5_000;
+/** How many callers of crashed processes may stand in one line of a fair lock. */
+const MOST_DEAD = 12;
 /** How long the last bytes are on their way after all is closed. */
 const AFTERMATH_MS = 3_000;
 
@@ -31,6 +35,8 @@ export const expectationsFor = ({ settings }: Plan): Expectations => ({
   ...EXPECTATIONS,
   // Timers are late by a little, and the clocks of the processes are not that of the history.
   sendingMs: 5,
+  keepingMs: 1_000,
+  firstLeaseMs: settings.longestMs / 3,
   // 25 ms to let other processes go first, and timers that are late.
   promptMs: 25 + 5 + 8 * settings.latencyMs[1],
 });
@@ -82,6 +88,14 @@ export const simulate = async (plan: Plan, { core = CORE, quirks = {} }: Variati
     if (injector.troubledUntil > agenda.now) await agenda.pass(injector.troubledUntil);
     // What a crash has left in the store is there until the longest lease is over; some of it may still be on its way.
     await agenda.pass(agenda.now + AFTERMATH_MS);
+    // So does the place of a process that crashed, for as long as it lives without being kept; and that of an owner
+    // whose process has forgotten it.
+    const forgotten = plan.faults.some(({ kind }) => kind === 'server-failover');
+    if (forgotten || all.some(({ process }) => process.crashed)) {
+      // One after the other of those who waited for a fair lock counts as dead.
+      const times = plan.settings.fair ? MOST_DEAD : 1;
+      await agenda.pass(agenda.now + times * Math.max(PLACE_LIVES_MS, plan.settings.watchdogMs));
+    }
     if (server.owners.length > 0) await agenda.pass(agenda.now + plan.settings.longestMs);
     for (const host of alive().filter(({ process }) => !process.stopping)) {
       let over = false;
@@ -124,7 +138,9 @@ const keysOf = ({ processes, settings }: Plan): Wanted[] => {
   const keys = processes.flatMap(({ callers }) => callers.flatMap(({ steps }) => steps.flatMap(keysIn)));
   return [...new Set(keys)].map((key) => {
     const permits = settings.permits.find((one) => one.key === key)?.says[0] ?? undefined;
-    return { key, permits };
+    // Who writes needs it alone.
+    const mode = settings.readWrite && permits === undefined ? 'write' : undefined;
+    return { key, permits, mode };
   });
 };
 

@@ -1,9 +1,17 @@
 import type { Claim } from '../../../lib/core/seam/claim.js';
-import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from '../../../lib/core/seam/reply.js';
+import type { ExtendReply, KeyState, PlaceReply, ReleaseReply } from '../../../lib/core/seam/reply.js';
+import type { SpaceReply } from '../../../lib/stores/memory/kinds/kind-holds.js';
 
 /** What a client can send to the simulated server. */
 export type Command =
-  | { readonly name: 'acquire'; readonly claim: Claim }
+  | { readonly name: 'acquire'; readonly claim: Claim; readonly deaf: boolean }
+  | {
+      readonly name: 'keep';
+      readonly claims: readonly Claim[];
+      readonly deaf: boolean;
+      /** Of places in lines of fair locks: since when each was kept. */
+      readonly passedMs?: readonly number[];
+    }
   | { readonly name: 'extend'; readonly claims: readonly Claim[] }
   | { readonly name: 'release'; readonly claim: Claim; readonly keepForMs?: number | undefined }
   | { readonly name: 'inspect'; readonly key: string }
@@ -21,6 +29,14 @@ export interface Refusal {
   readonly keyOnly?: boolean;
 }
 
-export type Value = AcquireReply | readonly ExtendReply[] | KeyState | ReleaseReply | number | boolean | null;
+export type Value =
+  | SpaceReply
+  | readonly PlaceReply[]
+  | readonly ExtendReply[]
+  | KeyState
+  | ReleaseReply
+  | number
+  | boolean
+  | null;
 
 export type Reply = { readonly value: Value } | Refusal;

@@ -1,9 +1,13 @@
 import type { Claim } from '../../../lib/core/seam/claim.js';
-import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from '../../../lib/core/seam/reply.js';
+import type { Grant } from '../../../lib/core/seam/grant.js';
+import type { ExtendReply, KeyState, PlaceReply, ReleaseReply } from '../../../lib/core/seam/reply.js';
+import type { SpaceReply } from '../../../lib/stores/memory/kinds/kind-holds.js';
 import type { MemorySpace, MemorySpaceOptions } from '../../../lib/stores/memory/memory-space.js';
 import type { EventOf } from '../../checker/history.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { Chronicle } from '../engine/chronicle.js';
+import { SpaceHistory } from './space-history.js';
+import { turnChannel, type Turn } from './turn.js';
 
 /** The wall clock of the server at the beginning, in ms. Small, so that tokens can be read. */
 const WALL_START = 1_000;
@@ -14,8 +18,11 @@ const NOTABLE_MS = 0.000_1;
 /** Whoever listens on a channel: the process it belongs to, and how it is told. */
 export interface Listener {
   readonly process: object;
-  push(key: string): void;
+  push(key: string, turn?: Turn): void;
 }
+
+const lastOf = (token: number | undefined, tokens: number): number | undefined =>
+  token === undefined ? undefined : token + tokens - 1;
 
 /** Times as Redis tells them: in whole ms, and at least one. */
 const whole = (ms: number): number => Math.max(1, Math.floor(ms));
@@ -25,19 +32,27 @@ const whole = (ms: number): number => Math.max(1, Math.floor(ms));
  * after each command is compared with what was seen before, and the difference is written into the history.
  */
 export class RecordedSpace {
-  private space: MemorySpace;
+  private readonly history: SpaceHistory;
   private readonly channels = new Map<Listener, Map<string, () => void>>();
   /** For each key who has it, and until when, on the server's wall clock. */
   private readonly seen = new Map<string, Map<string, number>>();
+  /** What owners were told of in the command at work. */
+  private readonly told = new Map<string, Grant>();
+  /** All keys there ever were. */
+  private readonly keys = new Set<string>();
   private skewMs = 0;
   private tellsNobody = false;
 
   constructor(
     private readonly agenda: Agenda,
     private readonly chronicle: Chronicle,
-    private readonly Space: new (options: MemorySpaceOptions) => MemorySpace,
+    Space: new (options: MemorySpaceOptions) => MemorySpace,
   ) {
-    this.space = this.newSpace();
+    this.history = new SpaceHistory(
+      Space,
+      () => this.wall,
+      (owner, grant, key) => this.tellTurn(owner, grant, key),
+    );
   }
 
   get owners(): readonly (readonly [key: string, owner: string])[] {
@@ -47,12 +62,20 @@ export class RecordedSpace {
     );
   }
 
-  acquire(claim: Claim): AcquireReply {
+  acquire(claim: Claim, deaf: boolean): SpaceReply {
     const { finalKey: key, owner, tokens } = claim;
     this.look(key);
-    const reply = this.space.toTake(claim.kind, key).acquire(claim);
-    if (reply.status !== 'granted') return reply;
-    this.hold(key, owner, reply.token, reply.token === undefined ? undefined : reply.token + tokens - 1);
+    const reply = this.carryOut((space) => space.toTake(claim.kind, key).acquire(claim, deaf), owner);
+    if (reply.status === 'granted') this.hold(key, owner, reply.token, lastOf(reply.token, tokens));
+    this.look(key);
+    return reply;
+  }
+
+  keep(claim: Claim, deaf: boolean): PlaceReply {
+    const { finalKey: key } = claim;
+    this.look(key);
+    const reply = this.carryOut((space) => space.of(claim.kind).keep?.(claim, deaf)) ?? { status: 'gone' };
+    this.look(key);
     return reply;
   }
 
@@ -60,7 +83,7 @@ export class RecordedSpace {
     const { finalKey: key, owner } = claim;
     this.look(key);
     const had = this.seen.get(key)?.has(owner);
-    const reply = this.space.of(claim.kind).extend(claim);
+    const reply = this.carryOut((space) => space.of(claim.kind).extend(claim));
     if (reply.status !== 'held') return reply;
     if (had) this.look(key);
     else this.hold(key, owner, undefined, undefined);
@@ -70,7 +93,9 @@ export class RecordedSpace {
   release(claim: Claim, keepForMs: number | undefined, process: object): ReleaseReply {
     const { finalKey: key } = claim;
     this.look(key);
-    const wasHeld = this.space.of(claim.kind).release(claim, keepForMs);
+    this.tellsNobody = keepForMs === undefined && this.readsBesideOthers(claim);
+    const wasHeld = this.carryOut((space) => space.of(claim.kind).release(claim, keepForMs));
+    this.tellsNobody = false;
     this.look(key, 'released');
     return { wasHeld, othersWaiting: this.space.othersWatch(key, process) };
   }
@@ -117,11 +142,18 @@ export class RecordedSpace {
 
   loseAll(why: string): void {
     this.unprotect(why);
-    this.space = this.newSpace();
-    for (const key of [...this.seen.keys()]) this.look(key, 'lost');
-    for (const [listener, channels] of this.channels) {
-      for (const key of channels.keys()) channels.set(key, this.listen(listener, key));
-    }
+    this.history.forget();
+    this.isAnother(this.seen.keys());
+  }
+
+  /** What is kept is as it was so long ago. Returns the owners that it may know: what it has of them is nobody's fault. */
+  goBack(ms: number, why: string): string[] {
+    this.unprotect(why);
+    const { now } = this.agenda;
+    const keys = new Set(this.keys);
+    const owners = this.history.goBackTo(now - ms);
+    this.isAnother(keys);
+    return owners;
   }
 
   /** Sets the wall clock. What it passes has run out at this moment, also when it is set back later. */
@@ -136,12 +168,40 @@ export class RecordedSpace {
     for (const key of [...this.seen.keys()]) this.look(key, 'expired', at);
   }
 
-  private get wall(): number {
+  get wall(): number {
     return WALL_START + this.agenda.now + this.skewMs;
   }
 
-  private newSpace(): MemorySpace {
-    return new this.Space({ now: () => this.wall, wallClockMicros: () => this.wall * 1_000 });
+  private get space(): MemorySpace {
+    return this.history.space;
+  }
+
+  private carryOut<T>(work: (space: MemorySpace) => T, owner?: string): T {
+    return this.history.carryOut(this.agenda.now, work, owner);
+  }
+
+  /** It keeps something else from now on. */
+  private isAnother(keys: Iterable<string>): void {
+    for (const key of [...keys]) this.look(key, 'lost');
+    for (const [listener, channels] of this.channels) {
+      for (const key of channels.keys()) channels.set(key, this.listen(listener, key));
+    }
+  }
+
+  /** A message without words. True when somebody listens. */
+  announce(channel: string): boolean {
+    const listeners = [...this.channels].filter(([, channels]) => channels.has(channel));
+    for (const [listener] of listeners) listener.push(channel);
+    return listeners.length > 0;
+  }
+
+  /** As PUBLISH does: true when somebody listens, wherever the message may get lost then. */
+  private tellTurn(owner: string, grant: Grant, key: string): boolean {
+    const channel = turnChannel(owner);
+    const listeners = [...this.channels].filter(([, channels]) => channels.has(channel));
+    this.told.set(owner, grant);
+    for (const [listener] of listeners) listener.push(channel, { key, owner, grant });
+    return listeners.length > 0;
   }
 
   private listen(listener: Listener, key: string): () => void {
@@ -155,7 +215,7 @@ export class RecordedSpace {
     this.look(key);
     const { now: at } = this.agenda;
     const until = at + this.longestMs(key);
-    const ended = this.space.forceUnlock(key);
+    const ended = this.carryOut((space) => space.forceUnlock(key));
     this.look(key, how);
     if (ended) this.chronicle.add({ type: 'unprotected', at, key, until, why });
     return ended;
@@ -163,10 +223,13 @@ export class RecordedSpace {
 
   private hold(key: string, owner: string, token: number | undefined, lastToken: number | undefined): void {
     const { now: at } = this.agenda;
-    const leftMs = this.space.inspect(key)?.holders.find((one) => one.owner === owner)?.remainingMs ?? 0;
+    const state = this.space.inspect(key);
+    const leftMs = state?.holders.find((one) => one.owner === owner)?.remainingMs ?? 0;
+    const mode = state?.kind === 'read' || state?.kind === 'write' ? state.kind : undefined;
     const owners = this.seen.get(key) ?? new Map<string, number>();
+    this.keys.add(key);
     this.seen.set(key, owners.set(owner, this.wall + leftMs));
-    this.chronicle.add({ type: 'hold', at, key, owner, token, lastToken, until: at + leftMs });
+    this.chronicle.add({ type: 'hold', at, key, owner, token, lastToken, mode, until: at + leftMs });
   }
 
   /**
@@ -174,12 +237,29 @@ export class RecordedSpace {
    * unless `at` says when.
    */
   private look(key: string, how: EventOf<'free'>['how'] = 'expired', at?: number): void {
-    const owners = this.seen.get(key);
-    if (!owners) return;
-    const { now } = this.agenda;
     const there = new Map(
       this.space.inspect(key)?.holders.map((one) => [one.owner, this.wall + one.remainingMs] as const),
     );
+    this.lookForEnds(key, there, how, at);
+    const known = this.seen.get(key);
+    // Granted while somebody else asked. Its token is told to it, or it asks for another one.
+    for (const owner of there.keys()) {
+      if (known?.has(owner)) continue;
+      const { token, tokens = 0 } = this.told.get(owner) ?? {};
+      this.hold(key, owner, token, lastOf(token, tokens));
+    }
+    this.told.clear();
+  }
+
+  private lookForEnds(
+    key: string,
+    there: ReadonlyMap<string, number>,
+    how: EventOf<'free'>['how'],
+    at: number | undefined,
+  ): void {
+    const owners = this.seen.get(key);
+    if (!owners) return;
+    const { now } = this.agenda;
     for (const [owner, before] of owners) {
       const until = there.get(owner);
       if (until === undefined) {
@@ -196,6 +276,13 @@ export class RecordedSpace {
 
   private longestMs(key: string): number {
     return Math.max(0, ...[...(this.seen.get(key)?.values() ?? [])].map((until) => until - this.wall));
+  }
+
+  /** Whether others read as well: then nobody can come in when this one ends, and the scripts tell nobody. */
+  private readsBesideOthers({ finalKey, owner }: Claim): boolean {
+    const state = this.space.inspect(finalKey);
+    if (state?.kind !== 'read' || state.holders.length < 2) return false;
+    return state.holders.some((one) => one.owner === owner);
   }
 
   /** Until the leases of this moment have run out, nobody may rely on them. */

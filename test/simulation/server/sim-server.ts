@@ -5,6 +5,7 @@ import type { Agenda } from '../engine/agenda.js';
 import type { Chronicle } from '../engine/chronicle.js';
 import type { Host, Session } from '../network/session.js';
 import type { Command, Refusal, Reply, Value } from './commands.js';
+import { FairLines } from './fair-lines.js';
 import { RecordedSpace } from './recorded-space.js';
 
 /** What the server answers to writes for a while, instead of doing them. */
@@ -19,6 +20,8 @@ const REFUSALS: Readonly<Record<Mood, Refusal>> = {
 
 const claimsOf = (command: Command): readonly Claim[] => {
   if (command.name === 'extend') return command.claims;
+  // A place that is kept may be granted by that.
+  if (command.name === 'keep') return command.claims;
   return command.name === 'acquire' ? [command.claim] : [];
 };
 
@@ -31,8 +34,11 @@ export class SimServer implements Host {
   /** Called for each request that leaves a hold there for a least time. */
   onKept: (claim: Claim, forMs: number) => void = () => undefined;
   private readonly space: RecordedSpace;
+  private readonly fair: FairLines;
   private readonly sessions = new Set<Session>();
   private sessionIds = 0;
+  /** How many servers there were: what one of them says of its line says nothing of another's. */
+  private run = 0;
   private downUntil = 0;
   private stoppedUntil = 0;
   private mood: { readonly kind: Mood; readonly until: number } | undefined;
@@ -43,7 +49,17 @@ export class SimServer implements Host {
     private readonly mayKill: boolean,
     core: Core,
   ) {
-    this.space = new RecordedSpace(agenda, chronicle, core.MemorySpace);
+    const space = new RecordedSpace(agenda, chronicle, core.MemorySpace);
+    this.space = space;
+    this.fair = new FairLines({
+      get wall() {
+        return space.wall;
+      },
+      inspect: (key) => space.inspect(key),
+      take: (claim) => space.acquire({ ...claim, waits: false, place: undefined }, false),
+      end: (claim, keepForMs) => void space.release(claim, keepForMs, this),
+      announce: (channel) => space.announce(channel),
+    });
   }
 
   /** Whether a connection can be made: a stopped server's kernel takes it, a dead one's does not. */
@@ -61,6 +77,7 @@ export class SimServer implements Host {
 
   opened(session: Session): void {
     this.sessions.add(session);
+    session.run = this.run;
   }
 
   closed(session: Session): void {
@@ -84,12 +101,19 @@ export class SimServer implements Host {
   }
 
   restart(downMs: number, keepsData: boolean): void {
-    this.downUntil = this.agenda.now + downMs;
-    for (const session of [...this.sessions]) session.endByServer();
+    this.goDown(downMs);
     if (!keepsData) this.loseData('the server comes back without its data');
   }
 
+  /** A replica takes over that knows nothing of the last so many ms. */
+  failOver(downMs: number, behindMs: number): void {
+    this.goDown(downMs);
+    this.fair.forget();
+    this.onProlonged(this.space.goBack(behindMs, `a replica takes over that is ${behindMs} ms behind`));
+  }
+
   loseData(why: string): void {
+    this.fair.forget();
     this.space.loseAll(why);
   }
 
@@ -112,10 +136,21 @@ export class SimServer implements Host {
     this.space.sweep();
   }
 
+  private goDown(forMs: number): void {
+    this.downUntil = this.agenda.now + forMs;
+    this.run++;
+    for (const session of [...this.sessions]) session.endByServer();
+  }
+
   private refusalOf({ name }: Command): Refusal | undefined {
     if (!this.mood || this.agenda.now >= this.mood.until) return undefined;
     const { kind } = this.mood;
-    const writes = name === 'acquire' || name === 'extend' || name === 'release' || name === 'forceUnlock';
+    const writes =
+      name === 'acquire' ||
+      name === 'keep' ||
+      name === 'extend' ||
+      name === 'release' ||
+      name === 'forceUnlock';
     if (kind === 'loading') return name === 'ping' || writes ? REFUSALS[kind] : undefined;
     const refuses = kind === 'oom' ? name === 'acquire' : writes;
     return refuses ? REFUSALS[kind] : undefined;
@@ -133,14 +168,22 @@ export class SimServer implements Host {
   private execute(session: Session, command: Command): Value {
     switch (command.name) {
       case 'acquire':
-        return this.space.acquire(command.claim);
+        if (command.claim.kind === 'fair') return this.fair.acquire(command.claim);
+        return this.space.acquire(command.claim, command.deaf);
+      case 'keep':
+        return command.claims.map((claim, i) =>
+          claim.kind === 'fair'
+            ? this.fair.keep(claim, command.passedMs?.[i] ?? 0)
+            : this.space.keep(claim, command.deaf),
+        );
       case 'extend':
         return command.claims.map((claim) => this.space.extend(claim));
       case 'release':
         if (command.keepForMs !== undefined) this.onKept(command.claim, command.keepForMs);
+        if (command.claim.kind === 'fair') return this.fair.release(command.claim, command.keepForMs);
         return this.space.release(command.claim, command.keepForMs, session.process);
       case 'forceUnlock':
-        return this.space.forceUnlock(command.key);
+        return this.forceUnlock(command.key);
       case 'inspect':
         return this.space.inspect(command.key);
       case 'subscribe':
@@ -155,6 +198,12 @@ export class SimServer implements Host {
       case 'ping':
         return true;
     }
+  }
+
+  private forceUnlock(key: string): boolean {
+    const ended = this.space.forceUnlock(key);
+    if (ended) this.fair.forced(key);
+    return ended;
   }
 
   private kill(id: number): boolean {

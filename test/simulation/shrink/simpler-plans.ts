@@ -12,7 +12,16 @@ function* withOneChanged<T>(list: readonly T[], simpler: (one: T) => Iterable<T[
   }
 }
 
-const OPTIONS = ['leaseMs', 'watchdogMs', 'abortAfterMs', 'holdAtLeastMs', 'reentrant', 'onLost'] as const;
+const OPTIONS = [
+  'leaseMs',
+  'watchdogMs',
+  'abortAfterMs',
+  'holdAtLeastMs',
+  'reentrant',
+  'onLost',
+  'awaitRelease',
+  'modes',
+] as const;
 
 function* simplerLock(step: LockStep): Generator<Step[]> {
   // What is inside may be all that matters.

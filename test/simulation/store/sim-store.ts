@@ -1,4 +1,4 @@
-import type { Claim } from '../../../lib/core/seam/claim.js';
+import { placeTermsOf, type Claim } from '../../../lib/core/seam/claim.js';
 import type {
   KindStore,
   KindStores,
@@ -7,25 +7,109 @@ import type {
   Watch,
   WatchListener,
 } from '../../../lib/core/seam/lock-store.js';
-import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from '../../../lib/core/seam/reply.js';
+import type { Grant } from '../../../lib/core/seam/grant.js';
+import { PlacesByOwner } from './places-by-owner.js';
+import type {
+  AcquireReply,
+  ExtendReply,
+  KeyState,
+  PlaceReply,
+  ReleaseReply,
+  Taken,
+} from '../../../lib/core/seam/reply.js';
+import type { SpaceReply } from '../../../lib/stores/memory/kinds/kind-holds.js';
 import type { Session } from '../network/session.js';
 import type { Quirks } from '../quirks.js';
+import { turnChannel, type Turn } from '../server/turn.js';
 import type { SimConnection } from './sim-connection.js';
+import { SimFair } from './sim-fair.js';
+import { SimReadWrite } from './sim-read-write.js';
 import { SimFailure } from './sim-failure.js';
 import type { SimSubscriber } from './sim-subscriber.js';
 
 /** What the Redis store does, over the simulated connections. */
 export class SimStore implements LockStore, KindStore {
-  readonly kinds: KindStores = { exclusive: this, permit: this };
+  readonly kinds: KindStores;
+  /** Opened by the first that waits, and never closed. */
+  private ear: Watch | undefined;
+  /** For each owner that waits: over which connections its line was asked about that its messages come from. */
+  private readonly hears = new Map<string, string | undefined>();
+  private readonly places = new PlacesByOwner();
 
   constructor(
     private readonly connection: SimConnection,
     private readonly subscriber: SimSubscriber,
     private readonly quirks: Quirks,
-  ) {}
+    now: () => number,
+  ) {
+    const readWrite = new SimReadWrite(this, connection);
+    const fair = new SimFair(this, connection, subscriber, now);
+    this.kinds = { exclusive: this, permit: this, fair, read: readWrite, write: readWrite };
+  }
 
-  acquire(claim: Claim): Promise<AcquireReply> {
-    return this.connection.send<AcquireReply>({ name: 'acquire', claim });
+  async acquire(claim: Claim): Promise<AcquireReply> {
+    const { owner } = claim;
+    // Who asks whether it has what its place was given stays known: what it was told of that may still come.
+    if (!claim.waits || !placeTermsOf(claim)) return this.ask(claim) as Promise<Grant | Taken>;
+    const ended = (): void => {
+      this.places.close(owner);
+      this.hears.delete(owner);
+    };
+    const place = this.places.open(owner, (doubt) =>
+      this.release(claim, { doubt }).then(() => void this.hears.delete(owner)),
+    );
+    this.ear ??= this.subscriber.watch(
+      turnChannel(owner),
+      (turn) => (turn ? this.heard(turn) : this.places.mayHaveMissed()),
+      () => undefined,
+    );
+    this.hears.set(owner, this.epochOf(owner));
+    try {
+      const reply = await this.ask(claim);
+      if (reply.status === 'queued') return { ...reply, place };
+      ended();
+      return reply;
+    } catch (failure) {
+      ended();
+      throw failure;
+    }
+  }
+
+  async keepPlaces(claims: readonly Claim[]): Promise<readonly PlaceReply[]> {
+    const epoch = this.epochOf(claims[0]!.owner);
+    const deaf = epoch === undefined;
+    const replies = await this.connection.send<readonly PlaceReply[]>({ name: 'keep', claims, deaf });
+    for (const [i, { status }] of replies.entries()) {
+      const { owner } = claims[i]!;
+      if (status === 'queued') this.hears.set(owner, epoch);
+      else if (status === 'gone') this.places.close(owner);
+    }
+    return replies;
+  }
+
+  private ask(claim: Claim): Promise<SpaceReply> {
+    const deaf = this.epochOf(claim.owner) === undefined;
+    return this.connection.send<SpaceReply>({ name: 'acquire', claim, deaf });
+  }
+
+  /** Which connections messages and answers come over; undefined unless both lead to the same run of the server. */
+  private epochOf(owner: string): string | undefined {
+    const commands = this.connection.current;
+    const messages = this.subscriber.sessionOf(turnChannel(owner));
+    return commands && messages?.run === commands.run ? `${commands.id} ${messages.id}` : undefined;
+  }
+
+  /** Who does not wait any more gives back what it was given. */
+  private heard({ key: finalKey, owner, grant }: Turn): void {
+    const epoch = this.epochOf(owner);
+    const isCertain = epoch !== undefined && this.hears.get(owner) === epoch;
+    if (this.hears.has(owner) && !isCertain && !this.quirks.believesEveryServer) {
+      return this.places.mayHaveMissed();
+    }
+    this.hears.delete(owner);
+    if (this.places.tell(owner, grant)) return;
+    const claim: Claim = { kind: 'exclusive', finalKey, owner, leaseMs: 1, tokens: 0, waits: false };
+    this.release(claim).catch(() => undefined);
   }
 
   extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {

@@ -5,6 +5,7 @@ import type { Link } from '../network/link.js';
 import type { Session } from '../network/session.js';
 import type { Quirks } from '../quirks.js';
 import type { Command } from '../server/commands.js';
+import type { Turn } from '../server/turn.js';
 import { Deadline } from './deadline.js';
 
 const RECONNECT_MS = 30;
@@ -12,7 +13,7 @@ const RECONNECT_MS = 30;
 const DEAF_MS = 100;
 
 interface Channel {
-  readonly listeners: Set<() => void>;
+  readonly listeners: Set<(turn?: Turn) => void>;
   live: boolean;
   wasLive: boolean;
 }
@@ -43,7 +44,16 @@ export class SimSubscriber {
     return this.channels.size;
   }
 
-  watch(name: string, onHint: () => void, _onFailure: (failure: StoreFailure) => void): Watch {
+  /** The session on which messages of the channel come. */
+  sessionOf(name: string): Session | undefined {
+    return this.isLive(name) ? this.session : undefined;
+  }
+
+  isLive(name: string): boolean {
+    return this.channels.get(name)?.live ?? false;
+  }
+
+  watch(name: string, onHint: (turn?: Turn) => void, _onFailure: (failure: StoreFailure) => void): Watch {
     const existing = this.channels.get(name);
     const channel = existing ?? { listeners: new Set(), live: false, wasLive: false };
     channel.listeners.add(onHint);
@@ -77,7 +87,7 @@ export class SimSubscriber {
     for (const channel of this.channels.values()) this.hint(channel);
   }
 
-  private leave(name: string, channel: Channel, onHint: () => void): void {
+  private leave(name: string, channel: Channel, onHint: (turn?: Turn) => void): void {
     if (!channel.listeners.delete(onHint) || channel.listeners.size > 0) return;
     if (this.channels.get(name) !== channel) return;
     this.channels.delete(name);
@@ -92,7 +102,7 @@ export class SimSubscriber {
       if (this.closed) return session.hangUp();
       this.session = session;
       session.onClose = () => this.ended(session);
-      session.onMessage = (name) => this.hint(this.channels.get(name));
+      session.onMessage = (name, turn) => this.hint(this.channels.get(name), turn);
       if (this.channels.size > 0) this.subscribe([...this.channels.keys()]);
     });
   }
@@ -114,8 +124,7 @@ export class SimSubscriber {
     const again = channel.wasLive;
     channel.live = true;
     channel.wasLive = true;
-    const { silentWhenLive, silentWhenLiveAgain } = this.options.quirks;
-    if (again ? !silentWhenLiveAgain : !silentWhenLive) this.hint(channel);
+    if (again || !this.options.quirks.silentWhenLive) this.hint(channel);
   }
 
   private ended(session: Session): void {
@@ -123,7 +132,7 @@ export class SimSubscriber {
     this.session = undefined;
     const deafened = [...this.channels.values()].filter(({ live }) => live);
     for (const channel of deafened) channel.live = false;
-    if (deafened.length > 0 && !this.options.quirks.silentWhenLiveAgain) {
+    if (deafened.length > 0) {
       this.process.setTimer(() => {
         for (const channel of deafened) if (!channel.live) this.hint(channel);
       }, DEAF_MS);
@@ -131,9 +140,9 @@ export class SimSubscriber {
     this.connectLater();
   }
 
-  private hint(channel: Channel | undefined): void {
+  private hint(channel: Channel | undefined, turn?: Turn): void {
     if (!channel) return;
-    for (const onHint of [...channel.listeners]) if (channel.listeners.has(onHint)) onHint();
+    for (const onHint of [...channel.listeners]) if (channel.listeners.has(onHint)) onHint(turn);
   }
 
   private pingLater(): void {

@@ -1,0 +1,165 @@
+import type { Mistake } from '../mistake.js';
+
+/** Mistakes that only a read-write lock can show. */
+export const READ_WRITE_MISTAKES: readonly Mistake[] = [
+  {
+    name: 'a writer let in beside readers',
+    edits: [
+      {
+        in: 'READ_WRITE_ENTER',
+        find: "if mode == 'read' and kind == 'read' then",
+        replace: "if mode == 'read' then",
+      },
+      {
+        in: 'ReadWriteHolds.waitMs',
+        find: "claim.kind === 'write' ? longest(shared, now) : writer",
+        replace: 'writer',
+      },
+    ],
+    simulation: { rules: ['exclusion'] },
+  },
+  {
+    name: 'a reader let in beside a writer',
+    edits: [
+      {
+        in: 'READ_WRITE_ENTER',
+        find: "if mode == 'read' and kind == 'read' then",
+        replace: "if kind == 'read' then",
+      },
+      {
+        in: 'ReadWriteHolds.waitMs',
+        find: "claim.kind === 'write' ? longest(shared, now) : writer",
+        replace: "claim.kind === 'write' ? longest(shared, now) : undefined",
+      },
+    ],
+    simulation: { rules: ['exclusion'] },
+  },
+  {
+    name: 'the end of one reader ends the holds of all',
+    edits: [
+      {
+        in: 'READ_WRITE_RELEASE',
+        find: 'local others = others_left(hash, ARGV[4], me)',
+        replace: 'local others = 0',
+      },
+      {
+        in: 'ReadWriteHolds.end',
+        find: 'else shared.readers.delete(owner);',
+        replace: 'else shared.readers.clear();',
+      },
+    ],
+    simulation: { rules: ['foundation', 'entry'] },
+  },
+  {
+    name: 'one of those who read together takes the hold from the others',
+    edits: [{ in: 'Hold.leaves', find: 'return this.leaseCount > 0;', replace: 'return false;' }],
+    simulation: { rules: ['foundation', 'entry'] },
+  },
+  {
+    name: 'a renewal makes the lost hold of a reader anew',
+    edits: [
+      {
+        in: 'READ_WRITE_EXTEND',
+        find: 'if not has then return -1 end',
+        replace: `if not has then
+          redis.call('set', timeout, '1', 'px', whole(lease))
+          redis.call('hset', hash, 'mode', 'read', me, 1)
+          redis.call('pexpire', hash, whole(lease))
+          return lease
+        end`,
+      },
+      {
+        in: 'ReadWriteHolds.extend',
+        find: "if (!own) return { status: 'lost' };",
+        replace: `if (!own) {
+          const anew = shared ?? { writer: undefined, readers: new Map(), line: new Line() };
+          anew.readers.set(owner, { since: now, leaseMs });
+          this.keys.set(finalKey, anew);
+          return { status: 'held', validForMs: leaseMs };
+        }`,
+      },
+    ],
+    simulation: { rules: ['exclusion'] },
+  },
+  {
+    name: 'the end of a read or write lock told to nobody',
+    edits: [
+      { in: 'READ_WRITE_RELEASE', find: 'redis.call(ARGV[3], ARGV[2], payload)', replace: '' },
+      {
+        in: 'ReadWriteHolds.release',
+        find: 'if (held || stood) this.notify(finalKey);',
+        replace: 'if (stood) this.notify(finalKey);',
+      },
+    ],
+    simulation: { rules: ['promptness'] },
+  },
+  {
+    name: 'readers behind a writer that gives up are not told',
+    edits: [
+      {
+        in: 'READ_WRITE_RELEASE',
+        find: "if found.size > 2 then redis.call(ARGV[3], ARGV[2], '1') end",
+        replace: '',
+      },
+      {
+        in: 'ReadWriteHolds.release',
+        find: 'if (held || stood) this.notify(finalKey);',
+        replace: 'if (held) this.notify(finalKey);',
+      },
+    ],
+    simulation: { rules: ['promptness'] },
+  },
+  {
+    name: 'readers that go past a writer who waits',
+    edits: [
+      {
+        in: 'READ_WRITE_LINE',
+        find: "if kind == 'write' or one.kind == 'write' then",
+        replace: "if kind == 'write' then",
+      },
+      {
+        in: 'ReadWriteHolds.waitMs',
+        find: "claim.kind === 'write' || before.kind === 'write'",
+        replace: "claim.kind === 'write'",
+      },
+    ],
+    simulation: { rules: ['overtaking'] },
+  },
+  {
+    name: 'a hold that readers join for ever',
+    edits: [{ in: 'Hold.joins', find: 'now < this.joinableUntil', replace: 'this.joinableUntil > 0' }],
+    simulation: { rules: ['turns'] },
+  },
+  {
+    name: 'a hold joined that may be gone',
+    edits: [{ in: 'Hold.joins', find: '|| !this.isSound(now)', replace: '' }],
+    simulation: { rules: ['entry', 'foundation'] },
+  },
+  {
+    name: 'a reader whose time is over keeps writers out',
+    edits: [
+      {
+        in: 'ReadWriteHolds.find',
+        find: 'for (const [owner, own] of readers) if (left(own, now) <= 0) readers.delete(owner);',
+        replace: '',
+      },
+    ],
+    simulation: { rules: ['dead key', 'promptness'] },
+  },
+  {
+    name: 'a key that is given to read and to write taken to read',
+    edits: [
+      {
+        in: 'oneKindOf',
+        find: "if (isHalf(one) && isHalf(other)) return 'write';",
+        replace: "if (isHalf(one) && isHalf(other)) return 'read';",
+      },
+    ],
+    simulation: { rules: ['exclusion'] },
+  },
+  {
+    name: 'a write lock that goes into a read lock',
+    edits: [{ in: 'write', find: "entersInto: ['write']", replace: "entersInto: ['write', 'read']" }],
+    simulation: { rules: ['exclusion'] },
+  },
+];
