@@ -1,0 +1,183 @@
+#!/usr/bin/env node
+// Checks the model of the protocol of turns with spin: every run in all its interleavings, and every deliberate mistake,
+// which has to break its promise. Says in one line that it did not run where spin cannot be had.
+//
+//   node test/model/run.mjs                      minutes
+//   node test/model/run.mjs --large              larger bounds: hours, and tens of GB of memory (`--memory`, in MB)
+//   node test/model/run.mjs --only 'one stops'   runs and mistakes whose names have that in them
+//   node test/model/run.mjs --trace 'keeping'    the same, and prints the shortest history that breaks the promise
+//
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { APT_DOES, installWithApt, mayInstall } from '../../.ci/apt.mjs';
+import { exclusively } from '../../.ci/exclusive.mjs';
+import { capture, onPath } from '../../.ci/process.mjs';
+import { LARGE_RUNS, MISTAKES, PROMISES, RUNS } from './runs.mjs';
+
+const MODEL = join(import.meta.dirname, 'turns.pml');
+const LIMIT_MS = 15 * 60_000;
+const LARGE_LIMIT_MS = 8 * 60 * 60_000;
+/** A history as long as this is still read. */
+const DEPTHS_OF_TRACES = [40, 55, 70, 90, 120, 160, 220, 300, 500];
+
+const OPTIONS = {
+  report: { type: 'string' },
+  large: { type: 'boolean' },
+  only: { type: 'string' },
+  trace: { type: 'string' },
+  memory: { type: 'string', default: '4096' },
+};
+
+const say = (line) => console.log(`model: ${line}`);
+
+const install = () => {
+  if (!onPath('spin')) installWithApt('spin');
+};
+
+/** Undefined when the model can be checked here, else why not. */
+const missing = async () => {
+  if (!onPath('gcc')) return 'gcc is not on the PATH';
+  if (onPath('spin')) return undefined;
+  if (!mayInstall()) return 'spin is not on the PATH (Debian and Ubuntu: apt-get install spin)';
+  say(`installing spin: ${APT_DOES('spin')}`);
+  try {
+    await exclusively(install);
+    return onPath('spin') ? undefined : 'apt-get installed spin, but it is not on the PATH';
+  } catch (error) {
+    return error.message;
+  }
+};
+
+const flagsOf = (defines) => Object.entries(defines).map(([name, value]) => `-D${name}=${value}`);
+
+/** Makes the checker of a model. `live`: the process that has to have its turn in the end; else assertions are checked. */
+const compile = (folder, { defines, live }, { memory, shortest = false }) => {
+  const cwd = folder;
+  const watched = live === undefined ? {} : { WATCHED: live };
+  capture('spin', ['-a', ...flagsOf({ ...defines, ...watched }), MODEL], { cwd });
+  const kind = live === undefined ? ['-DSAFETY', '-DNOCLAIM'] : ['-DNOFAIR'];
+  const reach = shortest ? ['-DREACH'] : [];
+  capture('gcc', ['-O2', '-w', `-DMEMLIM=${memory}`, ...kind, ...reach, '-o', 'pan', 'pan.c'], { cwd });
+};
+
+const search = (folder, { live }, depth, limitMs) => {
+  const kind = live === undefined ? [] : ['-a'];
+  const before = Date.now();
+  const { stdout, error } = spawnSync(join(folder, 'pan'), [...kind, '-n', `-m${depth}`, '-w24'], {
+    cwd: folder,
+    encoding: 'utf8',
+    timeout: limitMs,
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  const states = Number(/(\d+) states, stored/.exec(stdout)?.[1] ?? NaN);
+  const seconds = `${((Date.now() - before) / 1000).toFixed(1)} s`;
+  const found = /^pan:\d+: (.*) \(at depth/m.exec(stdout)?.[1];
+  const stoppedEarly =
+    error || !/errors: \d/.test(stdout) || /not completed|too small|out of memory/i.test(stdout);
+  return {
+    found,
+    states,
+    seconds,
+    unfinished: !found && stoppedEarly ? (error?.message ?? 'not all was searched') : undefined,
+  };
+};
+
+const inFolder = (work) => {
+  const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-model-'));
+  try {
+    return work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
+
+const broken = (found) => Object.entries(PROMISES).find(([, said]) => said.test(found))?.[0] ?? found;
+
+/** Whether all of it holds. */
+const check = ({ name, defines, watched }, settings) => {
+  const parts = [undefined, ...watched].map((live) => ({ defines, live }));
+  return parts.every((part) => {
+    const what = part.live === undefined ? name : `${name}: process ${part.live} has its turn`;
+    const { found, states, seconds, unfinished } = inFolder((folder) => {
+      compile(folder, part, settings);
+      return search(folder, part, 3_000_000, settings.limitMs);
+    });
+    if (found) say(`FAILED  ${what}: broken: ${broken(found)} (${seconds})`);
+    else if (unfinished) say(`FAILED  ${what}: ${unfinished} (${seconds})`);
+    else say(`ok      ${what}: ${states.toLocaleString('en')} states, ${seconds}`);
+    return !found && !unfinished;
+  });
+};
+
+/** Whether the mistake breaks its promise. */
+const catches = (mistake, settings) => {
+  const { name, breaks } = mistake;
+  const { found, seconds } = inFolder((folder) => {
+    compile(folder, mistake, settings);
+    return search(folder, mistake, 3_000_000, settings.limitMs);
+  });
+  const promise = found && broken(found);
+  if (promise === breaks) say(`caught  ${name}: breaks "${breaks}" (${seconds})`);
+  else
+    say(`FAILED  ${name}: ${promise ? `breaks "${promise}", not "${breaks}"` : 'not caught'} (${seconds})`);
+  return promise === breaks;
+};
+
+const printTrace = (mistake, settings) =>
+  inFolder((folder) => {
+    compile(folder, mistake, { ...settings, shortest: true });
+    for (const depth of DEPTHS_OF_TRACES) {
+      if (!search(folder, mistake, depth, settings.limitMs).found) continue;
+      const { defines, live } = mistake;
+      const flags = flagsOf({ ...defines, ...(live !== undefined && { WATCHED: live }) });
+      const replay = spawnSync(
+        'spin',
+        ['-t', '-B', '-T', '-k', join(folder, 'turns.pml.trail'), ...flags, MODEL],
+        {
+          cwd: folder,
+          encoding: 'utf8',
+        },
+      );
+      for (const line of replay.stdout.split('\n')) {
+        if (/^(ltl|Never claim|#processes|\d+ processes|\s*\d+:\s+proc|spin: |\s*$)/.test(line)) continue;
+        if (/^\s*(queue|placeOwner|[a-zA-Z]+(\[\d+\])?) ?[=(]/.test(line)) continue;
+        console.log(`    ${line.trim()}`);
+      }
+      console.log(`    and so "${mistake.breaks}" is broken`);
+      return;
+    }
+    say(`${mistake.name}: no history of at most ${DEPTHS_OF_TRACES.at(-1)} steps`);
+  });
+
+const main = async () => {
+  const { values } = parseArgs({ options: OPTIONS, strict: true });
+  const why = await missing();
+  const report = (result) => values.report && writeFileSync(values.report, JSON.stringify(result));
+  if (why) {
+    const notRun = `did not run: ${why}`;
+    say(notRun);
+    report({ passed: 0, failed: 0, notRun: `model: ${notRun}` });
+    return;
+  }
+  const wanted = values.trace ?? values.only;
+  const isWanted = ({ name }) => wanted === undefined || name.includes(wanted);
+  const settings = { memory: values.memory, limitMs: values.large ? LARGE_LIMIT_MS : LIMIT_MS };
+  const runs = (values.large ? [...RUNS, ...LARGE_RUNS] : RUNS).filter(isWanted);
+  const mistakes = MISTAKES.filter(isWanted);
+  if (runs.length + mistakes.length === 0) throw new Error(`nothing has "${wanted}" in its name`);
+  let failed = 0;
+  for (const run of runs) if (!check(run, settings)) failed++;
+  for (const mistake of mistakes) {
+    if (!catches(mistake, settings)) failed++;
+    else if (values.trace !== undefined) printTrace(mistake, settings);
+  }
+  const passed = runs.length + mistakes.length - failed;
+  say(`${passed} passed, ${failed} failed`);
+  report({ passed, failed });
+  if (failed > 0) process.exitCode = 1;
+};
+
+await main();
