@@ -31,7 +31,7 @@ const playOnce = async (
   { laboratory }: LaboratoryMistake,
   name: string,
 ): Promise<Outcome> => {
-  const stage = new DirectedStage(topology, name, DIRECTED.keyPrefix);
+  const stage = new DirectedStage(topology, name, DIRECTED);
   await laboratory.play(stage);
   const { events, violations } = await stage.verdict();
   return { violations, timeline: timelineOf(inOrder(events), violations) };

@@ -19,7 +19,7 @@ describe('a schedule', () => {
   });
 
   it('has every kind of fault that fits within a few rounds, and none that does not', () => {
-    const met = [0, 1].flatMap((round) => plan('a', round, FITNESS, LENGTH).map(({ fault }) => fault));
+    const met = [0, 1, 2].flatMap((round) => plan('a', round, FITNESS, LENGTH).map(({ fault }) => fault));
     const fitting = FAULTS.filter((fault) => fault.fits(FITNESS)).map(({ name }) => name);
     expect(new Set(met)).toEqual(new Set(fitting));
     expect(fitting.length).toBeLessThan(FAULTS.length);
@@ -44,7 +44,7 @@ const section = (at: number, process: string, key: string, token: number, forMs:
 const quietSections = (): HistoryEvent[] =>
   Array.from({ length: 500 }, (_, i) => section(20 * i, `w${i % 3}`, `lock:key-${i % 7}`, i + 1, 10)).flat();
 
-const judged = (events: readonly HistoryEvent[]) => judge(events, { instances: new Map() });
+const judged = (events: readonly HistoryEvent[]) => judge(events, { instances: new Map(), watchdogMs: 0 });
 
 const reportOn = (events: readonly HistoryEvent[]): string =>
   reportOf({
@@ -109,7 +109,7 @@ describe('the report of a round that failed', () => {
       ...hold(4_000, 'w1:8', 8),
       ...quietSections(),
     ];
-    const verdict = (piece: readonly HistoryEvent[]) => judge(piece, { instances: processes });
+    const verdict = (piece: readonly HistoryEvent[]) => judge(piece, { instances: processes, watchdogMs: 0 });
     const [ghost, ...others] = verdict(events).filter(({ rule }) => rule === 'ghosts');
     expect(others).toEqual([]);
     const piece = shortestPiece(events, ghost!, verdict);

@@ -1,3 +1,4 @@
+import { processOfOwner } from '../support/owners.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HistoryEvent } from '../checker/history.js';
 import type { Violation } from '../checker/violation.js';
@@ -7,7 +8,7 @@ import { judge } from './rules/judge.js';
 import type { Calm } from './rules/recovery.rule.js';
 import { conduct, type Inflicted } from './schedule/conductor.js';
 import type { Schedule } from './schedule/schedule.js';
-import { RECOVERY_MS, SETTINGS } from './settings.js';
+import { FAIR_QUEUES, LINES, RECOVERY_MS, SETTINGS } from './settings.js';
 import { LONGEST_MINIMUM_MS } from './workload/random-task.js';
 import { limitOf } from './workload/task.js';
 import type { Scribe } from './history/scribe.js';
@@ -75,18 +76,43 @@ const writeHoldsLeft = async (
       continue;
     }
     const [owner = ''] = (await server.cli('HKEYS', key)) as string[];
-    const process = alive.get(owner.slice(0, owner.lastIndexOf(':')));
+    const process = alive.get(processOfOwner(owner));
     const isEndless = (await server.cli('PTTL', key)) === -1;
     if (process === undefined && !isEndless) continue;
     scribe.write({ type: 'left', at: labNow(), process: process ?? 'redis', key, owner });
   }
 };
 
+/** A process hears what it is told for as long as it lives. */
+const isOfAProcess = (channel: string): boolean => channel.startsWith('nest_redis_lock_turn:');
+
+/** Places of living workers that have nothing to do, and lines that would never end. */
+const writeLinesLeft = async ({ seats, scribe }: Topology, { server }: RedisNode): Promise<void> => {
+  const alive = new Set(seats.filter(({ isTaken }) => isTaken).map(({ life }) => life.instance));
+  const sizes: Record<string, number> = {};
+  for (const line of (await server.cli('KEYS', `${LINES}*`)) as string[]) {
+    const places = ((await server.cli('HKEYS', line)) as string[]).filter((name) => name.startsWith('@'));
+    const left = places.filter((name) => alive.has(processOfOwner(name.slice(1))));
+    if (left.length > 0) sizes[`places in ${line}`] = left.length;
+    if ((await server.cli('PTTL', line)) === -1) sizes[`endless ${line}`] = 1;
+  }
+  for (const queue of (await server.cli('KEYS', `${FAIR_QUEUES}*`)) as string[]) {
+    const left = ((await server.cli('LRANGE', queue, 0, -1)) as string[])
+      .map(processOfOwner)
+      .filter((one) => alive.has(one));
+    if (left.length > 0) sizes[`places in ${queue}`] = left.length;
+  }
+  scribe.write({ type: 'usage', at: labNow(), process: 'redis', sizes });
+};
+
 /** What workers have left behind in the servers. */
 const writeWhatIsLeft = async (topology: Topology, keys: string): Promise<void> => {
   for (const node of topology.nodes) {
     await writeHoldsLeft(topology, node, keys);
-    const channels = async () => ((await node.server.cli('PUBSUB', 'CHANNELS')) as string[]).length;
+    await writeLinesLeft(topology, node);
+    const channels = async () =>
+      ((await node.server.cli('PUBSUB', 'CHANNELS')) as string[]).filter((name) => !isOfAProcess(name))
+        .length;
     // The last UNSUBSCRIBE is not waited for by anybody.
     await until(async () => (await channels()) === 0, { timeoutMs: 1_000 }).catch(() => undefined);
     const sizes = { channels: await channels() };
@@ -122,7 +148,7 @@ export const runRound = async (topology: Topology, plan: RoundPlan): Promise<Rou
     broken.push({ rule: 'laboratory', at: labNow(), text: `the round did not end: ${String(error)}` });
   }
   const events = topology.takeHistory();
-  const circumstances = { instances: instancesOf(topology), calm };
+  const circumstances = { instances: instancesOf(topology), watchdogMs: SETTINGS.watchdogMs, calm };
   const judged = (piece: readonly HistoryEvent[]): Violation[] => judge(piece, circumstances);
   const violations = [...judged(events), ...broken];
   return { plan, topology: topology.name, events, inflicted, violations, judge: judged };

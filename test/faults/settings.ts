@@ -3,6 +3,12 @@ import type { WorkerSettings } from './workload/worker-messages.js';
 /** What the workers' apps are set to: short times, so that much happens in a minute. */
 export const SETTINGS: WorkerSettings = { keyPrefix: 'lock:', watchdogMs: 1_200, commandTimeoutMs: 300 };
 
+/** What the names of all lines of waiters begin with. */
+export const LINES = 'nest_redis_lock_fence:line:';
+
+/** The same of fair locks. */
+export const FAIR_QUEUES = 'redisson_lock_queue:';
+
 /** No lease of the workload is longer than this, renewed or not. */
 export const LONGEST_LEASE_MS = 2_500;
 
@@ -19,6 +25,8 @@ export const AFTERMATH = {
   silentCommands: SETTINGS.commandTimeoutMs + 500,
   /** A silent subscriber is noticed by its ping, which comes every second. */
   silentSubscriber: 1_000 + SETTINGS.commandTimeoutMs + 400,
+  /** A turn that its process does not hear of is found when the place is kept, which is once a second. */
+  lostTurn: 1_000 + SETTINGS.commandTimeoutMs,
   /** A process that stood still first has to find out what happened meanwhile. */
   standstill: 300,
 } as const;

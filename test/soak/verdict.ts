@@ -3,7 +3,7 @@ import type { Stock } from './process/soak.process.js';
 
 /** What the process has, and what Redis has of it. */
 export interface FullStock extends Stock {
-  /** `PUBSUB CHANNELS`. */
+  /** `PUBSUB CHANNELS`, without those on which processes hear of their turns. */
   readonly channels: number;
   /** Keys but those of the fencing tokens, of which there are never more than slots of a cluster. */
   readonly keys: number;

@@ -142,7 +142,7 @@ const swallow = fault<OnLines & { readonly script: ScriptName }>({
   fits: everywhere,
   choose: (random, fitness) => ({
     seats: [anySeat(random, fitness)],
-    script: random.pick(['acquire', 'acquire', 'release', 'extend'] as const),
+    script: random.pick(['acquire', 'acquire', 'release', 'extend', 'keep'] as const),
     forMs: 1_000,
   }),
   targets,
@@ -159,4 +159,37 @@ const swallow = fault<OnLines & { readonly script: ScriptName }>({
   },
 });
 
-export const LINE_FAULTS: readonly Fault[] = [delay, split, throttle, cut, refuse, halfOpen, swallow];
+const cutAtGrant = fault<OnLines & { readonly role: Role | 'both' }>({
+  name: 'cut at a grant',
+  weight: 3,
+  fits: everywhere,
+  choose: (random, fitness) => ({
+    seats: [anySeat(random, fitness)],
+    role: random.pick(['both', 'subscriber'] as const),
+    forMs: 1_000,
+  }),
+  targets,
+  describe: ({ seats, role }) => `connections are reset (${role}) as ${namesOf(seats)} is told of its turn`,
+  async inflict(topology, dose) {
+    const [seat] = seatsOf(topology, dose);
+    if (!seat) return;
+    const stop = seat.atNextGrant((connection) => {
+      troubled(topology, { ...dose, forMs: 0 }, `reset at a grant (${dose.role})`, AFTERMATH.lostTurn);
+      if (dose.role === 'both') seat.proxy.cut();
+      else connection.cut();
+    });
+    await sleep(dose.forMs);
+    stop();
+  },
+});
+
+export const LINE_FAULTS: readonly Fault[] = [
+  delay,
+  split,
+  throttle,
+  cut,
+  refuse,
+  halfOpen,
+  swallow,
+  cutAtGrant,
+];

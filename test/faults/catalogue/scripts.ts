@@ -4,19 +4,30 @@ import {
   EXCLUSIVE_FORCE_UNLOCK,
   EXCLUSIVE_RELEASE,
 } from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
+import {
+  LINE_ACQUIRE,
+  LINE_FORCE_UNLOCK,
+  LINE_KEEP,
+  LINE_RELEASE,
+} from '../../../lib/stores/redis/kinds/exclusive/line-scripts.js';
 import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
 import { EXCLUSIVE_BATCH_PARTS } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
+import { FAIR_ACQUIRE, FAIR_KEEP, FAIR_RELEASE } from '../../../lib/stores/redis/kinds/fair/scripts.js';
+import { PERMIT_ACQUIRE } from '../../../lib/stores/redis/kinds/permit/scripts.js';
 import { Script } from '../../../lib/stores/redis/connection/script.js';
+import { FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
 
 const shaOf = (source: string): string => new Script(source).sha;
 const BATCH = batchOf(EXCLUSIVE_BATCH_PARTS).sha;
 
 /** How the requests that run a script are recognized on the line: by the script itself, or the batch it may be in. */
 export const SCRIPTS = {
-  acquire: [shaOf(EXCLUSIVE_ACQUIRE), BATCH],
+  acquire: [shaOf(EXCLUSIVE_ACQUIRE), shaOf(LINE_ACQUIRE), shaOf(FAIR_ACQUIRE), BATCH],
   extend: [shaOf(EXCLUSIVE_EXTEND)],
-  release: [shaOf(EXCLUSIVE_RELEASE), BATCH],
-  forceUnlock: [shaOf(EXCLUSIVE_FORCE_UNLOCK)],
+  release: [shaOf(EXCLUSIVE_RELEASE), shaOf(LINE_RELEASE), shaOf(FAIR_RELEASE), BATCH],
+  keep: [shaOf(LINE_KEEP), shaOf(FAIR_KEEP)],
+  permit: [shaOf(PERMIT_ACQUIRE)],
+  forceUnlock: [shaOf(EXCLUSIVE_FORCE_UNLOCK), shaOf(LINE_FORCE_UNLOCK), FORCE_UNLOCK.sha],
 } as const;
 
 export type ScriptName = keyof typeof SCRIPTS;

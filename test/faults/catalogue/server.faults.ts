@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../support/loopback.js';
 import { labNow } from '../history/lab-clock.js';
-import { AFTERMATH, LONGEST_LEASE_MS } from '../settings.js';
+import { AFTERMATH, LINES, LONGEST_LEASE_MS, SETTINGS } from '../settings.js';
 import type { Fitness, Topology } from '../topology/topology.js';
-import { fault, lineOf, SERVER, type Dose, type Fault } from './fault.js';
+import { anySeat, fault, lineOf, SERVER, type Dose, type Fault } from './fault.js';
 
 interface OnServer extends Dose {
   readonly node: number;
@@ -192,10 +192,57 @@ const clockJump = fault<OnServer & { readonly jumpMs: number }>({
   describe: ({ jumpMs }) => `the clock of Redis is set by ${jumpMs} ms`,
   async inflict(topology, { node, jumpMs, forMs }) {
     const longest = LONGEST_LEASE_MS + 1_500;
+    // Of a server that stands still it is not known when its clock was set.
+    await topology.nodes[node]!.server.cli('PING');
     topology.scribe.unprotected(`the clock of Redis is set by ${jumpMs} ms`, longest, CLOCK_UNCERTAIN_MS);
     topology.scribe.trouble('leases end at other times', labNow(), labNow() + longest);
     topology.nodes[node]!.jump(jumpMs);
     await sleep(forMs);
+  },
+});
+
+/** The lines as they were once, while all that is held is as it is: owners are back that their processes have forgotten. */
+const oldLines = fault<OnServer>({
+  name: 'lines of the past',
+  weight: 2,
+  fits: everywhere,
+  choose: (random) => ({ node: 0, forMs: random.whole(30, 1_500) }),
+  targets: server,
+  describe: ({ forMs }) => `all lines are again as they were ${forMs} ms ago`,
+  async inflict(topology, { node, forMs }) {
+    const { server } = topology.nodes[node]!;
+    const lines = (await server.cli('KEYS', `${LINES}*`)) as string[];
+    const past = (line: string): string => `of the past: ${line}`;
+    for (const line of lines) await server.cli('COPY', line, past(line));
+    await sleep(forMs);
+    await duringOutage(topology, 'lines of the past', AFTERMATH.lostTurn, async () => {
+      for (const line of lines) {
+        await server.cli('COPY', past(line), line, 'REPLACE');
+        await server.cli('DEL', past(line));
+      }
+    });
+  },
+});
+
+/** Workers go on without lines, until they connect again: some of them do so at once, and are beside the others. */
+const noRights = fault<OnServer & { readonly seat: number }>({
+  name: 'no rights for lines',
+  weight: 2,
+  fits: everywhere,
+  choose: (random, fitness) => ({ node: 0, seat: anySeat(random, fitness), forMs: random.whole(50, 1_500) }),
+  targets: ({ seat }) => [SERVER, lineOf(seat)],
+  describe: ({ seat, forMs }) =>
+    `nobody may use lines for ${forMs} ms, and then w${seat + 1} may: its connections are reset`,
+  async inflict(topology, { node, seat, forMs }) {
+    const { server } = topology.nodes[node]!;
+    const { keyPrefix } = SETTINGS;
+    const others = [`~${keyPrefix}*`, `~{${keyPrefix}*`, '~nest_redis_lock_fence:{*'];
+    await duringOutage(topology, 'no rights for lines', AFTERMATH.lostTurn, async () => {
+      await server.cli('ACL', 'SETUSER', 'default', 'resetkeys', ...others);
+      await sleep(forMs);
+      await server.cli('ACL', 'SETUSER', 'default', 'allkeys');
+      topology.seats[seat]!.proxy.cut();
+    });
   },
 });
 
@@ -209,5 +256,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
   scriptFlush,
   fullMemory,
   readOnly,
+  oldLines,
+  noRights,
   clockJump,
 ];

@@ -9,16 +9,21 @@ interface OnWorker extends Dose {
   readonly seat: number;
 }
 
-/** When: while it holds and waits, as it always does, or as it asks, renews or releases. */
-type Moment = 'now' | ScriptName;
+/** When: while it holds and waits, as it always does, as it asks, renews or releases, or as its turn comes. */
+type Moment = 'now' | 'grant' | ScriptName;
 
-const MOMENTS: readonly Moment[] = ['now', 'now', 'acquire', 'extend', 'release'];
+const MOMENTS: readonly Moment[] = ['now', 'now', 'acquire', 'extend', 'release', 'keep', 'grant', 'grant'];
 /** How long a moment is waited for, in ms. */
 const PATIENCE_MS = 600;
 
 const targets = ({ seat }: OnWorker): string[] => [processOf(seat)];
 const everywhere = (): boolean => true;
 const said = (moment: Moment): string => (moment === 'now' ? '' : ` at its next ${moment}`);
+
+const watch = (seat: Seat, moment: Moment, act: () => void): (() => void) => {
+  if (moment === 'now') return () => undefined;
+  return moment === 'grant' ? seat.atNextGrant(act) : seat.atNext(SCRIPTS[moment], act);
+};
 
 /** Does it at that moment, or when that does not come. */
 const at = (seat: Seat, moment: Moment, action: () => void): Promise<void> =>
@@ -30,7 +35,7 @@ const at = (seat: Seat, moment: Moment, action: () => void): Promise<void> =>
       resolve();
     };
     const timer = setTimeout(act, moment === 'now' ? 0 : PATIENCE_MS);
-    const stop = moment === 'now' ? () => undefined : seat.atNext(SCRIPTS[moment], act);
+    const stop = watch(seat, moment, act);
   });
 
 const stop = fault<OnWorker & { readonly moment: Moment }>({

@@ -9,6 +9,7 @@ import { judge } from '../rules/judge.js';
 import type { Role, Seat } from '../topology/seat.js';
 import type { Topology } from '../topology/topology.js';
 import type { Task } from '../workload/task.js';
+import type { WorkerSettings } from '../workload/worker-messages.js';
 
 /** What a schedule that is written by hand has at hand: two workers, a server, and what happens on the lines. */
 export class DirectedStage {
@@ -18,7 +19,7 @@ export class DirectedStage {
     readonly topology: Topology,
     /** Part of every key. */
     readonly name: string,
-    private readonly keyPrefix: string,
+    private readonly settings: WorkerSettings,
   ) {
     topology.takeHistory();
     for (const seat of topology.seats) seat.begin(name);
@@ -37,7 +38,7 @@ export class DirectedStage {
   }
 
   finalKey(key: string): string {
-    return `${this.keyPrefix}${this.name}:${key}`;
+    return `${this.settings.keyPrefix}${this.name}:${key}`;
   }
 
   /** Starts a task. */
@@ -122,6 +123,7 @@ export class DirectedStage {
     await this.topology.heal();
     await settle(this.topology, this.name);
     const events = this.topology.takeHistory();
-    return { events, violations: judge(events, { instances: instancesOf(this.topology) }) };
+    const { watchdogMs } = this.settings;
+    return { events, violations: judge(events, { instances: instancesOf(this.topology), watchdogMs }) };
   }
 }

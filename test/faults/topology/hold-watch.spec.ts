@@ -2,6 +2,14 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Script } from '../../../lib/stores/redis/connection/script.js';
 import {
+  LINE_ACQUIRE,
+  LINE_FORCE_UNLOCK,
+  LINE_KEEP,
+  LINE_RELEASE,
+} from '../../../lib/stores/redis/kinds/exclusive/line-scripts.js';
+import { EXCLUSIVE_BATCH_PARTS } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
+import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
+import {
   EXCLUSIVE_ACQUIRE,
   EXCLUSIVE_FORCE_UNLOCK,
   EXCLUSIVE_RELEASE,
@@ -56,5 +64,138 @@ describe('the watch over what a server carries out', () => {
     const byHash = (key: string) => client.evalsha(sha, 1, key, CHANNEL, 'PUBLISH');
     expect(await endBy(bySource)).toBe('forced');
     expect(await endBy(byHash)).toBe('forced');
+  });
+});
+
+const TURNS = 'nest_redis_lock_turn:';
+const FIRST_MS = 10_000;
+
+/** What the watch sees of lines, once so many holds were there. */
+const watching = async (holds: number, act: (line: Line) => Promise<unknown>): Promise<HistoryEvent[]> => {
+  await client.flushall();
+  const events: HistoryEvent[] = [];
+  const watch = new HoldWatch('lock:', (event) => void events.push(event));
+  const monitor = new RedisMonitor(server.port, (command) => watch.take(command, 0));
+  try {
+    await until(() => monitor.isAttached);
+    await act(new Line());
+    await until(() => {
+      watch.settle(0);
+      return events.filter(({ type }) => type === 'hold').length === holds;
+    });
+    return events;
+  } finally {
+    monitor.close();
+  }
+};
+
+class Line {
+  readonly key = 'lock:a';
+  readonly keys = [
+    this.key,
+    'nest_redis_lock_fence:{7}',
+    `nest_redis_lock_fence:line:{${this.key}}`,
+  ] as const;
+
+  acquireArgs(owner: string, tokens: number, aliveMs = 5_000): (string | number)[] {
+    return [owner, LEASE_MS, tokens, `${aliveMs} ${FIRST_MS} ${tokens} 0`];
+  }
+
+  releaseArgs(owner: string): (string | number)[] {
+    return [owner, 'PUBLISH', 0];
+  }
+
+  acquire(owner: string, tokens: number): Promise<unknown> {
+    return client.eval(LINE_ACQUIRE, 3, ...this.keys, ...this.acquireArgs(owner, tokens));
+  }
+
+  release(owner: string): Promise<unknown> {
+    return client.eval(LINE_RELEASE, 3, ...this.keys, ...this.releaseArgs(owner));
+  }
+
+  keep(owner: string): Promise<unknown> {
+    return client.eval(LINE_KEEP, 3, ...this.keys, owner, 5_000, 0);
+  }
+
+  force(): Promise<unknown> {
+    return client.eval(LINE_FORCE_UNLOCK, 3, ...this.keys, 'PUBLISH');
+  }
+}
+
+const seen = (events: readonly HistoryEvent[]): unknown[] =>
+  events.map((event) => {
+    if (event.type === 'free') return `${event.owner} ${event.how}`;
+    if (event.type !== 'hold') return event.type;
+    const { owner, token = 0, lastToken = -1, until: to = 0 } = event;
+    return `${owner} has it for ${to} with ${lastToken - token + 1}`;
+  });
+
+describe('the watch over a line', () => {
+  let ear: Redis;
+  beforeAll(async () => {
+    ear = client.duplicate();
+    await ear.subscribe(`${TURNS}b`, `${TURNS}c`);
+  });
+  afterAll(() => ear.disconnect());
+
+  it('sees who is granted by a release, with the tokens and the lease of its place', async () => {
+    const events = await watching(3, async (line) => {
+      await line.acquire('a:1', 1);
+      await line.acquire('b:1', 64);
+      await line.acquire('c:1', 7);
+      await line.release('a:1');
+      await line.force();
+    });
+    expect(seen(events)).toEqual([
+      `a:1 has it for ${LEASE_MS} with 1`,
+      'a:1 released',
+      `b:1 has it for ${FIRST_MS} with 64`,
+      'unprotected',
+      'b:1 forced',
+      `c:1 has it for ${FIRST_MS} with 7`,
+    ]);
+  });
+
+  it('sees nothing of a grant that nobody hears, and who finds its turn when it keeps its place', async () => {
+    const events = await watching(3, async (line) => {
+      await line.acquire('a:1', 1);
+      await line.acquire('away:1', 5);
+      await line.acquire('b:1', 64);
+      await line.release('a:1');
+      await line.release('b:1');
+      await line.keep('away:1');
+    });
+    const [, ofB, ofAway] = events.filter((event) => event.type === 'hold');
+    expect(ofB?.token).toBeLessThan(ofAway!.token!);
+    expect(ofAway?.lastToken).toBe(Number(await client.get('nest_redis_lock_fence:{7}')));
+    expect(seen(events)).toEqual([
+      `a:1 has it for ${LEASE_MS} with 1`,
+      'a:1 released',
+      `b:1 has it for ${FIRST_MS} with 64`,
+      'b:1 released',
+      `away:1 has it for ${FIRST_MS} with 5`,
+    ]);
+  });
+
+  it('sees the same of requests that share one', async () => {
+    const events = await watching(3, async (line) => {
+      const { keys } = line;
+      const args = [
+        ...line.acquireArgs('a:1', 3),
+        ...line.acquireArgs('b:1', 64),
+        ...line.releaseArgs('a:1'),
+        ...line.acquireArgs('c:1', 2),
+        ...line.releaseArgs('b:1'),
+      ];
+      const five = [keys, keys, keys, keys, keys].flat();
+      await client.eval(batchOf(EXCLUSIVE_BATCH_PARTS).source, five.length, ...five, 'AARAR', ...args);
+    });
+    expect(seen(events)).toEqual([
+      `a:1 has it for ${LEASE_MS} with 3`,
+      'a:1 released',
+      `b:1 has it for ${FIRST_MS} with 64`,
+      'b:1 released',
+      `c:1 has it for ${FIRST_MS} with 2`,
+    ]);
   });
 });

@@ -1,5 +1,8 @@
 import type { HistoryEvent } from '../../checker/history.js';
+import { LINE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/exclusive/line-scripts.js';
+import { EXCLUSIVE_BATCH_PARTS } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
 import { EXCLUSIVE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
+import { FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
 import { SCRIPTS } from '../catalogue/scripts.js';
 import { PermitWatch } from './permit-watch.js';
 import type { MonitoredCommand } from './redis-monitor.js';
@@ -7,23 +10,53 @@ import type { MonitoredCommand } from './redis-monitor.js';
 /** A server that has forgotten the script is sent all of it; a monitor writes a line break as two letters. */
 const FORCING: readonly string[] = [
   ...SCRIPTS.forceUnlock,
-  EXCLUSIVE_FORCE_UNLOCK.replaceAll('\n', String.raw`\n`),
+  ...[EXCLUSIVE_FORCE_UNLOCK, LINE_FORCE_UNLOCK, FORCE_UNLOCK.source].map((script) =>
+    script.replaceAll('\n', String.raw`\n`),
+  ),
 ];
 
 const FENCE_KEY = 'nest_redis_lock_fence:';
+
+const LINE_KEY = `${FENCE_KEY}line:`;
+/** A place as it is written into a line: how many tokens are reserved with its grant, and for whom. */
+const PLACE = /^1 \d+ \d+ \d+ (\d+) \d (.+)$/;
 
 interface Held {
   readonly owner: string;
   expiresAt: number;
 }
 
-/** How many tokens each acquire of a call of a script asks for: of the acquire script, or of a batch. */
+/** A hold that the script at work has given: it may still be put back, and its tokens may still be to come. */
+interface Given {
+  readonly at: number;
+  readonly key: string;
+  readonly owner: string;
+  readonly tokens: number;
+  lastToken: number | undefined;
+  until: number;
+}
+
+/** How many arguments the parts of a batch take, by letter. */
+const ARGUMENTS = new Map(EXCLUSIVE_BATCH_PARTS.map(({ letter, args }) => [letter, args]));
+/** The parts that take a key, and which of their arguments says how many tokens they ask for. */
+const TOKENS_OF = new Map([...'aA'].map((letter) => [letter, 2]));
+const BATCH = new RegExp(`^[${[...ARGUMENTS.keys()].join('')}]+$`);
+
+/** How many keys the scripts have that take a key, run by themselves. */
+const TAKING: readonly string[] = ['2', '3', '4'];
+
+/** How many tokens each acquire of a call of a script asks for: of an acquire script, or of a batch. */
 const blocksOf = ([name, , count, ...rest]: readonly string[]): number[] => {
   if (!/^eval/i.test(name!)) return [];
   const [letters = '', ...args] = rest.slice(Number(count));
   // Anything else begins with an owner, which has a number in it.
-  if (!/^[ar]+$/.test(letters)) return count === '2' ? [Number(args[1])] : [];
-  return [...letters].flatMap((letter, i) => (letter === 'a' ? [Number(args[3 * i + 2])] : []));
+  if (!BATCH.test(letters)) return TAKING.includes(count!) ? [Number(args[1])] : [];
+  let from = 0;
+  return [...letters].flatMap((letter) => {
+    const own = args.slice(from, (from += ARGUMENTS.get(letter)!));
+    const tokens = TOKENS_OF.get(letter);
+    return tokens === undefined ? [] : [Number(own[tokens])];
+  });
 };
 
 /** How a hold of a script ended. */
@@ -45,6 +78,11 @@ export class HoldWatch {
   /** Whether the script at work forces keys open. */
   private forces = false;
   private unfinished: { key: string; owner: string } | undefined;
+  /** The key that the acquire at work has asked for beside its line: it asks for it by itself next, if it is not free. */
+  private begun: string | undefined;
+  private given: Given | undefined;
+  /** How many tokens are reserved for who stands in line, by owner; and the line that is in. */
+  private readonly places = new Map<string, { readonly line: string; readonly tokens: number }>();
 
   constructor(
     private readonly keyPrefix: string,
@@ -64,6 +102,7 @@ export class HoldWatch {
     if (inScript && this.permits.take(command, at)) return;
     const name = words[0]!.toLowerCase();
     if (!inScript) {
+      this.finish();
       this.token = undefined;
       this.unfinished = undefined;
       this.block = 1;
@@ -73,29 +112,43 @@ export class HoldWatch {
       return;
     }
     const key = words[1] ?? '';
-    const block = name === 'pttl' ? this.blocks.shift() : undefined;
+    if (key.startsWith(LINE_KEY)) return this.inLine(name, words);
+    const isHold = key.startsWith(this.keyPrefix);
+    const besideLine = isHold && name === 'exists' && words.length === 3;
+    if (besideLine || (isHold && (name === 'pttl' || name === 'hexists' || name === 'hlen'))) {
+      // What a script does first with a key.
+      this.finish();
+      this.token = undefined;
+    }
+    const begins = besideLine || (isHold && name === 'pttl' && this.begun !== key);
+    this.begun = besideLine ? key : undefined;
+    const block = begins ? this.blocks.shift() : undefined;
     if (block !== undefined) {
       // The next acquire begins.
       this.block = block;
-      this.token = undefined;
       this.unfinished = undefined;
     }
-    if (name === 'set' && key.startsWith(FENCE_KEY)) this.token = Number(words[2]);
-    else if (!key.startsWith(this.keyPrefix)) return;
+    if (name === 'set' && key.startsWith(FENCE_KEY)) this.stored(Number(words[2]));
+    else if (!isHold) return;
     else if (name === 'hexists') this.unfinished = { key, owner: words[2]! };
     else if (name === 'hset') this.unfinished = { key, owner: words[2]! };
     else if (name === 'pexpire') this.armed(key, Number(words[2]), at);
     else if (name === 'del') this.freed(key, this.forces ? 'forced' : 'released', at);
+    // The release of somebody whose hold is over takes nothing away.
+    else if (name === 'hdel' && this.holds.get(key)?.owner === words[2]) this.freed(key, 'released', at);
   }
 
   /** All holds are gone. */
   allLost(at: number): void {
+    this.finish();
+    this.places.clear();
     this.permits.allLost(at);
     for (const key of [...this.holds.keys()]) this.freed(key, 'lost', at);
   }
 
   /** The server's clock went forward, or back: all leases end so much sooner, or later. */
   clockJumped(ms: number, at: number): void {
+    this.finish();
     this.permits.clockJumped(ms, at);
     for (const [key, hold] of [...this.holds]) {
       hold.expiresAt = Math.max(at, hold.expiresAt - ms);
@@ -105,6 +158,7 @@ export class HoldWatch {
 
   /** Writes down what has run out by now. */
   settle(now: number): void {
+    this.finish();
     this.permits.settle(now);
     for (const [key, { expiresAt }] of [...this.holds]) if (expiresAt <= now) this.expire(key);
   }
@@ -114,16 +168,45 @@ export class HoldWatch {
     const held = this.holds.get(key);
     if (held && held.expiresAt <= at && held.owner !== asked) this.expire(key);
     const current = this.holds.get(key);
-    if (asked !== undefined && (this.token !== undefined || current?.owner !== asked)) {
+    if (this.given?.key === key) this.given.until = at + ms;
+    else if (asked !== undefined && (this.token !== undefined || current?.owner !== asked)) {
       if (current && current.owner !== asked) this.freed(key, 'expired', at);
-      const lastToken = this.token;
-      const token = lastToken === undefined ? undefined : lastToken - this.block + 1;
-      this.write({ type: 'hold', at, key, owner: asked, token, lastToken, until: at + ms });
-      this.holds.set(key, { owner: asked, expiresAt: at + ms });
+      // Who is granted while it stands in line gets as many tokens as it asked for when it came.
+      const tokens = this.places.get(asked)?.tokens ?? (this.block || 1);
+      this.given = { at, key, owner: asked, tokens, lastToken: this.token, until: at + ms };
     } else if (current) {
       current.expiresAt = at + ms;
       this.write({ type: 'armed', at, key, owner: current.owner, until: at + ms });
     }
+  }
+
+  /** What a script does with a line. */
+  private inLine(name: string, [, line = '', ...words]: readonly string[]): void {
+    if (name === 'del') {
+      for (const [owner, place] of this.places) if (place.line === line) this.places.delete(owner);
+    } else if (name === 'hdel') {
+      // A grant takes off its place before it is certain that somebody hears of it.
+      for (const word of words) if (word.startsWith('@')) this.places.delete(word.slice(1));
+    } else if (name === 'hset') {
+      const [, tokens, owner] = words.map((word) => PLACE.exec(word)).find((found) => found !== null) ?? [];
+      if (owner !== undefined) this.places.set(owner, { line, tokens: Number(tokens) });
+    }
+  }
+
+  private stored(token: number): void {
+    this.token = token;
+    if (this.given) this.given.lastToken = token;
+  }
+
+  /** The script at work, or its part in a batch, is over: what it has given stays. */
+  private finish(): void {
+    const { given } = this;
+    this.given = undefined;
+    if (!given) return;
+    const { at, key, owner, lastToken, until, tokens } = given;
+    const token = lastToken === undefined ? undefined : lastToken - tokens + 1;
+    this.write({ type: 'hold', at, key, owner, token, lastToken, until });
+    this.holds.set(key, { owner, expiresAt: until });
   }
 
   private expire(key: string): void {
@@ -131,6 +214,12 @@ export class HoldWatch {
   }
 
   private freed(key: string, how: End, at: number): void {
+    // Nobody heard of what it was given: it never had it.
+    if (this.given?.key === key) {
+      this.given = undefined;
+      this.token = undefined;
+      return;
+    }
     const held = this.holds.get(key);
     if (!held) return;
     this.holds.delete(key);

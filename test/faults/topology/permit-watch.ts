@@ -15,13 +15,23 @@ const digitsOf = (word: string): string => {
 
 type End = Extract<HistoryEvent, { type: 'free' }>['how'];
 
+interface Permit {
+  /** When it ends on the server's clock, as the server has written it down. */
+  readonly score: number;
+  /** The same on the clock of the history, as far as it is known how the server's is set. */
+  until: number;
+}
+
+/** The server's clock is known to a few ms only: whether a permit that ends so soon is over by now is not known. */
+const UNSURE_MS = 20;
+
 /**
  * The same as `HoldWatch` for permits: works out from the sorted sets who had one, and since when. A permit ends at
- * its score, on the server's clock.
+ * its score, on the server's clock, and at the latest when a script takes it out of the set for that.
  */
 export class PermitWatch {
-  /** For each key who has a permit, and until when on the clock of the history. */
-  private readonly keys = new Map<string, Map<string, number>>();
+  /** For each key who has a permit. */
+  private readonly keys = new Map<string, Map<string, Permit>>();
 
   constructor(
     private readonly keyPrefix: string,
@@ -35,7 +45,13 @@ export class PermitWatch {
     if (!key?.startsWith(this.keyPrefix)) return false;
     switch (name.toLowerCase()) {
       case 'zadd':
-        this.has(key, digitsOf(args[1]!), at, at + Number(args[0]) - serverMs);
+        this.has(key, digitsOf(args[1]!), at, {
+          score: Number(args[0]),
+          until: at + Number(args[0]) - serverMs,
+        });
+        break;
+      case 'zremrangebyscore':
+        this.takenOut(key, Number(args[0]), Number(args[1]), at);
         break;
       case 'zrem':
         this.ended(key, digitsOf(args[0]!), 'released', at);
@@ -51,9 +67,18 @@ export class PermitWatch {
       for (const owner of [...owners.keys()]) this.ended(key, owner, 'lost', at);
   }
 
+  /**
+   * The server's clock went forward, or back. What was over before does not come back: a set whose last permit has
+   * ended is gone, which no monitor tells. One that Redis still has is seen again when anything is done with it.
+   */
   clockJumped(ms: number, at: number): void {
+    for (const [key, owners] of this.keys) {
+      for (const [owner, { until }] of [...owners]) {
+        if (until <= at + UNSURE_MS) this.ended(key, owner, 'expired', at);
+      }
+    }
     for (const owners of this.keys.values()) {
-      for (const [owner, until] of owners) owners.set(owner, Math.max(at, until - ms));
+      for (const permit of owners.values()) permit.until = Math.max(at, permit.until - ms);
     }
     this.settle(at);
   }
@@ -61,29 +86,40 @@ export class PermitWatch {
   /** Writes down what has run out by now. */
   settle(now: number): void {
     for (const [key, owners] of this.keys) {
-      for (const [owner, until] of [...owners]) if (until <= now) this.ended(key, owner, 'expired', now);
+      for (const [owner, { until }] of [...owners]) if (until <= now) this.ended(key, owner, 'expired', now);
     }
   }
 
-  private has(key: string, owner: string, at: number, until: number): void {
+  private has(key: string, owner: string, at: number, permit: Permit): void {
     this.settle(at);
-    const owners = this.keys.get(key) ?? new Map<string, number>();
+    const owners = this.keys.get(key) ?? new Map<string, Permit>();
     const type = owners.has(owner) ? 'armed' : 'hold';
-    this.keys.set(key, owners.set(owner, until));
-    this.write({ type, at, key, owner, until });
+    this.keys.set(key, owners.set(owner, permit));
+    this.write({ type, at, key, owner, until: permit.until });
+  }
+
+  /**
+   * The server's own word for which permits are over. What it did before its clock was set may be heard afterwards:
+   * those whose ends are moved by then are over all the same.
+   */
+  private takenOut(key: string, least: number, most: number, at: number): void {
+    for (const [owner, { score }] of [...(this.keys.get(key) ?? [])]) {
+      if (least <= score && score <= most) this.ended(key, owner, 'expired', at);
+    }
   }
 
   private forced(key: string, at: number): void {
-    const owners = this.keys.get(key) ?? new Map<string, number>();
-    const until = Math.max(at, ...owners.values());
+    const owners = this.keys.get(key) ?? new Map<string, Permit>();
+    const until = Math.max(at, ...[...owners.values()].map((permit) => permit.until));
     this.write({ type: 'unprotected', at, key, until, why: 'forced open' });
     for (const owner of [...owners.keys()]) this.ended(key, owner, 'forced', at);
   }
 
   private ended(key: string, owner: string, how: End, at: number): void {
-    const until = this.keys.get(key)?.get(owner);
-    if (until === undefined) return;
+    const permit = this.keys.get(key)?.get(owner);
+    if (!permit) return;
     this.keys.get(key)!.delete(owner);
+    const { until } = permit;
     const expired = until <= at;
     this.write({ type: 'free', at: expired ? until : at, key, owner, how: expired ? 'expired' : how });
   }

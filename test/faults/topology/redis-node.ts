@@ -130,6 +130,7 @@ export class RedisNode implements AsyncDisposable {
   jump(ms: number): void {
     if (!this.clock) throw new Error('this server’s clock cannot be set');
     this.clock.jump(ms);
+    this.pulse.jumped(ms);
     this.holds.clockJumped(ms, labNow());
   }
 

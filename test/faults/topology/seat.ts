@@ -22,6 +22,8 @@ export interface SeatOptions {
 }
 
 const WORKER = new URL('../workload/worker/worker.process.ts', import.meta.url);
+/** What every message that grants a turn begins with. */
+const GRANT = 'grant 1 ';
 const IDLE_TIMEOUT_MS = 60_000;
 /** A worker compiles the whole library first, while others start beside it. */
 const STARTED_MS = 60_000;
@@ -80,6 +82,19 @@ export class Seat implements AsyncDisposable {
   atNext(shas: readonly string[], action: (connection: ProxyConnection) => void): () => void {
     const stop = this.proxy.onData((connection, direction, chunk) => {
       if (direction !== 'toServer' || !shas.some((sha) => chunk.includes(sha))) return;
+      stop();
+      action(connection);
+    });
+    return stop;
+  }
+
+  /**
+   * The same in the moment in which the worker is about to be told that it is its turn, in time to do something about
+   * that message.
+   */
+  atNextGrant(action: (connection: ProxyConnection) => void): () => void {
+    const stop = this.proxy.onData((connection, direction, chunk) => {
+      if (direction !== 'toClient' || !chunk.includes(GRANT)) return;
       stop();
       action(connection);
     });

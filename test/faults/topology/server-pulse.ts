@@ -21,6 +21,7 @@ export class ServerPulse {
   private timer: NodeJS.Timeout | undefined;
   private closed = false;
   private lastAt = 0;
+  private jumps = 0;
 
   constructor(
     server: RedisServer,
@@ -56,6 +57,13 @@ export class ServerPulse {
     return Math.round(this.lastAt * 1_000) / 1_000;
   }
 
+  /** The server's clock was set by so much: that is known better than its next answer could tell. */
+  jumped(ms: number): void {
+    this.jumps++;
+    const [newest] = this.readings;
+    if (newest) this.remember({ ...newest, aheadMs: newest.aheadMs + ms });
+  }
+
   close(): void {
     this.closed = true;
     clearTimeout(this.timer);
@@ -68,9 +76,13 @@ export class ServerPulse {
 
   private async ask(): Promise<void> {
     const from = labNow();
+    const { jumps } = this;
     try {
       const [seconds, micros] = await this.client.time();
-      this.read(Number(seconds) * 1_000 + Number(micros) / 1_000, from, labNow());
+      const until = labNow();
+      if (until - from > SLOW_MS) this.onSlow(from, until);
+      // Of an answer that was under way when the clock was set nobody knows which clock it is of.
+      if (jumps === this.jumps) this.read(Number(seconds) * 1_000 + Number(micros) / 1_000, from, until);
     } catch {
       // It is down, which is known; or it was killed while it answered.
     } finally {
@@ -79,14 +91,17 @@ export class ServerPulse {
   }
 
   private read(serverMs: number, from: number, until: number): void {
-    if (until - from > SLOW_MS) this.onSlow(from, until);
     const reading = { aheadMs: serverMs - (from + until) / 2, vaguenessMs: until - from };
     const [newest] = this.readings;
-    if (newest === undefined || Math.abs(reading.aheadMs - newest.aheadMs) > JUMP_MS) {
-      this.readings = [reading, ...this.readings].slice(0, REMEMBERED);
-      return;
-    }
+    // What is off by no more than the reading is vague was not set: the server stood still.
+    const farMs = JUMP_MS + reading.vaguenessMs / 2;
+    if (newest === undefined || Math.abs(reading.aheadMs - newest.aheadMs) > farMs)
+      return this.remember(reading);
     newest.vaguenessMs *= AGING_PER_READING;
     if (reading.vaguenessMs <= newest.vaguenessMs) this.readings[0] = reading;
+  }
+
+  private remember(reading: { aheadMs: number; vaguenessMs: number }): void {
+    this.readings = [reading, ...this.readings].slice(0, REMEMBERED);
   }
 }

@@ -1,5 +1,5 @@
 import type { Random } from '../../simulation/engine/random.js';
-import { permitsKey, type Step, type Task } from './task.js';
+import { permitsKey, type FairStyle, type Step, type Style, type Task } from './task.js';
 
 /** Which keys there are. */
 export interface Keys {
@@ -129,9 +129,22 @@ const stepsOf = (random: Random, key: string, keys: Keys): Step[] => {
 
 /** A caller of any style, over hot keys, cold ones, and some that nobody uses twice. */
 export const randomTask = (random: Random, keys: Keys): Task => ({
-  ...(random.chance(0.12) ? permitTask(random, keys) : wellMeant(random, keys)),
+  ...(random.chance(0.12) ? permitTask(random, keys) : orFair(random, wellMeant(random, keys))),
   ...aftermath(random),
 });
+
+/** Every caller's key that is fair is the same one: there is an order only where many wait. */
+const FAIR_KEY = 'fair-1';
+
+/** The same for a fair lock, now and then. */
+const orFair = (random: Random, task: Task): Task => {
+  const { style, keys, steps } = task;
+  if (keys.length > 1 || !isFairOne(style) || !random.chance(0.2)) return task;
+  const own = steps
+    .filter(({ do: what }) => what === 'write' || what === 'extend')
+    .map((step) => (step.do === 'write' ? { ...step, key: FAIR_KEY } : step));
+  return { ...task, style: FAIR[style], keys: [FAIR_KEY], steps: own };
+};
 
 /** One of few permits, which many want. */
 const permitTask = (random: Random, keys: Keys): Task => {
@@ -166,6 +179,16 @@ const permitTask = (random: Random, keys: Keys): Task => {
   if (kind < 0.8) return { ...task, style: 'acquirePermit', waitMs, ...abortOf(random) };
   return { ...task, style: 'tryAcquirePermit', waitMs: random.pick([0, 0, 50]) };
 };
+
+/** The styles that a fair lock is taken in. */
+const FAIR = {
+  withLock: 'withLock, fair',
+  acquire: 'acquire, fair',
+  tryAcquire: 'tryAcquire, fair',
+  locked: 'locked, fair',
+} as const satisfies Partial<Record<Style, FairStyle>>;
+
+const isFairOne = (style: Style): style is keyof typeof FAIR => style in FAIR;
 
 const wellMeant = (random: Random, keys: Keys): Task => {
   const key = keyOf(random, keys);

@@ -8,8 +8,12 @@ export type Style =
   | 'locked, fixed'
   | 'locked, skip'
   | 'locked, two keys'
+  /** The same locks, in the order in which callers came. */
+  | FairStyle
   /** One of several permits of one key. */
   | PermitStyle;
+
+export type FairStyle = 'withLock, fair' | 'acquire, fair' | 'tryAcquire, fair' | 'locked, fair';
 
 export type PermitStyle = 'withPermit' | 'acquirePermit' | 'tryAcquirePermit';
 

@@ -23,7 +23,8 @@ export interface Surroundings {
 }
 
 /** How the lease is taken without a section. */
-type ByHand = 'acquire' | 'tryAcquire' | 'acquirePermit' | 'tryAcquirePermit';
+type ByHand =
+  'acquire' | 'tryAcquire' | 'acquire, fair' | 'tryAcquire, fair' | 'acquirePermit' | 'tryAcquirePermit';
 
 const isByHand = (style: Style): style is ByHand => /^(tryA|a)cquire/.test(style);
 
@@ -106,8 +107,10 @@ export class Caller {
     const { locks, orders } = this.around;
     const [first, second] = keys;
     switch (style) {
-      case 'withLock': {
-        const options = { waitMs: waitMs ?? Infinity, leaseMs, holdAtLeastMs, signal };
+      case 'withLock':
+      case 'withLock, fair': {
+        const fair = style === 'withLock, fair';
+        const options = { waitMs: waitMs ?? Infinity, leaseMs, holdAtLeastMs, signal, fair };
         await locks.withLock(this.namesOf(keys), options, section);
         return true;
       }
@@ -124,6 +127,9 @@ export class Caller {
       }
       case 'locked':
         await orders.watched(this.round, first!, section);
+        return true;
+      case 'locked, fair':
+        await orders.inTurn(this.round, first!, section);
         return true;
       case 'locked, fixed':
         await orders.fixed(this.round, first!, section);
@@ -149,7 +155,10 @@ export class Caller {
     const lease =
       style === 'acquirePermit' || style === 'tryAcquirePermit'
         ? await locks[style](this.nameOf(keys[0]!), { ...options, permits: permits ?? undefined })
-        : await locks[style](this.namesOf(keys), options);
+        : await locks[style.startsWith('try') ? 'tryAcquire' : 'acquire'](this.namesOf(keys), {
+            ...options,
+            fair: style.endsWith('fair'),
+          });
     if (!lease) return false;
     const open = begin(lease);
     try {

@@ -13,6 +13,7 @@ export type Section = (lease: Lease) => Promise<void>;
 export interface Orders {
   watched(round: string, id: string, section: Section): Promise<void>;
   fixed(round: string, id: string, section: Section): Promise<void>;
+  inTurn(round: string, id: string, section: Section): Promise<void>;
   /** Returns false when it was skipped. */
   skipped(round: string, id: string, section: Section): Promise<boolean>;
   two(round: string, from: string, to: string, section: Section): Promise<void>;
@@ -32,6 +33,11 @@ export const ordersOf = ({ Locked, currentLease }: Library): Type<Orders> => {
 
     @Locked('<<round>>:<<id>>', { waitMs: DECORATED.waitMs, leaseMs: DECORATED.leaseMs })
     async fixed(round: string, id: string, section: Section): Promise<void> {
+      await section(currentLease(`${round}:${id}`));
+    }
+
+    @Locked('<<round>>:<<id>>', { waitMs: DECORATED.waitMs, fair: true })
+    async inTurn(round: string, id: string, section: Section): Promise<void> {
       await section(currentLease(`${round}:${id}`));
     }
 

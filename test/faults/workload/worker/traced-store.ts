@@ -1,4 +1,5 @@
 import type { KindStore, LockStore } from '../../../../lib/core/seam/lock-store.js';
+import { processOfOwner } from '../../../support/owners.js';
 import { RecordingStore } from '../../../checker/recording-store.js';
 import type { Recorder } from './recorder.js';
 
@@ -19,7 +20,7 @@ export class TracedStore extends RecordingStore {
     return {
       ...recorded,
       acquire: (claim) => {
-        this.instance ||= claim.owner.slice(0, claim.owner.lastIndexOf(':'));
+        this.instance ||= processOfOwner(claim.owner);
         return recorded.acquire(claim);
       },
       extendMany: async (claims) => {

@@ -83,7 +83,8 @@ const sizes = (): Record<string, number> => ({
   ...locks.usage,
   held: locks.held().length,
   watches: store.watches,
-  subscriptions: redis.subscriptions,
+  // One of them is the process's own, where it hears of its turns.
+  subscriptions: Math.max(0, redis.subscriptions - 1),
   timers: Math.max(0, timers() - timersBefore),
   listeners: caller.listenersLeft,
   clientListeners: Math.max(0, clients.listeners - clientListenersBefore),

@@ -1,0 +1,53 @@
+import { AssertionError } from 'node:assert';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LockManager } from '../../../lib/core/lock-manager.js';
+import { defaultCall } from '../../../lib/core/settings/lock-call.js';
+import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
+import {
+  LINE_ACQUIRE,
+  LINE_FORCE_UNLOCK,
+  LINE_KEEP,
+  LINE_RELEASE,
+} from '../../../lib/stores/redis/kinds/exclusive/line-scripts.js';
+import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
+import { RedisServer } from '../../support/redis-server.js';
+import { ON_REDIS } from '../../mistakes/index.js';
+import { breakLibrary } from '../../mistakes/source/broken-library.js';
+import { RedisStage, type OnRedis } from './redis-stage.js';
+
+const INTACT: OnRedis = {
+  LINE_ACQUIRE,
+  LINE_RELEASE,
+  LINE_KEEP,
+  LINE_FORCE_UNLOCK,
+  RedisStore,
+  LockManager,
+  defaultCall,
+  DEFAULT_SETTINGS,
+};
+const NAMES = Object.keys(INTACT) as (keyof OnRedis)[];
+
+let server: RedisServer;
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(() => server.stop());
+
+let keys = 0;
+const play = async (library: OnRedis, mistake: (typeof ON_REDIS)[number]): Promise<void> => {
+  await using stage = await RedisStage.open(library, server, `key-${++keys}`);
+  await mistake.onRedis.play(stage);
+};
+
+describe('on a real server, a mistake is noticed in a copy of the library', () => {
+  it.each(ON_REDIS)('$name', async (mistake) => {
+    using library = breakLibrary(mistake.name, mistake.edits);
+    await expect(play(await library.load<OnRedis>(...NAMES), mistake)).rejects.toThrow(AssertionError);
+  });
+});
+
+describe('and nothing in the library as it is, when the same is done to it', () => {
+  it.each(ON_REDIS)('$name', async (mistake) => {
+    await play(INTACT, mistake);
+  });
+});
