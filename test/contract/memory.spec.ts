@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { ExclusiveClaim } from '../../lib/core/seam/claim.js';
 import { StoreFailure } from '../../lib/core/seam/store-failure.js';
 import { MemorySpace } from '../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../lib/stores/memory/memory.store.js';
@@ -10,6 +11,19 @@ import {
   newKey,
   takeToken,
 } from '../support/stores/harness.js';
+
+type Store = MemoryStore;
+
+const PLACE = { aliveMs: 1_000, firstLeaseMs: 10_000, tokens: 1 };
+
+/** Stands in line for a key that somebody has; gives the claim that does. */
+const standIn = async (store: Store, key: string, told: () => void): Promise<ExclusiveClaim> => {
+  const claim = claimFor(key, { waits: true, place: PLACE });
+  const reply = await store.kinds.exclusive.acquire(claim);
+  expect(reply.status).toBe('queued');
+  if (reply.status === 'queued') reply.place.listen({ told, doubted: () => expect.unreachable() });
+  return claim;
+};
 
 /** What only the memory store promises. */
 describe('MemoryStore', () => {
@@ -150,6 +164,74 @@ describe('MemoryStore', () => {
     expect(most).toBeLessThanOrEqual(201);
     for (let i = 0; i < 100; i += 1) (await HintCounter.live(store, newKey())).watch.close();
     expect(subscriptions.size).toBe(0);
+  });
+
+  it('that is closed gives up its places, and none of them is granted while the others go', async () => {
+    const space = new MemorySpace();
+    const { waiting } = space as unknown as { waiting: Map<string, unknown> };
+    const [a, b, c] = [1, 2, 3].map(() => new MemoryStore({ shared: space })) as [Store, Store, Store];
+    const [kept, free] = [newKey('kept'), newKey('free')];
+    await a.kinds.exclusive.acquire(claimFor(kept));
+    const brief = claimFor(free);
+    await a.kinds.exclusive.acquire(brief);
+    const told: string[] = [];
+    for (const key of [kept, free, free]) await standIn(b, key, () => told.push('closed'));
+    await standIn(c, free, () => told.push('open'));
+    await b.close();
+    expect((await a.inspect(kept))?.waiting).toEqual([]);
+    expect((await a.inspect(free))?.waiting).toHaveLength(1);
+    await a.kinds.exclusive.release(brief);
+    await a.ping();
+    expect([told, waiting.size]).toEqual([['open'], 0]);
+  });
+
+  it('a place lives until it is left, however long nobody keeps it', async () => {
+    let now = 0;
+    const store = new MemoryStore({ now: () => now });
+    const claim = claimFor(newKey());
+    await store.kinds.exclusive.acquire(claim);
+    let told = 0;
+    await standIn(store, claim.finalKey, () => (told += 1));
+    now = 29_999;
+    await store.kinds.exclusive.release(claim);
+    await store.ping();
+    expect(told).toBe(1);
+  });
+
+  it('a place is told of its turn after the call that brings it, as over a network', async () => {
+    const store = new MemoryStore();
+    const claim = claimFor(newKey());
+    await store.kinds.exclusive.acquire(claim);
+    let told = 0;
+    await standIn(store, claim.finalKey, () => (told += 1));
+    const release = store.kinds.exclusive.release(claim);
+    expect(told).toBe(0);
+    await release;
+    await store.ping();
+    expect(told).toBe(1);
+  });
+
+  it('a wall clock that gives no token fails those who ask, and never a release', async () => {
+    let wall = 1_000;
+    const space = new MemorySpace({ wallClockMicros: () => wall });
+    const { waiting } = space as unknown as { waiting: Map<string, unknown> };
+    const [a, b] = [new MemoryStore({ shared: space }), new MemoryStore({ shared: space })];
+    const claim = claimFor(newKey());
+    await a.kinds.exclusive.acquire(claim);
+    let told = 0;
+    const first = await standIn(b, claim.finalKey, () => (told += 1));
+    wall = Number.NaN;
+    expect((await a.kinds.exclusive.release(claim)).wasHeld).toBe(true);
+    expect(await a.inspect(claim.finalKey)).toBeNull();
+    const [kept, gone] = await b.kinds.exclusive.keepPlaces!([first, claimFor(newKey())]);
+    expect(kept).toMatchObject({ status: 'failed', cause: { outcome: 'not-executed' } });
+    expect(gone).toEqual({ status: 'gone' });
+    const late = { ...claimFor(claim.finalKey), waits: true, place: PLACE };
+    await expect(a.kinds.exclusive.acquire(late)).resolves.toMatchObject({ status: 'queued', position: 1 });
+    await a.kinds.exclusive.release(late);
+    await b.kinds.exclusive.release(first);
+    await expect(a.kinds.exclusive.acquire({ ...late, owner: 'p:3' })).rejects.toThrow(claim.finalKey);
+    expect([told, waiting.size]).toEqual([0, 0]);
   });
 
   it('a hint comes after the call that causes it, as over a network', async () => {

@@ -2,6 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 import type { ContractContext, FullStore, MakeHarness, StoreHarness } from '../support/stores/harness.js';
 import { KINDS, type LockKind } from '../../lib/core/kinds/kinds.js';
 import { KIND_CONTRACTS } from './kinds/index.js';
+import { describeLatches } from './objects/latch.contract.js';
+import { describeSemaphores } from './objects/semaphore.contract.js';
 import { describeHostileKeys } from './parts/hostile-keys.js';
 import { describeLifecycle } from './parts/lifecycle.js';
 import { describeWatching } from './parts/watching.js';
@@ -13,11 +15,13 @@ export const PAIRS: string[] = [];
  * Everything the core relies on at the seam, as tests. Each store has to pass it unchanged; what only one store
  * promises is tested beside it.
  */
-export function describeStoreContract(name: string, makeHarness: MakeHarness): void {
+/** `keepsLines`: whether waiters of the exclusive lock stand in a line. */
+export function describeStoreContract(name: string, makeHarness: MakeHarness, keepsLines = true): void {
   describe(`${name} keeps the promises of the seam:`, () => {
     const opened: FullStore[] = [];
     let current: StoreHarness | undefined;
     const context: ContractContext = {
+      keepsLines,
       get harness() {
         if (!current) throw new Error('the harness is there only while tests run');
         return current;
@@ -36,7 +40,9 @@ export function describeStoreContract(name: string, makeHarness: MakeHarness): v
     afterEach(async () => {
       await Promise.all(opened.splice(0).map((store) => store.close()));
       // The server hears of a closed connection a moment after the client has let go of it.
-      await expect.poll(async () => (await context.harness.leftovers()).watches, { timeout: 5_000 }).toBe(0);
+      await expect
+        .poll(() => context.harness.leftovers(), { timeout: 5_000 })
+        .toMatchObject({ watches: 0, ears: 0 });
     });
 
     afterAll(async () => {
@@ -53,5 +59,8 @@ export function describeStoreContract(name: string, makeHarness: MakeHarness): v
         describeLifecycle(context, under, makeHarness);
       });
     }
+
+    describeSemaphores(context);
+    describeLatches(context);
   });
 }

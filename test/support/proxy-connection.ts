@@ -19,6 +19,8 @@ export const HEALTHY: Faults = {
 };
 export const BOTH: readonly Direction[] = ['toServer', 'toClient'];
 const REMEMBERED_CHARS = 64 * 1024;
+/** And of the beginning, where a client says its name. */
+const REMEMBERED_OF_BEGINNING = 8 * 1024;
 
 export const setFor = <T>(
   record: Readonly<Record<Direction, T>>,
@@ -91,6 +93,7 @@ class Link {
 export class ProxyConnection {
   private readonly links: Readonly<Record<Direction, Link>>;
   private readonly seen: Record<Direction, string> = { toServer: '', toClient: '' };
+  private readonly begun: Record<Direction, string> = { toServer: '', toClient: '' };
   private faults = HEALTHY;
 
   constructor(
@@ -105,9 +108,10 @@ export class ProxyConnection {
     this.wire('toClient', server, onData);
   }
 
-  /** Whether the last 64 KiB that went this way contain `text`, as the client's commands do: `'SUBSCRIBE'`. */
+  /** Whether the first 8 or the last 64 KiB that went this way contain `text`, as commands do: `'SUBSCRIBE'`. */
   carried(text: string, direction: Direction = 'toServer'): boolean {
-    return this.seen[direction].toLowerCase().includes(text.toLowerCase());
+    const { begun, seen } = this;
+    return [begun, seen].some((part) => part[direction].toLowerCase().includes(text.toLowerCase()));
   }
 
   /** Lets everything take this much longer, in ms, from now on. */
@@ -156,7 +160,9 @@ export class ProxyConnection {
     const link = this.links[direction];
     source.setNoDelay(true);
     source.on('data', (chunk) => {
-      this.seen[direction] = (this.seen[direction] + chunk.toString('latin1')).slice(-REMEMBERED_CHARS);
+      const text = chunk.toString('latin1');
+      if (this.begun[direction].length < REMEMBERED_OF_BEGINNING) this.begun[direction] += text;
+      this.seen[direction] = (this.seen[direction] + text).slice(-REMEMBERED_CHARS);
       onData(direction, chunk);
       link.data(chunk);
     });

@@ -1,11 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import type { LockKind } from '../../../lib/core/kinds/kinds.js';
-import type { Claim, PermitClaim } from '../../../lib/core/seam/claim.js';
+import type { Claim, FairClaim, PermitClaim, ReadClaim, WriteClaim } from '../../../lib/core/seam/claim.js';
+import type { AcquireReply } from '../../../lib/core/seam/reply.js';
 import type { KindStore } from '../../../lib/core/seam/lock-store.js';
 import {
   claimFor,
   HintCounter,
   LONG_LEASE_MS,
+  newOwner,
+  newProcess,
   type ContractContext,
   type FullStore,
   type MakeHarness,
@@ -16,17 +19,32 @@ type Overrides = Partial<Pick<Claim, 'owner' | 'leaseMs' | 'tokens' | 'rearms'>>
 /** What the parts of the contract that all kinds share need to know of one. */
 export interface KindUnderContract {
   readonly kind: LockKind;
-  /** A claim with an owner of its own that lets nobody else in beside it, unless told otherwise. */
+  /** The store has the order in which waiters come in, so it need not tell of others that wait. */
+  readonly ordered: boolean;
+  /** A claim with an owner of its own; but for readers, it lets nobody else in beside it, unless told otherwise. */
   claimFor(key: string, overrides?: Overrides): Claim;
   of(store: FullStore): KindStore;
+  /** What somebody asks who is kept out by the holder of such a claim. */
+  refused(store: FullStore, key: string): Promise<AcquireReply>;
   hints(store: FullStore, key: string, onHint?: () => void): HintCounter;
   live(store: FullStore, key: string, onHint?: () => void): Promise<HintCounter>;
 }
 
-const underContract = (kind: LockKind, make: KindUnderContract['claimFor']): KindUnderContract => ({
+const underContract = (
+  kind: LockKind,
+  ordered: boolean,
+  make: KindUnderContract['claimFor'],
+  rival: KindUnderContract['claimFor'] = make,
+): KindUnderContract => ({
   kind,
+  ordered,
   claimFor: make,
   of: (store) => store.kinds[kind],
+  refused: (store, key) => {
+    const claim = rival(key);
+    const rivals: KindStore = store.kinds[claim.kind];
+    return rivals.acquire(claim);
+  },
   hints: (store, key, onHint) => new HintCounter(store, make(key), onHint),
   live: (store, key, onHint) => HintCounter.live(store, make(key), onHint),
 });
@@ -46,10 +64,55 @@ export const permitFor = (key: string, overrides: Partial<PermitClaim> = {}): Pe
   ...overrides,
 });
 
-export const EXCLUSIVE = underContract('exclusive', (key, overrides) => claimFor(key, overrides));
-export const PERMIT = underContract('permit', (key, overrides) =>
+/** A claim with an owner of its own and a long lease, which does not wait unless told otherwise. */
+export const fairFor = (key: string, overrides: Partial<FairClaim> = {}): FairClaim => ({
+  ...claimFor(key),
+  kind: 'fair',
+  owner: `${newProcess()}:fair:1`,
+  patienceMs: 5_000,
+  place: undefined,
+  ...overrides,
+});
+
+/** The same of an owner that waits. */
+export const fairWaiter = (key: string, overrides: Partial<FairClaim> = {}): FairClaim =>
+  fairFor(key, { waits: true, place: { aliveMs: 5_000, firstLeaseMs: 10_000, tokens: 1 }, ...overrides });
+
+/** A claim to read, with an owner of its own and a long lease, unless told otherwise. */
+export const readFor = (key: string, overrides: Partial<ReadClaim> = {}): ReadClaim => ({
+  kind: 'read',
+  finalKey: key,
+  owner: newOwner(),
+  leaseMs: LONG_LEASE_MS,
+  tokens: 0,
+  waits: false,
+  ...overrides,
+});
+
+/** The same to write, with a fencing token. */
+export const writeFor = (key: string, overrides: Partial<WriteClaim> = {}): WriteClaim => ({
+  kind: 'write',
+  finalKey: key,
+  owner: newOwner(),
+  leaseMs: LONG_LEASE_MS,
+  tokens: 1,
+  waits: false,
+  ...overrides,
+});
+
+export const EXCLUSIVE = underContract('exclusive', true, (key, overrides) => claimFor(key, overrides));
+export const FAIR = underContract('fair', true, (key, overrides) => fairFor(key, overrides));
+export const PERMIT = underContract('permit', false, (key, overrides) =>
   permitFor(key, { of: 1, ...overrides, tokens: 0 }),
 );
+
+export const READ = underContract(
+  'read',
+  true,
+  (key, overrides) => readFor(key, { ...overrides, tokens: 0 }),
+  (key) => writeFor(key),
+);
+export const WRITE = underContract('write', true, (key, overrides) => writeFor(key, overrides));
 
 /** What a kind promises, and how to ask for it. */
 export interface KindContract {

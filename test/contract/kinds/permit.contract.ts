@@ -358,10 +358,10 @@ function describeNeighbours(context: ContractContext): void {
       await a.kinds.permit.acquire(permitFor(permits));
       await a.kinds.exclusive.acquire(claimFor(lock));
       for (const request of [
-        b.kinds.exclusive.acquire(claimFor(permits)),
-        b.kinds.permit.acquire(permitFor(lock)),
+        () => b.kinds.exclusive.acquire(claimFor(permits)),
+        () => b.kinds.permit.acquire(permitFor(lock)),
       ]) {
-        const failure = await refusalOf(request);
+        const failure = await refusalOf(request());
         expect(failure).toBeInstanceOf(StoreFailure);
         expect(failure).toMatchObject(KEY_ONLY);
       }

@@ -145,7 +145,7 @@ export function describeLifecycle(
       await kind.of(store).release(kind.claimFor(key));
       const asked = [
         kind.of(store).acquire(one),
-        kind.of(store).acquire(two),
+        kind.refused(store, key),
         kind.of(store).release(one),
         kind.of(store).acquire(two),
         store.inspect(key),
@@ -185,7 +185,9 @@ export function describeLifecycle(
         const brief = Array.from({ length: 200 }, () => kind.claimFor(newKey(), { leaseMs: 40 }));
         await Promise.all(brief.map((claim) => kind.of(stores[0]).acquire(claim)));
         await harness.pass(40);
-        await expect.poll(() => harness.leftovers(), { timeout: 5_000 }).toEqual({ holds: 0, watches: 0 });
+        await expect
+          .poll(() => harness.leftovers(), { timeout: 5_000 })
+          .toEqual({ holds: 0, watches: 0, ears: 0 });
       } finally {
         await Promise.all(stores.map((store) => store.close()));
         await harness.cleanup();

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
+import { ALIVE_MS, FIRST_LEASE_MS, waitingProcesses } from '../../support/stores/waiter.js';
 import {
   claimFor,
   expectGranted,
@@ -72,6 +74,101 @@ export function describeTokens(context: ContractContext): void {
       await store.kinds.exclusive.acquire(without);
       await store.kinds.exclusive.release(without);
       expect(await takeToken(store, after)).toBeGreaterThan(first);
+    });
+  });
+
+  describe('fencing tokens of a counter of the key', () => {
+    const counted = (key: string, overrides: Partial<ExclusiveClaim> = {}): ExclusiveClaim =>
+      claimFor(key, { counted: true, ...overrides });
+
+    it('begin with 1, and go on by release, expiry, forceUnlock, re-arming, and from process to process', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      const tokens: number[] = [];
+
+      const first = counted(key);
+      tokens.push(await takeToken(a, first));
+      await a.kinds.exclusive.release(first);
+
+      const second = counted(key);
+      tokens.push(await takeToken(b, second), await takeToken(b, second));
+      await a.forceUnlock(key);
+
+      tokens.push(await takeToken(a, counted(key, { leaseMs: 40 })));
+      await context.harness.pass(40);
+      tokens.push(await takeToken(b, counted(key)));
+
+      expect(tokens).toEqual([1, 2, 3, 4, 5]);
+    });
+
+    it('are of each key for itself', async () => {
+      const store = await context.connect();
+      for (const key of [newKey(), newKey('{a}b')]) {
+        const claim = counted(key);
+        expect(await takeToken(store, claim)).toBe(1);
+        await store.kinds.exclusive.release(claim);
+      }
+    });
+
+    it('a block of n reserves n, and those that nobody used are not given again', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      const claim = counted(key, { tokens: 64 });
+      expect(await takeToken(a, claim)).toBe(1);
+      await a.kinds.exclusive.release(claim);
+      const next = counted(key);
+      expect(await takeToken(b, next)).toBe(65);
+    });
+
+    it('a grant that wants none leaves them as they are', async () => {
+      const store = await context.connect();
+      const key = newKey();
+      for (const [tokens, token] of [
+        [1, 1],
+        [0, undefined],
+        [1, 2],
+      ]) {
+        const claim = counted(key, { tokens });
+        const reply = await store.kinds.exclusive.acquire(claim);
+        expectGranted(reply);
+        expect(reply.token).toBe(token);
+        await store.kinds.exclusive.release(claim);
+      }
+    });
+
+    if (!context.keepsLines) return;
+
+    it('come with a grant in line, as many as were asked for, whoever gives it', async () => {
+      const [a, b, c] = await waitingProcesses(context, 3);
+      const key = newKey();
+      // Who has it before takes no token, or one of the other series; so does who ends its hold.
+      for (const [round, tokens] of [0, 1].entries()) {
+        const holder = await a!.take(key, { tokens });
+        const place = { aliveMs: ALIVE_MS, firstLeaseMs: FIRST_LEASE_MS, tokens: 5 };
+        const waiter = await b!.stand(key, { counted: true, place });
+        const last = await c!.stand(key, { counted: true });
+        await a!.store.kinds.exclusive.release(holder);
+        const first = 1 + 6 * round;
+        if ((await waiter.turn()) === 'granted') {
+          expect(waiter.told).toMatchObject([{ token: first, tokens: 5 }]);
+        }
+        await waiter.release();
+        if ((await last.turn()) === 'granted') {
+          expect(last.told).toMatchObject([{ token: first + 5, tokens: 1 }]);
+        }
+        await last.release();
+      }
+    });
+
+    it('go on where one who was granted in line asks for its hold', async () => {
+      const [a, b] = await waitingProcesses(context, 2);
+      const key = newKey();
+      const holder = await a!.take(key, { counted: true });
+      const waiter = await b!.stand(key, { counted: true });
+      await a!.store.kinds.exclusive.release(holder);
+      await waiter.turn();
+      const rearmed = { ...waiter.claim, waits: false, rearms: true };
+      expect(await takeToken(b!.store, rearmed)).toBe(3);
     });
   });
 }

@@ -17,9 +17,11 @@ const CALLS = {
   tryAcquire: ({ locks }: VirtualLocks, options: SectionOptions) => locks.tryAcquire('k', loose(options)),
 };
 
+const OF_SECTIONS = ['onLost', 'awaitRelease'];
+
 /** The calls that have an option; to the others it is foreign. */
 const callsWith = (name: string): readonly Call[] =>
-  name === 'onLost' ? [CALLS.withLock, CALLS.tryWithLock] : Object.values(CALLS);
+  OF_SECTIONS.includes(name) ? [CALLS.withLock, CALLS.tryWithLock] : Object.values(CALLS);
 
 const each = Object.entries(CALL_OPTIONS);
 

@@ -6,6 +6,7 @@ import type {
 } from '../../../lib/core/settings/acquire-options.js';
 import type { LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
 import { watched } from '../../support/core/core-under-test.js';
+import { settled } from '../../support/core/virtual-runtime.js';
 import { isLockable } from './good-keys.js';
 import type { VirtualLocks } from './virtual-locks.js';
 
@@ -103,13 +104,51 @@ const onLost: Meaning = {
   },
 };
 
+const awaitRelease: Meaning = {
+  allows: isOneOf(true, false),
+  examples: [true, false],
+  otherwise: true,
+  proves: async (world, options, waits: boolean) => {
+    const { locks } = world;
+    const answer = world.holdUpReleases();
+    const work = watched(locks.withLock('k', options, () => 'done'));
+    await settled();
+    expect(work.state).toBe(waits ? 'pending' : 'fulfilled');
+    expect(locks.usage.leases).toBe(1);
+    answer();
+    await settled();
+    expect([work.value, locks.usage.leases]).toEqual(['done', 0]);
+  },
+};
+
 /** Options of one call. That of the signal is in a spec of its own. */
 export const CALL_OPTIONS: Readonly<Record<Exclude<keyof SectionOptions, 'signal'>, Meaning>> = {
   waitMs,
   leaseMs,
   reentrant,
   onLost,
+  awaitRelease,
   watchdogMs,
+  fair: {
+    allows: isOneOf(true, false),
+    examples: [true, false],
+    otherwise: false,
+    proves: async ({ locks }, options, isFair: boolean) => {
+      await locks.withLock('k', options, async () =>
+        expect((await locks.inspect('k'))?.kind).toBe(isFair ? 'fair' : 'exclusive'),
+      );
+    },
+  },
+  mode: {
+    allows: isOneOf('read', 'write'),
+    examples: ['read', 'write'],
+    otherwise: undefined,
+    proves: async ({ locks }, options, mode: 'read' | 'write' | undefined) => {
+      await locks.withLock('k', options, async () => {
+        expect((await locks.inspect('k'))?.kind).toBe(mode ?? 'exclusive');
+      });
+    },
+  },
   holdAtLeastMs: {
     allows: isWholeMs(0),
     examples: [0, 1, 30_000, A_YEAR_MS],
@@ -133,6 +172,7 @@ export const PERMIT_OPTIONS: Readonly<
   watchdogMs: CALL_OPTIONS.watchdogMs,
   holdAtLeastMs: CALL_OPTIONS.holdAtLeastMs,
   onLost: CALL_OPTIONS.onLost,
+  awaitRelease: CALL_OPTIONS.awaitRelease,
   permits: {
     allows: (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 1_000_000,
     examples: [1, 2, 3, 1_000_000],
@@ -145,6 +185,7 @@ export const MODULE_OPTIONS: Readonly<Record<keyof LockSettingsInput, Meaning>> 
   leaseMs,
   reentrant,
   onLost,
+  awaitRelease,
   keyPrefix: {
     allows: (value) => typeof value === 'string' && !/\p{Surrogate}/u.test(value),
     examples: ['', 'lock:', '<<x>>', '__proto__', 'ключ:😀'],
@@ -173,12 +214,13 @@ export const MODULE_OPTIONS: Readonly<Record<keyof LockSettingsInput, Meaning>> 
     },
   },
   fencing: {
-    allows: isOneOf(true, false),
-    examples: [true, false],
+    allows: isOneOf(true, false, 'redisson'),
+    examples: [true, false, 'redisson'],
     otherwise: true,
-    proves: async ({ locks }, _options, on: boolean) => {
+    proves: async ({ locks }, _options, on: boolean | 'redisson') => {
       const lease = await locks.acquire('k');
-      if (on) expect(Number.isSafeInteger(lease.fencingToken)).toBe(true);
+      if (on === 'redisson') expect(lease.fencingToken).toBe(1);
+      else if (on) expect(Number.isSafeInteger(lease.fencingToken)).toBe(true);
       else expect(() => lease.fencingToken).toThrow('fencing is off');
     },
   },

@@ -19,11 +19,12 @@ const CALLS: Readonly<Record<string, Call>> = {
 };
 
 const NEEDS = { permits: 1 };
+const OF_SECTIONS = ['onLost', 'awaitRelease'];
 
 /** Every call on a free key, with these options. */
 const callWith = async (options: unknown, isAllowed: boolean, name: string): Promise<void> => {
   for (const [callName, call] of Object.entries(CALLS)) {
-    if (name === 'onLost' && callName !== 'withPermit') continue;
+    if (OF_SECTIONS.includes(name) && callName !== 'withPermit') continue;
     const outcome = await outcomeOf(() =>
       call(new VirtualLocks().locks, 'k', options as PermitSectionOptions),
     );

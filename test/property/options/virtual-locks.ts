@@ -3,6 +3,7 @@ import { DEFAULT_SETTINGS, type LockSettings } from '../../../lib/core/settings/
 import { LockService } from '../../../lib/lock.service.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
+import { deferred } from '../../support/async.js';
 import { Log } from '../../support/core/core-under-test.js';
 import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
@@ -13,13 +14,25 @@ const FOR_EVER_MS = 1e15;
 export class VirtualLocks {
   readonly runtime = new VirtualRuntime();
   readonly space = new MemorySpace({ now: () => this.runtime.now() });
+  readonly store = new MemoryStore({ shared: this.space });
   readonly manager: LockManager;
   readonly locks: LockService;
 
   constructor(readonly settings: LockSettings = DEFAULT_SETTINGS) {
-    const store = new MemoryStore({ shared: this.space });
-    this.manager = new LockManager(store, settings, new Log(), this.runtime);
+    this.manager = new LockManager(this.store, settings, new Log(), this.runtime);
     this.locks = new LockService(this.manager);
+  }
+
+  /** From now on releases are done, but not answered until the returned function is called. */
+  holdUpReleases(): () => void {
+    const held = deferred();
+    const { exclusive } = this.store.kinds;
+    const release = exclusive.release.bind(exclusive);
+    exclusive.release = async (...args) => {
+      const [reply] = await Promise.all([release(...args), held.promise]);
+      return reply;
+    };
+    return held.resolve;
   }
 
   /** Takes the only permit of the key as another process would. */

@@ -81,10 +81,6 @@ export class Model {
     for (const key of this.keys) if (key.hold && key.hold.endsAt <= this.now) key.hold = undefined;
   }
 
-  othersWatch(key: ModelKey, actor: number): boolean {
-    return key.seats.some(({ watch }, other) => watch && other !== actor);
-  }
-
   /** What is left is known exactly where time stands still, else to less than the unit of all durations. */
   expectLeft(key: ModelKey, ms: number): void {
     const less = this.leftMs(key) - ms;

@@ -155,8 +155,18 @@ export class Model {
     this.holds = this.holds.filter((hold) => !own.has(hold));
   }
 
+  /** A service that heard of a forced unlock elsewhere has looked, and knows. One that did not hear of it need not. */
+  private learn(): void {
+    for (const hold of this.holds) {
+      if (hold.inStore || hold.isLost) continue;
+      const held = this.world.services[hold.service]!.held();
+      hold.isLost = !held.some(({ key, fencingToken }) => key === hold.key && fencingToken === hold.token);
+    }
+  }
+
   /** Takes in what has become of those who have asked. */
   observe(): void {
+    this.learn();
     for (const pending of [...this.pending]) {
       const { state, value } = pending.result;
       if (state === 'pending') continue;

@@ -19,9 +19,8 @@ export class Log implements LockLogger {
 }
 
 /** The whole core on a virtual clock, before a store that the test answers for. */
-export const coreUnderTest = (input: LockSettingsInput = {}) => {
+export const coreUnderTest = (input: LockSettingsInput = {}, store = new ScriptedStore()) => {
   const runtime = new VirtualRuntime();
-  const store = new ScriptedStore();
   const log = new Log();
   const settings = resolveSettings({ keyPrefix: '', ...input });
   const manager = new LockManager(store, settings, log, runtime);

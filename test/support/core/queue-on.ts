@@ -1,4 +1,4 @@
-import { LocalQueue } from '../../../lib/core/acquire/local-queue.js';
+import { LocalQueue, type QueueHost } from '../../../lib/core/acquire/local-queue.js';
 import type { Runtime } from '../../../lib/core/runtime.js';
 import type { Claim } from '../../../lib/core/seam/claim.js';
 import type { ScriptedStore } from './scripted-store.js';
@@ -12,20 +12,22 @@ export const claimOn = (finalKey: string, owner = `o-${finalKey}`, leaseMs = 30_
   waits: true,
 });
 
+/** A queue's host, as far as the test wants to have a hand in it. */
+type HostOfQueue = Partial<Pick<QueueHost, 'alone' | 'onIdle' | 'leaveLine'>>;
+
 /** A local queue that listens on a scripted store. */
-export const queueOn = (
-  store: ScriptedStore,
-  runtime: Runtime,
-  onIdle: () => void = () => undefined,
-): LocalQueue =>
+export const queueOn = (store: ScriptedStore, runtime: Runtime, host: HostOfQueue = {}): LocalQueue =>
   new LocalQueue(
     {
       runtime,
       maxWaiters: Infinity,
       alone: true,
       keepAlive: () => undefined,
+      lookAt: () => undefined,
       watch: (claim, listener) => store.watch(claim, listener),
-      onIdle,
+      leaveLine: () => undefined,
+      onIdle: () => undefined,
+      ...host,
     },
     'k',
   );

@@ -7,13 +7,20 @@ import type {
   Watch,
   WatchListener,
 } from '../../../lib/core/seam/lock-store.js';
-import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from '../../../lib/core/seam/reply.js';
+import type {
+  AcquireReply,
+  ExtendReply,
+  KeyState,
+  PlaceReply,
+  ReleaseReply,
+} from '../../../lib/core/seam/reply.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { settled } from './virtual-runtime.js';
 
 interface Answers {
   acquire: AcquireReply;
   extend: readonly ExtendReply[];
+  keep: readonly PlaceReply[];
   release: ReleaseReply;
   inspect: KeyState | null;
   forceUnlock: boolean;
@@ -70,6 +77,13 @@ export const granted = (token = 1, validForMs = 30_000): AcquireReply => ({
   validForMs,
   token,
 });
+/** A grant with tokens for so many leases: without it there are as many as were asked for. */
+export const grantedFor = (leases: number, token = 1): AcquireReply => ({
+  status: 'granted',
+  validForMs: 30_000,
+  token,
+  tokens: leases,
+});
 export const taken = (retryInMs = 30_000): AcquireReply => ({ status: 'taken', retryInMs });
 export const released = (othersWaiting = false): ReleaseReply => ({ wasHeld: true, othersWaiting });
 export const notHeld: ReleaseReply = { wasHeld: false, othersWaiting: false };
@@ -89,7 +103,7 @@ const about = (finalKey: string): Claim => ({
 /** A store without a will of its own: every request waits until the test answers it. */
 export class ScriptedStore implements LockStore, KindStore {
   /** Whichever kind is asked for: the test sees it in the claim. */
-  readonly kinds: KindStores = { exclusive: this, permit: this };
+  readonly kinds: KindStores = { exclusive: this, fair: this, permit: this };
   /** All requests ever sent, oldest first. */
   readonly sent: Request[] = [];
   readonly watches: ScriptedWatch[] = [];
@@ -156,7 +170,7 @@ export class ScriptedStore implements LockStore, KindStore {
     return this.sent.filter((request) => request.name === name).length;
   }
 
-  private ask<N extends Name>(
+  protected ask<N extends Name>(
     name: N,
     claims: readonly Claim[],
     how: ReleaseOptions = {},
@@ -181,5 +195,12 @@ export class ScriptedStore implements LockStore, KindStore {
       this.pending.push(request);
       this.sent.push(request);
     });
+  }
+}
+
+/** One with a line, whose places have to be kept. */
+export class LineStore extends ScriptedStore {
+  keepPlaces(claims: readonly Claim[]): Promise<readonly PlaceReply[]> {
+    return this.ask('keep', claims);
   }
 }

@@ -35,6 +35,10 @@ export class VirtualRuntime implements Runtime {
     this.timers.delete(timer as Timer);
   }
 
+  soon(action: () => void): void {
+    setImmediate(action);
+  }
+
   newId(): string {
     return `id-${(this.ids += 1)}`;
   }

@@ -25,10 +25,24 @@ export const DOCUMENTED_RULES: readonly string[] = users[0]!
 
 export const documentedLogin = { username: 'locks', password: PASSWORD };
 
+const rulesIn = (title: string): readonly string[] =>
+  codeBlocks(section(readFromRoot('docs/operations/permissions.md'), title), 'text')[0]!
+    .trim()
+    .split(/\s+/);
+
 /** What the user needs beside these for permits. */
-export const PERMIT_RULES: readonly string[] = codeBlocks(
-  section(readFromRoot('docs/operations/permissions.md'), 'With permits'),
-  'text',
-)[0]!
-  .trim()
-  .split(/\s+/);
+export const PERMIT_RULES = rulesIn('With permits');
+
+/** And for fencing tokens that are shared with Java. */
+export const COUNTER_RULES = rulesIn('With tokens shared with Java');
+/** And for fair locks. */
+export const FAIR_RULES = rulesIn('With fair locks');
+/** And for read-write locks. */
+export const READ_WRITE_RULES = rulesIn('With read-write locks');
+/** What the user needs beside these for semaphores and latches. */
+export const OBJECT_RULES = rulesIn('With semaphores and latches');
+/** Those of them that are for the line alone. */
+export const LINE_RULES = rulesIn('For turns in order');
+
+/** The user as the documents had it before there were lines. */
+export const RULES_WITHOUT_LINE = DOCUMENTED_RULES.filter((rule) => !LINE_RULES.includes(rule));

@@ -13,7 +13,9 @@ import { openLocks, type LocksOptions, type OpenLocks } from './open-locks.js';
 const LOCK_WORKER = new URL('./lock.worker.ts', import.meta.url);
 /** How long a process may take to start on a machine that has much else to do. */
 export const BOOT_MS = 25_000;
-const FENCE_KEYS = /^nest_redis_lock_fence:/;
+const FENCE_KEYS = /^nest_redis_lock_fence:\{/;
+/** A process hears of its turns on one channel, from its first wait until it ends. */
+const TURN_CHANNELS = /^nest_redis_lock_turn:/;
 
 /** The shortest watchdog there is: it renews every 333 ms. Commands may take nearly as long, on a busy machine. */
 export const SHORT_WATCHDOG = { watchdogMs: 1_000, commandTimeoutMs: 900 } as const;
@@ -101,8 +103,23 @@ export class Lab implements AsyncDisposable {
     });
   }
 
-  /** Every channel on which somebody listens. */
+  /** Resolves once all who stand in line for the key hear it when it is their turn. */
+  async hearing(key: string, places = 1): Promise<void> {
+    await until(
+      async () => {
+        const line = await this.admin.hgetall(`nest_redis_lock_fence:line:{${holdName(key)}}`);
+        return Object.values(line).filter((text) => /^1( -?\d+){4} 0 /.test(text)).length >= places;
+      },
+      { what: `${places} hear of their turn for ${key}` },
+    );
+  }
+
+  /** Every channel on which somebody waits. */
   async channels(): Promise<string[]> {
+    return (await this.allChannels()).filter((name) => !TURN_CHANNELS.test(name));
+  }
+
+  private async allChannels(): Promise<string[]> {
     return (await this.admin.pubsub('CHANNELS')) as string[];
   }
 
@@ -117,10 +134,15 @@ export class Lab implements AsyncDisposable {
     await until(async () => (await renewed()) >= before + times, { what: `${times} renewals` });
   }
 
-  /** Everything that locks left in Redis: holds and subscriptions. Fence keys are few and stay on purpose. */
+  /** Everything that locks left in Redis: holds, lines and subscriptions. Fence keys are few and stay on purpose. */
   async leftovers(): Promise<string[]> {
     const names = await this.admin.keys('*');
     return [...names.filter((name) => !FENCE_KEYS.test(name)), ...(await this.channels())];
+  }
+
+  /** The channels on which processes hear of their turns. */
+  async turnChannels(): Promise<string[]> {
+    return (await this.allChannels()).filter((name) => TURN_CHANNELS.test(name));
   }
 
   /** Resolves once nothing is left in Redis, nor in the given services. */

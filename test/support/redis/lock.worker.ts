@@ -74,7 +74,9 @@ channel.on('acquire', async ({ id, keys, options: acquireOptions }) => {
       const { code } = lease.signal.reason as LockError;
       channel.send({ type: 'lost', id, code, remainingMs: lease.remainingMs() });
     });
-    channel.send({ type: 'acquired', id, token: lease.tokenFor(lease.key) });
+    // Readers have none.
+    const token = acquireOptions?.mode === 'read' ? 0 : lease.tokenFor(lease.key);
+    channel.send({ type: 'acquired', id, token });
   } catch (error) {
     report('refused', id, startedAt, error);
   }

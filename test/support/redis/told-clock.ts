@@ -17,6 +17,7 @@ export class ToldClock {
       now: () => this.ms,
       setTimer: (action, ms) => this.setTimer(action, ms),
       clearTimer: (timer) => void this.timers.delete(timer as Timer),
+      soon: (action) => void setImmediate(action),
       newId: () => `${prefix}-${(this.ids += 1)}`,
     };
   }

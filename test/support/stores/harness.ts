@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
+import { systemRuntime } from '../../../lib/core/runtime.js';
 import type { Claim, ExclusiveClaim } from '../../../lib/core/seam/claim.js';
 import type { AllKindStores, KindStore, LockStore, Watch } from '../../../lib/core/seam/lock-store.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
@@ -10,19 +11,32 @@ import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 export interface StoreHarness {
   /** True when `pass` moves a clock instead of waiting; then what is left of a lease is known exactly. */
   readonly virtualTime: boolean;
+  /** Whether a place in line ends when nobody keeps it; else it lives until it is left. */
+  readonly placesEnd: boolean;
   /** Where the backing server is; undefined for a store that lives in its process. */
   readonly address?: string;
   /** A store of its own on the same backing server, as another process would have it. The suite closes it. */
   connect(): Promise<FullStore>;
   /** Lets at least this much time pass for the holds. */
   pass(ms: number): Promise<void>;
-  /** What the backing server keeps: holds (not the bounded fence counters), and subscriptions of any client. */
-  leftovers(): Promise<{ readonly holds: number; readonly watches: number }>;
+  /** What the backing server keeps. */
+  leftovers(): Promise<Leftovers>;
   cleanup(): Promise<void>;
 }
 
-/** A store that has all kinds. */
-export type FullStore = LockStore & { readonly kinds: AllKindStores };
+/** What a backing server keeps. */
+export interface Leftovers {
+  /** Not the bounded fence counters. */
+  readonly holds: number;
+  /** Subscriptions of any client, without its ear. */
+  readonly watches: number;
+  /** How many processes hear on a channel of their own when it is their turn. */
+  readonly ears: number;
+}
+
+/** A store that has all kinds, and the objects without a holder. */
+export type FullStore = LockStore &
+  Required<Pick<LockStore, 'semaphores' | 'latches'>> & { readonly kinds: AllKindStores };
 
 export type MakeHarness = () => Promise<StoreHarness>;
 
@@ -31,8 +45,11 @@ export const LONG_LEASE_MS = 30_000;
 
 const HINT_DEADLINE_MS = 10_000;
 
+/** The name of a process, as this library has it: a UUID of version 8. */
+export const newProcess = (): string => systemRuntime().newId();
+
 /** An owner id that nobody used before. */
-export const newOwner = (): string => `${randomUUID()}:1`;
+export const newOwner = (): string => `${newProcess()}:1`;
 
 /** A key that no other test uses. */
 export const newKey = (name = 'key'): string => `lock:${name}:${randomUUID()}`;
@@ -149,6 +166,8 @@ export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(r
 
 /** What a part of the contract works with. */
 export interface ContractContext {
+  /** Whether waiters of the exclusive lock stand in a line. */
+  readonly keepsLines: boolean;
   readonly harness: StoreHarness;
   /** A store on the harness's server, closed after the test. */
   connect(): Promise<FullStore>;

@@ -4,7 +4,9 @@ import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { RedisServer } from '../redis-server.js';
 import type { StoreHarness } from './harness.js';
 
-const FENCE_KEYS = /^nest_redis_lock_fence:/;
+const FENCE_KEYS = /^(nest_redis_lock_fence|redisson_lock_token):/;
+/** The channels on which processes hear of their turns, once they have waited; they stay open with the store. */
+const TURN_CHANNELS = 'nest_redis_lock_turn:*';
 
 export interface RedisHarness extends StoreHarness {
   readonly server: RedisServer;
@@ -21,6 +23,7 @@ export async function redisHarness(): Promise<RedisHarness> {
     address: server.url,
     admin,
     virtualTime: false,
+    placesEnd: true,
     connect: () => Promise.resolve(new RedisStore({ redis: server.url })),
     pass: async (ms) => {
       // The server counts in whole ms and ends a lease after its last one; timers may come up to 1 ms early.
@@ -35,11 +38,12 @@ export async function redisHarness(): Promise<RedisHarness> {
       const counters = await Promise.all(names.map(isCounter));
       const holds = names.filter((_, i) => !counters[i]);
       const clients = (await admin.client('LIST')) as string;
-      const watches = [...clients.matchAll(/ p?s?sub=(\d+)/g)].reduce(
+      const subscriptions = [...clients.matchAll(/ p?s?sub=(\d+)/g)].reduce(
         (sum, [, count]) => sum + Number(count),
         0,
       );
-      return { holds: holds.length, watches };
+      const ears = ((await admin.pubsub('CHANNELS', TURN_CHANNELS)) as string[]).length;
+      return { holds: holds.length, watches: subscriptions - ears, ears };
     },
     cleanup: async () => {
       admin.disconnect();

@@ -1,0 +1,416 @@
+import type { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import {
+  LINE_ACQUIRE,
+  LINE_FORCE_UNLOCK,
+  LINE_KEEP,
+  LINE_RELEASE,
+} from '../../lib/stores/redis/kinds/exclusive/line-scripts.js';
+import { until } from '../support/async.js';
+import { newKey } from '../support/stores/harness.js';
+import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
+
+const PREFIX = 'nest_redis_lock_turn:';
+const ALIVE_MS = 5_000;
+const FIRST_MS = 10_000;
+const LEASE_MS = 30_000;
+/** Fields of a line that are no places. */
+const HEADER = 5;
+
+let owners = 0;
+/** The name of a process of this library, by one letter. */
+const processOf = (letter: string): string => `${letter.repeat(8)}-0000-8000-8000-000000000000`;
+const newOwner = (process: string): string => `${processOf(process)}:${++owners}`;
+
+interface Asking {
+  readonly waits?: boolean;
+  readonly tokens?: number;
+  readonly deaf?: boolean;
+  readonly aliveMs?: number;
+}
+
+/** What the scripts of the line promise, one by one, on a real server. */
+describe('the line of an exclusive lock in Redis', () => {
+  let harness: RedisHarness;
+  let admin: Redis;
+  let ear: Redis;
+  const heard: string[] = [];
+
+  beforeAll(async () => {
+    harness = await redisHarness();
+    admin = harness.admin;
+    ear = admin.duplicate();
+    ear.on('message', (_channel: string, message: string) => heard.push(message));
+    await ear.subscribe(...['a', 'b', 'c', 'd'].map((process) => PREFIX + processOf(process)));
+  });
+
+  afterEach(async () => {
+    heard.length = 0;
+    await admin.flushall();
+  });
+
+  afterAll(async () => {
+    ear.disconnect();
+    await harness.cleanup();
+  });
+
+  const keysOf = (key: string): [string, string, string] => [
+    key,
+    'nest_redis_lock_fence:{7}',
+    `nest_redis_lock_fence:line:{${key}}`,
+  ];
+  const channelOf = (key: string): string => `redisson_lock__channel:{${key}}`;
+
+  const acquire = (key: string, owner: string, asking: Asking = {}): Promise<unknown> => {
+    const { waits = true, tokens = 1, deaf = false, aliveMs = ALIVE_MS } = asking;
+    const place = waits ? `${aliveMs} ${FIRST_MS} ${tokens} ${deaf ? 1 : 0}` : '';
+    return admin.eval(LINE_ACQUIRE, 3, ...keysOf(key), owner, LEASE_MS, tokens, place, 'PUBLISH');
+  };
+  const release = (key: string, owner: string): Promise<unknown> =>
+    admin.eval(LINE_RELEASE, 3, ...keysOf(key), owner, 'PUBLISH', 0);
+  const keep = (key: string, owner: string, deaf = 0): Promise<unknown> =>
+    admin.eval(LINE_KEEP, 3, ...keysOf(key), owner, ALIVE_MS, deaf);
+  const force = (key: string): Promise<unknown> =>
+    admin.eval(LINE_FORCE_UNLOCK, 3, ...keysOf(key), 'PUBLISH');
+  const holderOf = async (key: string): Promise<string | undefined> =>
+    Object.keys(await admin.hgetall(key))[0];
+  const lineOf = (key: string): Promise<Record<string, string>> => admin.hgetall(keysOf(key)[2]);
+  const told = (count: number): Promise<unknown> => until(() => heard.length >= count);
+
+  it('does not exist while nobody waits', async () => {
+    const key = newKey();
+    const owner = newOwner('a');
+    expect(await acquire(key, owner)).toMatch(/^\d{16}$/);
+    expect(await lineOf(key)).toEqual({});
+    expect(await release(key, owner)).toBe(0);
+    expect(await admin.keys('lock*')).toEqual([]);
+  });
+
+  it('is served in the order in which its waiters came, by the release, with a message', async () => {
+    const key = newKey();
+    const all = ['a', 'b', 'c', 'd'].map(newOwner);
+    expect(await acquire(key, all[0]!)).toMatch(/^\d+$/);
+    for (const [before, owner] of all.slice(1).entries()) {
+      expect(await acquire(key, owner)).toMatch(new RegExp(`^q ${before + 1} ${before} \\d+$`));
+    }
+    let token = 0;
+    for (const [i, owner] of all.slice(0, -1).entries()) {
+      expect(await release(key, owner)).toBe(0);
+      await told(i + 1);
+      const [word, version, hold, to, first, tokens, lease, left] = heard[i]!.split(' ');
+      expect([word, version, hold, to, tokens, lease, left]).toEqual([
+        'grant', '1', key, all[i + 1], '1', `${FIRST_MS}`, `${2 - i}`,
+      ]); // prettier-ignore
+      expect(Number(first)).toBeGreaterThan(token);
+      token = Number(first);
+      expect(await holderOf(key)).toBe(all[i + 1]);
+      const ttl = await admin.pttl(key);
+      expect(ttl).toBeGreaterThan(FIRST_MS - 2_000);
+      expect(ttl).toBeLessThanOrEqual(FIRST_MS);
+    }
+    expect(await lineOf(key)).toEqual({});
+    expect(await release(key, all[3]!)).toBe(0);
+    expect(await admin.exists(key)).toBe(0);
+  });
+
+  it('always has a time to live', async () => {
+    const key = newKey();
+    await acquire(key, newOwner('a'));
+    const waiter = newOwner('b');
+    await acquire(key, waiter);
+    for (let i = 0; i < 2; i++) {
+      const ttl = await admin.pttl(keysOf(key)[2]);
+      expect(ttl).toBeGreaterThan(ALIVE_MS - 2_000);
+      expect(ttl).toBeLessThanOrEqual(ALIVE_MS);
+      expect(await keep(key, waiter)).toEqual([expect.stringMatching(/^q 0 \d+$/)]);
+    }
+  });
+
+  it('is not overtaken by one that only tries, nor by one that comes while the lock is free', async () => {
+    const key = newKey();
+    const [holder, waiter, late] = ['a', 'b', 'c'].map(newOwner) as [string, string, string];
+    await acquire(key, holder);
+    await acquire(key, waiter);
+    expect(await acquire(key, newOwner('d'), { waits: false })).toBeGreaterThan(0);
+    await admin.del(key);
+    expect(await acquire(key, late)).toMatch(/^q 2 /);
+    expect(await holderOf(key)).toBe(waiter);
+    await told(1);
+  });
+
+  it('passes over a process that does not hear, and keeps its place', async () => {
+    const key = newKey();
+    const [holder, away, waiter] = [newOwner('a'), newOwner('away'), newOwner('b')];
+    await acquire(key, holder);
+    await acquire(key, away);
+    await acquire(key, waiter);
+    await release(key, holder);
+    expect(await holderOf(key)).toBe(waiter);
+    expect(Object.keys(await lineOf(key))).toContain(`@${away}`);
+    await release(key, waiter);
+    expect(await admin.exists(key)).toBe(0);
+    expect(await keep(key, away)).toEqual([`h ${FIRST_MS}`]);
+  });
+
+  it('grants to a deaf place without a message, which finds it when it is kept', async () => {
+    const key = newKey();
+    const [holder, deaf] = [newOwner('a'), newOwner('away')];
+    await acquire(key, holder);
+    await acquire(key, deaf, { deaf: true });
+    await release(key, holder);
+    expect(await holderOf(key)).toBe(deaf);
+    expect(heard).toEqual([]);
+    expect(await keep(key, deaf)).toEqual([expect.stringMatching(/^h \d+$/)]);
+  });
+
+  it('drops a place that is not kept, and never makes it again', async () => {
+    const key = newKey();
+    const [holder, dead, waiter] = [newOwner('a'), newOwner('b'), newOwner('c')];
+    await acquire(key, holder);
+    await acquire(key, dead, { aliveMs: 50 });
+    await acquire(key, waiter);
+    await harness.pass(50);
+    await release(key, holder);
+    expect(await holderOf(key)).toBe(waiter);
+    expect(await keep(key, dead)).toEqual(['gone']);
+    expect(await lineOf(key)).toEqual({});
+  });
+
+  it('is left by a release of one that still stands in it', async () => {
+    const key = newKey();
+    const [holder, leaver, waiter] = [newOwner('a'), newOwner('b'), newOwner('c')];
+    await acquire(key, holder);
+    await acquire(key, leaver);
+    await acquire(key, waiter);
+    expect(await release(key, leaver)).toBe(1);
+    expect(await release(key, leaver)).toBe(-1);
+    expect(await keep(key, leaver)).toEqual(['gone']);
+    await release(key, holder);
+    expect(await holderOf(key)).toBe(waiter);
+  });
+
+  /** Somebody who waits for the announcement as Redisson does. */
+  const listening = async (key: string, connections: number): Promise<() => void> => {
+    const others = Array.from({ length: connections }, () => admin.duplicate());
+    for (const other of others) await other.subscribe(channelOf(key));
+    return () => others.forEach((other) => other.disconnect());
+  };
+  const kept = (key: string, owner: string): Promise<string> =>
+    until(async () => {
+      const [reply] = (await keep(key, owner)) as [string];
+      return reply.startsWith('h ') ? reply : undefined;
+    });
+
+  it('is left alone for a moment where more listen than stand in it: who is there takes the lock', async () => {
+    const key = newKey();
+    const [holder, waiter, foreign] = [newOwner('a'), newOwner('b'), newOwner('java')];
+    await acquire(key, holder);
+    await acquire(key, waiter);
+    const stop = await listening(key, 2);
+    await admin.hincrby(keysOf(key)[2], 's', -30);
+    const released = release(key, holder);
+    const early = keep(key, waiter);
+    const other = acquire(key, foreign, { waits: false });
+    expect(await released).toBe(0);
+    // For as long as the line had it.
+    expect(await early).toEqual([expect.stringMatching(/^q 0 (2|3|4)\d$/)]);
+    // Somebody in line is not overtaken by one of ours, only by who knows no line.
+    expect(await other).toEqual(expect.any(Number));
+    expect(await kept(key, waiter)).toBe(`h ${FIRST_MS}`);
+    stop();
+  });
+
+  it('is begun by a release that others listen to: the next one of the process does not take the lock at once', async () => {
+    const key = newKey();
+    const [holder, next] = [newOwner('a'), newOwner('a')];
+    await acquire(key, holder);
+    const stop = await listening(key, 1);
+    const released = release(key, holder);
+    const queued = acquire(key, next);
+    expect(await released).toBe(0);
+    expect(await queued).toMatch(/^q 1 0 [1-3]$/);
+    expect(await kept(key, next)).toBe(`h ${FIRST_MS}`);
+    // Nobody who waits is counted by a pattern.
+    stop();
+    const watcher = admin.duplicate();
+    await watcher.psubscribe('*');
+    await release(key, next);
+    expect(await lineOf(key)).toEqual({});
+    watcher.disconnect();
+  });
+
+  it('has the lock again at once when nobody else listens any more', async () => {
+    const key = newKey();
+    const [holder, waiter] = [newOwner('a'), newOwner('b')];
+    await acquire(key, holder);
+    await acquire(key, waiter);
+    const stop = await listening(key, 2);
+    await admin.hincrby(keysOf(key)[2], 's', -1_000);
+    await release(key, holder);
+    stop();
+    const stopOurs = await listening(key, 1);
+    expect(await kept(key, waiter)).toBe(`h ${FIRST_MS}`);
+    expect(Number((await lineOf(key))['s'])).toBeLessThanOrEqual(Date.now());
+    stopOurs();
+  });
+
+  it('has for itself what others have had beyond their moment, before it leaves them the lock again', async () => {
+    const key = newKey();
+    const waiters = ['a', 'b', 'c', 'd'].map(newOwner);
+    const [holder, second, third] = waiters as [string, string, string];
+    for (const one of waiters) await acquire(key, one);
+    const stop = await listening(key, 4);
+    await release(key, holder);
+    await admin.hincrby(keysOf(key)[2], 'f', -150);
+    expect(await keep(key, second)).toEqual([`h ${FIRST_MS}`]);
+    await release(key, second);
+    expect(await holderOf(key)).toBe(third);
+    await admin.hincrby(keysOf(key)[2], 's', -300);
+    await release(key, third);
+    expect(await holderOf(key)).toBeUndefined();
+    stop();
+  });
+
+  it('leaves the lock to those who only poll, once a second of turns without a pause', async () => {
+    const key = newKey();
+    const [holder, second, third] = ['a', 'b', 'c'].map(newOwner) as [string, string, string];
+    await acquire(key, holder);
+    await acquire(key, second);
+    await acquire(key, third);
+    await admin.hincrby(keysOf(key)[2], 'g', -1_000);
+    const released = release(key, holder);
+    const early = keep(key, second);
+    expect(await released).toBe(0);
+    expect(await early).toEqual([expect.stringMatching(/^q 0 ([1-9]|[1-4]\d)$/)]);
+    expect(await kept(key, second)).toBe(`h ${FIRST_MS}`);
+    await release(key, second);
+    expect(await holderOf(key)).toBe(third);
+  });
+
+  it('looks soon whether the hold of one who polled is over: its end is told to nobody', async () => {
+    const key = newKey();
+    const [holder, waiter] = [newOwner('a'), newOwner('b')];
+    await acquire(key, holder);
+    await acquire(key, waiter);
+    await admin.hincrby(keysOf(key)[2], 'g', -1_000);
+    await release(key, holder);
+    await admin.hset(key, 'java:1', 1);
+    await admin.pexpire(key, LEASE_MS);
+    const soon = await until(async () => {
+      const [reply] = (await keep(key, waiter)) as [string];
+      return Number(reply.split(' ')[2]) < LEASE_MS / 2 && reply;
+    });
+    expect(soon).toMatch(/^q 0 \d{2} other$/);
+    await admin.del(key);
+    expect(await keep(key, waiter)).toEqual([`h ${FIRST_MS}`]);
+  });
+
+  it('is served after a forced unlock, and by whoever keeps a place when a hold has ended by itself', async () => {
+    const key = newKey();
+    const [holder, second, third] = ['a', 'b', 'c'].map(newOwner) as [string, string, string];
+    await acquire(key, holder);
+    await acquire(key, second);
+    await acquire(key, third);
+    expect(await force(key)).toBe(1);
+    expect(await holderOf(key)).toBe(second);
+    await admin.del(key);
+    expect(await keep(key, third)).toEqual([`h ${FIRST_MS}`]);
+  });
+
+  it('skips a place of a later version while that is alive, and drops it afterwards', async () => {
+    const key = newKey();
+    const [holder, waiter] = [newOwner('a'), newOwner('b')];
+    await acquire(key, holder);
+    const line = keysOf(key)[2];
+    await admin.hset(
+      line,
+      'n',
+      1,
+      'h',
+      1,
+      'g',
+      Date.now(),
+      'f',
+      0,
+      's',
+      Date.now(),
+      1,
+      `2 ${Date.now() + 60_000} 60000 whatever it is`,
+    );
+    await admin.pexpire(line, 60_000);
+    await acquire(key, waiter);
+    await release(key, holder);
+    expect(await holderOf(key)).toBe(waiter);
+    expect(await lineOf(key)).toHaveProperty('1');
+    await admin.hset(line, 1, `2 ${Date.now() - 1} 60000 whatever it is`);
+    await acquire(key, newOwner('c'));
+    expect(Object.values(await lineOf(key)).filter((text) => text.startsWith('2 '))).toEqual([]);
+  });
+
+  it('is not in the way of a release when the memory is full', async () => {
+    const key = newKey();
+    const [holder, waiter] = [newOwner('a'), newOwner('b')];
+    await acquire(key, holder);
+    await acquire(key, waiter);
+    await admin.config('SET', 'maxmemory', 1);
+    try {
+      expect(await keep(key, waiter)).toEqual([expect.stringMatching(/^q 0 \d+$/)]);
+      expect(await release(key, holder)).toBe(0);
+      expect(await holderOf(key)).toBe(waiter);
+    } finally {
+      await admin.config('SET', 'maxmemory', 0);
+    }
+  });
+
+  it('whose place something else has taken is not in the way of a release', async () => {
+    const key = newKey();
+    const holder = newOwner('a');
+    await acquire(key, holder);
+    await admin.set(keysOf(key)[2], 'something else');
+    const told = admin.duplicate();
+    await told.subscribe(channelOf(key));
+    const announced = new Promise((resolve) => told.once('message', resolve));
+    expect(await release(key, holder)).toBe(0);
+    await announced;
+    expect(await admin.exists(key)).toBe(0);
+    expect(await admin.get(keysOf(key)[2])).toBe('something else');
+    expect(await force(key)).toBe(0);
+    told.disconnect();
+  });
+
+  it('passes over who wants a token where none can be given, and tells it when it asks', async () => {
+    const key = newKey();
+    const [holder, fenced, unfenced] = ['a', 'b', 'c'].map(newOwner) as [string, string, string];
+    await acquire(key, holder);
+    await acquire(key, fenced);
+    await acquire(key, unfenced, { tokens: 0 });
+    await admin.set(keysOf(key)[1], 'no number');
+    expect(await release(key, holder)).toBe(0);
+    expect(await holderOf(key)).toBe(unfenced);
+    expect(await release(key, unfenced)).toBe(0);
+    expect(await admin.exists(key)).toBe(0);
+    expect(await keep(key, fenced)).toEqual([expect.stringMatching(/^error FENCE /)]);
+    await expect(acquire(key, newOwner('d'))).rejects.toThrow('FENCE');
+    // Who was refused stands in it no more.
+    expect(await admin.hlen(keysOf(key)[2])).toBe(HEADER + 2);
+    expect(await admin.exists(key)).toBe(0);
+  });
+
+  it('serves those behind a place of a later version, however many have come and gone since', async () => {
+    const key = newKey();
+    const line = keysOf(key)[2];
+    const later = `2 ${Date.now() + 60_000} 60000 whatever it is`;
+    await acquire(key, newOwner('a'));
+    await admin.hset(line, { n: 100, h: 1, g: Date.now(), f: 0, s: Date.now(), 1: later });
+    await admin.pexpire(line, 60_000);
+    const waiters = [newOwner('b'), newOwner('c')];
+    for (const waiter of waiters) await acquire(key, waiter);
+    for (const waiter of waiters) {
+      await release(key, (await holderOf(key))!);
+      expect(await holderOf(key)).toBeUndefined();
+      expect(await keep(key, waiter)).toEqual([`h ${FIRST_MS}`]);
+      expect(await holderOf(key)).toBe(waiter);
+    }
+    expect(await admin.hget(line, '1')).toBe(later);
+  });
+});

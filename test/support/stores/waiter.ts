@@ -1,0 +1,146 @@
+import { expect } from 'vitest';
+import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
+import type { Place, PlaceOutcome } from '../../../lib/core/seam/place.js';
+import type { PlaceReply, Queued } from '../../../lib/core/seam/reply.js';
+import { until } from '../async.js';
+import {
+  claimFor,
+  expectGranted,
+  HintCounter,
+  newKey,
+  newProcess,
+  type ContractContext,
+  type FullStore,
+} from './harness.js';
+
+/** For how long a place lives that nobody keeps: longer than a test runs. */
+export const ALIVE_MS = 60_000;
+/** For how long a hold is given that nobody has asked for in this moment. */
+export const FIRST_LEASE_MS = 10_000;
+
+/** One who stands in line, and does what the core does there. */
+export class Waiter {
+  /** What became of its place. */
+  readonly told: PlaceOutcome[] = [];
+  /** What it was answered when it asked, unless that was that it stands in line still. */
+  private found: PlaceReply['status'] | undefined;
+  private asked = 0;
+  private doubts = 0;
+
+  constructor(
+    readonly store: FullStore,
+    readonly claim: ExclusiveClaim,
+    readonly queued: Queued,
+    private readonly hints: HintCounter,
+  ) {
+    this.place.listen({
+      told: (outcome) => this.told.push(outcome),
+      doubted: () => {
+        this.doubts++;
+      },
+    });
+  }
+
+  get place(): Place {
+    return this.queued.place;
+  }
+
+  /** Keeps its place, with other terms if they are given. */
+  async keep(aliveMs = this.claim.place!.aliveMs): Promise<PlaceReply> {
+    const claim = { ...this.claim, place: { ...this.claim.place!, aliveMs } };
+    const [reply] = await this.store.kinds.exclusive.keepPlaces!([claim]);
+    return reply!;
+  }
+
+  /** Asks because of all that it was hinted. */
+  async look(): Promise<void> {
+    this.asked = this.hints.count + this.doubts;
+    const { status } = await this.keep();
+    if (status !== 'queued') this.found = status;
+  }
+
+  /**
+   * Resolves when its turn has come: "granted" when it was told so, "held" when it has found that out, because it was
+   * hinted that the key may be free.
+   */
+  async turn(): Promise<'granted' | 'held'> {
+    const how = await until(async () => {
+      if (this.told.length === 0 && this.hints.count + this.doubts !== this.asked) await this.look();
+      return this.told[0]?.status ?? this.found;
+    });
+    this.hints.watch.close();
+    expect(['granted', 'held']).toContain(how);
+    return how as 'granted' | 'held';
+  }
+
+  async release(): Promise<void> {
+    this.hints.watch.close();
+    expect((await this.store.kinds.exclusive.release(this.claim)).wasHeld).toBe(true);
+  }
+
+  /** Gives up its place. */
+  leave(): Promise<void> {
+    this.hints.watch.close();
+    return this.place.leave();
+  }
+}
+
+/** One process with its store: its owners are named as the core names them. */
+export class WaitingProcess {
+  private readonly id = newProcess();
+  private owners = 0;
+
+  constructor(readonly store: FullStore) {}
+
+  claim(key: string, overrides: Partial<ExclusiveClaim> = {}): ExclusiveClaim {
+    return claimFor(key, { owner: `${this.id}:${++this.owners}`, ...overrides });
+  }
+
+  /** A claim whose caller waits. */
+  waiting(key: string, overrides: Partial<ExclusiveClaim> = {}): ExclusiveClaim {
+    const claim = this.claim(key, { waits: true, ...overrides });
+    const place = { aliveMs: ALIVE_MS, firstLeaseMs: FIRST_LEASE_MS, tokens: claim.tokens };
+    return { ...claim, place: { ...place, ...overrides.place } };
+  }
+
+  /** Takes a key that is free. */
+  async take(key: string, overrides: Partial<ExclusiveClaim> = {}): Promise<ExclusiveClaim> {
+    const claim = this.claim(key, overrides);
+    expectGranted(await this.store.kinds.exclusive.acquire(claim));
+    return claim;
+  }
+
+  /** Stands in line for a key that somebody has. */
+  async stand(key: string, overrides: Partial<ExclusiveClaim> = {}): Promise<Waiter> {
+    const claim = this.waiting(key, overrides);
+    const reply = await this.store.kinds.exclusive.acquire(claim);
+    expect(reply.status).toBe('queued');
+    return this.waiter(claim, reply as Queued);
+  }
+
+  /** The same, for a claim that was put in line. */
+  async waiter(claim: ExclusiveClaim, queued: Queued): Promise<Waiter> {
+    const hints = new HintCounter(this.store, claim);
+    const waiter = new Waiter(this.store, claim, queued, hints);
+    await hints.until(() => hints.watch.live);
+    await waiter.look();
+    return waiter;
+  }
+
+  /** Until now it may have had nothing on which it hears of its turn. */
+  async hears(): Promise<this> {
+    const key = newKey('ear');
+    for (;;) {
+      const holder = await this.take(key);
+      const waiter = await this.stand(key);
+      await this.store.kinds.exclusive.release(holder);
+      const how = await waiter.turn();
+      await waiter.release();
+      if (how === 'granted') return this;
+    }
+  }
+}
+
+/** So many processes that hear of their turns. */
+export const waitingProcesses = (context: ContractContext, count: number): Promise<WaitingProcess[]> =>
+  Promise.all(Array.from({ length: count }, async () => new WaitingProcess(await context.connect()).hears()));
