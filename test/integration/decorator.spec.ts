@@ -1,14 +1,18 @@
 import { Injectable, Module, NotFoundException, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { Locked, LockNotAcquiredError, LockService, RedisLockModule } from 'nest-redis-lock';
+import { Limited, Locked, LockNotAcquiredError, LockService, RedisLockModule } from 'nest-redis-lock';
+import { defer, lastValueFrom, of, Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
+import { until } from '../support/async.js';
 import { useLab } from '../support/redis/lab.js';
 
 const lab = useLab();
 
 /** A Nest app with these providers, on the lab's Redis. It ends with the test. */
-const appWith = async (...providers: Type[]) => {
-  @Module({ imports: [RedisLockModule.forRoot({ redis: lab.server.url })], providers })
+const appWith = (...providers: Type[]) => appOn(lab.server.url, ...providers);
+
+const appOn = async (redis: string, ...providers: Type[]) => {
+  @Module({ imports: [RedisLockModule.forRoot({ redis })], providers })
   class App {}
   const app = await NestFactory.createApplicationContext(App, { logger: false });
   lab.track({ [Symbol.asyncDispose]: () => app.close() });
@@ -113,5 +117,58 @@ describe('@Locked', () => {
     expect(await orders.retriedInside()).toBe(6);
     expect(orders.holders.size).toBe(1);
     expect(await lab.leftovers()).toEqual([]);
+  });
+
+  it('with awaitRelease: false gives its end, however it gives it, before the answer to the release', async () => {
+    const proxy = await lab.proxy();
+    // Called inside the section: its lock is there, and Redis is not heard from then on.
+    const unheard = (value: string): string => {
+      proxy.blackhole(['toClient']);
+      return value;
+    };
+    const awaitRelease = false;
+    @Injectable()
+    class Orders {
+      @Locked('promise', { awaitRelease })
+      async promise(): Promise<string> {
+        return unheard('promise');
+      }
+      @Limited('permit', { permits: 1, awaitRelease })
+      async permit(): Promise<string> {
+        return unheard('permit');
+      }
+      @Locked('observable', { awaitRelease })
+      observable(): Observable<string> {
+        return defer(() => of(unheard('observable')));
+      }
+      @Locked('generator', { awaitRelease })
+      async *generator(): AsyncGenerator<string> {
+        yield unheard('generator');
+      }
+      @Locked('failure', { awaitRelease })
+      async failure(): Promise<string> {
+        throw new NotFoundException(unheard('failure'));
+      }
+    }
+    const app = await appOn(proxy.url, Orders);
+    const [orders, locks] = [app.get(Orders), app.get(LockService)];
+    const calls = {
+      promise: () => orders.promise(),
+      permit: () => orders.permit(),
+      observable: () => lastValueFrom(orders.observable()),
+      generator: async () => {
+        const values: string[] = [];
+        for await (const value of orders.generator()) values.push(value);
+        return values.join();
+      },
+      failure: () => orders.failure().catch((error: NotFoundException) => error.message),
+    };
+    for (const [name, call] of Object.entries(calls)) {
+      expect(await call()).toBe(name);
+      expect([name, locks.usage.leases]).toEqual([name, 1]);
+      await proxy.restore();
+      await until(() => locks.usage.leases === 0);
+      expect(await locks.isLocked(name)).toBe(false);
+    }
   });
 });

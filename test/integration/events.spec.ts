@@ -15,7 +15,7 @@ describe('events', () => {
     expect(one.events('acquired')).toEqual([{ key, waitedMs: ms, fencingToken: lease.fencingToken }]);
     expect(one.events('released')).toEqual([{ key, heldMs: ms }]);
     expect(one.events('released')[0]!.heldMs).toBeGreaterThanOrEqual(59);
-    expect(two.events('busy')).toEqual([{ key, waitedMs: ms }]);
+    expect(two.events('busy')).toEqual([{ key, waitedMs: ms, waitersAhead: 0 }]);
     expect(two.events('busy')[0]!.waitedMs).toBeGreaterThanOrEqual(59);
     expect([...two.events('acquired'), ...one.events('lost'), ...one.events('store-down')]).toEqual([]);
   });

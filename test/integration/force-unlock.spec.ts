@@ -1,8 +1,29 @@
+import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
-import { until, within } from '../support/async.js';
-import { newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
+import type { LockService } from '../../lib/lock.service.js';
+import { deferred, until, within } from '../support/async.js';
+import { holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
 
 const lab = useLab();
+
+/** Takes a lock of every kind: from then on the process knows how to end each. */
+const useEveryKind = async (locks: LockService): Promise<void> => {
+  for (const options of [{ fair: true }, { mode: 'write' as const }]) {
+    await locks.withLock(newKey(), options, () => undefined);
+  }
+  await locks.withPermit(newKey(), { permits: 1 }, () => undefined);
+};
+
+/** Makes a connection send one more script, and the others when `later` resolves. */
+const sendOneScriptBefore = (client: Redis, later: Promise<void>): void => {
+  const send = client.sendCommand.bind(client);
+  let scripts = 0;
+  client.sendCommand = (command, stream) => {
+    if (command.name !== 'evalsha' || (scripts += 1) === 1) return send(command, stream);
+    void later.then(() => send(command, stream));
+    return command.promise;
+  };
+};
 
 describe('forceUnlock', () => {
   it('ends a hold of another process, wakes who waits, and its holder hears of it at the next renewal', async () => {
@@ -19,6 +40,27 @@ describe('forceUnlock', () => {
     expect(await next.release()).toBe('released');
   });
 
+  it('is looked into at once by a process that hears of it while it holds the key', async () => {
+    const [first, holder, other] = [lab.open(), lab.open(), lab.open()];
+    const key = newKey();
+    const before = await first.locks.acquire(key);
+    const waiting = holder.locks.acquire(key, { waitMs: 20_000 });
+    await lab.waiting(key);
+    await before.release();
+    const lease = await within(5_000, waiting);
+    const behind = holder.locks.acquire(key, { waitMs: 20_000, holdAtLeastMs: 1 });
+    expect(await other.locks.forceUnlock(key)).toBe(true);
+    // The next renewal is ten seconds away.
+    await within(
+      5_000,
+      until(() => lease.signal.aborted),
+    );
+    expect(holder.events('lost')).toMatchObject([{ key, reason: 'refused' }]);
+    await using next = await within(5_000, behind);
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+    expect(await lease.release()).toBe('lost');
+  });
+
   it('ends a hold of this process at once, with the reason', async () => {
     const { locks, events } = lab.open();
     const lease = await locks.acquire(newKey());
@@ -30,6 +72,58 @@ describe('forceUnlock', () => {
     await using _next = await within(5_000, locks.acquire(lease.key));
     expect(await lease.release()).toBe('lost');
     expect(await lab.hold(lease.key)).not.toBeNull();
+  });
+
+  it('ends one hold, and not that of the waiter that it has woken', async () => {
+    const [holder, waiter] = [lab.open(), lab.open()];
+    const clients: Redis[] = [];
+    const { host, port } = lab.server;
+    const other = lab.open({}, (_role, settings) => {
+      const client = new Redis({ ...settings, host, port });
+      clients.push(client);
+      return client;
+    });
+    await useEveryKind(other.locks);
+    const lease = await holder.locks.acquire(newKey(), { fair: true });
+    const waiting = waiter.locks.acquire(lease.key, { fair: true, waitMs: 20_000 });
+    await until(async () => (await waiter.locks.inspect(lease.key))?.waiting.length === 1);
+    const woken = deferred();
+    for (const client of clients) sendOneScriptBefore(client, woken.promise);
+    const forced = other.locks.forceUnlock(lease.key);
+    const next = await within(5_000, waiting);
+    woken.resolve();
+    expect(await forced).toBe(true);
+    expect(await next.verify()).toBe(true);
+    expect(await next.release()).toBe('released');
+    expect(await lease.release()).toBe('lost');
+  });
+
+  it.each([
+    ['an exclusive lock', (locks: LockService) => locks.acquire(newKey())],
+    ['a fair lock', (locks: LockService) => locks.acquire(newKey(), { fair: true })],
+    ['a lock to read', (locks: LockService) => locks.acquire(newKey(), { mode: 'read' })],
+    ['a lock to write', (locks: LockService) => locks.acquire(newKey(), { mode: 'write' })],
+    ['a permit', (locks: LockService) => locks.acquirePermit(newKey(), { permits: 2 })],
+  ])('ends %s, also in a process that knows every kind', async (_kind, take) => {
+    const [holder, other] = [lab.open(), lab.open()];
+    await useEveryKind(other.locks);
+    const lease = await take(holder.locks);
+    expect(await other.locks.forceUnlock(lease.key)).toBe(true);
+    expect(await lease.release()).toBe('lost');
+    expect(await other.locks.forceUnlock(lease.key)).toBe(false);
+  });
+
+  it('refuses what is no lock, and leaves it, also in a process that knows every kind', async () => {
+    const { locks } = lab.open();
+    await useEveryKind(locks);
+    const key = newKey();
+    await lab.admin.rpush(holdName(key), 'a list');
+    await expect(locks.forceUnlock(key)).rejects.toMatchObject({
+      code: 'LOCK_STORE_FAILED',
+      outcome: 'not-executed',
+      message: expect.stringContaining('WRONGTYPE') as string,
+    });
+    expect(await lab.admin.lrange(holdName(key), 0, -1)).toEqual(['a list']);
   });
 
   it('of a free lock is false', async () => {

@@ -1,7 +1,9 @@
-import { LockStoreError } from 'nest-redis-lock';
+import { detached, LockStoreError, type LockService } from 'nest-redis-lock';
+import { createTestingLocks } from 'nest-redis-lock/testing';
 import { describe, expect, it } from 'vitest';
 import { until, within } from '../support/async.js';
 import { Lab, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
 import {
   COMMAND_TIMEOUT_MS as commandTimeoutMs,
   expectOneOutage,
@@ -165,12 +167,18 @@ describe('Redis does not answer the release', () => {
     const proxy = await lab.proxy();
     const opened = lab.open({ commandTimeoutMs }, proxy.url);
     await opened.locks.ping();
-    const stop = proxy.onData((connection, direction, chunk) => {
-      if (direction !== 'toServer' || !chunk.includes('redisson_lock__channel')) return;
-      stop();
-      connection.blackhole();
-    });
-    expect(await opened.locks.withLock('order', () => 'paid')).toBe('paid');
+    const loseRelease = (): void => {
+      const stop = proxy.onData((connection, direction, chunk) => {
+        if (direction !== 'toServer' || !chunk.includes('PUBLISH')) return;
+        stop();
+        connection.blackhole();
+      });
+    };
+    const section = (): string => {
+      loseRelease();
+      return 'paid';
+    };
+    expect(await opened.locks.withLock('order', section)).toBe('paid');
     await gone(lab, 'order');
     expect(opened.log.filter((line) => line.includes('order'))).toEqual([
       expect.stringContaining('tried again') as string,
@@ -199,5 +207,88 @@ describe('Redis does not answer the release', () => {
     expect(await next).toBeInstanceOf(LockStoreError);
     await own.server.kill('SIGCONT');
     await own.nothingLeft(opened);
+  });
+});
+
+describe('a release that its caller does not wait for', () => {
+  const options = { awaitRelease: false, waitMs: 0 };
+  const idle = (...services: readonly OpenLocks[]) =>
+    until(() => services.every(({ locks }) => Object.values(locks.usage).every((size) => size === 0)), {
+      what: 'nothing is under way',
+    });
+  const lockOf = (locks: LockService) => (key: string, section: () => string) =>
+    locks.withLock(key, options, section);
+  const permitOf = (locks: LockService) => (key: string, section: () => string) =>
+    locks.withPermit(key, { ...options, permits: 1 }, section);
+
+  it.each([
+    ['a lock', lockOf],
+    ['a permit', permitOf],
+  ] as const)(
+    '%s: the result is there before the answer to the release, which then comes',
+    async (_what, of) => {
+      const proxy = await lab.proxy();
+      const opened = lab.open({}, proxy.url);
+      const key = newKey();
+      const result = of(opened.locks)(key, () => {
+        proxy.blackhole(['toClient']);
+        return 'paid';
+      });
+      expect(await result).toBe('paid');
+      const elsewhere = lab.open().locks;
+      await until(async () => !(await elsewhere.isLocked(key)), { what: 'the release was done' });
+      expect([opened.events('released'), opened.locks.usage.leases]).toEqual([[], 1]);
+      await proxy.restore();
+      await idle(opened);
+      expect(opened.events('released')).toMatchObject([{ key }]);
+    },
+  );
+
+  const ROUNDS = 200;
+
+  it.each([
+    ['a lock in Redis', () => lockOf(lab.open().locks)],
+    ['a permit in Redis', () => permitOf(lab.open().locks)],
+    ['a lock in memory', () => lockOf(createTestingLocks())],
+    ['a permit in memory', () => permitOf(createTestingLocks())],
+  ])('is before what the process asks next, which finds the key free: %s', async (_what, open) => {
+    const call = open();
+    // Several at once, so that requests are shared in ever other ways; each caller asks once and does not wait.
+    const callers = Array.from({ length: 5 }, async () => {
+      const key = newKey();
+      for (let i = 0; i < ROUNDS; i += 1) expect(await call(key, () => `${i}`)).toBe(`${i}`);
+    });
+    await Promise.all(callers);
+  });
+
+  it('lets in who waits in another process, and who waits in this one, as any other does', async () => {
+    const [one, two] = [lab.open(), lab.open()];
+    const key = newKey();
+    const began: string[] = [];
+    const enter = ({ locks }: OpenLocks, name: string) =>
+      locks.withLock(key, { awaitRelease: false }, () => void began.push(name));
+    const first = one.locks.withLock(key, { awaitRelease: false }, async () => {
+      const waiting = detached(() => [enter(two, 'other process'), enter(one, 'same process')]);
+      await until(() => two.locks.usage.leases + one.locks.usage.leases === 3);
+      return { waiting };
+    });
+    await Promise.all((await first).waiting);
+    expect(began.sort()).toEqual(['other process', 'same process']);
+    await idle(one, two);
+    expect(await lab.hold(key)).toBeNull();
+  });
+
+  it('fails: the result stands; one line; the hold is gone soon after Redis is back', async () => {
+    const { own, opened, bringBack } = await startKeeping();
+    const result = await opened.locks.withLock('order', { awaitRelease: false }, async () => {
+      await own.server.kill('SIGKILL');
+      return 'paid';
+    });
+    expect(result).toBe('paid');
+    await until(() => opened.log.some((line) => line.includes('releasing "order"')));
+    await bringBack();
+    await gone(own, 'order');
+    expect(opened.log.filter((line) => line.includes('releasing "order"'))).toHaveLength(1);
+    await idle(opened);
   });
 });

@@ -91,3 +91,112 @@ describe('several keys', () => {
     await expect(lab.open().locks.acquire([])).rejects.toBeInstanceOf(LockKeyError);
   });
 });
+
+describe('several keys, each with a mode of its own', () => {
+  it('are taken so, and the others as the call says; one in both modes is taken to write', async () => {
+    const { locks } = lab.open();
+    const [a, b, c, d] = newKeys(4) as [string, string, string, string];
+    const lease = await locks.acquire([{ key: d, mode: 'read' }, c, { key: b, mode: 'write' }, a]);
+    expect(lease.keys).toEqual([a, b, c, d]);
+    const kinds = async () => Promise.all([a, b, c, d].map(async (key) => (await locks.inspect(key))?.kind));
+    expect(await kinds()).toEqual(['exclusive', 'write', 'exclusive', 'read']);
+    expect(lease.tokenFor(b)).toBeGreaterThan(0);
+    expect(() => lease.tokenFor(d)).toThrow(LockConfigurationError);
+    await expect(lease.downgrade()).rejects.toBeInstanceOf(LockConfigurationError);
+    expect(await lease.release()).toBe('released');
+
+    const both = await locks.acquire(
+      [
+        { key: a, mode: 'read' },
+        { key: b, mode: 'write' },
+        { key: b, mode: 'read' },
+        { key: a, mode: 'write' },
+        { key: c, mode: 'read' },
+        d,
+      ],
+      { mode: 'read' },
+    );
+    expect(await kinds()).toEqual(['write', 'write', 'read', 'read']);
+    await both.release();
+    await locks.withLock([{ key: a, mode: 'read' }], () =>
+      expect(locks.held()).toMatchObject([{ kind: 'read' }]),
+    );
+    await lab.nothingLeft();
+  });
+
+  it('are read by several at once, and all or none', async () => {
+    const [one, two] = [lab.open(), lab.open()];
+    const [a, b] = newKeys(2) as [string, string];
+    const first = await one.locks.acquire([{ key: a, mode: 'read' }, b]);
+    await (await two.locks.acquire([{ key: a, mode: 'read' }], { waitMs: 0 })).release();
+    const refused = two.locks.acquire(
+      [
+        { key: a, mode: 'read' },
+        { key: b, mode: 'read' },
+      ],
+      { waitMs: 0 },
+    );
+    await expect(refused).rejects.toMatchObject({ code: 'LOCK_TAKEN', key: b, heldAs: 'exclusive' });
+    expect(await two.locks.tryAcquire([{ key: a, mode: 'write' }])).toBeNull();
+    await first.release();
+    await lab.nothingLeft(one, two);
+  });
+
+  it('cannot deadlock: everybody takes them in one order, whatever the mode', async () => {
+    const services = [lab.open(), lab.open()];
+    const keys = newKeys(3);
+    let writers = 0;
+    await Promise.all(
+      services.flatMap(({ locks }, i) =>
+        [0, 1].map(async (j) => {
+          for (let round = 0; round < 10; round += 1) {
+            const modes = keys.map((key, k) => ({ key, mode: (k + i + j) % 2 ? 'read' : 'write' }) as const);
+            await locks.withLock(j ? modes : modes.toReversed(), { waitMs: 20_000 }, () => (writers += 1));
+          }
+        }),
+      ),
+    );
+    expect(writers).toBe(40);
+    await lab.nothingLeft(...services);
+  });
+
+  it('keep a fixed lease, which all of them get from the same moment', async () => {
+    const { locks } = lab.open();
+    const [a, b] = newKeys(2) as [string, string];
+    const lease = await locks.acquire(
+      [
+        { key: a, mode: 'read' },
+        { key: b, mode: 'write' },
+      ],
+      { leaseMs: 3_000 },
+    );
+    expect(lease.remainingMs()).toBeGreaterThan(2_000);
+    for (const key of [a, b]) expect(await lab.admin.pttl(holdName(key))).toBeLessThanOrEqual(3_000);
+    expect(await lease.release()).toBe('released');
+    await lab.nothingLeft();
+  });
+
+  it('that contradict each other or the call are refused before anything is taken', async () => {
+    const { locks } = lab.open();
+    const [a, b] = newKeys(2) as [string, string];
+    const twice = locks.acquire([a, b, { key: b, mode: 'read' }]);
+    await expect(twice).rejects.toThrow(/as a lock and as a read lock, which exclude each other/);
+    await expect(twice).rejects.toBeInstanceOf(LockConfigurationError);
+    const fair = locks.acquire([a, { key: b, mode: 'read' }], { fair: true });
+    await expect(fair).rejects.toBeInstanceOf(LockConfigurationError);
+    for (const wrong of [{ key: b, mode: 'append' }, { key: b, fair: true }, { mode: 'read' }]) {
+      await expect(locks.acquire([a, wrong as never])).rejects.toBeInstanceOf(LockKeyError);
+    }
+    await lab.nothingLeft();
+  });
+
+  it('refuse a reader inside that wants to write one of them, and give back the others', async () => {
+    const { locks } = lab.open();
+    const [a, b] = newKeys(2) as [string, string];
+    const nested = locks.withLock([{ key: b, mode: 'read' }], () =>
+      locks.withLock([a, { key: b, mode: 'write' }], { waitMs: Infinity }, () => 'ran'),
+    );
+    await expect(nested).rejects.toMatchObject({ code: expect.stringMatching(/LOCK_/) as string });
+    await lab.nothingLeft();
+  });
+});

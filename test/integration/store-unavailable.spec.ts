@@ -102,6 +102,8 @@ describe('Redis is down', () => {
     const lease = await holder.locks.acquire('order');
     const waiting = waiter.locks.acquire('order', { waitMs: 25_000 });
     await lab.waiting('order');
+    // Nothing of it is under way any more.
+    await lab.hearing('order');
     await lab.server.restart();
     await lab.waiting('order');
     await until(async () => (await lease.release()) === 'released');

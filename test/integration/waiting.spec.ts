@@ -31,7 +31,30 @@ describe('a wait that is over', () => {
     // A timer may come up to a millisecond early; the upper bound leaves room for a busy machine only.
     expect(tookMs).toBeGreaterThan(398);
     expect(tookMs).toBeLessThan(400 + 600);
-    expect(waiter.events('busy')).toEqual([{ key, waitedMs: expect.any(Number) as number }]);
+    expect(waiter.events('busy')).toEqual([{ key, waitedMs: expect.any(Number) as number, waitersAhead: 0 }]);
+  });
+
+  it('says about how many stood before a caller whose wait was over: of its own process, and processes in line', async () => {
+    const [holder, first, second] = [lab.open(), lab.open(), lab.open()];
+    const key = newKey();
+    await using _held = await holder.locks.acquire(key);
+    const beforeIt = first.locks.acquire(key, { waitMs: 20_000 });
+    await lab.waiting(key);
+    const outOfTime = { waitMs: 300 };
+    const refused = await Promise.allSettled([1, 2].map(() => second.locks.acquire(key, outOfTime)));
+    const errors = refused.map((one) => (one as PromiseRejectedResult).reason as LockNotAcquiredError);
+    expect(errors.map(({ waitersAhead }) => waitersAhead).sort()).toEqual([1, 2]);
+    expect(errors.map(({ message }) => message).join(' ')).toMatch(
+      /behind about 1 others.*behind about 2 others/,
+    );
+    expect(second.events('busy').map(({ waitersAhead }) => waitersAhead)).toEqual(
+      errors.map(({ waitersAhead }) => waitersAhead).reverse(),
+    );
+    expect((await holder.locks.tryAcquire(key)) === null && holder.events('busy')).toEqual([
+      { key, waitedMs: expect.any(Number) as number, waitersAhead: undefined },
+    ]);
+    await _held.release();
+    await (await beforeIt).release();
   });
 
   it('waitMs: 0 asks once: null or the error at once, and the lock itself when it is free', async () => {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { until, within } from '../support/async.js';
 import { channelOf, holdName, useLab, newKey } from '../support/redis/lab.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
+import { ToldClock } from '../support/redis/told-clock.js';
 
 /** Far below every lease and wait here: whoever needed longer was not woken. */
 const AT_ONCE_MS = 5_000;
@@ -90,19 +92,50 @@ describe('a release is not missed', () => {
 
 describe('two processes waiting for one release', () => {
   it('one of them gets the lock, the other goes on waiting and gets it next', async () => {
-    const [holder, ...waiters] = [lab.open(), lab.openTimeless(), lab.openTimeless()];
+    const clock = new ToldClock();
+    const timed = (name: string): OpenLocks => lab.open({}, undefined, clock.runtime(name));
+    const [holder, ...waiters] = [lab.open(), timed('one'), timed('two')];
     const key = newKey();
     const lease = await holder.locks.acquire(key);
     const waits = waiters.map(({ locks }) => locks.acquire(key, { waitMs: 25_000 }));
     await lab.waiting(key, 2);
+    // The second in line lets the first one ask first. No other timer comes to its end.
+    let [ms, bothHear] = [0, false];
+    const hearing = lab.hearing(key, 2).then(() => (bothHear = true));
+    await until(() => {
+      clock.tell(Math.min((ms += 1), 900));
+      return bothHear;
+    });
+    await hearing;
     await lease.release();
     const winner = await within(AT_ONCE_MS, Promise.race(waits));
-    await lab.waiting(key, 1);
     expect(waiters.flatMap(({ events }) => events('busy'))).toEqual([]);
     await winner.release();
     const [one, two] = await within(AT_ONCE_MS, Promise.all(waits));
     await Promise.all([one!.release(), two!.release()]);
     await lab.nothingLeft();
+  });
+});
+
+describe('two processes that want a lock over and over', () => {
+  it('listen once each, however often one of them has to wait', async () => {
+    const services = [lab.open({ waitMs: 20_000 }), lab.open({ waitMs: 20_000 })];
+    const key = newKey();
+    const { subscribe: before = 0 } = await lab.calls();
+    const turns: number[] = [];
+    await Promise.all(
+      services.map(async ({ locks }, service) => {
+        for (let turn = 0; turn < 20; turn++) {
+          await locks.withLock(key, () => new Promise((resolve) => setImmediate(resolve)));
+          turns.push(service);
+        }
+      }),
+    );
+    // Else none has waited for the other.
+    expect(turns.filter((service, i) => service !== turns[i - 1]).length).toBeGreaterThan(10);
+    // One for its turns, and one for the announcements of this lock.
+    expect((await lab.calls())['subscribe']).toBeLessThanOrEqual(before + 2 * services.length);
+    await lab.nothingLeft(...services);
   });
 });
 

@@ -30,7 +30,7 @@ const useEverythingOf = async (key: string, one: LockService, two: LockService) 
   await heard(`redisson_lock__channel:${channel}`);
   await lease.extend(60_000);
   expect(await two.inspect(key)).toMatchObject({ holders: [{ count: 1 }] });
-  const channels = await lab.admin.pubsub('CHANNELS');
+  const channels = await lab.channels();
   expect(await lease.release()).toBe('released');
   const next = await within(10_000, waiting);
   expect(await one.forceUnlock(key)).toBe(true);

@@ -7,6 +7,8 @@ import {
   EXCLUSIVE_INSPECT,
   EXCLUSIVE_RELEASE,
 } from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
+import { PROBE } from '../../../lib/stores/redis/kinds/exclusive/line-rights.js';
+import { LINE_RELEASE } from '../../../lib/stores/redis/kinds/exclusive/line-scripts.js';
 import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
 import { EXCLUSIVE_BATCH_PARTS } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
 import { listenOnFreePort, LOOPBACK } from '../../support/loopback.js';
@@ -20,6 +22,8 @@ const SCRIPT_NAMES = new Map(
     forceUnlock: EXCLUSIVE_FORCE_UNLOCK,
     inspect: EXCLUSIVE_INSPECT,
     batch: batchOf(EXCLUSIVE_BATCH_PARTS).source,
+    probe: PROBE.source,
+    lineRelease: LINE_RELEASE,
   }).map(([name, source]) => [new Script(source).sha, name]),
 );
 
@@ -50,11 +54,14 @@ const DECENT: Readonly<Record<string, (request: Request) => string>> = {
   script: () => bulk('0'.repeat(40)),
   subscribe: ([, ...channels]) => heard('subscribe', channels),
   unsubscribe: ([, ...channels]) => heard('unsubscribe', channels),
+  // Its user may not keep a line.
+  probe: () => `*1\r\n${bulk('hget NOPERM')}`,
   acquire: () => GRANT,
   release: () => RELEASED,
+  lineRelease: () => RELEASED,
   batch: ofBatch,
   extend: (request) => `*${request[2] ?? 0}\r\n${':60000\r\n'.repeat(Number(request[2]))}`,
-  inspect: () => `*3\r\n${bulk('somebody:1')}${bulk('1')}:1000\r\n`,
+  inspect: () => `*4\r\n:1000\r\n${bulk('')}${bulk('somebody:1')}${bulk('1')}`,
   forceUnlock: () => ':1\r\n',
 };
 

@@ -1,0 +1,370 @@
+import { Redis } from 'ioredis';
+import { describe, expect, it } from 'vitest';
+import { until, within } from '../support/async.js';
+import { channelOf, holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
+
+const lab = useLab();
+const fair = { fair: true } as const;
+const PATIENT = { fair: true, waitMs: 20_000 } as const;
+/** Who stands in line says so and looks this often. */
+const LOOK_MS = 1_000;
+
+const listOf = (key: string): string => `redisson_lock_queue:{${holdName(key)}}`;
+const setOf = (key: string): string => `redisson_lock_timeout:{${holdName(key)}}`;
+
+/** Resolves once so many stand in line, and the last of them hears what is said to it. */
+const inLine = (key: string, count: number): Promise<unknown> =>
+  until(
+    async () => {
+      const line = await lab.admin.lrange(listOf(key), 0, -1);
+      const last = `${channelOf(key)}:${line.at(-1)}`;
+      const heard = line.length === 0 || (await lab.channels()).includes(last);
+      return line.length === count && heard;
+    },
+    { what: `${count} wait for ${key}` },
+  );
+
+/** The messages that are sent about a key from now on: the end of the channel's name of each. */
+const messagesOn = async (key: string) => {
+  const listener = new Redis(lab.server.url);
+  const heard: string[] = [];
+  listener.on('pmessage', (_pattern: string, channel: string) =>
+    heard.push(channel.slice(channelOf(key).length)),
+  );
+  await listener.psubscribe(`${channelOf(key)}*`);
+  const done = lab.track({ [Symbol.asyncDispose]: () => Promise.resolve(listener.disconnect()) });
+  return { heard, done };
+};
+
+describe('a fair lock', () => {
+  it('is given in the order in which callers came, over all processes and within each', async () => {
+    const services = [lab.open(), lab.open(), lab.open()];
+    const key = newKey();
+    const first = await services[0]!.locks.acquire(key, fair);
+    const served: number[] = [];
+    const tokens: number[] = [first.fencingToken];
+    const callers: Promise<unknown>[] = [];
+    for (let i = 0; i < 18; i += 1) {
+      const { locks } = services[Math.floor(i / 2) % 3]!;
+      callers.push(
+        locks.withLock(key, PATIENT, ({ fencingToken }) => {
+          served.push(i);
+          tokens.push(fencingToken);
+        }),
+      );
+      await inLine(key, i + 1);
+    }
+    const state = await services[1]!.locks.inspect(key);
+    expect(state).toMatchObject({ kind: 'fair', holders: [{ owner: first.owner, count: 1 }] });
+    expect(state?.waiting).toEqual(await lab.admin.lrange(listOf(key), 0, -1));
+    await first.release();
+    await within(10_000, Promise.all(callers));
+    expect(served).toEqual(Array.from({ length: 18 }, (_, i) => i));
+    expect(tokens).toEqual(tokens.toSorted((a, b) => a - b));
+    await lab.nothingLeft(...services);
+  });
+
+  it('wakes only the next one: each release is one message, to one owner', async () => {
+    const [one, two] = [lab.open(), lab.open()];
+    const key = newKey();
+    const first = await one.locks.acquire(key, fair);
+    const callers: Promise<unknown>[] = [];
+    for (let i = 0; i < 8; i += 1) {
+      callers.push((i % 2 ? one : two).locks.withLock(key, PATIENT, () => undefined));
+      await inLine(key, i + 1);
+    }
+    const owners = await lab.admin.lrange(listOf(key), 0, -1);
+    const { heard } = await messagesOn(key);
+    await first.release();
+    await within(10_000, Promise.all(callers));
+    await until(() => heard.length >= 9);
+    // The last one leaves it to nobody, and says so as an exclusive lock does.
+    expect(heard).toEqual([...owners.map((owner) => `:${owner}`), '']);
+  });
+
+  it('is passed on by messages alone: no clock has to move for it', async () => {
+    const [one, two] = [lab.openTimeless(), lab.openTimeless()];
+    const key = newKey();
+    const first = await one.locks.acquire(key, fair);
+    const callers: Promise<unknown>[] = [];
+    for (let i = 0; i < 6; i += 1) {
+      callers.push((i % 2 ? one : two).locks.withLock(key, { ...fair, waitMs: Infinity }, () => undefined));
+      await inLine(key, i + 1);
+    }
+    await first.release();
+    await within(10_000, Promise.all(callers));
+    await lab.nothingLeft(one, two);
+  });
+
+  it('whose first waiter gives up is looked at by the next one: a hold that stays for a while ends without a word', async () => {
+    const [one, two] = [lab.open(), lab.open()];
+    const key = newKey();
+    await one.locks.withLock(key, { ...fair, holdAtLeastMs: 3_000 }, () => undefined);
+    const leaving = new AbortController();
+    const first = one.locks.acquire(key, { ...PATIENT, signal: leaving.signal });
+    await inLine(key, 1);
+    const second = two.locks.acquire(key, PATIENT);
+    await inLine(key, 2);
+    const [, owner] = await lab.admin.lrange(listOf(key), 0, -1);
+    const { heard } = await messagesOn(key);
+    leaving.abort();
+    await expect(first).rejects.toMatchObject({ code: 'LOCK_ABORTED' });
+    await until(() => heard.length > 0, { what: 'the next one is told' });
+    expect(heard).toEqual([`:${owner}`]);
+    await using _lease = await within(10_000, second);
+  });
+
+  it('is overtaken by nobody who does not wait', async () => {
+    const [one, two] = [lab.open(), lab.openTimeless()];
+    const key = newKey();
+    const first = await one.locks.acquire(key, fair);
+    const waiting = two.locks.acquire(key, PATIENT);
+    await inLine(key, 1);
+    const released = first.release();
+    expect(await one.locks.tryAcquire(key, fair)).toBeNull();
+    await released;
+    await using _lease = await within(5_000, waiting);
+  });
+
+  it('excludes callers that take the key without fair, and goes into itself either way', async () => {
+    const [one, two] = [lab.open(), lab.open()];
+    const key = newKey();
+    await one.locks.withLock(key, fair, async (outer) => {
+      expect(await two.locks.tryAcquire(key)).toBeNull();
+      await one.locks.withLock(key, fair, ({ owner }) => expect(owner).toBe(outer.owner));
+      await one.locks.withLock(key, ({ owner }) => expect(owner).toBe(outer.owner));
+      const nested = one.locks.withLock(key, { ...fair, reentrant: false }, () => undefined);
+      await expect(nested).rejects.toMatchObject({ code: 'LOCK_NOT_REENTRANT' });
+    });
+    await one.locks.withLock(key, async () => {
+      expect(await two.locks.tryAcquire(key, fair)).toBeNull();
+      await one.locks.withLock(key, fair, () => undefined);
+    });
+    const plain = await one.locks.acquire(key);
+    const waiting = two.locks.acquire(key, PATIENT);
+    await inLine(key, 1);
+    // Nothing tells it: it looks.
+    const releasedAt = performance.now();
+    await plain.release();
+    const lease = await waiting;
+    expect(performance.now() - releasedAt).toBeLessThan(3 * LOOK_MS);
+    const behind = one.locks.acquire(key, { waitMs: 20_000 });
+    await lab.waiting(key);
+    await lease.release();
+    await (await within(LOOK_MS, behind)).release();
+    await lab.nothingLeft(one, two);
+  });
+
+  it('takes several keys, all or none, and keeps a minimum time and a fixed lease', async () => {
+    const { locks } = lab.open();
+    const [a, b] = [newKey(), newKey()];
+    await using lease = await locks.acquire([a, b], { ...fair, leaseMs: 5_000 });
+    expect(lease.keys).toEqual([a, b]);
+    for (const key of [a, b]) {
+      expect((await lab.hold(key))?.leftMs).toBeLessThanOrEqual(5_000);
+      expect((await locks.inspect(key))?.kind).toBe('fair');
+    }
+    const c = newKey();
+    expect(await locks.tryAcquire([c, b], fair)).toBeNull();
+    await until(async () => (await lab.hold(c)) === null);
+    const endsAt = performance.now() + 1_000;
+    await locks.withLock(c, { ...fair, holdAtLeastMs: 1_000 }, () => undefined);
+    await locks.withLock(c, PATIENT, () => expect(performance.now()).toBeGreaterThan(endsAt - 5));
+  });
+
+  it('is renewed, and its loss is told', async () => {
+    const [one, two] = [lab.open(SHORT_WATCHDOG), lab.open()];
+    const lease = await one.locks.acquire(newKey(), fair);
+    await lab.renewals(4);
+    expect(await lease.verify()).toBe(true);
+    const waiting = two.locks.acquire(lease.key, PATIENT);
+    await inLine(lease.key, 1);
+    expect(await two.locks.forceUnlock(lease.key)).toBe(true);
+    await using next = await within(5_000, waiting);
+    await until(() => lease.lost);
+    expect(one.events('lost')).toMatchObject([{ key: lease.key, reason: 'refused' }]);
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+  });
+
+  it('refuses more waiters than maxWaiters', async () => {
+    const { locks } = lab.open({ maxWaiters: 1 });
+    const key = newKey();
+    const lease = await locks.acquire(key, fair);
+    const waiting = locks.acquire(key, PATIENT);
+    await expect(locks.acquire(key, PATIENT)).rejects.toMatchObject({ code: 'LOCK_QUEUE_FULL' });
+    await lease.release();
+    await (await waiting).release();
+  });
+});
+
+describe('who gives up a fair lock leaves nothing in its line:', () => {
+  const heldBy = async () => {
+    const [holder, waiter] = [lab.open(), lab.open({ commandTimeoutMs: 500, shutdownGraceMs: 5_000 })];
+    const lease = await holder.locks.acquire(newKey(), fair);
+    return { lease, key: lease.key, holder, waiter };
+  };
+  const lineIsEmpty = (key: string): Promise<unknown> =>
+    until(async () => (await lab.admin.exists(listOf(key), setOf(key))) === 0, { what: 'nothing is left' });
+
+  it('because its time is over', async () => {
+    const { key, waiter } = await heldBy();
+    const ahead = expect(waiter.locks.acquire(key, { ...fair, waitMs: 300 })).rejects;
+    await inLine(key, 1);
+    const behind = waiter.locks.acquire(key, { ...fair, waitMs: 200 });
+    await expect(behind).rejects.toMatchObject({ code: 'LOCK_TAKEN', waitersAhead: 1 });
+    await ahead.toMatchObject({ code: 'LOCK_TAKEN', waitersAhead: 0 });
+    await lineIsEmpty(key);
+  });
+
+  it('because it is aborted, and those behind keep their distance from the end', async () => {
+    const { key, lease, waiter } = await heldBy();
+    const calledOff = new AbortController();
+    const aborted = waiter.locks.acquire(key, { ...PATIENT, signal: calledOff.signal });
+    await inLine(key, 1);
+    const behind = waiter.locks.acquire(key, PATIENT);
+    await inLine(key, 2);
+    const [, second] = await lab.admin.lrange(listOf(key), 0, -1);
+    const before = Number(await lab.admin.zscore(setOf(key), second!));
+    calledOff.abort();
+    await expect(aborted).rejects.toMatchObject({ code: 'LOCK_ABORTED' });
+    await until(async () => (await lab.admin.llen(listOf(key))) === 1);
+    // What the first added to it is taken off again; meanwhile a place may have been kept.
+    const after = Number(await lab.admin.zscore(setOf(key), second!));
+    expect(before - after).toBeGreaterThan(PATIENT.waitMs - 5_000);
+    expect(before - after).toBeLessThanOrEqual(PATIENT.waitMs);
+    await lease.release();
+    await (await behind).release();
+    await lineIsEmpty(key);
+  });
+
+  it('because its app stops', async () => {
+    const { key, waiter } = await heldBy();
+    const stopped = expect(waiter.locks.acquire(key, PATIENT)).rejects.toMatchObject({
+      code: 'LOCK_SHUTDOWN',
+    });
+    await inLine(key, 1);
+    await waiter.close();
+    await stopped;
+    await lineIsEmpty(key);
+  });
+
+  it('because the answer never came', async () => {
+    const { key } = await heldBy();
+    const proxy = await lab.proxy();
+    const cut = lab.open({ commandTimeoutMs: 300 }, `redis://127.0.0.1:${proxy.port}`);
+    await cut.locks.ping();
+    const stop = proxy.onData((connection, direction, chunk) => {
+      if (direction !== 'toServer' || !chunk.includes(listOf(key))) return;
+      stop();
+      connection.swallowReplies();
+    });
+    await expect(cut.locks.acquire(key, PATIENT)).rejects.toMatchObject({ outcome: 'unknown' });
+    await lineIsEmpty(key);
+    await until(() => cut.locks.usage.undoing === 0);
+  });
+
+  it('and wakes the one behind when it was the first and the lock is free', async () => {
+    const [holder, first, second] = [lab.open(), lab.open(), lab.openTimeless()];
+    const lease = await holder.locks.acquire(newKey(), fair);
+    const calledOff = new AbortController();
+    const aborted = first.locks.acquire(lease.key, { ...PATIENT, signal: calledOff.signal });
+    await inLine(lease.key, 1);
+    const waiting = second.locks.acquire(lease.key, { ...fair, waitMs: Infinity });
+    await inLine(lease.key, 2);
+    // It goes without a word, and before anybody looks the first one leaves.
+    await lab.admin.del(holdName(lease.key));
+    calledOff.abort();
+    await expect(aborted).rejects.toMatchObject({ code: 'LOCK_ABORTED' });
+    await (await within(5_000, waiting)).release();
+  });
+});
+
+describe('who waits for a fair lock looks by itself', () => {
+  it('when the hold in the way ends without a word, at its time or before', async () => {
+    const [holder, waiter] = [lab.open(), lab.open()];
+    const fixed = await holder.locks.acquire(newKey(), { ...fair, leaseMs: 1_200 });
+    const waiting = waiter.locks.acquire(fixed.key, PATIENT);
+    await inLine(fixed.key, 1);
+    await using _next = await within(2_500, waiting);
+    expect(fixed.lost).toBe(true);
+
+    const lease = await holder.locks.acquire(newKey(), fair);
+    const sooner = waiter.locks.acquire(lease.key, PATIENT);
+    await inLine(lease.key, 1);
+    await lab.admin.del(holdName(lease.key));
+    await using _other = await within(3 * LOOK_MS, sooner);
+  });
+
+  it('and stands in line again when the line is lost', async () => {
+    const [holder, waiter] = [lab.open(), lab.open()];
+    const lease = await holder.locks.acquire(newKey(), fair);
+    const waiting = waiter.locks.acquire(lease.key, PATIENT);
+    await inLine(lease.key, 1);
+    const before = await lab.admin.lrange(listOf(lease.key), 0, -1);
+    await lab.admin.del(listOf(lease.key), setOf(lease.key));
+    await inLine(lease.key, 1);
+    expect(await lab.admin.lrange(listOf(lease.key), 0, -1)).not.toEqual(before);
+    await lease.release();
+    await (await within(LOOK_MS, waiting)).release();
+    await lab.nothingLeft(holder, waiter);
+  });
+
+  it('and its place moves on with the time for as long as it lives', async () => {
+    const [holder, waiter] = [lab.open(), lab.open()];
+    const lease = await holder.locks.acquire(newKey(), fair);
+    const waiting = waiter.locks.acquire(lease.key, PATIENT);
+    await inLine(lease.key, 1);
+    const [owner] = await lab.admin.lrange(listOf(lease.key), 0, -1);
+    const moment = async (): Promise<number> => Number(await lab.admin.zscore(setOf(lease.key), owner!));
+    const first = await moment();
+    await until(async () => (await moment()) >= first + 2 * LOOK_MS);
+    await lease.release();
+    await (await waiting).release();
+  });
+
+  it('passing over one that has died, when its place has aged out', async () => {
+    const [holder, waiter] = [lab.open(SHORT_WATCHDOG), lab.open()];
+    const dead = await lab.worker({ options: SHORT_WATCHDOG });
+    const lease = await holder.locks.acquire(newKey(), fair);
+    dead.send({ type: 'acquire', id: 'dead', keys: lease.key, options: PATIENT });
+    await inLine(lease.key, 1);
+    const waiting = waiter.locks.acquire(lease.key, PATIENT).then((next) => ({ next, at: Date.now() }));
+    await inLine(lease.key, 2);
+    await dead.kill('SIGKILL');
+    const [first] = await lab.admin.lrange(listOf(lease.key), 0, -1);
+    await lease.release();
+    const deadAt = Number(await lab.admin.zscore(setOf(lease.key), first!));
+    const { next, at } = await waiting;
+    expect(at).toBeGreaterThanOrEqual(deadAt - 20);
+    expect(at).toBeLessThan(deadAt + 2 * LOOK_MS);
+    await next.release();
+    await lab.nothingLeft(holder, waiter);
+  }, 30_000);
+});
+
+describe('a name that is held as another kind of lock', () => {
+  it.each([
+    ['exclusive', {}],
+    ['read', { mode: 'read' }],
+    ['write', { mode: 'write' }],
+  ] as const)(
+    'by a call, here %s, is taken for a fair one, and the error says as what',
+    async (heldAs, options) => {
+      const [a, b] = [lab.open(), lab.open()];
+      const key = newKey();
+      const lease = await a.locks.acquire(key, options);
+      for (const waitMs of [0, 50]) {
+        await expect(b.locks.acquire(key, { ...fair, waitMs })).rejects.toMatchObject({
+          code: 'LOCK_TAKEN',
+          heldAs,
+          message: expect.stringContaining(` ${heldAs} lock, which is another kind`) as string,
+        });
+      }
+      expect(await lease.release()).toBe('released');
+      const own = await a.locks.acquire(key, fair);
+      await expect(b.locks.acquire(key, { ...fair, waitMs: 50 })).rejects.not.toHaveProperty('heldAs');
+      await own.release();
+      await lab.nothingLeft(a, b);
+    },
+  );
+});

@@ -1,0 +1,158 @@
+import { describe, expect, it } from 'vitest';
+import { until, within } from '../support/async.js';
+import { holdName, newKey, useLab } from '../support/redis/lab.js';
+import { storeFailure } from '../support/redis/store-failures.js';
+
+/*
+ * What Redis may refuse while somebody stands in line, and what may be in the place of a line. Locks go on.
+ */
+
+/** Far below every lease and wait here. */
+const SOON_MS = 8_000;
+
+const lab = useLab();
+
+/** Fields of a line that are no places. */
+const HEADER = 5;
+
+const lineOf = (key: string): string => `nest_redis_lock_fence:line:{${holdName(key)}}`;
+
+/** A holder and two waiters of three processes; both waiters stand in line. */
+const threeFor = async (key: string) => {
+  const [one, two, three] = [lab.open(), lab.open(), lab.open()];
+  const lease = await one.locks.acquire(key);
+  const waits = [two, three].map(({ locks }) =>
+    locks.withLock(key, { waitMs: 60_000 }, ({ fencingToken }) => fencingToken),
+  );
+  for (const wait of waits) wait.catch(() => undefined);
+  await until(async () => (await lab.admin.hlen(lineOf(key))) === HEADER + 4, { what: 'two places' });
+  await lab.waiting(key, 2);
+  return { lease, waits, services: [one, two, three] };
+};
+
+describe('a memory that is full', () => {
+  it("is in nobody's way: the lock is given back, and all who stand in line are served", async () => {
+    const key = newKey();
+    const { lease, waits, services } = await threeFor(key);
+    await lab.admin.config('SET', 'maxmemory', 1);
+    try {
+      expect(await lease.release()).toBe('released');
+      await within(SOON_MS, Promise.all(waits));
+    } finally {
+      await lab.admin.config('SET', 'maxmemory', 0);
+    }
+    await lab.nothingLeft(...services);
+  });
+
+  it('says nothing of rights: who connects meanwhile stands in line afterwards', async () => {
+    const [one, two] = [lab.open(), lab.open()];
+    await lab.admin.config('SET', 'maxmemory', 1);
+    try {
+      await Promise.all([one.locks.ping(), two.locks.ping()]);
+      await storeFailure(one.locks.acquire('order'), /OOM/);
+    } finally {
+      await lab.admin.config('SET', 'maxmemory', 0);
+    }
+    const lease = await one.locks.acquire('order');
+    const waiting = two.locks.acquire('order', { waitMs: 60_000 });
+    await until(() => lab.admin.exists(lineOf('order')));
+    await lease.release();
+    await (await within(SOON_MS, waiting)).release();
+    expect([...one.log, ...two.log].filter((entry) => entry.includes('lacks'))).toEqual([]);
+  });
+});
+
+describe('something else in the place of a line', () => {
+  it('from the start: locks work as they do without a line, and it stays as it is', async () => {
+    const key = newKey();
+    const [one, two] = [lab.open(), lab.open()];
+    await lab.admin.set(lineOf(key), 'something else');
+    for (let round = 0; round < 3; round += 1) {
+      const lease = await one.locks.acquire(key);
+      const waiting = two.locks.acquire(key, { waitMs: 60_000 });
+      await lab.waiting(key);
+      expect(await two.locks.tryAcquire(key)).toBeNull();
+      expect(await one.locks.inspect(key)).toMatchObject({ holders: [{ owner: lease.owner }], waiting: [] });
+      expect(await lease.release()).toBe('released');
+      await (await within(SOON_MS, waiting)).release();
+    }
+    const forced = await one.locks.acquire(key);
+    expect(await two.locks.forceUnlock(key)).toBe(true);
+    expect(await forced.release()).toBe('lost');
+    expect(await lab.admin.get(lineOf(key))).toBe('something else');
+    expect([...one.log, ...two.log].filter((entry) => entry.includes('lacks'))).toEqual([]);
+    await lab.admin.del(lineOf(key));
+    await lab.nothingLeft(one, two);
+  });
+
+  it('while others stand there: they are served, and nobody has to wait for the end of a lease', async () => {
+    const key = newKey();
+    const { lease, waits, services } = await threeFor(key);
+    await lab.admin.set(lineOf(key), 'something else');
+    expect(await lease.release()).toBe('released');
+    await within(SOON_MS, Promise.all(waits));
+    await lab.admin.del(lineOf(key));
+    await lab.nothingLeft(...services);
+  });
+});
+
+describe('a fence that gives no token', () => {
+  it('while others stand in line: the release works, they are told, and whoever needs none gets the lock', async () => {
+    const key = newKey();
+    const { lease, waits, services } = await threeFor(key);
+    const unfenced = lab.open({ fencing: false });
+    const without = unfenced.locks.withLock(key, { waitMs: 60_000 }, () => 'ran');
+    await until(async () => (await lab.admin.hlen(lineOf(key))) === HEADER + 6, { what: 'three places' });
+    const [fence] = await lab.admin.keys('nest_redis_lock_fence:{*');
+    await lab.admin.set(fence!, 'no number');
+    expect(await lease.release()).toBe('released');
+    expect(await within(SOON_MS, without)).toBe('ran');
+    for (const wait of waits) {
+      await expect(within(SOON_MS, wait)).rejects.toMatchObject({ code: 'LOCK_STORE_FAILED', key });
+    }
+    await lab.nothingLeft(...services, unfenced);
+  });
+});
+
+describe('a waiter of a later version', () => {
+  it("is passed over by a release, keeps its place for its time, and is in nobody's way", async () => {
+    const key = newKey();
+    const [one, two] = [lab.open(), lab.open()];
+    const lease = await one.locks.acquire(key);
+    const [later, aliveMs] = ['nothing that this version knows', 60_000];
+    const place = `2 ${Date.now() + aliveMs} ${aliveMs} ${later}`;
+    await lab.admin.hset(lineOf(key), {
+      n: 1,
+      h: 1,
+      g: Date.now(),
+      f: 0,
+      s: Date.now(),
+      1: place,
+      'x@later': '1',
+    });
+    await lab.admin.pexpire(lineOf(key), aliveMs);
+    const waiting = two.locks.acquire(key, { waitMs: 60_000 });
+    await lab.waiting(key);
+    await lease.release();
+    const own = await within(SOON_MS, waiting);
+    expect(await lab.admin.hget(lineOf(key), '1')).toBe(place);
+    await own.release();
+    // Again and again, though each takes a ticket, and only so many are looked at.
+    for (let i = 0; i < 80; i += 1) {
+      const [first, next] = i % 2 ? [one, two] : [two, one];
+      const held = await first.locks.acquire(key);
+      const wait = next.locks.acquire(key, { waitMs: 60_000 });
+      await until(async () => (await lab.admin.hlen(lineOf(key))) > HEADER + 2);
+      await held.release();
+      await (await within(SOON_MS, wait, `turn ${i}`)).release();
+    }
+    expect(await lab.admin.hget(lineOf(key), '1')).toBe(place);
+    await lab.admin.hset(lineOf(key), '1', `2 ${Date.now() - 1} ${aliveMs} ${later}`);
+    const last = await one.locks.acquire(key);
+    const behind = two.locks.acquire(key, { waitMs: 60_000 });
+    await until(async () => (await lab.admin.hget(lineOf(key), '1')) === null, { what: 'it has gone' });
+    await last.release();
+    await (await within(SOON_MS, behind)).release();
+    await lab.admin.del(lineOf(key));
+  });
+});

@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { until, within } from '../support/async.js';
+import { Lab, newKey, useLab } from '../support/redis/lab.js';
+
+/** Long beside what a wake-up takes. */
+const SOON_MS = 8_000;
+
+const lab = useLab();
+
+const listening = (key: string, on: Lab = lab): Promise<unknown> =>
+  until(async () => (await on.channels()).includes(`redisson_sc:{lock:${key}}`), {
+    what: `somebody listens for permits of ${key}`,
+  });
+
+describe('permits', () => {
+  it('let as many work at once as there are, over processes, and no more', async () => {
+    const services = [lab.open(), lab.open(), lab.open()];
+    const key = newKey();
+    let [inside, most, served] = [0, 0, 0];
+    await Promise.all(
+      Array.from({ length: 100 }, (_, i) =>
+        services[i % 3]!.locks.withPermit(key, { permits: 11, waitMs: 30_000 }, async () => {
+          most = Math.max(most, (inside += 1));
+          for (let n = 0; n < 1 + (i % 5); n += 1) await lab.admin.ping();
+          inside -= 1;
+          served += 1;
+        }),
+      ),
+    );
+    expect({ most, served, inside }).toEqual({ most: 11, served: 100, inside: 0 });
+    for (const { locks } of services) await until(() => locks.usage.leases === 0);
+    expect(await services[0]!.locks.inspect(key)).toBeNull();
+  });
+
+  it('wake who waits in another process when one is given back', async () => {
+    const [holder, waiter] = [lab.open(), lab.open()];
+    const key = newKey();
+    const leases = [
+      await holder.locks.acquirePermit(key, { permits: 2 }),
+      await holder.locks.acquirePermit(key, { permits: 2 }),
+    ];
+    const waiting = waiter.locks.acquirePermit(key, { permits: 2, waitMs: 25_000 });
+    await listening(key);
+    await leases[0]!.release();
+    const next = await within(SOON_MS, waiting);
+    expect((await holder.locks.inspect(key))?.holders).toHaveLength(2);
+    await Promise.all([leases[1]!.release(), next.release()]);
+  });
+
+  it('are refused when the wait is over, and nothing is taken then', async () => {
+    const { locks, events } = lab.open();
+    const key = newKey();
+    await using _all = await locks.acquirePermit(key, { permits: 1 });
+    const refused = locks.acquirePermit(key, { permits: 1, waitMs: 60 });
+    await expect(refused).rejects.toMatchObject({ code: 'LOCK_TAKEN', key });
+    expect(await locks.tryAcquirePermit(key, { permits: 1 })).toBeNull();
+    expect(events('busy')).toHaveLength(2);
+    expect((await locks.inspect(key))?.holders).toHaveLength(1);
+    expect(locks.usage.leases).toBe(1);
+  });
+
+  it('are more as soon as a caller says so, for who waits in the same process too', async () => {
+    const { locks } = lab.open();
+    const key = newKey();
+    await using _first = await locks.acquirePermit(key, { permits: 1 });
+    const waiting = locks.acquirePermit(key, { waitMs: 20_000 });
+    await listening(key);
+    await using _second = await lab.open().locks.acquirePermit(key, { permits: 3 });
+    await using _third = await within(SOON_MS, waiting);
+    expect((await locks.inspect(key))?.holders).toHaveLength(3);
+  });
+
+  it('are had again by all who wait when Redis was gone between the question and the answer, and is back', async () => {
+    await using own = await Lab.start({ appendFsync: 'always' });
+    const patient = { commandTimeoutMs: 10_000 };
+    const [holder, waiter] = [own.open(patient), own.open(patient)];
+    const lease = await holder.locks.acquirePermit('mail', { permits: 1 });
+    let done = 0;
+    const waiting = Array.from({ length: 10 }, () =>
+      waiter.locks.withPermit('mail', { permits: 1, waitMs: 25_000 }, () => (done += 1)),
+    );
+    await listening('mail', own);
+    await own.server.restart();
+    await until(async () => (await lease.release()) === 'released');
+    await Promise.all(waiting);
+    expect(done).toBe(10);
+    expect(await holder.locks.inspect('mail')).toBeNull();
+  }, 40_000);
+});
