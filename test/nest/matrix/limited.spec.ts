@@ -145,10 +145,16 @@ describe.each(PLACES)('@Limited over two instances of an app, with its permits i
     const [one, two] = await startTwo();
     const names = Array.from({ length: 10 }, (_, at) => `${at % 2 === 0 ? 'one' : 'two'} ${at}`);
     const calls = names.map((name) => (name.startsWith('one') ? one : two).crm.sync('acme', name));
+    const permits = async (): Promise<number> => {
+      const held = (await one.locks.inspect('crm:acme'))?.holders.length ?? 0;
+      expect(held).toBeLessThanOrEqual(3);
+      return held;
+    };
     for (let left = 10; left > 0; left--) {
       const running = Math.min(3, left);
       await until(() => jobs.length === running, { what: `${running} run` });
-      expect((await one.locks.inspect('crm:acme'))?.holders).toHaveLength(running);
+      // Who has worked without anybody behind it may still be giving its permit back.
+      await until(async () => (await permits()) === running, { what: `${running} permits are held` });
       jobs[0]!.end.resolve();
       await until(() => began.length === Math.min(10, 14 - left), { what: 'the next one begins' });
       expect(jobs.length).toBeLessThanOrEqual(3);

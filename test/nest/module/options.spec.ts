@@ -29,6 +29,7 @@ describe('options that cannot work keep the app from starting, and the error nam
     ['maxWaiters', [-1, Number.NaN, 0.5, '10']],
     ['keyPrefix', [7, null]],
     ['onLost', ['ignore', true]],
+    ['awaitRelease', ['no', 1]],
     ['reentrant', ['yes', 1]],
     ['fencing', ['no', 0]],
     ['interceptor', ['yes', null, 1]],
@@ -72,7 +73,7 @@ describe('options that work', () => {
   it('keep the defaults where they are undefined', () => {
     const store = new MemoryStore();
     const names = [
-      'keyPrefix', 'waitMs', 'leaseMs', 'watchdogMs', 'maxWaiters', 'onLost', 'reentrant', 'fencing',
+      'keyPrefix', 'waitMs', 'leaseMs', 'watchdogMs', 'maxWaiters', 'onLost', 'awaitRelease', 'reentrant', 'fencing',
       'shutdownGraceMs', 'commandTimeoutMs', 'interceptor', 'context', 'redis',
     ]; // prettier-ignore
     const explicit = Object.fromEntries(names.map((name) => [name, undefined]));
@@ -85,6 +86,7 @@ describe('options that work', () => {
         watchdogMs: 30_000,
         maxWaiters: Infinity,
         onLost: 'event',
+        awaitRelease: true,
         reentrant: true,
         fencing: true,
         shutdownGraceMs: 10_000,
@@ -119,6 +121,7 @@ describe('options of a call that cannot work reject, and the error names them', 
     ['leaseMs', [0, -1, Number.NaN, 0.5, '30s', Infinity]],
     ['holdAtLeastMs', [-1, Number.NaN, 0.5, '1m', Infinity]],
     ['onLost', ['ignore']],
+    ['awaitRelease', ['no', null]],
     ['reentrant', [1]],
     ['signal', [{}, 'abort']],
   ])('%s', async (name, values) => {

@@ -101,6 +101,16 @@ describe('an app that is closed', () => {
     await expect(locks.tryAcquire('order')).rejects.toMatchObject({ code: 'LOCK_SHUTDOWN' });
   });
 
+  it('has given back the lock of a call that did not wait for that', async () => {
+    await using proxy = await TcpProxy.start(world.server);
+    const module = rootModule(world.options({ redis: proxy.url, awaitRelease: false }));
+    const app = await NestFactory.createApplicationContext(module, { logger: ['fatal'] });
+    await app.get(LockService).withLock('order', () => proxy.delay(50));
+    expect(await world.isTaken('order'), 'the release is on its way').toBe(true);
+    await within(5_000, app.close(), 'closing the app');
+    expect(await world.holds()).toEqual([]);
+  });
+
   it('leaves the lock of work that never ends to the end of its lease', async () => {
     const options = world.options({ shutdownGraceMs: 50, watchdogMs: 60_000 });
     const app = await NestFactory.createApplicationContext(rootModule(options), { logger: ['fatal'] });

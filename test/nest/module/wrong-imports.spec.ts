@@ -150,6 +150,11 @@ describe('what is no option of a call is refused, before a lock is taken', () =>
       { keyPrefix: '' },
       'keyPrefix is no option of acquire. It is one of RedisLockModule.forRoot()',
     ],
+    [
+      'acquire',
+      { awaitRelease: false },
+      'awaitRelease is no option of acquire. It is one of @Locked, of @Limited, of withLock',
+    ],
     ['tryAcquire', { onLost: 'throw' }, 'onLost is no option of tryAcquire'],
     ['tryAcquire', { onBusy: () => 1 }, 'onBusy is no option of tryAcquire'],
     ['withLock', { timeout: 5 }, 'timeout is no option of withLock. Its options are waitMs, leaseMs'],

@@ -64,6 +64,16 @@ export class Accepted {
     return id;
   }
 
+  @Locked((from: string, to: string) => [{ key: from, mode: 'read' }, to])
+  async modes(from: string, to: string): Promise<string> {
+    return from + to;
+  }
+
+  @Locked([{ key: 'from:<<from>>', mode: 'read' }, 'log'])
+  async modeOfTemplate(from: string): Promise<string> {
+    return from;
+  }
+
   @Locked<Accepted['explicit']>((userId, order) => `${userId.toUpperCase()}:${order.total.toFixed()}`)
   async explicit(userId: string, order: Order): Promise<string> {
     return userId + order.id;
@@ -76,6 +86,14 @@ export class Accepted {
 }
 
 export class Refused {
+  // @ts-expect-error No overload matches this call
+  @Locked([{ key: 'a', mode: 'append' }])
+  async wrongMode(): Promise<void> {}
+
+  // @ts-expect-error No overload matches this call
+  @Locked([{ mode: 'read' }])
+  async noKey(): Promise<void> {}
+
   // @ts-expect-error the key function’s parameters do not match the method’s
   @Locked((id: number) => `order:${id}`)
   async otherType(id: string): Promise<string> {

@@ -15,6 +15,7 @@ export class Accepted {
     leaseMs: 5,
     holdAtLeastMs: 5,
     onLost: 'throw',
+    awaitRelease: false,
     reentrant: false,
     service: 'billing',
     signal: AbortSignal.timeout(5),
@@ -67,6 +68,8 @@ export const acquisitions = async (): Promise<unknown> => {
   await locks.acquire('key', { waitMs: '5s' });
   // @ts-expect-error Type 'string' is not assignable to type 'undefined'
   await locks.acquire('key', { onLost: 'throw' });
+  // @ts-expect-error Type 'false' is not assignable to type 'undefined'
+  await locks.acquire('key', { awaitRelease: false });
   // @ts-expect-error Type 'string' is not assignable to type 'undefined'
   await locks.withLock('key', { onBusy: 'skip' }, () => 1);
   // @ts-expect-error 'wait' does not exist in type
@@ -75,7 +78,8 @@ export const acquisitions = async (): Promise<unknown> => {
   await locks.withLock('key', () => 1, { waitMs: 3 });
   // @ts-expect-error Expected 2-3 arguments, but got 1
   await locks.withLock('key');
-  await locks.withLock('key', { holdAtLeastMs: 5, onLost: 'throw' }, () => 1);
+  await locks.withLock('key', { holdAtLeastMs: 5, onLost: 'throw', awaitRelease: false }, () => 1);
+  await locks.tryWithLock('key', { awaitRelease: false }, () => 1);
   await locks.withLock(['a', 'b'], ({ fencingToken }) => fencingToken);
   return locks.tryAcquire('key', { waitMs: 5 });
 };

@@ -8,6 +8,7 @@ import {
   type LimitedMetadata,
   type LimitedOptions,
   type LockedOptions,
+  type HeldAs,
   type LockKind,
   type LockService,
   type PermitOptions,
@@ -23,6 +24,7 @@ export class Accepted {
     leaseMs: 5,
     holdAtLeastMs: 5,
     onLost: 'throw',
+    awaitRelease: false,
     service: 'billing',
     signal: AbortSignal.timeout(5),
   })
@@ -61,6 +63,14 @@ export class Refused {
   // @ts-expect-error No overload matches this call
   @Limited('crm', { permits: 3, reentrant: false })
   async reentrant(): Promise<void> {}
+
+  // @ts-expect-error No overload matches this call
+  @Limited('crm', { permits: 3, fair: true })
+  async inTheirOrder(): Promise<void> {}
+
+  // @ts-expect-error No overload matches this call
+  @Limited('crm', { permits: 3, mode: 'read' })
+  async toRead(): Promise<void> {}
 
   // @ts-expect-error No overload matches this call
   @Limited(['crm', 'bank'], { permits: 3 })
@@ -109,7 +119,7 @@ export const service = async (): Promise<void> => {
   expectTypeOf(lease).toEqualTypeOf<Lease>();
   expectTypeOf(maybe).toEqualTypeOf<Lease | null>();
   const state = await locks.inspect('crm');
-  expectTypeOf(state!.kind).toEqualTypeOf<LockKind>();
+  expectTypeOf(state!.kind).toEqualTypeOf<HeldAs>();
   const owners = state!.holders.map(({ owner }) => owner);
   expectTypeOf(owners).toEqualTypeOf<string[]>();
   expectTypeOf(locks.held()[0]!.kind).toEqualTypeOf<LockKind>();
@@ -124,6 +134,12 @@ export const service = async (): Promise<void> => {
   await locks.withPermit('crm', { permits: 3, reentrant: false }, () => 1);
   // @ts-expect-error Type 'string' is not assignable to type 'undefined'
   await locks.acquirePermit('crm', { permits: 3, onLost: 'throw' });
+  // @ts-expect-error Type 'false' is not assignable to type 'undefined'
+  await locks.tryAcquirePermit('crm', { permits: 3, awaitRelease: false });
+  // @ts-expect-error Type 'true' is not assignable to type 'undefined'
+  await locks.withPermit('crm', { permits: 3, fair: true }, () => 1);
+  // @ts-expect-error Type 'string' is not assignable to type 'undefined'
+  await locks.acquirePermit('crm', { permits: 3, mode: 'read' });
   // @ts-expect-error Type 'number' is not assignable to type 'undefined'
   await locks.withLock('crm', { permits: 3 }, () => 1);
   // @ts-expect-error Type 'number' is not assignable to type 'undefined'

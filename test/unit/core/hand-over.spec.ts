@@ -1,3 +1,4 @@
+import { placeTermsOf } from '../../../lib/core/seam/claim.js';
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
   LockAbortedError,
@@ -5,10 +6,11 @@ import {
   LockNotAcquiredError,
 } from '../../../lib/core/errors/lock.errors.js';
 import type { LockCall } from '../../../lib/core/settings/lock-call.js';
+import type { AcquireReply } from '../../../lib/core/seam/reply.js';
 import type { LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
-import { granted, notHeld, released, taken, unknown } from '../../support/core/scripted-store.js';
+import { granted, grantedFor, notHeld, released, taken, unknown } from '../../support/core/scripted-store.js';
 import { settled } from '../../support/core/virtual-runtime.js';
 
 let core: ReturnType<typeof coreUnderTest>;
@@ -23,22 +25,22 @@ const acquire = (options: Partial<LockCall> = {}, key = 'k'): Watched<Lease> =>
 /** A holder that asked for the key once others stood behind it, and these others, each with its options. */
 const crowdOf = async (
   options: readonly Partial<LockCall>[],
-  token = 100,
+  reply: AcquireReply = granted(100),
 ): Promise<[Lease, Watched<Lease>[]]> => {
   const first = acquire();
   const others = options.map((own) => acquire(own));
   await core.store.next('acquire').answer(taken());
   // Its next question is the first that knows of the others.
   await core.store.watching[0]!.hint();
-  await core.store.next('acquire').answer(granted(token));
+  await core.store.next('acquire').answer(reply);
   return [first.value!, others];
 };
 
 /** So many others, all alike. */
-const crowd = (waiting: number, options: Partial<LockCall> = {}, token?: number) =>
+const crowd = (waiting: number, options: Partial<LockCall> = {}, reply?: AcquireReply) =>
   crowdOf(
     Array.from({ length: waiting }, () => options),
-    token,
+    reply,
   );
 
 const requests = (): string[] => core.store.sent.map(({ name }) => name);
@@ -67,15 +69,39 @@ describe('a hold whose lease is over', () => {
     await lease.release();
     void second!.value!.release();
     await core.store.next('release').answer(released());
+    await settled();
     expect(core.manager.usage).toMatchObject({ keys: 0, holds: 0, leases: 0 });
   });
 
-  it('brings as many tokens as there are callers when it is asked for, at most 64, and none without fencing', async () => {
+  it('brings as many tokens as there are callers when it is asked for, at most 64; a place is for a whole turn', async () => {
     await crowd(3);
     expect(core.store.sent.map(({ claim }) => claim.tokens)).toEqual([1, 4]);
+    const places = core.store.sent.map(({ claim }) => placeTermsOf(claim)?.tokens);
+    expect(places).toEqual([64, 64]);
     begin();
     await crowd(100);
     expect(core.store.sent.map(({ claim }) => claim.tokens)).toEqual([1, 64]);
+  });
+
+  it.each([
+    [0, 1],
+    [3, 4],
+    [100, 64],
+  ])('brings, when its caller does not wait and %s are behind it, %s tokens', async (behind, tokens) => {
+    const controller = new AbortController();
+    acquire({ signal: controller.signal });
+    await core.store.next('acquire').answer(taken());
+    const tries = acquire({ waitMs: 0 });
+    for (let i = 0; i < behind; i++) acquire();
+    // The one before it goes, so that it is asked for by the one that only tries.
+    controller.abort();
+    await settled();
+    expect(core.store.next('acquire').claim).toMatchObject({ tokens, waits: false });
+    await core.store.next('acquire').answer(granted());
+    expect(tries.state).toBe('fulfilled');
+  });
+
+  it('brings no tokens without fencing, and is handed over all the same', async () => {
     begin({ fencing: false });
     const [lease, [second]] = await crowd(1);
     expect(core.store.sent.map(({ claim }) => claim.tokens)).toEqual([0, 0]);
@@ -84,16 +110,17 @@ describe('a hold whose lease is over', () => {
     expect(second!.state).toBe('fulfilled');
   });
 
-  it('goes back to the store when its tokens are used up, and others go first then', async () => {
-    const [lease, [second]] = await crowd(1);
-    const late = acquire();
+  it('goes back to the store when its tokens are used up, and the next caller asks behind that', async () => {
+    const [lease, [second, third]] = await crowd(2, {}, grantedFor(2, 100));
     await lease.release();
     await settled();
+    expect(second!.value!.fencingToken).toBe(101);
     void second!.value!.release();
+    await settled();
+    expect([third!.state, open()]).toEqual(['pending', ['release', 'acquire']]);
     await core.store.next('release').answer(released(true));
-    expect([late.state, open()]).toEqual(['pending', []]);
-    await core.runtime.pass(25);
-    expect(open()).toEqual(['acquire']);
+    await core.store.next('acquire').answer(granted(102));
+    expect(third!.value!.fencingToken).toBe(102);
   });
 
   it('goes back to the store once its turn has lasted for 50 ms', async () => {
@@ -103,9 +130,8 @@ describe('a hold whose lease is over', () => {
     await settled();
     await core.runtime.pass(1);
     void second!.value!.release();
-    await core.store.next('release').answer(released(true));
-    expect(third!.state).toBe('pending');
-    expect(open(), 'others go first').toEqual([]);
+    await settled();
+    expect([third!.state, open()]).toEqual(['pending', ['release', 'acquire']]);
   });
 
   it('does not go to a caller with a lease or a minimum time of its own', async () => {
@@ -160,7 +186,7 @@ describe('a hold whose lease is over', () => {
     await core.store.next('acquire').answer(taken());
     await core.store.watching[0]!.hint();
     await core.store.next('acquire').answer(granted());
-    expect([next.state, open()]).toEqual(['pending', ['release']]);
+    expect([next.state, open()]).toEqual(['pending', ['release', 'acquire']]);
     expect(core.store.next('release').keepForMs).toBe(40);
     await core.store.next('release').answer(released());
     expect([work.value, next.state, open()]).toEqual([1, 'pending', ['acquire']]);
@@ -312,7 +338,7 @@ describe('a hold in doubt goes back to the store', () => {
 describe('on its way to the next caller', () => {
   it('a caller that was aborted is passed over', async () => {
     const controller = new AbortController();
-    const [lease, [aborted, third]] = await crowdOf([{ signal: controller.signal }, {}], 7);
+    const [lease, [aborted, third]] = await crowdOf([{ signal: controller.signal }, {}], granted(7));
     controller.abort();
     void lease.release();
     await settled();
@@ -322,7 +348,7 @@ describe('on its way to the next caller', () => {
 
   it('a caller that is aborted in this very moment gives it to the one behind, who gets a token of its own', async () => {
     const controller = new AbortController();
-    const [lease, [aborted, third]] = await crowdOf([{ signal: controller.signal }, {}], 7);
+    const [lease, [aborted, third]] = await crowdOf([{ signal: controller.signal }, {}], granted(7));
     const released: number[] = [];
     core.manager.on('released', () => released.push(lease.fencingToken));
     void lease.release();

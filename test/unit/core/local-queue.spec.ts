@@ -34,7 +34,7 @@ beforeEach(() => {
   runtime = new VirtualRuntime();
   store = new ScriptedStore();
   idle = 0;
-  queue = queueOn(store, runtime, () => (idle += 1));
+  queue = queueOn(store, runtime, { onIdle: () => (idle += 1) });
 });
 
 describe('turns', () => {
@@ -43,18 +43,18 @@ describe('turns', () => {
     expect(queue.enter()).toBe(false);
     const [a, b, c] = [wait(1_000), wait(5_000), wait(100)];
     expect(queue.length).toBe(3);
-    queue.leave(false);
+    queue.leave();
     await settled();
     expect(statesOf(a, b, c)).toEqual(['fulfilled', 'pending', 'pending']);
     expect(queue.enter(), 'nobody overtakes').toBe(false);
-    queue.leave(false);
+    queue.leave();
     await settled();
     expect(statesOf(a, b, c)).toEqual(['fulfilled', 'fulfilled', 'pending']);
-    queue.leave(false);
+    queue.leave();
     await settled();
     expect(c.state).toBe('fulfilled');
     expect([queue.length, idle]).toEqual([0, 0]);
-    queue.leave(false);
+    queue.leave();
     expect(idle).toBe(1);
   });
 
@@ -82,8 +82,8 @@ describe('turns', () => {
     await settled();
     expect(b.error).toBeInstanceOf(LockAbortedError);
     expect(b.error).toMatchObject({ code: 'LOCK_ABORTED', cause: 'gone' });
-    queue.leave(false);
-    queue.leave(false);
+    queue.leave();
+    queue.leave();
     await settled();
     expect(statesOf(a, c)).toEqual(['fulfilled', 'fulfilled']);
     expect(runtime.due).toEqual([]);
@@ -144,7 +144,7 @@ describe('while a request of the head is unanswered', () => {
     const [due, next] = [wait(50), wait(10_000)];
     await runtime.pass(100);
     await answer();
-    queue.leave(false);
+    queue.leave();
     await settled();
     expect(statesOf(due, next)).toEqual(['rejected', 'fulfilled']);
   });
@@ -161,12 +161,55 @@ describe('while a request of the head is unanswered', () => {
   });
 });
 
-describe('sitting out', () => {
-  it('after a release that others heard, the next turn goes to them, for 25 ms', async () => {
+describe('a release', () => {
+  it('that is sent lets the next caller ask: its question comes to the store behind it', async () => {
     queue.enter();
-    wait(1_000);
-    queue.leave(true);
+    const [next, behind] = [wait(1_000), wait(1_000)];
+    queue.head.releaseSent();
     await settled();
+    expect(statesOf(next, behind)).toEqual(['fulfilled', 'pending']);
+    queue.head.releaseOver(true);
+    await settled();
+    expect(behind.state, 'the answer to it changes nothing').toBe('pending');
+    expect(queue.yieldingUntil, 'the store keeps the order of those who wait').toBeUndefined();
+  });
+
+  it('that is sent when nobody waits here lets the key be forgotten, whoever waits elsewhere', () => {
+    queue.enter();
+    queue.head.releaseSent();
+    expect(idle).toBe(1);
+    queue.head.releaseOver(true);
+    expect([idle, runtime.due, queue.yieldingUntil]).toEqual([1, [], undefined]);
+  });
+});
+
+describe('sitting out, where there are several holds', () => {
+  beforeEach(() => {
+    queue = queueOn(store, runtime, { alone: false, onIdle: () => (idle += 1) });
+  });
+
+  const take = (): void => {
+    queue.enter();
+    queue.granted(true);
+  };
+
+  const giveBack = (othersWaiting: boolean): void => {
+    queue.head.releaseSent();
+    queue.head.releaseOver(othersWaiting);
+  };
+
+  /** This process has given holds back for the whole of its turn, while others waited. */
+  const afterTurn = async (): Promise<void> => {
+    take();
+    take();
+    queue.wakeUp.listen(claimOn('lock:k'));
+    giveBack(true);
+    await runtime.pass(50);
+    giveBack(true);
+  };
+
+  it('after a turn of 50 ms while others wait, the next one is theirs, for 25 ms', async () => {
+    await afterTurn();
     expect(queue.yieldingUntil).toBe(runtime.now() + 25);
     await runtime.pass(24);
     expect(queue.yieldingUntil).toBeDefined();
@@ -175,42 +218,41 @@ describe('sitting out', () => {
   });
 
   it('it ends with the second message: the first is the echo of the own release', async () => {
-    queue.enter();
-    queue.wakeUp.listen(claimOn('lock:k'));
-    wait(1_000);
-    queue.leave(true);
+    await afterTurn();
     await store.watching[0]!.hint();
     expect(queue.yieldingUntil, 'our own release').toBeDefined();
     await store.watching[0]!.hint();
     expect(queue.yieldingUntil, 'the release of whoever came in between').toBeUndefined();
   });
 
-  it('is not cut short by the timer of an earlier one', async () => {
-    queue.enter();
-    queue.leave(true);
-    await runtime.pass(10);
-    queue.enter();
-    queue.leave(true);
-    await runtime.pass(15);
-    expect([idle, queue.yieldingUntil]).toEqual([0, runtime.now() + 10]);
-    await runtime.pass(10);
-    expect([idle, runtime.due]).toEqual([1, []]);
-  });
-
   it('messages that came while the release was under way count', async () => {
-    queue.enter();
+    take();
+    take();
     queue.wakeUp.listen(claimOn('lock:k'));
-    const before = queue.hints;
-    wait(1_000);
+    giveBack(true);
+    await runtime.pass(50);
+    queue.head.releaseSent();
     await store.watching[0]!.hint();
-    queue.leave(true, before);
+    queue.head.releaseOver(true);
+    expect(queue.yieldingUntil).toBeDefined();
     await store.watching[0]!.hint();
     expect(queue.yieldingUntil).toBeUndefined();
   });
 
+  it('is not cut short by the timer of an earlier one', async () => {
+    take();
+    giveBack(true);
+    await runtime.pass(10);
+    take();
+    giveBack(true);
+    await runtime.pass(15);
+    expect(idle).toBe(0);
+    await runtime.pass(10);
+    expect([idle, runtime.due]).toEqual([1, []]);
+  });
+
   it('who comes just after the queue ran empty sits out too; then the key is forgotten', async () => {
-    queue.enter();
-    queue.leave(true);
+    await afterTurn();
     expect(idle).toBe(0);
     expect(queue.yieldingUntil).toBeDefined();
     await runtime.pass(25);
@@ -219,19 +261,22 @@ describe('sitting out', () => {
   });
 
   it('a key that is in use again when that time is over is not forgotten', async () => {
-    queue.enter();
-    queue.leave(true);
+    take();
+    giveBack(true);
     queue.enter();
     await runtime.pass(1_000);
     expect(idle).toBe(0);
-    queue.leave(false);
+    queue.leave();
     expect(idle).toBe(1);
   });
 
-  it('nobody sits out when nobody else listened', () => {
-    queue.enter();
-    queue.leave(false);
-    expect(queue.yieldingUntil).toBeUndefined();
+  it('nobody sits out when nobody else listened', async () => {
+    take();
+    take();
+    giveBack(false);
+    await runtime.pass(50);
+    giveBack(false);
+    expect([queue.yieldingUntil, idle]).toEqual([undefined, 1]);
   });
 });
 
@@ -241,9 +286,9 @@ describe('hints', () => {
     queue.wakeUp.listen(claimOn('lock:k'));
     queue.wakeUp.listen(claimOn('lock:k'));
     wait(1_000);
-    queue.leave(false);
+    queue.leave();
     expect(store.watching).toHaveLength(1);
-    queue.leave(false);
+    queue.leave();
     expect(store.watching).toHaveLength(0);
   });
 

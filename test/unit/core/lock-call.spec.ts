@@ -8,7 +8,13 @@ import { refusedWith } from '../../support/refusal.js';
 const refusalOf = refusedWith(LockConfigurationError);
 
 describe('options of one call', () => {
-  const SETTINGS = resolveSettings({ waitMs: 7, leaseMs: 8, onLost: 'throw', reentrant: false });
+  const SETTINGS = resolveSettings({
+    waitMs: 7,
+    leaseMs: 8,
+    onLost: 'throw',
+    awaitRelease: false,
+    reentrant: false,
+  });
   const defaults = defaultCall(SETTINGS);
   const callOf = (options: object, over = defaults): LockCall =>
     resolveCall(options, over, 'withLock', SETTINGS);
@@ -27,6 +33,7 @@ describe('options of one call', () => {
       signal,
       reentrant: true,
       onLost: 'event',
+      awaitRelease: true,
       holdAtLeastMs: 9,
     } as const;
     expect(callOf(given, defaults)).toEqual({
@@ -79,6 +86,7 @@ describe('options of one call', () => {
     ['leaseMs', Infinity],
     ['holdAtLeastMs', Infinity],
     ['onLost', 'log'],
+    ['awaitRelease', 'no'],
     ['reentrant', 'no'],
     ['signal', null],
     ['signal', {}],

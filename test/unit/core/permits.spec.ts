@@ -12,11 +12,9 @@ import { granted, notExecuted, released, ScriptedStore, taken } from '../../supp
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 const NO_HEAD: Head = {
-  hints: 0,
-  requestSent: () => undefined,
-  requestOver: () => undefined,
-  failed: () => undefined,
   passOn: () => false,
+  releaseSent: () => undefined,
+  releaseOver: () => undefined,
   leave: () => undefined,
 };
 
@@ -156,10 +154,10 @@ describe('permits', () => {
     const TAKEN = { status: 'taken', retryInMs: 60_000 } as const;
 
     /** One holder, and two waiters of which the first has asked and sleeps. */
-    const contended = async () => {
+    const contended = async (last: Partial<LockCall> = {}) => {
       const core = permits(1);
       const { store, take } = core;
-      const callers = [take(), take(), take()];
+      const callers = [take(), take(), take('k', last)];
       await settled();
       await store.next('acquire').answer(GRANT);
       const open = (): string[] => store.open.map(({ name }) => name);
@@ -178,8 +176,8 @@ describe('permits', () => {
     };
 
     /** The same, after a turn that has lasted for 50 ms; the second caller has the permit. */
-    const afterTurn = async () => {
-      const turn = await contended();
+    const afterTurn = async (last: Partial<LockCall> = {}) => {
+      const turn = await contended(last);
       await turn.release(turn.callers[0]!);
       expect(turn.open().sort()).toEqual(['acquire', 'release']);
       await turn.answered(true);
@@ -218,6 +216,33 @@ describe('permits', () => {
       await runtime.pass(24);
       expect(open()).toEqual([]);
       await runtime.pass(1);
+      expect(open()).toEqual(['acquire']);
+    });
+
+    it('one whose wait is shorter than that asks at its end, not after it', async () => {
+      const { runtime, store, callers, open, answered } = await afterTurn({ waitMs: 60 });
+      await answered(true);
+      await runtime.pass(9);
+      expect(open()).toEqual([]);
+      await runtime.pass(1);
+      await store.next('acquire').answer(TAKEN);
+      expect(callers[2]!.error).toMatchObject({ code: 'LOCK_TAKEN' });
+    });
+
+    it('one that is called off meanwhile goes at once', async () => {
+      const controller = new AbortController();
+      const { callers, open, answered } = await afterTurn({ signal: controller.signal });
+      await answered(true);
+      controller.abort();
+      await settled();
+      expect(callers[2]!.error).toMatchObject({ code: 'LOCK_ABORTED' });
+      expect(open()).toEqual([]);
+    });
+
+    it('when it cannot hear anything it asks', async () => {
+      const { store, open, answered } = await afterTurn();
+      await answered(true);
+      await store.watching[0]!.fail();
       expect(open()).toEqual(['acquire']);
     });
 

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { PlaceInLine, type PlaceOutcome } from '../../../lib/core/seam/place.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
-import type { Queued } from '../../../lib/core/seam/reply.js';
-import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { LockAbortedError, LockNotAcquiredError } from '../../../lib/core/errors/lock.errors.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
-import { granted, released, unknown } from '../../support/core/scripted-store.js';
+import { newPlace, queued } from '../../support/core/line-places.js';
+import { granted, grantedFor, released, taken, unknown } from '../../support/core/scripted-store.js';
 import { settled } from '../../support/core/virtual-runtime.js';
 
 const GRANT: Grant = { status: 'granted', validForMs: 30_000, token: 7 };
@@ -14,65 +13,52 @@ const GONE: PlaceOutcome = { status: 'gone' };
 /** A core whose first caller stands in the store's line. */
 const inLine = async (waitMs = 5_000, told?: PlaceOutcome, signal?: AbortSignal) => {
   const core = coreUnderTest();
-  const { manager, store, runtime, call } = core;
-  const left: (StoreFailure | undefined)[] = [];
-  const newPlace = (): PlaceInLine =>
-    new PlaceInLine(
-      (doubt) => {
-        left.push(doubt);
-        return Promise.resolve();
-      },
-      () => runtime.now(),
-    );
-  const queued = (place: PlaceInLine): Queued => ({ status: 'queued', place });
-  const place = newPlace();
+  const { manager, store, call } = core;
+  const { place, left } = newPlace();
   if (told) place.tell(told);
   const caller = watched(manager.acquire(['k'], call({ waitMs, signal })));
   await settled();
   await store.next('acquire').answer(queued(place));
-  return { ...core, place, caller, left, newPlace, queued };
+  return { ...core, place, caller, left };
 };
 
 describe('a place in line', () => {
-  const placeAt = (now: { at: number }) => {
-    const left: (StoreFailure | undefined)[] = [];
-    const place = new PlaceInLine(
-      (doubt) => {
-        left.push(doubt);
-        return Promise.resolve();
-      },
-      () => now.at,
-    );
-    return { place, left };
+  const listenTo = (place: PlaceInLine) => {
+    const heard: (PlaceOutcome | 'doubt')[] = [];
+    place.listen({ told: (outcome) => heard.push(outcome), doubted: () => heard.push('doubt') });
+    return heard;
   };
 
   it('tells its outcome once, and only the first one', () => {
-    const { place } = placeAt({ at: 0 });
-    const heard: PlaceOutcome[] = [];
-    place.listen((outcome) => heard.push(outcome));
+    const { place } = newPlace();
+    const heard = listenTo(place);
     place.tell(GRANT);
     place.tell(GONE);
     expect(heard).toEqual([GRANT]);
   });
 
-  it('keeps what came before anybody listened; a grant has got older by then', () => {
-    const now = { at: 1_000 };
-    const { place } = placeAt(now);
+  it.each([
+    ['a grant', GRANT],
+    ['that it is gone', GONE],
+  ])('keeps what came before anybody listened: %s, as it was told', (_, outcome) => {
+    const { place } = newPlace();
+    place.tell(outcome);
+    expect(listenTo(place)).toEqual([outcome]);
+  });
+
+  it('tells that an outcome may have been missed, also who listens later, but not once there is one', () => {
+    const { place } = newPlace();
+    place.mayHaveMissed();
+    const heard = listenTo(place);
+    place.mayHaveMissed();
+    expect(heard).toEqual(['doubt', 'doubt']);
     place.tell(GRANT);
-    now.at = 1_400;
-    const heard: PlaceOutcome[] = [];
-    place.listen((outcome) => heard.push(outcome));
-    expect(heard).toEqual([{ ...GRANT, validForMs: 29_600 }]);
-    const gone = placeAt(now).place;
-    gone.tell(GONE);
-    gone.listen((outcome) => heard.push(outcome));
-    expect(heard[1]).toEqual(GONE);
+    expect(listenTo(place)).toEqual([GRANT]);
   });
 
   it('tells nothing any more after it was left, and hands the doubt on', async () => {
-    const { place, left } = placeAt({ at: 0 });
-    const heard: PlaceOutcome[] = [];
-    place.listen((outcome) => heard.push(outcome));
+    const { place, left } = newPlace();
+    const heard = listenTo(place);
     const doubt = unknown();
     await place.leave(doubt);
     place.tell(GRANT);
@@ -81,15 +67,15 @@ describe('a place in line', () => {
 });
 
 describe('a caller whose claim stands in line', () => {
-  it('has the lock when the place is granted, and asks and watches nothing meanwhile', async () => {
+  it('has the lock when the place is granted, and asks nothing meanwhile', async () => {
     const { store, runtime, place, caller, left } = await inLine();
     await runtime.pass(4_000);
-    expect([store.sent.length, store.watches.length, caller.state]).toEqual([1, 0, 'pending']);
+    expect([store.sent.length, caller.state]).toEqual([1, 'pending']);
     place.tell(GRANT);
     await settled();
     expect(caller.value!.fencingToken).toBe(7);
-    expect(caller.value!.remainingMs()).toBe(30_000);
-    expect(left).toEqual([]);
+    expect(caller.value!.remainingMs(), 'from the send of the last request answered "queued"').toBe(26_000);
+    expect([store.sent.length, left]).toEqual([1, []]);
   });
 
   it('has it also when the grant came before the answer that it stands in line', async () => {
@@ -153,34 +139,36 @@ describe('a caller whose claim stands in line', () => {
   it('goes on trying to leave until the store has answered', async () => {
     const { manager, store, runtime, call } = coreUnderTest();
     let tries = 0;
-    const place = new PlaceInLine(
-      () => (++tries < 3 ? Promise.reject(unknown()) : Promise.resolve()),
-      () => runtime.now(),
-    );
+    const place = new PlaceInLine(() => (++tries < 3 ? Promise.reject(unknown()) : Promise.resolve()));
     watched(manager.acquire(['k'], call({ waitMs: 100 })));
     await settled();
-    await store.next('acquire').answer({ status: 'queued', place });
+    await store.next('acquire').answer(queued(place));
     await runtime.pass(10_000);
     expect([tries, manager.usage.undoing]).toEqual([3, 0]);
   });
 
-  it('counts a grant from when it was told, whatever other work stands in the way then', async () => {
+  it('counts a grant from before its request was sent, however late it hears of it', async () => {
     const { runtime, place, caller } = await inLine();
-    void Promise.resolve().then(() => runtime.jump(400));
+    await runtime.pass(400);
+    void Promise.resolve().then(() => runtime.jump(300));
     place.tell(GRANT);
     await settled();
-    expect(caller.value!.remainingMs()).toBe(29_600);
+    expect(caller.value!.remainingMs()).toBe(29_300);
   });
 
-  it('gives back a grant whose time was over before it came to it, and asks again', async () => {
+  it('asks whether it has what it was granted when the time of that was over before it heard of it', async () => {
     const { store, place, runtime, caller } = await inLine();
+    const { owner } = store.sent[0]!.claim;
     void Promise.resolve().then(() => runtime.jump(600));
     place.tell({ ...GRANT, validForMs: 500 });
     await settled();
-    const [, undo, again] = store.sent;
-    expect([undo!.name, undo!.claim.owner]).toEqual(['release', store.sent[0]!.claim.owner]);
-    expect(again!.name).toBe('acquire');
-    expect(caller.state).toBe('pending');
+    expect([store.open.length, caller.state]).toEqual([1, 'pending']);
+    expect(store.next('acquire').claim).toMatchObject({ owner, waits: false, rearms: true });
+    await store.next('acquire').answer(taken());
+    expect(store.next('acquire').claim).toMatchObject({ waits: true });
+    expect(store.next('acquire').claim.owner).not.toBe(owner);
+    await store.next('acquire').answer(granted(8));
+    expect(caller.value!.fencingToken).toBe(8);
   });
 
   it('says in its claim whether it waits', async () => {
@@ -231,21 +219,28 @@ describe('a grant', () => {
   });
 
   it.each([
-    [1, 0],
-    [2, 1],
-    [undefined, 3],
-  ])('with %s of four tokens is handed over %s times', async (tokens, handed) => {
+    ['in the answer', 1, 0],
+    ['in the answer', 2, 1],
+    ['in the answer', undefined, 3],
+    ['by message', 1, 0],
+    ['by message', 2, 1],
+    ['by message', undefined, 3],
+  ])('%s, with %s tokens for four callers, is handed over %s times', async (how, tokens, handed) => {
+    const byMessage = how === 'by message';
     const { manager, store, call } = coreUnderTest();
     const callers = [watched(manager.acquire(['k'], call()))];
     await settled();
     for (let i = 0; i < 3; i += 1) callers.push(watched(manager.acquire(['k'], call())));
-    // The head asked alone: its release lets the next one ask for all who wait by then.
-    await store.next('acquire').answer(granted(1));
     callers.push(watched(manager.acquire(['k'], call())));
+    await store.next('acquire').answer(grantedFor(1));
     watched(callers[0]!.value!.release());
     await store.next('release').answer(released());
-    expect(store.next('acquire').claim.tokens).toBe(4);
-    await store.next('acquire').answer({ ...GRANT, ...(tokens === undefined ? {} : { tokens }) });
+    const { place } = newPlace();
+    if (byMessage) await store.next('acquire').answer(queued(place));
+    const grant = { ...GRANT, ...(tokens === undefined ? {} : { tokens }) };
+    if (byMessage) place.tell(grant);
+    else await store.next('acquire').answer(grant);
+    await settled();
     let leases = 0;
     while (store.open.length === 0) {
       leases += 1;

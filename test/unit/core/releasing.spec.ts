@@ -7,6 +7,7 @@ import { deferred } from '../../support/async.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
 import {
   granted,
+  grantedFor,
   notExecuted,
   notHeld,
   released,
@@ -26,6 +27,13 @@ beforeEach(() => {
 });
 
 const acquire = (options: Partial<LockCall> = {}) => watched(core.manager.acquire(['k'], core.call(options)));
+
+/** A lease whose hold goes back to the store. */
+const acquiredAlone = async (): Promise<Lease> => {
+  const caller = acquire();
+  await core.store.next('acquire').answer(grantedFor(1));
+  return caller.value!;
+};
 
 const acquired = async (options: Partial<LockCall> = {}, validForMs = 30_000): Promise<Lease> => {
   const caller = acquire(options);
@@ -99,21 +107,25 @@ describe('release', () => {
   });
 
   it('the next local caller gets the turn even when the release failed', async () => {
-    const lease = await acquired();
+    const lease = await acquiredAlone();
     const next = acquire();
     watched(lease.release());
+    await settled();
+    expect(core.store.open.map(({ name }) => name)).toEqual(['release', 'acquire']);
     await core.store.next('release').fail(notExecuted());
     expect(core.store.open.map(({ name }) => name).sort()).toEqual(['acquire', 'release']);
-    expect(next.state).toBe('pending');
+    await core.store.next('acquire').answer(granted(2));
+    expect(next.value?.fencingToken).toBe(2);
   });
 
   it('who waits locally and whose time ended during a release that failed hears of the store, not "taken"', async () => {
-    const lease = await acquired();
+    const lease = await acquiredAlone();
     const waiting = acquire({ waitMs: 100 });
     watched(lease.release());
     await core.runtime.pass(200);
     expect(waiting.state).toBe('pending');
     await core.store.next('release').fail(unknown());
+    await core.store.next('acquire').fail(unknown());
     expect(waiting.error).toBeInstanceOf(LockStoreError);
   });
 });
@@ -221,6 +233,137 @@ describe('a section', () => {
   });
 });
 
+describe('a section whose caller does not wait for its release', () => {
+  const behind = { awaitRelease: false };
+
+  it('has its result when the release is sent; the event comes with the answer, and nothing is left', async () => {
+    const work = section(() => 'done', behind);
+    await core.store.next('acquire').answer(granted());
+    expect([work.value, events, core.manager.held()]).toEqual(['done', [], []]);
+    expect(core.manager.usage.leases, 'a shutdown waits for it').toBe(1);
+    await core.store.next('release').answer(released());
+    expect(events).toEqual(['released k']);
+    nothingLeft();
+  });
+
+  it('is not waited for by default', async () => {
+    const work = section(() => 'done');
+    await core.store.next('acquire').answer(granted());
+    expect(work.state).toBe('pending');
+    await core.store.next('release').answer(released());
+    expect(work.value).toBe('done');
+  });
+
+  it('that throws fails at once with its own error', async () => {
+    const mine = new Error('mine');
+    const work = section(() => Promise.reject(mine), behind);
+    await core.store.next('acquire').answer(granted());
+    expect(work.error).toBe(mine);
+    await core.store.next('release').answer(released());
+    nothingLeft();
+  });
+
+  it.each([['exclusive'], ['permit']] as const)(
+    'asks for what it wants next behind the release: %s',
+    async (kind) => {
+      const options = { ...behind, kind, ...(kind === 'permit' && { permits: 1 }) };
+      const twice = watched(
+        (async () => {
+          await core.manager.withLock(['k'], core.call(options), () => undefined);
+          return core.manager.withLock(['k'], core.call(options), () => 'again');
+        })(),
+      );
+      await core.store.next('acquire').answer(granted());
+      expect(core.store.open.map(({ name }) => name)).toEqual(['release', 'acquire']);
+      await core.store.next('release').answer(released());
+      await core.store.next('acquire').answer(granted(2));
+      await core.store.next('release').answer(released());
+      expect(twice.value).toBe('again');
+      nothingLeft();
+    },
+  );
+
+  it('goes on although the release fails: one line, tried again', async () => {
+    const work = section(() => 'done', behind);
+    await core.store.next('acquire').answer(granted());
+    expect(work.value).toBe('done');
+    await core.store.next('release').fail(unknown());
+    expect(core.log.lines.filter((line) => line.includes('tried again'))).toHaveLength(1);
+    await core.store.next('release').answer(released());
+    nothingLeft();
+  });
+
+  it('goes on although the store answers with nonsense: that is a line', async () => {
+    const work = section(() => 'done', behind);
+    await core.store.next('acquire').answer(granted());
+    await core.store.next('release').answer(undefined as never);
+    expect(work.value).toBe('done');
+    expect(core.log.lines).toEqual([expect.stringContaining('failed while releasing "k"')]);
+    expect(core.manager.usage.leases).toBe(0);
+  });
+
+  it('fails with a loss that is known at its end, with onLost: throw', async () => {
+    const go = deferred();
+    const work = section(() => go.promise, { ...behind, onLost: 'throw' });
+    await core.store.next('acquire').answer(granted());
+    core.runtime.jump(30_000);
+    go.resolve();
+    await settled();
+    expect(work.error).toBeInstanceOf(LockLostError);
+    await core.store.next('release').answer(notHeld);
+    expect(events).toEqual(['lost k expired']);
+    nothingLeft();
+  });
+
+  it('hears of a loss that only the release tells of by the event, also with onLost: throw', async () => {
+    const work = section(() => 'done', { ...behind, onLost: 'throw' });
+    await core.store.next('acquire').answer(granted());
+    expect(work.value).toBe('done');
+    await core.store.next('release').answer(notHeld);
+    expect(events).toEqual(['lost k refused']);
+    expect(core.log.lines).toHaveLength(1);
+    nothingLeft();
+  });
+
+  it('has sent the releases of all its keys', async () => {
+    const work = watched(core.manager.withLock(['a', 'b'], core.call(behind), () => 'done'));
+    for (let i = 0; i < 2; i++) await core.store.next('acquire').answer(granted());
+    expect(work.value).toBe('done');
+    expect(core.store.open.map(({ name, claim }) => `${name} ${claim.finalKey}`)).toEqual([
+      'release a',
+      'release b',
+    ]);
+    for (let i = 0; i < 2; i++) await core.store.next('release').answer(released());
+    expect(events).toEqual(['released a', 'released b']);
+    nothingLeft();
+  });
+
+  it('waits for nested calls that are in, before its release is sent; these send none of their own', async () => {
+    const go = deferred();
+    let nested = watched(Promise.resolve());
+    const work = section(() => {
+      nested = section(() => go.promise, behind);
+    }, behind);
+    await core.store.next('acquire').answer(granted());
+    expect([work.state, core.store.open]).toEqual(['pending', []]);
+    go.resolve();
+    await settled();
+    expect([work.state, nested.state]).toEqual(['fulfilled', 'fulfilled']);
+    await core.store.next('release').answer(released());
+    expect(core.store.count('release')).toBe(1);
+    nothingLeft();
+  });
+
+  it('does not wait for a release by hand either that is under way at its end', async () => {
+    const work = section((lease) => void lease.release().catch(() => undefined), behind);
+    await core.store.next('acquire').answer(granted());
+    expect(work.state).toBe('fulfilled');
+    await core.store.next('release').answer(released());
+    expect(core.store.count('release')).toBe(1);
+    nothingLeft();
+  });
+});
+
 describe('holdAtLeastMs', () => {
   it('leaves the hold in the store with what is left of it, and does not wait for that', async () => {
     const go = deferred<string>();
@@ -305,13 +448,11 @@ describe('holdAtLeastMs', () => {
     go.resolve();
     await settled();
     expect(core.store.next('release').keepForMs).toBeUndefined();
-    // It is free now, so those who wait elsewhere go first, as after any other lock.
+    // It is free now, so the store gives it to those who wait, as after any other lock.
+    const next = acquire();
     await core.store.next('release').answer(released(true));
-    acquire();
-    await settled();
-    expect(core.store.open).toEqual([]);
-    await core.runtime.pass(25);
-    expect(core.store.next('acquire')).toBeDefined();
+    await core.store.next('acquire').answer(granted(2));
+    expect(next.value?.fencingToken).toBe(2);
   });
 
   it('does not keep what was taken for a call that then did not get all its keys', async () => {

@@ -22,7 +22,7 @@ import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 /** What a store of another kind needs of the seam. */
 describe('the seam', () => {
-  it('a claim carries all a store may need: kind, final key, owner, lease, size of the fence block', async () => {
+  it('a claim carries all a store may need: kind, key, owner, lease, size of the fence block, terms of a place', async () => {
     const { manager, store, call } = coreUnderTest({ keyPrefix: 'app:' });
     watched(manager.acquire(['k'], call({ leaseMs: 700 })));
     await settled();
@@ -32,8 +32,17 @@ describe('the seam', () => {
       owner: 'id-1:1',
       leaseMs: 700,
       tokens: 1,
+      counted: false,
       waits: true,
+      place: { aliveMs: 5_000, firstLeaseMs: 10_000, tokens: 1 },
     } satisfies Claim);
+  });
+
+  it('a claim whose caller does not wait has no place in a line', async () => {
+    const { manager, store, call } = coreUnderTest();
+    watched(manager.acquire(['k'], call({ waitMs: 0 })));
+    await settled();
+    expect(store.next('acquire').claim).toMatchObject({ waits: false, place: undefined });
   });
 
   it('without fencing no tokens are asked for, and asking for one is an error', async () => {
@@ -42,6 +51,13 @@ describe('the seam', () => {
     expect(store.next('acquire').claim.tokens).toBe(0);
     await store.next('acquire').answer({ status: 'granted', validForMs: 30_000 });
     expect(() => caller.value!.fencingToken).toThrow(/fencing is off/);
+  });
+
+  it("a claim says that its tokens are those of the key's own counter", async () => {
+    const { manager, store, call } = coreUnderTest({ fencing: 'redisson' });
+    watched(manager.acquire(['k'], call()));
+    await settled();
+    expect(store.next('acquire').claim).toMatchObject({ tokens: 1, counted: true });
   });
 
   it('a store says which kinds it keeps; one that lacks the kind is refused at start-up', () => {

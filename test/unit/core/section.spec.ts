@@ -316,7 +316,8 @@ describe('a fork that nobody waits for', () => {
       fork = late.promise.then(() => withLock('a', (own) => own.fencingToken));
       return lease.fencingToken;
     });
-    const holder = await manager.acquire(['a'], call());
+    // Taken without waiting, it is for this one lease: it is not passed on.
+    const holder = await manager.acquire(['a'], call({ waitMs: 0 }));
     late.resolve();
     await settled();
     expect(acquires(), 'it waits behind the holder').toBe(2);

@@ -137,6 +137,7 @@ describe('several keys', () => {
     await core.store.next('release').answer(released());
     expect(caller.error).toBeInstanceOf(LockLostError);
     expect(caller.error).toMatchObject({ key: 'a' });
+    await settled();
     nothingLeft();
   });
 

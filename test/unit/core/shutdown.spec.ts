@@ -113,6 +113,25 @@ describe('shutdown', () => {
     expect(stopping.state).toBe('fulfilled');
   });
 
+  it('waits for a release that its caller does not wait for, for the grace period at most', async () => {
+    const ending = async () => {
+      const section = watched(core.manager.withLock(['k'], core.call({ awaitRelease: false }), () => 'done'));
+      await core.store.next('acquire').answer(granted());
+      expect(section.value).toBe('done');
+      return watched(core.manager.shutDown());
+    };
+    const stopping = await ending();
+    await core.runtime.pass(GRACE_MS - 1);
+    expect(stopping.state).toBe('pending');
+    await core.store.next('release').answer(released());
+    expect(stopping.state).toBe('fulfilled');
+
+    core = coreUnderTest({ shutdownGraceMs: GRACE_MS });
+    const unanswered = await ending();
+    await core.runtime.pass(GRACE_MS);
+    expect(unanswered.state).toBe('fulfilled');
+  });
+
   it('after the grace period the section is told, its hold is not renewed, and not released under it', async () => {
     const work = deferred();
     let signal: AbortSignal | undefined;

@@ -51,6 +51,29 @@ suite('checkKeys', () => {
     dead.revoke();
     refusal(() => checkKeys(dead.proxy));
   });
+
+  it('takes a mode for each key of a list, and refuses what else such an entry may have', () => {
+    const entries = ['b', { key: 'a', mode: 'read' }, { key: 'a', mode: 'write' }, { key: 'c' }];
+    expect(checkKeys(entries)).toEqual(['b', { key: 'a', mode: 'read' }, { key: 'a', mode: 'write' }, 'c']);
+    for (const wrong of [
+      { key: 'a', mode: 'append' },
+      { key: 'a', moode: 'read' },
+      { key: '', mode: 'read' },
+      { key: 7, mode: 'read' },
+      { mode: 'read' },
+      ['a'],
+    ]) {
+      expect(refusal(() => checkKeys(['b', wrong], 'Orders.pay')).message).toMatch(/^Orders\.pay: /);
+    }
+    refusal(() => checkKeys({ key: 'a', mode: 'read' }));
+    const angry = Object.defineProperty({ key: 'a' }, 'mode', {
+      enumerable: true,
+      get: () => {
+        throw new Error('no');
+      },
+    });
+    refusal(() => checkKeys([angry]));
+  });
 });
 
 suite('describe', () => {

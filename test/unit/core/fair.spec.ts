@@ -1,0 +1,314 @@
+import { describe, expect, it } from 'vitest';
+import type { Lease } from '../../../lib/core/lease/lease.js';
+import type { LockCall } from '../../../lib/core/settings/lock-call.js';
+import type { LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
+import { Limited } from '../../../lib/locked/limited.decorator.js';
+import { Locked } from '../../../lib/locked/locked.decorator.js';
+import { bindLocks, createTestingLocks } from '../../../lib/testing/testing-locks.js';
+import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
+import { newPlace, queued, stands } from '../../support/core/line-places.js';
+import {
+  granted,
+  LineStore,
+  notHeld,
+  released,
+  unknown,
+  notExecuted,
+} from '../../support/core/scripted-store.js';
+import { settled } from '../../support/core/virtual-runtime.js';
+
+const fairLocks = (settings: LockSettingsInput = {}) => {
+  const core = coreUnderTest(settings, new LineStore());
+  const take = (options: Partial<LockCall> = {}): Watched<Lease> =>
+    watched(core.manager.acquire(['k'], core.call({ kind: 'fair', ...options })));
+  return { ...core, take };
+};
+
+/** One caller stands in line; it listens, and has asked again since it can hear. */
+const oneInLine = async (options: Partial<LockCall> = {}) => {
+  const core = fairLocks();
+  const caller = core.take({ waitMs: 60_000, ...options });
+  await settled();
+  const { place, left } = newPlace();
+  await core.store.next('acquire').answer(queued(place, 1));
+  await core.store.watching[0]!.becomeLive();
+  await core.store.next('acquire').answer(queued(place, 1));
+  return { ...core, caller, place, left };
+};
+
+describe('callers for a fair lock', () => {
+  it('each ask the store at once, as an owner of their own that is named by its kind', async () => {
+    const { store, take, manager } = fairLocks();
+    const callers = [take(), take(), take({ waitMs: 0 })];
+    await settled();
+    expect(store.open.map(({ name }) => name)).toEqual(['acquire', 'acquire', 'acquire']);
+    const owners = store.sent.map(({ claim }) => claim.owner);
+    expect(owners.map((owner) => /:fair:\d+$/.test(owner))).toEqual([true, true, true]);
+    expect(new Set(owners).size).toBe(3);
+    expect(store.sent.map(({ claim }) => claim.waits)).toEqual([true, true, false]);
+    await store.next('acquire').answer(granted());
+    expect(callers.map(({ state }) => state)).toEqual(['fulfilled', 'pending', 'pending']);
+    expect(manager.usage.keys).toBe(1);
+  });
+
+  it.each([
+    ['its wait', { waitMs: 4_000 }, 4_000],
+    ['the lease of a watchdog, where it waits for longer', { waitMs: Infinity }, 30_000],
+    ['as long as a place has to live without being kept', { waitMs: Infinity, watchdogMs: 1_000 }, 5_000],
+  ])('have %s as their patience', async (_what, options, patienceMs) => {
+    const { store, take } = fairLocks();
+    take(options);
+    await settled();
+    expect(store.next('acquire').claim).toMatchObject({ kind: 'fair', patienceMs });
+  });
+
+  it('take tokens for themselves alone, since the lock is not passed on', async () => {
+    const { store, take } = fairLocks();
+    const callers = [take(), take()];
+    await settled();
+    expect(store.sent.map(({ claim }) => claim.tokens)).toEqual([1, 1]);
+    await store.next('acquire').answer(granted());
+    await store.next('acquire').answer(queued(newPlace().place));
+    const releasing = callers[0]!.value!.release();
+    await settled();
+    expect(store.sent.at(-1)!.name).toBe('release');
+    await store.next('release').answer(released());
+    await releasing;
+    expect(callers[1]!.state).toBe('pending');
+  });
+
+  it('ask again from their place, as the same owner, when they are woken; the grant ends the place', async () => {
+    const { store, caller, left, runtime } = await oneInLine();
+    const { owner } = store.sent[0]!.claim;
+    // It is the first by now, whatever was said before: it does not step aside.
+    await store.watching[0]!.hint();
+    expect(store.next('acquire').claim.owner).toBe(owner);
+    await store.next('acquire').answer(granted());
+    expect(caller.state).toBe('fulfilled');
+    expect(left).toEqual([]);
+    await runtime.pass(5_000);
+    expect(store.count('keep')).toBe(0);
+  });
+
+  it('say once a second that they are there, and look when they are told to', async () => {
+    const { store, runtime, caller } = await oneInLine();
+    await runtime.pass(1_000);
+    await store.next('keep').answer([stands(1)]);
+    expect(store.open).toEqual([]);
+    await runtime.pass(1_000);
+    await store.next('keep').answer([stands(0, 0)]);
+    await runtime.pass(1);
+    await store.next('acquire').answer(granted());
+    expect(caller.state).toBe('fulfilled');
+  });
+
+  it('become another owner, and listen as that, when their place is gone', async () => {
+    const { store, runtime, caller, left } = await oneInLine();
+    await runtime.pass(1_000);
+    await store.next('keep').answer([{ status: 'gone' }]);
+    const { claim } = store.next('acquire');
+    expect(claim.owner).not.toBe(store.sent[0]!.claim.owner);
+    expect(store.watching).toEqual([]);
+    const { place } = newPlace();
+    await store.next('acquire').answer(queued(place));
+    expect(store.watching).toHaveLength(1);
+    await store.watching[0]!.becomeLive();
+    await store.next('acquire').answer(granted());
+    expect([caller.state, left]).toEqual(['fulfilled', []]);
+  });
+
+  it('leave their place when their time is over, after one more question', async () => {
+    const { store, runtime, caller, place, left } = await oneInLine({ waitMs: 500 });
+    await runtime.pass(501);
+    await store.next('acquire').answer(queued(place, 2));
+    expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', waitersAhead: 2 });
+    expect(left).toEqual([undefined]);
+  });
+
+  it('leave their place when they are called off, also with their question under way', async () => {
+    const calledOff = new AbortController();
+    const { store, caller, left, place, manager } = await oneInLine({ signal: calledOff.signal });
+    await store.watching[0]!.hint();
+    calledOff.abort();
+    await settled();
+    expect(caller.error).toMatchObject({ code: 'LOCK_ABORTED' });
+    await store.next('acquire').answer(queued(place));
+    expect(left).toEqual([undefined]);
+    await settled();
+    expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
+  });
+
+  it('give back a grant that comes after they were called off', async () => {
+    const calledOff = new AbortController();
+    const { store, left, manager } = await oneInLine({ signal: calledOff.signal });
+    await store.watching[0]!.hint();
+    calledOff.abort();
+    await store.next('acquire').answer(granted());
+    await store.next('release').answer(released());
+    expect(left).toEqual([]);
+    expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
+  });
+
+  it('whose question was never answered have it undone with the doubt, and that is asked until it is certain', async () => {
+    const { store, runtime, caller, left, manager } = await oneInLine();
+    await store.watching[0]!.hint();
+    const failure = unknown();
+    await store.next('acquire').fail(failure);
+    expect(caller.error).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'unknown' });
+    // It undoes the place as well: leaving that beside it would not wait for what may still arrive.
+    expect(left).toEqual([]);
+    expect(store.next('release').doubt).toBe(failure);
+    await store.next('release').fail(unknown());
+    for (let i = 0; i < 5; i += 1) {
+      await runtime.pass(1_000);
+      await store.next('release').fail(unknown());
+    }
+    await runtime.pass(1_000);
+    await store.next('release').answer(notHeld);
+    expect(manager.usage.undoing).toBe(0);
+  });
+
+  it('where it never becomes certain, are forgotten when the place would be over by itself', async () => {
+    const { store, runtime, manager } = await oneInLine();
+    await store.watching[0]!.hint();
+    await store.next('acquire').fail(unknown());
+    await store.next('release').fail(unknown());
+    let asked = 0;
+    for (; manager.usage.undoing > 0 && asked < 1_000; asked += 1) {
+      await runtime.pass(1_000);
+      if (store.open.length > 0) await store.next('release').fail(unknown());
+    }
+    expect(asked).toBeGreaterThan(10);
+    expect(asked).toBeLessThan(1_000);
+    expect(store.open).toEqual([]);
+  });
+
+  it('whose question was certainly not done leave their place', async () => {
+    const { store, caller, left } = await oneInLine();
+    await store.watching[0]!.hint();
+    await store.next('acquire').fail(notExecuted());
+    expect(caller.error).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'not-executed' });
+    expect([left, store.open]).toEqual([[undefined], []]);
+  });
+
+  it('wait behind each other in numbers that maxWaiters bounds', async () => {
+    const { take } = fairLocks({ maxWaiters: 1 });
+    const callers = [take(), take(), take()];
+    await settled();
+    expect(callers.map(({ state }) => state)).toEqual(['pending', 'pending', 'rejected']);
+    expect(callers[2]!.error).toMatchObject({ code: 'LOCK_QUEUE_FULL', key: 'k' });
+  });
+
+  it('count no more for maxWaiters from their release on', async () => {
+    const { take, store } = fairLocks({ maxWaiters: 0 });
+    const first = take();
+    await settled();
+    await store.next('acquire').answer(queued(newPlace().place));
+    await store.watching[0]!.becomeLive();
+    await store.next('acquire').answer(granted());
+    const releasing = first.value!.release();
+    const second = take();
+    await settled();
+    expect(second.state).toBe('pending');
+    await store.next('release').answer(released());
+    await releasing;
+    await store.next('acquire').answer(granted(2));
+    expect(second.state).toBe('fulfilled');
+  });
+
+  it('are refused when the app stops, each of them', async () => {
+    const { manager, store, take, runtime } = fairLocks();
+    const callers = [take(), take()];
+    await settled();
+    const places = [newPlace(), newPlace()];
+    for (const { place } of places) await store.next('acquire').answer(queued(place));
+    manager.refuseNew();
+    await settled();
+    expect(callers.map(({ error }) => error)).toMatchObject([
+      { code: 'LOCK_SHUTDOWN' },
+      { code: 'LOCK_SHUTDOWN' },
+    ]);
+    expect(places.map(({ left }) => left)).toEqual([[undefined], [undefined]]);
+    expect(runtime.due).toEqual([]);
+  });
+
+  it('hear of a forced unlock that was asked for after their grant was', async () => {
+    const { manager, store, take } = fairLocks();
+    const caller = take();
+    await settled();
+    const forced = manager.forceUnlock('k');
+    await settled();
+    const [asked, forcing] = store.open;
+    await forcing!.answer(true);
+    await forced;
+    await asked!.answer(granted());
+    // It is not believed: the hold may be gone.
+    await store.next('release').answer(notHeld);
+    expect(store.next('acquire').claim.owner).not.toBe(asked!.claim.owner);
+    await store.next('acquire').answer(granted(2));
+    expect(caller.state).toBe('fulfilled');
+  });
+});
+
+describe('the option fair', () => {
+  const locks = createTestingLocks();
+  const any = (options: object): never => options as never;
+
+  it('is refused by name where permits are taken, and permits where it is given', async () => {
+    const elsewhere =
+      'fair is no option of withPermit. It is one of @Locked, and of the methods of LockService';
+    await expect(locks.withPermit('k', any({ permits: 2, fair: true }), () => 1)).rejects.toThrow(elsewhere);
+    await expect(locks.withLock('k', any({ permits: 2, fair: true }), () => 1)).rejects.toThrow(
+      'permits is no option of withLock',
+    );
+    expect(() =>
+      Limited('k', any({ permits: 2, fair: true }))({}, 'm', any({ value: async () => {} })),
+    ).toThrow('fair is no option of @Limited');
+    await expect(locks.acquire('k', any({ fair: 'yes' }))).rejects.toThrow('fair must be true or false');
+  });
+
+  it('is refused together with a mode, and false is not', async () => {
+    for (const mode of ['read', 'write'] as const) {
+      await expect(locks.acquire('k', { fair: true, mode })).rejects.toThrow('Both fair and mode are given');
+      await using _lease = await locks.acquire('k', { fair: false, mode });
+      expect(locks.held()).toMatchObject([{ key: 'k', kind: mode }]);
+    }
+  });
+
+  it('false takes the exclusive lock', async () => {
+    await using _lease = await locks.acquire('k', { fair: false });
+    expect(locks.held()).toMatchObject([{ key: 'k', kind: 'exclusive' }]);
+    expect((await locks.inspect('k'))?.kind).toBe('exclusive');
+  });
+
+  it('is in the decorator, too, and the first come is the first served in memory', async () => {
+    class Auction {
+      readonly served: number[] = [];
+      @Locked('auction', { fair: true })
+      async bid(no: number): Promise<void> {
+        this.served.push(no);
+        expect((await locks.inspect('auction'))?.kind).toBe('fair');
+      }
+    }
+    const auction = bindLocks(new Auction(), locks);
+    await Promise.all([1, 2, 3, 4, 5].map((no) => auction.bid(no)));
+    expect(auction.served).toEqual([1, 2, 3, 4, 5]);
+    expect(locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
+  });
+});
+
+describe('the keeper of places', () => {
+  it('keeps places of two kinds in a request for each', async () => {
+    const { manager, call, store, take, runtime } = fairLocks();
+    take();
+    watched(manager.acquire(['plain'], call()));
+    await settled();
+    await store.next('acquire').answer(queued(newPlace().place));
+    await store.next('acquire').answer(queued(newPlace().place));
+    await runtime.pass(1_000);
+    expect(store.open.map(({ name, claims }) => [name, claims.map(({ kind }) => kind)])).toEqual([
+      ['keep', ['fair']],
+      ['keep', ['exclusive']],
+    ]);
+  });
+});

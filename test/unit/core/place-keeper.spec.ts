@@ -1,0 +1,196 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { LinePlace } from '../../../lib/core/acquire/line-place.js';
+import { PlaceKeeper } from '../../../lib/core/acquire/place-keeper.js';
+import { LockEventHub } from '../../../lib/core/lock-events.js';
+import { placeTermsOf, type Claim } from '../../../lib/core/seam/claim.js';
+import { StoreHealth } from '../../../lib/core/store-health.js';
+import { StoreRequests } from '../../../lib/core/store-requests.js';
+import { Log, watched } from '../../support/core/core-under-test.js';
+import { newPlace, queued, stands } from '../../support/core/line-places.js';
+import { claimOn } from '../../support/core/queue-on.js';
+import {
+  LineStore,
+  notExecuted,
+  ScriptedStore,
+  unknown,
+  type Request,
+} from '../../support/core/scripted-store.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
+
+let runtime: VirtualRuntime;
+let store: ScriptedStore;
+let keeper: PlaceKeeper;
+let woken: string[];
+
+const begin = (on: ScriptedStore = new LineStore()): void => {
+  runtime = new VirtualRuntime();
+  store = on;
+  woken = [];
+  const log = new Log();
+  const health = new StoreHealth(runtime, new LockEventHub(log), log);
+  keeper = new PlaceKeeper(new StoreRequests(store, runtime, health), runtime);
+};
+
+beforeEach(() => begin());
+
+/** A place that is kept from this moment on. */
+const kept = (key: string, position = 0): LinePlace => {
+  const { place } = newPlace();
+  const claim: Claim = { ...claimOn(key), kind: 'exclusive', place: keeper.termsFor(30_000, 0) };
+  const one = new LinePlace(claim, 30_000, place, queued(place, position), runtime.now(), () => undefined);
+  keeper.add(one, () => woken.push(key));
+  return one;
+};
+
+const many = (count: number): LinePlace[] => Array.from({ length: count }, (_, i) => kept(`k${i}`));
+
+const next = (): Request<'keep'> => store.next('keep');
+
+/** For how long the places are to live, as the request says. */
+const livesFor = ({ claims }: Request<'keep'>) =>
+  new Set(claims.map((claim) => placeTermsOf(claim)?.aliveMs));
+
+describe('the keeper of places', () => {
+  it('does nothing while there is none, and ends with the last one', async () => {
+    expect(runtime.due).toEqual([]);
+    const [one, two] = [kept('a'), kept('b')];
+    keeper.remove(one);
+    expect([keeper.size, runtime.due.length]).toEqual([1, 1]);
+    keeper.remove(two);
+    keeper.remove(two);
+    expect([keeper.size, runtime.due]).toEqual([0, []]);
+    await runtime.pass(10_000);
+    expect(store.sent).toEqual([]);
+    kept('c');
+    expect(runtime.due).toEqual([runtime.now() + 1_000]);
+  });
+
+  it('keeps all of them with one timer and one request, once a second', async () => {
+    many(10);
+    expect(runtime.due).toHaveLength(1);
+    for (let second = 0; second < 3; second++) {
+      await runtime.pass(999);
+      expect(store.open).toEqual([]);
+      await runtime.pass(1);
+      expect(next().claims).toHaveLength(10);
+      expect(runtime.due).toHaveLength(1);
+      await next().answer(Array.from({ length: 10 }, () => stands()));
+    }
+  });
+
+  it('goes on while an answer is late', async () => {
+    kept('a');
+    await runtime.pass(3_000);
+    expect(store.count('keep')).toBe(3);
+  });
+
+  it('has a place live for three periods and a time-out', async () => {
+    expect(keeper.termsFor(30_000, 7)).toEqual({ aliveMs: 5_000, firstLeaseMs: 10_000, tokens: 7 });
+    kept('a');
+    await runtime.pass(1_000);
+    expect(livesFor(next())).toEqual(new Set([5_000]));
+  });
+
+  it.each([
+    [30_000, 10_000],
+    [5_000, 1_666],
+    [2, 1],
+  ])('has a hold that it is granted by message last for a third of a watchdog of %s ms', (watchdogMs, ms) => {
+    expect(keeper.termsFor(watchdogMs, 0).firstLeaseMs).toBe(ms);
+  });
+
+  it('asks less often with many places, and has them live longer', async () => {
+    many(20_000);
+    // The timer of the first place runs already.
+    await runtime.pass(1_000);
+    expect(livesFor(next())).toEqual(new Set([8_000]));
+    await next().answer([]);
+    await runtime.pass(1_999);
+    expect(store.open).toEqual([]);
+    await runtime.pass(1);
+    expect(next().claims).toHaveLength(20_000);
+  });
+
+  it('asks less often far behind in a line, as the store has told it', async () => {
+    kept('a');
+    await runtime.pass(1_000);
+    await next().answer([stands(4_000)]);
+    await runtime.pass(1_000);
+    expect(livesFor(next())).toEqual(new Set([14_000]));
+    await next().answer([stands(10)]);
+    await runtime.pass(3_999);
+    expect(store.open).toEqual([]);
+    await runtime.pass(1);
+    expect(livesFor(next())).toEqual(new Set([5_000]));
+  });
+
+  it('tells each place what became of it, counted from the send', async () => {
+    const [a, b, c] = [kept('a', 3), kept('b'), kept('c')] as const;
+    await runtime.pass(1_000);
+    const request = next();
+    await runtime.pass(300);
+    await request.answer([stands(1), { status: 'held' }, { status: 'gone' }]);
+    expect([a.queuedAt, a.position, a.outcome]).toEqual([2_000, 1, undefined]);
+    expect([b.outcome, c.outcome]).toEqual([{ status: 'granted', validForMs: 0 }, { status: 'gone' }]);
+    expect(woken, 'a place tells that by itself').toEqual([]);
+  });
+
+  it('wakes who waits at a place that could not be asked about, and the others stand as they do', async () => {
+    const [a, b] = [kept('a'), kept('b')] as const;
+    await runtime.pass(1_000);
+    await next().answer([{ status: 'failed', cause: notExecuted() }, stands()]);
+    expect([woken, a.queuedAt, b.queuedAt]).toEqual([['a'], 1_000, 2_000]);
+  });
+
+  it.each([
+    ['a failure of the store', unknown()],
+    ['a bug in it', new TypeError('a bug')],
+  ])('wakes all when nothing could be asked, and goes on: %s', async (_, failure) => {
+    const [a] = many(3);
+    await runtime.pass(1_000);
+    await next().fail(failure);
+    expect([woken, a!.outcome]).toEqual([['k0', 'k1', 'k2'], undefined]);
+    await runtime.pass(1_000);
+    expect(next().claims).toHaveLength(3);
+  });
+
+  it('leaves a place alone that was removed while it was asked about', async () => {
+    const [a, b] = [kept('a'), kept('b')] as const;
+    await runtime.pass(1_000);
+    const request = next();
+    keeper.remove(a);
+    keeper.remove(b);
+    await request.answer([{ status: 'gone' }, { status: 'failed', cause: unknown() }]);
+    expect([a.outcome, b.outcome, woken]).toEqual([undefined, undefined, []]);
+  });
+
+  it('asks about one place when somebody wants to know, and keeps it by that', async () => {
+    const one = kept('a');
+    await runtime.pass(400);
+    const asking = watched(keeper.ask(one));
+    await settled();
+    expect(livesFor(next())).toEqual(new Set([5_000]));
+    await next().answer([stands(2, 700)]);
+    expect([asking.value, one.queuedAt, one.lookAgainAt]).toEqual([stands(2, 700), 1_400, 2_100]);
+    const failing = watched(keeper.ask(one));
+    const cause = notExecuted();
+    await settled();
+    await next().answer([{ status: 'failed', cause }]);
+    expect(failing.error).toBe(cause);
+  });
+
+  it('says that a place stands as before where a store needs nobody to keep it', async () => {
+    begin(new ScriptedStore());
+    const one = kept('a', 2);
+    expect(await keeper.ask(one)).toEqual(stands(2));
+    await runtime.pass(5_000);
+    expect([store.sent, woken, one.queuedAt]).toEqual([[], [], 1_000]);
+  });
+
+  it('can be stopped', async () => {
+    many(2);
+    keeper.stop();
+    await runtime.pass(10_000);
+    expect([store.sent, runtime.due]).toEqual([[], []]);
+  });
+});
