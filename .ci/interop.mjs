@@ -1,0 +1,124 @@
+#!/usr/bin/env node
+// The tests beside real Redisson: `npm run test:interop`. They need Maven, Java, a Redis server and, the first time, what
+// Maven downloads. Where one of these cannot be had they do not run, which is no failure, and one line says so.
+//
+//   node .ci/interop.mjs                    2,000 increments of each lock, the older Redisson with a case for each object
+//   node .ci/interop.mjs --short            what .ci/run does: the newest Redisson, fewer increments, no shares
+//   node .ci/interop.mjs --long             20,000 increments, everything on both versions
+//   node .ci/interop.mjs --minutes 6        stopped, and failed, when it takes longer
+//   node .ci/interop.mjs test/interop/fair.spec.ts   the rest goes to Vitest
+//
+// `--report=<file>` writes { "passed", "failed", "notRun": <a line> } as JSON.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { onPath, root } from './process.mjs';
+import { readTestReport } from './test-report.mjs';
+
+const JAVA_PROJECT = join(root, 'test', 'interop', 'java');
+const DOWNLOAD_LIMIT_MS = 5 * 60_000;
+/** Who has the lock how often is measured for minutes, on a machine that does nothing else: no work for `.ci/run`. */
+const NOT_SHORT = ['share', 'pollers'];
+const USUAL_MINUTES = { short: 8, usual: 20, long: 180 };
+/** What Maven says when it could not reach a repository. Whatever else it complains about is ours to mend. */
+const OUT_OF_REACH =
+  /could not transfer|unknown host|connection (refused|timed out|reset)|network is unreachable|in offline mode|during a previous attempt/i;
+
+const OPTIONS = {
+  short: { type: 'boolean' },
+  long: { type: 'boolean' },
+  minutes: { type: 'string' },
+  report: { type: 'string' },
+};
+
+/** The newest first, as test/interop/redisson-build.ts names them. */
+const versions = () => {
+  const source = readFileSync(join(root, 'test', 'interop', 'redisson-build.ts'), 'utf8');
+  return [...source.matchAll(/_REDISSON = '([\d.]+)'/g)].map(([, version]) => version);
+};
+
+/** Has Maven get what the build with a version needs. Undefined when it is there, else why not. */
+const download = (version) => {
+  const { status, error, stdout, stderr } = spawnSync(
+    'mvn',
+    ['-B', '-q', '-ntp', `-Dredisson.version=${version}`, 'dependency:resolve-plugins', 'dependency:resolve'],
+    { cwd: JAVA_PROJECT, encoding: 'utf8', timeout: DOWNLOAD_LIMIT_MS, killSignal: 'SIGKILL' },
+  );
+  if (error?.code === 'ETIMEDOUT')
+    return `Maven could not download Redisson ${version} within ${DOWNLOAD_LIMIT_MS / 60_000} minutes`;
+  if (error) throw error;
+  if (status === 0) return undefined;
+  const said = `${stdout}${stderr}`;
+  if (OUT_OF_REACH.test(said)) return `Maven could not download Redisson ${version}`;
+  throw new Error(`Maven cannot prepare test/interop/java:\n${said}`);
+};
+
+const missing = (extent) => {
+  const programs = ['mvn', 'java'].filter((program) => !onPath(program));
+  if (programs.length > 0) return `${programs.join(' and ')} missing on this machine`;
+  for (const version of extent === 'short' ? versions().slice(0, 1) : versions()) {
+    const why = download(version);
+    if (why) return why;
+  }
+  return undefined;
+};
+
+const runTests = (extent, minutes, rest) => {
+  const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-interop-'));
+  const report = join(folder, 'report.json');
+  const vitest = ['run', '--config', 'vitest.interop.config.ts', '--reporter=default', '--reporter=json'];
+  if (extent === 'short') vitest.push(...NOT_SHORT.map((spec) => `--exclude=test/interop/${spec}.spec.ts`));
+  try {
+    const { status, error } = spawnSync(
+      process.execPath,
+      ['node_modules/vitest/vitest.mjs', ...vitest, `--outputFile.json=${report}`, ...rest],
+      {
+        cwd: root,
+        stdio: ['ignore', 'inherit', 'inherit'],
+        env: { ...process.env, TEST_INTEROP: extent },
+        timeout: minutes * 60_000,
+      },
+    );
+    if (error?.code === 'ETIMEDOUT') throw new Error(`not done within ${minutes} minutes`);
+    if (error) throw error;
+    return readTestReport(report, status);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
+
+const main = () => {
+  const { values, tokens } = parseArgs({ options: OPTIONS, strict: false, tokens: true });
+  const own = new Set(
+    tokens
+      .filter(({ kind, name }) => kind === 'option' && Object.hasOwn(OPTIONS, name))
+      .flatMap(({ index, inlineValue, value }) =>
+        value === undefined || inlineValue ? [index] : [index, index + 1],
+      ),
+  );
+  const rest = process.argv.slice(2).filter((_, index) => !own.has(index));
+  if (values.short && values.long) throw new Error('--short and --long are two extents; give one of them');
+  const extent = values.short ? 'short' : values.long ? 'long' : 'usual';
+  const minutes = Number(values.minutes ?? USUAL_MINUTES[extent]);
+  if (!(minutes > 0)) throw new Error(`--minutes has to be a number greater than 0, not ${values.minutes}`);
+  const write = (result) => values.report && writeFileSync(values.report, JSON.stringify(result));
+  const why = missing(extent);
+  if (why) {
+    const notRun = `test:interop did not run: ${why}`;
+    console.log(notRun);
+    write({ passed: 0, failed: 0, notRun });
+    return;
+  }
+  const { passed, failed } = runTests(extent, minutes, rest);
+  write({ passed, failed });
+  if (failed > 0) process.exitCode = 1;
+};
+
+try {
+  main();
+} catch (error) {
+  console.error(`test:interop: ${error.message}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,49 @@
+import { it } from 'vitest';
+import { NEWEST_REDISSON, OLDER_REDISSON } from './redisson-build.js';
+
+/** Whoever adds one after the other needs so long for each, on a machine that has much else to do. */
+const INCREMENT_MS = 60;
+
+const EXTENTS = {
+  /** What `.ci/run` has time for. */
+  short: { versions: [NEWEST_REDISSON], whole: [NEWEST_REDISSON], increments: 300 },
+  usual: { versions: [NEWEST_REDISSON, OLDER_REDISSON], whole: [NEWEST_REDISSON], increments: 2_000 },
+  long: {
+    versions: [NEWEST_REDISSON, OLDER_REDISSON],
+    whole: [NEWEST_REDISSON, OLDER_REDISSON],
+    increments: 20_000,
+  },
+} as const satisfies Record<string, unknown>;
+
+export type Extent = keyof typeof EXTENTS;
+
+const extentOf = (name = 'usual'): Extent => {
+  if (!Object.hasOwn(EXTENTS, name))
+    throw new Error(`TEST_INTEROP is ${name}, which is none of ${Object.keys(EXTENTS).join(', ')}`);
+  return name as Extent;
+};
+
+/** How much is run: `npm run test:interop -- --short` and `-- --long` set it. */
+const EXTENT = extentOf(process.env['TEST_INTEROP']);
+
+const { versions, whole, increments } = EXTENTS[EXTENT];
+
+/** The versions of Redisson that every object is tried beside. */
+export const VERSIONS: readonly string[] = versions;
+
+/**
+ * `it` for the cases of an object beyond the one that runs beside every version. Where a version has that one only,
+ * the others do not exist, so that none of them counts as left out.
+ */
+export const casesBeside = (version: string): Pick<typeof it, 'each'> & typeof it => {
+  const all: readonly string[] = whole;
+  if (all.includes(version)) return it;
+  const nothing = () => undefined;
+  return Object.assign(nothing, { each: () => nothing }) as unknown as typeof it;
+};
+
+/** How often each of so many callers adds 1, so that all together do it as often as this extent wants. */
+export const roundsFor = (callers: number): number => Math.ceil(increments / callers);
+
+/** How long that may take. */
+export const LOAD_MS = 30_000 + increments * INCREMENT_MS;

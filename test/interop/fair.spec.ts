@@ -1,0 +1,338 @@
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../support/async.js';
+import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
+import { casesBeside, LOAD_MS, roundsFor, VERSIONS } from './extent.js';
+import type { Redisson } from './redisson.js';
+import { Sides, type Contender } from './sides.js';
+
+/** Long beside what a wake-up takes: whoever came by a time-out is seen. */
+const WATCHDOG_MS = 3_000;
+/** Less than the second after which a waiter looks by itself. */
+const PROMPT_MS = 900;
+/** Who stands in line looks so often whether something has happened that nobody told. */
+const LOOK_MS = 1_000;
+/** The median of wake-ups stays under it. */
+const MEDIAN_MS = 100;
+const WAKE_UPS = 12;
+const kind = 'fair';
+const fair = { fair: true };
+
+let names = 0;
+const newName = (): string => `fair-${(names += 1)}`;
+/** Java tells the time of the machine, so Node has to as well. */
+const now = (): number => performance.timeOrigin + performance.now();
+const median = (values: number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
+
+describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version) => {
+  const also = casesBeside(version);
+  let sides: Sides;
+  let java: Redisson;
+  let admin: Redis;
+  let locks: OpenLocks['locks'];
+  let other: OpenLocks['locks'];
+  const opened: OpenLocks[] = [];
+
+  const open = (): OpenLocks['locks'] => {
+    const one = openLocks(sides.server.url, { keyPrefix: '', waitMs: 20_000, watchdogMs: WATCHDOG_MS });
+    opened.push(one);
+    return one.locks;
+  };
+
+  beforeAll(async () => {
+    sides = await Sides.start();
+    java = await sides.java({ version, watchdogMs: WATCHDOG_MS });
+    admin = new Redis(sides.server.url);
+    locks = open();
+    other = open();
+  });
+  afterAll(async () => {
+    for (const one of opened) await one.close();
+    admin.disconnect();
+    await sides[Symbol.asyncDispose]();
+  });
+
+  const inBraces = (name: string): string => (name.includes('{') ? name : `{${name}}`);
+  const line = (name: string): Promise<string[]> =>
+    admin.lrange(`redisson_lock_queue:${inBraces(name)}`, 0, -1);
+  const waiting = (name: string, count: number): Promise<unknown> =>
+    until(async () => (await line(name)).length === count, { what: `${count} wait for ${name}` });
+  /** The owner that came last hears what is said to it. */
+  const listening = async (name: string, count: number): Promise<void> => {
+    await waiting(name, count);
+    const owner = (await line(name)).at(-1)!;
+    const channel = `redisson_lock__channel:${inBraces(name)}:${owner}`;
+    await until(async () => ((await admin.pubsub('NUMSUB', channel)) as [string, number])[1] > 0, {
+      what: `${owner} listens`,
+    });
+  };
+  const nothingIsLeft = async (name: string): Promise<void> => {
+    const keys = [name, `redisson_lock_queue:${inBraces(name)}`, `redisson_lock_timeout:${inBraces(name)}`];
+    expect(await admin.exists(...keys)).toBe(0);
+  };
+
+  also('are served in the order in which they came, from either side', async () => {
+    const name = newName();
+    const holder = await locks.acquire(name, fair);
+    const served: number[] = [];
+    const callers: Promise<unknown>[] = [];
+    for (let i = 0; i < 12; i += 1) {
+      const thread = `waiter-${i}`;
+      const inTurn = [
+        () => locks.withLock(name, fair, () => served.push(i)),
+        async () => {
+          await java.tell('lock', { name, kind, thread });
+          served.push(i);
+          await java.tell('unlock', { name, kind, thread });
+        },
+        () => other.withLock(name, fair, () => served.push(i)),
+      ];
+      callers.push(inTurn[i % inTurn.length]!());
+      await listening(name, i + 1);
+    }
+    expect((await other.inspect(name))?.waiting).toEqual(await line(name));
+    await holder.release();
+    await Promise.all(callers);
+    expect(served).toEqual(Array.from({ length: 12 }, (_, i) => i));
+    await nothingIsLeft(name);
+  });
+
+  it(
+    'exclude each other under load: of a counter that both add to nothing is lost',
+    async () => {
+      const name = newName();
+      const counter = `counter-of-${name}`;
+      const processes: Contender[] = [await sides.node(), await sides.node()];
+      const [threads, callers] = [4, 4];
+      const rounds = roundsFor(threads + processes.length * callers);
+      for (const one of processes) {
+        one.send({ type: 'count', key: name, counter, callers, rounds, fair: true });
+      }
+      await Promise.all([
+        java.tell('count', { name, kind, counter, threads, rounds }),
+        ...processes.map((one) => one.next('counted', { timeoutMs: LOAD_MS })),
+      ]);
+      expect(Number(await admin.get(counter))).toBe((threads + processes.length * callers) * rounds);
+      for (const one of processes) await one.finish();
+      await nothingIsLeft(name);
+    },
+    2 * LOAD_MS,
+  );
+
+  also(
+    'wake each other: who waits has the lock when the other side releases it, not by a time-out',
+    async () => {
+      const [toNode, toJava]: [number[], number[]] = [[], []];
+      for (let i = 0; i < WAKE_UPS; i += 1) {
+        const name = newName();
+        await java.tell('lock', { name, kind });
+        const acquired = locks.acquire(name, fair).then((lease) => ({ lease, at: now() }));
+        await listening(name, 1);
+        const unlockedAt = await java.tell('unlock', { name, kind });
+        const { lease, at } = await acquired;
+        toNode.push(at - unlockedAt);
+
+        const locked = java.tell('lock', { name, kind });
+        await listening(name, 1);
+        const releasedAt = now();
+        expect(await lease.release()).toBe('released');
+        toJava.push((await locked) - releasedAt);
+        await java.tell('unlock', { name, kind });
+      }
+      const took = `to Node ${median(toNode).toFixed(1)} ms, at most ${Math.max(...toNode).toFixed(1)}; to Java ${median(toJava).toFixed(1)}, at most ${Math.max(...toJava).toFixed(1)}`;
+      console.log(`Redisson ${version}, fair, wake-ups: ${took}`);
+      for (const ms of [...toNode, ...toJava]) expect(ms).toBeLessThan(WATCHDOG_MS / 2);
+      expect(median(toNode)).toBeLessThan(MEDIAN_MS);
+      expect(median(toJava)).toBeLessThan(MEDIAN_MS);
+    },
+  );
+
+  also('see that the other side renews its hold', async () => {
+    const name = newName();
+    /** The time to live becomes more again, twice: so it is longer than a lease that it is held. */
+    const renewedTwice = async (): Promise<void> => {
+      for (let times = 0; times < 2; times += 1) {
+        let least = Infinity;
+        await until(
+          async () => {
+            const left = await admin.pttl(name);
+            least = Math.min(least, left);
+            return left > least + 500;
+          },
+          { timeoutMs: 10_000 },
+        );
+      }
+    };
+    const lease = await locks.acquire(name, fair);
+    await renewedTwice();
+    expect(await java.tell('tryLock', { name, kind })).toBe(false);
+    await lease.release();
+    await java.tell('lock', { name, kind });
+    await renewedTwice();
+    expect(await locks.tryAcquire(name, fair)).toBeNull();
+    await java.tell('unlock', { name, kind });
+    await nothingIsLeft(name);
+  });
+
+  also('count how often Java has entered: only its last unlock lets Node in', async () => {
+    const name = newName();
+    await java.tell('lock', { name, kind });
+    await java.tell('lock', { name, kind });
+    const acquired = locks.acquire(name, fair);
+    await listening(name, 1);
+    expect((await locks.inspect(name))?.holders).toMatchObject([{ count: 2 }]);
+    await java.tell('unlock', { name, kind });
+    expect(await locks.tryAcquire(name, fair)).toBeNull();
+    await java.tell('unlock', { name, kind });
+    await (await acquired).release();
+  });
+
+  also('leave nothing behind when they give up, and those behind them are served', async () => {
+    const name = newName();
+    const lease = await locks.acquire(name, fair);
+    const late = other.acquire(name, { ...fair, waitMs: 700 });
+    const refused = expect(late).rejects.toMatchObject({ code: 'LOCK_TAKEN' });
+    await waiting(name, 1);
+    const tried = java.tell('tryLock', { name, kind, thread: 'late', waitMs: 700 });
+    await waiting(name, 2);
+    const calledOff = new AbortController();
+    const aborted = expect(other.acquire(name, { ...fair, signal: calledOff.signal })).rejects.toMatchObject({
+      code: 'LOCK_ABORTED',
+    });
+    await waiting(name, 3);
+    const last = java.tell('lock', { name, kind, thread: 'last' });
+    await listening(name, 4);
+    calledOff.abort();
+    await Promise.all([refused, aborted]);
+    expect(await tried).toBe(false);
+    await waiting(name, 1);
+    const releasedAt = now();
+    await lease.release();
+    expect((await last) - releasedAt).toBeLessThan(PROMPT_MS);
+    await java.tell('unlock', { name, kind, thread: 'last' });
+    await nothingIsLeft(name);
+  });
+
+  also('are forced open by either side, and the first in line is woken', async () => {
+    const name = newName();
+    const held = await locks.acquire(name, fair);
+    const locked = java.tell('lock', { name, kind, thread: 'waiter' });
+    await listening(name, 1);
+    const forcedAt = now();
+    expect(await other.forceUnlock(name)).toBe(true);
+    expect((await locked) - forcedAt).toBeLessThan(PROMPT_MS);
+    expect(await held.release()).toBe('lost');
+    const acquired = other.acquire(name, fair).then((lease) => ({ lease, at: now() }));
+    await listening(name, 1);
+    const forcedByJavaAt = now();
+    expect(await java.tell('forceUnlock', { name, kind })).toBe(true);
+    const { lease, at } = await acquired;
+    expect(at - forcedByJavaAt).toBeLessThan(PROMPT_MS);
+    await lease.release();
+    await nothingIsLeft(name);
+  });
+
+  also(
+    'outlive a process that is killed in the lock: who waits on the other side goes in when its lease ends',
+    async () => {
+      const [one, two] = [newName(), newName()];
+      const victim = await sides.java({ version, watchdogMs: WATCHDOG_MS });
+      await victim.tell('lock', { name: one, kind });
+      const acquired = locks.acquire(one, fair);
+      await listening(one, 1);
+      const node = await sides.node({ watchdogMs: WATCHDOG_MS, keyPrefix: '' });
+      node.send({ type: 'hold', key: two, fair: true });
+      await node.next('holding');
+      const locked = java.tell('lock', { name: two, kind });
+      await listening(two, 1);
+
+      await Promise.all([victim.kill(), node.kill('SIGKILL')]);
+      const killedAt = now();
+      const [ofJava, ofNode] = [await admin.pttl(one), await admin.pttl(two)];
+      const lease = await acquired;
+      expect(now() - killedAt).toBeGreaterThan(ofJava - 50);
+      expect(now() - killedAt).toBeLessThan(Math.max(ofJava, ofNode) + PROMPT_MS);
+      await lease.release();
+      expect((await locked) - killedAt).toBeLessThan(ofNode + PROMPT_MS);
+      await java.tell('unlock', { name: two, kind });
+      await nothingIsLeft(one);
+      await nothingIsLeft(two);
+    },
+  );
+
+  also(
+    'outlive processes that are killed in line: their places age out, and the next one is served',
+    async () => {
+      const name = newName();
+      const node = await sides.node({ watchdogMs: 1_000, commandTimeoutMs: 900, keyPrefix: '' });
+      const victim = await sides.java({ version, watchdogMs: WATCHDOG_MS });
+      const holder = await locks.acquire(name, fair);
+      node.send({ type: 'hold', key: name, fair: true });
+      await waiting(name, 1);
+      victim.tell('tryLock', { name, kind, waitMs: 4_000 }).catch(() => undefined);
+      await waiting(name, 2);
+      const acquired = other.acquire(name, fair).then((lease) => ({ lease, at: now() }));
+      await listening(name, 3);
+      const locked = java.tell('lock', { name, kind, thread: 'behind' });
+      await listening(name, 4);
+
+      const dead = (await line(name)).slice(0, 2);
+      await Promise.all([node.kill('SIGKILL'), victim.kill()]);
+      const moments = await admin.zmscore(`redisson_lock_timeout:{${name}}`, ...dead);
+      const deadAt = Math.max(...moments.map(Number));
+      await holder.release();
+      expect(await other.tryAcquire(name, fair)).toBeNull();
+      const { lease, at } = await acquired;
+      expect(at).toBeGreaterThan(deadAt - 50);
+      expect(at).toBeLessThan(deadAt + LOOK_MS + PROMPT_MS);
+      const releasedAt = now();
+      await lease.release();
+      expect((await locked) - releasedAt).toBeLessThan(PROMPT_MS);
+      await java.tell('unlock', { name, kind, thread: 'behind' });
+      await nothingIsLeft(name);
+    },
+    40_000,
+  );
+
+  also.each([
+    ['braces', 'order:{7}:x'],
+    ['Unicode', 'заказ:注文:🔒'],
+    ['2,000 characters', 'x'.repeat(2_000)],
+  ])('share names with %s', async (_, name) => {
+    await java.tell('lock', { name, kind });
+    const acquired = locks.acquire(name, fair);
+    await listening(name, 1);
+    await java.tell('unlock', { name, kind });
+    const lease = await acquired;
+    const locked = java.tell('lock', { name, kind });
+    await listening(name, 1);
+    await lease.release();
+    await locked;
+    await java.tell('unlock', { name, kind });
+    await nothingIsLeft(name);
+  });
+
+  also(
+    'exclude an RLock, which notices the end of a fair hold at once when nobody stands in line',
+    async () => {
+      const name = newName();
+      const lease = await locks.acquire(name, fair);
+      const locked = java.tell('lock', { name });
+      const channel = `redisson_lock__channel:{${name}}`;
+      await until(async () => ((await admin.pubsub('NUMSUB', channel)) as [string, number])[1] > 0);
+      const releasedAt = now();
+      await lease.release();
+      expect((await locked) - releasedAt).toBeLessThan(PROMPT_MS);
+      // The end of that is announced to no fair waiter, and looked for.
+      const acquired = locks.acquire(name, fair);
+      await waiting(name, 1);
+      const unlockedAt = await java.tell('unlock', { name });
+      await (await acquired).release();
+      expect(now() - unlockedAt).toBeLessThan(LOOK_MS + PROMPT_MS);
+    },
+  );
+
+  it('leave nothing in the log of Redisson that comes from us', () => {
+    expect(java.log).not.toMatch(/ (WARN|ERROR) /);
+  });
+});

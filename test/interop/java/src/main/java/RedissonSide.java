@@ -1,0 +1,428 @@
+import com.google.gson.Gson;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import com.google.gson.JsonPrimitive;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.redisson.Redisson;
+import org.redisson.api.RAtomicLong;
+import org.redisson.api.RBucket;
+import org.redisson.api.RFencedLock;
+import org.redisson.api.RList;
+import org.redisson.api.RCountDownLatch;
+import org.redisson.api.RLock;
+import org.redisson.api.RPermitExpirableSemaphore;
+import org.redisson.api.RSemaphore;
+import org.redisson.api.RedissonClient;
+import org.redisson.client.codec.StringCodec;
+import org.redisson.config.Config;
+
+/**
+ * A process of a Java service that uses Redisson, driven by a test: one JSON object a line comes in, with `id` and `do`,
+ * and one goes out for each, with that `id` and `result` or `error`. It ends when nothing can come in any more.
+ *
+ * A lock belongs to a thread, so each command names the thread it runs on. Times are ms since 1970, with fractions.
+ */
+public final class RedissonSide {
+  private static final Gson JSON = new Gson();
+
+  private final RedissonClient redisson;
+  private final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
+  private final PrintStream out;
+
+  private RedissonSide(RedissonClient redisson, PrintStream out) {
+    this.redisson = redisson;
+    this.out = out;
+  }
+
+  /** Arguments: address of the server, watchdog time-out in ms. */
+  public static void main(String[] args) throws IOException {
+    PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+    Config config = new Config();
+    config.setLockWatchdogTimeout(Long.parseLong(args[1]));
+    config.useSingleServer().setAddress(args[0]);
+    RedissonSide side = new RedissonSide(Redisson.create(config), out);
+    side.answer(0, "result", side.redisson.getId());
+    BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    for (String line; (line = in.readLine()) != null; ) {
+      side.begin(JsonParser.parseString(line).getAsJsonObject());
+    }
+    // Holds stay as they are, and go with their leases: nobody waits for them here.
+    System.exit(0);
+  }
+
+  private void begin(JsonObject command) {
+    int id = command.get("id").getAsInt();
+    threads
+        .computeIfAbsent(text(command, "thread", "main"), (name) -> Executors.newSingleThreadExecutor())
+        .execute(() -> {
+          try {
+            answer(id, "result", run(command));
+          } catch (Exception failure) {
+            answer(id, "error", failure.toString());
+          }
+        });
+  }
+
+  private synchronized void answer(int id, String what, Object value) {
+    JsonObject reply = new JsonObject();
+    reply.addProperty("id", id);
+    reply.add(what, JSON.toJsonTree(value));
+    out.println(reply);
+    out.flush();
+  }
+
+  private static String text(JsonObject command, String name, String otherwise) {
+    return command.has(name) ? command.get(name).getAsString() : otherwise;
+  }
+
+  private static long number(JsonObject command, String name, long otherwise) {
+    return command.has(name) ? command.get(name).getAsLong() : otherwise;
+  }
+
+  private Object run(JsonObject command) throws Exception {
+    String name = text(command, "name", null);
+    RLock lock = lockOf(text(command, "kind", "lock"), name);
+    long leaseMs = number(command, "leaseMs", -1);
+    switch (command.get("do").getAsString()) {
+      case "lock":
+        lock.lock(leaseMs, TimeUnit.MILLISECONDS);
+        return now();
+      case "tryLock":
+        return lock.tryLock(number(command, "waitMs", 0), leaseMs, TimeUnit.MILLISECONDS);
+      case "unlock":
+        lock.unlock();
+        return now();
+      case "forceUnlock":
+        return lock.forceUnlock();
+      case "isLocked":
+        return lock.isLocked();
+      case "leftMs":
+        return lock.remainTimeToLive();
+      case "contend":
+        return contend(lock, command);
+      case "count":
+        return count(lock, command);
+      case "compare":
+        return compare(lock, command);
+      case "lockToken":
+        return ((RFencedLock) lock).lockAndGetToken();
+      case "tokens":
+        return tokens((RFencedLock) lock, command);
+      case "semaphore":
+        return semaphore(redisson.getSemaphore(name), command);
+      case "permits":
+        return permits(redisson.getPermitExpirableSemaphore(name), command);
+      case "latch":
+        return latch(redisson.getCountDownLatch(name), command);
+      default:
+        throw new IllegalArgumentException("unknown command " + command);
+    }
+  }
+
+  /** What is to be done with a semaphore is in `op`, and how many permits it is about in `permits`. */
+  private Object semaphore(RSemaphore semaphore, JsonObject command) throws Exception {
+    int permits = (int) number(command, "permits", 1);
+    switch (text(command, "op", null)) {
+      case "acquire":
+        semaphore.acquire(permits);
+        return now();
+      case "tryAcquire":
+        return semaphore.tryAcquire(permits, number(command, "waitMs", 0), TimeUnit.MILLISECONDS);
+      case "release":
+        semaphore.release(permits);
+        return now();
+      case "trySetPermits":
+        return semaphore.trySetPermits(permits);
+      case "addPermits":
+        semaphore.addPermits(permits);
+        return now();
+      case "drainPermits":
+        return semaphore.drainPermits();
+      case "availablePermits":
+        return semaphore.availablePermits();
+      case "delete":
+        return semaphore.delete();
+      case "share":
+        return share(semaphore, command);
+      default:
+        throw new IllegalArgumentException("unknown command " + command);
+    }
+  }
+
+  /** Threads that each have a permit so often, and count themselves in and out: the most that were inside at once. */
+  private JsonArray share(RSemaphore semaphore, JsonObject command) throws Exception {
+    RAtomicLong inside = redisson.getAtomicLong(command.get("counter").getAsString());
+    int rounds = command.get("rounds").getAsInt();
+    return inThreads(command.get("threads").getAsInt(), () -> {
+      long most = 0;
+      for (int round = 0; round < rounds; round++) {
+        semaphore.acquire();
+        try {
+          most = Math.max(most, inside.incrementAndGet());
+          Thread.sleep(1);
+          inside.decrementAndGet();
+        } finally {
+          semaphore.release();
+        }
+      }
+      return new JsonPrimitive(most);
+    });
+  }
+
+  /**
+   * What is to be done with the permits of a name is in `op`, how many it is about in `permits`, which one in `permit`.
+   * `leaseMs` is for how long it is taken, -1 for one that does not end.
+   */
+  private Object permits(RPermitExpirableSemaphore permits, JsonObject command) throws Exception {
+    int number = (int) number(command, "permits", 1);
+    long leaseMs = number(command, "leaseMs", -1);
+    String permit = text(command, "permit", null);
+    switch (text(command, "op", null)) {
+      case "acquire":
+        return taken(leaseMs < 0 ? permits.acquire() : permits.acquire(leaseMs, TimeUnit.MILLISECONDS));
+      case "tryAcquire":
+        return permits.tryAcquire(number(command, "waitMs", 0), leaseMs, TimeUnit.MILLISECONDS);
+      case "release":
+        permits.release(permit);
+        return now();
+      case "tryRelease":
+        return permits.tryRelease(permit);
+      case "updateLeaseTime":
+        return permits.updateLeaseTime(permit, leaseMs, TimeUnit.MILLISECONDS);
+      case "trySetPermits":
+        return permits.trySetPermits(number);
+      case "setPermits":
+        permits.setPermits(number);
+        return now();
+      case "addPermits":
+        permits.addPermits(number);
+        return now();
+      case "getPermits":
+        return permits.getPermits();
+      case "availablePermits":
+        return permits.availablePermits();
+      case "acquiredPermits":
+        return permits.acquiredPermits();
+      case "delete":
+        return permits.delete();
+      case "share":
+        return sharePermits(permits, command);
+      case "abandon":
+        return abandonPermits(permits, command);
+      default:
+        throw new IllegalArgumentException("unknown command " + command);
+    }
+  }
+
+  private static JsonObject taken(String permit) {
+    JsonObject taken = new JsonObject();
+    taken.addProperty("permit", permit);
+    taken.addProperty("at", now());
+    return taken;
+  }
+
+  /** As `share`, every other time with a lease. */
+  private JsonArray sharePermits(RPermitExpirableSemaphore permits, JsonObject command) throws Exception {
+    RAtomicLong inside = redisson.getAtomicLong(command.get("counter").getAsString());
+    int rounds = command.get("rounds").getAsInt();
+    return inThreads(command.get("threads").getAsInt(), () -> {
+      long most = 0;
+      for (int round = 0; round < rounds; round++) {
+        String permit = round % 2 == 0 ? permits.acquire() : permits.acquire(60, TimeUnit.SECONDS);
+        try {
+          most = Math.max(most, inside.incrementAndGet());
+          Thread.sleep(1);
+          inside.decrementAndGet();
+        } finally {
+          permits.release(permit);
+        }
+      }
+      return new JsonPrimitive(most);
+    });
+  }
+
+  /** Threads that each take permits so often, and never give them back. */
+  private JsonArray abandonPermits(RPermitExpirableSemaphore permits, JsonObject command) throws Exception {
+    int rounds = command.get("rounds").getAsInt();
+    long leaseMs = command.get("leaseMs").getAsLong();
+    return inThreads(command.get("threads").getAsInt(), () -> {
+      for (int round = 0; round < rounds; round++) permits.acquire(leaseMs, TimeUnit.MILLISECONDS);
+      return new JsonPrimitive(rounds);
+    });
+  }
+
+  /** What is to be done with a latch is in `op`. */
+  private Object latch(RCountDownLatch latch, JsonObject command) throws Exception {
+    switch (text(command, "op", null)) {
+      case "trySetCount":
+        return latch.trySetCount(number(command, "count", 1));
+      case "countDown":
+        latch.countDown();
+        return now();
+      case "getCount":
+        return latch.getCount();
+      case "await":
+        return latch.await(number(command, "waitMs", 60_000), TimeUnit.MILLISECONDS) ? now() : -1;
+      case "delete":
+        return latch.delete();
+      default:
+        throw new IllegalArgumentException("unknown command " + command);
+    }
+  }
+
+  private RLock lockOf(String kind, String name) {
+    switch (kind) {
+      case "lock":
+        return redisson.getLock(name);
+      case "spin":
+        return redisson.getSpinLock(name);
+      case "fair":
+        return redisson.getFairLock(name);
+      case "fenced":
+        return redisson.getFencedLock(name);
+      case "read":
+        return redisson.getReadWriteLock(name).readLock();
+      case "write":
+        return redisson.getReadWriteLock(name).writeLock();
+      case "multi":
+        return redisson.getMultiLock(Arrays.stream(name.split(" \\+ ")).map(redisson::getLock).toArray(RLock[]::new));
+      default:
+        throw new IllegalArgumentException("unknown kind of lock " + kind);
+    }
+  }
+
+  private interface Caller {
+    JsonElement call() throws Exception;
+  }
+
+  /** Runs this many threads and gives what each of them has. */
+  private JsonArray inThreads(int count, Caller caller) throws Exception {
+    ExecutorService pool = Executors.newFixedThreadPool(count);
+    try {
+      List<Future<JsonElement>> running = new ArrayList<>();
+      for (int i = 0; i < count; i++) running.add(pool.submit(caller::call));
+      JsonArray each = new JsonArray();
+      for (Future<JsonElement> one : running) each.add(one.get());
+      return each;
+    } finally {
+      pool.shutdown();
+    }
+  }
+
+  /**
+   * Threads that lock, work and unlock for a while. With `askEveryMs` they do not wait, but ask so often. For each: how
+   * often it had the lock in that time, and the longest time in which it had not, in ms.
+   */
+  private JsonArray contend(RLock lock, JsonObject command) throws Exception {
+    long workMs = command.get("workMs").getAsLong();
+    long forMs = command.get("forMs").getAsLong();
+    long askEveryMs = number(command, "askEveryMs", 0);
+    double endsAt = now() + forMs;
+    return inThreads(command.get("threads").getAsInt(), () -> {
+      int served = 0;
+      double lastAt = now();
+      double longestMs = 0;
+      while (now() < endsAt) {
+        if (askEveryMs == 0) lock.lock();
+        else if (!lock.tryLock()) {
+          Thread.sleep(askEveryMs);
+          continue;
+        }
+        try {
+          double at = now();
+          longestMs = Math.max(longestMs, Math.min(at, endsAt) - lastAt);
+          lastAt = at;
+          if (at < endsAt) {
+            served++;
+            Thread.sleep(workMs);
+          }
+        } finally {
+          lock.unlock();
+        }
+      }
+      longestMs = Math.max(longestMs, endsAt - lastAt);
+      JsonObject had = new JsonObject();
+      had.addProperty("served", served);
+      had.addProperty("longestMs", longestMs);
+      return had;
+    });
+  }
+
+  /** Threads that add 1 to a counter, each so often, in steps that only exclusion makes one. */
+  private JsonArray count(RLock lock, JsonObject command) throws Exception {
+    RBucket<String> counter = redisson.getBucket(command.get("counter").getAsString(), StringCodec.INSTANCE);
+    int rounds = command.get("rounds").getAsInt();
+    return inThreads(command.get("threads").getAsInt(), () -> {
+      for (int round = 0; round < rounds; round++) {
+        lock.lock();
+        try {
+          String before = counter.get();
+          Thread.sleep(1);
+          counter.set(String.valueOf((before == null ? 0 : Integer.parseInt(before)) + 1));
+        } finally {
+          lock.unlock();
+        }
+      }
+      return new JsonPrimitive(rounds);
+    });
+  }
+
+  /** Threads that write down the token of each of their locks, each so often. */
+  private JsonArray tokens(RFencedLock lock, JsonObject command) throws Exception {
+    RList<String> series = redisson.getList(command.get("series").getAsString(), StringCodec.INSTANCE);
+    int rounds = command.get("rounds").getAsInt();
+    return inThreads(command.get("threads").getAsInt(), () -> {
+      for (int round = 0; round < rounds; round++) {
+        Long token = lock.lockAndGetToken();
+        try {
+          series.add(String.valueOf(token));
+        } finally {
+          lock.unlock();
+        }
+      }
+      return new JsonPrimitive(rounds);
+    });
+  }
+
+  /** Threads that look at a counter twice under the lock, each so often. For each: how often it had changed in between. */
+  private JsonArray compare(RLock lock, JsonObject command) throws Exception {
+    RBucket<String> counter = redisson.getBucket(command.get("counter").getAsString(), StringCodec.INSTANCE);
+    int rounds = command.get("rounds").getAsInt();
+    return inThreads(command.get("threads").getAsInt(), () -> {
+      int changed = 0;
+      for (int round = 0; round < rounds; round++) {
+        lock.lock();
+        try {
+          String before = counter.get();
+          Thread.sleep(1);
+          String after = counter.get();
+          if (before == null ? after != null : !before.equals(after)) changed++;
+        } finally {
+          lock.unlock();
+        }
+      }
+      return new JsonPrimitive(changed);
+    });
+  }
+
+  private static double now() {
+    Instant now = Instant.now();
+    return now.getEpochSecond() * 1e3 + now.getNano() / 1e6;
+  }
+}

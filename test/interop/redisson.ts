@@ -1,0 +1,241 @@
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
+import { guardProcess } from '../support/process-guard.js';
+import { within } from '../support/async.js';
+import { builtWith, NEWEST_REDISSON } from './redisson-build.js';
+
+/** How long a Java process may take to start on a machine that has much else to do. */
+const BOOT_MS = 30_000;
+
+/** `multi` is a lock of several, whose name is made by {@link several}. */
+export type RedissonKind = 'lock' | 'spin' | 'fair' | 'fenced' | 'read' | 'write' | 'multi';
+
+/** The name of a lock of the kind `multi`. */
+export const several = (...names: readonly string[]): string => names.join(' + ');
+
+interface OnLock {
+  readonly name: string;
+  readonly kind?: RedissonKind;
+  /** The thread it runs on: locks belong to threads. Default: one that all without a thread share. */
+  readonly thread?: string;
+}
+
+/** What callers of one side had of a contended lock. */
+export interface Had {
+  readonly served: number;
+  /** The longest time without it, in ms. */
+  readonly longestMs: number;
+}
+
+/** What the Java side can be told, and what it answers. Times are ms since 1970. */
+export interface RedissonCommands {
+  lock: { params: OnLock & { readonly leaseMs?: number }; result: number };
+  tryLock: { params: OnLock & { readonly waitMs?: number; readonly leaseMs?: number }; result: boolean };
+  unlock: { params: OnLock; result: number };
+  forceUnlock: { params: OnLock; result: boolean };
+  isLocked: { params: OnLock; result: boolean };
+  leftMs: { params: OnLock; result: number };
+  contend: {
+    params: OnLock & {
+      readonly threads: number;
+      readonly workMs: number;
+      readonly forMs: number;
+      /** It asks so often, and does not wait. */
+      readonly askEveryMs?: number;
+    };
+    result: readonly Had[];
+  };
+  count: {
+    params: OnLock & { readonly threads: number; readonly rounds: number; readonly counter: string };
+    result: readonly number[];
+  };
+  /** How often a counter had changed under the lock, for each thread. */
+  compare: {
+    params: OnLock & { readonly threads: number; readonly rounds: number; readonly counter: string };
+    result: readonly number[];
+  };
+  /** Of a fenced lock: its token. */
+  lockToken: { params: OnLock; result: number };
+  /** The same with threads, each so often; the tokens go into a list. */
+  tokens: {
+    params: OnLock & { readonly threads: number; readonly rounds: number; readonly series: string };
+    result: readonly number[];
+  };
+  semaphore: { params: OnSemaphore & { readonly op: keyof SemaphoreResults }; result: unknown };
+  permits: { params: OnPermits & { readonly op: keyof PermitResults }; result: unknown };
+  latch: { params: OnLatch & { readonly op: keyof LatchResults }; result: unknown };
+}
+
+/** What the Java side can be told of a semaphore, and what it answers. Those that only do something answer when. */
+interface SemaphoreResults {
+  acquire: number;
+  tryAcquire: boolean;
+  release: number;
+  trySetPermits: boolean;
+  addPermits: number;
+  drainPermits: number;
+  availablePermits: number;
+  delete: boolean;
+  /** For each thread: the most that it saw inside at once. */
+  share: readonly number[];
+}
+
+/** The same of permits that end. */
+interface PermitResults {
+  acquire: { readonly permit: string; readonly at: number };
+  tryAcquire: string | null;
+  release: number;
+  tryRelease: boolean;
+  updateLeaseTime: boolean;
+  trySetPermits: boolean;
+  setPermits: number;
+  addPermits: number;
+  getPermits: number;
+  availablePermits: number;
+  acquiredPermits: number;
+  delete: boolean;
+  /** For each thread: the most that it saw inside at once. */
+  share: readonly number[];
+  /** For each thread: how many it took, and never gave back. */
+  abandon: readonly number[];
+}
+
+/** The same of a latch. -1 for a wait that was in vain. */
+interface LatchResults {
+  trySetCount: boolean;
+  countDown: number;
+  getCount: number;
+  await: number;
+  delete: boolean;
+}
+
+interface OnSemaphore {
+  readonly name: string;
+  readonly thread?: string;
+  readonly permits?: number;
+  readonly waitMs?: number;
+  readonly threads?: number;
+  readonly rounds?: number;
+  readonly counter?: string;
+}
+
+interface OnPermits extends OnSemaphore {
+  readonly permit?: string;
+  /** Default: it never ends. */
+  readonly leaseMs?: number;
+}
+
+interface OnLatch {
+  readonly name: string;
+  readonly thread?: string;
+  readonly count?: number;
+  readonly waitMs?: number;
+}
+
+interface Answer {
+  readonly id: number;
+  readonly result?: unknown;
+  readonly error?: string;
+}
+
+interface Pending {
+  resolve(result: unknown): void;
+  reject(error: Error): void;
+}
+
+export interface RedissonOptions {
+  readonly version?: string;
+  readonly watchdogMs?: number;
+}
+
+/**
+ * A Java process with a Redisson client, which does what it is told. It never outlives the test process.
+ *
+ * @example
+ * await using java = await Redisson.start(server.url);
+ * await java.tell('lock', { name: 'order' });
+ */
+export class Redisson implements AsyncDisposable {
+  private readonly pending = new Map<number, Pending>();
+  private commands = 0;
+  private text = '';
+  private over: Error | undefined;
+
+  private constructor(private readonly child: ChildProcessByStdio<Writable, Readable, Readable>) {
+    guardProcess(child);
+    child.stdin.on('error', () => undefined);
+    child.stderr.on('data', (chunk: Buffer) => (this.text += chunk.toString()));
+    createInterface({ input: child.stdout }).on('line', (line) => this.answered(JSON.parse(line) as Answer));
+    child.once('exit', (code, signal) => {
+      this.over = new Error(`the Java side has ended with ${code ?? signal}:\n${this.text}`);
+      for (const { reject } of this.pending.values()) reject(this.over);
+    });
+  }
+
+  /** Starts one, and builds it first if it has to. Resolves once it is connected. */
+  static async start(
+    url: string,
+    { version = NEWEST_REDISSON, watchdogMs = 30_000 }: RedissonOptions = {},
+  ): Promise<Redisson> {
+    const classpath = await builtWith(version);
+    const args = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', classpath];
+    const child = spawn('java', [...args, 'RedissonSide', url, String(watchdogMs)], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    const redisson = new Redisson(child);
+    await within(BOOT_MS, redisson.answer(0), 'the start of the Java side');
+    return redisson;
+  }
+
+  /** What it has logged. */
+  get log(): string {
+    return this.text;
+  }
+
+  tell<C extends keyof RedissonCommands>(
+    command: C,
+    params: RedissonCommands[C]['params'],
+  ): Promise<RedissonCommands[C]['result']> {
+    const id = (this.commands += 1);
+    const result = this.answer(id);
+    this.child.stdin.write(`${JSON.stringify({ id, do: command, ...params })}\n`);
+    return result;
+  }
+
+  semaphore<O extends keyof SemaphoreResults>(op: O, params: OnSemaphore): Promise<SemaphoreResults[O]> {
+    return this.tell('semaphore', { op, ...params }) as Promise<SemaphoreResults[O]>;
+  }
+
+  permits<O extends keyof PermitResults>(op: O, params: OnPermits): Promise<PermitResults[O]> {
+    return this.tell('permits', { op, ...params }) as Promise<PermitResults[O]>;
+  }
+
+  latch<O extends keyof LatchResults>(op: O, params: OnLatch): Promise<LatchResults[O]> {
+    return this.tell('latch', { op, ...params }) as Promise<LatchResults[O]>;
+  }
+
+  async kill(): Promise<void> {
+    if (this.over) return;
+    const gone = once(this.child, 'exit');
+    this.child.kill('SIGKILL');
+    await gone;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+  }
+
+  private answer(id: number): Promise<unknown> {
+    if (this.over) return Promise.reject(this.over);
+    return new Promise((resolve, reject) => this.pending.set(id, { resolve, reject }));
+  }
+
+  private answered({ id, result, error }: Answer): void {
+    const pending = this.pending.get(id);
+    this.pending.delete(id);
+    if (error === undefined) pending?.resolve(result);
+    else pending?.reject(new Error(error));
+  }
+}
