@@ -34,6 +34,13 @@ export class Sections {
     }
   }
 
+  /** One that need not be alone: whether too many are together is for others to say. */
+  async runShared(work: () => Promise<void>): Promise<void> {
+    if (this.closed) return;
+    this.count++;
+    await work();
+  }
+
   failed(error: unknown): void {
     this.failures++;
     this.firstFailure ??= error instanceof Error ? error.message : String(error);

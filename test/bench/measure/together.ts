@@ -8,6 +8,7 @@ import type { LoadResult, Load } from '../processes/load.js';
 import type { SubjectWorker } from '../processes/subject-worker.js';
 import { subjectNamed } from '../subjects/index.js';
 import { monotonicMs } from './clock.js';
+import { overcrowded } from './overcrowded.js';
 import { commandCounts, sentBetween } from './redis-commands.js';
 import { Register } from './register.js';
 import { jain, sum } from './statistics.js';
@@ -81,12 +82,19 @@ export const runTogether = async (
       longestWaitMs: Math.max(...results.map((result) => result.longestWaitMs)),
       commands: sections > 0 ? sent / sections : undefined,
       cpuUs: sections > 0 ? (total(({ cpuMs }) => cpuMs) / sections) * 1_000 : undefined,
-      violations: total((result) => result.violations),
+      violations:
+        total((result) => result.violations) +
+        (load.shared
+          ? overcrowded(
+              results.flatMap(({ times }) => times),
+              load.shared,
+            )
+          : 0),
       failures: total((result) => result.failures),
       firstFailure: results.find(({ firstFailure }) => firstFailure !== undefined)?.firstFailure,
       unfinished: total((result) => result.unfinished),
     };
   };
-  if (typeof load.keys !== 'object' || !('one' in load.keys)) return run(undefined);
+  if (load.shared || typeof load.keys !== 'object' || !('one' in load.keys)) return run(undefined);
   return workers.length > 1 ? withRegister((path) => run({ path })) : run({});
 };

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { monotonicMs } from '../measure/clock.js';
 import { Sections, type RegisterUse } from '../measure/sections.js';
-import type { Section, Style } from '../subjects/subject.js';
+import type { Mode, Section, Style } from '../subjects/subject.js';
 import { settledWithin } from './settled.js';
 
 /** What a process has its callers do: each one acquires, works, releases, and begins again until the time is over. */
@@ -23,9 +23,20 @@ export interface Load {
   readonly register?: RegisterUse;
   /** How long those who still wait when the time is over may take. Default: 60 s. */
   readonly graceMs?: number;
+  /**
+   * Sections may be together, as this says: no process can see alone whether too many are. They are noted, for who runs
+   * the load to look at.
+   */
+  readonly shared?: Shared;
   /** Whether to note when each section began and ended. */
   readonly noteTimes?: boolean;
 }
+
+/** Either so many sections at once, or one of a writer alone; the first callers of each process write, all others read. */
+export type Shared = { readonly atOnce: number } | { readonly writers: number };
+
+/** When a section began and ended, on the clock that all processes share, and what its caller wanted. */
+export type Noted = readonly [beganAt: number, endedAt: number, mode?: Mode];
 
 /** What callers came to, whatever they did. */
 export interface Served {
@@ -48,8 +59,8 @@ export interface LoadResult extends Served {
   /** Time of the load's window in which a section ran. */
   readonly busyMs: number;
   readonly longestWaitMs: number;
-  /** When each section began and ended, on the clock that all processes share; empty unless asked for. */
-  readonly times: readonly (readonly [beganAt: number, endedAt: number])[];
+  /** Empty unless asked for. */
+  readonly times: readonly Noted[];
 }
 
 /** A caller of free keys goes round these many. */
@@ -63,6 +74,9 @@ const keyOf = ({ keys, prefix = '' }: Load, caller: number, n: number): string =
   return 'one' in keys ? prefix + keys.one : `${prefix}any-${Math.floor(Math.random() * keys.among)}`;
 };
 
+const modeOf = ({ shared }: Load, caller: number): Mode =>
+  shared && 'writers' in shared && caller >= shared.writers ? 'read' : 'write';
+
 export const runLoad = async (style: Style, load: Load): Promise<LoadResult> => {
   const { callers, forMs, workMs, graceMs = GRACE_MS } = load;
   const sections = new Sections(load.register);
@@ -71,37 +85,40 @@ export const runLoad = async (style: Style, load: Load): Promise<LoadResult> => 
   /** Since when each caller waits; undefined while it does not. */
   const askedAt = new Array<number | undefined>(callers).fill(undefined);
   let longestWaitMs = 0;
-  const times: [number, number][] = [];
+  const times: Noted[] = [];
+  const noteTimes = load.noteTimes === true || load.shared !== undefined;
 
   if (load.startAt !== undefined) await sleep(Math.max(0, load.startAt - monotonicMs()));
   const cpuBefore = process.cpuUsage();
   const startedAt = performance.now();
   const endsAt = startedAt + forMs;
 
-  const work = async (enteredAt: number): Promise<void> => {
-    const beganAt = load.noteTimes ? monotonicMs() : 0;
+  const work = async (enteredAt: number, mode: Mode): Promise<void> => {
+    const beganAt = noteTimes ? monotonicMs() : 0;
     // Without work still a turn, in which somebody else would be seen to come in.
     await (workMs > 0 && enteredAt < endsAt ? sleep(workMs) : undefined);
-    if (load.noteTimes) times.push([beganAt, monotonicMs()]);
+    if (noteTimes) times.push([beganAt, monotonicMs(), mode]);
     busyMs += Math.max(0, Math.min(performance.now(), endsAt) - enteredAt);
   };
 
   let done = 0;
   const call = async (caller: number): Promise<void> => {
     let key = '';
+    const mode = modeOf(load, caller);
     const section: Section = (lease) => {
       const now = performance.now();
       longestWaitMs = Math.max(longestWaitMs, now - (askedAt[caller] ?? now));
       askedAt[caller] = undefined;
       if (now < endsAt) served[caller]!++;
-      return sections.run(key, lease?.fencingToken, () => work(now));
+      const run = (): Promise<void> => work(now, mode);
+      return load.shared ? sections.runShared(run) : sections.run(key, lease?.fencingToken, run);
     };
     for (let n = 0; performance.now() < endsAt; n++) {
       key = keyOf(load, caller, n);
       // Whose call failed without a section still waits.
       askedAt[caller] ??= performance.now();
       try {
-        await style(key, section);
+        await style(key, section, mode);
       } catch (error) {
         sections.failed(error);
         await sleep(AFTER_FAILURE_MS);

@@ -16,8 +16,8 @@ interface Names {
 const sha1 = (text: string): string => createHash('sha1').update(text).digest('hex');
 
 /**
- * What nobody can be much faster than: one ioredis connection that sends the same two scripts by their hash, and
- * nothing else. No queue, no time-outs, no renewal, no options; names are worked out once for each key.
+ * What nobody can be much faster than: one ioredis connection that sends two scripts by their hash, those that know
+ * no line of waiters, and nothing else. No queue, no time-outs, no renewal, no options; names are worked out once for each key.
  */
 export const floor: Subject = {
   name: 'floor',

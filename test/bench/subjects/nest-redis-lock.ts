@@ -2,7 +2,7 @@ import { Injectable, Module, type INestApplicationContext } from '@nestjs/common
 import { NestFactory } from '@nestjs/core';
 import { Locked, LockService, RedisLockModule } from 'nest-redis-lock';
 import { INSIDE_SCRIPTS } from './inside-scripts.js';
-import type { Section, Subject, SubjectOptions } from './subject.js';
+import { PERMITS, type Section, type Subject, type SubjectOptions } from './subject.js';
 
 @Injectable()
 class LockedSections {
@@ -41,9 +41,26 @@ export const nestRedisLock: Subject = {
   async open({ leaseMs, ...options }) {
     const { app, locks } = await openApp({ ...options, ...(leaseMs && { watchdogMs: leaseMs }) });
     const sections = app.get(LockedSections);
+    const numbered = new Set<string>();
     return {
       styles: {
         withLock: (key, section) => locks.withLock(key, section),
+        'withLock, awaitRelease: false': (key, section) =>
+          locks.withLock(key, { awaitRelease: false }, section),
+        'read-write': (key, section, mode) => locks.withLock(key, { mode }, section),
+        withPermit: (key, section) => locks.withPermit(key, { permits: PERMITS }, section),
+        semaphore: async (key, section) => {
+          const semaphore = locks.semaphore(key);
+          // Whoever comes first says how many there are.
+          if (!numbered.has(key)) await semaphore.trySetPermits(PERMITS);
+          numbered.add(key);
+          await semaphore.acquire();
+          try {
+            await section();
+          } finally {
+            await semaphore.release();
+          }
+        },
         '@Locked': (key, section) => sections.run(key, section),
       },
       close: () => app.close(),

@@ -1,16 +1,36 @@
 import type { Redis } from 'ioredis';
 import { connect, peer } from './peer.js';
-import type { Subject } from './subject.js';
+import { PERMITS, type Section, type Subject } from './subject.js';
+
+interface Held {
+  acquire(): Promise<void>;
+  release(): Promise<void>;
+}
 
 interface RedisSemaphore {
   readonly Mutex: new (
     client: Redis,
     key: string,
     options: { readonly acquireTimeout: number; readonly lockTimeout?: number },
-  ) => { acquire(): Promise<void>; release(): Promise<void> };
+  ) => Held;
+  readonly Semaphore: new (
+    client: Redis,
+    key: string,
+    limit: number,
+    options: { readonly acquireTimeout: number; readonly lockTimeout?: number },
+  ) => Held;
 }
 
 const WAIT_MS = 10_000;
+
+const holding = async (held: Held, section: Section): Promise<void> => {
+  await held.acquire();
+  try {
+    await section();
+  } finally {
+    await held.release();
+  }
+};
 
 /**
  * A mutex for each acquisition, as its README has it. It waits as long as it is told to, and does all else by default:
@@ -18,22 +38,16 @@ const WAIT_MS = 10_000;
  */
 export const redisSemaphore: Subject = {
   name: 'redis-semaphore',
-  insideScripts: ['get', 'del', 'pexpire'],
+  insideScripts: ['get', 'del', 'pexpire', 'zremrangebyscore', 'zscore', 'zcard', 'zadd'],
   async open({ url, waitMs = WAIT_MS, leaseMs }) {
     const client = await connect(url);
-    const { Mutex } = peer<RedisSemaphore>('redis-semaphore');
+    const { Mutex, Semaphore } = peer<RedisSemaphore>('redis-semaphore');
     const options = { acquireTimeout: waitMs, ...(leaseMs && { lockTimeout: leaseMs }) };
     return {
       styles: {
-        acquire: async (key, section) => {
-          const mutex = new Mutex(client, `lock:${key}`, options);
-          await mutex.acquire();
-          try {
-            await section();
-          } finally {
-            await mutex.release();
-          }
-        },
+        acquire: (key, section) => holding(new Mutex(client, `lock:${key}`, options), section),
+        semaphore: (key, section) =>
+          holding(new Semaphore(client, `semaphore:${key}`, PERMITS, options), section),
       },
       close: () => Promise.resolve(client.disconnect()),
     };

@@ -1,8 +1,14 @@
 /** What runs while the lock is held. Gets the lease where the subject has one to give. */
 export type Section = (lease?: { readonly fencingToken?: number }) => Promise<void>;
 
-/** One way of calling a subject: take the lock of `key`, run the section, release. */
-export type Style = (key: string, section: Section) => Promise<void>;
+/** How many there are of a semaphore. */
+export const PERMITS = 3;
+
+/** What a caller wants of a lock that readers share. */
+export type Mode = 'read' | 'write';
+
+/** One way of calling a subject: take the lock of `key`, run the section, release. A lock that knows no readers has no use for `mode`. */
+export type Style = (key: string, section: Section, mode?: Mode) => Promise<void>;
 
 export interface SubjectOptions {
   readonly url: string;

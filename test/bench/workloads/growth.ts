@@ -1,8 +1,8 @@
-import type { Axis, Metric, Sample } from '../comparison.js';
+import type { Axis, Comparison, Metric, Sample } from '../comparison.js';
 import { libraries, type Contender } from '../contenders.js';
 import { compare, ownViolations } from '../measure/compare.js';
 import type { Chart } from '../report/chart/chart.js';
-import type { Bench, Workload } from '../workload.js';
+import type { Bench, Finding, Workload } from '../workload.js';
 
 /** A workload that is measured at several points: how does the cost grow? */
 export interface Growth {
@@ -17,6 +17,8 @@ export interface Growth {
   /** What is drawn, by metric: the title. */
   readonly charts: Readonly<Record<string, string>>;
   readonly contenders?: readonly Contender[];
+  /** What is asked of this library. */
+  findings?(comparison: Comparison): readonly Finding[];
   measure(bench: Bench, contender: Contender, at: number, round: number): Promise<Sample>;
   done?(bench: Bench, contender: Contender): Promise<void>;
 }
@@ -45,7 +47,11 @@ export const growthOf = (growth: Growth): Workload => {
         measure: (contender, at, round) => growth.measure(bench, contender, at, round),
         ...(growth.done && { done: (contender: Contender) => growth.done!(bench, contender) }),
       });
-      return { findings: [], violations: ownViolations(comparison), comparison };
+      return {
+        findings: growth.findings?.(comparison) ?? [],
+        violations: ownViolations(comparison),
+        comparison,
+      };
     },
   };
 };

@@ -1,16 +1,21 @@
 import type { Workload } from '../workload.js';
+import { awaitRelease } from './await-release.js';
 import { callers } from './callers.js';
+import { cpuTime } from './cpu-time.js';
 import { cycles } from './cycles.js';
 import { decorator } from './decorator.js';
 import { freeKeys } from './free-keys.js';
 import { heldLeases } from './held-leases.js';
 import { hotKey } from './hot-key.js';
+import { idleListener } from './idle-listener.js';
 import { keys } from './keys.js';
 import { leases } from './leases.js';
 import { memory } from './memory.js';
 import { network } from './network.js';
 import { paced } from './paced.js';
 import { processes } from './processes.js';
+import { readWrite } from './read-write.js';
+import { semaphore } from './semaphore.js';
 import { waiting } from './waiting.js';
 import { wakeUp } from './wake-up.js';
 
@@ -20,6 +25,7 @@ import { wakeUp } from './wake-up.js';
  */
 export const workloads: readonly Workload[] = [
   ...[hotKey, paced, wakeUp, callers, keys, leases, processes, network, memory],
+  ...[readWrite, semaphore],
   ...[waiting, freeKeys],
-  ...[decorator, heldLeases, cycles],
+  ...[cpuTime, idleListener, decorator, awaitRelease, heldLeases, cycles],
 ];

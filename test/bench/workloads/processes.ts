@@ -1,9 +1,12 @@
 import { contended, WAIT_MS } from '../measure/contended.js';
+import { medianOf, rowOf } from '../comparison.js';
+import { OURS } from '../contenders.js';
 import { growthOf } from './growth.js';
 
-const CALLERS = 10;
+const CALLERS = 12;
 const WORK_MS = 2;
-const FOR_MS = 1_500;
+/** Long enough for some turns of each of eight processes, whose round takes half a second. */
+const FOR_MS = 3_000;
 /** As many as other workloads use again. */
 const KEPT = 2;
 
@@ -23,6 +26,32 @@ export const processes = growthOf({
   charts: {
     share: 'Time the lock is at work, by processes that want it',
     jain: "Fairness between callers (Jain's index), by processes that want the lock",
+  },
+  findings(comparison) {
+    const of = (metric: string, at: number): readonly number[] =>
+      rowOf(comparison, OURS.name, at)?.values[metric] ?? [];
+    const [few, many] = [2, 8].map((at) => medianOf(rowOf(comparison, OURS.name, at), 'commands'));
+    const grown = few === undefined || many === undefined ? [] : [Math.max(many / few, few / many)];
+    return [
+      {
+        what: "8 processes: Jain's index over callers",
+        values: of('jain', 8),
+        unit: 'ratio',
+        target: { atLeast: 0.98 },
+      },
+      {
+        what: '8 processes: Redis commands per lock',
+        values: of('commands', 8),
+        unit: 'ratio',
+        target: { atMost: 0.15 },
+      },
+      {
+        what: 'commands per lock, 2 and 8 processes apart',
+        values: grown,
+        unit: 'ratio',
+        target: { atMost: 2 },
+      },
+    ];
   },
   async measure(bench, contender, at, round) {
     const ran = await contended(bench, contender, {

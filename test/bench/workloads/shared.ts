@@ -1,0 +1,90 @@
+import type { Comparison, Metric } from '../comparison.js';
+import type { Contender } from '../contenders.js';
+import { compare, ownViolations } from '../measure/compare.js';
+import { contended } from '../measure/contended.js';
+import { jain } from '../measure/statistics.js';
+import type { Shared } from '../processes/load.js';
+import type { Bench, Finding, Outcome, Workload } from '../workload.js';
+
+const PROCESSES = 2;
+const CALLERS = 8;
+const WORK_MS = 2;
+const FOR_MS = 3_000;
+const WARM_UP_MS = 300;
+
+/** A workload in which several may be inside at once. */
+export interface SharedWorkload {
+  readonly name: string;
+  /** Who the callers are. */
+  readonly what: string;
+  readonly shows: string;
+  readonly doesNotShow: string;
+  readonly shared: Shared;
+  readonly contenders: readonly Contender[];
+  findings(comparison: Comparison): readonly Finding[];
+}
+
+const METRICS: readonly Metric[] = [
+  { key: 'rate', what: 'sections', unit: '/s', better: 'more' },
+  { key: 'jain', what: "Jain's index", unit: 'ratio', better: 'more' },
+  { key: 'unserved', what: 'callers never served', unit: '', better: 'less' },
+  { key: 'longest', what: 'longest wait', unit: 'ms', better: 'less' },
+  { key: 'commands', what: 'Redis commands per section', unit: 'ratio', better: 'less' },
+  { key: 'cpu', what: 'CPU time per section', unit: 'µs', better: 'less' },
+];
+
+/** Those of whom one writes: a writer has its turn less often than readers, who share theirs. */
+const FOR_WRITERS: readonly Metric[] = [
+  { key: 'writes', what: 'of these by writers', unit: '/s', better: 'more' },
+  { key: 'writers', what: "Jain's index over writers", unit: 'ratio', better: 'more' },
+];
+
+export const sharedOf = ({
+  name,
+  what,
+  shows,
+  doesNotShow,
+  shared,
+  contenders,
+  findings,
+}: SharedWorkload): Workload => {
+  const title = `One key, ${PROCESSES} processes, ${what}, ${WORK_MS} ms of work inside`;
+  const writers = 'writers' in shared ? shared.writers : 0;
+  return {
+    name,
+    title,
+    shows,
+    doesNotShow,
+    async run(bench: Bench): Promise<Outcome> {
+      const { rounds, pace, quick } = bench;
+      const warm = new Set<string>();
+      const comparison = await compare(bench, {
+        title,
+        metrics: writers > 0 ? [METRICS[0]!, ...FOR_WRITERS, ...METRICS.slice(1)] : METRICS,
+        contenders,
+        rounds,
+        async measure(contender, _at, round) {
+          const load = { processes: PROCESSES, callers: CALLERS, workMs: WORK_MS, shared };
+          if (!warm.has(contender.name) && !quick) {
+            warm.add(contender.name);
+            await contended(bench, contender, { ...load, forMs: WARM_UP_MS, keys: { one: `${name}-warm` } });
+          }
+          const forMs = FOR_MS * pace;
+          const ran = await contended(bench, contender, {
+            ...load,
+            forMs,
+            keys: { one: `${name}-${round}` },
+          });
+          const { rate, jain: index, unserved, longestWaitMs: longest, commands, cpuUs: cpu } = ran;
+          const written = ran.results.flatMap(({ served }) => served.slice(0, writers));
+          const ofWriters = writers > 0 && {
+            writes: (written.reduce((sum, times) => sum + times, 0) / forMs) * 1_000,
+            writers: jain(written),
+          };
+          return { ...ran, values: { rate, ...ofWriters, jain: index, unserved, longest, commands, cpu } };
+        },
+      });
+      return { findings: findings(comparison), violations: ownViolations(comparison), comparison };
+    },
+  };
+};
