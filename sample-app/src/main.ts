@@ -3,8 +3,10 @@ import { ValidationPipe } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { LockService } from 'nest-redis-lock';
 import { AppModule } from './app.module.js';
+import { askBeforeWriting } from './demo/ask-before-writing.js';
 import { runPart } from './demo/part-process.js';
 import { reportAcquisitions } from './demo/report-acquisitions.js';
+import { FencedStock } from './flash-sale/fenced-stock.js';
 import { readSettings } from './settings.js';
 
 await runPart(async () => {
@@ -15,6 +17,7 @@ await runPart(async () => {
   });
   app.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true }));
   app.enableShutdownHooks();
+  if (settings.underFaults) askBeforeWriting(app.get(FencedStock));
   await app.listen(settings.port, '127.0.0.1');
   await reportAcquisitions(app.get(LockService));
   return app.getUrl();

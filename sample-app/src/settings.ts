@@ -12,6 +12,8 @@ export interface AppSettings {
   readonly keyPrefix: string;
   /** For how long the sale stands still when a holder of the lock dies, in ms. */
   readonly watchdogMs: number;
+  /** Asks the demo before each write under the lock, for it may stop the instance there. */
+  readonly underFaults: boolean;
   /** 0: any free port. */
   readonly port: number;
 }
@@ -34,6 +36,7 @@ export const readSettings = (env: NodeJS.ProcessEnv): AppSettings => {
     namespace: env['NAMESPACE'] ?? 'flash_sale',
     keyPrefix: env['KEY_PREFIX'] ?? 'flash-sale:',
     watchdogMs: Number(env['WATCHDOG_MS'] ?? 30_000),
+    underFaults: env['UNDER_FAULTS'] === '1',
     port: Number(env['PORT'] ?? 0),
   };
 };

@@ -2,7 +2,9 @@
 export type PartMessage =
   | { readonly type: 'ready'; readonly url: string }
   | { readonly type: 'failed'; readonly reason: string }
-  | Acquired;
+  | Acquired
+  | AboutToWrite
+  | Wrote;
 
 /** An instance of the app has just got the lock. */
 export interface Acquired {
@@ -10,6 +12,26 @@ export interface Acquired {
   readonly key: string;
   /** With this begin the names of all its holds in Redis. */
   readonly owner: string;
+  readonly token: number;
+}
+
+/** An instance of the app has read the stock under the lock, and waits for {@link Leave} to reserve an article. */
+export interface AboutToWrite {
+  readonly type: 'about-to-write';
+  /** How many articles its write leaves. */
+  readonly left: number;
+  readonly token: number;
+}
+
+/** The write that was told of is over: it was done, refused, or failed. */
+export interface Wrote {
+  readonly type: 'wrote';
+  readonly token: number;
+}
+
+/** What the starting process tells an instance: its write with this token may go on. */
+export interface Leave {
+  readonly type: 'write';
   readonly token: number;
 }
 

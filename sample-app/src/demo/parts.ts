@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import type { PartMessage } from './part-process.js';
+import type { Leave, PartMessage } from './part-process.js';
 
 const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 10_000;
@@ -12,6 +12,8 @@ export interface Part {
   readonly url: string;
   readonly alive: boolean;
   kill(signal: NodeJS.Signals): void;
+  /** Sends a message, or does nothing when the part has ended. */
+  send(message: Leave): void;
   /** Returns the function that takes the listener off again. */
   onMessage(listener: (message: PartMessage) => void): () => void;
   /** Asks it to end and waits until it has; makes it end when it does not listen. */
@@ -53,6 +55,8 @@ export class Parts implements AsyncDisposable {
         return child.exitCode === null && child.signalCode === null;
       },
       kill: (signal) => void child.kill(signal),
+      // One that is killed on the way needs no message any more.
+      send: (message) => void (child.connected && child.send(message, () => undefined)),
       onMessage: (listener) => {
         child.on('message', listener);
         return () => void child.off('message', listener);

@@ -1,6 +1,7 @@
 import { NestFactory } from '@nestjs/core';
 import { Redis } from 'ioredis';
 import { LockService, RedisLockModule } from 'nest-redis-lock';
+import { CHARGES } from '../payment/payment.client.js';
 
 /** Where the library keeps the last fencing token of each hash slot. */
 const FENCE_KEYS = 'nest_redis_lock_fence:*';
@@ -39,8 +40,12 @@ export class RedisDesk implements AsyncDisposable {
     return (await this.locks.inspect(key))?.holders[0]?.owner;
   }
 
-  /** Removes the fence key that this run has made. Holds are gone by then: they were released or have expired. */
+  /**
+   * Removes the fence key that this run has made, and how many permits there were. Holds are gone by then: they were
+   * released or have expired.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.locks.forceUnlock(CHARGES);
     const lease = await this.locks.acquire('closing');
     const token = String(lease.fencingToken);
     await lease.release();

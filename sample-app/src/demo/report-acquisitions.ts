@@ -1,10 +1,12 @@
 import type { LockService } from 'nest-redis-lock';
 import { tell } from './part-process.js';
 
-/** Tells the starting process of every lock that this instance gets. */
+/** Tells the starting process of every lock that this instance gets to write. Permits and readers have no token. */
 export const reportAcquisitions = async (locks: LockService): Promise<void> => {
   const owner = await ownerPrefix(locks);
-  locks.on('acquired', ({ key, fencingToken: token = 0 }) => tell({ type: 'acquired', key, owner, token }));
+  locks.on('acquired', ({ key, fencingToken: token }) => {
+    if (token !== undefined) tell({ type: 'acquired', key, owner, token });
+  });
 };
 
 /** How the names of this instance's holds begin in Redis, which are `<uuid>:<n>`; learned from one of them. */

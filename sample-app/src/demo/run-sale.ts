@@ -48,7 +48,7 @@ export const runSale = async (
   const { buyers, items, signal } = options;
   const sku = `sneaker-${strategy}`;
   await stage.sales.putOnSale(sku, items);
-  const instances = await stage.startInstances(INSTANCES, strategy);
+  const instances = await stage.startInstances(INSTANCES, strategy, strategy === UNDER_FAULTS);
 
   const answers: Answer[] = [];
   let sold = 0;
@@ -64,9 +64,9 @@ export const runSale = async (
     strategy === UNDER_FAULTS
       ? rehearseFaults({
           instances,
+          items,
           owner: (key) => stage.locks.owner(key),
           fence: () => stage.sales.fence(sku),
-          staleWritesRefused: () => stage.sales.staleWritesRefused(sku),
           soldShare: () => sold / items,
           onEvent: (text) => progress.event(text),
           signal: AbortSignal.any([signal, over.signal]),

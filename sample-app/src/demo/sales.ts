@@ -58,7 +58,7 @@ export class Sales implements AsyncDisposable {
       chargedTwice: moreThanOne(charges),
       chargedForNothing: [...charges.keys()].filter((customer) => !customers.has(customer)).length,
       unpaid: orders.filter((order) => order.status !== 'paid' || !charges.has(order.userId)).length,
-      staleWritesRefused: await this.staleWritesRefused(sku),
+      staleWritesRefused: await this.database.getRepository(RefusedWrite).countBy({ sku }),
       longestOutageMs: longestGap(orders.map((order) => order.createdAt.getTime())),
     };
   }
@@ -66,10 +66,6 @@ export class Sales implements AsyncDisposable {
   /** The highest fencing token that has come with a write. */
   async fence(sku: string): Promise<number> {
     return (await this.database.getRepository(Stock).findOneByOrFail({ sku })).fence;
-  }
-
-  staleWritesRefused(sku: string): Promise<number> {
-    return this.database.getRepository(RefusedWrite).countBy({ sku });
   }
 
   /** Drops the tables of this run. */

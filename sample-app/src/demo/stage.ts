@@ -45,11 +45,12 @@ export class Stage {
     });
   }
 
-  /** So many instances of the app, each a process. */
-  startInstances(count: number, strategy: StrategyName): Promise<Part[]> {
+  /** So many instances of the app, each a process; `underFaults`, they ask before they write. */
+  startInstances(count: number, strategy: StrategyName, underFaults = false): Promise<Part[]> {
+    const environment = { ...this.environment, STRATEGY: strategy, UNDER_FAULTS: underFaults ? '1' : '' };
     return Promise.all(
       Array.from({ length: count }, (_, index) =>
-        this.apps.start(`instance ${index + 1}`, '../main.js', { ...this.environment, STRATEGY: strategy }),
+        this.apps.start(`instance ${index + 1}`, '../main.js', environment),
       ),
     );
   }

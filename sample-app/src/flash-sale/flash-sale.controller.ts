@@ -1,6 +1,6 @@
 import { Body, Controller, Get, Param, Post } from '@nestjs/common';
 import { PlaceOrderDto } from './dto/place-order.dto.js';
-import { FlashSaleService, type SaleView } from './flash-sale.service.js';
+import { FlashSaleService, type StockReport, type SaleView } from './flash-sale.service.js';
 import type { Order } from './order.entity.js';
 
 @Controller('flash-sale/:sku')
@@ -10,6 +10,11 @@ export class FlashSaleController {
   @Get()
   show(@Param('sku') sku: string): Promise<SaleView> {
     return this.flashSale.show(sku);
+  }
+
+  @Get('report')
+  report(@Param('sku') sku: string): Promise<StockReport> {
+    return this.flashSale.report(sku);
   }
 
   @Post('orders')

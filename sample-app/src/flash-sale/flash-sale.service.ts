@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
+import { Locked } from 'nest-redis-lock';
 import { Repository } from 'typeorm';
 import { UnknownSkuError } from './flash-sale.errors.js';
 import { Order } from './order.entity.js';
@@ -11,6 +12,14 @@ export interface SaleView {
   readonly remaining: number;
   readonly orders: number;
   readonly strategy: string;
+}
+
+export interface StockReport {
+  readonly sku: string;
+  readonly remaining: number;
+  readonly paid: number;
+  /** Reserved by somebody who has died before the payment. */
+  readonly unpaid: number;
 }
 
 @Injectable()
@@ -26,6 +35,19 @@ export class FlashSaleService {
     if (!stock) throw new UnknownSkuError(sku);
     const orders = await this.orders.countBy({ sku });
     return { sku, remaining: stock.remaining, orders, strategy: this.strategy.name };
+  }
+
+  /**
+   * What was sold, as it was between two orders: it reads while nobody writes under the lock of the sku, and as many
+   * reports as want to read at once.
+   */
+  @Locked('sku:<<sku>>', { mode: 'read' })
+  async report(sku: string): Promise<StockReport> {
+    const stock = await this.stocks.findOneBy({ sku });
+    if (!stock) throw new UnknownSkuError(sku);
+    const paid = await this.orders.countBy({ sku, status: 'paid' });
+    const all = await this.orders.countBy({ sku });
+    return { sku, remaining: stock.remaining, paid, unpaid: all - paid };
   }
 
   order(sku: string, userId: string): Promise<Order> {

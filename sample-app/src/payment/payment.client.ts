@@ -1,7 +1,14 @@
 import { BadGatewayException, Inject, Injectable } from '@nestjs/common';
+import { Limited } from 'nest-redis-lock';
 
 /** Injection token of the payment service's address. */
 export const PAYMENT_URL = Symbol('PAYMENT_URL');
+
+/** The payment service takes so many charges at once, from all instances of the shop together. */
+export const MOST_CHARGES_AT_ONCE = 8;
+
+/** The key of the permits to charge. */
+export const CHARGES = 'payments';
 
 export interface ChargeRequest {
   readonly sku: string;
@@ -17,6 +24,11 @@ export interface ChargeRequest {
 export class PaymentClient {
   constructor(@Inject(PAYMENT_URL) private readonly url: string) {}
 
+  /**
+   * Charges a customer. Whoever is one too many waits for a permit. The permit of an instance that dies here comes back
+   * with its lease; until then the others have one less.
+   */
+  @Limited(CHARGES, { permits: MOST_CHARGES_AT_ONCE })
   async charge({ sku, userId, idempotencyKey, signal }: ChargeRequest): Promise<void> {
     const answer = await fetch(`${this.url}/charges`, {
       method: 'POST',

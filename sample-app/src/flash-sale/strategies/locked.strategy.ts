@@ -4,7 +4,7 @@ import { FencedCheckout } from '../fenced-checkout.js';
 import type { Order } from '../order.entity.js';
 import { OrderStrategy } from './order-strategy.js';
 
-/** One buyer of a sku at a time, across all instances: the lock as a decorator. */
+/** One buyer of a sku at a time, across all instances, and no report meanwhile: the lock as a decorator. */
 @Injectable()
 export class LockedStrategy extends OrderStrategy {
   readonly name = 'locked';
@@ -13,7 +13,7 @@ export class LockedStrategy extends OrderStrategy {
     super();
   }
 
-  @Locked('sku:<<sku>>')
+  @Locked('sku:<<sku>>', { mode: 'write' })
   place(sku: string, userId: string): Promise<Order> {
     return this.checkout.sell(sku, userId, this.name, currentLease());
   }

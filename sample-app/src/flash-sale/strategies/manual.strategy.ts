@@ -18,6 +18,8 @@ export class ManualStrategy extends OrderStrategy {
 
   place(sku: string, userId: string): Promise<Order> {
     const key = lockKey('sku:<<sku>>', { sku });
-    return this.locks.withLock(key, (lease) => this.checkout.sell(sku, userId, this.name, lease));
+    return this.locks.withLock(key, { mode: 'write' }, (lease) =>
+      this.checkout.sell(sku, userId, this.name, lease),
+    );
   }
 }
