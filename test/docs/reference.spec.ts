@@ -12,7 +12,12 @@ import { escapeValue } from '../../lib/key/escape.js';
 import { UNREAD_STREAM_MS } from '../../lib/locked/reading.js';
 import { resolveInterceptor, resolveOptions } from '../../lib/redis-lock.options.js';
 import { httpExceptionOf } from '../../lib/transport/lock-error-mapping.js';
-import { DOCUMENTED_RULES, PERMIT_RULES } from '../support/redis/documented-user.js';
+import {
+  DOCUMENTED_RULES,
+  FAIR_RULES,
+  PERMIT_RULES,
+  READ_WRITE_RULES,
+} from '../support/redis/documented-user.js';
 import { complaints, examplesOf, fieldsOf, literalsOf, membersOf, programOf } from './examples.js';
 import { codeSpans, readFromRoot, section, tableRows, tables } from '../support/markdown.js';
 import { DOCUMENTATION, examplesOnPages, page, tablesOf } from './pages.js';
@@ -36,6 +41,9 @@ const DECORATOR_OPTIONS = [
   ['lib/locked/locked.options.ts', 'LimitedOptions'],
 ] as const;
 const TESTING_OPTIONS = ['lib/testing/redis-lock-testing.module.ts', 'RedisLockTestingOptions'] as const;
+
+/** The pages of what stands beside the locks, and nobody holds. */
+const OBJECTS = ['semaphore', 'countdown-latch'];
 
 /** What is written as code in a text, in words. */
 const wordsIn = (text: string): Set<string> =>
@@ -85,6 +93,9 @@ describe('the documentation', () => {
     ['lib/core/lock-events.ts', 'LockEvents', 'docs/operations/events.md'],
     ['lib/core/lease/lease.ts', 'Lease', 'docs/guide/lock-service.md'],
     ['lib/core/lock-manager.ts', 'LockUsage', 'docs/guide/lock-service.md'],
+    ['lib/core/objects/semaphore.ts', 'Semaphore', 'docs/locks/semaphore.md'],
+    ['lib/core/objects/count-down-latch.ts', 'CountDownLatch', 'docs/locks/countdown-latch.md'],
+    ['lib/core/settings/object-call.ts', 'WaitOptions', 'docs/locks/semaphore.md'],
     ['lib/stores/memory/memory-space.ts', 'MemorySpaceOptions', 'docs/stores/memory.md'],
   ])('names everything of %s: %s in %s', (file, type, path) => {
     // What is inherited from the module's settings is described there.
@@ -239,7 +250,8 @@ describe('the documentation', () => {
   it('has a page for each kind of lock, and for each store', () => {
     const pagesOf = (folder: string): string[] =>
       readdirSync(join(ROOT, 'docs', folder)).map((name) => name.replace(/\.md$/, ''));
-    expect(pagesOf('locks').sort()).toEqual(Object.keys(KINDS).sort());
+    const kinds = Object.keys(KINDS).map((kind) => (/^(read|write)$/.test(kind) ? 'read-write' : kind));
+    expect(pagesOf('locks').sort()).toEqual([...new Set([...kinds, ...OBJECTS])].sort());
     expect(pagesOf('stores').sort()).toEqual(
       [
         ...readdirSync(join(ROOT, 'lib/stores')).filter((name) => !name.endsWith('.ts')),
@@ -259,7 +271,8 @@ describe('the documentation', () => {
     const told = tables(page('docs/operations/permissions.md')).flatMap(({ rows }) =>
       rows.flatMap(([commands = '']) => codeSpans(commands)),
     );
-    const rules = [...DOCUMENTED_RULES, ...PERMIT_RULES].filter((rule) => rule.startsWith('+'));
+    const all = [...DOCUMENTED_RULES, ...PERMIT_RULES, ...FAIR_RULES, ...READ_WRITE_RULES];
+    const rules = [...new Set(all)].filter((rule) => rule.startsWith('+'));
     expect(told.map((command) => `+${command.toLowerCase().replace(' ', '|')}`).sort()).toEqual(rules.sort());
   });
 });
