@@ -21,7 +21,10 @@ export const readTestReport = (file, exitCode, mayBeLeftOut = () => false) => {
   }
   let failed = failures.length + notRun.length - leftOut.length;
   // No tests at all, an unhandled rejection, a crash: a failure that belongs to no test.
-  if (failed === 0 && (passed === 0 || exitCode !== 0)) failed = 1;
+  if (failed === 0 && (passed === 0 || exitCode !== 0)) {
+    failed = 1;
+    failures.push(`no test failed, of ${passed}, but vitest ended with ${exitCode}: see what it printed`);
+  }
   return {
     passed,
     failed,

@@ -87,7 +87,7 @@ describe('the last line of .ci/run', () => {
         assertionResults: statuses.map((status, at) => ({
           status,
           fullName: `test ${at}`,
-          failureMessages: [],
+          failureMessages: status === 'failed' ? ['expected 1 to be 2'] : [],
         })),
       },
     ],
@@ -106,21 +106,41 @@ describe('the last line of .ci/run', () => {
     results: unknown,
     code: number,
     matrix: unknown,
+    model: unknown = { passed: 5, failed: 0 },
+    interop: unknown = { passed: 7, failed: 0 },
   ): Promise<string> => {
-    await mkdir(join(folder, 'reports'));
+    await mkdir(join(folder, 'reports'), { recursive: true });
     const files = await Promise.all(
-      Object.entries({ checks, results, matrix }).map(async ([name, content]) => {
+      Object.entries({ checks, results, matrix, model, interop }).map(async ([name, content]) => {
         const file = join(folder, 'reports', name);
         if (content !== undefined) await writeFile(file, JSON.stringify(content));
         return file;
       }),
     );
-    return script('summary.mjs', files[0]!, files[1]!, String(code), files[2]!);
+    return script('summary.mjs', files[0]!, files[1]!, String(code), files[2]!, files[3]!, files[4]!);
   };
 
-  it('adds up checks, tests and matrix, and names what of it did not run', async () => {
+  it('adds up checks, tests, matrix, model and the tests beside Redisson, and names what of it did not run', async () => {
     expect(await summary(CHECKS, tests('passed', 'passed', 'passed'), 0, MATRIX)).toBe(
-      'matrix: not run: node-24 (why)\n35 passed, 0 failed\n',
+      'matrix: not run: node-24 (why)\n47 passed, 0 failed\n',
+    );
+    const noSpin = { passed: 0, failed: 0, notRun: 'model: did not run: no spin' };
+    expect(await summary(CHECKS, tests('passed'), 0, MATRIX, noSpin)).toContain(
+      'model: did not run: no spin\n',
+    );
+    const noMaven = { passed: 0, failed: 0, notRun: 'test:interop did not run: no Maven' };
+    expect(await summary(CHECKS, tests('passed'), 0, MATRIX, undefined, noMaven)).toBe(
+      'matrix: not run: node-24 (why)\ntest:interop did not run: no Maven\n38 passed, 0 failed\n',
+    );
+  });
+
+  it('names again at its end what failed, with as much as tells the failure', async () => {
+    const checks = [...CHECKS, { name: 'deps', passed: false }];
+    expect(await failureOf(summary(checks, tests('passed', 'failed'), 1, MATRIX))).toMatch(
+      /^FAILED check: deps\nFAILED test: test 1\n {2}expected 1 to be 2$/m,
+    );
+    expect(await failureOf(summary(CHECKS, tests('passed'), 1, MATRIX))).toContain(
+      'FAILED test: no test failed, of 1, but vitest ended with 1: see what it printed\n',
     );
   });
 
@@ -133,7 +153,14 @@ describe('the last line of .ci/run', () => {
     ['a row', CHECKS, tests('passed'), 0, { rows: [{ name: 'node-22', passed: 3, failed: 1 }], notRun: '' }],
     ['a matrix without a report', CHECKS, tests('passed'), 0, undefined],
     ['tests without a report', CHECKS, undefined, 1, MATRIX],
-  ])('is no success with %s', async (_what, checks, results, code, matrix) => {
-    expect(await failureOf(summary(checks, results, code, matrix))).toMatch(/^\d+ passed, 1 failed$/m);
-  });
+    ['a mistake that the model does not show', CHECKS, tests('passed'), 0, MATRIX, { passed: 4, failed: 1 }],
+    ['a test beside Redisson', CHECKS, tests('passed'), 0, MATRIX, undefined, { passed: 6, failed: 1 }],
+  ])(
+    'is no success with %s',
+    async (_what, checks, results, code, matrix, model?: unknown, interop?: unknown) => {
+      expect(await failureOf(summary(checks, results, code, matrix, model, interop))).toMatch(
+        /^\d+ passed, 1 failed$/m,
+      );
+    },
+  );
 });
