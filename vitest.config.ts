@@ -23,7 +23,7 @@ export default defineConfig({
         test: {
           name: 'tests',
           include: ['test/**/*.spec.ts'],
-          exclude: [...LABORATORY, 'test/package/**', 'node_modules/**'],
+          exclude: [...LABORATORY, 'test/{interop,package}/**', 'node_modules/**'],
           sequence: { groupOrder: 0 },
         },
       },
