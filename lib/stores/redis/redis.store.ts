@@ -76,7 +76,6 @@ export class RedisStore implements LockStore {
     const link = new RedisLink(this.connection, this.subscriber, this.keys);
     const readWrite = new RedisReadWrite(link);
     this.kinds = {
-      // Before the exclusive lock, which has a hash, too: they know more of theirs.
       read: readWrite,
       write: readWrite,
       fair: new RedisFair(link),

@@ -18,12 +18,15 @@ import { IN_THE_WAY, LEAVE, NOT_READ_WRITE } from '../exclusive/scripts.js';
 /** How many dead owners one script clears away. */
 const MOST_DEAD = 64;
 
-/** What nobody has taken off: twice as long as it takes a waiter that is alive to say so. */
+/**
+ * What a place has left at least when another one's time is taken off it. A process with a few places says every second that
+ * they are alive, one with many more seldom: then it may be late with this one, which stands again at the end of the line.
+ */
 const LEFT_MS = 2_000;
 
 /**
  * Looking at a line. `look` finds the dead at its front and the first alive, without one that is left out; `tidy` removes
- * those dead. `leave` removes an owner, and takes its patience off those behind: not so much that the next one is left less
+ * those dead. `leave_line` removes an owner, and takes its patience off those behind: not so much that the next one is left less
  * than two seconds of what it has, since the one that leaves may have been kept later than those behind it.
  */
 const FAIR_LINE = `
@@ -54,7 +57,7 @@ local function tidy(line)
     redis.call('lrem', line.queue, 1, owner)
   end
 end
-local function leave(line, owner, patience)
+local function leave_line(line, owner, patience)
   redis.call('zrem', line.timeouts, owner)
   local behind, off = false, nil
   for _, other in ipairs(redis.call('lrange', line.queue, 0, -1)) do
@@ -121,7 +124,7 @@ if mine or (left == -2 and (first or not line.head)) then
     redis.call(publish, line.head and channel .. ':' .. line.head or channel, '0')
   end
   tidy(line)
-  if first then leave(line, owner, patience) end
+  if first then leave_line(line, owner, patience) end
   if tokens ~= 0 then redis.call('set', series, whole(token + math.abs(tokens) - 1)) end
   if not mine then redis.call('hset', hold, owner, 1) end
   local armed = redis.pcall('pexpire', hold, lease)
@@ -192,7 +195,7 @@ elseif line.head and (line.met or #line.dead > 0) then
   redis.call(publish, channel .. ':' .. line.head, '0')
 end
 tidy(line)
-if stood then leave(line, owner, patience) end
+if stood then leave_line(line, owner, patience) end
 if held == 1 then
   if ARGV[5] then redis.call('pexpire', hold, ARGV[5]) else redis.call('del', hold) end
 end
