@@ -30,8 +30,8 @@ export interface RedisLockModuleOptions extends LockSettingsInput {
   /** Another place for the holds, instead of Redis. The module closes it when the app stops. */
   readonly store?: LockStore;
   /**
-   * With `redis` only: how long one command may take, in ms, connecting included; after that the caller gets a
-   * `LockStoreError`. Default: 2,000, or a third of `watchdogMs` where that is less. Another `store` has a time-out of
+   * With `redis` only: how long one command may take, in ms, and as long for connecting before it; after that the caller
+   * gets a `LockStoreError`. Default: 2,000, or a third of `watchdogMs` where that is less. Another `store` has a time-out of
    * its own, on which this has no effect.
    */
   readonly commandTimeoutMs?: number;

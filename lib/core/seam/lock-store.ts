@@ -25,7 +25,7 @@ export interface ReleaseOptions {
  * How a store keeps one kind of lock.
  *
  * Every method that talks to the store ends within the store's own command time-out: with an answer, or with
- * a {@link StoreFailure}. Requests of one store instance are sent in the order of the calls.
+ * a {@link StoreFailure}. Requests of one store instance are sent in the order of the calls; one that has to be sent once more comes later.
  */
 export interface KindStore<C extends Claim = Claim> {
   /**

@@ -25,7 +25,7 @@ import { RedisKeys } from './redis-keys.js';
 export interface RedisStoreOptions {
   /** Where Redis is; see {@link RedisSource}. */
   readonly redis: RedisSource;
-  /** How long one command may take, connecting included, in ms. Default: 2,000. */
+  /** How long one command may take, in ms, and as long for connecting before it. Default: 2,000. */
   readonly commandTimeoutMs?: number;
 }
 

@@ -102,7 +102,12 @@ local function stand(line, found, me, kind, span)
   if found.mine then redis.call('pexpire', line, whole(math.max(redis.call('pttl', line), span))) end
   redis.call('hset', line, 'n', whole(math.max(ticket, found.last)), me, text)
   local armed = redis.call('pttl', line) < span and redis.pcall('pexpire', line, whole(span))
-  if refused(armed) then redis.call('del', line) end
+  -- A line that others stand in has a time to live already.
+  if refused(armed) and found.size == 0 then
+    redis.call('del', line)
+  elseif refused(armed) and not found.mine then
+    redis.call('hdel', line, me)
+  end
   if #found.dead > 0 then redis.pcall('hdel', line, unpack(found.dead, 1, math.min(#found.dead, 1000))) end
   return armed
 end
