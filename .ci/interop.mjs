@@ -33,9 +33,9 @@ const OPTIONS = {
   report: { type: 'string' },
 };
 
-/** The newest first, as test/interop/redisson-build.ts names them. */
+/** The newest first, as test/support/redisson/redisson-build.ts names them. */
 const versions = () => {
-  const source = readFileSync(join(root, 'test', 'interop', 'redisson-build.ts'), 'utf8');
+  const source = readFileSync(join(root, 'test', 'support', 'redisson', 'redisson-build.ts'), 'utf8');
   return [...source.matchAll(/_REDISSON = '([\d.]+)'/g)].map(([, version]) => version);
 };
 

@@ -26,6 +26,17 @@ export const BY_HAND: Contender = {
 /** This library, through its decorator: what all targets are about. */
 export const OURS: Contender = { ...BY_HAND, name: 'nest-redis-lock', style: '@Locked' };
 
+/** What readers share. */
+export const READ_WRITE: Contender = { ...BY_HAND, name: 'nest-redis-lock, read-write', style: 'read-write' };
+
+/** What as many have at once as there are permits. */
+export const SEMAPHORE: Contender = {
+  ...BY_HAND,
+  name: 'nest-redis-lock, semaphore',
+  style: 'semaphore',
+  renews: false,
+};
+
 /** One for each library, through its decorator where it has one. */
 export const libraries: readonly Contender[] = [
   OURS,

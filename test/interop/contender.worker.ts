@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { openLocks, type LocksOptions } from '../support/redis/open-locks.js';
 import { workerChannel } from '../support/worker-channel.js';
-import type { Had } from './redisson.js';
+import type { Had } from '../support/redisson/redisson.js';
 
 /** The worker's only argument, as JSON. */
 export interface ContenderSetup {

@@ -1,5 +1,5 @@
 import { it } from 'vitest';
-import { NEWEST_REDISSON, OLDER_REDISSON } from './redisson-build.js';
+import { NEWEST_REDISSON, OLDER_REDISSON } from '../support/redisson/redisson-build.js';
 
 /** Whoever adds one after the other needs so long for each, on a machine that has much else to do. */
 const INCREMENT_MS = 60;

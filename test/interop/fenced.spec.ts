@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
 import { until } from '../support/async.js';
 import { casesBeside, LOAD_MS, roundsFor, VERSIONS } from './extent.js';
-import type { Redisson } from './redisson.js';
+import type { Redisson } from '../support/redisson/redisson.js';
 import { Sides } from './sides.js';
 
 const WATCHDOG_MS = 3_000;

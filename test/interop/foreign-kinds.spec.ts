@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
 import { until } from '../support/async.js';
 import { casesBeside, VERSIONS } from './extent.js';
-import type { Redisson, RedissonKind } from './redisson.js';
+import type { Redisson, RedissonKind } from '../support/redisson/redisson.js';
 import { Sides } from './sides.js';
 
 const WATCHDOG_MS = 3_000;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
 import { casesBeside, VERSIONS } from './extent.js';
-import type { Redisson } from './redisson.js';
+import type { Redisson } from '../support/redisson/redisson.js';
 import { Sides } from './sides.js';
 
 /** The median of wake-ups stays under it. */

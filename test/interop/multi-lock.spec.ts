@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
 import { casesBeside, LOAD_MS, roundsFor, VERSIONS } from './extent.js';
-import { several, type Redisson } from './redisson.js';
+import { several, type Redisson } from '../support/redisson/redisson.js';
 import { Sides, type Contender } from './sides.js';
 
 const WATCHDOG_MS = 3_000;

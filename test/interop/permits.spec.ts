@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
 import { casesBeside, LOAD_MS, roundsFor, VERSIONS } from './extent.js';
-import type { Redisson } from './redisson.js';
+import type { Redisson } from '../support/redisson/redisson.js';
 import { nodeShares } from './sharing.js';
 import { Sides } from './sides.js';
 

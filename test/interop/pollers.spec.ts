@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Redisson, RedissonKind } from './redisson.js';
+import type { Redisson, RedissonKind } from '../support/redisson/redisson.js';
 import { nodeContends, servedTo, Sides, unserved, type Contender } from './sides.js';
 
 const PROCESSES = 8;

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
 import { casesBeside, LOAD_MS, roundsFor, VERSIONS } from './extent.js';
-import { OLDER_REDISSON } from './redisson-build.js';
-import type { Redisson } from './redisson.js';
+import { OLDER_REDISSON } from '../support/redisson/redisson-build.js';
+import type { Redisson } from '../support/redisson/redisson.js';
 import { Sides, type Contender } from './sides.js';
 
 /** Long beside what a wake-up takes: whoever came by a time-out is seen. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Had, Redisson } from './redisson.js';
+import type { Had, Redisson } from '../support/redisson/redisson.js';
 import { javaContends, nodeContends, servedTo, Sides, unserved, type Contender } from './sides.js';
 
 const CALLERS = 8;

@@ -1,7 +1,7 @@
 import { RedisServer } from '../support/redis-server.js';
 import { TestWorker } from '../support/worker.js';
 import type { Contend, ContenderSetup, FromContender, ToContender } from './contender.worker.js';
-import { Redisson, type Had, type RedissonOptions } from './redisson.js';
+import { Redisson, type Had, type RedissonOptions } from '../support/redisson/redisson.js';
 
 const CONTENDER = new URL('./contender.worker.ts', import.meta.url);
 const BOOT_MS = 25_000;

@@ -1,5 +1,5 @@
 import { medianOf, type Comparison, type Metric } from '../comparison.js';
-import { OURS } from '../contenders.js';
+import { OURS, READ_WRITE, SEMAPHORE } from '../contenders.js';
 import { median } from '../measure/statistics.js';
 import { cellOf } from './cell.js';
 import { show } from './format.js';
@@ -7,7 +7,13 @@ import { markdownOf } from './grid.js';
 import type { Report } from './report.js';
 
 /** One number of each further workload: ours, and the best of the others. */
-const FURTHER = [
+const FURTHER: readonly {
+  readonly workload: string;
+  /** Which of ours; default: the one of the decorator. */
+  readonly contender?: string;
+  readonly metric: string;
+  readonly what: string;
+}[] = [
   { workload: 'paced', metric: 'p99', what: '200 calls a second for one key: 99 % are inside within' },
   { workload: 'callers', metric: 'cpu', what: '10,000 callers want one key: CPU time per lock' },
   { workload: 'leases', metric: 'commands', what: '10,000 leases of 3 s: Redis commands for each second' },
@@ -19,6 +25,30 @@ const FURTHER = [
     workload: 'free-keys',
     metric: 'ratio-100',
     what: 'free keys, nothing inside, 100 callers: of the floor',
+  },
+  {
+    workload: 'read-write',
+    contender: READ_WRITE.name,
+    metric: 'rate',
+    what: '2 processes, in each 1 writer and 7 readers of one key: sections',
+  },
+  {
+    workload: 'read-write',
+    contender: READ_WRITE.name,
+    metric: 'longest',
+    what: 'the same: the longest wait of a caller',
+  },
+  {
+    workload: 'semaphore',
+    contender: SEMAPHORE.name,
+    metric: 'rate',
+    what: '2 processes, in each 8 callers want one of 3 permits: sections',
+  },
+  {
+    workload: 'semaphore',
+    contender: SEMAPHORE.name,
+    metric: 'longest',
+    what: 'the same: the longest wait of a caller',
   },
 ];
 
@@ -39,12 +69,12 @@ const bestOther = ({ rows }: Comparison, metric: Metric, at: number | undefined)
 };
 
 const furtherRows = (report: Report): string[][] =>
-  FURTHER.flatMap(({ workload, metric: key, what }) => {
+  FURTHER.flatMap(({ workload, contender = OURS.name, metric: key, what }) => {
     const comparison = report.workloads.find(({ name }) => name === workload)?.comparison;
     const metric = comparison?.metrics.find((one) => one.key === key);
     if (!comparison || !metric) return [];
     const at = comparison.axis?.points.at(-1);
-    return [[what, cellOf(comparison, OURS.name, metric, at), bestOther(comparison, metric, at)]];
+    return [[what, cellOf(comparison, contender, metric, at), bestOther(comparison, metric, at)]];
   });
 
 const ownRows = (report: Report): string[][] =>

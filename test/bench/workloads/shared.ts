@@ -3,7 +3,9 @@ import type { Contender } from '../contenders.js';
 import { compare, ownViolations } from '../measure/compare.js';
 import { contended } from '../measure/contended.js';
 import { jain } from '../measure/statistics.js';
+import type { Together } from '../measure/together.js';
 import type { Shared } from '../processes/load.js';
+import { RedissonCrew, type OfRedisson, type RedissonStyle } from '../processes/redisson-crew.js';
 import type { Bench, Finding, Outcome, Workload } from '../workload.js';
 
 const PROCESSES = 2;
@@ -11,6 +13,16 @@ const CALLERS = 8;
 const WORK_MS = 2;
 const FOR_MS = 3_000;
 const WARM_UP_MS = 300;
+/** A JVM is as fast as it gets only when it has run the code for a while. */
+const WARM_UP_OF_JAVA_MS = 2_000;
+
+/** Redisson, which runs in processes of Java. */
+export const redissonBy = (name: string, style: RedissonStyle, renews: boolean): Contender => ({
+  name,
+  subject: 'redisson',
+  style,
+  renews,
+});
 
 /** A workload in which several may be inside at once. */
 export interface SharedWorkload {
@@ -56,7 +68,8 @@ export const sharedOf = ({
     shows,
     doesNotShow,
     async run(bench: Bench): Promise<Outcome> {
-      const { rounds, pace, quick } = bench;
+      const { rounds, pace, quick, server } = bench;
+      await using java = new RedissonCrew(server, PROCESSES);
       const warm = new Set<string>();
       const comparison = await compare(bench, {
         title,
@@ -64,17 +77,22 @@ export const sharedOf = ({
         contenders,
         rounds,
         async measure(contender, _at, round) {
-          const load = { processes: PROCESSES, callers: CALLERS, workMs: WORK_MS, shared };
+          const isJava = contender.subject === 'redisson';
+          const load = { callers: CALLERS, workMs: WORK_MS, shared };
+          const runFor = (forMs: number, key: string): Promise<Together | OfRedisson> =>
+            isJava
+              ? java.run(contender.style as RedissonStyle, {
+                  ...load,
+                  forMs,
+                  key: `${contender.name}-${key}`,
+                })
+              : contended(bench, contender, { ...load, processes: PROCESSES, forMs, keys: { one: key } });
           if (!warm.has(contender.name) && !quick) {
             warm.add(contender.name);
-            await contended(bench, contender, { ...load, forMs: WARM_UP_MS, keys: { one: `${name}-warm` } });
+            await runFor(isJava ? WARM_UP_OF_JAVA_MS : WARM_UP_MS, `${name}-warm`);
           }
           const forMs = FOR_MS * pace;
-          const ran = await contended(bench, contender, {
-            ...load,
-            forMs,
-            keys: { one: `${name}-${round}` },
-          });
+          const ran = await runFor(forMs, `${name}-${round}`);
           const { rate, jain: index, unserved, longestWaitMs: longest, commands, cpuUs: cpu } = ran;
           const written = ran.results.flatMap(({ served }) => served.slice(0, writers));
           const ofWriters = writers > 0 && {

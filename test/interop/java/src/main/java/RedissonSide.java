@@ -4,10 +4,12 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import com.google.gson.JsonPrimitive;
+import com.sun.management.OperatingSystemMXBean;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -19,6 +21,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.IntFunction;
 import org.redisson.Redisson;
 import org.redisson.api.RAtomicLong;
 import org.redisson.api.RBucket;
@@ -27,6 +31,7 @@ import org.redisson.api.RList;
 import org.redisson.api.RCountDownLatch;
 import org.redisson.api.RLock;
 import org.redisson.api.RPermitExpirableSemaphore;
+import org.redisson.api.RReadWriteLock;
 import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
@@ -95,7 +100,13 @@ public final class RedissonSide {
     return command.has(name) ? command.get(name).getAsLong() : otherwise;
   }
 
+  private static double cpuMs() {
+    return ((OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime() / 1e6;
+  }
+
   private Object run(JsonObject command) throws Exception {
+    // All else is about a name.
+    if (command.get("do").getAsString().equals("cpuMs")) return cpuMs();
     String name = text(command, "name", null);
     RLock lock = lockOf(text(command, "kind", "lock"), name);
     long leaseMs = number(command, "leaseMs", -1);
@@ -116,6 +127,8 @@ public final class RedissonSide {
         return lock.remainTimeToLive();
       case "contend":
         return contend(lock, command);
+      case "sections":
+        return sections(name, command);
       case "count":
         return count(lock, command);
       case "compare":
@@ -313,10 +326,15 @@ public final class RedissonSide {
 
   /** Runs this many threads and gives what each of them has. */
   private JsonArray inThreads(int count, Caller caller) throws Exception {
+    return inThreads(count, (thread) -> caller);
+  }
+
+  /** The same with threads that are not all alike: `callerOf` gets their number. */
+  private JsonArray inThreads(int count, IntFunction<Caller> callerOf) throws Exception {
     ExecutorService pool = Executors.newFixedThreadPool(count);
     try {
       List<Future<JsonElement>> running = new ArrayList<>();
-      for (int i = 0; i < count; i++) running.add(pool.submit(caller::call));
+      for (int i = 0; i < count; i++) running.add(pool.submit(callerOf.apply(i)::call));
       JsonArray each = new JsonArray();
       for (Future<JsonElement> one : running) each.add(one.get());
       return each;
@@ -360,6 +378,93 @@ public final class RedissonSide {
       JsonObject had = new JsonObject();
       had.addProperty("served", served);
       had.addProperty("longestMs", longestMs);
+      return had;
+    });
+  }
+
+  /** Goes in, works, and leaves again. */
+  private interface Entry {
+    void run(Work work) throws Exception;
+  }
+
+  private interface Work {
+    void run() throws Exception;
+  }
+
+  /** What a thread goes in by; the first `writers` threads write, where that makes a difference. */
+  private Entry entryOf(String name, JsonObject command, boolean writes) {
+    switch (text(command, "by", null)) {
+      case "readWrite":
+        RReadWriteLock both = redisson.getReadWriteLock(name);
+        RLock lock = writes ? both.writeLock() : both.readLock();
+        return (work) -> {
+          lock.lock();
+          try {
+            work.run();
+          } finally {
+            lock.unlock();
+          }
+        };
+      case "semaphore":
+        RSemaphore semaphore = redisson.getSemaphore(name);
+        return (work) -> {
+          semaphore.acquire();
+          try {
+            work.run();
+          } finally {
+            semaphore.release();
+          }
+        };
+      case "permits":
+        RPermitExpirableSemaphore permits = redisson.getPermitExpirableSemaphore(name);
+        return (work) -> {
+          String permit = permits.acquire();
+          try {
+            work.run();
+          } finally {
+            permits.release(permit);
+          }
+        };
+      default:
+        throw new IllegalArgumentException("nothing to go in by in " + command);
+    }
+  }
+
+  /**
+   * Threads that go in, work and leave from `startAt` on for a while. For each: how often it was in, its longest wait in ms, and
+   * when each of its sections began and ended.
+   */
+  private JsonArray sections(String name, JsonObject command) throws Exception {
+    long workMs = command.get("workMs").getAsLong();
+    long writers = number(command, "writers", 0);
+    double startAt = command.get("startAt").getAsDouble();
+    double endsAt = startAt + command.get("forMs").getAsLong();
+    return inThreads(command.get("threads").getAsInt(), (thread) -> () -> {
+      Entry entry = entryOf(name, command, thread < writers);
+      JsonArray times = new JsonArray();
+      AtomicInteger served = new AtomicInteger();
+      Thread.sleep(Math.max(0, (long) (startAt - now())));
+      double longestMs = 0;
+      while (now() < endsAt) {
+        double askedAt = now();
+        double[] beganAt = new double[1];
+        entry.run(() -> {
+          beganAt[0] = now();
+          if (beganAt[0] < endsAt) {
+            served.incrementAndGet();
+            Thread.sleep(workMs);
+          }
+          JsonArray time = new JsonArray();
+          time.add(beganAt[0]);
+          time.add(now());
+          times.add(time);
+        });
+        longestMs = Math.max(longestMs, beganAt[0] - askedAt);
+      }
+      JsonObject had = new JsonObject();
+      had.addProperty("served", served.get());
+      had.addProperty("longestMs", longestMs);
+      had.add("times", times);
       return had;
     });
   }

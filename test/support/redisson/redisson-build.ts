@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { execute } from '../support/package/command.js';
+import { execute } from '../package/command.js';
 
 /** The versions of Redisson that tests may ask for. */
 export const NEWEST_REDISSON = '4.7.0';
@@ -11,7 +11,7 @@ export const OLDER_REDISSON = '3.27.2';
 /** Downloads the first time. */
 const BUILD_TIMEOUT_MS = 300_000;
 
-const project = fileURLToPath(new URL('./java/', import.meta.url));
+const project = fileURLToPath(new URL('../../interop/java/', import.meta.url));
 const SOURCES = ['pom.xml', 'src/main/java/RedissonSide.java'];
 
 const sourceOf = async (version: string): Promise<string> => {

@@ -2,8 +2,8 @@ import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
-import { guardProcess } from '../support/process-guard.js';
-import { within } from '../support/async.js';
+import { guardProcess } from '../process-guard.js';
+import { within } from '../async.js';
 import { builtWith, NEWEST_REDISSON } from './redisson-build.js';
 
 /** How long a Java process may take to start on a machine that has much else to do. */
@@ -29,6 +29,12 @@ export interface Had {
   readonly longestMs: number;
 }
 
+/** What a thread came to that went in, worked and left for a while. */
+export interface Sections extends Had {
+  /** When each section began and ended. */
+  readonly times: readonly (readonly [beganAt: number, endedAt: number])[];
+}
+
 /** What the Java side can be told, and what it answers. Times are ms since 1970. */
 export interface RedissonCommands {
   lock: { params: OnLock & { readonly leaseMs?: number }; result: number };
@@ -47,6 +53,21 @@ export interface RedissonCommands {
     };
     result: readonly Had[];
   };
+  sections: {
+    params: {
+      readonly name: string;
+      readonly by: 'readWrite' | 'semaphore' | 'permits';
+      readonly threads: number;
+      /** So many of the threads write. */
+      readonly writers: number;
+      readonly workMs: number;
+      readonly forMs: number;
+      readonly startAt: number;
+    };
+    result: readonly Sections[];
+  };
+  /** CPU time of the process so far. */
+  cpuMs: { params: object; result: number };
   count: {
     params: OnLock & { readonly threads: number; readonly rounds: number; readonly counter: string };
     result: readonly number[];
@@ -148,6 +169,8 @@ interface Pending {
 export interface RedissonOptions {
   readonly version?: string;
   readonly watchdogMs?: number;
+  /** How the JVM compiles: soon, which tests want, or well, which takes it longer. Default: `soon`. */
+  readonly compiles?: 'soon' | 'well';
 }
 
 /**
@@ -177,10 +200,11 @@ export class Redisson implements AsyncDisposable {
   /** Starts one, and builds it first if it has to. Resolves once it is connected. */
   static async start(
     url: string,
-    { version = NEWEST_REDISSON, watchdogMs = 30_000 }: RedissonOptions = {},
+    { version = NEWEST_REDISSON, watchdogMs = 30_000, compiles = 'soon' }: RedissonOptions = {},
   ): Promise<Redisson> {
     const classpath = await builtWith(version);
-    const args = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', classpath];
+    const quick = compiles === 'soon' ? ['-XX:TieredStopAtLevel=1'] : [];
+    const args = ['-Xmx256m', '-XX:+UseSerialGC', ...quick, '-cp', classpath];
     const child = spawn('java', [...args, 'RedissonSide', url, String(watchdogMs)], {
       stdio: ['pipe', 'pipe', 'pipe'],
     });
