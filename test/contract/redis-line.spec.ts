@@ -362,6 +362,22 @@ describe('the line of an exclusive lock in Redis', () => {
     }
   });
 
+  it('gives who has been granted without a message its tokens when the memory is full, too', async () => {
+    const key = newKey();
+    const [one, two] = [newOwner('a'), newOwner('b')];
+    await acquire(key, one);
+    await acquire(key, two, { deaf: true });
+    await admin.config('SET', 'maxmemory', 1);
+    try {
+      expect(await release(key, one)).toBe(0);
+      expect(await admin.hkeys(key)).toEqual([two]);
+      expect(await acquire(key, two)).toMatch(/^\d+$/);
+      expect(await admin.pttl(key)).toBeGreaterThan(FIRST_MS);
+    } finally {
+      await admin.config('SET', 'maxmemory', 0);
+    }
+  });
+
   it('whose place something else has taken is not in the way of a release', async () => {
     const key = newKey();
     const holder = newOwner('a');

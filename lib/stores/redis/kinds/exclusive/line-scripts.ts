@@ -90,11 +90,14 @@ local function take()
   if mine and ARGV[5] and left > tonumber(ARGV[2]) then
     redis.call(ARGV[5], ${CHANNEL}, '0')
   end
+  -- First, since it needs no memory: the token of one that was granted without a message is not refused for the lack of it then.
+  if mine then redis.call('pexpire', hold, ARGV[2]) end
   if tokens ~= 0 then redis.call('set', series, whole(token + math.abs(tokens) - 1)) end
-  if not mine then redis.call('hset', hold, me, 1) end
+  if mine then return whole(token) end
+  redis.call('hset', hold, me, 1)
   local armed = redis.pcall('pexpire', hold, ARGV[2])
   if refused(armed) then
-    if not mine then redis.call('del', hold) end
+    redis.call('del', hold)
     return armed
   end
   return whole(token)
