@@ -12,7 +12,7 @@ const NAMED = /`(test\/[^`]+)`: "([^"]+)"/g;
 const namedIn = (cell: string): { file: string; title: string }[] =>
   [...cell.matchAll(NAMED)].map(([, file, title]) => ({ file: file!, title: title! }));
 
-const NAMES = ['it', 'it.each', 'also', 'also.each'];
+const NAMES = ['it', 'it.each', 'also', 'also.each', 'besideNewest'];
 
 /** The titles of the tests of a file, as they stand in it. */
 const titlesOf = (file: string): Set<string> => {

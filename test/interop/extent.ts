@@ -31,16 +31,20 @@ const { versions, whole, increments } = EXTENTS[EXTENT];
 /** The versions of Redisson that every object is tried beside. */
 export const VERSIONS: readonly string[] = versions;
 
+const nothing = () => undefined;
+const NONE = Object.assign(nothing, { each: () => nothing }) as unknown as typeof it;
+
 /**
  * `it` for the cases of an object beyond the one that runs beside every version. Where a version has that one only,
  * the others do not exist, so that none of them counts as left out.
  */
 export const casesBeside = (version: string): Pick<typeof it, 'each'> & typeof it => {
   const all: readonly string[] = whole;
-  if (all.includes(version)) return it;
-  const nothing = () => undefined;
-  return Object.assign(nothing, { each: () => nothing }) as unknown as typeof it;
+  return all.includes(version) ? it : NONE;
 };
+
+/** The same for what an older Redisson does in another way. */
+export const casesBesideNewest = (version: string): typeof it => (version === NEWEST_REDISSON ? it : NONE);
 
 /** How often each of so many callers adds 1, so that all together do it as often as this extent wants. */
 export const roundsFor = (callers: number): number => Math.ceil(increments / callers);
