@@ -22,6 +22,9 @@ let owners = 0;
 const processOf = (letter: string): string => `${letter.repeat(8)}-0000-8000-8000-000000000000`;
 const newOwner = (process: string): string => `${processOf(process)}:${++owners}`;
 
+/** What `eval` takes. */
+type Run = [script: string, keys: number, ...rest: (string | number)[]];
+
 interface Asking {
   readonly waits?: boolean;
   readonly tokens?: number;
@@ -61,15 +64,46 @@ describe('the line of an exclusive lock in Redis', () => {
   ];
   const channelOf = (key: string): string => `redisson_lock__channel:{${key}}`;
 
-  const acquire = (key: string, owner: string, asking: Asking = {}): Promise<unknown> => {
+  const acquiring = (key: string, owner: string, asking: Asking = {}): Run => {
     const { waits = true, tokens = 1, deaf = false, aliveMs = ALIVE_MS } = asking;
     const place = waits ? `${aliveMs} ${FIRST_MS} ${tokens} ${deaf ? 1 : 0}` : '';
-    return admin.eval(LINE_ACQUIRE, 3, ...keysOf(key), owner, LEASE_MS, tokens, place, 'PUBLISH');
+    return [LINE_ACQUIRE, 3, ...keysOf(key), owner, LEASE_MS, tokens, place, 'PUBLISH'];
   };
-  const release = (key: string, owner: string): Promise<unknown> =>
-    admin.eval(LINE_RELEASE, 3, ...keysOf(key), owner, 'PUBLISH', 0);
+  const releasing = (key: string, owner: string): Run => [
+    LINE_RELEASE,
+    3,
+    ...keysOf(key),
+    owner,
+    'PUBLISH',
+    0,
+  ];
+  const keeping = (key: string, owner: string, deaf = 0): Run => [
+    LINE_KEEP,
+    3,
+    ...keysOf(key),
+    owner,
+    ALIVE_MS,
+    deaf,
+  ];
+  const acquire = (key: string, owner: string, asking: Asking = {}): Promise<unknown> =>
+    admin.eval(...acquiring(key, owner, asking));
+  const release = (key: string, owner: string): Promise<unknown> => admin.eval(...releasing(key, owner));
   const keep = (key: string, owner: string, deaf = 0): Promise<unknown> =>
-    admin.eval(LINE_KEEP, 3, ...keysOf(key), owner, ALIVE_MS, deaf);
+    admin.eval(...keeping(key, owner, deaf));
+  /** Runs one behind the other without a moment in between, and has the server say the time before and after. */
+  const atOnce = async (...runs: readonly Run[]) => {
+    const multi = admin.multi().time();
+    for (const run of runs) multi.eval(...run);
+    const replies = (await multi.time().exec())!.map(([failure, reply]) => {
+      if (failure) throw failure;
+      return reply;
+    });
+    const inMs = (at: number): number => {
+      const [seconds, microseconds] = replies.at(at) as [number, number];
+      return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
+    };
+    return { replies: replies.slice(1, -1), before: inMs(0), after: inMs(-1) };
+  };
   const force = (key: string): Promise<unknown> =>
     admin.eval(LINE_FORCE_UNLOCK, 3, ...keysOf(key), 'PUBLISH');
   const holderOf = async (key: string): Promise<string | undefined> =>
@@ -208,14 +242,18 @@ describe('the line of an exclusive lock in Redis', () => {
     await acquire(key, waiter);
     const stop = await listening(key, 2);
     await admin.hincrby(keysOf(key)[2], 's', -30);
-    const released = release(key, holder);
-    const early = keep(key, waiter);
-    const other = acquire(key, foreign, { waits: false });
-    expect(await released).toBe(0);
-    // For as long as the line had it.
-    expect(await early).toEqual([expect.stringMatching(/^q 0 (2|3|4)\d$/)]);
-    // Somebody in line is not overtaken by one of ours, only by who knows no line.
-    expect(await other).toEqual(expect.any(Number));
+    const since = Number((await lineOf(key))['s']);
+    const { replies, before, after } = await atOnce(
+      releasing(key, holder),
+      keeping(key, waiter),
+      // Somebody in line is not overtaken by one of ours, only by who knows no line.
+      acquiring(key, foreign, { waits: false }),
+    );
+    expect(replies).toEqual([0, [expect.stringMatching(/^q 0 \d+$/)], expect.any(Number)]);
+    // For as long as the line had it, 50 ms at most. So much of it is left.
+    const left = Number(String(replies[1]).split(' ')[2]);
+    expect(left).toBeGreaterThanOrEqual(Math.min(50, before - since) - (after - before));
+    expect(left).toBeLessThanOrEqual(Math.min(50, after - since));
     expect(await kept(key, waiter)).toBe(`h ${FIRST_MS}`);
     stop();
   });
@@ -225,10 +263,8 @@ describe('the line of an exclusive lock in Redis', () => {
     const [holder, next] = [newOwner('a'), newOwner('a')];
     await acquire(key, holder);
     const stop = await listening(key, 1);
-    const released = release(key, holder);
-    const queued = acquire(key, next);
-    expect(await released).toBe(0);
-    expect(await queued).toMatch(/^q 1 0 [1-3]$/);
+    const { replies } = await atOnce(releasing(key, holder), acquiring(key, next));
+    expect(replies).toEqual([0, expect.stringMatching(/^q 1 0 [1-3]$/)]);
     expect(await kept(key, next)).toBe(`h ${FIRST_MS}`);
     // Nobody who waits is counted by a pattern.
     stop();
@@ -262,8 +298,8 @@ describe('the line of an exclusive lock in Redis', () => {
     const stop = await listening(key, 4);
     await release(key, holder);
     await admin.hincrby(keysOf(key)[2], 'f', -150);
-    expect(await keep(key, second)).toEqual([`h ${FIRST_MS}`]);
-    await release(key, second);
+    const { replies } = await atOnce(keeping(key, second), releasing(key, second));
+    expect(replies).toEqual([[`h ${FIRST_MS}`], 0]);
     expect(await holderOf(key)).toBe(third);
     await admin.hincrby(keysOf(key)[2], 's', -300);
     await release(key, third);
@@ -278,10 +314,8 @@ describe('the line of an exclusive lock in Redis', () => {
     await acquire(key, second);
     await acquire(key, third);
     await admin.hincrby(keysOf(key)[2], 'g', -1_000);
-    const released = release(key, holder);
-    const early = keep(key, second);
-    expect(await released).toBe(0);
-    expect(await early).toEqual([expect.stringMatching(/^q 0 ([1-9]|[1-4]\d)$/)]);
+    const { replies } = await atOnce(releasing(key, holder), keeping(key, second));
+    expect(replies).toEqual([0, [expect.stringMatching(/^q 0 ([1-9]|[1-4]\d)$/)]]);
     expect(await kept(key, second)).toBe(`h ${FIRST_MS}`);
     await release(key, second);
     expect(await holderOf(key)).toBe(third);
