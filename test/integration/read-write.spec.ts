@@ -21,8 +21,12 @@ describe('a read-write lock', () => {
   it('lets readers of several processes work at once, and a writer alone', async () => {
     const [a, b] = [lab.open(), lab.open()];
     const key = newKey();
-    const inside = deferred();
-    const first = a.locks.withLock(key, { mode: 'read' }, () => inside.promise);
+    const [entered, inside] = [deferred(), deferred()];
+    const first = a.locks.withLock(key, { mode: 'read' }, () => {
+      entered.resolve();
+      return inside.promise;
+    });
+    await entered.promise;
     await b.locks.withLock(key, { mode: 'read' }, () => Promise.resolve());
     expect(await b.locks.tryAcquire(key, { mode: 'write' })).toBeNull();
     const written = b.locks.withLock(key, { mode: 'write' }, async (lease) => {
