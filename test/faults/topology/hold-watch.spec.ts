@@ -177,6 +177,18 @@ describe('the watch over a line', () => {
     ]);
   });
 
+  it('sees the tokens of a holder that asks once more for its hold', async () => {
+    const events = await watching(2, async (line) => {
+      await line.acquire('a:1', 0);
+      await line.acquire('a:1', 5);
+    });
+    expect(seen(events)).toEqual([
+      `a:1 has it for ${LEASE_MS} with 0`,
+      'armed',
+      `a:1 has it for ${LEASE_MS} with 5`,
+    ]);
+  });
+
   it('sees the same of requests that share one', async () => {
     const events = await watching(3, async (line) => {
       const { keys } = line;

@@ -81,6 +81,8 @@ export class HoldWatch {
   /** The key that the acquire at work has asked for beside its line: it asks for it by itself next, if it is not free. */
   private begun: string | undefined;
   private given: Given | undefined;
+  /** The hold that it armed again for the owner that asked: a token for that may still be to come. */
+  private again: Omit<Given, 'lastToken'> | undefined;
   /** How many tokens are reserved for who stands in line, by owner; and the line that is in. */
   private readonly places = new Map<string, { readonly line: string; readonly tokens: number }>();
 
@@ -177,6 +179,7 @@ export class HoldWatch {
     } else if (current) {
       current.expiresAt = at + ms;
       this.write({ type: 'armed', at, key, owner: current.owner, until: at + ms });
+      if (current.owner === asked) this.again = { at, key, owner: asked, tokens: this.block || 1, until: at + ms };
     }
   }
 
@@ -196,12 +199,15 @@ export class HoldWatch {
   private stored(token: number): void {
     this.token = token;
     if (this.given) this.given.lastToken = token;
+    else if (this.again) this.given = { ...this.again, lastToken: token };
+    this.again = undefined;
   }
 
   /** The script at work, or its part in a batch, is over: what it has given stays. */
   private finish(): void {
     const { given } = this;
     this.given = undefined;
+    this.again = undefined;
     if (!given) return;
     const { at, key, owner, lastToken, until, tokens } = given;
     const token = lastToken === undefined ? undefined : lastToken - tokens + 1;
