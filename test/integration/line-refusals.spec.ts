@@ -147,10 +147,11 @@ describe('a waiter of a later version', () => {
       await (await within(SOON_MS, wait, `turn ${i}`)).release();
     }
     expect(await lab.admin.hget(lineOf(key), '1')).toBe(place);
-    await lab.admin.hset(lineOf(key), '1', `2 ${Date.now() - 1} ${aliveMs} ${later}`);
+    const dead = `2 ${Date.now() - 1} ${aliveMs} ${later}`;
+    await lab.admin.hset(lineOf(key), '1', dead);
     const last = await one.locks.acquire(key);
     const behind = two.locks.acquire(key, { waitMs: 60_000 });
-    await until(async () => (await lab.admin.hget(lineOf(key), '1')) === null, { what: 'it has gone' });
+    await until(async () => (await lab.admin.hget(lineOf(key), '1')) !== dead, { what: 'it has gone' });
     await last.release();
     await (await within(SOON_MS, behind)).release();
     await lab.admin.del(lineOf(key));

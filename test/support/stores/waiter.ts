@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
 import type { Place, PlaceOutcome } from '../../../lib/core/seam/place.js';
 import type { PlaceReply, Queued } from '../../../lib/core/seam/reply.js';
+import { LONGEST_MOMENT_MS } from '../../../lib/stores/redis/kinds/exclusive/line-functions.js';
 import { until } from '../async.js';
 import {
   claimFor,
@@ -25,6 +26,8 @@ export class Waiter {
   /** What it was answered when it asked, unless that was that it stands in line still. */
   private found: PlaceReply['status'] | undefined;
   private asked = 0;
+  /** When a moment is over in which the key is left to those who stand in no line: nobody tells of that. */
+  private looksAt = Infinity;
   private doubts = 0;
 
   constructor(
@@ -55,8 +58,10 @@ export class Waiter {
   /** Asks because of all that it was hinted. */
   async look(): Promise<void> {
     this.asked = this.hints.count + this.doubts;
-    const { status } = await this.keep();
-    if (status !== 'queued') this.found = status;
+    const reply = await this.keep();
+    this.looksAt = Infinity;
+    if (reply.status !== 'queued') this.found = reply.status;
+    else if (reply.retryInMs <= LONGEST_MOMENT_MS) this.looksAt = performance.now() + reply.retryInMs;
   }
 
   /**
@@ -65,7 +70,8 @@ export class Waiter {
    */
   async turn(): Promise<'granted' | 'held'> {
     const how = await until(async () => {
-      if (this.told.length === 0 && this.hints.count + this.doubts !== this.asked) await this.look();
+      const isHinted = this.hints.count + this.doubts !== this.asked || performance.now() >= this.looksAt;
+      if (this.told.length === 0 && isHinted) await this.look();
       return this.told[0]?.status ?? this.found;
     });
     this.hints.watch.close();
