@@ -179,7 +179,8 @@ export class HoldWatch {
     } else if (current) {
       current.expiresAt = at + ms;
       this.write({ type: 'armed', at, key, owner: current.owner, until: at + ms });
-      if (current.owner === asked) this.again = { at, key, owner: asked, tokens: this.block || 1, until: at + ms };
+      if (current.owner === asked)
+        this.again = { at, key, owner: asked, tokens: this.block || 1, until: at + ms };
     }
   }
 
