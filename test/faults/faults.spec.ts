@@ -54,6 +54,8 @@ describe('the lock while servers, workers and the network between them fail', ()
       ]) {
         expect(styles).toContain(style);
       }
+      const modes = new Set(events.map((event) => (event.type === 'call' ? event.mode : undefined)));
+      expect(modes).toEqual(new Set(['read', 'write', undefined]));
       const granted = events.filter(({ type }) => type === 'granted').length;
       const written = events.filter((event) => event.type === 'register' && event.what === 'write').length;
       expect(granted).toBeGreaterThan(100);

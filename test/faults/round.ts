@@ -8,7 +8,7 @@ import { judge } from './rules/judge.js';
 import type { Calm } from './rules/recovery.rule.js';
 import { conduct, type Inflicted } from './schedule/conductor.js';
 import type { Schedule } from './schedule/schedule.js';
-import { FAIR_QUEUES, LINES, RECOVERY_MS, SETTINGS } from './settings.js';
+import { FAIR_QUEUES, LINES, READ_WRITE_LINES, RECOVERY_MS, SETTINGS } from './settings.js';
 import { LONGEST_MINIMUM_MS } from './workload/random-task.js';
 import { limitOf } from './workload/task.js';
 import type { Scribe } from './history/scribe.js';
@@ -62,6 +62,18 @@ const writePermitsLeft = async (
   scribe.write({ type: 'usage', at: labNow(), process: 'redis', sizes });
 };
 
+/** Who has a lock. The field of a reader stays for as long as others read, also when its own time is over. */
+const ownersIn = async (server: RedisServer, key: string): Promise<string[]> => {
+  const fields = (await server.cli('HKEYS', key)) as string[];
+  const owners: string[] = [];
+  for (const field of fields.filter((name) => name !== 'mode')) {
+    const isReader = fields.includes('mode') && !field.endsWith(':write');
+    if (!isReader || (await server.cli('EXISTS', `{${key}}:${field}:rwlock_timeout:1`)) === 1)
+      owners.push(field.replace(/:write$/, ''));
+  }
+  return owners;
+};
+
 /** Holds of living workers that have nothing to do, and any that would never end. */
 const writeHoldsLeft = async (
   { seats, scribe }: Topology,
@@ -75,11 +87,14 @@ const writeHoldsLeft = async (
       await writePermitsLeft(scribe, server, key, limit);
       continue;
     }
-    const [owner = ''] = (await server.cli('HKEYS', key)) as string[];
-    const process = alive.get(processOfOwner(owner));
     const isEndless = (await server.cli('PTTL', key)) === -1;
-    if (process === undefined && !isEndless) continue;
-    scribe.write({ type: 'left', at: labNow(), process: process ?? 'redis', key, owner });
+    const owners = await ownersIn(server, key);
+    if (isEndless)
+      scribe.write({ type: 'left', at: labNow(), process: 'redis', key, owner: owners[0] ?? '' });
+    for (const owner of owners) {
+      const process = alive.get(processOfOwner(owner));
+      if (process) scribe.write({ type: 'left', at: labNow(), process, key, owner });
+    }
   }
 };
 
@@ -93,6 +108,12 @@ const writeLinesLeft = async ({ seats, scribe }: Topology, { server }: RedisNode
   for (const line of (await server.cli('KEYS', `${LINES}*`)) as string[]) {
     const places = ((await server.cli('HKEYS', line)) as string[]).filter((name) => name.startsWith('@'));
     const left = places.filter((name) => alive.has(processOfOwner(name.slice(1))));
+    if (left.length > 0) sizes[`places in ${line}`] = left.length;
+    if ((await server.cli('PTTL', line)) === -1) sizes[`endless ${line}`] = 1;
+  }
+  for (const line of (await server.cli('KEYS', `${READ_WRITE_LINES}*`)) as string[]) {
+    const places = ((await server.cli('HKEYS', line)) as string[]).filter((name) => name !== 'n');
+    const left = places.filter((owner) => alive.has(processOfOwner(owner)));
     if (left.length > 0) sizes[`places in ${line}`] = left.length;
     if ((await server.cli('PTTL', line)) === -1) sizes[`endless ${line}`] = 1;
   }

@@ -6,6 +6,9 @@ export const SETTINGS: WorkerSettings = { keyPrefix: 'lock:', watchdogMs: 1_200,
 /** What the names of all lines of waiters begin with. */
 export const LINES = 'nest_redis_lock_fence:line:';
 
+/** The same of those for read-write locks. */
+export const READ_WRITE_LINES = 'nest_redis_lock_fence:rwline:';
+
 /** The same of fair locks. */
 export const FAIR_QUEUES = 'redisson_lock_queue:';
 

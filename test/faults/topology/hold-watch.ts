@@ -5,6 +5,7 @@ import { EXCLUSIVE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/exclusiv
 import { FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
 import { SCRIPTS } from '../catalogue/scripts.js';
 import { PermitWatch } from './permit-watch.js';
+import { ReadWriteWatch, type Tokens } from './read-write-watch.js';
 import type { MonitoredCommand } from './redis-monitor.js';
 
 /** A server that has forgotten the script is sent all of it; a monitor writes a line break as two letters. */
@@ -48,7 +49,11 @@ const TAKING: readonly string[] = ['2', '3', '4'];
 /** How many tokens each acquire of a call of a script asks for: of an acquire script, or of a batch. */
 const blocksOf = ([name, , count, ...rest]: readonly string[]): number[] => {
   if (!/^eval/i.test(name!)) return [];
-  const [letters = '', ...args] = rest.slice(Number(count));
+  const keys = rest.slice(0, Number(count));
+  const [letters = '', ...args] = rest.slice(keys.length);
+  // To write a read-write lock: the last of its keys is where tokens come from.
+  if (keys[1]?.includes(':rwlock_timeout:'))
+    return keys[3]?.startsWith(`${FENCE_KEY}{`) ? [Number(args[4])] : [];
   // Anything else begins with an owner, which has a number in it.
   if (!BATCH.test(letters)) return TAKING.includes(count!) ? [Number(args[1])] : [];
   let from = 0;
@@ -69,6 +74,7 @@ type End = Extract<HistoryEvent, { type: 'free' }>['how'];
 export class HoldWatch {
   private readonly holds = new Map<string, Held>();
   private readonly permits: PermitWatch;
+  private readonly readWrite: ReadWriteWatch;
   /** The fencing token that the script at work has stored: the last of those that it gives. */
   private token: number | undefined;
   /** How many it gives. */
@@ -91,6 +97,7 @@ export class HoldWatch {
     private readonly write: (event: HistoryEvent) => void,
   ) {
     this.permits = new PermitWatch(keyPrefix, write);
+    this.readWrite = new ReadWriteWatch(keyPrefix, write);
   }
 
   /** The keys that are held at this moment. */
@@ -105,6 +112,7 @@ export class HoldWatch {
     const name = words[0]!.toLowerCase();
     if (!inScript) {
       this.finish();
+      this.readWrite.begin();
       this.token = undefined;
       this.unfinished = undefined;
       this.block = 1;
@@ -131,7 +139,7 @@ export class HoldWatch {
       this.unfinished = undefined;
     }
     if (name === 'set' && key.startsWith(FENCE_KEY)) this.stored(Number(words[2]));
-    else if (!isHold) return;
+    else if (this.readWrite.take(command, at, this.tokens(), this.forces) || !isHold) return;
     else if (name === 'hexists') this.unfinished = { key, owner: words[2]! };
     else if (name === 'hset') this.unfinished = { key, owner: words[2]! };
     else if (name === 'pexpire') this.armed(key, Number(words[2]), at);
@@ -145,6 +153,7 @@ export class HoldWatch {
     this.finish();
     this.places.clear();
     this.permits.allLost(at);
+    this.readWrite.allLost(at);
     for (const key of [...this.holds.keys()]) this.freed(key, 'lost', at);
   }
 
@@ -152,6 +161,7 @@ export class HoldWatch {
   clockJumped(ms: number, at: number): void {
     this.finish();
     this.permits.clockJumped(ms, at);
+    this.readWrite.clockJumped(ms, at);
     for (const [key, hold] of [...this.holds]) {
       hold.expiresAt = Math.max(at, hold.expiresAt - ms);
       if (hold.expiresAt === at) this.expire(key);
@@ -162,6 +172,7 @@ export class HoldWatch {
   settle(now: number): void {
     this.finish();
     this.permits.settle(now);
+    this.readWrite.settle(now);
     for (const [key, { expiresAt }] of [...this.holds]) if (expiresAt <= now) this.expire(key);
   }
 
@@ -195,6 +206,11 @@ export class HoldWatch {
       const [, tokens, owner] = words.map((word) => PLACE.exec(word)).find((found) => found !== null) ?? [];
       if (owner !== undefined) this.places.set(owner, { line, tokens: Number(tokens) });
     }
+  }
+
+  private tokens(): Tokens {
+    const { token: lastToken, block } = this;
+    return lastToken === undefined ? undefined : { token: lastToken - (block || 1) + 1, lastToken };
   }
 
   private stored(token: number): void {

@@ -1,4 +1,5 @@
 import type { Random } from '../../simulation/engine/random.js';
+import type { Mode } from '../../checker/history.js';
 import { permitsKey, type FairStyle, type Step, type Style, type Task } from './task.js';
 
 /** Which keys there are. */
@@ -129,9 +130,46 @@ const stepsOf = (random: Random, key: string, keys: Keys): Step[] => {
 
 /** A caller of any style, over hot keys, cold ones, and some that nobody uses twice. */
 export const randomTask = (random: Random, keys: Keys): Task => ({
-  ...(random.chance(0.12) ? permitTask(random, keys) : orFair(random, wellMeant(random, keys))),
+  ...(random.chance(0.12) ? permitTask(random, keys) : ofOneKind(random, wellMeant(random, keys))),
   ...aftermath(random),
 });
+
+const ofOneKind = (random: Random, task: Task): Task => {
+  const one = orFair(random, task);
+  return one === task ? orReadWrite(random, task) : one;
+};
+
+/** The read-write lock that all callers of a round share. */
+const READ_WRITE_KEY = 'shared-1';
+const READERS = 0.6;
+
+/** The same for a read-write lock, now and then; inside it, now and then once more to read or to write. */
+const orReadWrite = (random: Random, task: Task): Task => {
+  const { style, keys, steps } = task;
+  if (keys.length > 1 || !isFairOne(style) || !random.chance(0.2)) return task;
+  const mode = random.chance(READERS) ? 'read' : 'write';
+  const inside = (how: Mode): Step[] =>
+    steps.flatMap((step): Step[] => {
+      if (step.do === 'extend') return [step];
+      if (step.do !== 'write') return [];
+      // Who reads has no token that the register could ask for.
+      return [how === 'write' ? { ...step, key: READ_WRITE_KEY } : { do: 'pause', ms: step.pauseMs }];
+    });
+  const own = inside(mode);
+  if (random.chance(0.15)) {
+    const nestedMode = random.chance(READERS) ? 'read' : 'write';
+    const nested: Task = {
+      style: 'withLock',
+      mode: nestedMode,
+      keys: [READ_WRITE_KEY],
+      waitMs: waitOf(random),
+      steps: [{ do: 'pause', ms: workMs(random) }],
+    };
+    own.push({ do: 'nest', tasks: random.chance(0.5) ? [nested] : [nested, nested] });
+  }
+  if (random.chance(0.04)) own.push({ do: 'forceUnlock', key: READ_WRITE_KEY }, { do: 'ask' });
+  return { ...task, mode, keys: [READ_WRITE_KEY], steps: own };
+};
 
 /** Every caller's key that is fair is the same one: there is an order only where many wait. */
 const FAIR_KEY = 'fair-1';

@@ -1,3 +1,5 @@
+import type { Mode } from '../../checker/history.js';
+
 /** How a caller takes its lock. */
 export type Style =
   | 'withLock'
@@ -57,6 +59,8 @@ export interface Task {
   readonly keys: readonly string[];
   /** Of permits: what their caller says their number is; null leaves that to the store. */
   readonly permits?: number | null;
+  /** How a read-write lock is taken; undefined for every other lock. */
+  readonly mode?: Mode;
   /** Null waits without end. Decorated methods have their own. */
   readonly waitMs: number | null;
   /** Undefined: the watchdog. */

@@ -28,6 +28,9 @@ type ByHand =
 
 const isByHand = (style: Style): style is ByHand => /^(tryA|a)cquire/.test(style);
 
+/** The decorated methods that read and write. */
+const OF_MODE = { read: 'reads', write: 'writes' } as const;
+
 const waitMsOf = ({ style, waitMs }: Task): number | null => {
   if (style === 'locked, skip') return 0;
   return style.startsWith('locked') ? DECORATED.waitMs : waitMs;
@@ -62,11 +65,12 @@ export class Caller {
 
   private async performIn(task: Task, enclosing: readonly OpenLease[]): Promise<void> {
     const { recorder } = this.around;
-    const { style, holdAtLeastMs } = task;
+    const { style, holdAtLeastMs, mode } = task;
     const call = recorder.call({
       keys: task.keys.map((key) => this.around.keyPrefix + this.nameOf(key)),
       waitMs: waitMsOf(task),
       style,
+      ...(mode && { mode }),
       ...(holdAtLeastMs !== undefined && { holdAtLeastMs }),
       leaseMs: this.longestLeaseMs(task),
       ...(task.permits !== undefined && { permits: task.permits }),
@@ -100,7 +104,7 @@ export class Caller {
   /** False when the call was skipped because the lock is taken. */
   private async inSection(
     style: Exclude<Style, ByHand>,
-    { keys, waitMs, leaseMs, holdAtLeastMs, permits }: Task,
+    { keys, waitMs, leaseMs, holdAtLeastMs, permits, mode }: Task,
     { signal }: CallerSignal,
     section: Section,
   ): Promise<boolean> {
@@ -110,7 +114,7 @@ export class Caller {
       case 'withLock':
       case 'withLock, fair': {
         const fair = style === 'withLock, fair';
-        const options = { waitMs: waitMs ?? Infinity, leaseMs, holdAtLeastMs, signal, fair };
+        const options = { waitMs: waitMs ?? Infinity, leaseMs, holdAtLeastMs, signal, fair, mode };
         await locks.withLock(this.namesOf(keys), options, section);
         return true;
       }
@@ -126,7 +130,7 @@ export class Caller {
         return true;
       }
       case 'locked':
-        await orders.watched(this.round, first!, section);
+        await orders[mode ? OF_MODE[mode] : 'watched'](this.round, first!, section);
         return true;
       case 'locked, fair':
         await orders.inTurn(this.round, first!, section);
@@ -145,7 +149,7 @@ export class Caller {
   /** Nothing releases these leases but their caller. False when `tryAcquire` or `tryAcquirePermit` answered null. */
   private async byHand(
     style: ByHand,
-    { keys, waitMs, leaseMs, steps, permits }: Task,
+    { keys, waitMs, leaseMs, steps, permits, mode }: Task,
     { signal }: CallerSignal,
     begin: (lease: Lease) => OpenLease,
     enclosing: readonly OpenLease[],
@@ -158,6 +162,7 @@ export class Caller {
         : await locks[style.startsWith('try') ? 'tryAcquire' : 'acquire'](this.namesOf(keys), {
             ...options,
             fair: style.endsWith('fair'),
+            mode,
           });
     if (!lease) return false;
     const open = begin(lease);

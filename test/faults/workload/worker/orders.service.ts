@@ -14,6 +14,8 @@ export interface Orders {
   watched(round: string, id: string, section: Section): Promise<void>;
   fixed(round: string, id: string, section: Section): Promise<void>;
   inTurn(round: string, id: string, section: Section): Promise<void>;
+  reads(round: string, id: string, section: Section): Promise<void>;
+  writes(round: string, id: string, section: Section): Promise<void>;
   /** Returns false when it was skipped. */
   skipped(round: string, id: string, section: Section): Promise<boolean>;
   two(round: string, from: string, to: string, section: Section): Promise<void>;
@@ -38,6 +40,16 @@ export const ordersOf = ({ Locked, currentLease }: Library): Type<Orders> => {
 
     @Locked('<<round>>:<<id>>', { waitMs: DECORATED.waitMs, fair: true })
     async inTurn(round: string, id: string, section: Section): Promise<void> {
+      await section(currentLease(`${round}:${id}`));
+    }
+
+    @Locked('<<round>>:<<id>>', { waitMs: DECORATED.waitMs, mode: 'read' })
+    async reads(round: string, id: string, section: Section): Promise<void> {
+      await section(currentLease(`${round}:${id}`));
+    }
+
+    @Locked('<<round>>:<<id>>', { waitMs: DECORATED.waitMs, mode: 'write' })
+    async writes(round: string, id: string, section: Section): Promise<void> {
       await section(currentLease(`${round}:${id}`));
     }
 

@@ -100,7 +100,8 @@ export class Recorder {
     const id = `${this.process}.L${++this.leases}`;
     const parts = lease.parts.map(({ finalKey, hold, entry: place }) => {
       const sharedWith = place && around.find(({ holds }) => holds.has(hold))?.id;
-      const owner = hold.claim.kind === 'permit' ? { owner: hold.claim.owner } : {};
+      const isShared = hold.claim.kind === 'permit' || hold.claim.kind === 'read';
+      const owner = isShared ? { owner: hold.claim.owner } : {};
       return {
         key: finalKey,
         token: hold.token ?? 0,
