@@ -14,18 +14,32 @@ import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
 import { EXCLUSIVE_BATCH_PARTS } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
 import { FAIR_ACQUIRE, FAIR_KEEP, FAIR_RELEASE } from '../../../lib/stores/redis/kinds/fair/scripts.js';
 import { PERMIT_ACQUIRE } from '../../../lib/stores/redis/kinds/permit/scripts.js';
+import {
+  READ_ACQUIRE,
+  READ_WRITE_EXTEND,
+  READ_WRITE_KEEP,
+  READ_WRITE_RELEASE,
+  WRITE_ACQUIRE,
+} from '../../../lib/stores/redis/kinds/read-write/scripts.js';
 import { Script } from '../../../lib/stores/redis/connection/script.js';
 import { FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
 
 const shaOf = (source: string): string => new Script(source).sha;
+const TO_READ_OR_WRITE = [shaOf(READ_ACQUIRE), shaOf(WRITE_ACQUIRE)];
 const BATCH = batchOf(EXCLUSIVE_BATCH_PARTS).sha;
 
 /** How the requests that run a script are recognized on the line: by the script itself, or the batch it may be in. */
 export const SCRIPTS = {
-  acquire: [shaOf(EXCLUSIVE_ACQUIRE), shaOf(LINE_ACQUIRE), shaOf(FAIR_ACQUIRE), BATCH],
-  extend: [shaOf(EXCLUSIVE_EXTEND)],
-  release: [shaOf(EXCLUSIVE_RELEASE), shaOf(LINE_RELEASE), shaOf(FAIR_RELEASE), BATCH],
-  keep: [shaOf(LINE_KEEP), shaOf(FAIR_KEEP)],
+  acquire: [shaOf(EXCLUSIVE_ACQUIRE), shaOf(LINE_ACQUIRE), shaOf(FAIR_ACQUIRE), ...TO_READ_OR_WRITE, BATCH],
+  extend: [shaOf(EXCLUSIVE_EXTEND), shaOf(READ_WRITE_EXTEND)],
+  release: [
+    shaOf(EXCLUSIVE_RELEASE),
+    shaOf(LINE_RELEASE),
+    shaOf(FAIR_RELEASE),
+    shaOf(READ_WRITE_RELEASE),
+    BATCH,
+  ],
+  keep: [shaOf(LINE_KEEP), shaOf(FAIR_KEEP), shaOf(READ_WRITE_KEEP)],
   permit: [shaOf(PERMIT_ACQUIRE)],
   forceUnlock: [shaOf(EXCLUSIVE_FORCE_UNLOCK), shaOf(LINE_FORCE_UNLOCK), FORCE_UNLOCK.sha],
 } as const;

@@ -93,7 +93,7 @@ export class DirectedStage {
 
   /** Resolves when somebody is subscribed to the end of the hold. */
   async listenedTo(key: string): Promise<void> {
-    const channels = ['redisson_lock__channel', 'redisson_sc'].map(
+    const channels = ['redisson_lock__channel', 'redisson_rwlock', 'redisson_sc'].map(
       (name) => `${name}:{${this.finalKey(key)}}`,
     );
     await until(

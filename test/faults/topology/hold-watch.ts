@@ -3,6 +3,7 @@ import { LINE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/exclusive/lin
 import { EXCLUSIVE_BATCH_PARTS } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
 import { EXCLUSIVE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
 import { FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
+import { READ_WRITE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/read-write/scripts.js';
 import { SCRIPTS } from '../catalogue/scripts.js';
 import { PermitWatch } from './permit-watch.js';
 import { ReadWriteWatch, type Tokens } from './read-write-watch.js';
@@ -11,7 +12,7 @@ import type { MonitoredCommand } from './redis-monitor.js';
 /** A server that has forgotten the script is sent all of it; a monitor writes a line break as two letters. */
 const FORCING: readonly string[] = [
   ...SCRIPTS.forceUnlock,
-  ...[EXCLUSIVE_FORCE_UNLOCK, LINE_FORCE_UNLOCK, FORCE_UNLOCK.source].map((script) =>
+  ...[EXCLUSIVE_FORCE_UNLOCK, LINE_FORCE_UNLOCK, READ_WRITE_FORCE_UNLOCK, FORCE_UNLOCK.source].map((script) =>
     script.replaceAll('\n', String.raw`\n`),
   ),
 ];

@@ -1,4 +1,16 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { holder, KEY } from '../../faults/directed/tasks.js';
+import type { Task } from '../../faults/workload/task.js';
 import type { Mistake } from '../mistake.js';
+
+/** Comes for a moment, and does not wait. */
+const passerBy = (mode: 'read' | 'write'): Task => ({
+  style: 'tryAcquire',
+  mode,
+  keys: [KEY],
+  waitMs: 0,
+  steps: [{ do: 'pause', ms: 50 }],
+});
 
 /** Mistakes that only a read-write lock can show. */
 export const READ_WRITE_MISTAKES: readonly Mistake[] = [
@@ -17,6 +29,15 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
       },
     ],
     simulation: { rules: ['exclusion'] },
+    laboratory: {
+      rules: ['exclusion'],
+      async play(stage) {
+        stage.start(stage.one, holder('A', { mode: 'read' }));
+        await stage.one.told('A has it');
+        await stage.perform(stage.two, passerBy('write'));
+        stage.one.go('A ends');
+      },
+    },
   },
   {
     name: 'a reader let in beside a writer',
@@ -33,6 +54,15 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
       },
     ],
     simulation: { rules: ['exclusion'] },
+    laboratory: {
+      rules: ['exclusion'],
+      async play(stage) {
+        stage.start(stage.one, holder('A', { mode: 'write' }));
+        await stage.one.told('A has it');
+        await stage.perform(stage.two, passerBy('read'));
+        stage.one.go('A ends');
+      },
+    },
   },
   {
     name: 'the end of one reader ends the holds of all',
@@ -49,6 +79,16 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
       },
     ],
     simulation: { rules: ['foundation', 'entry'] },
+    laboratory: {
+      rules: ['foundation'],
+      async play(stage) {
+        stage.start(stage.one, holder('A', { mode: 'read', leaseMs: 5_000 }));
+        await stage.one.told('A has it');
+        await stage.perform(stage.two, passerBy('read'));
+        await sleep(500);
+        stage.one.go('A ends');
+      },
+    },
   },
   {
     name: 'one of those who read together takes the hold from the others',
@@ -92,6 +132,17 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
       },
     ],
     simulation: { rules: ['promptness'] },
+    laboratory: {
+      rules: ['promptness'],
+      async play(stage) {
+        stage.start(stage.one, holder('A', { mode: 'write', leaseMs: 5_000 }));
+        await stage.one.told('A has it');
+        stage.start(stage.two, { ...passerBy('read'), style: 'withLock', waitMs: 1_500 });
+        await stage.listenedTo(KEY);
+        await sleep(100);
+        stage.one.go('A ends');
+      },
+    },
   },
   {
     name: 'readers behind a writer that gives up are not told',
