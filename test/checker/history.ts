@@ -99,6 +99,11 @@ export interface ExtendsEvent extends By<'extends'> {
   readonly ms: number;
 }
 
+/** The caller of a write lock asks to read on with it: from here on others may read beside it. */
+export interface DowngradesEvent extends By<'downgrades'> {
+  readonly lease: string;
+}
+
 /** `lease.signal` was aborted. */
 export interface AnnouncedEvent extends By<'announced'> {
   readonly lease: string;
@@ -240,6 +245,7 @@ export type HistoryEvent =
   | BelievesEvent
   | ClaimsEvent
   | ExtendsEvent
+  | DowngradesEvent
   | AnnouncedEvent
   | EndedEvent
   | AnswerEvent

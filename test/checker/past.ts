@@ -17,6 +17,8 @@ export interface LeaseSeen {
   readonly process: string;
   readonly granted: EventOf<'granted'>;
   announced: number;
+  /** Since when it reads what it was given to write; Infinity: never. */
+  readsFrom: number;
   ended: number;
   /** What it believed about its keys, oldest first. */
   readonly beliefs: EventOf<'believes'>[];
@@ -217,11 +219,23 @@ export class Past {
     for (const granted of this.all('granted')) {
       const { lease: id, process } = granted;
       const crash = this.crashedAt(process);
-      this.leases.set(id, { id, process, granted, announced: Infinity, ended: crash, beliefs: [] });
+      this.leases.set(id, {
+        id,
+        process,
+        granted,
+        announced: Infinity,
+        readsFrom: Infinity,
+        ended: crash,
+        beliefs: [],
+      });
     }
     for (const { lease, at } of this.all('announced')) {
       const seen = this.leaseOf(lease);
       seen.announced = Math.min(seen.announced, at);
+    }
+    for (const { lease, at } of this.all('downgrades')) {
+      const seen = this.leaseOf(lease);
+      seen.readsFrom = Math.min(seen.readsFrom, at);
     }
     for (const { lease, at } of this.all('ended')) {
       const seen = this.leaseOf(lease);

@@ -92,6 +92,16 @@ export class RecordingStore implements LockStore {
         const outcome = (replies: readonly ExtendReply[]) => replies.map(({ status }) => status).join(' ');
         return this.record('extend', keys, () => kind.extendMany(claims), outcome, claims);
       },
+      ...(kind.downgrade && {
+        downgrade: (claim) =>
+          this.record(
+            'downgrade',
+            [claim.finalKey],
+            () => kind.downgrade!(claim),
+            ({ status }) => status,
+            [claim],
+          ),
+      }),
       ...(kind.keepPlaces && {
         keepPlaces: (claims) => {
           const keys = claims.map(({ finalKey }) => finalKey);

@@ -52,6 +52,8 @@ const describe = (event: HistoryEvent): string | undefined => {
       return `${event.lease} passes for valid: ${event.what}`;
     case 'extends':
       return `${event.lease} asks for ${event.ms} ms`;
+    case 'downgrades':
+      return `${event.lease} reads on`;
     case 'announced':
       return `${event.lease} is told that it is lost`;
     case 'ended':
@@ -66,7 +68,8 @@ const describe = (event: HistoryEvent): string | undefined => {
       return `${event.what} of "${event.key}" by ${event.lease}, token ${event.token}: ${event.accepted ? `version ${event.version}` : 'refused'}`;
     case 'hold': {
       const token = event.token === undefined ? 'no token' : `token ${event.token}`;
-      return `${event.owner} has "${event.key}"${event.until === undefined ? '' : ` ${until(event.until)}`}, ${token}`;
+      const how = event.mode ? ` to ${event.mode}` : '';
+      return `${event.owner} has "${event.key}"${how}${event.until === undefined ? '' : ` ${until(event.until)}`}, ${token}`;
     }
     case 'armed':
       return `${event.owner} has "${event.key}" ${until(event.until)}`;

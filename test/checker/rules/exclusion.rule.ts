@@ -2,7 +2,7 @@ import { modeOf, type Belief, type LeaseSeen, type Past } from '../past.js';
 import { common, lengthOf } from '../spans.js';
 import type { Violation } from '../violation.js';
 import { ms, type Rule } from './rule.js';
-import { stayOf, staysIn } from './stays.js';
+import { aloneIn, stayOf, staysIn } from './stays.js';
 
 const enclosing = (past: Past, lease: LeaseSeen, key: string): LeaseSeen | undefined => {
   const shared = lease.granted.parts.find((part) => part.key === key)?.sharedWith;
@@ -22,11 +22,14 @@ const sharedWith = ({ lease, key }: Belief): string | undefined =>
 const reads = (past: Past, { key, lease }: Belief): boolean =>
   modeOf(past.calls.get(lease.granted.call)!.asked, key) === 'read';
 
-/** Whether both only read, and are not siblings, who go in one after the other whatever they do. */
-const readTogether = (past: Past, one: Belief, other: Belief): boolean => {
+const readsFrom = (past: Past, belief: Belief): number =>
+  reads(past, belief) ? -Infinity : belief.lease.readsFrom;
+
+/** Since when both only read; siblings never do, who go in one after the other whatever they do. */
+const togetherFrom = (past: Past, one: Belief, other: Belief): number => {
   const parent = sharedWith(one);
   const areSiblings = parent !== undefined && parent === sharedWith(other);
-  return reads(past, one) && reads(past, other) && !areSiblings;
+  return areSiblings ? Infinity : Math.max(readsFrom(past, one), readsFrom(past, other));
 };
 
 /** When the hold was taken that somebody believes in. */
@@ -37,9 +40,10 @@ export const takenAt = (past: Past, belief: Belief): number =>
 function* inStore(past: Past, overlapMs: number): Generator<Violation> {
   const stays = staysIn(past);
   for (const writer of stays) {
-    if (writer.mode !== 'write') continue;
+    const alone = writer.mode === 'write' && aloneIn(writer);
+    if (!alone) continue;
     for (const other of stays) {
-      const both = other !== writer && other.key === writer.key ? common(writer, other) : undefined;
+      const both = other !== writer && other.key === writer.key ? common(alone, other) : undefined;
       // Of two writers the one that came later.
       if (!both || lengthOf([both]) <= overlapMs || (other.mode === 'write' && other.from > writer.from))
         continue;
@@ -61,8 +65,9 @@ export const exclusion: Rule = function* (past, { overlapMs }): Generator<Violat
     for (const belief of beliefs) {
       earlier = earlier.filter(({ to }) => to > belief.from);
       for (const other of earlier) {
-        const both = common(other, belief);
-        if (!both || related(past, belief, other) || readTogether(past, belief, other)) continue;
+        const until = togetherFrom(past, belief, other);
+        const both = common({ ...other, to: Math.min(other.to, until) }, belief);
+        if (!both || related(past, belief, other)) continue;
         // What was done to the key before either of them had it excuses neither.
         const since = Math.min(takenAt(past, belief), takenAt(past, other));
         const overlap = past.protectedParts(key, both, since);

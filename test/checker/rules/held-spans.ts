@@ -41,7 +41,11 @@ export const heldSpans = (past: Past, wanted?: Mode): ReadonlyMap<string, readon
     const stays = staysIn(past).filter(
       (stay) => stay.key === key && (wanted !== 'read' || stay.mode !== 'read'),
     );
-    held.set(key, joined(stays.map(({ from, to, how }) => ({ from, to: how ? to : Infinity }))));
+    const spans = stays.map(({ from, to, how, readsFrom }): Span => {
+      if (wanted === 'read' && readsFrom !== undefined) return { from, to: readsFrom };
+      return { from, to: how ? to : Infinity };
+    });
+    held.set(key, joined(spans));
   }
   return held;
 };

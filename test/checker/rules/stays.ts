@@ -10,6 +10,8 @@ export interface Stay extends Span {
   readonly tokens: readonly (readonly [first: number, last: number])[];
   /** Of a read-write lock: as what. */
   readonly mode: Mode | undefined;
+  /** Of one that came to write: since when it reads on. */
+  readonly readsFrom: number | undefined;
   /** Undefined when it never ended. */
   readonly how: EventOf<'free'>['how'] | undefined;
 }
@@ -36,8 +38,20 @@ const readStays = (past: Past): Stay[] => {
     const stay = open.get(name);
     if (event.type === 'hold') {
       const tokens = tokensOf(event);
-      if (stay) stay.tokens = [...stay.tokens, ...tokens];
-      else open.set(name, { key, owner, from: at, to: past.end, tokens, mode: event.mode, how: undefined });
+      if (stay) {
+        stay.tokens = [...stay.tokens, ...tokens];
+        if (stay.mode === 'write' && event.mode === 'read') stay.readsFrom ??= at;
+      } else
+        open.set(name, {
+          key,
+          owner,
+          from: at,
+          to: past.end,
+          tokens,
+          mode: event.mode,
+          readsFrom: undefined,
+          how: undefined,
+        });
     } else if (stay) {
       stay.to = at;
       stay.how = event.how;
@@ -47,6 +61,10 @@ const readStays = (past: Past): Stay[] => {
   }
   return [...stays, ...open.values()];
 };
+
+/** For how long nobody may have been beside it. */
+export const aloneIn = ({ from, to, mode, readsFrom }: Stay): Span | undefined =>
+  mode === 'read' ? undefined : { from, to: readsFrom ?? to };
 
 /** What a lease knows its hold by: a token, or the owner of a permit or a read lock. */
 interface Known {
@@ -73,7 +91,8 @@ const toldAt = (past: Past, process: string, { key, owner, from, to }: Stay): nu
     // What was asked for before it began may have ended the one before.
     if (request.from < from) continue;
     const opened = request.what === 'forceUnlock' && request.outcome === 'true' && request.from <= to;
-    const refused = request.what === 'extend' && request.outcome?.split(' ')[at] === 'lost';
+    const asks = request.what === 'extend' || request.what === 'downgrade';
+    const refused = asks && request.outcome?.split(' ')[at] === 'lost';
     if (opened || refused) told = request.to;
   }
   return told;

@@ -2,6 +2,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   READ_ACQUIRE,
+  READ_WRITE_DOWNGRADE,
   READ_WRITE_EXTEND,
   READ_WRITE_FORCE_UNLOCK,
   READ_WRITE_RELEASE,
@@ -127,6 +128,25 @@ describe('the watch over a read-write lock', () => {
     await extend('a:1', LEASE_MS + 5);
     await release('a:1');
     expect(await hear(0)).toEqual([`a:1 has it until ${LEASE_MS + 5}`, 'a:1 released at 0']);
+  });
+
+  it('sees a writer read on', async () => {
+    const { hear } = watching();
+    await write('a:1', 0);
+    await client.eval(
+      READ_WRITE_DOWNGRADE,
+      2,
+      HASH,
+      timeoutOf('a:1'),
+      'a:1',
+      LEASE_MS + 5,
+      CHANNEL,
+      'PUBLISH',
+    );
+    expect(await hear(0)).toEqual([`a:1 writes until ${LEASE_MS}`, `a:1 reads until ${LEASE_MS + 5}`]);
+    await read('b:1');
+    await release('a:1');
+    expect(await hear(0)).toEqual([`b:1 reads until ${LEASE_MS}`, 'a:1 released at 0']);
   });
 
   it('sees nobody who was kept out', async () => {

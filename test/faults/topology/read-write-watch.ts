@@ -61,7 +61,7 @@ export class ReadWriteWatch {
     const owners = this.keys.get(key);
     if (!owners && this.writer?.key !== key) return false;
     if (name === 'pexpire') this.armed(key, at, at + Number(args[0]), tokens);
-    else if (name === 'hdel') this.ended(key, args[0]!.replace(WRITER, ''), 'released', at);
+    else if (name === 'hdel') this.takenOff(key, args[0]!, at);
     else if (name === 'del' && owners) this.gone(key, owners, forces, at);
     return true;
   }
@@ -102,6 +102,13 @@ export class ReadWriteWatch {
       const { owner, until } = this.reader;
       this.has(key, owner, { mode: 'read', until }, at);
     }
+  }
+
+  /** A writer that reads on is in the hash as a reader before its other field goes. */
+  private takenOff(key: string, field: string, at: number): void {
+    const owner = field.replace(WRITER, '');
+    const mode = WRITER.test(field) ? 'write' : 'read';
+    if (this.keys.get(key)?.get(owner)?.mode === mode) this.ended(key, owner, 'released', at);
   }
 
   /** A hash has its time to live: that of whoever writes; what readers have is not told by it. */

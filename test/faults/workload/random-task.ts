@@ -167,6 +167,8 @@ const orReadWrite = (random: Random, task: Task): Task => {
     };
     own.push({ do: 'nest', tasks: random.chance(0.5) ? [nested] : [nested, nested] });
   }
+  if (mode === 'write' && random.chance(0.2))
+    own.push({ do: 'downgrade' }, { do: 'pause', ms: workMs(random) });
   if (random.chance(0.04)) own.push({ do: 'forceUnlock', key: READ_WRITE_KEY }, { do: 'ask' });
   return { ...task, mode, keys: [READ_WRITE_KEY], steps: own };
 };

@@ -34,6 +34,8 @@ export type Step =
   | { readonly do: 'write'; readonly key: string; readonly pauseMs: number }
   | { readonly do: 'pause'; readonly ms: number }
   | { readonly do: 'extend'; readonly ms: number }
+  /** Makes a read lock of a write lock. */
+  | { readonly do: 'downgrade' }
   /** Gives the lease back by hand, or once more. */
   | { readonly do: 'release' }
   /** Asks the lease whether it is valid. */

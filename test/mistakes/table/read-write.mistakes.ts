@@ -213,4 +213,43 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
     edits: [{ in: 'write', find: "entersInto: ['write']", replace: "entersInto: ['write', 'read']" }],
     simulation: { rules: ['exclusion'] },
   },
+  {
+    name: 'a writer that reads on tells nobody',
+    edits: [
+      { in: 'READ_WRITE_DOWNGRADE', find: "redis.call(ARGV[4], ARGV[3], '1')", replace: '' },
+      { in: 'ReadWriteHolds.downgrade', find: 'this.notify(finalKey);', replace: '' },
+    ],
+    simulation: { rules: ['promptness'] },
+    laboratory: {
+      rules: ['promptness'],
+      async play(stage) {
+        const steps = [...holder('A').steps];
+        steps.splice(1, 0, { do: 'wait', for: 'B waits' }, { do: 'downgrade' });
+        stage.start(stage.one, holder('A', { mode: 'write', leaseMs: 5_000, steps }));
+        await stage.one.told('A has it');
+        stage.start(stage.two, { ...passerBy('read'), style: 'withLock', waitMs: 1_500 });
+        await stage.listenedTo(KEY);
+        await sleep(100);
+        stage.one.go('B waits');
+        await sleep(1_600);
+        stage.one.go('A ends');
+      },
+    },
+  },
+  {
+    name: 'a writer that reads on without a hold',
+    edits: [
+      {
+        in: 'READ_WRITE_DOWNGRADE',
+        find: "redis.call('set', timeout, '1', 'px', whole(lease))",
+        replace: '',
+      },
+      {
+        in: 'ReadWriteHolds.downgrade',
+        find: 'shared.readers.set(owner, { since: now, leaseMs: validForMs });',
+        replace: '',
+      },
+    ],
+    simulation: { rules: ['foundation', 'entry'] },
+  },
 ];

@@ -4,6 +4,15 @@ import type { CallerPlan, LockStep, Step } from './plan.js';
 /** How many callers read; and of how many calls for several keys each key has a mode of its own. */
 const READERS = 0.6;
 const OF_THEIR_OWN = 0.5;
+/** How many of those who write read on. */
+const READ_ON = 0.2;
+
+/** Somewhere in between. */
+const readingOn = (random: Random, inside: readonly Step[]): Step[] => {
+  const from = random.whole(0, inside.length);
+  const reads: Step = { do: 'sleep', ms: random.whole(0, 60) };
+  return [...inside.slice(0, from), { do: 'downgrade' }, reads, ...inside.slice(from)];
+};
 
 const inLock = (random: Random, step: LockStep): LockStep => {
   if (step.permits !== undefined) return step;
@@ -17,7 +26,13 @@ const inStep = (random: Random, step: Step): Step => {
   switch (step.do) {
     case 'lock': {
       const taken = inLock(random, step);
-      return { ...taken, inside: within(step.inside), after: step.after && within(step.after) };
+      const inside = within(step.inside);
+      const readsOn = taken.mode === 'write' && !taken.modes && random.chance(READ_ON);
+      return {
+        ...taken,
+        inside: readsOn ? readingOn(random, inside) : inside,
+        after: step.after && within(step.after),
+      };
     }
     case 'siblings':
       return { ...step, steps: within(step.steps) };

@@ -98,6 +98,8 @@ export type Step =
   /** Reads the register and writes it, for a key the caller has; `slowMs`: how long the write is on its way. */
   | { readonly do: 'update'; readonly key: string; readonly thinkMs: number; readonly slowMs: number }
   | { readonly do: 'extend'; readonly ms: number }
+  /** Makes a read lock of a write lock. */
+  | { readonly do: 'downgrade' }
   /** Gives the lease back while its section runs, or that of a section around it; or once more. */
   | { readonly do: 'release'; readonly up: number }
   /** Asks the lease, or that of a section around it, whether it is valid. */

@@ -62,6 +62,8 @@ export class Caller {
         return inside && this.update(step.key, step.thinkMs, step.slowMs, inside);
       case 'extend':
         return inside && this.extend(step.ms, inside);
+      case 'downgrade':
+        return inside && this.downgrade(inside);
       case 'release':
         return this.release(outward(inside, step.up));
       case 'ask':
@@ -179,6 +181,16 @@ export class Caller {
     await this.asking('extend', watch, async () => {
       await watch.lease.extend(ms);
       if (isOver && !watch.isEnding) watch.claim('extend');
+    });
+  }
+
+  private async downgrade(watch: LeaseWatch): Promise<void> {
+    await this.asking('downgrade', watch, () => {
+      const done = watch.lease.downgrade();
+      // It reads from here on, whatever becomes of the request; unless it was refused.
+      if (watch.lease.parts.every(({ hold }) => hold.claim.kind === 'read'))
+        this.host.process.record({ type: 'downgrades', lease: watch.id });
+      return done;
     });
   }
 

@@ -13,6 +13,7 @@ export type Command =
       readonly passedMs?: readonly number[];
     }
   | { readonly name: 'extend'; readonly claims: readonly Claim[] }
+  | { readonly name: 'downgrade'; readonly claim: Claim }
   | { readonly name: 'release'; readonly claim: Claim; readonly keepForMs?: number | undefined }
   | { readonly name: 'inspect'; readonly key: string }
   | { readonly name: 'forceUnlock'; readonly key: string }
@@ -33,6 +34,7 @@ export type Value =
   | SpaceReply
   | readonly PlaceReply[]
   | readonly ExtendReply[]
+  | ExtendReply
   | KeyState
   | ReleaseReply
   | number

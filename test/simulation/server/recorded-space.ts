@@ -90,6 +90,17 @@ export class RecordedSpace {
     return { status: 'held', validForMs: whole(reply.validForMs) };
   }
 
+  downgrade(claim: Claim): ExtendReply {
+    const { finalKey: key, owner } = claim;
+    this.look(key);
+    const lost: ExtendReply = { status: 'lost' };
+    const reply = this.carryOut((space) => space.of(claim.kind).downgrade?.(claim) ?? lost);
+    if (reply.status !== 'held') return reply;
+    this.hold(key, owner, undefined, undefined);
+    this.look(key);
+    return { status: 'held', validForMs: whole(reply.validForMs) };
+  }
+
   release(claim: Claim, keepForMs: number | undefined, process: object): ReleaseReply {
     const { finalKey: key } = claim;
     this.look(key);

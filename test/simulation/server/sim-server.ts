@@ -22,7 +22,7 @@ const claimsOf = (command: Command): readonly Claim[] => {
   if (command.name === 'extend') return command.claims;
   // A place that is kept may be granted by that.
   if (command.name === 'keep') return command.claims;
-  return command.name === 'acquire' ? [command.claim] : [];
+  return command.name === 'acquire' || command.name === 'downgrade' ? [command.claim] : [];
 };
 
 /** The server: sessions, channels, and what becomes of a command. It can stop, restart and refuse. */
@@ -149,10 +149,11 @@ export class SimServer implements Host {
       name === 'acquire' ||
       name === 'keep' ||
       name === 'extend' ||
+      name === 'downgrade' ||
       name === 'release' ||
       name === 'forceUnlock';
     if (kind === 'loading') return name === 'ping' || writes ? REFUSALS[kind] : undefined;
-    const refuses = kind === 'oom' ? name === 'acquire' : writes;
+    const refuses = kind === 'oom' ? name === 'acquire' || name === 'downgrade' : writes;
     return refuses ? REFUSALS[kind] : undefined;
   }
 
@@ -178,6 +179,8 @@ export class SimServer implements Host {
         );
       case 'extend':
         return command.claims.map((claim) => this.space.extend(claim));
+      case 'downgrade':
+        return this.space.downgrade(command.claim);
       case 'release':
         if (command.keepForMs !== undefined) this.onKept(command.claim, command.keepForMs);
         if (command.claim.kind === 'fair') return this.fair.release(command.claim, command.keepForMs);

@@ -39,6 +39,10 @@ export class SimReadWrite implements KindStore<ReadWriteClaim> {
     return this.store.extendMany(claims);
   }
 
+  downgrade(claim: ReadWriteClaim): Promise<ExtendReply> {
+    return this.connection.send<ExtendReply>({ name: 'downgrade', claim });
+  }
+
   watch(claim: ReadWriteClaim, listener: WatchListener): Watch {
     return this.store.watch(claim, listener);
   }

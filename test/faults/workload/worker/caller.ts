@@ -197,6 +197,17 @@ export class Caller {
     }
   }
 
+  private async downgrade(open: OpenLease): Promise<void> {
+    const { recorder } = this.around;
+    try {
+      const done = open.lease.downgrade();
+      if (open.lease.parts.every(({ hold }) => hold.claim.kind === 'read')) recorder.downgrades(open);
+      await done;
+    } catch (error) {
+      recorder.answered(open, 'downgrade', { error });
+    }
+  }
+
   private async forceUnlock(name: string): Promise<void> {
     const { locks, recorder } = this.around;
     try {
@@ -233,6 +244,9 @@ export class Caller {
         return;
       case 'release':
         await this.release(open);
+        return;
+      case 'downgrade':
+        await this.downgrade(open);
         return;
       case 'ask':
         if (open.lease.remainingMs() > 0) this.around.recorder.claims(open, 'remainingMs');

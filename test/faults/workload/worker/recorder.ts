@@ -128,6 +128,11 @@ export class Recorder {
     this.write({ type: 'extends', lease: id, ms });
   }
 
+  /** From now on others may read beside it. */
+  downgrades({ id }: OpenLease): void {
+    this.write({ type: 'downgrades', lease: id });
+  }
+
   isOpen(open: OpenLease): boolean {
     return this.open.has(open);
   }
