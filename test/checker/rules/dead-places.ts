@@ -5,7 +5,7 @@ import { joined, type Span } from '../spans.js';
 const OUTLIVES_MS = 8_000;
 
 /** Answers after which nothing of an owner is in line. */
-const IS_OVER = /^(granted|taken|was|not-executed|gone|held)/;
+const IS_OVER = /^(granted|taken|was|gone|held)/;
 
 /**
  * When a place of a fair or of a read-write lock may have stood in line for which nobody asked any more: its process was
@@ -28,12 +28,13 @@ export const deadPlaces = (past: Past, key: string): Span[] => {
       if (keys[i] !== key) continue;
       const told = outcome?.split(' ')[i] ?? 'unknown';
       const isLeft = ['release', 'undo', 'leave'].includes(what) || (told === 'unknown' && what !== 'keep');
-      if (what === 'acquire' && !standing.has(owner))
-        standing.set(owner, { process, deadSince: Infinity, diesAt: Infinity });
+      const isNew = what === 'acquire' && !standing.has(owner);
+      if (isNew) standing.set(owner, { process, deadSince: Infinity, diesAt: Infinity });
       const one = standing.get(owner);
       if (one && isLeft) one.deadSince = Math.min(one.deadSince, from);
       if (one && mode && (what === 'acquire' || what === 'keep')) one.diesAt = to + OUTLIVES_MS;
-      if (IS_OVER.test(told)) end(owner, to);
+      // What was not done to a place leaves it as it is.
+      if (IS_OVER.test(told) || (isNew && told === 'not-executed')) end(owner, to);
     }
   }
   for (const owner of [...standing.keys()]) end(owner, Infinity);

@@ -59,10 +59,14 @@ const closedToReaders = (past: Past, held: ReadonlyMap<string, readonly Span[]>)
  * told of another one's end, and looks when it keeps its place.
  */
 const isUnforeseen = (past: Past, key: string, process: string, free: Span, keepingMs: number): boolean => {
-  const ended = staysIn(past).filter((stay) => stay.key === key && stay.how === 'expired');
+  const stays = staysIn(past).filter((stay) => stay.key === key);
+  const ended = stays.filter(({ how }) => how === 'expired');
   // Of a fair lock each caller has a place of its own: what another one of its process was told is not known to it. Who
   // comes when the hold is over stands behind one that does not know yet.
   if (isFair(past, key)) return ended.some(({ to }) => to <= free.from && free.from - to < keepingMs);
+  // Of several who read it is told of the last to end: when that one goes, nobody tells it of those who are left.
+  const isLeft = ({ from, to }: Span) => stays.some((other) => from < other.to && other.to < to);
+  if (ended.some((one) => one.to <= free.from && free.from - one.to < keepingMs && isLeft(one))) return true;
   const before = ended.find(({ to }) => to === free.from);
   if (!before) return false;
   return !past.requests.some(
@@ -98,7 +102,8 @@ const PLACE_LIVES_MS = 5_000;
 const lostLines = (past: Past, key: string, keepingMs: number): Span[] => {
   const isReadWrite = past.readWrite.has(key);
   if (!isReadWrite && !isFair(past, key)) return [];
-  const lastsMs = isReadWrite ? Math.max(keepingMs, PLACE_LIVES_MS) : keepingMs;
+  // Who stands far behind looks only when it keeps its own place.
+  const lastsMs = isReadWrite ? PLACE_LIVES_MS + keepingMs : keepingMs;
   return past
     .all('unprotected')
     .filter((one) => one.key === undefined)

@@ -96,7 +96,8 @@ export class RecordedSpace {
     const lost: ExtendReply = { status: 'lost' };
     const reply = this.carryOut((space) => space.of(claim.kind).downgrade?.(claim) ?? lost);
     if (reply.status !== 'held') return reply;
-    this.hold(key, owner, undefined, undefined);
+    // Whether it lasts longer than before is another thing.
+    this.chronicle.add({ type: 'hold', at: this.agenda.now, key, owner, mode: 'read' });
     this.look(key);
     return { status: 'held', validForMs: whole(reply.validForMs) };
   }
