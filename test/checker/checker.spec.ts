@@ -426,6 +426,12 @@ describe('busy', () => {
     expect(rulesOf(stored, told(150), unprotected(140, 149))).toEqual(['busy']);
     expect(rulesOf(stored, told(150), unprotected(153, 154, 'another'))).toEqual(['busy']);
   });
+
+  it('or behind a place of the past', () => {
+    const stored = [hold(0, 'o1', 1), free(100, 'o1')];
+    expect(rulesOf(stored, told(150), { type: 'old lines', at: 110, until: 160 })).toEqual(nothing);
+    expect(rulesOf(stored, told(150), { type: 'old lines', at: 110, until: 140 })).toEqual(['busy']);
+  });
 });
 
 describe('loss', () => {

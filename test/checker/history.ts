@@ -192,6 +192,14 @@ export interface UnprotectedEvent extends Of<'unprotected'> {
 /** The store ended in this moment: what it did just before may have been answered, and is not in the history. */
 export type UnseenEvent = Of<'unseen'>;
 
+/**
+ * Lines of waiters are as they were some time ago: until `until` there may be places in them whose owners were served, or
+ * went, since then.
+ */
+export interface OldLinesEvent extends Of<'old lines'> {
+  readonly until: number;
+}
+
 /** Nothing of the process runs until `until`: it is stopped, or its event loop is blocked. */
 export interface FrozenEvent extends By<'frozen'> {
   readonly until: number;
@@ -257,6 +265,7 @@ export type HistoryEvent =
   | FreeEvent
   | UnprotectedEvent
   | UnseenEvent
+  | OldLinesEvent
   | FrozenEvent
   | TroubleEvent
   | GoneEvent

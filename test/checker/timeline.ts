@@ -79,6 +79,8 @@ const describe = (event: HistoryEvent): string | undefined => {
       return `${event.why}: ${event.key === undefined ? 'no key' : `"${event.key}" not`} protected ${until(event.until)}`;
     case 'unseen':
       return 'the store ends; what it did last may be unknown';
+    case 'old lines':
+      return `lines may have places of the past ${until(event.until)}`;
     case 'frozen':
       return `stands still ${until(event.until)}`;
     case 'trouble':

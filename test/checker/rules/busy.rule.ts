@@ -38,6 +38,7 @@ export const busy: Rule = function* (past, { clocksMs }): Generator<Violation> {
   if (!held || !written) return;
   // Nobody overtakes, not even somebody who is gone and whose place is still there.
   const lines = lineSpans(past);
+  const oldLines = past.all('old lines').map(({ at, until }): Span => ({ from: at, to: until }));
   for (const call of past.calls.values()) {
     if (!isBusyAnswer(call)) continue;
     const span = { from: call.asked.at - clocksMs, to: call.end + clocksMs + 0.001 };
@@ -52,7 +53,9 @@ export const busy: Rule = function* (past, { clocksMs }): Generator<Violation> {
         ? [...(written.get(key) ?? []), ...line.filter(({ mode }) => mode !== 'read')]
         : [...(held.get(key) ?? []), ...line];
     };
-    const taken = call.asked.keys.some((key) => inTheWay(key).some((one) => common(one, span)));
+    const taken =
+      oldLines.some((one) => common(one, span)) ||
+      call.asked.keys.some((key) => inTheWay(key).some((one) => common(one, span)));
     if (taken || othersHere(past, call, span) || !isProtected(past, call.asked.keys, span)) continue;
     const text = `${call.asked.call} (${call.asked.process}) was told that the key is taken, but nobody had it`;
     yield { rule: 'busy', at: call.end, text };

@@ -17,6 +17,9 @@ const everywhere = (): boolean => true;
 /** Lost data and a clock that was ahead would let tokens fall: that is not promised, and not tried. */
 const mayLoseData = ({ settableClock }: Fitness): boolean => !settableClock;
 
+/** How long a place in line stands that nobody keeps. */
+const PLACE_LIVES_MS = 5_000;
+
 /** Everybody is in trouble from now until so long after the fault, which may take longer than planned. */
 const duringOutage = async (
   { scribe }: Topology,
@@ -216,6 +219,8 @@ const oldLines = fault<OnServer>({
     for (const line of lines) await server.cli('COPY', line, past(line));
     await sleep(forMs);
     await duringOutage(topology, 'lines of the past', AFTERMATH.lostTurn, async () => {
+      const at = labNow();
+      topology.scribe.write({ type: 'old lines', at, until: at + forMs + PLACE_LIVES_MS });
       for (const line of lines) {
         await server.cli('COPY', past(line), line, 'REPLACE');
         await server.cli('DEL', past(line));

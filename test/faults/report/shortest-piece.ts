@@ -21,8 +21,8 @@ const ownersIn = (events: readonly HistoryEvent[]): Owners => {
   for (const event of events) {
     if (event.type !== 'granted') continue;
     callOfLease.set(event.lease, event.call);
-    for (const { key, token, sharedWith } of event.parts) {
-      if (sharedWith === undefined) callOfGrant.set(`${key} ${token}`, event.call);
+    for (const { key, token, owner, sharedWith } of event.parts) {
+      if (sharedWith === undefined) callOfGrant.set(`${key} ${owner ?? token}`, event.call);
     }
   }
   for (const event of events) {
@@ -50,6 +50,7 @@ const unitOf = (event: HistoryEvent, { callOfLease, callOfGrant }: Owners): stri
     case 'believes':
     case 'claims':
     case 'extends':
+    case 'downgrades':
     case 'announced':
     case 'ended':
     case 'register':
