@@ -4,6 +4,8 @@ import type { Span } from '../spans.js';
 
 /** How long a place stands in line that nobody keeps. */
 const PLACE_LIVES_MS = 5_000;
+/** The same where nobody knows when the store did what was asked. */
+const OUTLIVES_MS = 8_000;
 
 /** When an owner of a process stood in line, for certain or perhaps. */
 export interface InLine extends Span {
@@ -39,9 +41,13 @@ export const lineSpans = (past: Past): ReadonlyMap<string, readonly InLine[]> =>
       const owner = past.limits.has(key) ? undefined : owners?.[i];
       const name = `${process} ${key} ${owner ?? ''}`;
       const outcome = outcomeFor(request, key);
-      const lasts = owner && !mode ? Infinity : (outcome === undefined ? from : to) + PLACE_LIVES_MS;
+      const isUnknown = outcome === undefined || outcome === 'unknown';
+      const lives = isUnknown ? from + OUTLIVES_MS : to + PLACE_LIVES_MS;
+      const lasts = owner && !mode ? Infinity : lives;
       const one = standing.get(name);
-      if (outcome === 'queued' || (what === 'acquire' && (outcome ?? 'unknown') === 'unknown')) {
+      // A place that is there may have been kept; one that is not is never made by that.
+      const isKept = what === 'keep' && isUnknown && one !== undefined;
+      if (outcome === 'queued' || isKept || (what === 'acquire' && isUnknown)) {
         const isCertain = outcome === 'queued';
         if (!one) standing.set(name, { key, process, isCertain, mode, from, to: lasts });
         else {
