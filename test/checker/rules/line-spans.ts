@@ -15,6 +15,12 @@ export interface InLine extends Span {
   readonly mode: Mode | undefined;
 }
 
+type Standing = { -readonly [K in keyof InLine]: InLine[K] } & {
+  readonly key: string;
+  /** How many owners of the process may stand there whose questions had no answer: each is undone by itself. */
+  doubts: number;
+};
+
 /** What the store said of the key to the process; undefined when it never answered. */
 const outcomeFor = ({ what, keys, outcome }: Request, key: string): string | undefined =>
   what === 'keep' ? outcome?.split(' ')[keys.indexOf(key)] : outcome;
@@ -25,7 +31,7 @@ const outcomeFor = ({ what, keys, outcome }: Request, key: string): string | und
  */
 export const lineSpans = (past: Past): ReadonlyMap<string, readonly InLine[]> => {
   const spans = new Map<string, InLine[]>();
-  const standing = new Map<string, { -readonly [K in keyof InLine]: InLine[K] } & { readonly key: string }>();
+  const standing = new Map<string, Standing>();
   const end = (name: string, at: number): void => {
     const one = standing.get(name);
     if (!one) return;
@@ -49,12 +55,17 @@ export const lineSpans = (past: Past): ReadonlyMap<string, readonly InLine[]> =>
       const isKept = what === 'keep' && isUnknown && one !== undefined;
       if (outcome === 'queued' || isKept || (what === 'acquire' && isUnknown)) {
         const isCertain = outcome === 'queued';
-        if (!one) standing.set(name, { key, process, isCertain, mode, from, to: lasts });
+        const doubts = what === 'acquire' && isUnknown ? 1 : 0;
+        if (!one) standing.set(name, { key, process, isCertain, mode, from, to: lasts, doubts });
         else {
           one.to = Math.max(one.to, lasts);
           one.isCertain ||= isCertain;
+          one.doubts += doubts;
         }
-      } else if (outcome !== undefined && !/^(not-executed|unknown|failed)/.test(outcome)) end(name, to);
+      } else if (outcome !== undefined && !/^(not-executed|unknown|failed)/.test(outcome)) {
+        if (one && what === 'undo') one.doubts = Math.max(0, one.doubts - 1);
+        if (!one?.doubts) end(name, to);
+      }
     }
   }
   for (const name of [...standing.keys()]) end(name, Infinity);
