@@ -102,8 +102,12 @@ class Contention {
           }
           if (reply.status === 'granted') {
             won = this.accept(reply, this.sentAt, this.number <= queue.forcedUpTo);
-          } else if (this.confirming && reply.status === 'taken') won = 'gone';
-          else await this.sleep(reply, hintsBefore);
+          } else if (this.confirming && reply.status === 'taken') {
+            this.confirming = false;
+            // Nobody waits longer for another answer.
+            if (core.runtime.now() >= deadlineOf(wait)) throw this.takenError();
+            won = 'gone';
+          } else await this.sleep(reply, hintsBefore);
         }
         if (won instanceof Hold) return won;
         if (won === undefined) continue;

@@ -117,6 +117,16 @@ describe('a grant by message', () => {
     expect(caller.state).toBe('pending');
   });
 
+  it('that is not there any more when its wait is over is the end of it: nobody waits longer for another answer', async () => {
+    const caller = await stand({ leaseMs: 4_000, waitMs: 500 });
+    await core.runtime.pass(400);
+    await tell();
+    await core.runtime.pass(200);
+    await core.store.next('acquire').answer(taken());
+    expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN' });
+    expect([open(), core.manager.usage]).toEqual([[], UNUSED]);
+  });
+
   it('of which the store did not say whether it is there is given back', async () => {
     const caller = await stand({ leaseMs: 4_000 });
     const { owner } = core.store.sent[0]!.claim;
