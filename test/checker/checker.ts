@@ -7,6 +7,7 @@ import { entry } from './rules/entry.rule.js';
 import { errors } from './rules/errors.rule.js';
 import { exclusion } from './rules/exclusion.rule.js';
 import { foundation } from './rules/foundation.rule.js';
+import { latch } from './rules/latch.rule.js';
 import { leftovers } from './rules/leftovers.rule.js';
 import { limit } from './rules/limit.rule.js';
 import { loss } from './rules/loss.rule.js';
@@ -15,6 +16,7 @@ import { overtaking } from './rules/overtaking.rule.js';
 import { promptness } from './rules/promptness.rule.js';
 import { register } from './rules/register.rule.js';
 import type { Rule } from './rules/rule.js';
+import { semaphore } from './rules/semaphore.rule.js';
 import { terms } from './rules/terms.rule.js';
 import { tokens } from './rules/tokens.rule.js';
 import { turns } from './rules/turns.rule.js';
@@ -36,6 +38,8 @@ const RULES: readonly Rule[] = [
   overtaking,
   busy,
   loss,
+  semaphore,
+  latch,
   errors,
   leftovers,
   afterwards,

@@ -122,6 +122,33 @@ export interface AnswerEvent extends By<'answer'> {
   readonly error?: ErrorSeen;
 }
 
+/** A caller uses an object without a holder. It ends with `used`. Names of uses are unique in the whole history. */
+export interface UsesEvent extends By<'uses'> {
+  readonly use: string;
+  readonly object: 'semaphore' | 'latch';
+  readonly key: string;
+  /** `take` and `add` permits, `countDown` and `wait` for the latch; `set` and `look` at the number of either. */
+  readonly what: 'set' | 'take' | 'add' | 'countDown' | 'wait' | 'look';
+  /** How many permits, or how many there are to be counted down. */
+  readonly amount: number;
+  /** Of `take` and `wait`. */
+  readonly waitMs?: number;
+}
+
+/** The caller's signal was aborted while its use of an object was under way. */
+export interface CalledOffEvent extends By<'called off'> {
+  readonly use: string;
+}
+
+export interface UsedEvent extends By<'used'> {
+  readonly use: string;
+  /** Whether it was done, or what number was found; undefined with an error. */
+  readonly result?: boolean | number;
+  readonly error?: ErrorSeen;
+  /** Nobody can tell whether it was done. */
+  readonly unknown?: true;
+}
+
 /** The core sends a request to the store; `answered` with the same name ends it. */
 export interface AsksEvent extends By<'asks'> {
   readonly request: string;
@@ -257,6 +284,9 @@ export type HistoryEvent =
   | AnnouncedEvent
   | EndedEvent
   | AnswerEvent
+  | UsesEvent
+  | CalledOffEvent
+  | UsedEvent
   | AsksEvent
   | AnsweredEvent
   | RegisterEvent

@@ -1,6 +1,7 @@
 import type { LockKind } from '../../lib/core/kinds/kinds.js';
 import type { Claim } from '../../lib/core/seam/claim.js';
-import type { KindStore, KindStores, LockStore } from '../../lib/core/seam/lock-store.js';
+import type { KindStore, KindStores, LockStore, Watch } from '../../lib/core/seam/lock-store.js';
+import type { LatchStore, SemaphoreStore } from '../../lib/core/seam/object-stores.js';
 import type { Place } from '../../lib/core/seam/place.js';
 import type {
   AcquireReply,
@@ -30,6 +31,8 @@ const ownersOf = (claims: readonly Claim[]): readonly string[] | undefined =>
 /** Stands before another store, of whatever make, and writes down what the core asks it and when it is answered. */
 export class RecordingStore implements LockStore {
   readonly kinds: KindStores;
+  readonly semaphores: SemaphoreStore | undefined;
+  readonly latches: LatchStore | undefined;
   readonly checkKey: LockStore['checkKey'];
   private requests = 0;
   private openWatches = 0;
@@ -42,6 +45,8 @@ export class RecordingStore implements LockStore {
   ) {
     const kinds = Object.entries(store.kinds) as [LockKind, KindStore][];
     this.kinds = Object.fromEntries(kinds.map(([name, kind]) => [name, this.recorded(kind)]));
+    this.semaphores = store.semaphores && this.recordedSemaphores(store.semaphores);
+    this.latches = store.latches && this.recordedLatches(store.latches);
     this.checkKey = store.checkKey?.bind(store);
   }
 
@@ -115,20 +120,48 @@ export class RecordingStore implements LockStore {
         const what = how?.doubt ? 'undo' : 'release';
         return this.record(what, [claim.finalKey], () => kind.release(claim, how), outcome, [claim]);
       },
-      watch: (claim, listener) => {
-        const watch = kind.watch(claim, listener);
-        let open = true;
-        this.openWatches++;
-        return {
-          get live() {
-            return watch.live;
-          },
-          close: () => {
-            if (open) this.openWatches--;
-            open = false;
-            watch.close();
-          },
-        };
+      watch: (claim, listener) => this.counted(kind.watch(claim, listener)),
+    };
+  }
+
+  private recordedSemaphores(of: SemaphoreStore): SemaphoreStore {
+    const asked = <T>(what: string, key: string, ask: () => Promise<T>): Promise<T> =>
+      this.record(`semaphore ${what}`, [key], ask, String);
+    return {
+      take: (key, permits) => asked('take', key, () => of.take(key, permits)),
+      set: (key, permits) => asked('set', key, () => of.set(key, permits)),
+      add: (key, permits) => asked('add', key, () => of.add(key, permits)),
+      free: (key) => asked('free', key, () => of.free(key)),
+      drain: (key) => asked('drain', key, () => of.drain(key)),
+      remove: (key) => asked('remove', key, () => of.remove(key)),
+      watch: (key, listener) => this.counted(of.watch(key, listener)),
+    };
+  }
+
+  private recordedLatches(of: LatchStore): LatchStore {
+    const asked = <T>(what: string, key: string, ask: () => Promise<T>): Promise<T> =>
+      this.record(`latch ${what}`, [key], ask, String);
+    return {
+      set: (key, count) => asked('set', key, () => of.set(key, count)),
+      countDown: (key) => asked('countDown', key, () => of.countDown(key)),
+      count: (key) => asked('count', key, () => of.count(key)),
+      remove: (key) => asked('remove', key, () => of.remove(key)),
+      watch: (key, listener) => this.counted(of.watch(key, listener)),
+    };
+  }
+
+  /** The same watch, which counts as open until it is closed. */
+  private counted(watch: Watch): Watch {
+    let open = true;
+    this.openWatches++;
+    return {
+      get live() {
+        return watch.live;
+      },
+      close: () => {
+        if (open) this.openWatches--;
+        open = false;
+        watch.close();
       },
     };
   }

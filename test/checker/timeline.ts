@@ -60,6 +60,12 @@ const describe = (event: HistoryEvent): string | undefined => {
       return `${event.lease} ends`;
     case 'answer':
       return `${event.lease ?? ''} ${event.doing}: ${event.error ? shown(event.error) : event.result}`.trim();
+    case 'uses':
+      return `${event.use} ${event.what} ${event.amount} at ${event.object} "${event.key}"${event.waitMs === undefined ? '' : `, waitMs ${event.waitMs}`}`;
+    case 'called off':
+      return `${event.use} is called off`;
+    case 'used':
+      return `${event.use} ${event.error ? `${shown(event.error)}${event.unknown ? ', outcome unknown' : ''}` : event.result}`;
     case 'asks':
       return `  > ${event.request} ${event.what} ${keysOf(event.keys)}`;
     case 'answered':

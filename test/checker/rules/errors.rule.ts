@@ -33,6 +33,10 @@ export const errors: Rule = function* (past): Generator<Violation> {
     const text = error && complaint(error);
     if (text) yield { rule: 'errors', at, text: `${process}: ${doing} ${text}` };
   }
+  for (const { at, use, error } of past.all('used')) {
+    const text = error && complaint(error);
+    if (text) yield { rule: 'errors', at, text: `${use} ${text}` };
+  }
   for (const { at, message } of past.all('unhandled')) {
     yield { rule: 'errors', at, text: `nobody caught: ${message}` };
   }

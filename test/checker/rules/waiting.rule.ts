@@ -1,11 +1,12 @@
 import { modeOf, type Call, type Past } from '../past.js';
 import type { Violation } from '../violation.js';
 import { ms, type Rule } from './rule.js';
+import { usesOf, type Use } from './uses.js';
 
 /** When what is on its way for one of the keys at this moment will be answered. */
 const answeredAt = (
   past: Past,
-  { process, keys }: Call['asked'],
+  { process, keys }: Pick<Call['asked'], 'process' | 'keys'>,
   moment: number,
   sendingMs: number,
 ): number => {
@@ -37,6 +38,31 @@ const dueAt = (past: Past, { asked, aborted }: Call, sendingMs: number): number 
   return due;
 };
 
+/** The same of a use of a semaphore or a latch. Who stood behind others asks once more for itself. */
+const useDueAt = (past: Past, { asked, process, from, calledOff }: Use, sendingMs: number): number => {
+  const deadline = past.awakeAt(process, from) + (asked.waitMs ?? 0);
+  const wanted = { process, keys: [asked.key] };
+  const due = answeredAt(past, wanted, Math.min(calledOff ?? Infinity, deadline), sendingMs);
+  return answeredAt(past, wanted, due, sendingMs);
+};
+
+function* lateUses(past: Past, latenessMs: number, sendingMs: number): Generator<Violation> {
+  for (const use of usesOf(past)) {
+    const { asked, process, to, from, error } = use;
+    const due = useDueAt(past, use, sendingMs);
+    const lateMs = past.unblockedMs(process, { from: due, to: Math.min(to, past.end) });
+    if (lateMs > latenessMs) {
+      const text = `${asked.use} (${process}) returned ${ms(lateMs)} after it had to: waitMs ${asked.waitMs ?? 0}`;
+      yield { rule: 'waiting', at: due + latenessMs, text };
+    } else if (to === Infinity) {
+      yield { rule: 'waiting', at: past.end, text: `${asked.use} (${process}) never returned` };
+    } else if (error?.code === 'LOCK_TAKEN' && to - from < (asked.waitMs ?? 0) - latenessMs) {
+      const text = `${asked.use} (${process}) gave up after ${ms(to - from)}: waitMs ${asked.waitMs}`;
+      yield { rule: 'waiting', at: to, text };
+    }
+  }
+}
+
 /** Nobody waits longer than it said, but for the end of the command in flight; and every call ends. */
 export const waiting: Rule = function* (past, { latenessMs, sendingMs }): Generator<Violation> {
   for (const call of past.calls.values()) {
@@ -51,4 +77,5 @@ export const waiting: Rule = function* (past, { latenessMs, sendingMs }): Genera
       yield { rule: 'waiting', at: past.end, text: `${asked.call} (${asked.process}) never returned` };
     }
   }
+  yield* lateUses(past, latenessMs, sendingMs);
 };
