@@ -3,7 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { historyText, type EventType, type HistoryEvent } from '../checker/history.js';
 import { makePlan } from './plan/make-plan.js';
 import type { FaultKind, Misdeed, Plan } from './plan/plan.js';
-import { CALM_PERMIT_PLAN, CALM_PLAN, CALM_READ_WRITE_PLAN, plansForEachStep } from './plan/step-plans.js';
+import {
+  CALM_OBJECT_PLAN,
+  CALM_PERMIT_PLAN,
+  CALM_PLAN,
+  CALM_READ_WRITE_PLAN,
+  plansForEachStep,
+} from './plan/step-plans.js';
 import { judge } from './run/judge.js';
 import { simulate } from './run/simulate.js';
 import { farmSeeds } from './seeds/seed-farm.js';
@@ -74,6 +80,18 @@ describe('the simulation', () => {
       'taken afterwards',
       'undo',
       'unknown request',
+      'use: LOCK_ABORTED',
+      'use: LOCK_SHUTDOWN',
+      'use: LOCK_STORE_FAILED',
+      'use: LOCK_STORE_FAILED, unknown',
+      'use: LOCK_TAKEN',
+      'use: add',
+      'use: countDown',
+      'use: false',
+      'use: look',
+      'use: set',
+      'use: take',
+      'use: wait',
     ]);
   });
 
@@ -81,6 +99,7 @@ describe('the simulation', () => {
     ['locks', CALM_PLAN],
     ['permits', CALM_PERMIT_PLAN],
     ['read-write locks', CALM_READ_WRITE_PLAN],
+    ['semaphores and latches', CALM_OBJECT_PLAN],
   ])(
     'breaks no promise of %s when a process stops or crashes, at each step of its own',
     { timeout: 120_000 },
@@ -117,6 +136,11 @@ const noteworthy = (event: HistoryEvent): string => {
       if (event.type === 'answer' && event.doing === 'release' && event.lease && !event.error)
         return 'released by hand';
       return event.error ? `code ${event.error.code}` : 'nothing';
+    case 'used':
+      if (event.error) return `use: ${event.error.code}${event.unknown ? ', unknown' : ''}`;
+      return event.result === false ? 'use: false' : 'nothing';
+    case 'uses':
+      return `use: ${event.what}`;
     case 'extends':
       return event.ms >= 3_600_000 ? 'extension of hours' : 'nothing';
     case 'granted':

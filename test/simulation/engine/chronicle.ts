@@ -1,7 +1,7 @@
 import type { HistoryEvent } from '../../checker/history.js';
 
 /** To a thousandth of a ms, so that a history can be read. */
-const rounded = (time: number): number => Math.round(time * 1_000) / 1_000;
+export const rounded = (time: number): number => Math.round(time * 1_000) / 1_000;
 
 /** Collects the history of a run. */
 export class Chronicle {

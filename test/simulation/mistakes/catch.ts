@@ -4,7 +4,13 @@ import { breakLibrary } from '../../mistakes/source/broken-library.js';
 import { CORE, type Core } from '../core-api.js';
 import { makePlan } from '../plan/make-plan.js';
 import type { Plan } from '../plan/plan.js';
-import { CALM_PERMIT_PLAN, CALM_PLAN, CALM_READ_WRITE_PLAN, plansForEachStep } from '../plan/step-plans.js';
+import {
+  CALM_OBJECT_PLAN,
+  CALM_PERMIT_PLAN,
+  CALM_PLAN,
+  CALM_READ_WRITE_PLAN,
+  plansForEachStep,
+} from '../plan/step-plans.js';
 import { judge } from '../run/judge.js';
 import { simulate, type Variation } from '../run/simulate.js';
 
@@ -20,7 +26,12 @@ export interface Catch {
   readonly runs: number;
 }
 
-const STEP_PLANS = { locks: CALM_PLAN, permits: CALM_PERMIT_PLAN, readWrite: CALM_READ_WRITE_PLAN };
+const STEP_PLANS = {
+  locks: CALM_PLAN,
+  permits: CALM_PERMIT_PLAN,
+  readWrite: CALM_READ_WRITE_PLAN,
+  objects: CALM_OBJECT_PLAN,
+};
 const CORE_NAMES = Object.keys(CORE) as (keyof Core)[];
 
 async function* plansFor(

@@ -2,6 +2,7 @@ import { Random } from '../engine/random.js';
 import { makeFaults } from './make-faults.js';
 import { makeCaller, makeHastyCaller } from './make-caller.js';
 import { chooseMisdeeds, makeListeners } from './misbehave.js';
+import { chooseObjects, usingObjects } from './make-objects.js';
 import { makePermitKeys } from './make-permits.js';
 import { readingAndWriting } from './make-modes.js';
 import { sometimesUnawaited } from './unawaited.js';
@@ -63,6 +64,12 @@ export const makePlan = (seed: number): Plan => {
     ...one,
     callers: readWrite ? one.callers.map((caller) => readingAndWriting(modes, caller)) : one.callers,
   }));
+  const dice = new Random(`objects of ${seed}`);
+  const objects = chooseObjects(dice, count * callers);
+  const beside = inKind.map((one) => ({
+    ...one,
+    callers: objects ? one.callers.map((caller) => usingObjects(dice, objects, caller)) : one.callers,
+  }));
   const ofKind = { ...settings, ...(fair && { fair }), ...(readWrite && { readWrite }) };
-  return { seed, settings: ofKind, processes: inKind, faults };
+  return { seed, settings: ofKind, processes: beside, faults };
 };

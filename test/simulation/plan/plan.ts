@@ -1,4 +1,5 @@
 import type { Mode } from '../../checker/history.js';
+import type { MeetingTask, PermitsTask } from '../../checker/object-user.js';
 import type { Mood } from '../server/sim-server.js';
 
 /** All that is decided before a run: plain data, so that it can be printed and made smaller. Times are in ms. */
@@ -117,6 +118,10 @@ export type Step =
   | { readonly do: 'fork'; readonly detached: boolean; readonly step: Step }
   | { readonly do: 'forceUnlock'; readonly key: string }
   | { readonly do: 'inspect'; readonly key: string }
+  /** Takes permits of a semaphore, works, and gives them back. */
+  | ({ readonly do: 'work' } & PermitsTask)
+  /** Counts a latch down, and waits for the others. */
+  | ({ readonly do: 'meet' } & MeetingTask)
   /** The event loop stands still. */
   | { readonly do: 'block'; readonly ms: number }
   | { readonly do: 'fail' };

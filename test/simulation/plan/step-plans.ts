@@ -183,6 +183,39 @@ export const CALM_READ_WRITE_PLAN: Plan = {
   faults: [],
 };
 
+/**
+ * Two callers in each of two processes at a semaphore of two permits and at a latch: they wait behind others of the same
+ * process and of the other, one goes away while it waits, and one waits in vain.
+ */
+export const CALM_OBJECT_PLAN: Plan = {
+  seed: 0,
+  settings: SETTINGS,
+  processes: ['p1', 'p2'].map((name, i) => ({
+    name,
+    rate: 1,
+    callers: [
+      {
+        startAt: i * 30,
+        steps: [
+          { do: 'work', key: 'gate', of: 2, permits: 1, waitMs: 3_000, workMs: 120 },
+          { do: 'meet', key: 'door', count: 3, waitMs: 2_000 },
+          { do: 'work', key: 'gate', of: 2, permits: 2, waitMs: 3_000, workMs: 40 },
+        ],
+      },
+      {
+        startAt: 15 + i * 30,
+        steps: [
+          { do: 'work', key: 'gate', of: 2, permits: 1, waitMs: 3_000, workMs: 60 },
+          { do: 'work', key: 'gate', of: 2, permits: 2, waitMs: 3_000, abortAfterMs: 80, workMs: 40 },
+          { do: 'meet', key: 'door', count: 3, waitMs: 500 },
+          { do: 'work', key: 'gate', of: 2, permits: 1, waitMs: 10, workMs: 40 },
+        ],
+      },
+    ],
+  })),
+  faults: [],
+};
+
 /** The plan with one process stopped for a while, or crashed, at each of its steps in turn. */
 export function* plansForEachStep(plan: Plan, steps: ReadonlyMap<string, number>): Generator<Plan> {
   for (const [process, count] of steps) {

@@ -2,6 +2,7 @@ import { AFTERWARDS } from '../../checker/rules/afterwards.rule.js';
 import { errorSeen, type Mode } from '../../checker/history.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { Host } from './host.js';
+import { ObjectUser } from '../../checker/object-user.js';
 import { LeaseWatch } from './lease-watch.js';
 
 /** How often a caller comes back to a store that fails, and after how long: a dead connection may be left. */
@@ -14,6 +15,12 @@ export interface Wanted {
   readonly permits: number | undefined;
   /** How it is taken when it is a read-write lock. */
   readonly mode: Mode | undefined;
+}
+
+/** The semaphores and latches that somebody used. */
+export interface Objects {
+  readonly semaphores: readonly string[];
+  readonly latches: readonly string[];
 }
 
 /** A caller that comes when all is over. Undefined when the store failed: nothing is known then. */
@@ -65,4 +72,11 @@ export const takeAfterwards = async (host: Host, all: readonly Wanted[]): Promis
       }
     }),
   );
+};
+
+/** Looks once at what there is of each semaphore and latch. */
+export const lookAfterwards = async (host: Host, { semaphores, latches }: Objects): Promise<void> => {
+  const user = new ObjectUser(`${host.process.name}after`, host.objects);
+  for (const key of semaphores) await user.look('semaphore', key);
+  for (const key of latches) await user.look('latch', key);
 };

@@ -2,6 +2,7 @@ import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import type { KeyOfCall } from '../../../lib/core/settings/acquire-options.js';
 import { errorSeen, type Mode } from '../../checker/history.js';
+import { ObjectUser } from '../../checker/object-user.js';
 import type { CallerPlan, LockStep, Step } from '../plan/plan.js';
 import type { SimRegister } from '../server/sim-register.js';
 import type { Host } from './host.js';
@@ -29,12 +30,15 @@ const modesOf = ({ keys, modes }: LockStep): Readonly<Record<string, Mode>> | un
 export class Caller {
   private calls = 0;
   private readonly forks: Promise<unknown>[] = [];
+  private readonly objects: ObjectUser;
 
   constructor(
     private readonly host: Host,
     private readonly register: SimRegister,
     private readonly name: string,
-  ) {}
+  ) {
+    this.objects = new ObjectUser(name, host.objects);
+  }
 
   async run({ startAt, steps }: CallerPlan): Promise<void> {
     await this.host.process.sleep(startAt);
@@ -89,6 +93,10 @@ export class Caller {
         return this.asking('forceUnlock', inside, () => manager.forceUnlock(step.key));
       case 'inspect':
         return this.asking('inspect', inside, () => manager.inspect(step.key));
+      case 'work':
+        return this.objects.workWithPermits(step);
+      case 'meet':
+        return this.objects.meet(step);
       case 'block':
         return process.freeze(step.ms);
       case 'fail':

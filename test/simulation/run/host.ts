@@ -1,5 +1,6 @@
 import type { LockManager } from '../../../lib/core/lock-manager.js';
 import { errorSeen } from '../../checker/history.js';
+import type { ObjectSurroundings } from '../../checker/object-user.js';
 import { RecordingStore } from '../../checker/recording-store.js';
 import type { Core } from '../core-api.js';
 import type { Agenda } from '../engine/agenda.js';
@@ -76,6 +77,27 @@ export class Host {
     this.process.onFreeze = () => this.look();
     this.manager = new core.LockManager(this.store, lockSettings, silent, this.process);
     for (const listener of plan.listeners ?? []) this.listen(listener);
+  }
+
+  /** What its callers need to use semaphores and latches. */
+  get objects(): ObjectSurroundings {
+    const { process, manager } = this;
+    return {
+      semaphore: (key) => manager.semaphore(key),
+      countDownLatch: (key) => manager.countDownLatch(key),
+      finalKey: (key) => key,
+      record: (event) => process.record(event),
+      sleep: (ms) => process.sleep(ms),
+      leaveAfter: (ms, told) => {
+        if (ms === undefined) return { signal: undefined, close: () => undefined };
+        const controller = new AbortController();
+        const timer = process.setTimer(() => {
+          told();
+          controller.abort(new Error('called off'));
+        }, ms);
+        return { signal: controller.signal, close: () => process.clearTimer(timer) };
+      },
+    };
   }
 
   get isIdle(): boolean {

@@ -2,13 +2,13 @@ import { EXPECTATIONS, type Expectations } from '../../checker/expectations.js';
 import { inOrder, type HistoryEvent } from '../../checker/history.js';
 import { CORE, type Core } from '../core-api.js';
 import { Agenda } from '../engine/agenda.js';
-import { Chronicle } from '../engine/chronicle.js';
+import { Chronicle, rounded } from '../engine/chronicle.js';
 import { Random } from '../engine/random.js';
 import type { Plan, Step } from '../plan/plan.js';
 import type { Quirks } from '../quirks.js';
 import { SimRegister } from '../server/sim-register.js';
 import { SimServer } from '../server/sim-server.js';
-import { takeAfterwards, type Wanted } from './afterwards.js';
+import { lookAfterwards, takeAfterwards, type Objects, type Wanted } from './afterwards.js';
 import { Caller } from './caller.js';
 import { GhostWatch } from './ghost-watch.js';
 import { Host, type Surroundings } from './host.js';
@@ -63,6 +63,7 @@ export const simulate = async (plan: Plan, { core = CORE, quirks = {} }: Variati
     for (const host of all) if (host.look()) ghosts.look(host);
   };
   const keys = keysOf(plan);
+  const objects = objectsOf(plan);
   const injector = new FaultInjector(around, hosts, plan.settings);
   for (const fault of plan.faults) injector.plan(fault);
 
@@ -99,7 +100,8 @@ export const simulate = async (plan: Plan, { core = CORE, quirks = {} }: Variati
     if (server.owners.length > 0) await agenda.pass(agenda.now + plan.settings.longestMs);
     for (const host of alive().filter(({ process }) => !process.stopping)) {
       let over = false;
-      host.process.arrive(() => void takeAfterwards(host, keys).then(() => (over = true)));
+      const after = () => takeAfterwards(host, keys).then(() => lookAfterwards(host, objects));
+      host.process.arrive(() => void after().then(() => (over = true)));
       await agenda.pass(agenda.now + LONGEST_REST_MS, () => over && host.isIdle);
     }
     for (const host of alive()) host.reportUsage();
@@ -133,6 +135,15 @@ const keysIn = (step: Step): readonly string[] => {
   }
 };
 
+/** Callers use them between their locks, not inside. */
+const objectsOf = ({ processes }: Plan): Objects => {
+  const steps = processes.flatMap(({ callers }) => callers.flatMap((caller) => caller.steps));
+  const used = (what: 'work' | 'meet'): string[] => [
+    ...new Set(steps.flatMap((step) => (step.do === what ? [step.key] : []))),
+  ];
+  return { semaphores: used('work'), latches: used('meet') };
+};
+
 /** All keys that somebody wants. */
 const keysOf = ({ processes, settings }: Plan): Wanted[] => {
   const keys = processes.flatMap(({ callers }) => callers.flatMap(({ steps }) => steps.flatMap(keysIn)));
@@ -153,6 +164,7 @@ const tidied = (events: readonly HistoryEvent[], hosts: ReadonlyMap<string, Host
         event.process === undefined ||
         event.type === 'trouble' ||
         event.type === 'gone' ||
-        event.at <= (hosts.get(event.process)?.process.crashedAt ?? Infinity),
+        // What it did in the very moment of its crash was done.
+        event.at <= rounded(hosts.get(event.process)?.process.crashedAt ?? Infinity),
     ),
   );

@@ -123,6 +123,11 @@ export class RecordedSpace {
     this.tellsNobody = false;
   }
 
+  /** What semaphores and latches have. */
+  withNumbers<T>(work: (numbers: MemorySpace['numbers']) => T): T {
+    return this.carryOut((space) => work(space.numbers));
+  }
+
   inspect(key: string): KeyState | null {
     this.look(key);
     const state = this.space.inspect(key);

@@ -7,6 +7,7 @@ import type { Host, Session } from '../network/session.js';
 import type { Command, Refusal, Reply, Value } from './commands.js';
 import { FairLines } from './fair-lines.js';
 import { RecordedSpace } from './recorded-space.js';
+import { useNumber } from './use-number.js';
 
 /** What the server answers to writes for a while, instead of doing them. */
 export type Mood = 'readonly' | 'tryagain' | 'loading' | 'oom';
@@ -142,7 +143,8 @@ export class SimServer implements Host {
     for (const session of [...this.sessions]) session.endByServer();
   }
 
-  private refusalOf({ name }: Command): Refusal | undefined {
+  private refusalOf(command: Command): Refusal | undefined {
+    const { name } = command;
     if (!this.mood || this.agenda.now >= this.mood.until) return undefined;
     const { kind } = this.mood;
     const writes =
@@ -151,9 +153,12 @@ export class SimServer implements Host {
       name === 'extend' ||
       name === 'downgrade' ||
       name === 'release' ||
-      name === 'forceUnlock';
+      name === 'forceUnlock' ||
+      (name === 'number' && command.what !== 'look');
     if (kind === 'loading') return name === 'ping' || writes ? REFUSALS[kind] : undefined;
-    const refuses = kind === 'oom' ? name === 'acquire' || name === 'downgrade' : writes;
+    const makesNew =
+      name === 'acquire' || name === 'downgrade' || (name === 'number' && command.what === 'set');
+    const refuses = kind === 'oom' ? makesNew : writes;
     return refuses ? REFUSALS[kind] : undefined;
   }
 
@@ -187,6 +192,8 @@ export class SimServer implements Host {
         return this.space.release(command.claim, command.keepForMs, session.process);
       case 'forceUnlock':
         return this.forceUnlock(command.key);
+      case 'number':
+        return this.space.withNumbers((numbers) => useNumber(numbers, command));
       case 'inspect':
         return this.space.inspect(command.key);
       case 'subscribe':

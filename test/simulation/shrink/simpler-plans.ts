@@ -58,6 +58,10 @@ function* simplerStep(step: Step): Generator<Step[]> {
     case 'block':
       if (step.ms > 10) yield [{ ...step, ms: Math.floor(step.ms / 2) }];
       return;
+    case 'work':
+    case 'meet':
+      if (step.abortAfterMs !== undefined) yield [{ ...step, abortAfterMs: undefined }];
+      return;
     case 'update':
       if (step.thinkMs + step.slowMs > 0) yield [{ ...step, thinkMs: 0, slowMs: 0 }];
       return;

@@ -23,6 +23,7 @@ import type { Quirks } from '../quirks.js';
 import { turnChannel, type Turn } from '../server/turn.js';
 import type { SimConnection } from './sim-connection.js';
 import { SimFair } from './sim-fair.js';
+import { SimLatches, SimSemaphores } from './sim-objects.js';
 import { SimReadWrite } from './sim-read-write.js';
 import { SimFailure } from './sim-failure.js';
 import type { SimSubscriber } from './sim-subscriber.js';
@@ -30,6 +31,8 @@ import type { SimSubscriber } from './sim-subscriber.js';
 /** What the Redis store does, over the simulated connections. */
 export class SimStore implements LockStore, KindStore {
   readonly kinds: KindStores;
+  readonly semaphores: SimSemaphores;
+  readonly latches: SimLatches;
   /** Opened by the first that waits, and never closed. */
   private ear: Watch | undefined;
   /** For each owner that waits: over which connections its line was asked about that its messages come from. */
@@ -44,6 +47,8 @@ export class SimStore implements LockStore, KindStore {
   ) {
     const readWrite = new SimReadWrite(this, connection);
     const fair = new SimFair(this, connection, subscriber, now);
+    this.semaphores = new SimSemaphores(connection, subscriber);
+    this.latches = new SimLatches(connection, subscriber);
     this.kinds = { exclusive: this, permit: this, fair, read: readWrite, write: readWrite };
   }
 
