@@ -10,6 +10,7 @@ import { conduct, type Inflicted } from './schedule/conductor.js';
 import type { Schedule } from './schedule/schedule.js';
 import { FAIR_QUEUES, LINES, READ_WRITE_LINES, RECOVERY_MS, SETTINGS } from './settings.js';
 import { LONGEST_MINIMUM_MS } from './workload/random-task.js';
+import { isObject } from './workload/random-object-task.js';
 import { limitOf } from './workload/task.js';
 import type { Scribe } from './history/scribe.js';
 import type { RedisServer } from '../support/redis-server.js';
@@ -82,6 +83,7 @@ const writeHoldsLeft = async (
 ): Promise<void> => {
   const alive = new Map(seats.filter(({ isTaken }) => isTaken).map(({ life }) => [life.instance, life.name]));
   for (const key of (await server.cli('KEYS', keys)) as string[]) {
+    if (isObject(key)) continue;
     const limit = limitOf(key);
     if (limit !== undefined) {
       await writePermitsLeft(scribe, server, key, limit);

@@ -138,11 +138,20 @@ const halfOpen = fault<OnLines & { readonly role: Role | 'all' }>({
 
 const swallow = fault<OnLines & { readonly script: ScriptName }>({
   name: 'swallow reply',
-  weight: 4,
+  weight: 6,
   fits: everywhere,
   choose: (random, fitness) => ({
     seats: [anySeat(random, fitness)],
-    script: random.pick(['acquire', 'acquire', 'release', 'extend', 'keep'] as const),
+    script: random.pick([
+      'acquire',
+      'acquire',
+      'release',
+      'extend',
+      'keep',
+      'take',
+      'give',
+      'countDown',
+    ] as const),
     forMs: 1_000,
   }),
   targets,

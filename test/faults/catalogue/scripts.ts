@@ -13,6 +13,7 @@ import {
 import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
 import { EXCLUSIVE_BATCH_PARTS } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
 import { FAIR_ACQUIRE, FAIR_KEEP, FAIR_RELEASE } from '../../../lib/stores/redis/kinds/fair/scripts.js';
+import { LATCH_COUNT_DOWN } from '../../../lib/stores/redis/kinds/latch/scripts.js';
 import { PERMIT_ACQUIRE } from '../../../lib/stores/redis/kinds/permit/scripts.js';
 import {
   READ_ACQUIRE,
@@ -21,6 +22,7 @@ import {
   READ_WRITE_RELEASE,
   WRITE_ACQUIRE,
 } from '../../../lib/stores/redis/kinds/read-write/scripts.js';
+import { SEMAPHORE_ADD, SEMAPHORE_TAKE } from '../../../lib/stores/redis/kinds/semaphore/scripts.js';
 import { Script } from '../../../lib/stores/redis/connection/script.js';
 import { FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
 
@@ -41,6 +43,9 @@ export const SCRIPTS = {
   ],
   keep: [shaOf(LINE_KEEP), shaOf(FAIR_KEEP), shaOf(READ_WRITE_KEEP)],
   permit: [shaOf(PERMIT_ACQUIRE)],
+  take: [shaOf(SEMAPHORE_TAKE)],
+  give: [shaOf(SEMAPHORE_ADD)],
+  countDown: [shaOf(LATCH_COUNT_DOWN)],
   forceUnlock: [shaOf(EXCLUSIVE_FORCE_UNLOCK), shaOf(LINE_FORCE_UNLOCK), FORCE_UNLOCK.sha],
 } as const;
 

@@ -12,7 +12,17 @@ interface OnWorker extends Dose {
 /** When: while it holds and waits, as it always does, as it asks, renews or releases, or as its turn comes. */
 type Moment = 'now' | 'grant' | ScriptName;
 
-const MOMENTS: readonly Moment[] = ['now', 'now', 'acquire', 'extend', 'release', 'keep', 'grant', 'grant'];
+const MOMENTS: readonly Moment[] = [
+  'now',
+  'now',
+  'acquire',
+  'extend',
+  'release',
+  'keep',
+  'grant',
+  'grant',
+  'give',
+];
 /** How long a moment is waited for, in ms. */
 const PATIENCE_MS = 600;
 

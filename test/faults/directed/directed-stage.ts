@@ -9,7 +9,7 @@ import { judge } from '../rules/judge.js';
 import type { Role, Seat } from '../topology/seat.js';
 import type { Topology } from '../topology/topology.js';
 import type { Task } from '../workload/task.js';
-import type { WorkerSettings } from '../workload/worker-messages.js';
+import type { ObjectTask, WorkerSettings } from '../workload/worker-messages.js';
 
 /** What a schedule that is written by hand has at hand: two workers, a server, and what happens on the lines. */
 export class DirectedStage {
@@ -44,6 +44,13 @@ export class DirectedStage {
   /** Starts a task. */
   start(seat: Seat, task: Task): void {
     this.tasks.push(seat.perform(task));
+  }
+
+  /** Starts a task with a semaphore or a latch. */
+  startToUse(seat: Seat, task: ObjectTask): Promise<void> {
+    const work = seat.use(task);
+    this.tasks.push(work);
+    return work;
   }
 
   /** Resolves when the task is over. */

@@ -5,7 +5,14 @@ import { TestWorker } from '../../support/worker.js';
 import { HistoryReader } from '../history/history-file.js';
 import { clockEnvironment, labNow } from '../history/lab-clock.js';
 import type { Task } from '../workload/task.js';
-import type { FromWorker, Load, ToWorker, WorkerSettings, WorkerSetup } from '../workload/worker-messages.js';
+import type {
+  FromWorker,
+  Load,
+  ObjectTask,
+  ToWorker,
+  WorkerSettings,
+  WorkerSetup,
+} from '../workload/worker-messages.js';
 import { connectionName } from '../workload/worker/named-clients.js';
 import { SlowLink } from './slow-link.js';
 
@@ -135,10 +142,19 @@ export class Seat implements AsyncDisposable {
   }
 
   /** Resolves when the task is over. */
-  async perform(task: Task): Promise<void> {
+  perform(task: Task): Promise<void> {
+    return this.finish((id) => ({ type: 'perform', id, task }));
+  }
+
+  /** The same of a task with a semaphore or a latch. */
+  use(task: ObjectTask): Promise<void> {
+    return this.finish((id) => ({ type: 'use', id, task }));
+  }
+
+  private async finish(message: (id: number) => ToWorker): Promise<void> {
     const { process } = this.life;
     const id = ++this.tasks;
-    process.send({ type: 'perform', id, task });
+    process.send(message(id));
     const isOver = () => !process.isRunning || process.all('performed').some((message) => message.id === id);
     await until(isOver, { timeoutMs: 60_000, what: `${this.name} has performed a task` });
   }

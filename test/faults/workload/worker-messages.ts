@@ -1,3 +1,4 @@
+import type { MeetingTask, PermitsTask } from '../../checker/object-user.js';
 import type { Task } from './task.js';
 
 /** What a worker is started with, as its one argument in JSON. */
@@ -18,6 +19,9 @@ export interface WorkerSettings {
   readonly commandTimeoutMs: number;
 }
 
+/** What a caller does with a semaphore or a latch. */
+export type ObjectTask = ({ readonly do: 'work' } & PermitsTask) | ({ readonly do: 'meet' } & MeetingTask);
+
 /** Callers that go on until they are told to stop. */
 export interface Load {
   readonly seed: string;
@@ -30,6 +34,7 @@ export type ToWorker =
   /** A round begins: keys get its name. Without a load only tasks are performed. */
   | { readonly type: 'begin'; readonly round: string; readonly load?: Load }
   | { readonly type: 'perform'; readonly id: number; readonly task: Task }
+  | { readonly type: 'use'; readonly id: number; readonly task: ObjectTask }
   /** What steps of tasks wait for, from now on or for a while already. */
   | { readonly type: 'go'; readonly what: string }
   /** No new tasks; answered by `idle` when all are over and what can be cleaned up was. */

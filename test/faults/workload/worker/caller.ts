@@ -3,6 +3,8 @@ import type { Lease } from '../../../../lib/core/lease/lease.js';
 import type { RegisterClient } from '../../register/register-client.js';
 import type { Step, Style, Task } from '../task.js';
 import { errorSeen } from '../../../checker/history.js';
+import { ObjectUser } from '../../../checker/object-user.js';
+import type { ObjectTask } from '../worker-messages.js';
 import { CallerSignal } from './caller-signal.js';
 import { DECORATED, type Library, type Orders, type Section } from './orders.service.js';
 import type { OpenLease, Recorder } from './recorder.js';
@@ -46,11 +48,25 @@ export class Caller {
   /** Listeners that were still on callers' signals when their calls were over. */
   listenersLeft = 0;
   private readonly underWay = new Set<Promise<void>>();
+  private readonly objects: ObjectUser;
 
   constructor(
     private readonly around: Surroundings,
     private readonly round: string,
-  ) {}
+  ) {
+    const { locks, recorder, keyPrefix } = around;
+    this.objects = new ObjectUser(`${recorder.process}.${round}`, {
+      semaphore: (key) => locks.semaphore(this.nameOf(key)),
+      countDownLatch: (key) => locks.countDownLatch(this.nameOf(key)),
+      finalKey: (key) => keyPrefix + this.nameOf(key),
+      record: (event) => recorder.write(event),
+      sleep,
+      leaveAfter: (ms, told) => {
+        const leaving = new CallerSignal(ms, told);
+        return { signal: leaving.signal, close: () => (this.listenersLeft += leaving.close()) };
+      },
+    });
+  }
 
   /** Resolves when every task is over. */
   async idle(): Promise<void> {
@@ -58,7 +74,16 @@ export class Caller {
   }
 
   perform(task: Task): Promise<void> {
-    const work = this.performIn(task, []).finally(() => this.underWay.delete(work));
+    return this.during(this.performIn(task, []));
+  }
+
+  /** The same with a semaphore or a latch. */
+  use(task: ObjectTask): Promise<void> {
+    return this.during(task.do === 'work' ? this.objects.workWithPermits(task) : this.objects.meet(task));
+  }
+
+  private during(task: Promise<void>): Promise<void> {
+    const work = task.finally(() => this.underWay.delete(work));
     this.underWay.add(work);
     return work;
   }

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../../../simulation/engine/random.js';
 import { crowdTask, probe, randomTask } from '../random-task.js';
 import type { Load } from '../worker-messages.js';
+import { objectTask } from '../random-object-task.js';
+import { labNow } from '../../history/lab-clock.js';
 import type { Caller } from './caller.js';
 
 /** How often a worker looks how long it takes to get a lock that is free, in ms. */
@@ -10,6 +12,8 @@ const THINK_MS = 40;
 /** Now and then so many callers come in the same moment: what they ask shares requests. */
 const CROWD = 10;
 const CROWD_EVERY_MS = 150;
+/** How many of a worker use semaphores and latches. */
+const OBJECT_USERS = 2;
 
 /** Callers that take one lock after the other, from a seed. */
 export class LoadRunner {
@@ -25,6 +29,7 @@ export class LoadRunner {
       this.probe(),
       this.crowd(),
       ...Array.from({ length: load.callers }, (_, i) => this.call(i)),
+      ...Array.from({ length: OBJECT_USERS }, (_, i) => this.useObjects(i)),
     ];
   }
 
@@ -39,6 +44,14 @@ export class LoadRunner {
     while (!this.stopped) {
       await sleep(random.between(0, THINK_MS));
       if (!this.stopped) await this.caller.perform(randomTask(random, this.load));
+    }
+  }
+
+  private async useObjects(number: number): Promise<void> {
+    const random = new Random(`${this.load.seed}:${this.process}:objects ${number}`);
+    while (!this.stopped) {
+      await sleep(random.between(0, 2 * THINK_MS));
+      if (!this.stopped) await this.caller.use(objectTask(random, labNow()));
     }
   }
 

@@ -103,6 +103,10 @@ channel.on('perform', async ({ id, task }) => {
   await caller.perform(task);
   channel.send({ type: 'performed', id });
 });
+channel.on('use', async ({ id, task }) => {
+  await caller.use(task);
+  channel.send({ type: 'performed', id });
+});
 channel.on('stop', async () => {
   await load?.stop();
   await caller.idle();
