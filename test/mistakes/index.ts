@@ -3,6 +3,7 @@ import { HANDING_MISTAKES } from './table/handing.mistakes.js';
 import { HOLDING_MISTAKES } from './table/holding.mistakes.js';
 import { LINE_MISTAKES } from './table/line.mistakes.js';
 import { MISUSE_MISTAKES } from './table/misuse.mistakes.js';
+import { OBJECT_MISTAKES } from './table/objects.mistakes.js';
 import { PERMIT_MISTAKES } from './table/permits.mistakes.js';
 import { READ_WRITE_MISTAKES } from './table/read-write.mistakes.js';
 import { SHARING_MISTAKES } from './table/sharing.mistakes.js';
@@ -20,6 +21,7 @@ export const MISTAKES: readonly Mistake[] = [
   ...SHARING_MISTAKES,
   ...PERMIT_MISTAKES,
   ...READ_WRITE_MISTAKES,
+  ...OBJECT_MISTAKES,
 ];
 
 /** Those that the simulation plays. */

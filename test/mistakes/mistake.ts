@@ -10,7 +10,7 @@ export interface InSimulation {
   /** The same mistake in what the simulation has in place of the Redis store's client and a clock; then nothing is edited. */
   readonly quirks?: Quirks;
   /** It takes a pause at one certain step to see it: looked for there, in the plan for this, and not in seeds. */
-  readonly atEachStep?: 'locks' | 'permits' | 'readWrite';
+  readonly atEachStep?: 'locks' | 'permits' | 'readWrite' | 'objects';
 }
 
 /** How the laboratory plays a mistake. */
