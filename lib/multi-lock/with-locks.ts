@@ -1,7 +1,7 @@
-import { LockConfigurationError } from '../core/errors/lock.errors.js';
+import { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
 import type { SectionOptions, Without } from '../core/settings/acquire-options.js';
 import { oneKindOf } from '../core/acquire/keys-of-call.js';
-import { checkOneKey } from '../key/key-check.js';
+import { checkOneKey, elementsOf } from '../key/key-check.js';
 import { checkedSection, type LockService } from '../lock.service.js';
 import { MultiLease, type PartOfLease } from './multi-lease.js';
 
@@ -22,6 +22,8 @@ export type MultiSection<T> = (lease: MultiLease) => T | PromiseLike<T>;
 const isService = (value: unknown): value is LockService =>
   typeof (value as Partial<LockService> | null | undefined)?.acquire === 'function';
 
+const FIELDS: ReadonlySet<string> = new Set<keyof LockOfService>(['service', 'key', 'mode']);
+
 /** One of the locks, with what the call asks of its service. */
 interface WantedLock {
   readonly service: LockService;
@@ -39,6 +41,18 @@ const inOrder = (locks: readonly LockOfService[], options: ForSection): readonly
     const service: unknown = given?.service;
     if (!isService(service)) {
       throw new LockConfigurationError(`withLocks: the service of lock ${i + 1} is no LockService.`);
+    }
+    const unknown = Object.keys(given!).find((name) => !FIELDS.has(name));
+    if (unknown !== undefined) {
+      throw new LockConfigurationError(
+        `withLocks: lock ${i + 1} is { service, key, mode? }, and has no ${JSON.stringify(unknown)}. ` +
+          'Options are given for all of them: withLocks(locks, options, fn).',
+      );
+    }
+    if (elementsOf(given?.key)) {
+      throw new LockKeyError(
+        `withLocks: lock ${i + 1} has a list of keys. Give each key an entry of its own.`,
+      );
     }
     const key = checkOneKey(given?.key, 'each lock of withLocks');
     const mode = given?.mode;

@@ -277,7 +277,16 @@ describe('locks of several services', () => {
 
   it('refuse a key that is none, options that are none, and a section that is none, before any lock is taken', async () => {
     const keys = [{ service: stock, key: ['a', 'b'] }];
-    await expect(withLocks(keys as never, () => 'ran')).rejects.toBeInstanceOf(LockKeyError);
+    const list = withLocks(keys as never, () => 'ran');
+    await expect(list).rejects.toBeInstanceOf(LockKeyError);
+    await expect(list).rejects.toThrow(
+      'withLocks: lock 1 has a list of keys. Give each key an entry of its own.',
+    );
+    for (const typo of [{ Mode: 'read' }, { leaseMs: 500 }]) {
+      await expect(withLocks([{ ...both[0]!, ...typo }], () => 'ran')).rejects.toThrow(
+        `lock 1 is { service, key, mode? }, and has no "${Object.keys(typo)[0]}"`,
+      );
+    }
     for (const options of [{ onLost: 'never' }, { waitMs: -1 }, { permits: 3 }]) {
       await expect(withLocks(both, options as never, () => 'ran')).rejects.toBeInstanceOf(
         LockConfigurationError,
