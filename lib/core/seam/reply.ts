@@ -76,7 +76,7 @@ export interface Holder {
   readonly owner: string;
   /** How often the owner has entered; always 1 for holds of this library. */
   readonly count: number;
-  /** What is left of the lease in ms; Infinity for a foreign hold without an end. */
+  /** What is left of the lease in whole ms; Infinity for a foreign hold without an end. */
   readonly remainingMs: number;
 }
 

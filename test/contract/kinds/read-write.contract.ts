@@ -186,6 +186,7 @@ function describeEnds(context: ContractContext): void {
       expect(left.get(mine.owner)).toBeGreaterThan(35_000);
       expect(left.get(mine.owner)).toBeLessThanOrEqual(40_000);
       expect(left.get(other.owner)).toBeGreaterThan(60_000);
+      expect([...left.values()].every(Number.isInteger)).toBe(true);
     });
 
     it('is never shortened, never begun anew and never made by a lengthening', async () => {

@@ -135,6 +135,7 @@ export function describeHolds(context: ContractContext): void {
       expect(info).toMatchObject({ owner: claim.owner, count: 1 });
       expect(info!.remainingMs).toBeGreaterThan(LONG_LEASE_MS - 5_000);
       expect(info!.remainingMs).toBeLessThanOrEqual(LONG_LEASE_MS);
+      expect(Number.isInteger(info!.remainingMs)).toBe(true);
       await a.kinds.exclusive.release(claim);
       expect(await b.inspect(claim.finalKey)).toBeNull();
     });
