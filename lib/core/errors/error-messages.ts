@@ -73,22 +73,43 @@ export const waitsForItselfError = (key: string, kind: LockKind, around: LockKin
     { key },
   );
 
+/** What to know when nobody can tell whether what was asked for was done; nothing of questions, which change nothing. */
+const whenUnknown = (doing: string): string => {
+  switch (doing) {
+    case 'verifying':
+    case 'inspecting':
+    case 'pinging it':
+      return '';
+    case 'acquiring':
+    case 'waiting for':
+      return 'It may have been done; the library undoes what nobody owns. ';
+    default:
+      return 'It may have been done. ';
+  }
+};
+
+/** A store that refuses one key, or one call, works, and would refuse the same again. */
+const whatToDo = (failure: unknown): string => {
+  if (!(failure instanceof StoreFailure) || !failure.keyOnly) return ' Check the store, then try again.';
+  return failure.claimOnly ? '' : ' Use another key, or another keyPrefix.';
+};
+
 export const storeError = (
   key: string | undefined,
   failure: unknown,
   doing: string,
   afterMs: number,
   outcome = failure instanceof StoreFailure ? failure.outcome : 'unknown',
-): LockStoreError => {
-  return new LockStoreError(
+): LockStoreError =>
+  new LockStoreError(
     `The lock store failed while ${doing}${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ` +
       `${textOf(failure).replace(/\.+$/, '')}. ` +
-      (outcome === 'unknown' ? 'It may have been done; the library undoes what nobody owns. ' : '') +
-      `This says nothing about whether the lock is taken. Check the store, then try again.`,
+      (outcome === 'unknown' ? whenUnknown(doing) : '') +
+      'This says nothing about whether the lock is taken.' +
+      whatToDo(failure),
     outcome,
     { key, cause: failure instanceof StoreFailure && failure.cause !== undefined ? failure.cause : failure },
   );
-};
 
 /** `ifUnknown`: what to know when nobody can tell whether it was done. */
 export const objectStoreError = (
@@ -102,7 +123,7 @@ export const objectStoreError = (
     `The lock store failed while ${doing} "${key}", after ${ms(afterMs)}: ` +
       `${textOf(failure).replace(/\.+$/, '')}.` +
       (outcome === 'unknown' && ifUnknown !== undefined ? ` It may have been done: ${ifUnknown}` : '') +
-      (failure instanceof StoreFailure && failure.keyOnly ? '' : ' Check the store, then try again.'),
+      whatToDo(failure),
     outcome,
     { key, cause: failure instanceof StoreFailure && failure.cause !== undefined ? failure.cause : failure },
   );

@@ -258,6 +258,9 @@ describe('a store that fails', () => {
     const failure = unknown();
     await store.next('acquire').fail(failure);
     expect(caller.error).toMatchObject({ outcome: 'unknown' });
+    expect(String(caller.error)).toContain(
+      'It may have been done; the library undoes what nobody owns. This says',
+    );
     const { finalKey, owner } = store.sent[0]!.claim;
     expect(store.next('release')).toMatchObject({ doubt: failure, claim: { finalKey, owner } });
     await store.next('release').fail(unknown());

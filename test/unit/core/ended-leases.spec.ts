@@ -166,6 +166,16 @@ describe('verify', () => {
     expect([lease.lost, lease.remainingMs()]).toEqual([false, 30_000]);
   });
 
+  it('without an answer does not say that something may have been done, which an extension says', async () => {
+    const lease = await acquired();
+    const [verified, extended] = [watched(lease.verify()), watched(lease.extend(60_000))];
+    for (const _ of [verified, extended]) {
+      await core.store.next('extend').fail(new StoreFailure('no answer', 'unknown'));
+    }
+    expect(String(verified.error)).toContain('verifying "k", after 0 ms: no answer. This says nothing');
+    expect(String(extended.error)).toContain('no answer. It may have been done. This says nothing');
+  });
+
   it('rejects when the lease is released while it asks', async () => {
     const lease = await acquired();
     const verified = watched(lease.verify());
