@@ -78,7 +78,7 @@ export class MemoryStore implements LockStore {
   }
 
   inspect(finalKey: string): Promise<KeyState | null> {
-    return this.ask(() => this.space.inspect(finalKey));
+    return this.ask(() => inWholeMs(this.space.inspect(finalKey)));
   }
 
   forceUnlock(finalKey: string): Promise<boolean> {
@@ -146,3 +146,10 @@ export class MemoryStore implements LockStore {
     );
   }
 }
+
+/** As Redis tells it; the clock here is finer. */
+const inWholeMs = (state: KeyState | null): KeyState | null =>
+  state && {
+    ...state,
+    holders: state.holders.map((one) => ({ ...one, remainingMs: Math.ceil(one.remainingMs) })),
+  };

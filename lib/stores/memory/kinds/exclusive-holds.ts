@@ -131,7 +131,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     const now = this.clock.now();
     const hold = this.find(finalKey, now);
     if (!hold) return null;
-    const holder = { owner: hold.owner, count: 1, remainingMs: Math.ceil(left(hold, now)) };
+    const holder = { owner: hold.owner, count: 1, remainingMs: left(hold, now) };
     return { kind: hold.kind, holders: [holder], waiting: this.lineOf(finalKey, now)?.owners ?? [] };
   }
 

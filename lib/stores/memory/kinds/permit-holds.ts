@@ -93,7 +93,7 @@ export class PermitHolds {
     const holders = [...permits.taken].map(([owner, own]) => ({
       owner,
       count: 1,
-      remainingMs: Math.ceil(left(own, now)),
+      remainingMs: left(own, now),
     }));
     return { kind: 'permit', holders, waiting: [] };
   }

@@ -138,7 +138,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     const holderOf = (owner: string, own: Timed): Holder => ({
       owner,
       count: 1,
-      remainingMs: Math.ceil(left(own, now)),
+      remainingMs: left(own, now),
     });
     const holders = writer
       ? [holderOf(writer.owner, writer)]
