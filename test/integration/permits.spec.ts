@@ -79,7 +79,10 @@ describe('permits', () => {
     const waiting = Array.from({ length: 10 }, () =>
       waiter.locks.withPermit('mail', { permits: 1, waitMs: 25_000 }, () => (done += 1)),
     );
-    await listening('mail', own);
+    // Each acquire counts the permits once: the holder's, the waiter's, and that of the waiter when it listens.
+    await until(async () => (await own.calls())['zcount'] === 3, { what: 'the waiter has asked twice' });
+    // It is answered when what is sent behind it is.
+    await waiter.locks.ping();
     await own.server.restart();
     await until(async () => (await lease.release()) === 'released');
     await Promise.all(waiting);
