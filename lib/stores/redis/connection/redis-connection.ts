@@ -4,7 +4,7 @@ import { CommandDeadlines } from './command-deadlines.js';
 import { chooseDatabase, refusedDatabase } from './database.js';
 import { watchHandshakes } from './handshake-watch.js';
 import { databaseOf, dropSocket, type RedisLike } from './redis-client.js';
-import { RedisFailure, failureOf, isNoScript, isReadOnly, isReplyError } from './redis-failure.js';
+import { RedisFailure, failureOf, isNoScript, isReadOnly, isReplyError, isUnwritable } from './redis-failure.js';
 import { readBatch } from './batch-replies.js';
 import { requestFor, type RedisRequest } from './redis-request.js';
 import { runProbe, type Probe } from './probe.js';
@@ -188,7 +188,9 @@ export class RedisConnection {
         resolve(answer);
       },
       (error: unknown) => {
-        if (isReadOnly(error)) this.drop(session);
+        // Whoever asks next waits for the new connection. One who asked this one again at once, and again, would keep the
+        // process from ever hearing that it has ended.
+        if (isReadOnly(error) || isUnwritable(error)) this.drop(session);
         if (inFlight.done) return;
         inFlight.done = true;
         if (request.inFull && isNoScript(error)) this.send(request.inFull()).then(resolve, reject);

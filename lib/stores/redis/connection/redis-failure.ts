@@ -45,6 +45,10 @@ export const isBusyScript = (error: unknown): boolean => isReply(error, 'BUSY');
 /** A master that became a replica: the way to the new master is a new connection. */
 export const isReadOnly = (error: unknown): boolean => isReply(error, 'READONLY');
 
+/** ioredis has sent nothing: the connection is ending, and nothing that is sent on it will be. */
+export const isUnwritable = (error: unknown): boolean =>
+  error instanceof Error && error.message.startsWith("Stream isn't writeable");
+
 /** Another type of value is where the hold of a lock belongs, so there is no hold. */
 export const isWrongType = (error: unknown): boolean => isReply(error, 'WRONGTYPE');
 
@@ -82,7 +86,7 @@ export const failureOf = (
       session,
     );
   }
-  if (message.startsWith("Stream isn't writeable")) {
+  if (isUnwritable(error)) {
     return new RedisFailure('the connection to Redis is down', 'not-executed', { cause });
   }
   return new RedisFailure(

@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest';
+import { useLab } from '../support/redis/lab.js';
+
+const lab = useLab();
+
+const KILLS = 40;
+/** Without a pause between them no timer would be kept either: so the callers look at the clock. */
+const TOO_LONG_MS = 15_000;
+
+it('callers that try again at once let the process hear that the connection has gone, and is back', async () => {
+  const { locks } = lab.open({ commandTimeoutMs: 2_000 });
+  await locks.ping();
+  let kills = 0;
+  const killing = setInterval(() => {
+    kills += 1;
+    void lab.admin.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+  }, 20);
+  const startedAt = performance.now();
+  let granted = 0;
+  const tryAgain = async (key: string): Promise<void> => {
+    while (kills < KILLS && performance.now() - startedAt < TOO_LONG_MS) {
+      await locks.withLock(key, () => (granted += 1)).catch(() => undefined);
+    }
+  };
+  await Promise.all(Array.from({ length: 20 }, (_, i) => tryAgain(`order:${i}`)));
+  clearInterval(killing);
+  expect(kills, 'timers were kept').toBeGreaterThanOrEqual(KILLS);
+  expect(granted).toBeGreaterThan(KILLS);
+}, 30_000);
