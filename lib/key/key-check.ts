@@ -1,4 +1,5 @@
 import { LockKeyError } from '../core/errors/lock.errors.js';
+import { shown } from '../core/errors/describe.js';
 
 /** The longest key, in bytes of UTF-8. Redis takes more, but a key beyond this is a value by mistake. */
 export const MAX_KEY_BYTES = 65_536;
@@ -87,7 +88,7 @@ export function fieldsOf(
     );
   }
   if (mode !== undefined && mode !== 'read' && mode !== 'write') {
-    throw problem(`the mode of a lock key must be "read" or "write", but it is ${describe(mode)}.`);
+    throw problem(`the mode of a lock key must be "read" or "write", but is ${shown(mode)}.`);
   }
   return { key, mode };
 }

@@ -13,7 +13,7 @@ it('callers that try again at once let the process hear that the connection has 
   let kills = 0;
   const killing = setInterval(() => {
     kills += 1;
-    void lab.admin.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    void lab.admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
   }, 20);
   const startedAt = performance.now();
   let granted = 0;

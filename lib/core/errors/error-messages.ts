@@ -178,6 +178,14 @@ export const shutdownError = (key: string): LockAbortedError =>
     },
   );
 
+/** What was asked of an object when the store was closed already. */
+export const closedError = (key: string, doing: string): LockAbortedError =>
+  new LockAbortedError(
+    'LOCK_SHUTDOWN',
+    `This instance has shut down, so ${doing} "${key}" was not done. Try another one.`,
+    { key },
+  );
+
 const LOSS: Record<LossReason | 'outer-release', string> = {
   expired:
     'its lease ran out before it could be renewed (the store was out of reach, the process stood still, or a fixed leaseMs was too short)',

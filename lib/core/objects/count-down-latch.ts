@@ -25,7 +25,7 @@ const DELETING: Question = { doing: 'deleting', ifUnknown: 'delete() can be call
  *
  * Every method throws `LockConfigurationError` for a count that cannot be, and `LockStoreError` when the store fails or has
  * something else than a number under the key. Its `outcome` is `unknown` when nobody can tell whether the request was
- * executed; nothing is then undone or repeated.
+ * executed; nothing is then undone or repeated. After the shutdown of the app it is a `LockAbortedError` (`LOCK_SHUTDOWN`).
  *
  * @example
  * const imported = locks.countDownLatch('imported');

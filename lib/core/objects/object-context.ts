@@ -1,10 +1,11 @@
 import { CompactingMap } from '../compacting.js';
 import type { CoreContext } from '../core-context.js';
-import { objectStoreError } from '../errors/error-messages.js';
+import { closedError, objectStoreError } from '../errors/error-messages.js';
 import type { InFlight } from '../in-flight.js';
 import { isNested } from '../nesting/section.js';
 import type { ObjectCall } from '../settings/object-call.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
+import { StoreFailure } from '../seam/store-failure.js';
 import type { Wait } from '../acquire/wait.js';
 import { Waiters } from './waiters.js';
 
@@ -15,6 +16,9 @@ export interface Question {
   /** What is to be known when nobody can tell whether it was done; nothing for a question that changes nothing. */
   readonly ifUnknown?: string;
 }
+
+const isNotExecuted = (failure: unknown): boolean =>
+  failure instanceof StoreFailure && failure.outcome === 'not-executed';
 
 /** What the objects without a holder of one service instance share: the way to the store, and who waits where. */
 export class ObjectContext {
@@ -56,6 +60,7 @@ export class ObjectContext {
     const startedAt = this.core.runtime.now();
     return this.during(() =>
       this.judged(send).catch((failure: unknown) => {
+        if (this.core.phase === 'closed' && isNotExecuted(failure)) throw closedError(key, question.doing);
         const afterMs = this.core.runtime.now() - startedAt;
         throw objectStoreError(key, failure, question, afterMs);
       }),

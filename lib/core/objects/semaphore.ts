@@ -43,7 +43,8 @@ const DELETING: Question = { doing: 'deleting', ifUnknown: 'delete() can be call
  *
  * Every method throws `LockConfigurationError` for a number of permits that cannot be, and `LockStoreError` when the store
  * fails or has something else than a number under the key. Its `outcome` is `unknown` when nobody can tell whether the
- * request was executed; nothing is then undone or repeated.
+ * request was executed; nothing is then undone or repeated. After the shutdown of the app it is a `LockAbortedError`
+ * (`LOCK_SHUTDOWN`), and permits that were not given back before stay taken.
  *
  * @example
  * const printers = locks.semaphore('printers');

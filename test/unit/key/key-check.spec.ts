@@ -65,6 +65,9 @@ suite('checkKeys', () => {
     ]) {
       expect(refusal(() => checkKeys(['b', wrong], 'Orders.pay')).message).toMatch(/^Orders\.pay: /);
     }
+    expect(() => checkKeys([{ key: 'a', mode: 'Read' }])).toThrow(
+      'the mode of a lock key must be "read" or "write", but is "Read".',
+    );
     refusal(() => checkKeys({ key: 'a', mode: 'read' }));
     const angry = Object.defineProperty({ key: 'a' }, 'mode', {
       enumerable: true,

@@ -83,7 +83,7 @@ describe.each(Object.entries(FORMS))('an error of a script, %s,', (_form, wrap) 
 
   it('is shown without what is around it, and of another type with the name in Redis', () => {
     expect(failure(wrap(TEXTS.WRONGTYPE)).message).toBe(
-      `Redis has something else than this kind of lock at "lock:order": ${TEXTS.WRONGTYPE}`,
+      `Redis has something of another type at "lock:order": ${TEXTS.WRONGTYPE}`,
     );
     expect(failure(wrap(TEXTS.FENCE)).message).toBe(`Redis refused the command: ${TEXTS.FENCE}`);
   });

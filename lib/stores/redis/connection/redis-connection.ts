@@ -4,7 +4,14 @@ import { CommandDeadlines } from './command-deadlines.js';
 import { chooseDatabase, refusedDatabase } from './database.js';
 import { watchHandshakes } from './handshake-watch.js';
 import { databaseOf, dropSocket, type RedisLike } from './redis-client.js';
-import { RedisFailure, failureOf, isNoScript, isReadOnly, isReplyError, isUnwritable } from './redis-failure.js';
+import {
+  RedisFailure,
+  failureOf,
+  isNoScript,
+  isReadOnly,
+  isReplyError,
+  isUnwritable,
+} from './redis-failure.js';
 import { readBatch } from './batch-replies.js';
 import { requestFor, type RedisRequest } from './redis-request.js';
 import { runProbe, type Probe } from './probe.js';

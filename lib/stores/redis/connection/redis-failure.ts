@@ -104,7 +104,7 @@ const describeReply = (
   keys: readonly string[],
 ): string => {
   if (isForeign && keys.length > 0) {
-    return `Redis has something else than this kind of lock at ${keys.map((key) => `"${key}"`).join(' or ')}: ${shown}`;
+    return `Redis has something of another type at ${keys.map((key) => `"${key}"`).join(' or ')}: ${shown}`;
   }
   return refusal?.plain ? shown.slice(refusal.word.length + 1) : `Redis refused the command: ${shown}`;
 };
