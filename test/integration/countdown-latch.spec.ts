@@ -124,6 +124,19 @@ describe('a countdown latch', () => {
     expect(await latch.getCount()).toBe(2);
   });
 
+  it('keeps a time to live that Java has given it, also in the millisecond in which that ends', async () => {
+    const latch = lab.open().locks.countDownLatch(newKey());
+    for (let round = 0; round < 5; round++) {
+      await lab.admin.set(nameOf(latch.key), 1_000_000, 'PX', 20);
+      let leftMs: number;
+      do {
+        await Promise.all(Array.from({ length: 50 }, () => latch.countDown()));
+        leftMs = await lab.admin.pttl(nameOf(latch.key));
+      } while (leftMs >= 0);
+      expect(leftMs).toBe(-2);
+    }
+  });
+
   it('is counted down with a full memory', async () => {
     const latch = lab.open().locks.countDownLatch(newKey());
     await latch.trySetCount(2);

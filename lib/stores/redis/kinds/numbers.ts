@@ -5,7 +5,8 @@ import { impossible } from '../connection/strict-replies.js';
  * none. Redisson reads decimal digits only, so nothing else counts as a number.
  *
  * `touch` is a write that changes nothing and needs no memory: behind it Redis does not refuse an INCRBY for the lack
- * of memory, so that what is given back arrives when the memory is full.
+ * of memory, so that what is given back arrives when the memory is full. A key in its last millisecond has a PTTL of 0: that
+ * is left alone, since PERSIST would keep it for ever, and PEXPIRE would delete it.
  */
 export const NUMBERS = `
 local function whole(n) return string.format('%.0f', n) end
@@ -20,7 +21,8 @@ if text and not number then
 end
 local function touch()
   local ttl = redis.call('pttl', KEYS[1])
-  if ttl > 0 then redis.call('pexpire', KEYS[1], whole(ttl)) else redis.call('persist', KEYS[1]) end
+  if ttl > 0 then redis.call('pexpire', KEYS[1], whole(ttl)) end
+  if ttl == -1 then redis.call('persist', KEYS[1]) end
 end
 `;
 
