@@ -88,9 +88,10 @@ const takeAll = async (
       parts.push({ service, key, lease: await service.acquire(key, left) });
     }
     const { leaseMs } = options;
-    // The first has been held for as long as the others were waited for.
+    // The first has been held for as long as the others were waited for. A lock of a call around this one keeps its own lease.
     if (leaseMs !== undefined && parts.length > 1) {
-      await Promise.all(parts.map(({ lease }) => lease.extend(leaseMs)));
+      const taken = parts.filter(({ lease }) => lease.parts.every(({ entry }) => !entry));
+      await Promise.all(taken.map(({ lease }) => lease.extend(leaseMs)));
     }
     return new MultiLease(parts);
   } catch (error) {

@@ -99,6 +99,16 @@ describe('locks of several services', () => {
     await nothingHeld();
   });
 
+  it('inside a lock on one of the keys leave the lease of that as it is', async () => {
+    await stock.withLock('sku', { leaseMs: 20_000 }, async (outer) => {
+      await withLocks(both, { leaseMs: 60_000 }, (lease) => {
+        expect(lease.of(billing, 'invoice').remainingMs()).toBeGreaterThan(50_000);
+        expect(lease.of(stock, 'sku').remainingMs()).toBeLessThanOrEqual(20_000);
+      });
+      expect(outer.remainingMs()).toBeLessThanOrEqual(20_000);
+    });
+  });
+
   it('are refused before any is taken where a mode cannot be, or a key is wanted plain and in a mode', async () => {
     const [part] = both as [LockOfService];
     for (const wrong of [
