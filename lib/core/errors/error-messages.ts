@@ -158,7 +158,8 @@ export const latchClosedError = (key: string, waitedMs: number, waitMs: number):
     'LOCK_TAKEN',
     waitMs === 0
       ? `The latch "${key}" is not counted down yet, and waitMs is 0. Pass a waitMs to wait.`
-      : `The latch "${key}" was not counted down within ${ms(waitedMs)} (waitMs: ${waitMs}).`,
+      : `The latch "${key}" was not counted down within ${ms(waitedMs)} (waitMs: ${waitMs}). ` +
+          'Raise waitMs; getCount() tells how much is left, and delete() opens it when nobody will count down any more.',
     { key },
   );
 
