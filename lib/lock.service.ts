@@ -222,8 +222,9 @@ class Service {
 
   /**
    * Who holds the key now, in whichever process, as what kind of lock, and for how many ms still (`Infinity` for a hold
-   * of Java without an end); null when nobody does. Of permits it names the first 100 holders. Throws `LockStoreError`,
-   * and `LockKeyError` for what cannot be a key.
+   * of Java without an end); null when nobody does. Of several holders (readers, permits) it names the
+   * first 100. `waiting` has the owners in line, where the kind has one: the first 100 of a fair lock, 64 of the others. Throws
+   * `LockStoreError`, and `LockKeyError` for what cannot be a key.
    *
    * @example const [holder] = (await locks.inspect('order:42'))?.holders ?? [];
    */
@@ -233,7 +234,7 @@ class Service {
   }
 
   /**
-   * Whether anybody holds the key at this moment: the lock, or one permit at least. For people and dashboards: it may
+   * Whether anybody holds the key at this moment: the lock, one reader or one permit at least. For people and dashboards: it may
    * be over when you read it. Throws like {@link inspect}.
    *
    * @example if (await locks.isLocked('nightly')) return 'still running';

@@ -74,7 +74,7 @@ return text or '0'
 `;
 
 /**
- * Takes all permits that are free; a number below zero becomes zero.
+ * Takes all permits that are free; a number below zero becomes zero, which is not announced, since nobody can take one then.
  *
  * KEYS[1] number
  * Reply: text  the number that there was, 0 for none
