@@ -1,5 +1,4 @@
 import { LockKeyError } from '../core/errors/lock.errors.js';
-import { shown } from '../core/errors/describe.js';
 
 /** The longest key, in bytes of UTF-8. Redis takes more, but a key beyond this is a value by mistake. */
 export const MAX_KEY_BYTES = 65_536;
@@ -88,7 +87,7 @@ export function fieldsOf(
     );
   }
   if (mode !== undefined && mode !== 'read' && mode !== 'write') {
-    throw problem(`the mode of a lock key must be "read" or "write", but is ${shown(mode)}.`);
+    throw problem(`the mode of a lock key must be "read" or "write", but is ${shortly(mode)}.`);
   }
   return { key, mode };
 }
@@ -107,6 +106,10 @@ export function checkOneKey(key: unknown, who: string): string {
 /** What is wrong with several keys where permits are counted. */
 export const oneKey = (who: string): string =>
   `${who} takes one key, since permits are counted for each. Nest the calls to have permits of several.`;
+
+/** What a value is; of a word the word itself: it is none of a caller's data, but a name of the library, misspelt. */
+const shortly = (value: unknown): string =>
+  typeof value === 'string' && value.length <= 20 ? JSON.stringify(value) : describe(value);
 
 /** The elements of an array, as they are now; undefined when it is none, or lets nobody look into it. */
 export function elementsOf(value: unknown): readonly unknown[] | undefined {
