@@ -94,5 +94,6 @@ export type {
   Taken,
 } from './core/seam/reply.js';
 export { RedisStore, type RedisStoreOptions } from './stores/redis/redis.store.js';
+export type { ReplicasOptions } from './stores/redis/replicas/replicas.js';
 export type { CreateRedisClient, RedisSource } from './stores/redis/connection/redis-settings.js';
 export type { ConnectionRole, RedisLike } from './stores/redis/connection/redis-client.js';

@@ -76,8 +76,8 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
     {
       provide: MANAGER,
       useFactory: (options: ResolvedOptions) => {
-        const { redis, commandTimeoutMs, settings, store } = options;
-        const holds = store ?? new RedisStore({ redis: redis!, commandTimeoutMs });
+        const { redis, commandTimeoutMs, replicas, settings, store } = options;
+        const holds = store ?? new RedisStore({ redis: redis!, commandTimeoutMs, replicas });
         return new LockManager(holds, settings, new Logger('RedisLockModule'));
       },
       inject: [RESOLVED],

@@ -11,6 +11,7 @@ import { checkNames, type Names } from './core/settings/option-names.js';
 import type { KindStore, LockStore } from './core/seam/lock-store.js';
 import { isArray } from './core/errors/describe.js';
 import type { RedisSource } from './stores/redis/connection/redis-settings.js';
+import type { ReplicasOptions } from './stores/redis/replicas/replicas.js';
 
 /** How lock errors are answered over HTTP. */
 export interface LockInterceptorOptions {
@@ -36,6 +37,12 @@ export interface RedisLockModuleOptions extends LockSettingsInput {
    */
   readonly commandTimeoutMs?: number;
   /**
+   * With `redis` only: a lock counts as taken, and as renewed, once so many replicas have it (`min`), which are waited for
+   * `timeoutMs` (default: 100). Else it is given back, and the caller gets a `LockStoreError`. Default: replicas are not
+   * waited for.
+   */
+  readonly replicas?: ReplicasOptions;
+  /**
    * Default: true: lock errors are mapped for HTTP, RPC, WebSockets and GraphQL, waits end when the HTTP client leaves,
    * and keys may have `<<$request…>>`. False: none of that. An object is true with other answers.
    */
@@ -56,6 +63,7 @@ export interface ResolvedOptions {
   readonly redis: RedisSource | undefined;
   readonly store: LockStore | undefined;
   readonly commandTimeoutMs: number;
+  readonly replicas: ReplicasOptions | undefined;
   readonly interceptor: Required<LockInterceptorOptions> | undefined;
   readonly context: (() => Record<string, unknown>) | undefined;
 }
@@ -67,6 +75,7 @@ const MODULE_NAMES: Names<RedisLockModuleOptions> = {
   redis: true,
   store: true,
   commandTimeoutMs: true,
+  replicas: true,
   interceptor: true,
   context: true,
 };
@@ -135,7 +144,7 @@ export const resolveOptions = (options: RedisLockModuleOptions): ResolvedOptions
 
 const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
   checkNames(options, 'RedisLockModule', MODULE_NAMES);
-  const { redis, store, context } = options;
+  const { redis, store, context, replicas } = options;
   if (redis !== undefined && store !== undefined) {
     throw new LockConfigurationError(
       'Both redis and store are given. Keep the one that shall hold the locks.',
@@ -146,6 +155,11 @@ const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
   }
   if (store !== undefined && !isStore(store)) {
     refuse('store', 'a LockStore, such as new RedisStore({ redis })', store);
+  }
+  if (store !== undefined && replicas !== undefined) {
+    throw new LockConfigurationError(
+      'replicas goes with redis, but store is given. A store of your own waits for what it needs by itself.',
+    );
   }
   if (context !== undefined && typeof context !== 'function') {
     refuse('context', 'a function that returns an object', context);
@@ -166,6 +180,7 @@ const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
     redis,
     store,
     commandTimeoutMs,
+    replicas,
     interceptor:
       interceptor === false ? undefined : resolveInterceptor(interceptor === true ? {} : interceptor),
     context,

@@ -1,5 +1,6 @@
 import { checkMs, reading } from '../../core/settings/option-checks.js';
-import type { LockStore } from '../../core/seam/lock-store.js';
+import type { AllKindStores, LockStore } from '../../core/seam/lock-store.js';
+import type { SemaphoreStore } from '../../core/seam/object-stores.js';
 import type { KeyState } from '../../core/seam/reply.js';
 import { twinOf } from './connection/redis-client.js';
 import { RedisConnection } from './connection/redis-connection.js';
@@ -21,12 +22,17 @@ import { READ_WRITE_SCRIPTS, RedisReadWrite } from './kinds/read-write/redis-rea
 import { RedisLink } from './kinds/redis-link.js';
 import { RedisSemaphores, SEMAPHORE_SCRIPTS } from './kinds/semaphore/redis-semaphore.js';
 import { RedisKeys } from './redis-keys.js';
+import { ReplicatedKind } from './replicas/replicated-kind.js';
+import { ReplicatedSemaphores } from './replicas/replicated-semaphores.js';
+import { Replicas, replicasWarning, resolveReplicas, type ReplicasOptions } from './replicas/replicas.js';
 
 export interface RedisStoreOptions {
   /** Where Redis is; see {@link RedisSource}. */
   readonly redis: RedisSource;
   /** How long one command may take, in ms, and as long for connecting before it. Default: 2,000. */
   readonly commandTimeoutMs?: number;
+  /** Holds count only once so many replicas have them. Default: replicas are not waited for. */
+  readonly replicas?: ReplicasOptions | undefined;
 }
 
 /**
@@ -35,13 +41,14 @@ export interface RedisStoreOptions {
  * that is taken. Closes both.
  */
 export class RedisStore implements LockStore {
-  readonly kinds: RedisKinds;
-  readonly semaphores: RedisSemaphores;
+  readonly kinds: AllKindStores;
+  readonly semaphores: SemaphoreStore;
   readonly latches: RedisLatches;
   private readonly keys: RedisKeys;
   private readonly connection: RedisConnection;
   private readonly anyKind: AnyKind;
   private readonly subscriber: RedisSubscriber;
+  private readonly minReplicas: number;
   /** The connections of {@link diagnose}, where there was none yet. */
   private readonly checks = new Set<RedisConnection>();
   private openCheck: () => RedisConnection | undefined;
@@ -49,11 +56,14 @@ export class RedisStore implements LockStore {
   private warnedWithoutLine = false;
 
   constructor(options: RedisStoreOptions) {
-    const { redis, commandTimeoutMs } = reading('The options of RedisStore', () => ({
+    const { redis, commandTimeoutMs, replicas } = reading('The options of RedisStore', () => ({
       redis: options.redis,
       commandTimeoutMs: options.commandTimeoutMs,
+      replicas: options.replicas,
     }));
     const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? 2_000;
+    const waited = resolveReplicas(replicas, timeoutMs);
+    this.minReplicas = waited?.min ?? 0;
     const endpoint = resolveEndpoint(redis, timeoutMs);
     this.keys = new RedisKeys(endpoint.keyPrefix);
     const [commands, subscriber] = createClients(endpoint);
@@ -75,15 +85,18 @@ export class RedisStore implements LockStore {
     this.subscriber = new RedisSubscriber(subscriber, timeoutMs);
     const link = new RedisLink(this.connection, this.subscriber, this.keys);
     const readWrite = new RedisReadWrite(link);
-    this.kinds = {
+    const kinds: RedisKinds = {
       read: readWrite,
       write: readWrite,
       fair: new RedisFair(link),
       exclusive: new RedisExclusive(link, (missing) => this.warnWithoutLine(missing)),
       permit: new RedisPermit(link),
     };
-    this.anyKind = new AnyKind(this.connection, this.kinds);
-    this.semaphores = new RedisSemaphores(link);
+    this.anyKind = new AnyKind(this.connection, kinds);
+    const semaphores = new RedisSemaphores(link);
+    const confirming = waited && new Replicas(this.connection, waited);
+    this.kinds = confirming ? replicated(kinds, confirming) : kinds;
+    this.semaphores = confirming ? new ReplicatedSemaphores(semaphores, confirming) : semaphores;
     this.latches = new RedisLatches(link);
     this.openCheck = () => {
       const twin = twinOf(commands);
@@ -123,17 +136,29 @@ export class RedisStore implements LockStore {
       const connection = check ?? this.connection;
       await connection.opened();
       const { probed } = connection;
-      const memory = await connection
-        .send({ command: 'info', args: ['memory'], read: String })
-        .catch((failure: unknown) => {
+      const info = (section: string): Promise<string> =>
+        connection.send({ command: 'info', args: [section], read: String }).catch((failure: unknown) => {
           if (failure instanceof RedisFailure && isReplyError(failure.cause)) return '';
           throw failure;
         });
-      return [evictionWarning(memory), this.lineWarning(missingRules(probed))].filter(isText);
+      const { minReplicas } = this;
+      return [
+        evictionWarning(await info('memory')),
+        minReplicas > 0 ? replicasWarning(await info('replication'), minReplicas) : undefined,
+        this.lineWarning(missingRules(probed)),
+      ].filter(isText);
     } finally {
       check?.close();
       if (check) this.checks.delete(check);
     }
+  }
+
+  /**
+   * A new connection may lead to another server (a replica that became the master), or to the same one without its data:
+   * what is held is looked for there.
+   */
+  onRisk(listener: (finalKey?: string) => void): void {
+    this.connection.onAgain = () => listener();
   }
 
   onWarning(listener: (warning: string) => void): void {
@@ -161,5 +186,13 @@ export class RedisStore implements LockStore {
     return Promise.resolve();
   }
 }
+
+const replicated = (kinds: RedisKinds, replicas: Replicas): AllKindStores => ({
+  exclusive: new ReplicatedKind(kinds.exclusive, replicas),
+  fair: new ReplicatedKind(kinds.fair, replicas),
+  permit: new ReplicatedKind(kinds.permit, replicas),
+  read: new ReplicatedKind(kinds.read, replicas),
+  write: new ReplicatedKind(kinds.write, replicas),
+});
 
 const isText = (text: string | undefined): text is string => text !== undefined;

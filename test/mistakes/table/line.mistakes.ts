@@ -110,7 +110,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
         await until(async () => (await stage.admin.pubsub('NUMSUB', channel))[1] === 1);
         // The ear is open once a place is kept that is not deaf.
         await until(async () => {
-          await store.kinds.exclusive.keepPlaces([claim]);
+          await store.kinds.exclusive.keepPlaces!([claim]);
           return String(await stage.admin.hget(stage.line, '1')).endsWith(` 0 ${owner}`);
         });
         told.length = 0;

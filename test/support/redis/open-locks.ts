@@ -32,10 +32,10 @@ export interface OpenLocks extends AsyncDisposable {
 
 /** Makes a lock service the way `RedisLockModule` does: same checks, same defaults, a store of its own. */
 export const openLocks = (redis: RedisSource, options: LocksOptions = {}, runtime?: Runtime): OpenLocks => {
-  const { settings, commandTimeoutMs } = resolveOptions({ shutdownGraceMs: 0, ...options, redis });
+  const { settings, commandTimeoutMs, replicas } = resolveOptions({ shutdownGraceMs: 0, ...options, redis });
   const log: string[] = [];
   const say = (line: string) => void log.push(line);
-  const store = new RedisStore({ redis, commandTimeoutMs });
+  const store = new RedisStore({ redis, commandTimeoutMs, replicas });
   const manager = new LockManager(store, settings, { log: say, warn: say }, runtime);
   const locks = new LockService(manager, options.context);
   const seen = new Map<EventName, unknown[]>(EVENTS.map((name) => [name, []]));

@@ -66,6 +66,9 @@ export class RedisConnection {
   private answerOfProbe: unknown;
   private pinger: NodeJS.Timeout | undefined;
   private closed = false;
+  private hadSession = false;
+  /** Told when there is a connection again, before anything is asked on it. */
+  onAgain: () => void = () => undefined;
   private readonly timeoutMs: number;
   private readonly idlePingMs: number;
   private readonly scripts: readonly Script[];
@@ -292,6 +295,8 @@ export class RedisConnection {
     this.answerOfProbe = probed;
     this.session = Object.assign(life, name);
     this.startPinging(this.session);
+    if (this.hadSession) this.onAgain();
+    this.hadSession = true;
     for (const one of this.takeUnsent()) one.resolve(this.session);
   }
 

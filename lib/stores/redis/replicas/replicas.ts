@@ -1,0 +1,132 @@
+import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
+import { isArray } from '../../../core/errors/describe.js';
+import { checkMs, reading, refuse } from '../../../core/settings/option-checks.js';
+import { checkNames } from '../../../core/settings/option-names.js';
+import type { RedisConnection } from '../connection/redis-connection.js';
+import { RedisFailure } from '../connection/redis-failure.js';
+import type { RedisSession } from '../connection/redis-session.js';
+import { impossible } from '../connection/strict-replies.js';
+
+/** How many replicas have to have a hold before it counts. */
+export interface ReplicasOptions {
+  /** So many replicas have to acknowledge it: a whole number, at least 1. */
+  readonly min: number;
+  /** How long they are waited for, in ms. Default: 100. Less than `commandTimeoutMs`, which is the most for any command. */
+  readonly timeoutMs?: number;
+}
+
+const DEFAULT_TIMEOUT_MS = 100;
+
+/** Checks the option; undefined when it is not given. */
+export const resolveReplicas = (
+  given: unknown,
+  commandTimeoutMs: number,
+): Required<ReplicasOptions> | undefined => {
+  if (given === undefined) return undefined;
+  if (typeof given !== 'object' || given === null || isArray(given)) {
+    return refuse('replicas', 'an object such as { min: 1 }', given);
+  }
+  const { min, timeoutMs } = reading('replicas', () => {
+    checkNames(given, 'replicas', { min: true, timeoutMs: true });
+    const { min, timeoutMs } = given as Partial<ReplicasOptions>;
+    return { min, timeoutMs };
+  });
+  if (!Number.isInteger(min) || min! < 1 || min! > 100) {
+    return refuse('replicas.min', 'a whole number from 1 to 100', min);
+  }
+  if (commandTimeoutMs < 2) {
+    throw new LockConfigurationError('replicas needs a commandTimeoutMs of at least 2.');
+  }
+  const most = commandTimeoutMs - 1;
+  return {
+    min: min!,
+    timeoutMs:
+      checkMs('replicas.timeoutMs', timeoutMs, { min: 1, max: most }) ?? Math.min(DEFAULT_TIMEOUT_MS, most),
+  };
+};
+
+/** What is asked of the replicas in one go. */
+interface Question {
+  readonly session: RedisSession;
+  readonly answer: Promise<void>;
+}
+
+/**
+ * Waits until replicas have what was written. WAIT goes by the connection: it answers for all that was written on it
+ * before. While one is under way, those who come meanwhile share the next.
+ */
+export class Replicas {
+  private underWay: Promise<unknown> = Promise.resolve();
+  private next: Question | undefined;
+
+  constructor(
+    private readonly connection: RedisConnection,
+    private readonly options: Required<ReplicasOptions>,
+  ) {}
+
+  /**
+   * Resolves once enough replicas have what the caller has just been told of. To be called in the same turn of the event
+   * loop as that: on a later connection nothing can be said of it. Else it fails with an outcome that is unknown: the
+   * server has it, and has to be asked to undo it.
+   */
+  confirm(): Promise<void> {
+    const session = this.connection.current;
+    if (!session) return Promise.reject(this.failure('the connection to Redis was lost before they could'));
+    if (this.next?.session === session) return this.next.answer;
+    const answer = this.underWay.then(() => {
+      if (this.next === question) this.next = undefined;
+      const asked = this.ask(session);
+      this.underWay = asked.catch(() => undefined);
+      return asked;
+    });
+    const question: Question = { session, answer };
+    return (this.next = question).answer;
+  }
+
+  private async ask(session: RedisSession): Promise<void> {
+    const { connection, options } = this;
+    const { min, timeoutMs } = options;
+    // Answers that came in together are all asked about by one.
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    if (connection.current !== session) {
+      throw this.failure('the connection to Redis was lost before they could', { session });
+    }
+    let acknowledged: number;
+    try {
+      acknowledged = await connection.send({ command: 'wait', args: [min, timeoutMs], read: readCount });
+    } catch (cause) {
+      throw this.failure(cause instanceof Error ? cause.message : String(cause), { session, cause });
+    }
+    if (acknowledged < min) {
+      throw this.failure(`${acknowledged} did within ${timeoutMs} ms`, { session });
+    }
+  }
+
+  private failure(
+    why: string,
+    { session, cause }: { session?: RedisSession; cause?: unknown } = {},
+  ): RedisFailure {
+    const { min } = this.options;
+    const wanted = min === 1 ? '1 replica has' : `${min} replicas have`;
+    return new RedisFailure(`${wanted} to acknowledge it, but ${why}`, 'unknown', { cause }, session);
+  }
+}
+
+const readCount = (reply: unknown): number => {
+  if (Number.isInteger(reply) && (reply as number) >= 0) return reply as number;
+  throw impossible(reply);
+};
+
+/**
+ * What to tell of a server that has too few replicas now; undefined when it has enough, or does not say.
+ *
+ * @param replication the reply of INFO replication.
+ */
+export const replicasWarning = (replication: string, min: number): string | undefined => {
+  const connected = /^connected_slaves:(\d+)/m.exec(replication)?.[1];
+  if (connected === undefined || Number(connected) >= min) return undefined;
+  return (
+    `replicas.min is ${min}, but Redis has ${connected} replicas connected: no lock can be taken until it has more. ` +
+    'Start them, or ask for fewer.'
+  );
+};

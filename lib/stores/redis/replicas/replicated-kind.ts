@@ -1,0 +1,67 @@
+import type { Claim } from '../../../core/seam/claim.js';
+import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../../core/seam/lock-store.js';
+import type { Place } from '../../../core/seam/place.js';
+import type { AcquireReply, ExtendReply, PlaceReply, ReleaseReply } from '../../../core/seam/reply.js';
+import type { Replicas } from './replicas.js';
+
+/**
+ * A grant that another process has written is certain for nobody: the waiter asks for it once more, and that answer is
+ * waited for on its own connection.
+ */
+const uncertain = (place: Place): Place => ({
+  listen: (listener) =>
+    place.listen({
+      told: (outcome) =>
+        listener.told(outcome.status === 'granted' ? { ...outcome, validForMs: 0 } : outcome),
+      doubted: () => listener.doubted(),
+    }),
+  leave: (doubt) => place.leave(doubt),
+});
+
+/**
+ * A kind of lock whose holds count only once replicas have them: when they are taken, each time they are renewed, and
+ * when they become another kind. Releases are not waited for: a hold that comes back ends with its lease.
+ */
+export class ReplicatedKind<C extends Claim> implements KindStore<C> {
+  readonly downgrade?: (claim: C) => Promise<ExtendReply>;
+  readonly keepPlaces?: (claims: readonly C[]) => Promise<readonly PlaceReply[]>;
+
+  constructor(
+    private readonly kind: KindStore<C>,
+    private readonly replicas: Replicas,
+  ) {
+    if (kind.downgrade) this.downgrade = (claim) => this.downgradeAs(claim);
+    if (kind.keepPlaces) this.keepPlaces = (claims) => kind.keepPlaces!(claims);
+  }
+
+  async acquire(claim: C): Promise<AcquireReply> {
+    const reply = await this.kind.acquire(claim);
+    if (reply.status === 'granted') await this.replicas.confirm();
+    return reply.status === 'queued' ? { ...reply, place: uncertain(reply.place) } : reply;
+  }
+
+  async extendMany(claims: readonly C[]): Promise<readonly ExtendReply[]> {
+    const replies = await this.kind.extendMany(claims);
+    if (!replies.some(({ status }) => status === 'held')) return replies;
+    try {
+      await this.replicas.confirm();
+      return replies;
+    } catch (cause) {
+      return replies.map((reply) => (reply.status === 'held' ? { status: 'failed', cause } : reply));
+    }
+  }
+
+  release(claim: C, how?: ReleaseOptions): Promise<ReleaseReply> {
+    return this.kind.release(claim, how);
+  }
+
+  watch(claim: C, listener: WatchListener): Watch {
+    return this.kind.watch(claim, listener);
+  }
+
+  private async downgradeAs(claim: C): Promise<ExtendReply> {
+    const reply = await this.kind.downgrade!(claim);
+    if (reply.status === 'held') await this.replicas.confirm();
+    return reply;
+  }
+}

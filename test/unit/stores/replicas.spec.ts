@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import type { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
+import { RedisFailure } from '../../../lib/stores/redis/connection/redis-failure.js';
+import { Replicas } from '../../../lib/stores/redis/replicas/replicas.js';
+import { deferred } from '../../support/async.js';
+
+/** A connection on which the test answers. */
+const connectionWith = (answer: (reply: (value: unknown) => number) => Promise<number>) => {
+  const connection = {
+    current: { alive: true, id: '1', address: undefined } as object | undefined,
+    sent: 0,
+    send: ({ read }: { read: (value: unknown) => number }) => {
+      connection.sent += 1;
+      return answer(read);
+    },
+  };
+  return connection;
+};
+
+const waitingOn = (connection: object): Replicas =>
+  new Replicas(connection as unknown as RedisConnection, { min: 1, timeoutMs: 100 });
+
+const failureOf = async (answer: Promise<unknown>): Promise<RedisFailure> => {
+  const failure = await answer.catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(RedisFailure);
+  return failure as RedisFailure;
+};
+
+describe('what replicas have', () => {
+  it('is unknown when the connection is gone, or is another one when they are asked', async () => {
+    const connection = connectionWith(() => Promise.resolve(1));
+    const replicas = waitingOn(connection);
+    const asked = replicas.confirm();
+    connection.current = { alive: true };
+    expect(await failureOf(asked)).toMatchObject({ outcome: 'unknown' });
+    connection.current = undefined;
+    expect(await failureOf(replicas.confirm())).toMatchObject({ outcome: 'unknown' });
+    expect(connection.sent).toBe(0);
+  });
+
+  it('is unknown when WAIT is refused, fails, or is answered with nonsense', async () => {
+    const refused = new RedisFailure('Redis refused the command: NOPERM', 'not-executed', {});
+    for (const answer of [
+      () => Promise.reject(refused),
+      (read: (value: unknown) => number) => Promise.resolve('OK').then(read),
+      (read: (value: unknown) => number) => Promise.resolve(-1).then(read),
+    ]) {
+      const connection = connectionWith(answer);
+      const failure = await failureOf(waitingOn(connection).confirm());
+      expect(failure).toMatchObject({ outcome: 'unknown', session: connection.current });
+      expect(failure.cause).toBeInstanceOf(Error);
+    }
+  });
+
+  it('is asked for once for all who come while an answer is under way', async () => {
+    const first = deferred<number>();
+    const answers = [first.promise, Promise.resolve(1), Promise.resolve(0)];
+    const connection = connectionWith(() => answers[connection.sent - 1]!);
+    const replicas = waitingOn(connection);
+    const early = [replicas.confirm(), replicas.confirm()];
+    await new Promise((resolve) => setImmediate(resolve));
+    const later = [replicas.confirm(), replicas.confirm(), replicas.confirm()];
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(connection.sent).toBe(1);
+    first.resolve(0);
+    for (const one of early) expect((await failureOf(one)).message).toMatch(/but 0 did within 100 ms/);
+    await Promise.all(later);
+    expect(connection.sent).toBe(2);
+  });
+});
