@@ -247,7 +247,7 @@ describe('the documentation', () => {
     expect(codeSpans(streams)).toContain('UNREAD_STREAM_MS');
   });
 
-  it('has a page for each kind of lock, and for each store', () => {
+  it('has a page for each kind of lock, for each store, and for each set-up of Redis', () => {
     const pagesOf = (folder: string): string[] =>
       readdirSync(join(ROOT, 'docs', folder)).map((name) => name.replace(/\.md$/, ''));
     const kinds = Object.keys(KINDS).map((kind) => (/^(read|write)$/.test(kind) ? 'read-write' : kind));
@@ -255,6 +255,7 @@ describe('the documentation', () => {
     expect(pagesOf('stores').sort()).toEqual(
       [
         ...readdirSync(join(ROOT, 'lib/stores')).filter((name) => !name.endsWith('.ts')),
+        'sentinel',
         'writing-a-store',
       ].sort(),
     );

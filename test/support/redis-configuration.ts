@@ -13,6 +13,8 @@ export interface RedisServerOptions {
   readonly users?: readonly string[];
   /** Listens with TLS only, with a self-signed certificate: `server.certificate.cert` is the `ca` to trust. */
   readonly tls?: boolean;
+  /** A sentinel instead of a server: it keeps no data. */
+  readonly sentinel?: boolean;
   /** Environment variables of the server process, beside those of this one. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -44,13 +46,13 @@ const transport = async (
 export async function writeRedisConfiguration(
   folder: string,
   server: { readonly host: string; readonly port: number; readonly certificate: Certificate | undefined },
-  { appendFsync, config = [], password, users = [] }: RedisServerOptions,
+  { appendFsync, config = [], password, users = [], sentinel = false }: RedisServerOptions,
 ): Promise<string> {
   const lines = [
     `bind ${server.host}`,
     `dir ${folder}`,
     'daemonize no',
-    'save ""',
+    ...(sentinel ? [] : ['save ""']),
     ...(appendFsync ? ['appendonly yes', `appendfsync ${appendFsync}`] : []),
     ...(await transport(folder, server.port, server.certificate)),
     ...(password === undefined ? [] : [`requirepass ${JSON.stringify(password)}`]),

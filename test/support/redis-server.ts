@@ -175,7 +175,7 @@ export class RedisServer implements AsyncDisposable {
   private async launch(): Promise<void> {
     const started = this.output.length;
     const configuration = await writeRedisConfiguration(this.folder, this, this.options);
-    const child = spawn(serverProgram(), [configuration], {
+    const child = spawn(serverProgram(), [configuration, ...(this.options.sentinel ? ['--sentinel'] : [])], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, ...this.options.env },
     });
@@ -207,6 +207,7 @@ export class RedisServer implements AsyncDisposable {
   private async isReady(child: ChildProcess): Promise<boolean> {
     if (!this.isRunning) return false;
     const info = await this.text('INFO');
-    return info.includes(`process_id:${child.pid}\r\n`) && info.includes('\r\nloading:0\r\n');
+    const hasItsData = this.options.sentinel || info.includes('\r\nloading:0\r\n');
+    return info.includes(`process_id:${child.pid}\r\n`) && hasItsData;
   }
 }

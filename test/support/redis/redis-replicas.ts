@@ -1,0 +1,47 @@
+import { Redis } from 'ioredis';
+import { until } from '../async.js';
+import { ADMIN } from '../redis-configuration.js';
+import { RedisServer, type RedisServerOptions } from '../redis-server.js';
+
+/** Copies begin at once, and what is lost of a connection is noticed soon. */
+export const REPLICATION: readonly string[] = [
+  'repl-diskless-sync yes',
+  'repl-diskless-sync-delay 0',
+  'repl-ping-replica-period 1',
+];
+
+/** What INFO replication says of one thing. */
+export const replicationOf = async (server: RedisServer, field: string): Promise<string | undefined> =>
+  new RegExp(`^${field}:(.*?)\r?$`, 'm').exec(await server.text('INFO', 'replication'))?.[1];
+
+/** Resolves once the replica has all that the master had. */
+export const inStep = (replica: RedisServer): Promise<unknown> =>
+  until(async () => (await replicationOf(replica, 'master_link_status')) === 'up', {
+    timeoutMs: 30_000,
+    what: `the replica on port ${replica.port} is connected to its master`,
+  });
+
+/** A server that copies another one, which counts on it from now on. */
+export const startReplica = async (
+  master: RedisServer,
+  options: RedisServerOptions = {},
+): Promise<RedisServer> => {
+  const config = [...REPLICATION, `replicaof ${master.host} ${master.port}`, ...(options.config ?? [])];
+  const replica = await RedisServer.start({ ...options, config });
+  await inStep(replica);
+  const client = new Redis({ ...master.clientOptions(), ...ADMIN });
+  try {
+    // A replica that has been sent all counts from its first word on, which comes up to a second later.
+    await until(
+      async () => {
+        await client.set('probe', '');
+        await client.del('probe');
+        return client.wait(1, 50);
+      },
+      { what: 'the replica has acknowledged a write' },
+    );
+  } finally {
+    client.disconnect();
+  }
+  return replica;
+};
