@@ -84,11 +84,17 @@ module.exports = {
     {
       name: 'stores-are-chosen-at-the-top',
       comment:
-        'Everything else gets a store handed in: only the index, the module and the testing subpath import one.',
+        'Everything else gets a store handed in: only the index, what makes one of options, and the testing subpath import one.',
       severity: 'error',
       from: {
         path: '^lib/',
-        pathNot: ['^lib/stores/', '^lib/index\\.ts$', '^lib/[^/]+\\.(module|options)\\.ts$', '^lib/testing/'],
+        pathNot: [
+          '^lib/stores/',
+          '^lib/index\\.ts$',
+          '^lib/[^/]+\\.options\\.ts$',
+          '^lib/store-of-options\\.ts$',
+          '^lib/testing/',
+        ],
       },
       to: { path: '^lib/stores/' },
     },

@@ -67,6 +67,7 @@ export type {
   KindStores,
   LockStore,
   ReleaseOptions,
+  ServerTimes,
   Watch,
   WatchListener,
 } from './core/seam/lock-store.js';
@@ -93,6 +94,7 @@ export type {
   ReleaseReply,
   Taken,
 } from './core/seam/reply.js';
+export { QuorumStore, type QuorumStoreOptions } from './stores/quorum/quorum.store.js';
 export { RedisStore, type RedisStoreOptions } from './stores/redis/redis.store.js';
 export type { ReplicasOptions } from './stores/redis/replicas/replicas.js';
 export type { CreateRedisClient, RedisSource } from './stores/redis/connection/redis-settings.js';

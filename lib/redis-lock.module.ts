@@ -23,7 +23,7 @@ import {
 } from './redis-lock.options.js';
 import { getLockServiceToken } from './redis-lock.tokens.js';
 import { endWithApp } from './shutdown-hooks.js';
-import { RedisStore } from './stores/redis/redis.store.js';
+import { storeOf } from './store-of-options.js';
 import { LockInterceptor } from './transport/lock.interceptor.js';
 
 // Under `Symbol.for`: the modules of both builds have to recognize each other.
@@ -76,9 +76,8 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
     {
       provide: MANAGER,
       useFactory: (options: ResolvedOptions) => {
-        const { redis, commandTimeoutMs, replicas, settings, store } = options;
-        const holds = store ?? new RedisStore({ redis: redis!, commandTimeoutMs, replicas });
-        return new LockManager(holds, settings, new Logger('RedisLockModule'));
+        const { settings } = options;
+        return new LockManager(storeOf(options), settings, new Logger('RedisLockModule'));
       },
       inject: [RESOLVED],
     },

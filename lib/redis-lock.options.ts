@@ -25,9 +25,10 @@ export interface LockInterceptorOptions {
 export interface RedisLockModuleOptions extends LockSettingsInput {
   /**
    * Where Redis is: a URL, ioredis options, an ioredis `Redis` client (of which the address is taken; the connections
-   * are the module's own), or a function that makes clients, a new one at each call. Either this or `store`.
+   * are the module's own), or a function that makes clients, a new one at each call. A list of these, of independent
+   * servers, is a quorum: a majority of them has to give each lock. Either this or `store`.
    */
-  readonly redis?: RedisSource;
+  readonly redis?: RedisSource | readonly RedisSource[];
   /** Another place for the holds, instead of Redis. The module closes it when the app stops. */
   readonly store?: LockStore;
   /**
@@ -42,6 +43,12 @@ export interface RedisLockModuleOptions extends LockSettingsInput {
    * waited for.
    */
   readonly replicas?: ReplicasOptions;
+  /**
+   * With a list in `redis` only: for how long a server that was started counts as failed, in ms, since it may have forgotten
+   * locks. 0: not at all, for servers that have all on disk before they answer. Default: the longest lease that this process has
+   * asked for, and at least `watchdogMs`.
+   */
+  readonly delayAfterRestartMs?: number;
   /**
    * Default: true: lock errors are mapped for HTTP, RPC, WebSockets and GraphQL, waits end when the HTTP client leaves,
    * and keys may have `<<$request…>>`. False: none of that. An object is true with other answers.
@@ -60,10 +67,12 @@ export interface RedisLockModuleExtras {
 /** The same with every default filled in. */
 export interface ResolvedOptions {
   readonly settings: LockSettings;
-  readonly redis: RedisSource | undefined;
+  /** Several are the nodes of a quorum. */
+  readonly redis: RedisSource | readonly RedisSource[] | undefined;
   readonly store: LockStore | undefined;
   readonly commandTimeoutMs: number;
   readonly replicas: ReplicasOptions | undefined;
+  readonly delayAfterRestartMs: number | undefined;
   readonly interceptor: Required<LockInterceptorOptions> | undefined;
   readonly context: (() => Record<string, unknown>) | undefined;
 }
@@ -76,6 +85,7 @@ const MODULE_NAMES: Names<RedisLockModuleOptions> = {
   store: true,
   commandTimeoutMs: true,
   replicas: true,
+  delayAfterRestartMs: true,
   interceptor: true,
   context: true,
 };
@@ -145,22 +155,7 @@ export const resolveOptions = (options: RedisLockModuleOptions): ResolvedOptions
 const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
   checkNames(options, 'RedisLockModule', MODULE_NAMES);
   const { redis, store, context, replicas } = options;
-  if (redis !== undefined && store !== undefined) {
-    throw new LockConfigurationError(
-      'Both redis and store are given. Keep the one that shall hold the locks.',
-    );
-  }
-  if (redis === undefined && store === undefined) {
-    throw new LockConfigurationError('Neither redis nor store is given: forRoot({ redis: "redis://…" }).');
-  }
-  if (store !== undefined && !isStore(store)) {
-    refuse('store', 'a LockStore, such as new RedisStore({ redis })', store);
-  }
-  if (store !== undefined && replicas !== undefined) {
-    throw new LockConfigurationError(
-      'replicas goes with redis, but store is given. A store of your own waits for what it needs by itself.',
-    );
-  }
+  const delayAfterRestartMs = checkStoreOptions(options);
   if (context !== undefined && typeof context !== 'function') {
     refuse('context', 'a function that returns an object', context);
   }
@@ -181,10 +176,59 @@ const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
     store,
     commandTimeoutMs,
     replicas,
+    delayAfterRestartMs,
     interceptor:
       interceptor === false ? undefined : resolveInterceptor(interceptor === true ? {} : interceptor),
     context,
   };
+};
+
+/** Where the locks are to be kept, and what goes with that; gives `delayAfterRestartMs`. */
+const checkStoreOptions = (options: RedisLockModuleOptions): number | undefined => {
+  const { redis, store, replicas } = options;
+  if (redis !== undefined && store !== undefined) {
+    throw new LockConfigurationError(
+      'Both redis and store are given. Keep the one that shall hold the locks.',
+    );
+  }
+  if (redis === undefined && store === undefined) {
+    throw new LockConfigurationError('Neither redis nor store is given: forRoot({ redis: "redis://…" }).');
+  }
+  if (store !== undefined && !isStore(store)) {
+    refuse('store', 'a LockStore, such as new RedisStore({ redis })', store);
+  }
+  if (store !== undefined && replicas !== undefined) {
+    throw new LockConfigurationError(
+      'replicas goes with redis, but store is given. A store of your own waits for what it needs by itself.',
+    );
+  }
+  const delayAfterRestartMs = checkMs('delayAfterRestartMs', options.delayAfterRestartMs);
+  if (isArray(redis)) checkQuorum(options, redis);
+  else if (delayAfterRestartMs !== undefined) {
+    throw new LockConfigurationError(
+      'delayAfterRestartMs belongs to a quorum, where redis is a list of servers. One server that restarts is everything there is.',
+    );
+  }
+  return delayAfterRestartMs;
+};
+
+/** What goes with a list of servers, and what does not. */
+const checkQuorum = ({ replicas, fencing }: RedisLockModuleOptions, redis: readonly unknown[]): void => {
+  if (redis.length < 2) {
+    throw new LockConfigurationError(
+      `redis is a list of ${redis.length}: a quorum needs at least 2 servers, better 3 or 5. For one server give it by itself.`,
+    );
+  }
+  if (replicas !== undefined) {
+    throw new LockConfigurationError(
+      'replicas goes with one Redis, but redis is a list: the servers of a quorum have no replicas that could take over.',
+    );
+  }
+  if (fencing === 'redisson') {
+    throw new LockConfigurationError(
+      "fencing: 'redisson' goes with one Redis: Java counts its tokens on one server, and redis is a list of several.",
+    );
+  }
 };
 
 const leastFor = (commandTimeoutMs: number): number =>

@@ -199,7 +199,7 @@ class Contention {
    */
   private accept(grant: Grant, sentAt: number, forced: boolean): Hold | LossReason {
     const { core, queue, wait, wanted, claim, leases } = this;
-    const { token, tokens = leases, validForMs, lost, waiting } = grant;
+    const { token, tokens = leases, validForMs, lost, grantedBy, waiting } = grant;
     const now = core.runtime.now();
     const { alone } = kindOf(claim.kind);
     this.tellOfLimit(grant);
@@ -209,6 +209,7 @@ class Contention {
       sentAt,
       validForMs,
       lost,
+      grantedBy,
     });
     const over = core.reasonToStop(wait);
     if (!over && !forced && now < hold.validUntil && !lost?.aborted) {

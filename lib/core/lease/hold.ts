@@ -33,6 +33,8 @@ export interface Granted {
   readonly validForMs: number;
   /** Aborts when the store learns by itself that the hold is gone. */
   readonly lost?: AbortSignal | undefined;
+  /** See `Grant.grantedBy`. */
+  readonly grantedBy?: readonly string[] | undefined;
 }
 
 /**
@@ -67,6 +69,8 @@ export class Hold {
   readonly takenAs: LockKind;
   /** Aborts when the store learns by itself that the hold is gone. */
   readonly lost: AbortSignal | undefined;
+  /** See `Grant.grantedBy`. */
+  readonly grantedBy: readonly string[] | undefined;
 
   constructor(
     /** The key as the caller wrote it. */
@@ -74,7 +78,7 @@ export class Hold {
     private queueHead: Head,
     claim: Claim,
     watchdogMs: number | undefined,
-    { token, grantedAt, sentAt, validForMs, lost }: Granted,
+    { token, grantedAt, sentAt, validForMs, lost, grantedBy }: Granted,
   ) {
     this.claimed = claim;
     this.takenAs = claim.kind;
@@ -82,6 +86,7 @@ export class Hold {
     this.fencingToken = token;
     this.grantedAt = grantedAt;
     this.lost = lost;
+    this.grantedBy = grantedBy;
     this.confirmedAt = sentAt;
     this.certainUntil = sentAt + validForMs;
     this.lastUntil = grantedAt + validForMs;
@@ -299,8 +304,8 @@ export class Hold {
 
   /** The same hold for the next lease: with a token of its own, and without listeners. */
   successor(token: number | undefined, grantedAt: number): Hold {
-    const { key, head, claimed, watchdog, confirmedAt, validForMs } = this;
-    const granted = { token, grantedAt, sentAt: confirmedAt, validForMs, lost: this.lost };
+    const { key, head, claimed, watchdog, confirmedAt, validForMs, lost, grantedBy } = this;
+    const granted = { token, grantedAt, sentAt: confirmedAt, validForMs, lost, grantedBy };
     const next = new Hold(key, head, claimed, watchdog, granted);
     next.lastUntil = this.lastUntil;
     next.firstLeaseMs = this.firstLeaseMs;

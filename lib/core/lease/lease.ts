@@ -94,6 +94,14 @@ export class Lease implements AsyncDisposable {
     return this.#partFor(key).hold.claim.owner;
   }
 
+  /**
+   * The nodes that gave the key, where the store has several of them; empty with one. Of several keys name one. Throws
+   * `LockKeyError` for a key that the lease does not have.
+   */
+  grantedBy(key: string = this.#onlyKey('nodes for each', 'grantedBy')): readonly string[] {
+    return this.#partFor(key).hold.grantedBy ?? [];
+  }
+
   /** Aborts once, when the lease is lost; its reason is a `LockLostError`. It never aborts on release. */
   get signal(): AbortSignal {
     if (!this.lossSignal) {

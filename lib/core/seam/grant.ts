@@ -11,6 +11,8 @@ export interface Grant {
   readonly waiting?: number;
   /** Aborts when the store learns by itself that the hold is gone; for stores whose holds end with a session. */
   readonly lost?: AbortSignal;
+  /** The names of the stores that gave it, where several give a key together. */
+  readonly grantedBy?: readonly string[];
   /** The limit that was in force before this claim set its own; see `PermitClaim.of`. */
   readonly limitBefore?: number;
 }

@@ -54,6 +54,12 @@ export interface KindStore<C extends Claim = Claim> {
    */
   downgrade?(claim: C): Promise<ExtendReply>;
 
+  /**
+   * Makes every token that is given for the key from now on larger than this one, if the claim's owner has the key at this
+   * moment: true when it has. For a store that is one of several, which give the key together: see `QuorumStore`.
+   */
+  commit?(claim: C, token: number): Promise<boolean>;
+
   /** Ends the owner's hold if it is there, and wakes waiters. Idempotent: what is not there any more is not ended again. */
   release(claim: C, how?: ReleaseOptions): Promise<ReleaseReply>;
 
@@ -70,6 +76,16 @@ export type KindStores = { readonly [K in LockKind]?: KindStore<ClaimOf<K>> };
 
 /** The same for a store that has all kinds: the compiler names the one that is missing. */
 export type AllKindStores = Required<KindStores>;
+
+/** What a server says of its own times. */
+export interface ServerTimes {
+  /** For how long it has been up at least, in ms: what it was told before that it may have forgotten. */
+  readonly upForMs: number;
+  /** Its wall clock, in ms since 1970. */
+  readonly clockMs: number;
+  /** Names this run of the server: two stores with the same one are on one server. */
+  readonly serverId?: string | undefined;
+}
 
 /** The seam between the core and a place that keeps holds. An implementation imports only `core`. */
 export interface LockStore {
@@ -96,6 +112,9 @@ export interface LockStore {
    * told. The core then looks at once, instead of at the next renewal. At most one listener, given once.
    */
   onRisk?(listener: (finalKey?: string) => void): void;
+
+  /** Since when the server is up, and what its clock says. For a store that is one of several: see `QuorumStore`. */
+  serverTimes?(): Promise<ServerTimes>;
 
   /** Resolves when the store answers. */
   ping(): Promise<void>;

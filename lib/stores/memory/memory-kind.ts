@@ -46,6 +46,10 @@ export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
     return this.host.ask(() => this.host.space.of(this.kind).downgrade?.(claim) ?? { status: 'lost' });
   }
 
+  commit(claim: ClaimOf<K>, token: number): Promise<boolean> {
+    return this.host.ask(() => this.host.space.of(this.kind).commit?.(claim, token) ?? false);
+  }
+
   // A doubt cannot arise here: nothing is ever under way, so the first answer is final.
   release(claim: ClaimOf<K>, { keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
     this.stopHearing(claim.owner);

@@ -1,13 +1,14 @@
 import { checkMs, reading } from '../../core/settings/option-checks.js';
-import type { AllKindStores, LockStore } from '../../core/seam/lock-store.js';
+import type { AllKindStores, LockStore, ServerTimes } from '../../core/seam/lock-store.js';
 import type { SemaphoreStore } from '../../core/seam/object-stores.js';
 import type { KeyState } from '../../core/seam/reply.js';
-import { twinOf } from './connection/redis-client.js';
+import { addressOf, twinOf, type RedisAddress } from './connection/redis-client.js';
 import { RedisConnection } from './connection/redis-connection.js';
 import { RedisFailure, isReplyError } from './connection/redis-failure.js';
 import { createClients, resolveEndpoint, type RedisSource } from './connection/redis-settings.js';
 import { RedisSubscriber } from './connection/redis-subscriber.js';
 import { evictionWarning } from './eviction.js';
+import { readServer, readTime } from './server-times.js';
 import { AnyKind, FORCE_UNLOCK, type RedisKinds } from './kinds/any-kind.js';
 import {
   EXCLUSIVE_BATCH_PARTS,
@@ -42,6 +43,8 @@ export interface RedisStoreOptions {
  */
 export class RedisStore implements LockStore {
   readonly kinds: AllKindStores;
+  /** Where it connects to. */
+  readonly address: RedisAddress;
   readonly semaphores: SemaphoreStore;
   readonly latches: RedisLatches;
   private readonly keys: RedisKeys;
@@ -67,6 +70,7 @@ export class RedisStore implements LockStore {
     const endpoint = resolveEndpoint(redis, timeoutMs);
     this.keys = new RedisKeys(endpoint.keyPrefix);
     const [commands, subscriber] = createClients(endpoint);
+    this.address = addressOf(commands);
     this.connection = new RedisConnection(commands, {
       timeoutMs,
       // All of them, also of kinds that are seldom used: one that is sent again in full would come after later ones.
@@ -123,6 +127,16 @@ export class RedisStore implements LockStore {
 
   async ping(): Promise<void> {
     await this.connection.send({ command: 'ping', args: [], read: () => undefined });
+  }
+
+  /** Since the server was started, by its own clock: in whole seconds, of which the last may not be over. */
+  async serverTimes(): Promise<ServerTimes> {
+    const { connection } = this;
+    const [server, clockMs] = await Promise.all([
+      connection.send({ command: 'info', args: ['server'], read: readServer }),
+      connection.send({ command: 'time', args: [], read: readTime }),
+    ]);
+    return { ...server, clockMs };
   }
 
   /**

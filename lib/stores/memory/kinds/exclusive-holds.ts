@@ -109,6 +109,13 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     return { status: 'held', validForMs: leaseMs };
   }
 
+  /** See `KindStore.commit`. */
+  commit(claim: OneOwnerClaim, token: number): boolean {
+    if (this.find(claim.finalKey)?.owner !== claim.owner) return false;
+    this.tokens.raise(claim, token);
+    return true;
+  }
+
   /** See `KindStore.release`; an owner that waits leaves the line. True when the owner had the key. */
   release({ kind, finalKey, owner }: OneOwnerClaim, keepForMs?: number): boolean {
     const now = this.clock.now();

@@ -21,6 +21,8 @@ export interface KindHolds<C extends Claim = Claim> {
   inTheWay?(finalKey: string): InTheWay | undefined;
   /** Of a kind that becomes another one; see `KindStore.downgrade`. */
   downgrade?(claim: C): ExtendReply;
+  /** Of a kind with tokens; see `KindStore.commit`. */
+  commit?(claim: C, token: number): boolean;
   /** Of a kind whose waiters stand in line. `deaf`: no message reaches the claim's process. */
   keep?(claim: C, deaf?: boolean): PlaceReply;
 }

@@ -115,6 +115,14 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     return { status: 'held', validForMs };
   }
 
+  /** See `KindStore.commit`. */
+  commit(claim: ReadWriteClaim, token: number): boolean {
+    const shared = this.find(claim.finalKey, this.clock.now());
+    if (shared?.writer?.owner !== claim.owner) return false;
+    this.tokens.raise(claim, token);
+    return true;
+  }
+
   /** See `KindStore.release`; an owner that waits leaves the line. True when the owner had the key. */
   release({ finalKey, owner }: ReadWriteClaim, keepForMs?: number): boolean {
     const now = this.clock.now();

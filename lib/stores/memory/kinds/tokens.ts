@@ -11,6 +11,12 @@ export class Tokens {
 
   constructor(private readonly clock: SpaceClock) {}
 
+  /** Tokens that are reserved from now on are larger than this one. */
+  raise({ finalKey, counted }: Claim, token: number): void {
+    if (counted) this.counters.set(finalKey, Math.max(this.counters.get(finalKey) ?? 0, token));
+    else this.last = Math.max(this.last, token);
+  }
+
   /** The first of the tokens that the claim asks for, which are in a row. */
   reserve({ finalKey, tokens, counted }: Claim): number {
     const first = counted

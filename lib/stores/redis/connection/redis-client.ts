@@ -34,6 +34,26 @@ export const databaseOf = (client: RedisLike): number => {
   return Number(chosen ?? 0);
 };
 
+/** Where a client connects to. `isOneServer`: not to whichever of several is the master at the time. */
+export interface RedisAddress {
+  readonly name: string;
+  readonly isOneServer: boolean;
+}
+
+export const addressOf = (client: RedisLike): RedisAddress => {
+  const { host, port, path, sentinels, name } = client.options as Partial<
+    Record<'host' | 'port' | 'path' | 'name' | 'sentinels', unknown>
+  >;
+  const text = (value: unknown, otherwise: string): string =>
+    typeof value === 'string' || typeof value === 'number' ? String(value) : otherwise;
+  if (sentinels) return { name: text(name, 'the master'), isOneServer: false };
+  if (path !== undefined && path !== null) return { name: text(path, 'a socket'), isOneServer: true };
+  const at = text(host, 'localhost')
+    .toLowerCase()
+    .replace(/^localhost$/, '127.0.0.1');
+  return { name: `${at}:${text(port, '6379')}`, isOneServer: true };
+};
+
 /** How much has arrived on the current socket; 0 where that cannot be told. */
 export const bytesHeard = (client: RedisLike): number => (client as WithStream).stream?.bytesRead ?? 0;
 

@@ -7,6 +7,8 @@ import { isReplyError, RedisFailure } from '../connection/redis-failure.js';
 import type { RedisSession } from '../connection/redis-session.js';
 import type { RedisSubscriber } from '../connection/redis-subscriber.js';
 import type { PartRun } from '../connection/script-batch.js';
+import { COMMIT } from './commit.js';
+import { readDone } from './numbers.js';
 import type { RedisKeys } from '../redis-keys.js';
 
 /** One claim could not be asked about. */
@@ -61,6 +63,14 @@ export class RedisLink {
         ? outcome.value
         : batches[i]!.map((): Failed => ({ status: 'failed', cause: outcome.reason as unknown })),
     );
+  }
+
+  /** See `KindStore.commit`. `field`: what the owner has in the hold. */
+  commit(finalKey: string, field: string, token: number): Promise<boolean> {
+    const { connection, keys } = this;
+    const name = keys.name(finalKey);
+    const run = { part: COMMIT, keys: [name, keys.fence(name)], args: [field, token] };
+    return connection.runShared(run, readDone);
   }
 
   /**

@@ -24,6 +24,7 @@ const uncertain = (place: Place): Place => ({
  */
 export class ReplicatedKind<C extends Claim> implements KindStore<C> {
   readonly downgrade?: (claim: C) => Promise<ExtendReply>;
+  readonly commit?: (claim: C, token: number) => Promise<boolean>;
   readonly keepPlaces?: (claims: readonly C[]) => Promise<readonly PlaceReply[]>;
 
   constructor(
@@ -31,6 +32,7 @@ export class ReplicatedKind<C extends Claim> implements KindStore<C> {
     private readonly replicas: Replicas,
   ) {
     if (kind.downgrade) this.downgrade = (claim) => this.downgradeAs(claim);
+    if (kind.commit) this.commit = (claim, token) => this.commitAs(claim, token);
     if (kind.keepPlaces) this.keepPlaces = (claims) => kind.keepPlaces!(claims);
   }
 
@@ -63,5 +65,11 @@ export class ReplicatedKind<C extends Claim> implements KindStore<C> {
     const reply = await this.kind.downgrade!(claim);
     if (reply.status === 'held') await this.replicas.confirm();
     return reply;
+  }
+
+  private async commitAs(claim: C, token: number): Promise<boolean> {
+    const done = await this.kind.commit!(claim, token);
+    if (done) await this.replicas.confirm();
+    return done;
   }
 }

@@ -13,6 +13,7 @@ import { StoreFailure } from '../../../../core/seam/store-failure.js';
 import { isNotPermitted, isWrongType } from '../../connection/redis-failure.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
+import { COMMIT } from '../commit.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { LINE_BATCH_PARTS, LINE_FORCING, LINE_SCRIPTS, RedisLine, tokensAsked } from './redis-line.js';
 import { readAcquire, readExclusiveExtend, readExclusiveRelease, readInspect } from './replies.js';
@@ -63,10 +64,11 @@ export const EXCLUSIVE_SCRIPTS: readonly Script[] = [
   EXTEND,
   FORCING.script,
   INSPECT,
+  COMMIT.script,
   ...LINE_SCRIPTS,
 ];
 /** What of it can share a request. */
-export const EXCLUSIVE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE, ...LINE_BATCH_PARTS];
+export const EXCLUSIVE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE, COMMIT, ...LINE_BATCH_PARTS];
 /** What ends its hold: through the line, or without one. */
 export const EXCLUSIVE_FORCING: readonly BatchPart[] = [FORCING, LINE_FORCING];
 
@@ -219,6 +221,10 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
         return replies;
       });
     });
+  }
+
+  commit({ finalKey, owner }: ExclusiveClaim, token: number): Promise<boolean> {
+    return this.link.commit(finalKey, owner, token);
   }
 
   watch(claim: ExclusiveClaim, listener: WatchListener): Watch {

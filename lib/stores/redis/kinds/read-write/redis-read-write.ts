@@ -143,6 +143,10 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     return connection.run(DOWNGRADE, [name, keys.readTimeout(name, owner)], args, readDowngrade);
   }
 
+  commit({ finalKey, owner }: ReadWriteClaim, token: number): Promise<boolean> {
+    return this.link.commit(finalKey, `${owner}:write`, token);
+  }
+
   watch({ finalKey }: ReadWriteClaim, listener: WatchListener): Watch {
     const { keys, subscriber } = this.link;
     return subscriber.watch(keys.readWriteChannel(keys.name(finalKey)), listener);

@@ -1,0 +1,60 @@
+import { isArray } from './core/errors/describe.js';
+import { LockConfigurationError } from './core/errors/lock.errors.js';
+import type { LockStore } from './core/seam/lock-store.js';
+import type { ResolvedOptions } from './redis-lock.options.js';
+import { QuorumStore } from './stores/quorum/quorum.store.js';
+import type { RedisSource } from './stores/redis/connection/redis-settings.js';
+import { RedisStore } from './stores/redis/redis.store.js';
+
+/** The store that the options of the module describe. Nothing connects before a lock is asked for. */
+export const storeOf = (options: ResolvedOptions): LockStore => {
+  const { redis, store, commandTimeoutMs, replicas } = options;
+  if (store) return store;
+  if (isArray(redis)) return quorumOf(redis, options);
+  return new RedisStore({ redis: redis as RedisSource, commandTimeoutMs, replicas });
+};
+
+const quorumOf = (redis: readonly RedisSource[], options: ResolvedOptions): LockStore => {
+  const { commandTimeoutMs, delayAfterRestartMs, settings } = options;
+  const nodes: RedisStore[] = [];
+  try {
+    for (const [i, source] of redis.entries()) nodes.push(nodeOf(source, i, commandTimeoutMs));
+    checkServers(nodes);
+    return new QuorumStore({
+      nodes,
+      names: nodes.map(({ address }) => address.name),
+      delayAfterRestartMs,
+      leastDelayMs: settings.watchdogMs,
+    });
+  } catch (error) {
+    for (const node of nodes) void node.close();
+    throw error;
+  }
+};
+
+const nodeOf = (source: RedisSource, i: number, commandTimeoutMs: number): RedisStore => {
+  try {
+    return new RedisStore({ redis: source, commandTimeoutMs });
+  } catch (error) {
+    if (!(error instanceof LockConfigurationError)) throw error;
+    throw new LockConfigurationError(error.message.replace(/^redis\b/, `redis[${i}]`), { cause: error });
+  }
+};
+
+/** Two votes of one server would be none, and a replica that takes over has not the votes that were given before. */
+const checkServers = (nodes: readonly RedisStore[]): void => {
+  nodes.forEach(({ address: { name, isOneServer } }, i) => {
+    if (!isOneServer) {
+      throw new LockConfigurationError(
+        `redis[${i}] is a Redis behind Sentinel, but each node of a quorum has to be one server: a replica that takes over may ` +
+          'have forgotten locks.',
+      );
+    }
+    const first = nodes.findIndex(({ address }) => address.name === name);
+    if (first !== i) {
+      throw new LockConfigurationError(
+        `redis[${first}] and redis[${i}] are the same server, ${name}: its vote would count twice.`,
+      );
+    }
+  });
+};

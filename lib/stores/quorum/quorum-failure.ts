@@ -1,0 +1,30 @@
+import { textOf } from '../../core/errors/describe.js';
+import { StoreFailure, type StoreOutcome } from '../../core/seam/store-failure.js';
+import type { QuorumNode } from './quorum-node.js';
+
+/** Too few nodes answered. `cause` is an `AggregateError` with the failure of each. */
+export class QuorumFailure extends StoreFailure {
+  constructor(
+    /** The nodes that failed, and how. */
+    readonly byNode: ReadonlyMap<QuorumNode, StoreFailure>,
+    { nodes, majority }: { readonly nodes: readonly QuorumNode[]; readonly majority: number },
+    outcome: StoreOutcome,
+  ) {
+    const failures = [...byNode];
+    const each = failures.map(([node, failure]) => `${node.name}: ${withCause(failure)}`).join('; ');
+    const all = failures.map(([, failure]) => failure);
+    super(
+      `${failures.length} of ${nodes.length} nodes failed, and ${majority} have to agree: ${each}`,
+      outcome,
+      {
+        cause: new AggregateError(all, 'nodes failed'),
+        transient: all.length > 0 && all.every(({ transient }) => transient),
+        keyOnly: all.length > 0 && all.every(({ keyOnly }) => keyOnly),
+        claimOnly: all.length > 0 && all.every(({ claimOnly }) => claimOnly),
+      },
+    );
+  }
+}
+
+const withCause = (failure: StoreFailure): string =>
+  failure.cause === undefined ? textOf(failure) : `${textOf(failure)} (${textOf(failure.cause)})`;

@@ -1,0 +1,81 @@
+import { CompactingMap } from '../../core/compacting.js';
+import type { Runtime } from '../../core/runtime.js';
+import { mayLastMs, type Claim } from '../../core/seam/claim.js';
+import type { AcquireReply } from '../../core/seam/reply.js';
+import type { Ballot } from './ballot.js';
+
+/** Numbers of owners that this library gives stay far below. */
+const OWN_NUMBERS = 2 ** 40;
+const FIRST_SWEEP_AT = 1_000;
+
+/** What is known of an owner that has asked. */
+interface Standing {
+  /** How it is called on the nodes. */
+  readonly name: string;
+  /** What the nodes said to its last acquire. */
+  readonly ballot: Ballot<AcquireReply> | undefined;
+  /** When all that the nodes may have of it has ended, unless it is lengthened. */
+  until: number;
+}
+
+/**
+ * Under which name an owner stands on the nodes, and what they said to it. A name is not used for a second try before it is
+ * certain that nothing of the first is left: a release of the first that comes late would end the second.
+ */
+export class QuorumHolds {
+  private readonly standings = new CompactingMap<string, Standing>();
+  private count = 0;
+  private sweepAt = FIRST_SWEEP_AT;
+
+  constructor(private readonly runtime: Runtime) {}
+
+  /** How many owners something is known of. */
+  get size(): number {
+    return this.standings.size;
+  }
+
+  of(owner: string): Standing | undefined {
+    return this.standings.get(owner);
+  }
+
+  nameOf(owner: string): string {
+    return this.standings.get(owner)?.name ?? owner;
+  }
+
+  /** The owner asks, or has got what it asked for. */
+  asked(claim: Claim, ballot: Ballot<AcquireReply>): void {
+    this.note(claim, this.nameOf(claim.owner), ballot);
+  }
+
+  /** Something of its last try may be left on a node: it has another name from now on. */
+  rename(claim: Claim): void {
+    const { owner } = claim;
+    const number = OWN_NUMBERS + ++this.count;
+    this.note(claim, `${owner.slice(0, owner.lastIndexOf(':') + 1)}${number}`, undefined);
+  }
+
+  /** The nodes have it for so much longer. */
+  lengthened({ owner, leaseMs }: Claim): void {
+    const standing = this.standings.get(owner);
+    if (standing) standing.until = Math.max(standing.until, this.runtime.now() + 2 * leaseMs);
+  }
+
+  forget(owner: string): void {
+    this.standings.delete(owner);
+  }
+
+  private note(claim: Claim, name: string, ballot: Ballot<AcquireReply> | undefined): void {
+    const now = this.runtime.now();
+    if (this.standings.size >= this.sweepAt) this.sweep(now);
+    const until = now + 2 * mayLastMs(claim);
+    this.standings.set(claim.owner, { name, ballot, until });
+  }
+
+  /** Owners that nobody released, because their lease was over. */
+  private sweep(now: number): void {
+    for (const owner of [...this.standings.keys()]) {
+      if (this.standings.get(owner)!.until <= now) this.standings.delete(owner);
+    }
+    this.sweepAt = Math.max(FIRST_SWEEP_AT, this.standings.size * 2);
+  }
+}

@@ -1,0 +1,330 @@
+import { mayLastMs, type Claim } from '../../core/seam/claim.js';
+import type { Grant } from '../../core/seam/grant.js';
+import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
+import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../core/seam/reply.js';
+import { StoreFailure } from '../../core/seam/store-failure.js';
+import { Ballot, type Vote } from './ballot.js';
+import { QuorumFailure } from './quorum-failure.js';
+import { type QuorumHolds } from './quorum-holds.js';
+import type { QuorumHost } from './quorum-host.js';
+import { kindAt, type QuorumNode } from './quorum-node.js';
+import { QuorumWatch } from './quorum-watch.js';
+
+/** How much a clock of a node may run ahead: a hundredth of the lease, and 2 ms for what is counted in whole ones. */
+const DRIFT_PART = 0.01;
+const DRIFT_MS = 2;
+
+/** Callers of whom nobody got a majority try again after a time in this range, in ms: not all at once. */
+const SPLIT_MIN_MS = 5;
+const SPLIT_MAX_MS = 50;
+
+/** What is left of a lease that every node counts by a clock of its own. */
+const withoutDrift = (ms: number): number => Math.floor(ms * (1 - DRIFT_PART)) - DRIFT_MS;
+
+/** What at least so many have: the largest number that so many of these reach. */
+const reachedBy = (count: number, numbers: readonly number[]): number =>
+  [...numbers].sort((a, b) => b - a)[count - 1]!;
+
+type Extending = readonly ExtendReply[];
+
+/**
+ * One kind of lock on several nodes: held is what a majority of all nodes has granted to one owner, and as long as a majority
+ * grants it still. After Redis's description of Redlock, with two things that it lacks: the token of a grant is larger than all
+ * that were given before (see `commitTokens`), and nodes that have restarted do not count for a while.
+ *
+ * Nodes keep no line: who waits hears of releases, and tries again.
+ */
+export class QuorumKind<C extends Claim> implements KindStore<C> {
+  readonly downgrade?: (claim: C) => Promise<ExtendReply>;
+
+  constructor(
+    private readonly host: QuorumHost,
+    private readonly holds: QuorumHolds,
+    canDowngrade: boolean,
+  ) {
+    if (canDowngrade) this.downgrade = (claim) => this.host.run(() => this.downgradeAll(claim));
+  }
+
+  acquire(claim: C): Promise<AcquireReply> {
+    return this.host.run(() => this.acquireAtAll(claim));
+  }
+
+  extendMany(claims: readonly C[]): Promise<readonly ExtendReply[]> {
+    return this.host.run(() => this.extendAtAll(claims));
+  }
+
+  release(claim: C, how: ReleaseOptions = {}): Promise<ReleaseReply> {
+    return this.host.run(() => this.releaseAtAll(claim, how));
+  }
+
+  watch(claim: C, listener: WatchListener): Watch {
+    return new QuorumWatch(this.host, claim, listener);
+  }
+
+  private async acquireAtAll(claim: C): Promise<AcquireReply> {
+    const { host, holds } = this;
+    const { nodes, majority } = host;
+    host.asksFor(claim.leaseMs);
+    const asked: C = { ...claim, owner: holds.nameOf(claim.owner), waits: false, place: undefined };
+    const ballot = new Ballot<AcquireReply>(nodes, (node) =>
+      node.ask(() => kindAt(node, claim.kind).acquire(asked)),
+    );
+    holds.asked(claim, ballot);
+    const most = nodes.length - majority;
+    await ballot.until((replies) => {
+      const granted = replies.filter(isGrant).length;
+      return granted >= majority || replies.length - granted > most;
+    });
+    const grants = granting(ballot);
+    if (grants.length >= majority) return this.granted(claim, asked, ballot, grants);
+    const { failures } = ballot;
+    if (failures.size > most) {
+      const nothing = grants.length === 0 && [...failures.values()].every(isNotExecuted);
+      if (nothing) holds.forget(claim.owner);
+      throw new QuorumFailure(failures, host, nothing ? 'not-executed' : 'unknown');
+    }
+    return this.refused(claim, asked, ballot);
+  }
+
+  private async granted(
+    claim: C,
+    asked: C,
+    ballot: Ballot<AcquireReply>,
+    grants: readonly NodeGrant[],
+  ): Promise<AcquireReply> {
+    const { majority } = this.host;
+    let token: number | undefined;
+    if (claim.tokens > 0) {
+      const committed = await this.commitTokens(asked, grants);
+      if (committed === undefined) return this.refused(claim, asked, ballot);
+      token = committed;
+    }
+    const leftMs = reachedBy(
+      majority,
+      grants.map(({ grant }) => grant.validForMs),
+    );
+    return {
+      status: 'granted',
+      validForMs: Math.max(0, withoutDrift(leftMs)),
+      ...(token !== undefined && { token }),
+      grantedBy: grants.map(({ node }) => node.name),
+    };
+  }
+
+  /**
+   * Makes sure that every later grant has larger tokens than these: the largest token of those that the nodes have given is
+   * made known to a majority of nodes, and one counts only if the owner has the key there at that moment. The next owner has
+   * to be granted by one of them, after this one's hold has ended there, and so after it knew of the token. Known to just any
+   * majority, the token could come to a node that has given the key to the next owner already.
+   *
+   * Undefined when the key is the owner's no longer at too many nodes.
+   */
+  private async commitTokens(claim: C, grants: readonly NodeGrant[]): Promise<number | undefined> {
+    const { host } = this;
+    const { majority } = host;
+    const first = Math.max(...grants.map(({ grant }) => grant.token!));
+    const last = first + (claim.tokens - 1);
+    const asked = new Ballot<boolean>(
+      grants.map(({ node }) => node),
+      (node) => {
+        // Who has given it knows it.
+        const own = grants.find((one) => one.node === node)!.grant.token!;
+        if (own === first) return Promise.resolve(true);
+        return node.ask(() => kindAt(node, claim.kind).commit!(claim, last));
+      },
+    );
+    const most = grants.length - majority;
+    const isDone = (done: boolean): boolean => done;
+    await asked.until((answers) => {
+      const done = answers.filter(isDone).length;
+      return done >= majority || answers.length - done > most;
+    });
+    if (asked.answers.filter(isDone).length >= majority) return first;
+    if (asked.failures.size === 0 || asked.answers.some((done) => !done)) return undefined;
+    throw new QuorumFailure(asked.failures, host, 'unknown');
+  }
+
+  /** Too many nodes are somebody else's. What the others have granted is given back. */
+  private refused(claim: C, asked: C, ballot: Ballot<AcquireReply>): Taken {
+    const { host, holds } = this;
+    const { majority } = host;
+    const replies = ballot.answers;
+    const taken = replies.filter((reply): reply is Taken => reply.status === 'taken');
+    const until = host.runtime.now() + mayLastMs(asked);
+    if (taken.length < host.nodes.length) holds.rename(claim);
+    else holds.forget(claim.owner);
+    ballot.onEach((vote) => this.giveBack(asked, vote, until));
+    const others = taken.filter(({ heldAs }) => heldAs !== undefined);
+    const heldAs = others.length >= majority ? others[0]!.heldAs : undefined;
+    return { status: 'taken', retryInMs: this.retryInMs(taken), ...(heldAs && { heldAs }) };
+  }
+
+  /** When a majority of nodes may be free: after the shortest of the holds in the way. */
+  private retryInMs(taken: readonly Taken[]): number {
+    const { nodes, majority } = this.host;
+    const splitMs = SPLIT_MIN_MS + Math.random() * (SPLIT_MAX_MS - SPLIT_MIN_MS);
+    // Nobody may have a majority: the others have given back what they got by then.
+    if (taken.length < majority) return splitMs;
+    const soonest = taken.map(({ retryInMs }) => retryInMs).sort((a, b) => a - b);
+    return Math.max(splitMs, soonest[taken.length - (nodes.length - majority) - 1]!);
+  }
+
+  private giveBack(asked: C, vote: Vote<AcquireReply>, until: number): void {
+    const { host } = this;
+    if (vote.status === 'answered') {
+      if (isGrant(vote.answer)) host.leftovers.giveBack(vote.node, asked, {}, until);
+    } else {
+      const doubt = doubtOf(vote);
+      if (doubt) host.leftovers.giveBack(vote.node, asked, { doubt }, until);
+    }
+  }
+
+  private async extendAtAll(claims: readonly C[]): Promise<readonly ExtendReply[]> {
+    const { host, holds } = this;
+    const { nodes, majority } = host;
+    if (claims.length === 0) return [];
+    const asked = claims.map((claim) => {
+      host.asksFor(claim.leaseMs);
+      return { ...claim, owner: holds.nameOf(claim.owner) };
+    });
+    const kind = claims[0]!.kind;
+    const ballot = new Ballot<Extending>(nodes, (node) =>
+      node.ask(() => kindAt(node, kind).extendMany(asked)),
+    );
+    const most = nodes.length - majority;
+    await ballot.until((answers) =>
+      claims.every((_, i) => {
+        const held = answers.filter((replies) => replies[i]!.status === 'held').length;
+        const lost = answers.filter((replies) => replies[i]!.status === 'lost').length;
+        return held >= majority || lost > most;
+      }),
+    );
+    if (ballot.failures.size > most) throw new QuorumFailure(ballot.failures, host, 'unknown');
+    return claims.map((claim, i) => this.extended(claim, i, ballot));
+  }
+
+  private extended(claim: C, i: number, ballot: Ballot<Extending>): ExtendReply {
+    const { host, holds } = this;
+    const { nodes, majority } = host;
+    const replies = ballot.votes.map((vote): readonly [QuorumNode, ExtendReply] => [
+      vote.node,
+      vote.status === 'answered' ? vote.answer[i]! : { status: 'failed', cause: vote.failure },
+    ]);
+    const held = replies.flatMap(([, reply]) => (reply.status === 'held' ? [reply.validForMs] : []));
+    if (held.length >= majority) {
+      holds.lengthened(claim);
+      return { status: 'held', validForMs: withoutDrift(reachedBy(majority, held)) };
+    }
+    const lost = replies.flatMap(([, reply]) => (reply.status === 'lost' ? [reply] : []));
+    if (lost.length > nodes.length - majority) {
+      // What single nodes still have of it is nobody's.
+      const until = host.runtime.now() + mayLastMs(claim);
+      const orphan = { ...claim, owner: holds.nameOf(claim.owner) };
+      for (const [node, reply] of replies) {
+        if (reply.status === 'held') host.leftovers.giveBack(node, orphan, {}, until);
+      }
+      const entered = lost.some((reply) => reply.entered);
+      return { status: 'lost', ...(entered && { entered }) };
+    }
+    const failures = replies.flatMap(([node, reply]) =>
+      reply.status === 'failed' ? [[node, asFailure(reply.cause)] as const] : [],
+    );
+    return { status: 'failed', cause: new QuorumFailure(new Map(failures), host, 'unknown') };
+  }
+
+  private async downgradeAll(claim: C): Promise<ExtendReply> {
+    const { host, holds } = this;
+    const { nodes, majority } = host;
+    host.asksFor(claim.leaseMs);
+    const asked = { ...claim, owner: holds.nameOf(claim.owner) };
+    const ballot = new Ballot<Extending>(nodes, (node) =>
+      node.ask(async () => [await kindAt(node, claim.kind).downgrade!(asked)]),
+    );
+    await ballot.until(() => false);
+    if (ballot.failures.size > nodes.length - majority) {
+      throw new QuorumFailure(ballot.failures, host, 'unknown');
+    }
+    const reply = this.extended(claim, 0, ballot);
+    if (reply.status === 'failed') throw reply.cause;
+    return reply;
+  }
+
+  /**
+   * Every node that may have it is asked. Where one does not answer it is asked again in the background: the key is free when
+   * a majority has given it back.
+   */
+  private async releaseAtAll(claim: C, how: ReleaseOptions): Promise<ReleaseReply> {
+    const { host, holds } = this;
+    const { nodes, majority } = host;
+    const asked = { ...claim, owner: holds.nameOf(claim.owner) };
+    const acquired = holds.of(claim.owner)?.ballot;
+    const isFinal = how.doubt !== undefined;
+    if (isFinal) await acquired?.complete();
+    const until = host.runtime.now() + mayLastMs(asked);
+    const ballot = new Ballot<ReleaseReply>(nodes, (node) => this.releaseAt(node, asked, how, acquired));
+    const most = nodes.length - majority;
+    if (isFinal) await ballot.complete();
+    await ballot.until((replies) => {
+      const were = replies.filter(({ wasHeld }) => wasHeld).length;
+      return were >= majority || replies.length - were > most;
+    });
+    const { answers, failures } = ballot;
+    // Who asks again has to find what it was told of.
+    if (failures.size > (isFinal ? 0 : most)) throw new QuorumFailure(failures, host, 'unknown');
+    holds.forget(claim.owner);
+    // A node whose answer to the acquire comes only now, and leaves it unknown, is asked once more.
+    const voted = new Set(acquired?.votes.map(({ node }) => node));
+    acquired?.onEach((vote) => {
+      const doubt = voted.has(vote.node) ? undefined : doubtOf(vote);
+      if (doubt) host.leftovers.giveBack(vote.node, asked, { doubt }, until);
+    });
+    const were = answers.filter(({ wasHeld }) => wasHeld).length;
+    if (were < majority && answers.length - were <= most) {
+      throw new QuorumFailure(failures, host, 'unknown');
+    }
+    ballot.onEach((vote) => {
+      if (vote.status === 'failed') {
+        const { keepForMs } = how;
+        host.leftovers.giveBack(vote.node, asked, { doubt: vote.failure, keepForMs }, until);
+      }
+    });
+    const entered = answers.some((reply) => reply.entered);
+    return {
+      wasHeld: were >= majority,
+      othersWaiting: answers.some(({ othersWaiting }) => othersWaiting),
+      ...(entered && { entered }),
+    };
+  }
+
+  private releaseAt(
+    node: QuorumNode,
+    asked: C,
+    { keepForMs }: ReleaseOptions,
+    acquired: Ballot<AcquireReply> | undefined,
+  ): Promise<ReleaseReply> {
+    const vote = acquired?.votes.find((one) => one.node === node);
+    return kindAt(node, asked.kind).release(asked, { doubt: vote && doubtOf(vote), keepForMs });
+  }
+}
+
+/** What one node granted. */
+interface NodeGrant {
+  readonly node: QuorumNode;
+  readonly grant: Grant;
+}
+
+const isGrant = (reply: AcquireReply): reply is Grant => reply.status === 'granted';
+
+const isNotExecuted = ({ outcome }: StoreFailure): boolean => outcome === 'not-executed';
+
+const granting = (ballot: Ballot<AcquireReply>): readonly NodeGrant[] =>
+  ballot.votes.flatMap((vote) =>
+    vote.status === 'answered' && isGrant(vote.answer) ? [{ node: vote.node, grant: vote.answer }] : [],
+  );
+
+/** What leaves it unknown whether the node has given the key. */
+const doubtOf = (vote: Vote<AcquireReply>): StoreFailure | undefined =>
+  vote.status === 'failed' && !isNotExecuted(vote.failure) ? vote.failure : undefined;
+
+const asFailure = (cause: unknown): StoreFailure =>
+  cause instanceof StoreFailure ? cause : new StoreFailure('the node has failed', 'unknown', { cause });

@@ -1,0 +1,241 @@
+import { LockConfigurationError } from '../../core/errors/lock.errors.js';
+import { checkMs, reading, refuse } from '../../core/settings/option-checks.js';
+import { isArray } from '../../core/errors/describe.js';
+import { systemRuntime, type Runtime } from '../../core/runtime.js';
+import type { KindStores, LockStore } from '../../core/seam/lock-store.js';
+import type { Holder, KeyState } from '../../core/seam/reply.js';
+import { StoreFailure } from '../../core/seam/store-failure.js';
+import { Ballot, majorityOf } from './ballot.js';
+import { clockOff } from './clocks.js';
+import { Leftovers } from './leftovers.js';
+import { QuorumFailure } from './quorum-failure.js';
+import { QuorumHolds } from './quorum-holds.js';
+import type { QuorumHost } from './quorum-host.js';
+import { QuorumKind } from './quorum-kind.js';
+import { QuorumNode } from './quorum-node.js';
+
+const DEFAULT_DELAY_MS = 30_000;
+
+/** Options of {@link QuorumStore}. */
+export interface QuorumStoreOptions {
+  /** At least two stores, each on a server of its own, that know nothing of each other. The quorum closes them. */
+  readonly nodes: readonly LockStore[];
+  /** What the nodes are called in errors and in the log. Default: `node 1`, `node 2`, and so on. */
+  readonly names?: readonly string[];
+  /**
+   * For how long a server that was started counts as failed, in ms: it may have forgotten holds. 0: not at all, for servers
+   * that keep all on disk. Default: the longest lease that was asked for here, and at least `leastDelayMs`.
+   */
+  readonly delayAfterRestartMs?: number | undefined;
+  /** See `delayAfterRestartMs`. Default: 30,000; the module gives its `watchdogMs`. */
+  readonly leastDelayMs?: number | undefined;
+  /** For tests. */
+  readonly runtime?: Runtime;
+}
+
+/**
+ * Keeps holds on a majority of several independent stores: locks go on while fewer than half of them are down.
+ *
+ * It has exclusive locks and both halves of read-write locks; other kinds, semaphores and latches cannot be kept so.
+ * See docs/stores/quorum.md for what is promised.
+ *
+ * @example
+ * const nodes = urls.map((redis) => new RedisStore({ redis, commandTimeoutMs: 500 }));
+ * RedisLockModule.forRoot({ store: new QuorumStore({ nodes }) });
+ */
+export class QuorumStore implements LockStore {
+  readonly kinds: KindStores;
+  private readonly nodes: readonly QuorumNode[];
+  private readonly majority: number;
+  private readonly leftovers: Leftovers;
+  private readonly holds: QuorumHolds;
+  private readonly underWay = new Set<Promise<unknown>>();
+  private readonly host: QuorumHost;
+  private longestLeaseMs = 0;
+  /** Which node votes for a server, by the run of that: the first that was found to be it. */
+  private readonly voters = new Map<string, QuorumNode>();
+  private onWarn: ((warning: string) => void) | undefined;
+  private closed = false;
+
+  constructor(options: QuorumStoreOptions) {
+    const { nodes, names, delayAfterRestartMs, leastDelayMs, runtime } = reading(
+      'The options of QuorumStore',
+      () => ({ ...options }),
+    );
+    checkNodes(nodes);
+    const delayMs = checkMs('delayAfterRestartMs', delayAfterRestartMs);
+    const leastMs = checkMs('leastDelayMs', leastDelayMs) ?? DEFAULT_DELAY_MS;
+    const clock = runtime ?? systemRuntime();
+    const delay = (): number => delayMs ?? Math.max(leastMs, this.longestLeaseMs);
+    const nodeHost = {
+      runtime: clock,
+      get delayAfterRestartMs() {
+        return delay();
+      },
+      clockOff: (node: QuorumNode) => this.clockOff(node),
+      sameAs: (node: QuorumNode) => this.sameAs(node),
+      warn: (warning: string) => this.onWarn?.(warning),
+    };
+    this.nodes = nodes.map((store, i) => new QuorumNode(names?.[i] ?? `node ${i + 1}`, store, nodeHost));
+    this.majority = majorityOf(nodes.length);
+    this.leftovers = new Leftovers(clock);
+    this.holds = new QuorumHolds(clock);
+    this.host = {
+      nodes: this.nodes,
+      majority: this.majority,
+      runtime: clock,
+      leftovers: this.leftovers,
+      asksFor: (leaseMs) => (this.longestLeaseMs = Math.max(this.longestLeaseMs, leaseMs)),
+      run: (work) => this.run(work),
+    };
+    for (const node of this.nodes) node.store.onRisk?.(() => node.connectedAgain());
+    this.kinds = {
+      exclusive: new QuorumKind(this.host, this.holds, false),
+      read: new QuorumKind(this.host, this.holds, true),
+      write: new QuorumKind(this.host, this.holds, true),
+    };
+  }
+
+  /** What is kept at this moment; for tests. */
+  get size(): { readonly owners: number; readonly leftovers: number } {
+    return { owners: this.holds.size, leftovers: this.leftovers.size };
+  }
+
+  checkKey(finalKey: string): void {
+    for (const { store } of this.nodes) store.checkKey?.(finalKey);
+  }
+
+  /** Who has the key at a majority of nodes. */
+  async inspect(finalKey: string): Promise<KeyState | null> {
+    const { majority, nodes } = this;
+    const states = await this.askAll((store) => store.inspect(finalKey), 'not-executed');
+    const found = states.filter((state): state is KeyState => state !== null);
+    const seen = new Map<string, Holder[]>();
+    for (const { kind, holders } of found) {
+      for (const holder of holders) {
+        const id = `${kind} ${holder.owner}`;
+        seen.set(id, [...(seen.get(id) ?? []), holder]);
+      }
+    }
+    const held = [...seen].filter(([, of]) => of.length >= majority - (nodes.length - states.length));
+    const [first] = held;
+    if (!first) return null;
+    const kind = first[0].split(' ')[0] as KeyState['kind'];
+    const holders = held
+      .filter(([id]) => id.startsWith(`${kind} `))
+      .map(([, of]) => ({
+        ...of[0]!,
+        remainingMs: of.map(({ remainingMs }) => remainingMs).sort((a, b) => b - a)[
+          Math.min(majority, of.length) - 1
+        ]!,
+      }));
+    return { kind, holders, waiting: [] };
+  }
+
+  /** True when a hold was there, on whichever nodes. */
+  async forceUnlock(finalKey: string): Promise<boolean> {
+    return (await this.askAll((store) => store.forceUnlock(finalKey), 'unknown')).some(Boolean);
+  }
+
+  async ping(): Promise<void> {
+    await this.askAll((store) => store.ping(), 'not-executed');
+  }
+
+  /** What each node warns of, by its name, and too few that answer. */
+  async diagnose(): Promise<readonly string[]> {
+    const told = await Promise.allSettled(
+      this.nodes.map(async ({ store }) => (await store.diagnose?.()) ?? []),
+    );
+    return told.flatMap((one, i) => {
+      const { name } = this.nodes[i]!;
+      if (one.status === 'fulfilled') return one.value.map((warning) => `${name}: ${warning}`);
+      return [`${name} cannot be reached: locks need ${this.majority} of ${this.nodes.length} nodes.`];
+    });
+  }
+
+  onRisk(listener: (finalKey?: string) => void): void {
+    for (const node of this.nodes) {
+      node.store.onRisk?.((finalKey) => {
+        node.connectedAgain();
+        listener(finalKey);
+      });
+    }
+  }
+
+  onWarning(listener: (warning: string) => void): void {
+    this.onWarn = listener;
+    for (const { name, store } of this.nodes) {
+      store.onWarning?.((warning) => listener(`${name}: ${warning}`));
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    await this.leftovers.close();
+    await Promise.all(this.underWay);
+    await Promise.all(this.nodes.map(({ store }) => store.close()));
+  }
+
+  /** Asks every node, whether it counts or not; the answers when a majority has given one. */
+  private askAll<T>(
+    ask: (store: LockStore) => Promise<T>,
+    outcome: 'not-executed' | 'unknown',
+  ): Promise<T[]> {
+    return this.run(async () => {
+      const ballot = new Ballot(this.nodes, ({ store }) => ask(store));
+      await ballot.until(() => false);
+      if (ballot.answers.length >= this.majority) return [...ballot.answers];
+      throw new QuorumFailure(ballot.failures, this.host, outcome);
+    });
+  }
+
+  private run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.closed) {
+      return Promise.reject(new StoreFailure('the lock store is closed', 'not-executed'));
+    }
+    const running = work();
+    const tracked: Promise<unknown> = running.then(
+      () => this.underWay.delete(tracked),
+      () => this.underWay.delete(tracked),
+    );
+    this.underWay.add(tracked);
+    return running;
+  }
+
+  private sameAs(node: QuorumNode): string | undefined {
+    const { serverId } = node;
+    if (serverId === undefined) return undefined;
+    const voter = this.voters.get(serverId);
+    if (voter?.serverId === serverId) return voter === node ? undefined : voter.name;
+    for (const [id, one] of this.voters) if (one.serverId !== id) this.voters.delete(id);
+    this.voters.set(serverId, node);
+    return undefined;
+  }
+
+  private clockOff(node: QuorumNode): number | undefined {
+    const known = this.nodes.flatMap(({ clock }) => (clock ? [clock] : []));
+    return node.clock && clockOff(node.clock, known);
+  }
+}
+
+/** What a quorum can be made of. Throws `LockConfigurationError` that names what is wrong. */
+const checkNodes = (nodes: unknown): void => {
+  if (!isArray(nodes)) refuse('nodes', 'a list of stores', nodes);
+  const stores = nodes as readonly LockStore[];
+  if (stores.length < 2) {
+    throw new LockConfigurationError(
+      `A quorum needs at least 2 nodes, better 3 or 5, but has ${stores.length}. For one server give its address by itself.`,
+    );
+  }
+  if (new Set(stores).size < stores.length) {
+    throw new LockConfigurationError('nodes has the same store twice: its vote would count twice.');
+  }
+  stores.forEach((store, i) => {
+    for (const kind of ['exclusive', 'read', 'write'] as const) {
+      const of = store.kinds[kind];
+      if (!of) refuse(`nodes[${i}]`, `a store that has locks of the kind "${kind}"`, store);
+      else if (kind !== 'read' && !of.commit)
+        refuse(`nodes[${i}]`, 'a store whose kinds have "commit"', store);
+    }
+  });
+};
