@@ -1,5 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
-import type { ContractContext, FullStore, MakeHarness, StoreHarness } from '../support/stores/harness.js';
+import type {
+  ContractContext,
+  FullStore,
+  MakeHarness,
+  StoreHarness,
+  StoreTraits,
+} from '../support/stores/harness.js';
 import { KINDS, type LockKind } from '../../lib/core/kinds/kinds.js';
 import { KIND_CONTRACTS } from './kinds/index.js';
 import { describeLatches } from './objects/latch.contract.js';
@@ -11,17 +17,23 @@ import { describeWatching } from './parts/watching.js';
 /** The pairs of a kind and a store that are under contract, as `kind on store`. */
 export const PAIRS: string[] = [];
 
+const ALL_KINDS = Object.keys(KINDS) as readonly LockKind[];
+
 /**
  * Everything the core relies on at the seam, as tests. Each store has to pass it unchanged; what only one store
  * promises is tested beside it.
  */
-/** `keepsLines`: whether waiters of the exclusive lock stand in a line. */
-export function describeStoreContract(name: string, makeHarness: MakeHarness, keepsLines = true): void {
+export function describeStoreContract(
+  name: string,
+  makeHarness: MakeHarness,
+  { keepsLines = true, severalNodes = false, kinds = ALL_KINDS }: StoreTraits = {},
+): void {
   describe(`${name} keeps the promises of the seam:`, () => {
     const opened: FullStore[] = [];
     let current: StoreHarness | undefined;
     const context: ContractContext = {
       keepsLines,
+      severalNodes,
       get harness() {
         if (!current) throw new Error('the harness is there only while tests run');
         return current;
@@ -49,7 +61,7 @@ export function describeStoreContract(name: string, makeHarness: MakeHarness, ke
       await current?.cleanup();
     });
 
-    for (const kind of Object.keys(KINDS) as LockKind[]) {
+    for (const kind of kinds) {
       const { under, describeKind } = KIND_CONTRACTS[kind];
       PAIRS.push(`${kind} on ${name}`);
       describe(`locks of the kind ${kind}:`, () => {
@@ -60,6 +72,7 @@ export function describeStoreContract(name: string, makeHarness: MakeHarness, ke
       });
     }
 
+    if (kinds.length < ALL_KINDS.length) return;
     describeSemaphores(context);
     describeLatches(context);
   });

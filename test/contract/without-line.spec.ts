@@ -28,4 +28,6 @@ const withoutLine = async (): Promise<RedisHarness> => {
   return { ...harness, connect: () => Promise.resolve(new RedisStore({ redis: user })) };
 };
 
-describeStoreContract('RedisStore for a user without the rights for a line', withoutLine, false);
+describeStoreContract('RedisStore for a user without the rights for a line', withoutLine, {
+  keepsLines: false,
+});

@@ -103,7 +103,7 @@ export class Model {
     expect(reply.status).toBe('granted');
     if (reply.status !== 'granted') return;
     this.take(key, owner, leaseMs);
-    expect(reply.validForMs).toBe(leaseMs);
+    expect(reply.validForMs).toBe(this.world.promisedMs?.(leaseMs) ?? leaseMs);
     if (fenceBlock === 0) return expect(reply.token).toBeUndefined();
     expect(Number.isSafeInteger(reply.token)).toBe(true);
     expect(reply.token).toBeGreaterThan(key.lastToken);

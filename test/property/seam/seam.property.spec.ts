@@ -5,11 +5,13 @@ import { runs } from '../../support/property/runs.js';
 import { sequences } from './commands.js';
 import { memoryWorld } from './memory.world.js';
 import { Model } from './model.js';
+import { quorumWorld } from './quorum.world.js';
 import { redisWorld } from './redis.world.js';
 import type { World } from './world.js';
 
 const WORLDS: Readonly<Record<string, { make: () => Promise<World>; count: number; length: number }>> = {
   MemoryStore: { make: memoryWorld, count: 500, length: 60 },
+  QuorumStore: { make: quorumWorld, count: 200, length: 60 },
   RedisStore: { make: redisWorld, count: 50, length: 40 },
 };
 

@@ -16,6 +16,8 @@ export interface World extends Pick<StoreHarness, 'virtualTime' | 'pass' | 'left
    * has time left according to the model then also has time left in the store.
    */
   readonly unitMs: number;
+  /** How much of a lease the store promises, where it is less. */
+  promisedMs?(leaseMs: number): number;
   /** Sends an acquire that gets no answer; gives the failure. Undefined where there is no network to lose it. */
   readonly acquireUnanswered?: (actor: number, claim: ExclusiveClaim, loss: Loss) => Promise<StoreFailure>;
   close(): Promise<void>;

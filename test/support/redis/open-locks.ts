@@ -3,7 +3,8 @@ import type { LockEvents } from '../../../lib/core/lock-events.js';
 import type { Runtime } from '../../../lib/core/runtime.js';
 import { LockService } from '../../../lib/lock.service.js';
 import { resolveOptions, type RedisLockModuleOptions } from '../../../lib/redis-lock.options.js';
-import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
+import { storeOf } from '../../../lib/store-of-options.js';
+import type { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import type { RedisSource } from '../../../lib/stores/redis/connection/redis-settings.js';
 
 export type LocksOptions = Omit<RedisLockModuleOptions, 'redis' | 'store' | 'interceptor'>;
@@ -31,11 +32,17 @@ export interface OpenLocks extends AsyncDisposable {
 }
 
 /** Makes a lock service the way `RedisLockModule` does: same checks, same defaults, a store of its own. */
-export const openLocks = (redis: RedisSource, options: LocksOptions = {}, runtime?: Runtime): OpenLocks => {
-  const { settings, commandTimeoutMs, replicas } = resolveOptions({ shutdownGraceMs: 0, ...options, redis });
+export const openLocks = (
+  redis: RedisSource | readonly RedisSource[],
+  options: LocksOptions = {},
+  runtime?: Runtime,
+): OpenLocks => {
+  const resolved = resolveOptions({ shutdownGraceMs: 0, ...options, redis });
+  const { settings } = resolved;
   const log: string[] = [];
   const say = (line: string) => void log.push(line);
-  const store = new RedisStore({ redis, commandTimeoutMs, replicas });
+  // Of one server, unless the test asks for a quorum.
+  const store = storeOf(resolved) as RedisStore;
   const manager = new LockManager(store, settings, { log: say, warn: say }, runtime);
   const locks = new LockService(manager, options.context);
   const seen = new Map<EventName, unknown[]>(EVENTS.map((name) => [name, []]));

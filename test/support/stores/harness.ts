@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import { systemRuntime } from '../../../lib/core/runtime.js';
+import type { LockKind } from '../../../lib/core/kinds/kinds.js';
 import type { Claim, ExclusiveClaim } from '../../../lib/core/seam/claim.js';
 import type { AllKindStores, KindStore, LockStore, Watch } from '../../../lib/core/seam/lock-store.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
@@ -168,9 +169,17 @@ export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(r
 export interface ContractContext {
   /** Whether waiters of the exclusive lock stand in a line. */
   readonly keepsLines: boolean;
+  /** Whether a key is given by several servers together: then a claim may be given back before it has its token. */
+  readonly severalNodes: boolean;
   readonly harness: StoreHarness;
   /** A store on the harness's server, closed after the test. */
   connect(): Promise<FullStore>;
+}
+
+/** How a store differs from others. */
+export interface StoreTraits extends Partial<Pick<ContractContext, 'keepsLines' | 'severalNodes'>> {
+  /** The kinds that it has; one that has all of them has semaphores and latches, too. */
+  readonly kinds?: readonly LockKind[];
 }
 
 /** Who has the key, the first of them; null when nobody has it. */

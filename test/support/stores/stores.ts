@@ -1,6 +1,8 @@
-import type { FullStore, MakeHarness } from './harness.js';
+import type { FullStore, MakeHarness, StoreTraits } from './harness.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
+import { QuorumStore } from '../../../lib/stores/quorum/quorum.store.js';
+import { quorumHarness } from './quorum.harness.js';
 import { memoryHarness } from './memory.harness.js';
 import { redisHarness } from './redis.harness.js';
 
@@ -10,6 +12,7 @@ export interface StoreUnderContract {
   /** Its folder under lib/stores. */
   readonly folder: string;
   readonly makeHarness: MakeHarness;
+  readonly traits?: StoreTraits;
   /** Makes a store as an app would, on the server at the harness's address. */
   readonly open: (address?: string) => FullStore;
 }
@@ -22,5 +25,12 @@ export const STORES: readonly StoreUnderContract[] = [
     folder: 'redis',
     makeHarness: redisHarness,
     open: (address = '') => new RedisStore({ redis: address }),
+  },
+  {
+    name: 'QuorumStore',
+    folder: 'quorum',
+    makeHarness: quorumHarness,
+    traits: { keepsLines: false, severalNodes: true, kinds: ['exclusive', 'read', 'write'] },
+    open: () => new QuorumStore({ nodes: [new MemoryStore(), new MemoryStore()] }) as unknown as FullStore,
   },
 ];

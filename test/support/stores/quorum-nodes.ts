@@ -1,0 +1,143 @@
+import type { LockKind } from '../../../lib/core/kinds/kinds.js';
+import type { Claim } from '../../../lib/core/seam/claim.js';
+import type { KindStore, KindStores, LockStore, ServerTimes } from '../../../lib/core/seam/lock-store.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
+import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
+import type { VirtualRuntime } from '../core/virtual-runtime.js';
+
+/** How long a server of these tests has been up when they begin, in ms. */
+const LONG_AGO_MS = 24 * 3_600_000;
+
+/** A server in memory that a test can break. Several processes connect to it. */
+export class NodeServer {
+  space!: MemorySpace;
+  /** Requests fail at once, and nothing is done. */
+  isDown = false;
+  /** Requests are done, and their answers lost. */
+  losesAnswers = false;
+  /** Its wall clock is so far ahead, in ms. */
+  aheadMs = 0;
+  /** Requests that wait until the test lets them through; undefined while none has to. */
+  private held: (() => void)[] | undefined;
+  private startedAt: number;
+  private readonly connections = new Set<() => void>();
+  /** What was asked, as `<method> <owner>`. */
+  readonly requests: string[] = [];
+
+  constructor(private readonly runtime: VirtualRuntime) {
+    this.startedAt = runtime.now() - LONG_AGO_MS;
+    this.forget();
+  }
+
+  /** A store on it, as a process has one. */
+  connect(): LockStore {
+    return new NodeStore(this);
+  }
+
+  /** Starts again, without its data unless told otherwise. Everybody has to connect again. */
+  restart({ keepsData = false } = {}): void {
+    this.startedAt = this.runtime.now();
+    if (!keepsData) this.forget();
+    this.reconnect();
+  }
+
+  reconnect(): void {
+    for (const again of this.connections) again();
+  }
+
+  /** What comes from now on waits. */
+  hold(): void {
+    this.held ??= [];
+  }
+
+  /** What has waited goes on, in its order. */
+  letThrough(): void {
+    const { held = [] } = this;
+    this.held = undefined;
+    for (const go of held) go();
+  }
+
+  times(): ServerTimes {
+    return { upForMs: this.runtime.now() - this.startedAt, clockMs: this.runtime.now() + this.aheadMs };
+  }
+
+  onConnectedAgain(listener: () => void): void {
+    this.connections.add(listener);
+  }
+
+  async ask<T>(name: string, request: () => Promise<T>): Promise<T> {
+    this.requests.push(name);
+    if (this.isDown) throw new StoreFailure('connection refused', 'not-executed');
+    const { held } = this;
+    if (held) await new Promise<void>((resolve) => held.push(resolve));
+    const losesAnswer = this.losesAnswers;
+    const answer = await request();
+    if (losesAnswer) throw new StoreFailure('no answer', 'unknown');
+    return answer;
+  }
+
+  private forget(): void {
+    this.space = new MemorySpace({
+      now: () => this.runtime.now(),
+      wallClockMicros: () => (this.runtime.now() + this.aheadMs) * 1_000,
+    });
+  }
+}
+
+/** The store of one process on such a server. */
+class NodeStore implements LockStore {
+  readonly kinds: KindStores;
+  private readonly stores = new WeakMap<MemorySpace, MemoryStore>();
+
+  constructor(private readonly server: NodeServer) {
+    const names = ['exclusive', 'read', 'write'] as const;
+    this.kinds = Object.fromEntries(names.map((name) => [name, this.kind(name)]));
+  }
+
+  /** The data are those of the server at this moment. */
+  private get store(): MemoryStore {
+    const { space } = this.server;
+    const store = this.stores.get(space) ?? new MemoryStore({ shared: space });
+    this.stores.set(space, store);
+    return store;
+  }
+
+  private kind(name: LockKind): KindStore {
+    const { server } = this;
+    const own = (): KindStore => this.store.kinds[name];
+    return {
+      acquire: (claim: Claim) => server.ask(`acquire ${claim.owner}`, () => own().acquire(claim)),
+      extendMany: (claims: readonly Claim[]) => server.ask('extend', () => own().extendMany(claims)),
+      commit: (claim: Claim, token: number) =>
+        server.ask(`commit ${token}`, () => own().commit!(claim, token)),
+      downgrade: (claim: Claim) => server.ask('downgrade', () => own().downgrade!(claim)),
+      release: (claim, how) => server.ask(`release ${claim.owner}`, () => own().release(claim, how)),
+      watch: (claim, listener) => own().watch(claim, listener),
+    };
+  }
+
+  onRisk(listener: () => void): void {
+    this.server.onConnectedAgain(listener);
+  }
+
+  serverTimes(): Promise<ServerTimes> {
+    return this.server.ask('times', () => Promise.resolve(this.server.times()));
+  }
+
+  inspect(finalKey: string) {
+    return this.server.ask('inspect', () => this.store.inspect(finalKey));
+  }
+
+  forceUnlock(finalKey: string) {
+    return this.server.ask('forceUnlock', () => this.store.forceUnlock(finalKey));
+  }
+
+  ping(): Promise<void> {
+    return this.server.ask('ping', () => this.store.ping());
+  }
+
+  close(): Promise<void> {
+    return this.store.close();
+  }
+}

@@ -1,0 +1,198 @@
+import { describe, expect, it } from 'vitest';
+import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { clockOff, type ClockSeen } from '../../../lib/stores/quorum/clocks.js';
+import { QuorumStore, type QuorumStoreOptions } from '../../../lib/stores/quorum/quorum.store.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
+import { claimFor, expectGranted, expectTaken, newKey } from '../../support/stores/harness.js';
+import { NodeServer } from '../../support/stores/quorum-nodes.js';
+
+const DELAY_MS = 30_000;
+
+const three = (options: Partial<QuorumStoreOptions> = {}) => {
+  const runtime = new VirtualRuntime();
+  const servers = [0, 1, 2].map(() => new NodeServer(runtime));
+  const warnings: string[] = [];
+  const store = new QuorumStore({
+    nodes: servers.map((server) => server.connect()),
+    names: ['a', 'b', 'c'],
+    runtime,
+    ...options,
+  });
+  store.onWarning((warning) => warnings.push(warning));
+  const take = (leaseMs = 10_000) =>
+    store.kinds.exclusive!.acquire(claimFor(newKey(), { leaseMs, tokens: 0 }));
+  return { runtime, servers, store, warnings, take };
+};
+
+/** Which nodes gave it. */
+const givenBy = async (taking: ReturnType<ReturnType<typeof three>['take']>): Promise<readonly string[]> => {
+  const reply = await taking;
+  expectGranted(reply);
+  return [...reply.grantedBy!].sort();
+};
+
+const failureOf = (request: Promise<unknown>): Promise<StoreFailure> =>
+  request.then(
+    () => expect.unreachable(),
+    (failure: unknown) => failure as StoreFailure,
+  );
+
+describe('a node whose server has restarted', () => {
+  it('counts as failed until the delay is over, and one warning says until when', async () => {
+    const { runtime, servers, warnings, take } = three();
+    expect(await givenBy(take())).toContain('b');
+    servers[1]!.restart();
+    for (const waitedMs of [0, 10_000, 19_990]) {
+      await runtime.pass(waitedMs);
+      expect(await givenBy(take())).toEqual(['a', 'c']);
+    }
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /^The node b of the quorum counts as failed: its server was started 0\.0 s ago, and counts again at \d{4}-.*Z, in 30 s \(delayAfterRestartMs\)\.$/,
+      ),
+    ]);
+    servers[0]!.isDown = true;
+    const failure = await failureOf(take());
+    expect(failure.message).toMatch(/b: its server was started 30 s ago, and counts again at .*, in 0\.0 s/);
+    await runtime.pass(10);
+    expect(await givenBy(take())).toEqual(['b', 'c']);
+  });
+
+  it('is known from the first request on, also by a process that starts after it', async () => {
+    const { servers, take } = three();
+    servers[1]!.restart();
+    servers[2]!.isDown = true;
+    const failure = await failureOf(take());
+    expect(failure).toMatchObject({ outcome: 'unknown' });
+    expect(failure.message).toMatch(/b: its server was started/);
+  });
+
+  it('lets nobody in beside a holder whose majority it was part of', async () => {
+    const { runtime, servers, store } = three();
+    const mine = claimFor(newKey(), { leaseMs: DELAY_MS, tokens: 0 });
+    servers[2]!.isDown = true;
+    expectGranted(await store.kinds.exclusive!.acquire(mine));
+    servers[2]!.isDown = false;
+    servers[1]!.restart();
+    const other = () => store.kinds.exclusive!.acquire({ ...mine, owner: claimFor('').owner });
+    // One of two nodes that count is free: nobody knows what the third had.
+    expectTaken(await other());
+    await runtime.pass(DELAY_MS - 1);
+    expectTaken(await other());
+    await runtime.pass(1);
+    expectGranted(await other());
+  });
+
+  it('stays out for as long as the longest lease that was asked for', async () => {
+    const { runtime, servers, take } = three({ leastDelayMs: 5_000 });
+    await take(60_000);
+    servers[1]!.restart();
+    await runtime.pass(59_000);
+    expect(await givenBy(take())).toEqual(['a', 'c']);
+    await runtime.pass(1_000);
+    servers[2]!.isDown = true;
+    expect(await givenBy(take())).toEqual(['a', 'b']);
+  });
+
+  it('stays out for as long as it is told, and not at all with 0', async () => {
+    for (const [delayAfterRestartMs, waits] of [
+      [2_000, true],
+      [0, false],
+    ] as const) {
+      const { runtime, servers, take } = three({ delayAfterRestartMs });
+      await take();
+      servers[1]!.restart({ keepsData: true });
+      servers[2]!.isDown = true;
+      if (waits) await failureOf(take());
+      await runtime.pass(delayAfterRestartMs);
+      expect(await givenBy(take())).toEqual(['a', 'b']);
+    }
+  });
+
+  it('does not count for what was asked before it restarted and answered after', async () => {
+    const { servers, store, take } = three({ delayAfterRestartMs: 1 });
+    await take();
+    servers[1]!.hold();
+    servers[2]!.isDown = true;
+    const mine = claimFor(newKey(), { tokens: 0 });
+    const asking = store.kinds.exclusive!.acquire(mine);
+    servers[1]!.reconnect();
+    servers[1]!.letThrough();
+    const failure = await failureOf(asking);
+    expect(failure.message).toContain('b: there was another connection before the answer came');
+    expect(failure.outcome).toBe('unknown');
+  });
+
+  it('is told to who holds a key: the hold is looked for at once', async () => {
+    const { servers, store } = three();
+    const told: (string | undefined)[] = [];
+    store.onRisk((key) => told.push(key));
+    servers[1]!.restart();
+    expect(told).toEqual([undefined]);
+  });
+
+  it('gives back what it has, although it does not count', async () => {
+    const { servers, store } = three();
+    const mine = claimFor(newKey(), { tokens: 0 });
+    expectGranted(await store.kinds.exclusive!.acquire(mine));
+    servers[1]!.restart({ keepsData: true });
+    await store.kinds.exclusive!.release(mine);
+    await settled();
+    expect(servers[1]!.space.size.holds).toBe(0);
+  });
+});
+
+describe('a node whose clock is off', () => {
+  it('counts as failed, and one warning says by how much, until it is right again', async () => {
+    const { runtime, servers, warnings, take } = three();
+    servers[0]!.aheadMs = 2 * 3_600_000;
+    await take();
+    await runtime.pass(10_000);
+    expect(await givenBy(take())).toEqual(['b', 'c']);
+    expect(await givenBy(take())).toEqual(['b', 'c']);
+    expect(warnings).toEqual([
+      expect.stringMatching(/^The node a of the quorum counts as failed: its clock is 7200 s ahead of those/),
+    ]);
+    servers[0]!.aheadMs = 0;
+    await runtime.pass(10_000);
+    await take().catch(() => undefined);
+    await settled();
+    servers[2]!.isDown = true;
+    expect(await givenBy(take())).toEqual(['a', 'b']);
+  });
+
+  it('is found out beside requests every 10 s, and before they count after a minute', async () => {
+    const { runtime, servers, take } = three();
+    const looks = (): number => servers[0]!.requests.filter((one) => one === 'times').length;
+    await take();
+    expect(looks()).toBe(1);
+    await runtime.pass(9_000);
+    await take();
+    expect(looks()).toBe(1);
+    await runtime.pass(1_000);
+    await take();
+    expect(looks()).toBe(2);
+    await runtime.pass(60_000);
+    servers[1]!.isDown = true;
+    servers[0]!.hold();
+    const asking = take();
+    const early = await Promise.race([asking, settled()]);
+    expect(early).toBeUndefined();
+    servers[0]!.letThrough();
+    expectGranted(await asking);
+    expect(looks()).toBe(3);
+  });
+
+  const seen = (aheadMs: number, uncertainMs = 0): ClockSeen => ({ aheadMs, uncertainMs });
+
+  it.each([
+    ['apart from the middle', [seen(0), seen(10), seen(1_100)], 2, 1_090],
+    ['behind the middle', [seen(-2_000), seen(10), seen(0)], 0, -2_000],
+    ['a second apart at most', [seen(0), seen(10), seen(1_000)], 2, undefined],
+    ['not certainly so', [seen(0), seen(10), seen(1_100, 200)], 2, undefined],
+    ['of two, of which either may be wrong', [seen(0), seen(9_000)], 0, undefined],
+    ['of four, in the middle of whom are two', [seen(0), seen(100), seen(300), seen(5_000)], 3, 4_800],
+  ])('is one that is %s', (_, all, which, off) => {
+    expect(clockOff(all[which]!, all)).toBe(off);
+  });
+});

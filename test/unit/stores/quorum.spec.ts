@@ -1,0 +1,429 @@
+import { describe, expect, it } from 'vitest';
+import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
+import type { Claim, ReadClaim, WriteClaim } from '../../../lib/core/seam/claim.js';
+import type { LockStore } from '../../../lib/core/seam/lock-store.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
+import { QuorumStore } from '../../../lib/stores/quorum/quorum.store.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
+import { claimFor, expectGranted, expectTaken, HintCounter, newKey } from '../../support/stores/harness.js';
+import { NodeServer } from '../../support/stores/quorum-nodes.js';
+
+const LEASE_MS = 10_000;
+
+/** Servers, and processes that use them as a quorum. */
+const quorumOf = (count: number) => {
+  const runtime = new VirtualRuntime();
+  const servers = Array.from({ length: count }, () => new NodeServer(runtime));
+  const names = ['a', 'b', 'c', 'd', 'e'].slice(0, count);
+  const open = (): QuorumStore =>
+    new QuorumStore({ nodes: servers.map((server) => server.connect()), names, runtime });
+  return { runtime, servers, open, store: open() };
+};
+
+const claim = (overrides: Partial<Claim> = {}) =>
+  claimFor(newKey(), { leaseMs: LEASE_MS, tokens: 0, ...(overrides as object) });
+
+const readFor = (key: string): ReadClaim => ({ ...claim({ finalKey: key }), kind: 'read' });
+const writeFor = (key: string): WriteClaim => ({ ...claim({ finalKey: key, tokens: 1 }), kind: 'write' });
+
+const failureOf = async (request: Promise<unknown>): Promise<StoreFailure> => {
+  const failure = await request.catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(StoreFailure);
+  return failure as StoreFailure;
+};
+
+const holds = (servers: readonly NodeServer[]): number[] => servers.map(({ space }) => space.size.holds);
+
+describe('a key is held', () => {
+  it.each([
+    [2, 2],
+    [3, 2],
+    [4, 3],
+    [5, 3],
+  ])('of %i nodes by %i at least, also when the others are down', async (count, majority) => {
+    const { servers, store } = quorumOf(count);
+    for (const server of servers.slice(majority)) server.isDown = true;
+    const reply = await store.kinds.exclusive!.acquire(claim());
+    expectGranted(reply);
+    expect(reply.grantedBy).toEqual(['a', 'b', 'c', 'd', 'e'].slice(0, majority));
+    servers[0]!.isDown = true;
+    const failure = await failureOf(store.kinds.exclusive!.acquire(claim()));
+    const down = count - majority + 1;
+    expect(failure.message).toMatch(new RegExp(`^${down} of ${count} nodes failed, and ${majority} have to`));
+    expect(failure.message).toContain('a: connection refused');
+    expect((failure.cause as AggregateError).errors).toHaveLength(down);
+  });
+
+  it('for less than its lease, since clocks may run at different speeds', async () => {
+    const { store } = quorumOf(3);
+    const reply = await store.kinds.exclusive!.acquire(claim());
+    expect(reply).toMatchObject({ status: 'granted', validForMs: 9_898 });
+    const extended = await store.kinds.exclusive!.extendMany([claim()]);
+    expect(extended).toEqual([{ status: 'lost' }]);
+  });
+
+  it('as soon as a majority says so: a node that hangs holds nobody up', async () => {
+    const { servers, store } = quorumOf(3);
+    servers[2]!.hold();
+    const mine = claim({ tokens: 1 });
+    expectGranted(await store.kinds.exclusive!.acquire(mine));
+    expectTaken(await store.kinds.exclusive!.acquire({ ...mine, owner: claim().owner }));
+    expect(await store.kinds.exclusive!.extendMany([mine])).toMatchObject([{ status: 'held' }]);
+    expect((await store.kinds.exclusive!.release(mine)).wasHeld).toBe(true);
+    servers[2]!.letThrough();
+    await settled();
+    expect(holds(servers)).toEqual([0, 0, 0]);
+  });
+
+  it('is "taken" where a majority is somebody else\'s, and a failure only where too many nodes fail', async () => {
+    const { servers, open, store } = quorumOf(3);
+    const [mine, other] = [claim(), claim()];
+    expectGranted(await store.kinds.exclusive!.acquire(mine));
+    servers[2]!.isDown = true;
+    expectTaken(await open().kinds.exclusive!.acquire({ ...other, finalKey: mine.finalKey }));
+    servers[1]!.isDown = true;
+    const failure = await failureOf(open().kinds.exclusive!.acquire({ ...other, finalKey: mine.finalKey }));
+    expect(failure.outcome).toBe('not-executed');
+  });
+
+  it('says when a majority may be free', async () => {
+    const { servers, open, store } = quorumOf(3);
+    const key = newKey();
+    // Three owners of single nodes, with leases of their own.
+    for (const [i, leaseMs] of [3_000, 1_000, 2_000].entries()) {
+      await servers[i]!.connect().kinds.exclusive!.acquire(claim({ finalKey: key, leaseMs }));
+    }
+    const reply = await store.kinds.exclusive!.acquire(claim({ finalKey: key }));
+    expect(reply).toMatchObject({ status: 'taken', retryInMs: 2_000 });
+    expectTaken(await open().kinds.exclusive!.acquire(claim({ finalKey: key })));
+  });
+});
+
+describe('what nobody holds is given back', () => {
+  it('where callers share the nodes among them, and they try again at different times', async () => {
+    const { servers, open, store } = quorumOf(3);
+    const key = newKey();
+    await servers[0]!.connect().kinds.exclusive!.acquire(claim({ finalKey: key }));
+    servers[1]!.isDown = true;
+    const reply = await store.kinds.exclusive!.acquire(claim({ finalKey: key }));
+    expectTaken(reply);
+    expect(reply.retryInMs).toBeLessThanOrEqual(50);
+    const other = await open().kinds.exclusive!.acquire(claim({ finalKey: key }));
+    expectTaken(other);
+    expect(other.retryInMs).not.toBe(reply.retryInMs);
+    await settled();
+    expect(holds(servers)).toEqual([1, 0, 0]);
+  });
+
+  it('also when a node grants it after that, and a late release ends no later try of its owner', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const mine = claim();
+    const others = [0, 1].map(async (i) => {
+      const other = claim({ finalKey: mine.finalKey, leaseMs: 1_000 });
+      await servers[i]!.connect().kinds.exclusive!.acquire(other);
+    });
+    await Promise.all(others);
+    servers[2]!.hold();
+    expectTaken(await store.kinds.exclusive!.acquire(mine));
+    await runtime.pass(1_000);
+    const again = store.kinds.exclusive!.acquire(mine);
+    servers[2]!.letThrough();
+    expectGranted(await again);
+    await settled();
+    // The node that answered late had its first try, and gave nothing to the second.
+    expect(holds(servers)).toEqual([1, 1, 0]);
+    expect(await store.kinds.exclusive!.extendMany([mine])).toMatchObject([{ status: 'held' }]);
+    const names = servers[2]!.requests.filter((one) => one.startsWith('acquire')).map((one) => one.slice(8));
+    expect(new Set(names).size).toBe(2);
+    expect((await store.kinds.exclusive!.release(mine)).wasHeld).toBe(true);
+    await settled();
+    expect(holds(servers)).toEqual([0, 0, 0]);
+    expect(store.size).toEqual({ owners: 0, leftovers: 0 });
+  });
+
+  it('by the core, when too many answers are lost: nothing is left, and that is final', async () => {
+    const { servers, store } = quorumOf(3);
+    for (const server of servers.slice(1)) server.losesAnswers = true;
+    const mine = claim();
+    const failure = await failureOf(store.kinds.exclusive!.acquire(mine));
+    expect(failure.outcome).toBe('unknown');
+    expect(holds(servers)).toEqual([1, 1, 1]);
+    const undo = (): Promise<unknown> => store.kinds.exclusive!.release(mine, { doubt: failure });
+    expect((await failureOf(undo())).outcome).toBe('unknown');
+    for (const server of servers) server.losesAnswers = false;
+    await undo();
+    expect(holds(servers)).toEqual([0, 0, 0]);
+    expect(store.size).toEqual({ owners: 0, leftovers: 0 });
+  });
+
+  it('again and again to a node that does not answer the release, until the lease would have ended', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const mine = claim();
+    await store.kinds.exclusive!.acquire(mine);
+    servers[1]!.isDown = true;
+    expect((await store.kinds.exclusive!.release(mine)).wasHeld).toBe(true);
+    await runtime.pass(500);
+    expect(holds(servers)).toEqual([0, 1, 0]);
+    servers[1]!.isDown = false;
+    await runtime.pass(1_000);
+    expect(holds(servers)).toEqual([0, 0, 0]);
+    expect(store.size.leftovers).toBe(0);
+  });
+
+  it('not any more once the store is closed, which leaves no timer', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const mine = claim();
+    await store.kinds.exclusive!.acquire(mine);
+    servers[1]!.isDown = true;
+    await store.kinds.exclusive!.release(mine);
+    await settled();
+    await store.close();
+    expect(runtime.due).toEqual([]);
+    expect((await failureOf(store.ping())).outcome).toBe('not-executed');
+  });
+});
+
+describe('a release', () => {
+  it('is unknown when too many nodes do not answer it', async () => {
+    const { servers, store } = quorumOf(3);
+    const mine = claim();
+    await store.kinds.exclusive!.acquire(mine);
+    for (const server of servers.slice(1)) server.losesAnswers = true;
+    expect((await failureOf(store.kinds.exclusive!.release(mine))).outcome).toBe('unknown');
+    for (const server of servers) server.losesAnswers = false;
+    expect((await store.kinds.exclusive!.release(mine)).wasHeld).toBe(false);
+  });
+
+  it('says that it was not held when a majority had lost it', async () => {
+    const { servers, store } = quorumOf(3);
+    const mine = claim();
+    await store.kinds.exclusive!.acquire(mine);
+    for (const server of servers.slice(1)) server.space.forceUnlock(mine.finalKey);
+    expect((await store.kinds.exclusive!.release(mine)).wasHeld).toBe(false);
+    expect(holds(servers)).toEqual([0, 0, 0]);
+  });
+});
+
+describe('a renewal', () => {
+  it('holds by a majority, and for as long as that has it', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const mine = claim();
+    await store.kinds.exclusive!.acquire(mine);
+    await runtime.pass(6_000);
+    servers[0]!.isDown = true;
+    const held = { status: 'held', validForMs: 9_898 };
+    expect(await store.kinds.exclusive!.extendMany([mine])).toEqual([held]);
+    servers[0]!.isDown = false;
+    servers[1]!.losesAnswers = true;
+    // What one node has for longer does not count.
+    expect(await store.kinds.exclusive!.extendMany([{ ...mine, leaseMs: 8_000 }])).toEqual([
+      { status: 'held', validForMs: 7_918 },
+    ]);
+  });
+
+  it('is lost only when a majority says so, unknown when it cannot be told, and each key is told for itself', async () => {
+    const { servers, store } = quorumOf(3);
+    const [one, two] = [claim(), claim()];
+    for (const mine of [one, two]) await store.kinds.exclusive!.acquire(mine);
+    servers[0]!.space.forceUnlock(one.finalKey);
+    const both = (): Promise<readonly { status: string }[]> => store.kinds.exclusive!.extendMany([one, two]);
+    expect((await both()).map(({ status }) => status)).toEqual(['held', 'held']);
+    servers[1]!.isDown = true;
+    expect((await both()).map(({ status }) => status)).toEqual(['failed', 'held']);
+    servers[1]!.isDown = false;
+    servers[1]!.space.forceUnlock(one.finalKey);
+    expect((await both()).map(({ status }) => status)).toEqual(['lost', 'held']);
+    await settled();
+    // Nobody holds it: the third node is given back.
+    expect(await store.inspect(one.finalKey)).toBeNull();
+    expect(holds(servers)).toEqual([1, 1, 1]);
+    for (const server of servers.slice(0, 2)) server.isDown = true;
+    await failureOf(both());
+  });
+});
+
+describe('fencing tokens', () => {
+  it('are larger than all before, whichever nodes gave them', async () => {
+    const { servers, open, runtime } = quorumOf(3);
+    servers[0]!.aheadMs = 900;
+    const key = newKey();
+    const tokens: number[] = [];
+    // Another node is down each time, so each majority is another one.
+    for (let i = 0; i < 9; i++) {
+      servers[i % 3]!.isDown = true;
+      const store = open();
+      const mine = claim({ finalKey: key, tokens: 5 });
+      const reply = await store.kinds.exclusive!.acquire(mine);
+      expectGranted(reply);
+      tokens.push(reply.token!);
+      await store.kinds.exclusive!.release(mine);
+      servers[i % 3]!.isDown = false;
+      await runtime.pass(100);
+      await store.close();
+    }
+    for (const [i, token] of tokens.slice(1).entries()) expect(token).toBeGreaterThanOrEqual(tokens[i]! + 5);
+  });
+
+  it('are made known only to nodes where their owner has the key at that moment', async () => {
+    const { servers, open } = quorumOf(3);
+    servers[0]!.aheadMs = 900;
+    const key = newKey();
+    const [first, second] = [open(), open()];
+    // The first owner is granted by a and b, and its token is on the way to b when b is forced open.
+    servers[2]!.isDown = true;
+    const mine = claim({ finalKey: key, tokens: 1 });
+    const granted = first.kinds.exclusive!.acquire(mine);
+    await settled();
+    const reply = await granted;
+    expectGranted(reply);
+    await first.kinds.exclusive!.release(mine);
+    servers[2]!.isDown = false;
+    const held = claim({ finalKey: key, tokens: 1 });
+    servers[1]!.isDown = true;
+    servers[2]!.hold();
+    const asking = first.kinds.exclusive!.acquire(held);
+    await settled();
+    // c gives the key to it, and then loses it before the token of a comes.
+    servers[2]!.letThrough();
+    servers[2]!.hold();
+    await settled();
+    servers[2]!.space.forceUnlock(key);
+    servers[2]!.letThrough();
+    expectTaken(await asking);
+    servers[1]!.isDown = false;
+    await settled();
+    const next = await second.kinds.exclusive!.acquire(claim({ finalKey: key, tokens: 1 }));
+    expectGranted(next);
+    expect(next.token).toBeGreaterThan(reply.token!);
+  });
+
+  it('are unknown where too few nodes answer that they know of it', async () => {
+    const { servers, store } = quorumOf(3);
+    servers[0]!.aheadMs = 900;
+    const mine = claim({ tokens: 1 });
+    servers[2]!.isDown = true;
+    servers[1]!.hold();
+    const asking = store.kinds.exclusive!.acquire(mine);
+    await settled();
+    servers[1]!.letThrough();
+    servers[1]!.losesAnswers = false;
+    servers[1]!.hold();
+    await settled();
+    servers[1]!.losesAnswers = true;
+    servers[1]!.letThrough();
+    expect((await failureOf(asking)).outcome).toBe('unknown');
+  });
+});
+
+describe('read-write locks', () => {
+  it('have many readers or one writer, over nodes of which one is down', async () => {
+    const { servers, open } = quorumOf(3);
+    servers[1]!.isDown = true;
+    const [one, two] = [open(), open()];
+    const key = newKey();
+    const readers = [readFor(key), readFor(key)];
+    expectGranted(await one.kinds.read!.acquire(readers[0]!));
+    expectGranted(await two.kinds.read!.acquire(readers[1]!));
+    expectTaken(await two.kinds.write!.acquire(writeFor(key)));
+    expect((await one.inspect(key))!.holders).toHaveLength(2);
+    for (const reader of readers) await one.kinds.read!.release(reader);
+    const writer = writeFor(key);
+    expectGranted(await one.kinds.write!.acquire(writer));
+    expectTaken(await two.kinds.read!.acquire(readFor(key)));
+    expect(await one.kinds.write!.downgrade!(writer)).toMatchObject({ status: 'held' });
+    expectGranted(await two.kinds.read!.acquire(readFor(key)));
+  });
+
+  it('say that a downgrade is unknown when too few nodes answer', async () => {
+    const { servers, store } = quorumOf(3);
+    const writer = writeFor(newKey());
+    await store.kinds.write!.acquire(writer);
+    for (const server of servers.slice(1)) server.losesAnswers = true;
+    expect((await failureOf(store.kinds.write!.downgrade!(writer))).outcome).toBe('unknown');
+  });
+});
+
+describe('who waits', () => {
+  it('hears of a release once, when a majority of nodes has told it', async () => {
+    const { store, open } = quorumOf(3);
+    const mine = claim();
+    await open().kinds.exclusive!.acquire(mine);
+    const hints = await HintCounter.live(store as never, mine);
+    await settled();
+    const seen = hints.count;
+    await open().kinds.exclusive!.release(mine);
+    await settled();
+    expect(hints.count).toBe(seen + 1);
+    hints.watch.close();
+  });
+
+  it('hears of what single nodes tell, a moment later', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const mine = claim();
+    await store.kinds.exclusive!.acquire(mine);
+    const hints = await HintCounter.live(store as never, mine);
+    await runtime.pass(100);
+    const seen = hints.count;
+    servers[0]!.space.forceUnlock(mine.finalKey);
+    await settled();
+    expect(hints.count).toBe(seen);
+    await runtime.pass(30);
+    expect(hints.count).toBe(seen + 1);
+    hints.watch.close();
+    expect(runtime.due).toEqual([]);
+  });
+});
+
+describe('what is asked of all nodes', () => {
+  it('is answered by a majority: who has the key, forced unlocks, pings', async () => {
+    const { servers, store } = quorumOf(3);
+    const mine = claim();
+    expect(await store.inspect(mine.finalKey)).toBeNull();
+    await store.kinds.exclusive!.acquire(mine);
+    servers[2]!.isDown = true;
+    expect(await store.inspect(mine.finalKey)).toMatchObject({
+      kind: 'exclusive',
+      holders: [{ owner: mine.owner }],
+    });
+    expect(await store.forceUnlock(mine.finalKey)).toBe(true);
+    expect(await store.forceUnlock(mine.finalKey)).toBe(false);
+    await store.ping();
+    servers[1]!.isDown = true;
+    for (const request of [store.ping(), store.inspect(mine.finalKey), store.forceUnlock(mine.finalKey)]) {
+      expect((await failureOf(request)).message).toMatch(/2 of 3 nodes failed/);
+    }
+  });
+
+  it('names each node that warns of something', async () => {
+    const nodes = ['one', 'two'].map((warning): LockStore =>
+      Object.assign(new MemoryStore(), { diagnose: () => Promise.resolve([warning]) }),
+    );
+    const broken = Object.assign(new MemoryStore(), { diagnose: () => Promise.reject(new Error('down')) });
+    const store = new QuorumStore({ nodes: [...nodes, broken] });
+    expect(await store.diagnose()).toEqual([
+      'node 1: one',
+      'node 2: two',
+      'node 3 cannot be reached: locks need 2 of 3 nodes.',
+    ]);
+  });
+});
+
+describe('a quorum that cannot be meant is refused by name', () => {
+  const one = new MemoryStore();
+  it.each([
+    ['no list', {}, /nodes must be a list of stores/],
+    ['no nodes', { nodes: [] }, /at least 2 nodes, better 3 or 5, but has 0/],
+    ['one node', { nodes: [one] }, /at least 2 nodes/],
+    ['the same store twice', { nodes: [one, new MemoryStore(), one] }, /the same store twice/],
+    [
+      'a delay that is none',
+      { nodes: [one, new MemoryStore()], delayAfterRestartMs: -1 },
+      /delayAfterRestartMs/,
+    ],
+  ])('%s', (_, options, message) => {
+    const open = () => new QuorumStore(options as never);
+    expect(open).toThrow(LockConfigurationError);
+    expect(open).toThrow(message);
+  });
+});
