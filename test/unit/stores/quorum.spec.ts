@@ -76,6 +76,20 @@ describe('a key is held', () => {
     expect(holds(servers)).toEqual([0, 0, 0]);
   });
 
+  it('as soon as all others have said that nobody has it: who tries again does not wait for a node that failed before', async () => {
+    const { servers, store } = quorumOf(3);
+    servers[2]!.isDown = true;
+    await store.kinds.exclusive!.acquire(claim());
+    servers[2]!.isDown = false;
+    servers[2]!.hold();
+    const mine = claim();
+    await servers[0]!.connect().kinds.exclusive!.acquire(claim({ finalKey: mine.finalKey }));
+    expectTaken(await store.kinds.exclusive!.acquire(mine));
+    servers[2]!.letThrough();
+    await settled();
+    expect(holds(servers)).toEqual([2, 1, 0]);
+  });
+
   it('is "taken" where a majority is somebody else\'s, and a failure only where too many nodes fail', async () => {
     const { servers, open, store } = quorumOf(3);
     const [mine, other] = [claim(), claim()];
@@ -140,6 +154,20 @@ describe('what nobody holds is given back', () => {
     await settled();
     expect(holds(servers)).toEqual([0, 0, 0]);
     expect(store.size).toEqual({ owners: 0, leftovers: 0 });
+  });
+
+  it('also on a node whose answer was lost', async () => {
+    const { servers, store } = quorumOf(3);
+    const mine = claim();
+    for (const server of servers.slice(0, 2)) {
+      await server.connect().kinds.exclusive!.acquire(claim({ finalKey: mine.finalKey }));
+    }
+    servers[2]!.losesAnswers = true;
+    expectTaken(await store.kinds.exclusive!.acquire(mine));
+    servers[2]!.losesAnswers = false;
+    await settled();
+    await settled();
+    expect(holds(servers)).toEqual([1, 1, 0]);
   });
 
   it('by the core, when too many answers are lost: nothing is left, and that is final', async () => {
@@ -244,26 +272,30 @@ describe('a renewal', () => {
 });
 
 describe('fencing tokens', () => {
-  it('are larger than all before, whichever nodes gave them', async () => {
-    const { servers, open, runtime } = quorumOf(3);
-    servers[0]!.aheadMs = 900;
-    const key = newKey();
-    const tokens: number[] = [];
-    // Another node is down each time, so each majority is another one.
-    for (let i = 0; i < 9; i++) {
-      servers[i % 3]!.isDown = true;
-      const store = open();
-      const mine = claim({ finalKey: key, tokens: 5 });
-      const reply = await store.kinds.exclusive!.acquire(mine);
-      expectGranted(reply);
-      tokens.push(reply.token!);
-      await store.kinds.exclusive!.release(mine);
-      servers[i % 3]!.isDown = false;
-      await runtime.pass(100);
-      await store.close();
-    }
-    for (const [i, token] of tokens.slice(1).entries()) expect(token).toBeGreaterThanOrEqual(tokens[i]! + 5);
-  });
+  it.each([0, 1, 2])(
+    'are larger than all before, whichever nodes gave them; node %i is ahead',
+    async (ahead) => {
+      const { servers, open, runtime } = quorumOf(3);
+      servers[ahead]!.aheadMs = 900;
+      const key = newKey();
+      const tokens: number[] = [];
+      // Another node is down each time, so each majority is another one.
+      for (let i = 0; i < 9; i++) {
+        servers[i % 3]!.isDown = true;
+        const store = open();
+        const mine = claim({ finalKey: key, tokens: 5 });
+        const reply = await store.kinds.exclusive!.acquire(mine);
+        expectGranted(reply);
+        tokens.push(reply.token!);
+        await store.kinds.exclusive!.release(mine);
+        servers[i % 3]!.isDown = false;
+        await runtime.pass(100);
+        await store.close();
+      }
+      for (const [i, token] of tokens.slice(1).entries())
+        expect(token).toBeGreaterThanOrEqual(tokens[i]! + 5);
+    },
+  );
 
   it('are made known only to nodes where their owner has the key at that moment', async () => {
     const { servers, open } = quorumOf(3);
