@@ -9,6 +9,8 @@ export interface QuorumHost {
   readonly majority: number;
   readonly runtime: Runtime;
   readonly leftovers: Leftovers;
+  /** At least 0, below 1. */
+  random(): number;
   /** A hold is asked for that lives so long: a server that restarts has to stay out for as long. */
   asksFor(leaseMs: number): void;
   /** Counts what is under way, so that it can be waited for; refuses it when the store is closed. */

@@ -162,7 +162,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   /** When a majority of nodes may be free: after the shortest of the holds in the way. */
   private retryInMs(taken: readonly Taken[]): number {
     const { nodes, majority } = this.host;
-    const splitMs = SPLIT_MIN_MS + Math.random() * (SPLIT_MAX_MS - SPLIT_MIN_MS);
+    const splitMs = SPLIT_MIN_MS + this.host.random() * (SPLIT_MAX_MS - SPLIT_MIN_MS);
     // Nobody may have a majority: the others have given back what they got by then.
     if (taken.length < majority) return splitMs;
     const soonest = taken.map(({ retryInMs }) => retryInMs).sort((a, b) => a - b);

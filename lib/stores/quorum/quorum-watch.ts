@@ -64,7 +64,7 @@ export class QuorumWatch implements Watch {
     if (heard.size >= host.majority) return this.tell();
     this.timer ??= host.runtime.setTimer(
       () => this.tell(),
-      FEW_MIN_MS + Math.random() * (FEW_MAX_MS - FEW_MIN_MS),
+      FEW_MIN_MS + host.random() * (FEW_MAX_MS - FEW_MIN_MS),
       true,
     );
   }

@@ -29,8 +29,9 @@ export interface QuorumStoreOptions {
   readonly delayAfterRestartMs?: number | undefined;
   /** See `delayAfterRestartMs`. Default: 30,000; the module gives its `watchdogMs`. */
   readonly leastDelayMs?: number | undefined;
-  /** For tests. */
+  /** For tests: clock and timers, and numbers from 0 to 1. */
   readonly runtime?: Runtime;
+  readonly random?: () => number;
 }
 
 /**
@@ -58,7 +59,7 @@ export class QuorumStore implements LockStore {
   private closed = false;
 
   constructor(options: QuorumStoreOptions) {
-    const { nodes, names, delayAfterRestartMs, leastDelayMs, runtime } = reading(
+    const { nodes, names, delayAfterRestartMs, leastDelayMs, runtime, random } = reading(
       'The options of QuorumStore',
       () => ({ ...options }),
     );
@@ -85,6 +86,7 @@ export class QuorumStore implements LockStore {
       majority: this.majority,
       runtime: clock,
       leftovers: this.leftovers,
+      random: random ?? Math.random,
       asksFor: (leaseMs) => (this.longestLeaseMs = Math.max(this.longestLeaseMs, leaseMs)),
       run: (work) => this.run(work),
     };
