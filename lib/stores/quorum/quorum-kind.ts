@@ -217,12 +217,11 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     }
     const lost = replies.flatMap(([, reply]) => (reply.status === 'lost' ? [reply] : []));
     if (lost.length > nodes.length - majority) {
-      // What single nodes still have of it is nobody's.
+      // What single nodes still have of it, or may have, is nobody's.
       const until = host.runtime.now() + mayLastMs(claim);
       const orphan = { ...claim, owner: holds.nameOf(claim.owner) };
-      for (const [node, reply] of replies) {
-        if (reply.status === 'held') host.leftovers.giveBack(node, orphan, {}, until);
-      }
+      const without = new Set(replies.flatMap(([node, { status }]) => (status === 'lost' ? [node] : [])));
+      for (const node of nodes) if (!without.has(node)) host.leftovers.giveBack(node, orphan, {}, until);
       const entered = lost.some((reply) => reply.entered);
       return { status: 'lost', ...(entered && { entered }) };
     }
@@ -271,6 +270,10 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const { answers, failures } = ballot;
     // Who asks again has to find what it was told of.
     if (failures.size > (isFinal ? 0 : most)) throw new QuorumFailure(failures, host, 'unknown');
+    const were = answers.filter(({ wasHeld }) => wasHeld).length;
+    if (were < majority && answers.length - were <= most) {
+      throw new QuorumFailure(failures, host, 'unknown');
+    }
     holds.forget(claim.owner);
     // A node whose answer to the acquire comes only now, and leaves it unknown, is asked once more.
     const voted = new Set(acquired?.votes.map(({ node }) => node));
@@ -278,10 +281,6 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
       const doubt = voted.has(vote.node) ? undefined : doubtOf(vote);
       if (doubt) host.leftovers.giveBack(vote.node, asked, { doubt }, until);
     });
-    const were = answers.filter(({ wasHeld }) => wasHeld).length;
-    if (were < majority && answers.length - were <= most) {
-      throw new QuorumFailure(failures, host, 'unknown');
-    }
     ballot.onEach((vote) => {
       if (vote.status === 'failed') {
         const { keepForMs } = how;

@@ -1,3 +1,4 @@
+import { textOf } from '../../core/errors/describe.js';
 import type { Runtime } from '../../core/runtime.js';
 import type { LockKind } from '../../core/kinds/kinds.js';
 import type { KindStore, LockStore } from '../../core/seam/lock-store.js';
@@ -89,12 +90,7 @@ export class QuorumNode {
       () => (this.lastFailure = undefined),
       (failure: unknown) => this.failed(failure),
     );
-    return looked
-      ? this.judged(
-          Promise.all([answer, looked]).then(([reply]) => reply),
-          era,
-        )
-      : this.judged(answer, era);
+    return this.judged(looked ? withKnowledge(answer, looked) : answer, era);
   }
 
   /** A refusal of one key or claim says nothing of the node. */
@@ -185,6 +181,17 @@ export class QuorumNode {
     return looking;
   }
 }
+
+/** Of what is known only now nothing may be missing. What was asked meanwhile may have been done all the same. */
+const withKnowledge = async <T>(answer: Promise<T>, looked: Promise<void>): Promise<T> => {
+  const [reply, known] = await Promise.allSettled([answer, looked]);
+  if (reply.status === 'rejected') throw reply.reason;
+  if (known.status === 'fulfilled') return reply.value;
+  const cause: unknown = known.reason;
+  throw new StoreFailure(`it is not known since when its server is up: ${textOf(cause)}`, 'unknown', {
+    cause,
+  });
+};
 
 const inSeconds = (ms: number): string => `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
 

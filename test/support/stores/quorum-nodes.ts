@@ -16,6 +16,8 @@ export class NodeServer {
   isDown = false;
   /** Requests are done, and their answers lost. */
   losesAnswers = false;
+  /** It does not say since when it is up. */
+  losesTimes = false;
   /** Its wall clock is so far ahead, in ms. */
   aheadMs = 0;
   /** Requests that wait until the test lets them through; undefined while none has to. */
@@ -122,6 +124,7 @@ class NodeStore implements LockStore {
   }
 
   serverTimes(): Promise<ServerTimes> {
+    if (this.server.losesTimes) return Promise.reject(new StoreFailure('no times', 'not-executed'));
     return this.server.ask('times', () => Promise.resolve(this.server.times()));
   }
 

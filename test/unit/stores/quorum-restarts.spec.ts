@@ -131,6 +131,18 @@ describe('a node whose server has restarted', () => {
     expect(told).toEqual([undefined]);
   });
 
+  it('of which that cannot be asked counts as failed, and gives back what it gave', async () => {
+    const { servers, take, runtime } = three();
+    for (const server of servers) server.losesTimes = true;
+    const failure = await failureOf(take());
+    expect(failure).toMatchObject({ outcome: 'unknown' });
+    expect(failure.message).toContain('it is not known since when its server is up: no times');
+    servers[0]!.losesTimes = false;
+    servers[1]!.losesTimes = false;
+    await runtime.pass(50);
+    expect(await givenBy(take())).toEqual(['a', 'b']);
+  });
+
   it('gives back what it has, although it does not count', async () => {
     const { servers, store } = three();
     const mine = claimFor(newKey(), { tokens: 0 });

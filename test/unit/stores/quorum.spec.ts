@@ -223,6 +223,26 @@ describe('a release', () => {
     expect((await store.kinds.exclusive!.release(mine)).wasHeld).toBe(false);
   });
 
+  it('that was unknown can be asked for again, also of an owner that has another name on the nodes', async () => {
+    const { servers, store } = quorumOf(3);
+    const [mine, other] = [claim(), claim()];
+    const direct = servers[0]!.connect().kinds.exclusive!;
+    await direct.acquire({ ...other, finalKey: mine.finalKey });
+    servers[1]!.isDown = true;
+    expectTaken(await store.kinds.exclusive!.acquire(mine));
+    await direct.release({ ...other, finalKey: mine.finalKey });
+    servers[1]!.isDown = false;
+    await settled();
+    expectGranted(await store.kinds.exclusive!.acquire(mine));
+    servers[1]!.space.forceUnlock(mine.finalKey);
+    servers[2]!.isDown = true;
+    expect((await failureOf(store.kinds.exclusive!.release(mine))).outcome).toBe('unknown');
+    servers[2]!.isDown = false;
+    await store.kinds.exclusive!.release(mine);
+    await settled();
+    expect(holds(servers)).toEqual([0, 0, 0]);
+  });
+
   it('says that it was not held when a majority had lost it', async () => {
     const { servers, store } = quorumOf(3);
     const mine = claim();
@@ -268,6 +288,18 @@ describe('a renewal', () => {
     expect(holds(servers)).toEqual([1, 1, 1]);
     for (const server of servers.slice(0, 2)) server.isDown = true;
     await failureOf(both());
+  });
+
+  it('that is lost is given back to a node that did not answer, once it does', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const mine = claim();
+    await store.kinds.exclusive!.acquire(mine);
+    for (const server of servers.slice(0, 2)) server.space.forceUnlock(mine.finalKey);
+    servers[2]!.isDown = true;
+    expect(await store.kinds.exclusive!.extendMany([mine])).toEqual([{ status: 'lost' }]);
+    servers[2]!.isDown = false;
+    await runtime.pass(1_000);
+    expect(holds(servers)).toEqual([0, 0, 0]);
   });
 });
 
