@@ -1,0 +1,124 @@
+import type { Edit } from '../source/edit.js';
+
+/** A deliberate mistake in the quorum, and what the simulation of quorums has to say of it. */
+export interface QuorumMistake {
+  readonly name: string;
+  readonly edits: readonly Edit[];
+  /** One of these has to see it. */
+  readonly rules: readonly string[];
+}
+
+export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
+  {
+    name: 'a majority of those that answered',
+    edits: [
+      {
+        in: 'QuorumKind.acquireAtAll',
+        find: 'if (grants.length >= majority) return',
+        replace: 'if (grants.length > ballot.answers.length / 2) return',
+      },
+      {
+        in: 'QuorumKind.granted',
+        find: 'const { majority } = this.host;',
+        replace: 'const majority = grants.length;',
+      },
+      {
+        in: 'QuorumKind.commitTokens',
+        find: 'const { majority } = host;',
+        replace: 'const majority = Math.min(host.majority, grants.length);',
+      },
+    ],
+    rules: ['exclusion', 'tokens'],
+  },
+  {
+    name: 'half of the nodes is enough',
+    edits: [{ in: 'majorityOf', find: 'Math.floor(nodes / 2) + 1', replace: 'Math.ceil(nodes / 2)' }],
+    rules: ['exclusion', 'tokens'],
+  },
+  {
+    name: 'validity without the time that asking took',
+    edits: [
+      {
+        in: 'Hold.constructor',
+        find: 'this.certainUntil = sentAt + validForMs;',
+        replace: 'this.certainUntil = grantedAt + validForMs;',
+      },
+    ],
+    rules: ['exclusion', 'tokens'],
+  },
+  {
+    name: 'no release on nodes that did not answer',
+    edits: [
+      {
+        in: 'QuorumKind.giveBack',
+        find: 'if (doubt) host.leftovers.giveBack(vote.node, asked, { doubt }, until);',
+        replace: 'void doubt;',
+      },
+    ],
+    rules: ['leftovers'],
+  },
+  {
+    name: 'what is granted late is not given back',
+    edits: [
+      {
+        in: 'QuorumKind.refused',
+        find: 'ballot.onEach((vote) => this.giveBack(asked, vote, until));',
+        replace: 'for (const vote of ballot.votes) this.giveBack(asked, vote, until);',
+      },
+    ],
+    rules: ['leftovers'],
+  },
+  {
+    name: 'a token from one node',
+    edits: [
+      {
+        in: 'QuorumKind.commitTokens',
+        find: 'Math.max(...grants.map(({ grant }) => grant.token!))',
+        replace: 'grants[0]!.grant.token!',
+      },
+    ],
+    rules: ['tokens', 'writes'],
+  },
+  {
+    name: 'a token that nobody else is told of',
+    edits: [
+      { in: 'QuorumKind.commitTokens', find: 'if (own === first) return', replace: 'if (own > 0) return' },
+    ],
+    rules: ['tokens', 'writes'],
+  },
+  {
+    name: 'a renewal by one node',
+    edits: [
+      {
+        in: 'QuorumKind.extended',
+        find: 'if (held.length >= majority) {',
+        replace: 'if (held.length >= 1) {',
+      },
+      { in: 'QuorumKind.extended', find: 'reachedBy(majority, held)', replace: 'reachedBy(1, held)' },
+    ],
+    rules: ['exclusion', 'tokens'],
+  },
+  {
+    name: 'servers that restarted count at once',
+    edits: [
+      { in: 'QuorumNode.distrust', find: 'if (restsForMs > 0) {', replace: 'if (restsForMs > Infinity) {' },
+    ],
+    rules: ['exclusion', 'tokens'],
+  },
+  {
+    name: 'what was asked on another connection counts',
+    edits: [{ in: 'QuorumNode.judged', find: 'if (era !== this.era) {', replace: 'if (era > this.era) {' }],
+    rules: ['exclusion', 'tokens'],
+  },
+  {
+    name: 'a release that forgets the doubt',
+    edits: [
+      {
+        in: 'QuorumKind.giveBack',
+        find: 'giveBack(vote.node, asked, { doubt }, until)',
+        replace: 'giveBack(vote.node, asked, {}, until)',
+      },
+    ],
+    rules: ['leftovers'],
+  },
+];

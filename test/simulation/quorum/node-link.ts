@@ -1,0 +1,223 @@
+import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import type { Agenda } from '../engine/agenda.js';
+import type { Random } from '../engine/random.js';
+import type { SimProcess } from '../engine/sim-process.js';
+import { Deadline } from '../store/deadline.js';
+import { SimFailure } from '../store/sim-failure.js';
+import type { SimNode } from './sim-node.js';
+
+/** One life of a connection. */
+interface Session {
+  alive: boolean;
+  /** The server takes no more from it: somebody has ended it there. */
+  ended: boolean;
+  lastUpAt: number;
+  lastDownAt: number;
+}
+
+interface Request {
+  readonly work: () => unknown;
+  readonly resolve: (answer: unknown) => void;
+  readonly reject: (failure: unknown) => void;
+}
+
+/** A client tries to connect again after so long, in ms. */
+const RECONNECT_MS = 20;
+
+/**
+ * The connection of a process to a node: in order, with a time-out for each request, and again by itself. What a broken
+ * connection had on its way may still arrive.
+ */
+export class NodeLink {
+  session: Session | undefined;
+  /** There is another connection. */
+  onAgain: () => void = () => undefined;
+  private readonly unsent = new Set<Request & { readonly deadline: Deadline }>();
+  private hadSession = false;
+  private connecting = false;
+  private silentUntil = 0;
+  private slowUntil = 0;
+  private extraMs = 0;
+  private losesAnswers = false;
+  private closed = false;
+
+  constructor(
+    readonly process: SimProcess,
+    readonly node: SimNode,
+    private readonly agenda: Agenda,
+    private readonly random: Random,
+    private readonly latencyMs: readonly [number, number],
+    private readonly timeoutMs: number,
+  ) {
+    node.whenDown(() => this.cut(undefined));
+  }
+
+  /** Does `work` at the node, and answers what that gives. */
+  send<T>(work: () => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const request: Request = { work, resolve: resolve as (answer: unknown) => void, reject };
+      if (this.closed) return reject(new SimFailure('the store is closed', 'not-executed'));
+      if (this.session) return this.sendOn(this.session, request);
+      const unsent = {
+        ...request,
+        deadline: new Deadline(this.process, this.timeoutMs, () => {
+          this.unsent.delete(unsent);
+          reject(new SimFailure(`no connection to ${this.node.name}`, 'not-executed'));
+        }),
+      };
+      this.unsent.add(unsent);
+      this.connect();
+    });
+  }
+
+  /** For a release behind a doubt: whatever the connection of the failure has on its way is not done any more. */
+  endSessionOf(failure: StoreFailure): Promise<void> {
+    const { session } = failure as { session?: unknown };
+    const old = session as Session | undefined;
+    if (!old || old === this.session) return Promise.resolve();
+    return this.send(() => void (old.ended = true));
+  }
+
+  /** Nothing gets through until then. */
+  silence(until: number): void {
+    this.silentUntil = Math.max(this.silentUntil, until);
+  }
+
+  slow(extraMs: number, until: number): void {
+    this.extraMs = extraMs;
+    this.slowUntil = until;
+  }
+
+  loseNextAnswer(): void {
+    this.losesAnswers = true;
+  }
+
+  /** The connection breaks. @param lateMs so much later arrives what is on its way; undefined: it is lost. */
+  cut(lateMs: number | undefined): void {
+    const { session } = this;
+    if (!session) return;
+    this.lateMs = lateMs;
+    session.alive = false;
+    this.session = undefined;
+    for (const lost of [...this.underWay]) lost(session);
+    if (!this.process.crashed) this.process.arrive(() => this.connect());
+  }
+
+  close(): void {
+    this.closed = true;
+    const { session } = this;
+    this.session = undefined;
+    if (session) {
+      session.alive = false;
+      for (const lost of [...this.underWay]) lost(session);
+    }
+    for (const { deadline, reject } of this.unsent) {
+      if (deadline.settle()) reject(new SimFailure('the store is closed', 'not-executed'));
+    }
+    this.unsent.clear();
+  }
+
+  private lateMs: number | undefined;
+  private readonly underWay = new Set<(session: Session) => void>();
+
+  private sendOn(session: Session, { work, resolve, reject }: Request): void {
+    const fail = (): void => {
+      this.underWay.delete(lost);
+      reject(new SimFailure(`${this.node.name} did not answer`, 'unknown', {}, session as never));
+    };
+    const lost = (of: Session): void => {
+      if (of !== session) return;
+      this.process.arrive(() => deadline.settle() && fail());
+    };
+    const deadline = new Deadline(this.process, this.timeoutMs, () => {
+      fail();
+      // Nothing that is sent behind it would be answered.
+      if (session === this.session)
+        this.cut(this.random.chance(0.5) ? this.random.between(0, 200) : undefined);
+    });
+    this.underWay.add(lost);
+    this.process.effect(() => {
+      const at = Math.max(session.lastUpAt, this.through() + this.latency());
+      session.lastUpAt = at;
+      this.agenda.at(at, () =>
+        this.arrives(session, () => this.answer(session, work, deadline, lost, resolve, reject)),
+      );
+    });
+  }
+
+  /** A request comes to the node, in time or late. */
+  private arrives(session: Session, handle: () => void): void {
+    const { node } = this;
+    if (session.ended || !node.isUp) return;
+    if (session.alive) return handle();
+    if (this.lateMs === undefined) return;
+    this.agenda.at(this.agenda.now + this.lateMs, () => {
+      if (!session.ended && node.isUp) handle();
+    });
+  }
+
+  private answer(
+    session: Session,
+    work: () => unknown,
+    deadline: Deadline,
+    lost: (session: Session) => void,
+    resolve: (answer: unknown) => void,
+    reject: (failure: unknown) => void,
+  ): void {
+    let settle: () => void;
+    try {
+      const answer = work();
+      settle = () => resolve(answer);
+    } catch (failure) {
+      settle = () => reject(failure);
+    }
+    if (!session.alive) return;
+    if (this.losesAnswers) {
+      this.losesAnswers = false;
+      return this.cut(undefined);
+    }
+    const at = Math.max(session.lastDownAt, this.through() + this.latency());
+    session.lastDownAt = at;
+    this.agenda.at(at, () => {
+      if (!session.alive) return;
+      this.process.arrive(() => {
+        if (!deadline.settle()) return;
+        this.underWay.delete(lost);
+        settle();
+      }, session);
+    });
+  }
+
+  private connect(): void {
+    if (this.connecting || this.session || this.closed || this.process.crashed) return;
+    this.connecting = true;
+    const at = this.through() + this.latency() + this.latency();
+    this.process.effect(() => this.agenda.at(at, () => this.process.arrive(() => this.connected())));
+  }
+
+  private connected(): void {
+    this.connecting = false;
+    if (this.closed || this.session) return;
+    if (!this.node.isUp) {
+      this.process.setTimer(() => this.connect(), RECONNECT_MS);
+      return;
+    }
+    this.session = { alive: true, ended: false, lastUpAt: 0, lastDownAt: 0 };
+    if (this.hadSession) this.onAgain();
+    this.hadSession = true;
+    for (const unsent of [...this.unsent]) {
+      this.unsent.delete(unsent);
+      if (unsent.deadline.settle()) this.sendOn(this.session, unsent);
+    }
+  }
+
+  /** When something can get through. */
+  private through(): number {
+    return Math.max(this.agenda.now, this.silentUntil);
+  }
+
+  private latency(): number {
+    const slow = this.agenda.now < this.slowUntil ? this.extraMs * this.random.between(0.5, 1) : 0;
+    return this.random.between(...this.latencyMs) + slow;
+  }
+}

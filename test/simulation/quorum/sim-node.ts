@@ -1,0 +1,69 @@
+import type { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
+import type { ServerTimes } from '../../../lib/core/seam/lock-store.js';
+import type { Agenda } from '../engine/agenda.js';
+
+/** 2026, so that tokens look like tokens. */
+const WALL_CLOCK_START_MS = 1_790_000_000_000;
+
+/** Makes what a server keeps; the library's own, or a copy with a mistake in it. */
+export type MakeSpace = new (clocks: { now: () => number; wallClockMicros: () => number }) => MemorySpace;
+
+/** One server of a quorum. */
+export class SimNode {
+  space!: MemorySpace;
+  isUp = true;
+  private startedAt = -3_600_000;
+  private wallSkewMs = 0;
+  private readonly onDown = new Set<() => void>();
+
+  constructor(
+    readonly name: string,
+    private readonly agenda: Agenda,
+    /** How fast the clock runs that counts leases. The other one is set right now and then, from outside. */
+    private readonly rate: number,
+    private readonly makeSpace: MakeSpace,
+  ) {
+    this.forget();
+  }
+
+  get times(): ServerTimes {
+    return { upForMs: (this.agenda.now - this.startedAt) * this.rate, clockMs: this.wallClockMs };
+  }
+
+  die(forgets: boolean): void {
+    if (!this.isUp) return;
+    this.isUp = false;
+    if (forgets) this.forget();
+    for (const tell of [...this.onDown]) tell();
+  }
+
+  comeBack(): void {
+    if (this.isUp) return;
+    this.isUp = true;
+    this.startedAt = this.agenda.now;
+  }
+
+  setClock(byMs: number): void {
+    this.wallSkewMs += byMs;
+  }
+
+  rightClock(): void {
+    this.wallSkewMs = 0;
+  }
+
+  /** Tells of each death. */
+  whenDown(tell: () => void): void {
+    this.onDown.add(tell);
+  }
+
+  private get wallClockMs(): number {
+    return WALL_CLOCK_START_MS + this.agenda.now + this.wallSkewMs;
+  }
+
+  private forget(): void {
+    this.space = new this.makeSpace({
+      now: () => this.agenda.now * this.rate,
+      wallClockMicros: () => this.wallClockMs * 1_000,
+    });
+  }
+}

@@ -1,0 +1,248 @@
+import { LockManager } from '../../../lib/core/lock-manager.js';
+import { isTaken, LockLostError, LockStoreError } from '../../../lib/core/errors/lock.errors.js';
+import { defaultCall } from '../../../lib/core/settings/lock-call.js';
+import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
+import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
+import { QuorumStore } from '../../../lib/stores/quorum/quorum.store.js';
+import { Agenda } from '../engine/agenda.js';
+import { Chronicle } from '../engine/chronicle.js';
+import { Random } from '../engine/random.js';
+import { SimProcess } from '../engine/sim-process.js';
+import { NodeLink } from './node-link.js';
+import { TROUBLE_MS, type QuorumFault, type QuorumPlan, type Visit } from './quorum-plan.js';
+import { QuorumWitness, type Broken } from './quorum-witness.js';
+import { SimNode } from './sim-node.js';
+import { SimNodeStore } from './sim-node-store.js';
+
+/** What the simulation takes of the library; a copy with a mistake has the same. */
+export interface QuorumParts {
+  readonly LockManager: typeof LockManager;
+  readonly MemorySpace: typeof MemorySpace;
+  readonly QuorumStore: typeof QuorumStore;
+}
+
+export const QUORUM_PARTS: QuorumParts = { LockManager, MemorySpace, QuorumStore };
+
+/** When callers have to be done. */
+const LONGEST_MS = 120_000;
+/** How long it takes at most until what nobody holds is given back, when all is well again. */
+const SETTLING_MS = 3_000;
+
+interface Machine {
+  readonly process: SimProcess;
+  readonly links: readonly NodeLink[];
+  readonly store: QuorumStore;
+  readonly manager: LockManager;
+}
+
+/** What became of a plan. */
+export interface QuorumRun {
+  readonly broken: readonly Broken[];
+  readonly grants: number;
+  /** What callers were told, by code. */
+  readonly told: ReadonlyMap<string, number>;
+}
+
+/** Runs a plan in virtual time. The same plan always gives the same run. */
+export const simulateQuorum = async (
+  plan: QuorumPlan,
+  parts: QuorumParts = QUORUM_PARTS,
+): Promise<QuorumRun> => {
+  const agenda = new Agenda();
+  const random = new Random(`run of ${plan.seed}`);
+  const witness = new QuorumWitness(() => agenda.now);
+  const told = new Map<string, number>();
+  const nodes = plan.nodeRates.map((rate, i) => new SimNode(`n${i}`, agenda, rate, parts.MemorySpace));
+  const machines = plan.processes.map(({ rate }, i) => machineOf(plan, parts, agenda, nodes, `p${i}`, rate));
+  for (const fault of plan.faults) planFault(fault, agenda, nodes, machines);
+  agenda.at(TROUBLE_MS, () => nodes.forEach((node) => node.rightClock()));
+  agenda.onRest = () => witness.look();
+  const onUnhandled = (reason: unknown): void => witness.report('unhandled', String(reason));
+  process.on('unhandledRejection', onUnhandled);
+  let running = 0;
+  const tell = (code: string): void => void told.set(code, (told.get(code) ?? 0) + 1);
+  try {
+    machines.forEach((machine, p) => {
+      plan.processes[p]!.callers.forEach((visits, c) => {
+        running += 1;
+        const who = `${machine.process.name}c${c}`;
+        machine.process.arrive(
+          () => void callerOf(machine, visits, who, witness, tell, random).then(() => (running -= 1)),
+        );
+      });
+    });
+    const crashed = (): number =>
+      machines.reduce(
+        (sum, { process }, p) => sum + (process.crashed ? plan.processes[p]!.callers.length : 0),
+        0,
+      );
+    let over = false;
+    await agenda.pass(LONGEST_MS, () => (over = running <= crashed()));
+    if (!over) witness.report('endless', 'somebody still waits');
+    await agenda.pass(Math.max(agenda.now, TROUBLE_MS));
+    for (const { process } of machines) await agenda.pass(process.at);
+    await agenda.pass(agenda.now + SETTLING_MS);
+    lookForLeftovers(plan, machines, nodes, witness);
+    await agenda.pass(agenda.now + 5 * plan.watchdogMs);
+    await serveAll(plan, agenda, machines, witness, tell, random);
+    for (const { process, manager } of machines) {
+      if (!process.crashed) process.arrive(() => void manager.close());
+    }
+    await agenda.pass(agenda.now + 5 * plan.watchdogMs);
+    for (const { process, store } of machines) {
+      if (!process.crashed && store.size.leftovers > 0)
+        witness.report('leftovers', `${process.name} gives back still`);
+    }
+    for (const { name, space } of nodes)
+      if (space.size.holds > 0) witness.report('leftovers', `${name} has holds`);
+  } finally {
+    process.off('unhandledRejection', onUnhandled);
+  }
+  return { broken: witness.broken, grants: witness.grants, told };
+};
+
+/** What nobody holds is given back soon, and does not wait for the end of its lease. What a crash has left does. */
+const lookForLeftovers = (
+  plan: QuorumPlan,
+  machines: readonly Machine[],
+  nodes: readonly SimNode[],
+  witness: QuorumWitness,
+): void => {
+  if (plan.watchdogMs <= SETTLING_MS || machines.some(({ process }) => process.crashed)) return;
+  for (const { name, space } of nodes) {
+    if (space.size.holds > 0) witness.report('leftovers', `${name} has a hold of nobody`);
+  }
+};
+
+const machineOf = (
+  plan: QuorumPlan,
+  { LockManager, QuorumStore }: QuorumParts,
+  agenda: Agenda,
+  nodes: readonly SimNode[],
+  name: string,
+  rate: number,
+): Machine => {
+  const random = new Random(`${name} of ${plan.seed}`);
+  const process = new SimProcess(name, agenda, new Chronicle(), random, rate, false);
+  const links = nodes.map(
+    (node) => new NodeLink(process, node, agenda, random, plan.latencyMs, plan.commandTimeoutMs),
+  );
+  const store = new QuorumStore({
+    nodes: links.map((link) => new SimNodeStore(link, agenda)),
+    names: nodes.map((node) => node.name),
+    leastDelayMs: plan.watchdogMs,
+    runtime: process,
+    random: () => random.next(),
+  });
+  const settings = { ...DEFAULT_SETTINGS, watchdogMs: plan.watchdogMs, shutdownGraceMs: 0 };
+  const manager = new LockManager(store, settings, { log: () => undefined, warn: () => undefined }, process);
+  return { process, links, store, manager };
+};
+
+const callerOf = async (
+  machine: Machine,
+  visits: readonly Visit[],
+  who: string,
+  witness: QuorumWitness,
+  tell: (code: string) => void,
+  random: Random,
+): Promise<void> => {
+  const { process } = machine;
+  for (const visit of visits) {
+    if (visit.thinkMs > 0) await process.sleep(visit.thinkMs);
+    await visitOnce(machine, visit, who, witness, tell, random);
+  }
+};
+
+const visitOnce = async (
+  { process, manager }: Machine,
+  { key, waitMs, workMs }: Visit,
+  who: string,
+  witness: QuorumWitness,
+  tell: (code: string) => void,
+  random: Random,
+): Promise<void> => {
+  const call = { ...defaultCall(manager.settings), waitMs };
+  try {
+    const lease = await manager.acquire([key], call);
+    const leaves = witness.enters(who, key, lease, () => {
+      if (process.crashed) return 0;
+      const local = process.now();
+      const leftMs = lease.remainingMs();
+      return leftMs > 0 ? process.momentOf(local + leftMs) : 0;
+    });
+    const endAt = process.now() + workMs;
+    while (!lease.lost && process.now() < endAt) {
+      await process.sleep(Math.min(5 + random.next() * 50, workMs));
+      if (lease.remainingMs() > 0) witness.writes(who, key, lease.fencingToken);
+    }
+    leaves();
+    tell(await lease.release());
+  } catch (error) {
+    if (isTaken(error)) return tell('taken');
+    if (error instanceof LockStoreError) return tell(`failed, ${error.outcome}`);
+    if (error instanceof LockLostError) return tell('lost at once');
+    throw error;
+  }
+};
+
+/** When all is well again, everybody gets each key. */
+const serveAll = async (
+  plan: QuorumPlan,
+  agenda: Agenda,
+  machines: readonly Machine[],
+  witness: QuorumWitness,
+  tell: (code: string) => void,
+  random: Random,
+): Promise<void> => {
+  const keys = [...new Set(plan.processes.flatMap(({ callers }) => callers.flat().map(({ key }) => key)))];
+  for (const machine of machines) {
+    if (machine.process.crashed) continue;
+    for (const key of keys) {
+      const before = witness.grants;
+      const visit = { key, thinkMs: 0, waitMs: 20_000, workMs: 1 };
+      // The first request may find out only that all is well again.
+      for (let tries = 0; tries < 3 && witness.grants === before; tries++) {
+        let over = false;
+        machine.process.arrive(
+          () => void visitOnce(machine, visit, 'afterwards', witness, tell, random).then(() => (over = true)),
+        );
+        await agenda.pass(agenda.now + 30_000, () => over);
+        await agenda.pass(agenda.now + plan.watchdogMs);
+      }
+      if (witness.grants === before)
+        witness.report('nobody', `${machine.process.name} does not get ${key} afterwards`);
+    }
+  }
+};
+
+const planFault = (
+  fault: QuorumFault,
+  agenda: Agenda,
+  nodes: readonly SimNode[],
+  machines: readonly Machine[],
+): void => {
+  const link = (f: { process: number; node: number }): NodeLink => machines[f.process]!.links[f.node]!;
+  agenda.at(fault.at, () => {
+    switch (fault.kind) {
+      case 'node-restart':
+        nodes[fault.node]!.die(fault.forgets);
+        agenda.at(agenda.now + fault.downMs, () => nodes[fault.node]!.comeBack());
+        return;
+      case 'partition':
+        return link(fault).silence(agenda.now + fault.forMs);
+      case 'cut':
+        return link(fault).cut(fault.lateMs);
+      case 'lost-answer':
+        return link(fault).loseNextAnswer();
+      case 'slow':
+        return link(fault).slow(fault.extraMs, agenda.now + fault.forMs);
+      case 'clock':
+        return nodes[fault.node]!.setClock(fault.byMs);
+      case 'pause':
+        return machines[fault.process]!.process.freeze(fault.forMs);
+      case 'crash':
+        return machines[fault.process]!.process.crash();
+    }
+  });
+};
