@@ -145,8 +145,10 @@ export const OBJECT_MISTAKES: readonly Mistake[] = [
     laboratory: {
       rules: ['latch'],
       async play(stage) {
-        void stage.startToUse(stage.one, meet);
-        await until(async () => (await stage.server.cli('GET', stage.finalKey(DOOR))) !== '2', {
+        let isDone = false;
+        void stage.startToUse(stage.one, meet).then(() => (isDone = true));
+        // It has counted down, and waits for the other; or it does not wait, which is the mistake.
+        await until(async () => isDone || (await stage.server.cli('GET', stage.finalKey(DOOR))) === '1', {
           what: 'the first has counted down',
         });
         void stage.startToUse(stage.two, meet);
