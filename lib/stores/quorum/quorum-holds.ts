@@ -16,6 +16,8 @@ interface Standing {
   readonly ballot: Ballot<AcquireReply> | undefined;
   /** When all that the nodes may have of it has ended, unless it is lengthened. */
   until: number;
+  /** How often in a row nobody was known to have a majority. */
+  readonly splits: number;
 }
 
 /**
@@ -42,16 +44,20 @@ export class QuorumHolds {
     return this.standings.get(owner)?.name ?? owner;
   }
 
+  splitsOf(owner: string): number {
+    return this.standings.get(owner)?.splits ?? 0;
+  }
+
   /** The owner asks, or has got what it asked for. */
   asked(claim: Claim, ballot: Ballot<AcquireReply>): void {
-    this.note(claim, this.nameOf(claim.owner), ballot);
+    this.note(claim, this.nameOf(claim.owner), ballot, this.splitsOf(claim.owner));
   }
 
   /** Something of its last try may be left on a node: it has another name from now on. */
-  rename(claim: Claim): void {
+  rename(claim: Claim, splits: number): void {
     const { owner } = claim;
     const number = OWN_NUMBERS + ++this.count;
-    this.note(claim, `${owner.slice(0, owner.lastIndexOf(':') + 1)}${number}`, undefined);
+    this.note(claim, `${owner.slice(0, owner.lastIndexOf(':') + 1)}${number}`, undefined, splits);
   }
 
   /** The nodes have it for so much longer. */
@@ -64,11 +70,11 @@ export class QuorumHolds {
     this.standings.delete(owner);
   }
 
-  private note(claim: Claim, name: string, ballot: Ballot<AcquireReply> | undefined): void {
+  private note(claim: Claim, name: string, ballot: Ballot<AcquireReply> | undefined, splits: number): void {
     const now = this.runtime.now();
     if (this.standings.size >= this.sweepAt) this.sweep(now);
     const until = now + 2 * mayLastMs(claim);
-    this.standings.set(claim.owner, { name, ballot, until });
+    this.standings.set(claim.owner, { name, ballot, until, splits });
   }
 
   /** Owners that nobody released, because their lease was over. */

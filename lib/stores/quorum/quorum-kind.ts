@@ -1,9 +1,10 @@
 import { mayLastMs, type Claim } from '../../core/seam/claim.js';
-import type { Grant } from '../../core/seam/grant.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { Ballot, type Vote } from './ballot.js';
+import { commitTokens } from './commit-tokens.js';
+import { doubtOf, granting, isGrant, isNotExecuted, type NodeGrant } from './node-grants.js';
 import { QuorumFailure } from './quorum-failure.js';
 import { type QuorumHolds } from './quorum-holds.js';
 import type { QuorumHost } from './quorum-host.js';
@@ -14,9 +15,13 @@ import { QuorumWatch } from './quorum-watch.js';
 const DRIFT_PART = 0.01;
 const DRIFT_MS = 2;
 
-/** Callers of whom nobody got a majority try again after a time in this range, in ms: not all at once. */
+/**
+ * Callers of whom nobody got a majority try again after a time in this range, in ms: not all at once. From one time to the next
+ * the range doubles, so often at most: where a node of the majority is gone, a holder looks the same for as long as it holds.
+ */
 const SPLIT_MIN_MS = 5;
 const SPLIT_MAX_MS = 50;
+const SPLIT_DOUBLINGS = 5;
 
 /** What is left of a lease that every node counts by a clock of its own. */
 const withoutDrift = (ms: number): number => Math.floor(ms * (1 - DRIFT_PART)) - DRIFT_MS;
@@ -30,7 +35,7 @@ type Extending = readonly ExtendReply[];
 /**
  * One kind of lock on several nodes: held is what a majority of all nodes has granted to one owner, and as long as a majority
  * grants it still. After Redis's description of Redlock, with two things that it lacks: the token of a grant is larger than all
- * that were given before (see `commitTokens`), and nodes that have restarted do not count for a while.
+ * that were given before (see {@link commitTokens}), and nodes that have restarted do not count for a while.
  *
  * Nodes keep no line: who waits hears of releases, and tries again.
  */
@@ -95,7 +100,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const { majority } = this.host;
     let token: number | undefined;
     if (claim.tokens > 0) {
-      const committed = await this.commitTokens(asked, grants);
+      const committed = await commitTokens(this.host, asked, grants);
       if (committed === undefined) return this.refused(claim, asked, ballot);
       token = committed;
     }
@@ -111,39 +116,6 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     };
   }
 
-  /**
-   * Makes sure that every later grant has larger tokens than these: the largest token of those that the nodes have given is
-   * made known to a majority of nodes, and one counts only if the owner has the key there at that moment. The next owner has
-   * to be granted by one of them, after this one's hold has ended there, and so after it knew of the token. Known to just any
-   * majority, the token could come to a node that has given the key to the next owner already.
-   *
-   * Undefined when the key is the owner's no longer at too many nodes.
-   */
-  private async commitTokens(claim: C, grants: readonly NodeGrant[]): Promise<number | undefined> {
-    const { host } = this;
-    const { majority } = host;
-    const first = Math.max(...grants.map(({ grant }) => grant.token!));
-    const last = first + (claim.tokens - 1);
-    const asked = new Ballot<boolean>(
-      grants.map(({ node }) => node),
-      (node) => {
-        // Who has given it knows it.
-        const own = grants.find((one) => one.node === node)!.grant.token!;
-        if (own === first) return Promise.resolve(true);
-        return node.ask(() => kindAt(node, claim.kind).commit!(claim, last));
-      },
-    );
-    const most = grants.length - majority;
-    const isDone = (done: boolean): boolean => done;
-    await asked.until((answers) => {
-      const done = answers.filter(isDone).length;
-      return done >= majority || answers.length - done > most;
-    });
-    if (asked.answers.filter(isDone).length >= majority) return first;
-    if (asked.failures.size === 0 || asked.answers.some((done) => !done)) return undefined;
-    throw new QuorumFailure(asked.failures, host, 'unknown');
-  }
-
   /** Too many nodes are somebody else's. What the others have granted is given back. */
   private refused(claim: C, asked: C, ballot: Ballot<AcquireReply>): Taken {
     const { host, holds } = this;
@@ -151,18 +123,21 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const replies = ballot.answers;
     const taken = replies.filter((reply): reply is Taken => reply.status === 'taken');
     const until = host.runtime.now() + mayLastMs(asked);
-    if (taken.length < host.nodes.length) holds.rename(claim);
+    const isSplit = taken.length < majority;
+    const splits = isSplit ? holds.splitsOf(claim.owner) : 0;
+    if (taken.length < host.nodes.length) holds.rename(claim, isSplit ? splits + 1 : 0);
     else holds.forget(claim.owner);
     ballot.onEach((vote) => this.giveBack(asked, vote, until));
     const others = taken.filter(({ heldAs }) => heldAs !== undefined);
-    const heldAs = others.length >= majority ? others[0]!.heldAs : undefined;
-    return { status: 'taken', retryInMs: this.retryInMs(taken), ...(heldAs && { heldAs }) };
+    const heldAs = others.length > host.nodes.length - majority ? others[0]!.heldAs : undefined;
+    return { status: 'taken', retryInMs: this.retryInMs(taken, splits), ...(heldAs && { heldAs }) };
   }
 
   /** When a majority of nodes may be free: after the shortest of the holds in the way. */
-  private retryInMs(taken: readonly Taken[]): number {
+  private retryInMs(taken: readonly Taken[], splits: number): number {
     const { nodes, majority } = this.host;
-    const splitMs = SPLIT_MIN_MS + this.host.random() * (SPLIT_MAX_MS - SPLIT_MIN_MS);
+    const rangeMs = SPLIT_MAX_MS * 2 ** Math.min(splits, SPLIT_DOUBLINGS);
+    const splitMs = SPLIT_MIN_MS + this.host.random() * (rangeMs - SPLIT_MIN_MS);
     // Nobody may have a majority: the others have given back what they got by then.
     if (taken.length < majority) return splitMs;
     const soonest = taken.map(({ retryInMs }) => retryInMs).sort((a, b) => a - b);
@@ -260,6 +235,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const isFinal = how.doubt !== undefined;
     if (isFinal) await acquired?.complete();
     const until = host.runtime.now() + mayLastMs(asked);
+    if (how.keepForMs !== undefined) host.asksFor(how.keepForMs);
     const ballot = new Ballot<ReleaseReply>(nodes, (node) => this.releaseAt(node, asked, how, acquired));
     const most = nodes.length - majority;
     if (isFinal) await ballot.complete();
@@ -305,25 +281,6 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     return kindAt(node, asked.kind).release(asked, { doubt: vote && doubtOf(vote), keepForMs });
   }
 }
-
-/** What one node granted. */
-interface NodeGrant {
-  readonly node: QuorumNode;
-  readonly grant: Grant;
-}
-
-const isGrant = (reply: AcquireReply): reply is Grant => reply.status === 'granted';
-
-const isNotExecuted = ({ outcome }: StoreFailure): boolean => outcome === 'not-executed';
-
-const granting = (ballot: Ballot<AcquireReply>): readonly NodeGrant[] =>
-  ballot.votes.flatMap((vote) =>
-    vote.status === 'answered' && isGrant(vote.answer) ? [{ node: vote.node, grant: vote.answer }] : [],
-  );
-
-/** What leaves it unknown whether the node has given the key. */
-const doubtOf = (vote: Vote<AcquireReply>): StoreFailure | undefined =>
-  vote.status === 'failed' && !isNotExecuted(vote.failure) ? vote.failure : undefined;
 
 const asFailure = (cause: unknown): StoreFailure =>
   cause instanceof StoreFailure ? cause : new StoreFailure('the node has failed', 'unknown', { cause });

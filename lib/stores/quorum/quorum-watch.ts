@@ -73,7 +73,9 @@ export class QuorumWatch implements Watch {
     const { host, heard } = this;
     host.runtime.clearTimer(this.timer);
     this.timer = undefined;
-    this.late = new Set(host.nodes.filter((node) => !heard.has(node)));
+    // Of what fewer have told the others may have nothing to say; what they say next is something else.
+    const told = heard.size >= host.majority ? host.nodes.filter((node) => !heard.has(node)) : [];
+    this.late = new Set(told);
     this.lateUntil = host.runtime.now() + LATE_MS;
     heard.clear();
     this.listener.hint();

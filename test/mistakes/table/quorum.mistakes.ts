@@ -23,7 +23,7 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
         replace: 'const majority = grants.length;',
       },
       {
-        in: 'QuorumKind.commitTokens',
+        in: 'commitTokens',
         find: 'const { majority } = host;',
         replace: 'const majority = Math.min(host.majority, grants.length);',
       },
@@ -72,7 +72,7 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     name: 'a token from one node',
     edits: [
       {
-        in: 'QuorumKind.commitTokens',
+        in: 'commitTokens',
         find: 'Math.max(...grants.map(({ grant }) => grant.token!))',
         replace: 'grants[0]!.grant.token!',
       },
@@ -82,7 +82,7 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
   {
     name: 'a token that nobody else is told of',
     edits: [
-      { in: 'QuorumKind.commitTokens', find: 'if (own === first) return', replace: 'if (own > 0) return' },
+      { in: 'commitTokens', find: 'if (own === first) return', replace: 'if (own > 0) return' },
     ],
     rules: ['tokens', 'writes'],
   },

@@ -67,6 +67,21 @@ describe('a node whose server has restarted', () => {
     expect(failure.message).toMatch(/b: its server was started/);
   });
 
+  it('stays out for as long as a hold that was kept past its section', async () => {
+    const { runtime, servers, store, take } = three();
+    const mine = claimFor(newKey(), { leaseMs: 10_000, tokens: 0 });
+    expectGranted(await store.kinds.exclusive!.acquire(mine));
+    await store.kinds.exclusive!.release(mine, { keepForMs: 60_000 });
+    servers[1]!.restart();
+    // The first request after it finds out.
+    await take();
+    await settled();
+    await runtime.pass(59_990);
+    expect(await givenBy(take())).toEqual(['a', 'c']);
+    await runtime.pass(10);
+    expect(await givenBy(take())).toContain('b');
+  });
+
   it('lets nobody in beside a holder whose majority it was part of', async () => {
     const { runtime, servers, store } = three();
     const mine = claimFor(newKey(), { leaseMs: DELAY_MS, tokens: 0 });

@@ -437,6 +437,53 @@ describe('who waits', () => {
     hints.watch.close();
     expect(runtime.due).toEqual([]);
   });
+  it('hears at once of a release that follows what a single node told', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const mine = claim();
+    await store.kinds.exclusive!.acquire(mine);
+    const hints = await HintCounter.live(store as never, mine);
+    await runtime.pass(100);
+    servers[0]!.space.forceUnlock(mine.finalKey);
+    await runtime.pass(30);
+    const seen = hints.count;
+    for (const server of servers.slice(1)) server.space.forceUnlock(mine.finalKey);
+    await settled();
+    expect(hints.count).toBe(seen + 1);
+    hints.watch.close();
+  });
+
+  it.each([
+    [2, 0],
+    [3, 1],
+    [4, 0],
+    [4, 1],
+  ])(
+    'of %i nodes, of which %i have gone since, tries less and less often while nobody can tell a holder from a split',
+    async (count, gone) => {
+      const { servers, store, open } = quorumOf(count);
+      const key = newKey();
+      const [, ...others] = servers;
+      // A majority has been given to somebody, and some of that majority is gone.
+      for (const server of others) server.isDown = count > 2 && server === others.at(-1);
+      expectGranted(await open().kinds.exclusive!.acquire(claim({ finalKey: key })));
+      for (const server of servers) server.isDown = false;
+      for (const server of servers.slice(0, gone)) server.isDown = true;
+      const waiter = claim({ finalKey: key });
+      let waitedMs = 0;
+      let tries = 0;
+      for (; waitedMs < LEASE_MS && tries < 1_000; tries++) {
+        servers.at(-1)!.hold();
+        const asking = store.kinds.exclusive!.acquire(waiter);
+        await settled();
+        servers.at(-1)!.letThrough();
+        const reply = await asking;
+        expectTaken(reply);
+        waitedMs += reply.retryInMs;
+        await settled();
+      }
+      expect(tries).toBeLessThan(30);
+    },
+  );
 });
 
 describe('what is asked of all nodes', () => {

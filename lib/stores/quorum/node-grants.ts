@@ -1,0 +1,25 @@
+import type { Grant } from '../../core/seam/grant.js';
+import type { AcquireReply } from '../../core/seam/reply.js';
+import type { StoreFailure } from '../../core/seam/store-failure.js';
+import type { Ballot, Vote } from './ballot.js';
+import type { QuorumNode } from './quorum-node.js';
+
+/** What one node granted. */
+export interface NodeGrant {
+  readonly node: QuorumNode;
+  readonly grant: Grant;
+}
+
+export const isGrant = (reply: AcquireReply): reply is Grant => reply.status === 'granted';
+
+export const isNotExecuted = ({ outcome }: StoreFailure): boolean => outcome === 'not-executed';
+
+/** The nodes that have granted so far, in the order of their answers. */
+export const granting = (ballot: Ballot<AcquireReply>): readonly NodeGrant[] =>
+  ballot.votes.flatMap((vote) =>
+    vote.status === 'answered' && isGrant(vote.answer) ? [{ node: vote.node, grant: vote.answer }] : [],
+  );
+
+/** What leaves it unknown whether the node has given the key. */
+export const doubtOf = (vote: Vote<AcquireReply>): StoreFailure | undefined =>
+  vote.status === 'failed' && !isNotExecuted(vote.failure) ? vote.failure : undefined;
