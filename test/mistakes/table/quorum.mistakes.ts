@@ -81,9 +81,7 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
   },
   {
     name: 'a token that nobody else is told of',
-    edits: [
-      { in: 'commitTokens', find: 'if (own === first) return', replace: 'if (own > 0) return' },
-    ],
+    edits: [{ in: 'commitTokens', find: 'if (own === first) return', replace: 'if (own > 0) return' }],
     rules: ['tokens', 'writes'],
   },
   {
