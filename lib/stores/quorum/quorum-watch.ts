@@ -58,26 +58,27 @@ export class QuorumWatch implements Watch {
     // What it missed before that, whoever waits has to look up.
     const becameLive = !this.wasLive && this.live;
     this.wasLive = this.live;
-    if (becameLive) return this.tell();
+    // The others say the same when they are live.
+    if (becameLive) return this.tell((at) => !this.watches.get(at)!.live);
     if (this.late.delete(node) && host.runtime.now() < this.lateUntil) return;
     heard.add(node);
-    if (heard.size >= host.majority) return this.tell();
+    if (heard.size >= host.majority) return this.tell((at) => !heard.has(at));
+    // Of what fewer have told the others may have nothing to say; what they say next is something else.
     this.timer ??= host.runtime.setTimer(
-      () => this.tell(),
+      () => this.tell(() => false),
       FEW_MIN_MS + host.random() * (FEW_MAX_MS - FEW_MIN_MS),
       true,
     );
   }
 
-  private tell(): void {
-    const { host, heard } = this;
+  /** @param isLate which nodes are about to say the same. */
+  private tell(isLate: (node: QuorumNode) => boolean): void {
+    const { host } = this;
     host.runtime.clearTimer(this.timer);
     this.timer = undefined;
-    // Of what fewer have told the others may have nothing to say; what they say next is something else.
-    const told = heard.size >= host.majority ? host.nodes.filter((node) => !heard.has(node)) : [];
-    this.late = new Set(told);
+    this.late = new Set(host.nodes.filter(isLate));
     this.lateUntil = host.runtime.now() + LATE_MS;
-    heard.clear();
+    this.heard.clear();
     this.listener.hint();
   }
 

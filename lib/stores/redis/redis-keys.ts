@@ -7,8 +7,8 @@ const inBraces = (name: string): string => (name.includes('{') ? name : `{${name
 /** What the names of all channels begin with on which processes are told of their grants. */
 export const TURN_CHANNELS = 'nest_redis_lock_turn:';
 
-/** A channel on which it is tried out whether processes can be told: their names are no words. */
-export const TURN_PROBE_CHANNEL = `${TURN_CHANNELS}probe`;
+/** Short braces that lead to the same slot as the name. */
+const slotTag = (name: string): string => `{${tagOfSlot(hashSlot(name))}}`;
 
 /** The process that has named an owner: all before the last colon. */
 const processOf = (owner: string): string => owner.slice(0, Math.max(0, owner.lastIndexOf(':'))) || owner;
@@ -107,7 +107,7 @@ export class RedisKeys {
    * prefixes can lead to the same hold, and a proxy may stand in front of a cluster.
    */
   fence(holdName: string): string {
-    return `${FENCE_PREFIX}{${tagOfSlot(hashSlot(holdName))}}`;
+    return FENCE_PREFIX + slotTag(holdName);
   }
 
   /** The line of those that wait for an exclusive lock. */
@@ -115,14 +115,22 @@ export class RedisKeys {
     return `${FENCE_PREFIX}line:${inBraces(holdName)}`;
   }
 
-  /** A key on which it is tried out whether lines can be used: the names of lines have braces. */
-  get lineProbe(): string {
-    return `${FENCE_PREFIX}line:probe`;
+  /** A key on which it is tried out whether lines can be used: the names of lines have braces there. In the name's slot, if given. */
+  lineProbe(holdName?: string): string {
+    return `${FENCE_PREFIX}line:probe${holdName === undefined ? '' : `:${slotTag(holdName)}`}`;
   }
 
-  /** The channel on which a process is told of its grants: that of all owners that it names. */
-  turnChannel(owner: string): string {
-    return TURN_CHANNELS + processOf(owner);
+  /**
+   * The channel on which a process is told of its grants: that of all owners that it names. With the name of a hold, in a
+   * cluster, of those in its slot.
+   */
+  turnChannel(owner: string, holdName?: string): string {
+    return TURN_CHANNELS + (holdName === undefined ? '' : `${slotTag(holdName)}:`) + processOf(owner);
+  }
+
+  /** A channel on which it is tried out whether processes can be told: their names are no words. */
+  turnProbe(holdName?: string): string {
+    return this.turnChannel('probe', holdName);
   }
 
   /** Throws `LockKeyError` for a key that cannot be a lock; the prefix counts. */

@@ -2,11 +2,12 @@ import { checkMs, reading } from '../../core/settings/option-checks.js';
 import type { AllKindStores, LockStore, ServerTimes } from '../../core/seam/lock-store.js';
 import type { SemaphoreStore } from '../../core/seam/object-stores.js';
 import type { KeyState } from '../../core/seam/reply.js';
-import { addressOf, twinOf, type RedisAddress } from './connection/redis-client.js';
-import { RedisConnection } from './connection/redis-connection.js';
+import { OneServer } from './connection/one-server.js';
+import type { RedisAddress } from './connection/redis-client.js';
+import type { RedisConnection } from './connection/redis-connection.js';
 import { RedisFailure, isReplyError } from './connection/redis-failure.js';
 import { createClients, resolveEndpoint, type RedisSource } from './connection/redis-settings.js';
-import { RedisSubscriber } from './connection/redis-subscriber.js';
+import type { RedisTopology } from './connection/redis-topology.js';
 import { evictionWarning } from './eviction.js';
 import { readServer, readTime } from './server-times.js';
 import { AnyKind, FORCE_UNLOCK, type RedisKinds } from './kinds/any-kind.js';
@@ -48,13 +49,11 @@ export class RedisStore implements LockStore {
   readonly semaphores: SemaphoreStore;
   readonly latches: RedisLatches;
   private readonly keys: RedisKeys;
-  private readonly connection: RedisConnection;
+  private readonly topology: RedisTopology;
   private readonly anyKind: AnyKind;
-  private readonly subscriber: RedisSubscriber;
   private readonly minReplicas: number;
-  /** The connections of {@link diagnose}, where there was none yet. */
-  private readonly checks = new Set<RedisConnection>();
-  private openCheck: () => RedisConnection | undefined;
+  /** The connections of {@link diagnose}, where there were none yet. */
+  private readonly checks = new Set<RedisTopology>();
   private warn: ((warning: string) => void) | undefined;
   private warnedWithoutLine = false;
 
@@ -69,25 +68,15 @@ export class RedisStore implements LockStore {
     this.minReplicas = waited?.min ?? 0;
     const endpoint = resolveEndpoint(redis, timeoutMs);
     this.keys = new RedisKeys(endpoint.keyPrefix);
-    const [commands, subscriber] = createClients(endpoint);
-    this.address = addressOf(commands);
-    this.connection = new RedisConnection(commands, {
+    this.topology = new OneServer(...createClients(endpoint), {
       timeoutMs,
       // All of them, also of kinds that are seldom used: one that is sent again in full would come after later ones.
-      scripts: [
-        ...EXCLUSIVE_SCRIPTS,
-        ...FAIR_SCRIPTS,
-        ...PERMIT_SCRIPTS,
-        ...READ_WRITE_SCRIPTS,
-        ...SEMAPHORE_SCRIPTS,
-        ...LATCH_SCRIPTS,
-        FORCE_UNLOCK,
-      ],
+      scripts: SCRIPTS,
       batchParts: EXCLUSIVE_BATCH_PARTS,
       probe: lineProbe(this.keys),
     });
-    this.subscriber = new RedisSubscriber(subscriber, timeoutMs);
-    const link = new RedisLink(this.connection, this.subscriber, this.keys);
+    this.address = this.topology.address;
+    const link = new RedisLink(this.topology, this.keys);
     const readWrite = new RedisReadWrite(link);
     const kinds: RedisKinds = {
       read: readWrite,
@@ -96,21 +85,17 @@ export class RedisStore implements LockStore {
       exclusive: new RedisExclusive(link, (missing) => this.warnWithoutLine(missing)),
       permit: new RedisPermit(link),
     };
-    this.anyKind = new AnyKind(this.connection, kinds);
+    this.anyKind = new AnyKind(link.commands, kinds);
     const semaphores = new RedisSemaphores(link);
-    const confirming = waited && new Replicas(this.connection, waited);
+    const confirming = waited && new Replicas(link, waited);
     this.kinds = confirming ? replicated(kinds, confirming) : kinds;
     this.semaphores = confirming ? new ReplicatedSemaphores(semaphores, confirming) : semaphores;
     this.latches = new RedisLatches(link);
-    this.openCheck = () => {
-      const twin = twinOf(commands);
-      return twin && new RedisConnection(twin, { timeoutMs, probe: lineProbe(this.keys) });
-    };
   }
 
   /** Number of channels this process listens to; for tests. */
   get subscriptions(): number {
-    return this.subscriber.size;
+    return this.topology.subscriptions;
   }
 
   checkKey(finalKey: string): void {
@@ -126,17 +111,21 @@ export class RedisStore implements LockStore {
   }
 
   async ping(): Promise<void> {
-    await this.connection.send({ command: 'ping', args: [], read: () => undefined });
+    await this.topology.askEach((connection) =>
+      connection.send({ command: 'ping', args: [], read: () => undefined }),
+    );
   }
 
   /** Since the server was started, by its own clock: in whole seconds, of which the last may not be over. */
   async serverTimes(): Promise<ServerTimes> {
-    const { connection } = this;
-    const [server, clockMs] = await Promise.all([
-      connection.send({ command: 'info', args: ['server'], read: readServer }),
-      connection.send({ command: 'time', args: [], read: readTime }),
-    ]);
-    return { ...server, clockMs };
+    const times = await this.topology.askEach(async (connection) => {
+      const [server, clockMs] = await Promise.all([
+        connection.send({ command: 'info', args: ['server'], read: readServer }),
+        connection.send({ command: 'time', args: [], read: readTime }),
+      ]);
+      return { ...server, clockMs };
+    });
+    return times[0]!;
   }
 
   /**
@@ -144,27 +133,31 @@ export class RedisStore implements LockStore {
    * nothing of the first. Leaves no connection open that was not: an app that then fails to start would not close it.
    */
   async diagnose(): Promise<readonly string[]> {
-    const check = this.connection.current ? undefined : this.openCheck();
+    const check = this.topology.isConnected ? undefined : this.topology.twin();
     if (check) this.checks.add(check);
     try {
-      const connection = check ?? this.connection;
-      await connection.opened();
-      const { probed } = connection;
-      const info = (section: string): Promise<string> =>
-        connection.send({ command: 'info', args: [section], read: String }).catch((failure: unknown) => {
-          if (failure instanceof RedisFailure && isReplyError(failure.cause)) return '';
-          throw failure;
-        });
-      const { minReplicas } = this;
-      return [
-        evictionWarning(await info('memory')),
-        minReplicas > 0 ? replicasWarning(await info('replication'), minReplicas) : undefined,
-        this.lineWarning(missingRules(probed)),
-      ].filter(isText);
+      const told = await (check ?? this.topology).askEach((connection) => this.diagnoseServer(connection));
+      return [...new Set(told.flat())];
     } finally {
       check?.close();
       if (check) this.checks.delete(check);
     }
+  }
+
+  private async diagnoseServer(connection: RedisConnection): Promise<readonly string[]> {
+    await connection.opened();
+    const { probed } = connection;
+    const info = (section: string): Promise<string> =>
+      connection.send({ command: 'info', args: [section], read: String }).catch((failure: unknown) => {
+        if (failure instanceof RedisFailure && isReplyError(failure.cause)) return '';
+        throw failure;
+      });
+    const { minReplicas } = this;
+    return [
+      evictionWarning(await info('memory')),
+      minReplicas > 0 ? replicasWarning(await info('replication'), minReplicas) : undefined,
+      this.lineWarning(missingRules(probed)),
+    ].filter(isText);
   }
 
   /**
@@ -172,7 +165,7 @@ export class RedisStore implements LockStore {
    * what is held is looked for there.
    */
   onRisk(listener: (finalKey?: string) => void): void {
-    this.connection.onAgain = () => listener();
+    this.topology.onAgain = () => listener();
   }
 
   onWarning(listener: (warning: string) => void): void {
@@ -193,13 +186,22 @@ export class RedisStore implements LockStore {
   }
 
   close(): Promise<void> {
-    this.openCheck = () => undefined;
     for (const check of this.checks) check.close();
-    this.connection.close();
-    this.subscriber.close();
+    this.topology.close();
     return Promise.resolve();
   }
 }
+
+/** What is made known to each server. */
+const SCRIPTS = [
+  ...EXCLUSIVE_SCRIPTS,
+  ...FAIR_SCRIPTS,
+  ...PERMIT_SCRIPTS,
+  ...READ_WRITE_SCRIPTS,
+  ...SEMAPHORE_SCRIPTS,
+  ...LATCH_SCRIPTS,
+  FORCE_UNLOCK,
+];
 
 const replicated = (kinds: RedisKinds, replicas: Replicas): AllKindStores => ({
   exclusive: new ReplicatedKind(kinds.exclusive, replicas),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
 import { RedisFailure } from '../../../lib/stores/redis/connection/redis-failure.js';
+import type { RedisLink } from '../../../lib/stores/redis/kinds/redis-link.js';
 import { Replicas } from '../../../lib/stores/redis/replicas/replicas.js';
 import { deferred } from '../../support/async.js';
 
@@ -17,8 +17,10 @@ const connectionWith = (answer: (reply: (value: unknown) => number) => Promise<n
   return connection;
 };
 
-const waitingOn = (connection: object): Replicas =>
-  new Replicas(connection as unknown as RedisConnection, { min: 1, timeoutMs: 100 });
+const waitingOn = (connection: object): Replicas => {
+  const link = { topology: { connectionTo: () => connection }, keys: { name: (key: string) => key } };
+  return new Replicas(link as unknown as RedisLink, { min: 1, timeoutMs: 100 });
+};
 
 const failureOf = async (answer: Promise<unknown>): Promise<RedisFailure> => {
   const failure = await answer.catch((error: unknown) => error);
@@ -30,11 +32,11 @@ describe('what replicas have', () => {
   it('is unknown when the connection is gone, or is another one when they are asked', async () => {
     const connection = connectionWith(() => Promise.resolve(1));
     const replicas = waitingOn(connection);
-    const asked = replicas.confirm();
+    const asked = replicas.confirm('a key');
     connection.current = { alive: true };
     expect(await failureOf(asked)).toMatchObject({ outcome: 'unknown' });
     connection.current = undefined;
-    expect(await failureOf(replicas.confirm())).toMatchObject({ outcome: 'unknown' });
+    expect(await failureOf(replicas.confirm('a key'))).toMatchObject({ outcome: 'unknown' });
     expect(connection.sent).toBe(0);
   });
 
@@ -46,7 +48,7 @@ describe('what replicas have', () => {
       (read: (value: unknown) => number) => Promise.resolve(-1).then(read),
     ]) {
       const connection = connectionWith(answer);
-      const failure = await failureOf(waitingOn(connection).confirm());
+      const failure = await failureOf(waitingOn(connection).confirm('a key'));
       expect(failure).toMatchObject({ outcome: 'unknown', session: connection.current });
       expect(failure.cause).toBeInstanceOf(Error);
     }
@@ -57,9 +59,9 @@ describe('what replicas have', () => {
     const answers = [first.promise, Promise.resolve(1), Promise.resolve(0)];
     const connection = connectionWith(() => answers[connection.sent - 1]!);
     const replicas = waitingOn(connection);
-    const early = [replicas.confirm(), replicas.confirm()];
+    const early = [replicas.confirm('a key'), replicas.confirm('a key')];
     await new Promise((resolve) => setImmediate(resolve));
-    const later = [replicas.confirm(), replicas.confirm(), replicas.confirm()];
+    const later = [replicas.confirm('a key'), replicas.confirm('a key'), replicas.confirm('a key')];
     await new Promise((resolve) => setImmediate(resolve));
     expect(connection.sent).toBe(1);
     first.resolve(0);

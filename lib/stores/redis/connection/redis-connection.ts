@@ -16,6 +16,7 @@ import { readBatch } from './batch-replies.js';
 import { requestFor, type RedisRequest } from './redis-request.js';
 import { runProbe, type Probe } from './probe.js';
 import { nameSession, type RedisSession } from './redis-session.js';
+import type { Commands } from './commands.js';
 import type { Script } from './script.js';
 import { batchOf, keysAndArgs, ScriptBatch, type BatchPart, type ScriptRun } from './script-batch.js';
 
@@ -53,7 +54,7 @@ interface Unsent {
  * has refused it unread. Each sending ends within the time-out: with its reply, or with a failure that says whether it
  * can have been executed.
  */
-export class RedisConnection {
+export class RedisConnection implements Commands {
   /** Private to the language: it knows the password, and a logger that prints a lease or a service would print it. */
   readonly #client: RedisLike;
   private session: RedisSession | undefined;
@@ -293,7 +294,7 @@ export class RedisConnection {
     if (!life.alive) return;
     this.#lastError = undefined;
     this.answerOfProbe = probed;
-    this.session = Object.assign(life, name);
+    this.session = Object.assign(life, name, { of: this });
     this.startPinging(this.session);
     if (this.hadSession) this.onAgain();
     this.hadSession = true;

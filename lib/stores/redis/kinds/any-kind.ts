@@ -1,7 +1,7 @@
 import type { LockKind } from '../../../core/kinds/kinds.js';
 import type { ClaimOf } from '../../../core/seam/claim.js';
 import type { KeyState } from '../../../core/seam/reply.js';
-import type { RedisConnection } from '../connection/redis-connection.js';
+import type { Commands } from '../connection/commands.js';
 import { RedisFailure, isNotPermitted, isWrongType } from '../connection/redis-failure.js';
 import { firstOf, keysAndArgs, type PartRun } from '../connection/script-batch.js';
 import { EXCLUSIVE_FORCING, type RedisExclusive } from './exclusive/redis-exclusive.js';
@@ -22,7 +22,7 @@ export const FORCE_UNLOCK = firstOf([FAIR_FORCING, ...EXCLUSIVE_FORCING, READ_WR
 /** What is asked of a key without knowing which kind of lock has it. */
 export class AnyKind {
   constructor(
-    private readonly connection: RedisConnection,
+    private readonly commands: Commands,
     private readonly kinds: RedisKinds,
   ) {}
 
@@ -65,9 +65,8 @@ export class AnyKind {
 
   private runFirst(forcing: readonly PartRun[]): Promise<boolean> {
     const [one] = forcing;
-    if (forcing.length > 1)
-      return this.connection.run(FORCE_UNLOCK, ...keysAndArgs(forcing), readForceUnlock);
-    return this.connection.run(one!.part.script, one!.keys, one!.args, readForceUnlock);
+    if (forcing.length > 1) return this.commands.run(FORCE_UNLOCK, ...keysAndArgs(forcing), readForceUnlock);
+    return this.commands.run(one!.part.script, one!.keys, one!.args, readForceUnlock);
   }
 
   /**

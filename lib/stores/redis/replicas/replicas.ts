@@ -6,6 +6,7 @@ import type { RedisConnection } from '../connection/redis-connection.js';
 import { RedisFailure } from '../connection/redis-failure.js';
 import type { RedisSession } from '../connection/redis-session.js';
 import { impossible } from '../connection/strict-replies.js';
+import type { RedisLink } from '../kinds/redis-link.js';
 
 /** How many replicas have to have a hold before it counts. */
 export interface ReplicasOptions {
@@ -51,31 +52,55 @@ interface Question {
   readonly answer: Promise<void>;
 }
 
-/**
- * Waits until replicas have what was written. WAIT goes by the connection: it answers for all that was written on it
- * before. While one is under way, those who come meanwhile share the next.
- */
+/** Waits until replicas have what was written, at the servers that have the keys. */
 export class Replicas {
-  private underWay: Promise<unknown> = Promise.resolve();
-  private next: Question | undefined;
+  private readonly masters = new WeakMap<RedisConnection, MasterOfReplicas>();
 
   constructor(
-    private readonly connection: RedisConnection,
+    private readonly link: RedisLink,
     private readonly options: Required<ReplicasOptions>,
   ) {}
 
   /**
-   * Resolves once enough replicas have what the caller has just been told of. To be called in the same turn of the event
-   * loop as that: on a later connection nothing can be said of it. Else it fails with an outcome that is unknown: the
-   * server has it, and has to be asked to undo it.
+   * Resolves once enough replicas have what the caller has just been told of the key. To be called in the same turn of
+   * the event loop as that: on a later connection nothing can be said of it. Else it fails with an outcome that is unknown:
+   * the server has it, and has to be asked to undo it.
    */
+  confirm(finalKey: string): Promise<void> {
+    const { topology, keys } = this.link;
+    return this.masterOf(topology.connectionTo(keys.name(finalKey))).confirm();
+  }
+
+  private masterOf(connection: RedisConnection | undefined): MasterOfReplicas {
+    const known = connection && this.masters.get(connection);
+    if (known) return known;
+    const master = new MasterOfReplicas(connection, this.options);
+    if (connection) this.masters.set(connection, master);
+    return master;
+  }
+}
+
+/**
+ * One server and what its replicas have. WAIT goes by the connection: it answers for all that was written on it
+ * before. While one is under way, those who come meanwhile share the next.
+ */
+class MasterOfReplicas {
+  private underWay: Promise<unknown> = Promise.resolve();
+  private next: Question | undefined;
+
+  constructor(
+    private readonly connection: RedisConnection | undefined,
+    private readonly options: Required<ReplicasOptions>,
+  ) {}
+
   confirm(): Promise<void> {
-    const session = this.connection.current;
+    const { connection } = this;
+    const session = connection?.current;
     if (!session) return Promise.reject(this.failure('the connection to Redis was lost before they could'));
     if (this.next?.session === session) return this.next.answer;
     const answer = this.underWay.then(() => {
       if (this.next === question) this.next = undefined;
-      const asked = this.ask(session);
+      const asked = this.ask(connection, session);
       this.underWay = asked.catch(() => undefined);
       return asked;
     });
@@ -83,9 +108,8 @@ export class Replicas {
     return (this.next = question).answer;
   }
 
-  private async ask(session: RedisSession): Promise<void> {
-    const { connection, options } = this;
-    const { min, timeoutMs } = options;
+  private async ask(connection: RedisConnection, session: RedisSession): Promise<void> {
+    const { min, timeoutMs } = this.options;
     // Answers that came in together are all asked about by one.
     await new Promise<void>((resolve) => process.nextTick(resolve));
     if (connection.current !== session) {

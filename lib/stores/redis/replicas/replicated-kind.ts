@@ -38,19 +38,21 @@ export class ReplicatedKind<C extends Claim> implements KindStore<C> {
 
   async acquire(claim: C): Promise<AcquireReply> {
     const reply = await this.kind.acquire(claim);
-    if (reply.status === 'granted') await this.replicas.confirm();
+    if (reply.status === 'granted') await this.replicas.confirm(claim.finalKey);
     return reply.status === 'queued' ? { ...reply, place: uncertain(reply.place) } : reply;
   }
 
   async extendMany(claims: readonly C[]): Promise<readonly ExtendReply[]> {
     const replies = await this.kind.extendMany(claims);
-    if (!replies.some(({ status }) => status === 'held')) return replies;
-    try {
-      await this.replicas.confirm();
-      return replies;
-    } catch (cause) {
-      return replies.map((reply) => (reply.status === 'held' ? { status: 'failed', cause } : reply));
-    }
+    return Promise.all(replies.map((reply, i) => this.confirmed(reply, claims[i]!)));
+  }
+
+  private confirmed(reply: ExtendReply, { finalKey }: C): Promise<ExtendReply> {
+    if (reply.status !== 'held') return Promise.resolve(reply);
+    return this.replicas.confirm(finalKey).then(
+      () => reply,
+      (cause: unknown) => ({ status: 'failed', cause }),
+    );
   }
 
   release(claim: C, how?: ReleaseOptions): Promise<ReleaseReply> {
@@ -63,13 +65,13 @@ export class ReplicatedKind<C extends Claim> implements KindStore<C> {
 
   private async downgradeAs(claim: C): Promise<ExtendReply> {
     const reply = await this.kind.downgrade!(claim);
-    if (reply.status === 'held') await this.replicas.confirm();
+    if (reply.status === 'held') await this.replicas.confirm(claim.finalKey);
     return reply;
   }
 
   private async commitAs(claim: C, token: number): Promise<boolean> {
     const done = await this.kind.commit!(claim, token);
-    if (done) await this.replicas.confirm();
+    if (done) await this.replicas.confirm(claim.finalKey);
     return done;
   }
 }

@@ -1,7 +1,7 @@
 import { isNotPermitted, isReplyError, replyError } from '../../connection/redis-failure.js';
 import type { Probe } from '../../connection/probe.js';
 import { Script } from '../../connection/script.js';
-import { TURN_PROBE_CHANNEL, type RedisKeys } from '../../redis-keys.js';
+import type { RedisKeys } from '../../redis-keys.js';
 
 /**
  * Tries out every right that the scripts of the line use, and leaves nothing. For a user who lacks one of them the line is not used
@@ -43,11 +43,11 @@ return refused
 
 export const PROBE = new Script(LINE_PROBE);
 
-/** What shows on a connection whether its Redis user has the rights for a line. */
-export const lineProbe = (keys: RedisKeys): Probe => ({
+/** What shows on a connection whether its Redis user has the rights for a line; in a cluster, in the slot of the name. */
+export const lineProbe = (keys: RedisKeys, name?: string): Probe => ({
   script: PROBE,
-  keys: [keys.lineProbe],
-  args: [TURN_PROBE_CHANNEL],
+  keys: [keys.lineProbe(name)],
+  args: [keys.turnProbe(name)],
 });
 
 /** The channels on which processes are told of their turn, as an ACL rule. */

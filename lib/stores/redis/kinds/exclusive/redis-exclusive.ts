@@ -97,6 +97,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
 
   acquire(claim: ExclusiveClaim): Promise<AcquireReply> {
     return this.inLine(
+      claim.finalKey,
       (resolve, reject) => this.line.acquire(claim, resolve, reject),
       () => this.acquirePlainly(claim),
     );
@@ -106,6 +107,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     // Who stands in line leaves it so, if that can be done at all.
     const isDue = this.line.mayStand(claim.owner) || (how.doubt !== undefined && claim.waits);
     return this.inLine(
+      claim.finalKey,
       (resolve, reject) => this.line.release(claim, how, resolve, reject),
       () => this.releasePlainly(claim, how),
       isDue,
@@ -113,11 +115,12 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   }
 
   async keepPlaces(claims: readonly ExclusiveClaim[]): Promise<readonly PlaceReply[]> {
-    const giveUpAll = (): Promise<readonly PlaceReply[]> =>
-      Promise.all(claims.map((claim) => this.giveUp(claim)));
-    const replies = await this.inLine(
-      asked(() => this.line.keepPlaces(claims)),
-      giveUpAll,
+    const replies = await this.link.inBatches(claims, (batch) =>
+      this.inLine(
+        batch[0]!.finalKey,
+        asked(() => this.line.keepPlaces(batch)),
+        () => Promise.all(batch.map((claim) => this.giveUp(claim))),
+      ),
     );
     return Promise.all(replies.map(async (reply, i) => this.unlessRefused(reply, claims[i]!)));
   }
@@ -125,7 +128,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   /** A place that cannot be kept, for want of rights or of a line, is given up: its process asks again, as it may. */
   private unlessRefused(reply: PlaceReply, claim: ExclusiveClaim): PlaceReply | Promise<PlaceReply> {
     if (reply.status !== 'failed') return reply;
-    if (isNotPermitted(reply.cause)) this.line.doubtRights();
+    if (isNotPermitted(reply.cause)) this.line.doubtRights(claim.finalKey);
     else if (!isForeign(reply.cause)) return reply;
     return this.giveUp(claim);
   }
@@ -144,20 +147,23 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
    * Through the line, or as it was before there were lines: for a Redis user who has not the rights, and where something
    * else is in the place of a line. Whether the user has them is known of each connection before it is used.
    */
-  private inLine<T>(line: Asking<T>, plainly: () => Promise<T>, isDue = false): Promise<T> {
-    const { connection } = this.link;
-    if (!connection.current) return connection.opened().then(() => this.inLine(line, plainly, isDue));
-    if (!isDue && !this.line.isUsable) return plainly();
+  private inLine<T>(finalKey: string, line: Asking<T>, plainly: () => Promise<T>, isDue = false): Promise<T> {
+    const { topology, keys } = this.link;
+    const name = keys.name(finalKey);
+    if (!topology.connectionTo(name)?.current) {
+      return topology.openedTo(name).then(() => this.inLine(finalKey, line, plainly, isDue));
+    }
+    if (!isDue && !this.line.isUsableFor(finalKey)) return plainly();
     return new Promise((resolve, reject) =>
-      line(resolve, (failure) => void this.unlessForeign(failure, plainly).then(resolve, reject)),
+      line(resolve, (failure) => void this.unlessForeign(failure, finalKey, plainly).then(resolve, reject)),
     );
   }
 
-  private async unlessForeign<T>(failure: unknown, plainly: () => Promise<T>): Promise<T> {
+  private async unlessForeign<T>(failure: unknown, finalKey: string, plainly: () => Promise<T>): Promise<T> {
     const isRefused = isNotPermitted(failure);
     if (!isRefused && !isForeign(failure)) throw failure;
     const reply = await plainly();
-    if (isRefused) this.line.doubtRights();
+    if (isRefused) this.line.doubtRights(finalKey);
     return reply;
   }
 
@@ -166,21 +172,21 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     // A request right behind the own release would always be the first.
     const othersFirst = claim.waits ? this.givenBack.get(finalKey) : undefined;
     if (othersFirst) return othersFirst.then(() => this.acquirePlainly(claim));
-    const { connection, keys, publish } = this.link;
+    const { commands, keys, publish } = this.link;
     const name = keys.name(finalKey);
     const fenced = claim.tokens > 0;
     const touched = fenced ? [name, keys.fence(name)] : [name];
     const args = [owner, leaseMs, tokensAsked(claim, claim.tokens)];
     const read = (reply: unknown) => readAcquire(reply, leaseMs, fenced);
     if (rearms)
-      return connection.run(ACQUIRE.script, touched, [...args, keys.lockChannel(name), publish], read);
+      return commands.run(ACQUIRE.script, touched, [...args, keys.lockChannel(name), publish], read);
     const batchKeys = fenced ? undefined : [name, name];
-    return connection.runShared({ part: ACQUIRE, keys: touched, batchKeys, args }, read);
+    return commands.runShared({ part: ACQUIRE, keys: touched, batchKeys, args }, read);
   }
 
   private releasePlainly({ finalKey, owner }: ExclusiveClaim, how: ReleaseOptions): Promise<ReleaseReply> {
     const { link } = this;
-    const { connection, keys, publish } = link;
+    const { commands, keys, publish } = link;
     const { doubt, keepForMs } = how;
     const name = keys.name(finalKey);
     const channel = keys.lockChannel(name);
@@ -192,9 +198,9 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     };
     const send = () =>
       keepForMs === undefined
-        ? connection.runShared({ part: RELEASE, keys: [name], batchKeys: undefined, args }, read)
-        : connection.run(RELEASE.script, [name], [...args, keepForMs], read);
-    const answer = link.releaseAfter(doubt, send);
+        ? commands.runShared({ part: RELEASE, keys: [name], batchKeys: undefined, args }, read)
+        : commands.run(RELEASE.script, [name], [...args, keepForMs], read);
+    const answer = link.releaseAfter(doubt, finalKey, send);
     const othersFirst = answer
       .then(
         ({ othersWaiting }) => (othersWaiting ? pause(OTHERS_FIRST_MS) : undefined),
@@ -213,7 +219,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
       const names = batch.map(({ finalKey }) => link.keys.name(finalKey));
       const args = batch.flatMap(({ owner, leaseMs }) => [owner, leaseMs]);
       const read = (reply: unknown): readonly ExtendReply[] => readExclusiveExtend(reply, batch.length);
-      return link.connection.run(EXTEND, names, args, read).then((replies) => {
+      return link.commands.run(EXTEND, names, args, read).then((replies) => {
         // Nobody releases what is lost.
         for (const [i, { status }] of replies.entries()) {
           if (status === 'lost') this.line.forget(batch[i]!.owner);
@@ -232,10 +238,11 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   }
 
   async inspect(finalKey: string): Promise<KeyState | null> {
-    const { connection, keys } = this.link;
+    const { commands, keys } = this.link;
     const [state, waiting] = await Promise.all([
-      connection.run(INSPECT, [keys.name(finalKey)], [], readInspect),
+      commands.run(INSPECT, [keys.name(finalKey)], [], readInspect),
       this.inLine<readonly string[]>(
+        finalKey,
         asked(() => this.line.waiting(finalKey)),
         () => Promise.resolve([]),
       ),
@@ -246,6 +253,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   /** As the line knows how, or without one. `run` sends it, by itself or with those of other kinds. */
   forceUnlock(finalKey: string, run: (forcing: PartRun) => Promise<boolean>): Promise<boolean> {
     return this.inLine(
+      finalKey,
       asked(() => run(this.line.forcing(finalKey))),
       () => run(this.forcing(finalKey)),
     );

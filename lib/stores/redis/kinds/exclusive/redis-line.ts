@@ -18,7 +18,8 @@ import {
 } from './line-replies.js';
 import { lineProbe, missingRules, PROBE, TURN_CHANNELS_RULE } from './line-rights.js';
 import { LINE_ACQUIRE, LINE_FORCE_UNLOCK, LINE_INSPECT, LINE_KEEP, LINE_RELEASE } from './line-scripts.js';
-import { TurnEar } from './turn-ear.js';
+import type { TurnEar } from './turn-ear.js';
+import { TurnEars } from './turn-ears.js';
 
 const ACQUIRE: BatchPart = {
   letter: 'A',
@@ -67,12 +68,11 @@ type Tell<T> = (answer: T) => void;
 
 /** The exclusive lock where waiters stand in a line in Redis; see `line-scripts.ts`. */
 export class RedisLine {
-  private ear: TurnEar | undefined;
+  private readonly ears: TurnEars;
   private readonly standing = new CompactingMap<string, Standing>();
 
-  /** The connection of which it is known whether the line can be used, and whether it can. */
-  private judged: RedisSession | undefined;
-  private refusedThere = false;
+  /** Whether the line is refused on a connection, of those of which that is known. */
+  private readonly judged = new WeakMap<RedisSession, boolean>();
   private asking = false;
 
   /**
@@ -83,13 +83,29 @@ export class RedisLine {
     private readonly link: RedisLink,
     private readonly onRefused: (missing: readonly string[]) => void,
     private readonly leave: (claim: ExclusiveClaim, doubt: StoreFailure | undefined) => Promise<void>,
-  ) {}
+  ) {
+    this.ears = new TurnEars(link, {
+      heard: (text, ear) => this.heard(text, ear),
+      // Who has yet to hear when the hold in the way is announced to end, asks as soon as that is so.
+      opened: (ear) =>
+        this.mayHaveMissed(({ claim }) => this.ears.of(claim) === ear && this.hears(claim.finalKey)),
+      refused: (ear) => {
+        const { session } = ear;
+        if (session) this.judge(session, [TURN_CHANNELS_RULE]);
+      },
+      waiting: () => this.waitingClaims(),
+    });
+  }
 
-  /** Whether it can be used on the connection of this moment. */
-  get isUsable(): boolean {
-    const { current, probed } = this.link.connection;
-    if (current && current !== this.judged) this.judge(current, missingRules(probed));
-    return !this.refusedThere;
+  /** Whether it can be used for the lock, on the connection of this moment. */
+  isUsableFor(finalKey: string): boolean {
+    const { topology, keys } = this.link;
+    if (!topology.hasTurns) return false;
+    const connection = topology.connectionTo(keys.name(finalKey));
+    const session = connection?.current;
+    if (!session) return true;
+    if (!this.judged.has(session)) this.judge(session, missingRules(connection.probed));
+    return !this.judged.get(session);
   }
 
   /** How many owners wait; for tests. */
@@ -103,13 +119,14 @@ export class RedisLine {
   }
 
   /** Something was refused that another way was not: the user's rights may have changed. */
-  doubtRights(): void {
-    const { connection, keys } = this.link;
-    const session = connection.current;
+  doubtRights(finalKey: string): void {
+    const { commands, keys, topology } = this.link;
+    const name = keys.name(finalKey);
+    const session = topology.connectionTo(name)?.current;
     if (!session || this.asking) return;
     this.asking = true;
-    const { script, keys: touched, args } = lineProbe(keys);
-    connection
+    const { script, keys: touched, args } = lineProbe(keys, topology.hasSlots ? name : undefined);
+    commands
       .run(script, touched, args, (reply) => this.judge(session, missingRules(reply)))
       // Refused as a whole: for the key. Whatever else it may be says nothing of rights.
       .catch((failure: Error) => this.judge(session, missingRules(failure.cause)))
@@ -117,10 +134,9 @@ export class RedisLine {
   }
 
   private judge(session: RedisSession, missing: readonly string[]): void {
-    if (session !== this.link.connection.current) return;
-    this.judged = session;
-    this.refusedThere = missing.length > 0;
-    if (!this.refusedThere) return;
+    if (!session.alive) return;
+    this.judged.set(session, missing.length > 0);
+    if (missing.length === 0) return;
     this.onRefused(missing);
     // Who stands in line is to leave it.
     this.mayHaveMissed();
@@ -129,7 +145,7 @@ export class RedisLine {
   acquire(claim: ExclusiveClaim, resolve: Tell<AcquireReply>, reject: Tell<unknown>): void {
     const { owner, place: terms } = claim;
     if (!claim.waits || !terms) return this.ask(claim, '', resolve as Tell<LineAcquire>, reject);
-    const epoch = this.ear?.epoch;
+    const epoch = this.ears.of(claim)?.epoch;
     const standing: Standing = { claim, epoch, place: undefined, isOver: false, wasKept: false };
     // Before it is sent: the grant may arrive before the answer.
     this.standing.set(owner, standing);
@@ -140,7 +156,7 @@ export class RedisLine {
       `${aliveMs} ${firstLeaseMs} ${tokensAsked(claim, tokens)} ${deaf}`,
       (reply) => {
         if (reply.status === 'queued') {
-          this.listen(owner);
+          this.ears.open(claim);
           return resolve({ ...reply, place: this.placeOf(standing) });
         }
         this.forget(owner);
@@ -162,15 +178,20 @@ export class RedisLine {
   }
 
   /** Tells of the announcements of releases. */
-  watch({ finalKey }: ExclusiveClaim, listener: WatchListener): Watch {
+  watch(claim: ExclusiveClaim, listener: WatchListener): Watch {
+    const { finalKey } = claim;
     let isOpen = true;
     const look = (): void => {
       if (isOpen) listener.hint();
     };
-    const watch = this.link.subscriber.watch(this.link.keys.ofLock(finalKey).channel, {
+    const watch = this.link.channels.watch(this.link.keys.ofLock(finalKey).channel, {
       message: look,
       // When the ear opens in the same moment, whoever waits asks once for both reasons.
-      hint: () => (this.ear ? this.ear.whenSettled(look) : look()),
+      hint: () => {
+        const ear = this.ears.of(claim);
+        if (ear) ear.whenSettled(look);
+        else look();
+      },
       failed: (failure) => listener.failed(failure),
     });
     return {
@@ -186,15 +207,14 @@ export class RedisLine {
 
   async keepPlaces(claims: readonly ExclusiveClaim[]): Promise<readonly PlaceReply[]> {
     const { link } = this;
-    this.listen(claims[0]!.owner);
-    const epoch = this.ear?.epoch;
     return link.inBatches(claims, async (batch) => {
+      const { epoch } = this.ears.open(batch[0]!);
       const keys = batch.flatMap(({ finalKey }) => this.names(finalKey));
       const deaf = epoch === undefined ? 1 : 0;
       const args = batch.flatMap(({ owner, place }) => [owner, place?.aliveMs ?? 0, deaf]);
       const wereKept = batch.map(({ owner }) => this.standing.get(owner)?.wasKept ?? false);
       const read = (reply: unknown): readonly PlaceReply[] => readLineKeep(reply, wereKept);
-      const replies = await link.connection.run(KEEP, keys, args, read);
+      const replies = await link.commands.run(KEEP, keys, args, read);
       for (const [i, { status }] of replies.entries()) {
         const { owner } = batch[i]!;
         const standing = this.standing.get(owner);
@@ -219,12 +239,12 @@ export class RedisLine {
     resolve: Tell<ReleaseReply>,
     reject: Tell<unknown>,
   ): void {
-    const { connection, publish, keys: names, subscriber } = this.link;
+    const { commands, publish, keys: names, channels } = this.link;
     this.forget(owner);
     const { keys, channel } = names.ofLock(finalKey);
-    const args = [owner, publish, subscriber.isLive(channel) ? 1 : 0];
+    const args = [owner, publish, channels.isLive(channel) ? 1 : 0];
     const share = (resolve: Tell<ReleaseReply>, reject: Tell<unknown>): void =>
-      connection.share({
+      commands.share({
         part: RELEASE,
         keys,
         batchKeys: undefined,
@@ -237,8 +257,8 @@ export class RedisLine {
     const send = (): Promise<ReleaseReply> =>
       keepForMs === undefined
         ? new Promise(share)
-        : connection.run(RELEASE.script, keys, [...args, keepForMs], readLineRelease);
-    this.link.releaseAfter(doubt, send).then(resolve, reject);
+        : commands.run(RELEASE.script, keys, [...args, keepForMs], readLineRelease);
+    this.link.releaseAfter(doubt, finalKey, send).then(resolve, reject);
   }
 
   forcing(finalKey: string): PartRun {
@@ -247,21 +267,21 @@ export class RedisLine {
 
   /** The owners that wait, in order. */
   waiting(finalKey: string): Promise<readonly string[]> {
-    const { connection, keys } = this.link;
-    return connection.run(INSPECT, [keys.line(keys.name(finalKey))], [], readLineInspect);
+    const { commands, keys } = this.link;
+    return commands.run(INSPECT, [keys.line(keys.name(finalKey))], [], readLineInspect);
   }
 
   private ask(claim: ExclusiveClaim, place: string, resolve: Tell<LineAcquire>, reject: Tell<unknown>): void {
-    const { connection, publish } = this.link;
+    const { commands, publish } = this.link;
     const { finalKey, owner, leaseMs, tokens, rearms } = claim;
     const args = [owner, leaseMs, tokensAsked(claim, tokens), place];
     const keys = this.names(finalKey);
     const read = (reply: unknown): LineAcquire => readLineAcquire(reply, leaseMs, tokens > 0);
     if (rearms) {
-      connection.run(ACQUIRE.script, keys, [...args, publish], read).then(resolve, reject);
+      commands.run(ACQUIRE.script, keys, [...args, publish], read).then(resolve, reject);
       return;
     }
-    connection.share({
+    commands.share({
       part: ACQUIRE,
       keys,
       batchKeys: undefined,
@@ -278,7 +298,7 @@ export class RedisLine {
 
   /** Whether this process hears the announcements of the lock. */
   private hears(finalKey: string): boolean {
-    return this.link.subscriber.isLive(this.link.keys.ofLock(finalKey).channel);
+    return this.link.channels.isLive(this.link.keys.ofLock(finalKey).channel);
   }
 
   /** Nothing is to be known of the owner any more. */
@@ -304,26 +324,15 @@ export class RedisLine {
     return true;
   }
 
-  private listen(owner: string): void {
-    const { connection } = this.link;
-    this.ear ??= new TurnEar(this.link, this.link.keys.turnChannel(owner), {
-      heard: (text) => this.heard(text),
-      // Who has yet to hear when the hold in the way is announced to end, asks as soon as that is so.
-      opened: () => this.mayHaveMissed(({ claim }) => this.hears(claim.finalKey)),
-      refused: () => {
-        const { current } = connection;
-        if (current) this.judge(current, [TURN_CHANNELS_RULE]);
-      },
-    });
-    this.ear.open();
+  private *waitingClaims(): Iterable<ExclusiveClaim> {
+    for (const { claim } of this.standing.values()) yield claim;
   }
 
   /** A grant is believed from a server of which it is certain that the place was asked about there since. */
-  private heard(text: string): void {
+  private heard(text: string, { epoch }: TurnEar): void {
     const message = readGrantMessage(text);
     if (!message) return;
     const { owner, holdName, token, tokens, firstLeaseMs, placesLeft } = message;
-    const epoch = this.ear?.epoch;
     const standing = this.standing.get(owner);
     if (standing && (epoch === undefined || standing.epoch !== epoch)) return this.mayHaveMissed();
     const told = this.tell(standing, {
@@ -337,8 +346,8 @@ export class RedisLine {
   }
 
   private giveBack(holdName: string, owner: string): void {
-    const { connection, keys, publish } = this.link;
+    const { commands, keys, publish } = this.link;
     const args = [owner, publish, 0];
-    connection.run(RELEASE.script, keys.withLine(holdName), args, readLineRelease).catch(() => undefined);
+    commands.run(RELEASE.script, keys.withLine(holdName), args, readLineRelease).catch(() => undefined);
   }
 }

@@ -38,14 +38,15 @@ export class TurnEar {
   constructor(
     private readonly link: RedisLink,
     private readonly channel: string,
+    /** Which server it is about: that which has this name. */
+    private readonly name: string,
     private readonly listener: EarListener,
   ) {}
 
   /** Which opening it is; undefined while it is not certain that messages are heard. */
   get epoch(): number | undefined {
-    const { connection, subscriber } = this.link;
-    const isOpen =
-      this.openOn !== undefined && this.openOn === connection.current && subscriber.isLive(this.channel);
+    const { openOn, session, link } = this;
+    const isOpen = openOn !== undefined && openOn === session && link.channels.isLive(this.channel);
     return isOpen ? this.openings : undefined;
   }
 
@@ -53,16 +54,28 @@ export class TurnEar {
   open(): void {
     if (!this.watch) {
       this.heldBack ??= [];
-      this.watch = this.link.subscriber.watch(this.channel, {
+      this.watch = this.link.channels.watch(this.channel, {
         hint: () => this.prove(),
         message: (text) => this.message(text),
         failed: () => this.refused(),
         standing: true,
       });
     }
-    if (this.watch.live && this.epoch === undefined && this.provingOn !== this.link.connection.current) {
+    if (this.watch.live && this.epoch === undefined && this.provingOn !== this.session) {
       this.prove();
     }
+  }
+
+  close(): void {
+    this.watch?.close();
+    this.watch = undefined;
+    this.openOn = undefined;
+    this.settle();
+  }
+
+  /** The life of the connection to its server, at this moment. */
+  get session(): RedisSession | undefined {
+    return this.link.topology.connectionTo(this.name)?.current;
   }
 
   /** Calls `tell` at once, or when the opening that is on its way has come to its end. */
@@ -72,10 +85,11 @@ export class TurnEar {
   }
 
   private prove(): void {
-    const { connection, subscriber } = this.link;
+    const { topology, channels } = this.link;
     this.openOn = undefined;
-    const session = connection.current;
-    if (!subscriber.isLive(this.channel) || !session) return this.settle();
+    const connection = topology.connectionTo(this.name);
+    const session = connection?.current;
+    if (!connection || !session || !channels.isLive(this.channel)) return this.settle();
     const proof = PROOF + randomBytes(8).toString('hex');
     this.proof = proof;
     this.provingOn = session;
@@ -84,7 +98,7 @@ export class TurnEar {
     const settle = (): void => {
       if (this.proof === proof) this.settle();
     };
-    connection.send({ command: 'publish', args, read: Number }).then(
+    connection.send({ command: topology.publish, args, read: Number }).then(
       // The message itself comes on the other connection, in a moment: unless nobody listened, or it is lost.
       (told) => (told === 0 ? settle() : unbound(() => setTimeout(settle, PROOF_MS).unref())),
       (failure: unknown) => {
@@ -97,7 +111,7 @@ export class TurnEar {
 
   private message(text: string): void {
     if (!text.startsWith(PROOF)) return this.listener.heard(text);
-    if (text !== this.proof || this.provingOn !== this.link.connection.current) return;
+    if (text !== this.proof || this.provingOn !== this.session) return;
     this.openOn = this.provingOn;
     this.openings++;
     this.listener.opened();

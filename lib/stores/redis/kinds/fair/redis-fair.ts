@@ -53,7 +53,7 @@ export class RedisFair implements RedisKind<FairClaim> {
   async acquire(claim: FairClaim): Promise<AcquireReply> {
     this.inUse = true;
     const { finalKey, owner, leaseMs, tokens, waits, patienceMs } = claim;
-    const { connection, keys, publish } = this.link;
+    const { commands, keys, publish } = this.link;
     const name = keys.name(finalKey);
     const touched = [...this.names(finalKey), ...(tokens > 0 ? [keys.fence(name)] : [])];
     const asked = tokensAsked(claim, tokens);
@@ -61,7 +61,7 @@ export class RedisFair implements RedisKind<FairClaim> {
     const place = waits ? new PlaceInLine((doubt) => this.leave(claim, doubt)) : undefined;
     // Counted from before it is sent, so that a place never counts for less than it was kept.
     const sentAt = performance.now();
-    const reply = await connection.run(ACQUIRE, touched, args, (answer) =>
+    const reply = await commands.run(ACQUIRE, touched, args, (answer) =>
       readFairAcquire(answer, claim, place),
     );
     if (reply.status === 'granted') this.keptAt.delete(owner);
@@ -82,7 +82,9 @@ export class RedisFair implements RedisKind<FairClaim> {
       if (typeof told !== 'number') return told;
       return { wasHeld: told !== -1, othersWaiting: told > 0 };
     };
-    return link.releaseAfter(doubt, () => link.connection.run(RELEASE, this.names(finalKey), args, read));
+    return link.releaseAfter(doubt, finalKey, () =>
+      link.commands.run(RELEASE, this.names(finalKey), args, read),
+    );
   }
 
   private async leave(claim: FairClaim, doubt: ReleaseOptions['doubt']): Promise<void> {
@@ -94,7 +96,7 @@ export class RedisFair implements RedisKind<FairClaim> {
     return link.inBatches(claims, (batch) => {
       const names = batch.map(({ finalKey }) => link.keys.name(finalKey));
       const args = batch.flatMap(({ owner, leaseMs }) => [owner, leaseMs]);
-      return link.connection.run(EXTEND, names, args, (reply) => readExclusiveExtend(reply, batch.length));
+      return link.commands.run(EXTEND, names, args, (reply) => readExclusiveExtend(reply, batch.length));
     });
   }
 
@@ -107,7 +109,7 @@ export class RedisFair implements RedisKind<FairClaim> {
         const passedMs = Math.round(sentAt - (this.keptAt.get(owner) ?? sentAt));
         return [owner, patienceMs, passedMs, link.keys.lockChannel(link.keys.name(finalKey))];
       });
-      const replies = await link.connection.run(KEEP, names, [link.publish, ...args], (reply) =>
+      const replies = await link.commands.run(KEEP, names, [link.publish, ...args], (reply) =>
         readFairPlaces(reply, batch.length),
       );
       for (const [i, { status }] of replies.entries()) {
@@ -121,9 +123,9 @@ export class RedisFair implements RedisKind<FairClaim> {
 
   /** Who stands in line listens on a channel of its own; who does not, where the end of an exclusive hold is announced. */
   watch({ finalKey, owner, waits }: FairClaim, listener: WatchListener): Watch {
-    const { keys, subscriber } = this.link;
+    const { keys, channels } = this.link;
     const channel = keys.lockChannel(keys.name(finalKey));
-    return subscriber.watch(waits ? `${channel}:${owner}` : channel, listener);
+    return channels.watch(waits ? `${channel}:${owner}` : channel, listener);
   }
 
   /**
@@ -131,11 +133,11 @@ export class RedisFair implements RedisKind<FairClaim> {
    * and for a read-write lock.
    */
   async inspect(finalKey: string): Promise<KeyState | null> {
-    const { connection } = this.link;
+    const { commands } = this.link;
     const [hold, queue, timeouts] = this.names(finalKey);
     const [state, waiting] = await Promise.all([
-      connection.run(INSPECT, [hold], [], readInspect),
-      connection.run(WAITING, [queue, timeouts], [], readWaiting),
+      commands.run(INSPECT, [hold], [], readInspect),
+      commands.run(WAITING, [queue, timeouts], [], readWaiting),
     ]);
     if (!state || state.kind === 'read' || state.kind === 'write') return null;
     if (state.kind !== 'fair' && waiting.length === 0) return null;

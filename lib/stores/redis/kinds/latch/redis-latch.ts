@@ -34,7 +34,7 @@ export class RedisLatches implements LatchStore {
   }
 
   watch(finalKey: string, listener: WatchListener): Watch {
-    return this.link.subscriber.watch(this.channel(finalKey), listener);
+    return this.link.channels.watch(this.channel(finalKey), listener);
   }
 
   private run<T>(
@@ -43,8 +43,8 @@ export class RedisLatches implements LatchStore {
     args: readonly (string | number)[],
     read: (reply: unknown) => T,
   ): Promise<T> {
-    const { connection, keys } = this.link;
-    return connection.run(script, [keys.name(finalKey)], args, read);
+    const { commands, keys } = this.link;
+    return commands.run(script, [keys.name(finalKey)], args, read);
   }
 
   private announcing(finalKey: string): [channel: string, publish: string] {

@@ -40,10 +40,10 @@ export class RedisPermit implements RedisKind<PermitClaim> {
 
   acquire({ finalKey, owner, leaseMs, of }: PermitClaim): Promise<AcquireReply> {
     this.inUse = true;
-    const { connection, publish } = this.link;
+    const { commands, publish } = this.link;
     const [counter, set, channel] = this.names(finalKey);
     const args = [owner, leaseMs, of ?? '', channel, publish];
-    return connection.run(ACQUIRE, [counter, set], args, (reply) => readPermitAcquire(reply, leaseMs));
+    return commands.run(ACQUIRE, [counter, set], args, (reply) => readPermitAcquire(reply, leaseMs));
   }
 
   release(
@@ -57,24 +57,24 @@ export class RedisPermit implements RedisKind<PermitClaim> {
       const told = readRelease(reply);
       return { wasHeld: told !== -1, othersWaiting: link.othersTold(told, channel) };
     };
-    return link.releaseAfter(doubt, () => link.connection.run(RELEASE, [counter, set], args, read));
+    return link.releaseAfter(doubt, finalKey, () => link.commands.run(RELEASE, [counter, set], args, read));
   }
 
   extendMany(claims: readonly PermitClaim[]): Promise<readonly ExtendReply[]> {
     return this.link.inBatches(claims, (batch) => {
       const keys = batch.flatMap(({ finalKey }) => this.names(finalKey).slice(0, 2));
       const args = batch.flatMap(({ owner, leaseMs }) => [owner, leaseMs]);
-      return this.link.connection.run(EXTEND, keys, args, (reply) => readExtend(reply, batch.length));
+      return this.link.commands.run(EXTEND, keys, args, (reply) => readExtend(reply, batch.length));
     });
   }
 
   watch({ finalKey }: PermitClaim, listener: WatchListener): Watch {
-    return this.link.subscriber.watch(this.names(finalKey)[2], listener);
+    return this.link.channels.watch(this.names(finalKey)[2], listener);
   }
 
   inspect(finalKey: string): Promise<KeyState | null> {
     const [counter, set] = this.names(finalKey);
-    return this.link.connection.run(INSPECT, [counter, set], [], readPermitInspect);
+    return this.link.commands.run(INSPECT, [counter, set], [], readPermitInspect);
   }
 
   forcing(finalKey: string): PartRun {

@@ -69,7 +69,7 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
 
   acquire(claim: ReadWriteClaim): Promise<AcquireReply> {
     this.inUse = true;
-    const { connection, keys, publish } = this.link;
+    const { commands, keys, publish } = this.link;
     const { kind, finalKey, owner, leaseMs, tokens } = claim;
     const asked = tokensAsked(claim, tokens);
     const name = keys.name(finalKey);
@@ -78,10 +78,10 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     const args = [owner, leaseMs, aliveMs, keys.readWriteChannel(name), publish];
     const answer =
       kind === 'read'
-        ? connection.run(ACQUIRE_TO_READ, own, [...args, keys.readTimeouts(name)], (reply) =>
+        ? commands.run(ACQUIRE_TO_READ, own, [...args, keys.readTimeouts(name)], (reply) =>
             readReadAcquire(reply, leaseMs),
           )
-        : connection.run(ACQUIRE_TO_WRITE, [...own, keys.fence(name)], [...args, asked], (reply) =>
+        : commands.run(ACQUIRE_TO_WRITE, [...own, keys.fence(name)], [...args, asked], (reply) =>
             readWriteAcquire(reply, leaseMs, tokens > 0),
           );
     return answer.then((reply): AcquireReply => {
@@ -102,7 +102,7 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
       const args = batch.flatMap(({ kind, owner, leaseMs, place }) => {
         return [owner, kind, place?.aliveMs ?? 0, place?.firstLeaseMs ?? leaseMs];
       });
-      return link.connection.run(KEEP, keys, args, (reply) => readReadWriteKeep(reply, batch.length));
+      return link.commands.run(KEEP, keys, args, (reply) => readReadWriteKeep(reply, batch.length));
     });
   }
 
@@ -121,7 +121,7 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
       wasHeld: readRelease(reply) === 1,
       othersWaiting: false,
     });
-    return link.releaseAfter(doubt, () => link.connection.run(RELEASE, touched, args, read));
+    return link.releaseAfter(doubt, finalKey, () => link.commands.run(RELEASE, touched, args, read));
   }
 
   extendMany(claims: readonly ReadWriteClaim[]): Promise<readonly ExtendReply[]> {
@@ -132,15 +132,15 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
         return [name, link.keys.readTimeout(name, owner)];
       });
       const args = batch.flatMap(({ owner, leaseMs }) => [owner, leaseMs]);
-      return link.connection.run(EXTEND, keys, args, (reply) => readExtend(reply, batch.length));
+      return link.commands.run(EXTEND, keys, args, (reply) => readExtend(reply, batch.length));
     });
   }
 
   downgrade({ finalKey, owner, leaseMs }: ReadWriteClaim): Promise<ExtendReply> {
-    const { connection, keys, publish } = this.link;
+    const { commands, keys, publish } = this.link;
     const name = keys.name(finalKey);
     const args = [owner, leaseMs, keys.readWriteChannel(name), publish];
-    return connection.run(DOWNGRADE, [name, keys.readTimeout(name, owner)], args, readDowngrade);
+    return commands.run(DOWNGRADE, [name, keys.readTimeout(name, owner)], args, readDowngrade);
   }
 
   commit({ finalKey, owner }: ReadWriteClaim, token: number): Promise<boolean> {
@@ -148,15 +148,15 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
   }
 
   watch({ finalKey }: ReadWriteClaim, listener: WatchListener): Watch {
-    const { keys, subscriber } = this.link;
-    return subscriber.watch(keys.readWriteChannel(keys.name(finalKey)), listener);
+    const { keys, channels } = this.link;
+    return channels.watch(keys.readWriteChannel(keys.name(finalKey)), listener);
   }
 
   inspect(finalKey: string): Promise<KeyState | null> {
-    const { connection, keys } = this.link;
+    const { commands, keys } = this.link;
     const name = keys.name(finalKey);
     const touched = [name, keys.readWriteLine(name)];
-    return connection.run(INSPECT, touched, [keys.readTimeouts(name)], readReadWriteInspect);
+    return commands.run(INSPECT, touched, [keys.readTimeouts(name)], readReadWriteInspect);
   }
 
   forcing(finalKey: string): PartRun {

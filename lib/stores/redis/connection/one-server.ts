@@ -1,0 +1,62 @@
+import { addressOf, twinOf, type RedisAddress, type RedisLike } from './redis-client.js';
+import { RedisConnection, type RedisConnectionOptions } from './redis-connection.js';
+import { RedisSubscriber } from './redis-subscriber.js';
+import type { RedisTopology } from './redis-topology.js';
+
+/** One Redis server, or whichever of several is the master: one connection for commands, one to listen. */
+export class OneServer implements RedisTopology {
+  readonly publish = 'PUBLISH';
+  readonly hasTurns = true;
+  readonly hasSlots = false;
+  readonly address: RedisAddress;
+  readonly commands: RedisConnection;
+  readonly channels: RedisSubscriber;
+  onAgain: () => void = () => undefined;
+  private openTwin: (() => RedisTopology | undefined) | undefined;
+
+  constructor(commands: RedisLike, subscriber: RedisLike, options: RedisConnectionOptions) {
+    this.address = addressOf(commands);
+    this.commands = new RedisConnection(commands, options);
+    this.channels = new RedisSubscriber(subscriber, options.timeoutMs);
+    this.commands.onAgain = () => this.onAgain();
+    this.openTwin = () => {
+      const [one, other] = [twinOf(commands), twinOf(subscriber)];
+      const { timeoutMs, probe } = options;
+      return one && other && new OneServer(one, other, { timeoutMs, probe });
+    };
+  }
+
+  get subscriptions(): number {
+    return this.channels.size;
+  }
+
+  get isConnected(): boolean {
+    return this.commands.current !== undefined;
+  }
+
+  connectionTo(): RedisConnection {
+    return this.commands;
+  }
+
+  openedTo(): Promise<unknown> {
+    return this.commands.opened();
+  }
+
+  groupOf(): number {
+    return 0;
+  }
+
+  async askEach<T>(ask: (connection: RedisConnection) => Promise<T>): Promise<readonly T[]> {
+    return [await ask(this.commands)];
+  }
+
+  twin(): RedisTopology | undefined {
+    return this.openTwin?.();
+  }
+
+  close(): void {
+    this.openTwin = undefined;
+    this.commands.close();
+    this.channels.close();
+  }
+}
