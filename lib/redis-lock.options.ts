@@ -10,7 +10,7 @@ import { checkMs, reading, refuse } from './core/settings/option-checks.js';
 import { checkNames, type Names } from './core/settings/option-names.js';
 import type { LockStore } from './core/seam/lock-store.js';
 import { isArray } from './core/errors/describe.js';
-import type { RedisSource } from './stores/redis/connection/redis-settings.js';
+import type { RedisSource } from './stores/redis/topology-of.js';
 import { checkStoreOptions } from './store.options.js';
 import type { ReplicasOptions } from './stores/redis/replicas/replicas.js';
 
@@ -26,8 +26,9 @@ export interface LockInterceptorOptions {
 export interface RedisLockModuleOptions extends LockSettingsInput {
   /**
    * Where Redis is: a URL, ioredis options, an ioredis `Redis` client (of which the address is taken; the connections
-   * are the module's own), or a function that makes clients, a new one at each call. A list of these, of independent
-   * servers, is a quorum: a majority of them has to give each lock. Either this or `store`.
+   * are the module's own), or a function that makes clients, a new one at each call. For a Redis Cluster an ioredis
+   * `Cluster`, or options with some of its servers in `cluster`. A list of servers that know nothing of each other is a
+   * quorum: a majority of them has to give each lock. Either this or `store`.
    */
   readonly redis?: RedisSource | readonly RedisSource[];
   /** Another place for the holds, instead of Redis. The module closes it when the app stops. */
@@ -44,6 +45,11 @@ export interface RedisLockModuleOptions extends LockSettingsInput {
    * waited for.
    */
   readonly replicas?: ReplicasOptions;
+  /**
+   * With a Redis Cluster only: whether messages are sharded, as Redisson calls it. All that share locks have to do the
+   * same. Default: where the servers can, from Redis 7 on, as Redisson 4 does. Redisson 3.27 does not.
+   */
+  readonly shardedPubSub?: boolean;
   /**
    * With a list in `redis` only: for how long a server that was started counts as failed, in ms, since it may have forgotten
    * locks. 0: not at all, for servers that have all on disk before they answer. Default: the longest lease that this process has
@@ -73,6 +79,7 @@ export interface ResolvedOptions {
   readonly store: LockStore | undefined;
   readonly commandTimeoutMs: number;
   readonly replicas: ReplicasOptions | undefined;
+  readonly shardedPubSub: boolean | undefined;
   readonly delayAfterRestartMs: number | undefined;
   readonly interceptor: Required<LockInterceptorOptions> | undefined;
   readonly context: (() => Record<string, unknown>) | undefined;
@@ -86,6 +93,7 @@ const MODULE_NAMES: Names<RedisLockModuleOptions> = {
   store: true,
   commandTimeoutMs: true,
   replicas: true,
+  shardedPubSub: true,
   delayAfterRestartMs: true,
   interceptor: true,
   context: true,
@@ -155,7 +163,7 @@ export const resolveOptions = (options: RedisLockModuleOptions): ResolvedOptions
 
 const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
   checkNames(options, 'RedisLockModule', MODULE_NAMES);
-  const { redis, store, context, replicas } = options;
+  const { redis, store, context, replicas, shardedPubSub } = options;
   const delayAfterRestartMs = checkStoreOptions(options);
   if (context !== undefined && typeof context !== 'function') {
     refuse('context', 'a function that returns an object', context);
@@ -177,6 +185,7 @@ const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
     store,
     commandTimeoutMs,
     replicas,
+    shardedPubSub,
     delayAfterRestartMs,
     interceptor:
       interceptor === false ? undefined : resolveInterceptor(interceptor === true ? {} : interceptor),

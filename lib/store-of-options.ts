@@ -3,15 +3,15 @@ import { LockConfigurationError } from './core/errors/lock.errors.js';
 import type { LockStore } from './core/seam/lock-store.js';
 import type { ResolvedOptions } from './redis-lock.options.js';
 import { QuorumStore } from './stores/quorum/quorum.store.js';
-import type { RedisSource } from './stores/redis/connection/redis-settings.js';
+import type { RedisSource } from './stores/redis/topology-of.js';
 import { RedisStore } from './stores/redis/redis.store.js';
 
 /** The store that the options of the module describe. Nothing connects before a lock is asked for. */
 export const storeOf = (options: ResolvedOptions): LockStore => {
-  const { redis, store, commandTimeoutMs, replicas } = options;
+  const { redis, store, commandTimeoutMs, replicas, shardedPubSub } = options;
   if (store) return store;
   if (isArray(redis)) return quorumOf(redis, options);
-  return new RedisStore({ redis: redis as RedisSource, commandTimeoutMs, replicas });
+  return new RedisStore({ redis: redis as RedisSource, commandTimeoutMs, replicas, shardedPubSub });
 };
 
 const quorumOf = (redis: readonly RedisSource[], options: ResolvedOptions): LockStore => {
@@ -46,8 +46,8 @@ const checkServers = (nodes: readonly RedisStore[]): void => {
   nodes.forEach(({ address: { name, isOneServer } }, i) => {
     if (!isOneServer) {
       throw new LockConfigurationError(
-        `redis[${i}] is a Redis behind Sentinel, but each node of a quorum has to be one server: a replica that takes over may ` +
-          'have forgotten locks.',
+        `redis[${i}] is a Redis Cluster or behind Sentinel, but each node of a quorum has to be one server: a replica that ` +
+          'takes over may have forgotten locks.',
       );
     }
     const first = nodes.findIndex(({ address }) => address.name === name);

@@ -8,13 +8,14 @@ interface StoreOptions {
   readonly redis?: unknown;
   readonly store?: unknown;
   readonly replicas?: unknown;
+  readonly shardedPubSub?: unknown;
   readonly delayAfterRestartMs?: unknown;
   readonly fencing?: unknown;
 }
 
 /** Where the locks are to be kept, and what goes with that; gives `delayAfterRestartMs`. */
 export const checkStoreOptions = (options: StoreOptions): number | undefined => {
-  const { redis, store, replicas } = options;
+  const { redis, store, replicas, shardedPubSub } = options;
   if (redis !== undefined && store !== undefined) {
     throw new LockConfigurationError(
       'Both redis and store are given. Keep the one that shall hold the locks.',
@@ -29,6 +30,11 @@ export const checkStoreOptions = (options: StoreOptions): number | undefined => 
   if (store !== undefined && replicas !== undefined) {
     throw new LockConfigurationError(
       'replicas goes with redis, but store is given. A store of your own waits for what it needs by itself.',
+    );
+  }
+  if (shardedPubSub !== undefined && (store !== undefined || isArray(redis))) {
+    throw new LockConfigurationError(
+      'shardedPubSub belongs to a Redis Cluster in redis. Leave it out for anything else.',
     );
   }
   const delayAfterRestartMs = checkMs('delayAfterRestartMs', options.delayAfterRestartMs);

@@ -255,6 +255,7 @@ describe('the documentation', () => {
     expect(pagesOf('stores').sort()).toEqual(
       [
         ...readdirSync(join(ROOT, 'lib/stores')).filter((name) => !name.endsWith('.ts')),
+        'cluster',
         'sentinel',
         'writing-a-store',
       ].sort(),

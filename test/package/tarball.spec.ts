@@ -16,7 +16,7 @@ import {
 } from '../support/package/pack.js';
 
 const MAX_DOWNLOAD_BYTES = 840_000;
-const MAX_UNPACKED_BYTES = 4_900_000;
+const MAX_UNPACKED_BYTES = 5_000_000;
 
 const sourcesOf = async (folder: string): Promise<readonly string[]> =>
   (await readdir(join(repository, folder), { recursive: true })).filter((path) => path.endsWith('.ts'));

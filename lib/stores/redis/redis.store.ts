@@ -1,12 +1,11 @@
 import { checkMs, reading } from '../../core/settings/option-checks.js';
-import type { AllKindStores, LockStore, ServerTimes } from '../../core/seam/lock-store.js';
-import type { SemaphoreStore } from '../../core/seam/object-stores.js';
+import type { Claim } from '../../core/seam/claim.js';
+import type { AllKindStores, KindStore, LockStore, ServerTimes } from '../../core/seam/lock-store.js';
+import type { LatchStore, SemaphoreStore } from '../../core/seam/object-stores.js';
 import type { KeyState } from '../../core/seam/reply.js';
-import { OneServer } from './connection/one-server.js';
 import type { RedisAddress } from './connection/redis-client.js';
 import type { RedisConnection } from './connection/redis-connection.js';
 import { RedisFailure, isReplyError } from './connection/redis-failure.js';
-import { createClients, resolveEndpoint, type RedisSource } from './connection/redis-settings.js';
 import type { RedisTopology } from './connection/redis-topology.js';
 import { evictionWarning } from './eviction.js';
 import { readServer, readTime } from './server-times.js';
@@ -16,16 +15,18 @@ import {
   EXCLUSIVE_SCRIPTS,
   RedisExclusive,
 } from './kinds/exclusive/redis-exclusive.js';
-import { lineProbe, missingRules, withoutLine } from './kinds/exclusive/line-rights.js';
+import { missingRules, withoutLine } from './kinds/exclusive/line-rights.js';
 import { FAIR_SCRIPTS, RedisFair } from './kinds/fair/redis-fair.js';
 import { LATCH_SCRIPTS, RedisLatches } from './kinds/latch/redis-latch.js';
 import { PERMIT_SCRIPTS, RedisPermit } from './kinds/permit/redis-permit.js';
 import { READ_WRITE_SCRIPTS, RedisReadWrite } from './kinds/read-write/redis-read-write.js';
 import { RedisLink } from './kinds/redis-link.js';
 import { RedisSemaphores, SEMAPHORE_SCRIPTS } from './kinds/semaphore/redis-semaphore.js';
-import { RedisKeys } from './redis-keys.js';
+import { whenReady } from './kinds/when-ready.js';
+import type { RedisKeys } from './redis-keys.js';
 import { ReplicatedKind } from './replicas/replicated-kind.js';
 import { ReplicatedSemaphores } from './replicas/replicated-semaphores.js';
+import { topologyOf, type RedisSource } from './topology-of.js';
 import { Replicas, replicasWarning, resolveReplicas, type ReplicasOptions } from './replicas/replicas.js';
 
 export interface RedisStoreOptions {
@@ -35,19 +36,24 @@ export interface RedisStoreOptions {
   readonly commandTimeoutMs?: number;
   /** Holds count only once so many replicas have them. Default: replicas are not waited for. */
   readonly replicas?: ReplicasOptions | undefined;
+  /**
+   * On a cluster only: whether messages are sharded, as Redisson calls it. All that share locks have to do the same. Default:
+   * where all servers can, from Redis 7 on, as Redisson 4 does; older ones do not.
+   */
+  readonly shardedPubSub?: boolean | undefined;
 }
 
 /**
- * Keeps holds on one Redis server (or behind Sentinel), in Redisson's layout. Opens two connections of
- * its own, one for commands when it is first asked for a lock, and one to listen when a caller first waits for a lock
- * that is taken. Closes both.
+ * Keeps holds on one Redis server (or behind Sentinel) or in a Redis Cluster, in Redisson's layout. Opens two connections of
+ * its own to each server, one for commands when it is first asked for a lock there, and one to listen when a caller first
+ * waits for a lock that is taken. Closes them.
  */
 export class RedisStore implements LockStore {
   readonly kinds: AllKindStores;
   /** Where it connects to. */
   readonly address: RedisAddress;
   readonly semaphores: SemaphoreStore;
-  readonly latches: RedisLatches;
+  readonly latches: LatchStore;
   private readonly keys: RedisKeys;
   private readonly topology: RedisTopology;
   private readonly anyKind: AnyKind;
@@ -58,25 +64,25 @@ export class RedisStore implements LockStore {
   private warnedWithoutLine = false;
 
   constructor(options: RedisStoreOptions) {
-    const { redis, commandTimeoutMs, replicas } = reading('The options of RedisStore', () => ({
+    const { redis, commandTimeoutMs, replicas, shardedPubSub } = reading('The options of RedisStore', () => ({
       redis: options.redis,
       commandTimeoutMs: options.commandTimeoutMs,
       replicas: options.replicas,
+      shardedPubSub: options.shardedPubSub,
     }));
     const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? 2_000;
     const waited = resolveReplicas(replicas, timeoutMs);
     this.minReplicas = waited?.min ?? 0;
-    const endpoint = resolveEndpoint(redis, timeoutMs);
-    this.keys = new RedisKeys(endpoint.keyPrefix);
-    this.topology = new OneServer(...createClients(endpoint), {
+    const { topology, keys } = topologyOf(redis, {
       timeoutMs,
-      // All of them, also of kinds that are seldom used: one that is sent again in full would come after later ones.
+      shardedPubSub,
       scripts: SCRIPTS,
       batchParts: EXCLUSIVE_BATCH_PARTS,
-      probe: lineProbe(this.keys),
     });
-    this.address = this.topology.address;
-    const link = new RedisLink(this.topology, this.keys);
+    this.topology = topology;
+    this.keys = keys;
+    this.address = topology.address;
+    const link = new RedisLink(topology, keys);
     const readWrite = new RedisReadWrite(link);
     const kinds: RedisKinds = {
       read: readWrite,
@@ -85,12 +91,13 @@ export class RedisStore implements LockStore {
       exclusive: new RedisExclusive(link, (missing) => this.warnWithoutLine(missing)),
       permit: new RedisPermit(link),
     };
-    this.anyKind = new AnyKind(link.commands, kinds);
-    const semaphores = new RedisSemaphores(link);
+    this.anyKind = whenReady(topology, new AnyKind(link.commands, kinds), ['inspect', 'forceUnlock']);
+    const semaphores = whenReady<SemaphoreStore>(topology, new RedisSemaphores(link), SEMAPHORE_METHODS);
     const confirming = waited && new Replicas(link, waited);
-    this.kinds = confirming ? replicated(kinds, confirming) : kinds;
+    const ready = mapKinds(kinds, (kind) => whenReady(topology, kind, KIND_METHODS));
+    this.kinds = confirming ? mapKinds(ready, (kind) => new ReplicatedKind(kind, confirming)) : ready;
     this.semaphores = confirming ? new ReplicatedSemaphores(semaphores, confirming) : semaphores;
-    this.latches = new RedisLatches(link);
+    this.latches = whenReady<LatchStore>(topology, new RedisLatches(link), LATCH_METHODS);
   }
 
   /** Number of channels this process listens to; for tests. */
@@ -203,12 +210,20 @@ const SCRIPTS = [
   FORCE_UNLOCK,
 ];
 
-const replicated = (kinds: RedisKinds, replicas: Replicas): AllKindStores => ({
-  exclusive: new ReplicatedKind(kinds.exclusive, replicas),
-  fair: new ReplicatedKind(kinds.fair, replicas),
-  permit: new ReplicatedKind(kinds.permit, replicas),
-  read: new ReplicatedKind(kinds.read, replicas),
-  write: new ReplicatedKind(kinds.write, replicas),
+/** What asks the servers. */
+const KIND_METHODS = ['acquire', 'extendMany', 'keepPlaces', 'downgrade', 'commit', 'release'] as const;
+const SEMAPHORE_METHODS = ['take', 'set', 'add', 'free', 'drain', 'remove'] as const;
+const LATCH_METHODS = ['set', 'countDown', 'count', 'remove'] as const;
+
+const mapKinds = (
+  kinds: AllKindStores,
+  as: <C extends Claim>(kind: KindStore<C>) => KindStore<C>,
+): AllKindStores => ({
+  exclusive: as(kinds.exclusive),
+  fair: as(kinds.fair),
+  permit: as(kinds.permit),
+  read: as(kinds.read),
+  write: as(kinds.write),
 });
 
 const isText = (text: string | undefined): text is string => text !== undefined;

@@ -1,6 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { describe, expect, it } from 'vitest';
-import { RedisStore, type RedisLike, type RedisSource } from 'nest-redis-lock';
+import { RedisStore, type RedisLike } from 'nest-redis-lock';
 import { resolveEndpoint } from '../../../lib/stores/redis/connection/redis-settings.js';
 import { forAnyValue } from '../../support/property/any-value.js';
 import { expectAccepted, expectRefusal, outcomeOf } from './refusal.js';
@@ -8,7 +8,7 @@ import { expectAccepted, expectRefusal, outcomeOf } from './refusal.js';
 /** Makes both clients, but connects none: an address that was made up would be looked for. */
 const resolve = (redis: unknown) =>
   outcomeOf(() => {
-    const endpoint = resolveEndpoint(redis as RedisSource, 1_000);
+    const endpoint = resolveEndpoint(redis as never, 1_000);
     return [endpoint.createClient('commands'), endpoint.createClient('subscriber')] as const;
   });
 
@@ -103,7 +103,7 @@ describe('the option redis', () => {
 
   it('as a function whose second client is none leaves the first unconnected', async () => {
     const first = new Redis({ ...NOWHERE, lazyConnect: true });
-    const redis = ((role: string) => (role === 'commands' ? first : 7)) as unknown as RedisSource;
+    const redis = ((role: string) => (role === 'commands' ? first : 7)) as never;
     expectRefusal(await outcomeOf(() => new RedisStore({ redis })), 'redis');
     expect(first.status).toBe('wait');
   });

@@ -5,7 +5,7 @@ import { LockService } from '../../../lib/lock.service.js';
 import { resolveOptions, type RedisLockModuleOptions } from '../../../lib/redis-lock.options.js';
 import { storeOf } from '../../../lib/store-of-options.js';
 import type { RedisStore } from '../../../lib/stores/redis/redis.store.js';
-import type { RedisSource } from '../../../lib/stores/redis/connection/redis-settings.js';
+import type { RedisSource } from '../../../lib/stores/redis/topology-of.js';
 
 export type LocksOptions = Omit<RedisLockModuleOptions, 'redis' | 'store' | 'interceptor'>;
 

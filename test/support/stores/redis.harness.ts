@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { RedisServer } from '../redis-server.js';
-import type { StoreHarness } from './harness.js';
+import type { Leftovers, StoreHarness } from './harness.js';
 
 const FENCE_KEYS = /^(nest_redis_lock_fence|redisson_lock_token):/;
 /** The channels on which processes hear of their turns, once they have waited; they stay open with the store. */
@@ -13,6 +13,36 @@ export interface RedisHarness extends StoreHarness {
   /** A plain client for looking at the server and for playing foul. */
   readonly admin: Redis;
 }
+
+/** What one server keeps. */
+export const leftoversOf = async (
+  admin: Redis,
+): Promise<Leftovers & { readonly processes: readonly string[] }> => {
+  const names = (await admin.keys('*')).filter((key) => !FENCE_KEYS.test(key));
+  // A counter of free permits holds nothing, and ends with what was the longest lease of them.
+  const isCounter = async (name: string): Promise<boolean> =>
+    (await admin.type(name)) === 'string' && (await admin.pttl(name)) >= 0;
+  const counters = await Promise.all(names.map(isCounter));
+  const holds = names.filter((_, i) => !counters[i]);
+  const clients = (await admin.client('LIST')) as string;
+  const subscriptions = [...clients.matchAll(/ p?s?sub=(\d+)/g)].reduce(
+    (sum, [, count]) => sum + Number(count),
+    0,
+  );
+  const channels = [
+    ...((await admin.pubsub('CHANNELS', TURN_CHANNELS)) as string[]),
+    // Servers before Redis 7 have none.
+    ...((await admin.call('PUBSUB', 'SHARDCHANNELS', TURN_CHANNELS).catch(() => [])) as string[]),
+  ];
+  // In a cluster a process hears in each slot where it waits.
+  const processes = [...new Set(channels.map((channel) => channel.slice(channel.lastIndexOf(':') + 1)))];
+  return {
+    holds: holds.length,
+    watches: subscriptions - channels.length,
+    ears: processes.length,
+    processes,
+  };
+};
 
 /** The Redis store on a real server of its own, on the real clock. */
 export async function redisHarness(): Promise<RedisHarness> {
@@ -31,19 +61,8 @@ export async function redisHarness(): Promise<RedisHarness> {
       for (let left = ms + 2; left > 0; left = until - performance.now()) await sleep(left);
     },
     leftovers: async () => {
-      const names = (await admin.keys('*')).filter((key) => !FENCE_KEYS.test(key));
-      // A counter of free permits holds nothing, and ends with what was the longest lease of them.
-      const isCounter = async (name: string): Promise<boolean> =>
-        (await admin.type(name)) === 'string' && (await admin.pttl(name)) >= 0;
-      const counters = await Promise.all(names.map(isCounter));
-      const holds = names.filter((_, i) => !counters[i]);
-      const clients = (await admin.client('LIST')) as string;
-      const subscriptions = [...clients.matchAll(/ p?s?sub=(\d+)/g)].reduce(
-        (sum, [, count]) => sum + Number(count),
-        0,
-      );
-      const ears = ((await admin.pubsub('CHANNELS', TURN_CHANNELS)) as string[]).length;
-      return { holds: holds.length, watches: subscriptions - ears, ears };
+      const { holds, watches, ears } = await leftoversOf(admin);
+      return { holds, watches, ears };
     },
     cleanup: async () => {
       admin.disconnect();

@@ -40,7 +40,7 @@ const FORMS: Readonly<Record<string, (text: string) => string>> = {
   'of Redis 7': (text) => `${text} script: ${SHA}, on @user_script:12.`,
 };
 
-const session = { of: {}, alive: true, id: '7', address: undefined, probed: undefined };
+const session = { of: Symbol('connection'), alive: true, id: '7', address: undefined, probed: undefined };
 const failure = (message: string) =>
   failureOf(replyError(message), session, (error) => error as Error, {
     keys: ['lock:order'],

@@ -34,6 +34,10 @@ export class OneServer implements RedisTopology {
     return this.commands.current !== undefined;
   }
 
+  ready(): undefined {
+    return undefined;
+  }
+
   connectionTo(): RedisConnection {
     return this.commands;
   }

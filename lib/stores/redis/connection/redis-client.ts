@@ -10,9 +10,9 @@ export interface RedisLike {
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
   subscribe(...channels: string[]): Promise<unknown>;
   unsubscribe(...channels: string[]): Promise<unknown>;
-  on(event: 'connect' | 'ready' | 'close' | 'end', listener: () => void): unknown;
+  on(event: 'connect' | 'ready' | 'close' | 'end' | 'moved', listener: () => void): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
-  on(event: 'message', listener: (channel: string, message: string) => void): unknown;
+  on(event: 'message' | 'smessage', listener: (channel: string, message: string) => void): unknown;
 }
 
 /** The two connections the store opens. */

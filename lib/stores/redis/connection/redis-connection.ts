@@ -39,7 +39,7 @@ export interface RedisConnectionOptions {
   /** Scripts that can share a request. */
   readonly batchParts?: readonly BatchPart[];
   /** Run on each new connection, before anything is asked there. See {@link RedisConnection.probed}. */
-  readonly probe?: Probe | undefined;
+  readonly probe?: Probe | (() => Probe | undefined) | undefined;
   /** For tests. */
   readonly idlePingMs?: number;
 }
@@ -55,6 +55,7 @@ interface Unsent {
  * can have been executed.
  */
 export class RedisConnection implements Commands {
+  readonly id = Symbol('connection');
   /** Private to the language: it knows the password, and a logger that prints a lease or a service would print it. */
   readonly #client: RedisLike;
   private session: RedisSession | undefined;
@@ -70,11 +71,13 @@ export class RedisConnection implements Commands {
   private hadSession = false;
   /** Told when there is a connection again, before anything is asked on it. */
   onAgain: () => void = () => undefined;
+  /** Told when the connection has ended, unless it was closed from here. */
+  onEnd: () => void = () => undefined;
   private readonly timeoutMs: number;
   private readonly idlePingMs: number;
   private readonly scripts: readonly Script[];
   private readonly batchScript: Script | undefined;
-  private readonly probe: Probe | undefined;
+  private readonly probe: RedisConnectionOptions['probe'];
 
   constructor(client: RedisLike, options: RedisConnectionOptions) {
     const { timeoutMs, scripts = [], batchParts = [], probe, idlePingMs = IDLE_PING_MS } = options;
@@ -97,6 +100,11 @@ export class RedisConnection implements Commands {
   /** The current connection, if it is up. */
   get current(): RedisSession | undefined {
     return this.session;
+  }
+
+  /** Whether there has been a connection. */
+  get hasBeenUp(): boolean {
+    return this.hadSession;
   }
 
   /** What the probe answered on the current connection, or the error with which it failed. */
@@ -287,14 +295,15 @@ export class RedisConnection implements Commands {
     if (refusal !== undefined) return this.refused(life, this.clean(refusal));
     let probed: unknown;
     const probe = async (): Promise<void> => {
-      const answer = this.probe && (await runProbe(this.#client, this.probe));
+      const due = typeof this.probe === 'function' ? this.probe() : this.probe;
+      const answer = due && (await runProbe(this.#client, due));
       probed = answer instanceof Error ? this.clean(answer) : answer;
     };
     const name = await nameSession(this.#client, this.scripts, this.deadlines, probe);
     if (!life.alive) return;
     this.#lastError = undefined;
     this.answerOfProbe = probed;
-    this.session = Object.assign(life, name, { of: this });
+    this.session = Object.assign(life, name, { of: this.id });
     this.startPinging(this.session);
     if (this.hadSession) this.onAgain();
     this.hadSession = true;
@@ -331,10 +340,12 @@ export class RedisConnection implements Commands {
   }
 
   private end(): void {
+    const hadEnded = this.session === undefined;
     if (this.life) this.life.alive = false;
     this.life = undefined;
     this.session = undefined;
     clearInterval(this.pinger);
+    if (!hadEnded && !this.closed) this.onEnd();
   }
 
   private readonly clean = (error: unknown): Error => cleanError(error, secretsOfClient(this.#client));

@@ -12,8 +12,8 @@ interface SessionName {
 
 /** One life of the connection. */
 export interface RedisSession extends SessionName {
-  /** The connection that it is a life of. */
-  readonly of: object;
+  /** The connection that it is a life of: its `id`. */
+  readonly of: symbol;
   alive: boolean;
 }
 

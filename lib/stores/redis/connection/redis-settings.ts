@@ -12,8 +12,8 @@ import { databaseOf, type ConnectionRole, type RedisLike } from './redis-client.
  */
 export type CreateRedisClient = (role: ConnectionRole, settings: RedisOptions) => RedisLike;
 
-/** A URL, ioredis options, an existing ioredis client (only its address is used), or a factory of clients. */
-export type RedisSource = string | RedisOptions | RedisLike | CreateRedisClient;
+/** One server: a URL, ioredis options, an existing ioredis client (only its address is used), or a factory of clients. */
+export type ServerSource = string | RedisOptions | RedisLike | CreateRedisClient;
 
 /** What is taken over from options or from a client that was handed over. Anything else may harm a lock. */
 const ADDRESS_OPTIONS = [
@@ -80,14 +80,14 @@ const refuseOthers = (source: object, given: string): void => {
   }
   if ((source as { isCluster?: unknown }).isCluster === true) {
     throw new LockConfigurationError(
-      `redis: ${given} is an ioredis Cluster, and Redis Cluster is not supported yet. Keep the locks on one Redis ` +
-        'server, or on one behind Sentinel.',
+      `redis: ${given} is an ioredis Cluster, but a function has to give a client of one server. Hand the Cluster itself ` +
+        'over, of which the addresses are taken: redis: cluster.',
     );
   }
 };
 
 /** Works out where to connect to, and how. Throws `LockConfigurationError` when that cannot work. */
-export const resolveEndpoint = (source: RedisSource, commandTimeoutMs: number): RedisEndpoint => {
+export const resolveEndpoint = (source: ServerSource, commandTimeoutMs: number): RedisEndpoint => {
   try {
     return endpointFrom(source, ownClientOptions(commandTimeoutMs));
   } catch (error) {
@@ -112,7 +112,7 @@ export const createClients = (
   );
 };
 
-const endpointFrom = (source: RedisSource, settings: RedisOptions): RedisEndpoint => {
+const endpointFrom = (source: ServerSource, settings: RedisOptions): RedisEndpoint => {
   if (typeof source === 'function') {
     return { keyPrefix: '', createClient: (role) => clientFrom(source, role, settings) };
   }
@@ -133,7 +133,8 @@ const endpointFrom = (source: RedisSource, settings: RedisOptions): RedisEndpoin
   return endpointOf({ ...options, db: databaseOf(source) }, settings);
 };
 
-const pickAddress = (options: RedisOptions): RedisOptions => {
+/** What is taken over of options. */
+export const addressFrom = (options: RedisOptions): RedisOptions => {
   const picked: Record<string, unknown> = {};
   for (const name of ADDRESS_OPTIONS) {
     const value = (options as Record<string, unknown>)[name];
@@ -143,7 +144,7 @@ const pickAddress = (options: RedisOptions): RedisOptions => {
 };
 
 /** What a URL says. Other schemes ioredis takes for the path of a socket. */
-const optionsOf = (url: string): RedisOptions => {
+export const optionsOf = (url: string): RedisOptions => {
   const scheme = /^([a-z][a-z\d+.-]*):\/\//i.exec(url)?.[1];
   if (scheme !== undefined && !/^rediss?$/i.test(scheme)) {
     throw new LockConfigurationError(
@@ -153,7 +154,7 @@ const optionsOf = (url: string): RedisOptions => {
   return { ...new Redis(url, { lazyConnect: true }).options };
 };
 
-const isWhole = (value: unknown, most: number): boolean => {
+export const isWhole = (value: unknown, most: number): boolean => {
   const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
   return Number.isInteger(number) && (number as number) >= 0 && (number as number) <= most;
 };
@@ -166,7 +167,7 @@ const refuseInUrl = (name: string, expected: string): never => {
   );
 };
 
-const checkAddress = (address: Record<string, unknown>, refuseValue: typeof refuse): void => {
+export const checkAddress = (address: Record<string, unknown>, refuseValue: typeof refuse): void => {
   for (const name of ['host', 'path', 'username', 'name', 'connectionName']) {
     const value = address[name];
     if (value !== undefined && typeof value !== 'string') refuseValue(`redis.${name}`, 'a string', value);
@@ -191,7 +192,7 @@ const endpointOf = (
   settings: RedisOptions,
   refuseValue: typeof refuse = refuse,
 ): RedisEndpoint => {
-  const address = pickAddress(options);
+  const address = addressFrom(options);
   checkAddress(address as Record<string, unknown>, refuseValue);
   const keyPrefix: unknown = options.keyPrefix ?? '';
   if (typeof keyPrefix !== 'string') return refuse('redis.keyPrefix', 'a string', keyPrefix);

@@ -30,6 +30,17 @@ const DEAF_MS = 100;
 /** How many channels one SUBSCRIBE names after a reconnect. */
 const BATCH = 500;
 
+/** How a subscriber listens. */
+export interface SubscriberOptions {
+  /** With sharded Pub/Sub, at the server of a cluster that has the slot. */
+  readonly isSharded?: boolean;
+  /** Told when the server ends subscriptions by itself: it has given the slot away. */
+  readonly onMoved?: () => void;
+}
+
+/** What ioredis 5 says of an answer to nothing it has asked: of a server that ends a subscription by itself. */
+const isUnasked = ({ message }: Error): boolean => message.startsWith('Command queue state error');
+
 /** One channel that is refused refuses all of its SUBSCRIBE: which one it is shows when they are asked for in halves. */
 const halves = (names: readonly string[]): string[][] => {
   const middle = Math.ceil(names.length / 2);
@@ -50,12 +61,23 @@ export class RedisSubscriber {
   private heard = false;
   private closed = false;
 
-  constructor(client: RedisLike, timeoutMs: number) {
+  private readonly isSharded: boolean;
+
+  constructor(client: RedisLike, timeoutMs: number, { isSharded = false, onMoved }: SubscriberOptions = {}) {
+    this.isSharded = isSharded;
     this.#client = client;
     this.deadlines = new CommandDeadlines(timeoutMs);
     // The next command of the other connection reports what is wrong; this one only goes on trying.
-    client.on('error', () => undefined);
-    client.on('message', (channel: string, text: string) => {
+    client.on('error', (error) => {
+      if (isSharded && isUnasked(error)) moved();
+    });
+    // Which of its subscriptions have ended the client does not say: all are made again.
+    const moved = (): void => {
+      onMoved?.();
+      dropSocket(client);
+    };
+    if (isSharded) client.on('moved', moved);
+    client.on(isSharded ? 'smessage' : 'message', (channel: string, text: string) => {
       this.heard = true;
       this.hint(this.channels.get(channel), text);
     });
@@ -119,14 +141,14 @@ export class RedisSubscriber {
     if (channel.listeners.size > 0 || this.channels.get(name) !== channel) return this.pingIfWaitedFor();
     this.channels.delete(name);
     this.pingIfWaitedFor();
-    if (this.#client.status === 'ready') void this.ask(this.#client.unsubscribe(name)).catch(() => undefined);
+    if (this.#client.status === 'ready') void this.ask(this.endSubscription(name)).catch(() => undefined);
   }
 
   private subscribe(names: readonly string[]): void {
     if (this.#client.status !== 'ready') return;
     // The entries as they are now: one that is left and made anew has its own SUBSCRIBE behind this one.
     const asked = names.map((name) => this.channels.get(name));
-    this.ask(this.#client.subscribe(...names)).then(
+    this.ask(this.beginSubscription(names)).then(
       () => {
         for (const channel of asked) {
           if (!channel) continue;
@@ -144,9 +166,17 @@ export class RedisSubscriber {
     );
   }
 
+  private beginSubscription(names: readonly string[]): Promise<unknown> {
+    return this.isSharded ? this.#client.call('ssubscribe', ...names) : this.#client.subscribe(...names);
+  }
+
+  private endSubscription(name: string): Promise<unknown> {
+    return this.isSharded ? this.#client.call('sunsubscribe', name) : this.#client.unsubscribe(name);
+  }
+
   private refuse(channel: Channel | undefined, error: Error): void {
     const cause = cleanError(error, secretsOfClient(this.#client));
-    const message = `Redis refused SUBSCRIBE: ${cause.message}`;
+    const message = `Redis refused ${this.isSharded ? 'SSUBSCRIBE' : 'SUBSCRIBE'}: ${cause.message}`;
     const failure = new RedisFailure(message, 'not-executed', { cause });
     for (const listener of [...(channel?.listeners ?? [])]) listener.failed(failure);
   }
@@ -154,7 +184,9 @@ export class RedisSubscriber {
   private resubscribe(): void {
     if (this.closed) return this.#client.disconnect();
     const names = [...this.channels.keys()];
-    for (let i = 0; i < names.length; i += BATCH) this.subscribe(names.slice(i, i + BATCH));
+    // One request has channels of one slot only.
+    const batch = this.isSharded ? 1 : BATCH;
+    for (let i = 0; i < names.length; i += batch) this.subscribe(names.slice(i, i + batch));
   }
 
   /** Nothing can be heard. Unless that is over soon, waiters look for themselves: Redis may be gone for good. */

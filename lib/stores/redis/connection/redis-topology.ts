@@ -30,6 +30,8 @@ export interface RedisTopology {
   readonly isConnected: boolean;
   /** Told when there is a connection again to where holds may be, before anything is asked on it. */
   onAgain: () => void;
+  /** Resolves when it is known how the servers are asked; undefined when it is. */
+  ready(): Promise<void> | undefined;
   /** The connection to the server that has the name, as far as that is known. */
   connectionTo(name: string): RedisConnection | undefined;
   /** Resolves when there is a connection to the server that has the name. Waits for it within the command time-out. */

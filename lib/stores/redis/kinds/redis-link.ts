@@ -141,7 +141,7 @@ export class RedisLink {
    */
   private async endSession(session: RedisSession, connection: RedisConnection): Promise<boolean> {
     // A server that has the slot no longer refuses what is still on its way to it.
-    if (session.of !== connection) return true;
+    if (session.of !== connection.id) return true;
     const { id, address } = session;
     if (id === undefined) return false;
     const args = ['kill', 'id', id, ...(address === undefined ? [] : ['addr', address])];

@@ -7,6 +7,11 @@ import { beside, counterOf, LEAVE, TAKEN } from './scripts.js';
 /** Where the end of a hold is announced. Not passed as an argument: most runs have no need of it. */
 export const CHANNEL = beside('redisson_lock__channel:', 'hold');
 
+/** Where the process of the owner `one` is told of its turn. */
+export const TURN_CHANNEL = `'${TURN_CHANNELS}' .. process_of(one.owner)`;
+/** The same in a cluster: in the slot of the hold, whose tag the fence has. */
+export const SHARDED_TURN_CHANNEL = `'${TURN_CHANNELS}' .. string.match(fence, '{.*}') .. ':' .. process_of(one.owner)`;
+
 /** What scripts of the line need where nobody waits either, below `TIME`. */
 export const RULES = `
 local function whole(n) return string.format('%.0f', n) end
@@ -178,7 +183,7 @@ local function give(hold, fence, line, found, own)
       if one.owner == me or one.deaf then return settled() end
       local message = table.concat(
         { 'grant', '1', hold, one.owner, whole(token), whole(count), one.lease, whole(one.left) }, ' ')
-      local heard = redis.pcall('publish', '${TURN_CHANNELS}' .. process_of(one.owner), message)
+      local heard = redis.pcall('publish', ${TURN_CHANNEL}, message)
       if not refused(heard) and heard ~= 0 then return settled() end
       redis.call('del', hold)
       redis.call('hset', line, whole(one.ticket), one.text, '@' .. one.owner, whole(one.ticket))

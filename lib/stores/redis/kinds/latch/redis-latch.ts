@@ -1,5 +1,7 @@
 import type { Watch, WatchListener } from '../../../../core/seam/lock-store.js';
 import type { LatchStore } from '../../../../core/seam/object-stores.js';
+import { RedisFailure } from '../../connection/redis-failure.js';
+import { hashSlot } from '../../hash-slot.js';
 import { Script } from '../../connection/script.js';
 import { readDone, readNumber, readVoid } from '../numbers.js';
 import type { RedisLink } from '../redis-link.js';
@@ -37,14 +39,27 @@ export class RedisLatches implements LatchStore {
     return this.link.channels.watch(this.channel(finalKey), listener);
   }
 
-  private run<T>(
+  private async run<T>(
     script: Script,
     finalKey: string,
     args: readonly (string | number)[],
     read: (reply: unknown) => T,
   ): Promise<T> {
-    const { commands, keys } = this.link;
+    const { commands, keys, publish } = this.link;
+    if (publish === 'SPUBLISH') this.checkSlots(finalKey);
     return commands.run(script, [keys.name(finalKey)], args, read);
+  }
+
+  /** Redisson's name for the channel has braces around those of the latch. */
+  private checkSlots(finalKey: string): void {
+    const channel = this.channel(finalKey);
+    if (hashSlot(channel) === hashSlot(this.link.keys.name(finalKey))) return;
+    throw new RedisFailure(
+      `a latch named "${finalKey}" cannot work in a Redis Cluster with sharded Pub/Sub: the channel ${channel}, on which ` +
+        'Redisson announces it, is in another slot. Choose a name without braces',
+      'not-executed',
+      { keyOnly: true },
+    );
   }
 
   private announcing(finalKey: string): [channel: string, publish: string] {

@@ -1,0 +1,96 @@
+import type { Watch } from '../../../core/seam/lock-store.js';
+import type { StoreFailure } from '../../../core/seam/store-failure.js';
+import { isReplyError, unwrapped } from '../connection/redis-failure.js';
+import type { MessageListener } from '../connection/redis-subscriber.js';
+import type { Channels } from '../connection/redis-topology.js';
+import type { ClusterServer } from './cluster-server.js';
+import { readRedirect } from './slots.js';
+
+/** What channels have to know of their cluster. */
+export interface ChannelsHost {
+  /** The server where the channel is heard, as far as that is known. */
+  listensAt(channel: string): ClusterServer | undefined;
+  /** Resolves when it is known which server has which slots. */
+  known(): Promise<void>;
+  /** Finds out anew which server has which slots, and then tells of it. */
+  refresh(): void;
+}
+
+/** A channel that somebody listens to, wherever it is heard at the moment. */
+interface Listening {
+  readonly channel: string;
+  readonly listener: MessageListener;
+  at: ClusterServer | undefined;
+  watch: Watch | undefined;
+}
+
+/** Hears channels at the servers that have their slots, also when those move. */
+export class ClusterChannels implements Channels {
+  private readonly all = new Set<Listening>();
+
+  constructor(private readonly host: ChannelsHost) {}
+
+  watch(channel: string, listener: MessageListener): Watch {
+    const one: Listening = { channel, listener, at: undefined, watch: undefined };
+    this.all.add(one);
+    this.attach(one);
+    return {
+      get live() {
+        return one.watch?.live ?? false;
+      },
+      close: () => {
+        this.all.delete(one);
+        one.watch?.close();
+      },
+    };
+  }
+
+  isLive(channel: string): boolean {
+    return this.host.listensAt(channel)?.subscriber.isLive(channel) ?? false;
+  }
+
+  /** Slots have other servers: who listens to what was there listens there. */
+  follow(): void {
+    for (const one of [...this.all]) {
+      if (this.all.has(one) && this.host.listensAt(one.channel) !== one.at) this.attach(one);
+    }
+  }
+
+  private attach(one: Listening): void {
+    const { host } = this;
+    one.watch?.close();
+    one.at = host.listensAt(one.channel);
+    one.watch = one.at && this.listen(one, one.at);
+    if (one.at) return;
+    host.known().then(
+      () => this.all.has(one) && !one.at && this.attachNow(one),
+      (failure: StoreFailure) => this.all.has(one) && one.listener.failed(failure),
+    );
+  }
+
+  /** When nobody has the slot, whoever gets it is found out later. */
+  private attachNow(one: Listening): void {
+    if (this.host.listensAt(one.channel)) this.attach(one);
+    else this.host.refresh();
+  }
+
+  private listen(one: Listening, at: ClusterServer): Watch {
+    const { listener } = one;
+    return at.subscriber.watch(one.channel, {
+      hint: () => listener.hint(),
+      ...(listener.message && { message: (text: string) => listener.message!(text) }),
+      ...(listener.standing !== undefined && { standing: listener.standing }),
+      failed: (failure) => {
+        if (!isElsewhere(failure)) listener.failed(failure);
+        else if (one.at === at) {
+          one.watch?.close();
+          one.at = undefined;
+          this.host.refresh();
+        }
+      },
+    });
+  }
+}
+
+const isElsewhere = ({ cause }: StoreFailure): boolean =>
+  isReplyError(cause) && readRedirect(unwrapped(cause.message), '') !== undefined;

@@ -1,0 +1,158 @@
+import { unbound } from '../../../core/runtime.js';
+import type { Commands } from '../connection/commands.js';
+import type { RedisConnection } from '../connection/redis-connection.js';
+import { isReplyError, RedisFailure, unwrapped } from '../connection/redis-failure.js';
+import { requestFor } from '../connection/redis-request.js';
+import type { Script } from '../connection/script.js';
+import type { BatchPart, ScriptRun } from '../connection/script-batch.js';
+import { sharded } from './sharded-scripts.js';
+import { readRedirect, type NodeAddress, type Redirect } from './slots.js';
+
+/** How soon a slot is asked again whose keys are on their way from one server to another, in ms. */
+const TRY_AGAIN_MS = 10;
+
+/** What commands have to know of their cluster. */
+export interface CommandsHost {
+  readonly timeoutMs: number;
+  readonly isSharded: boolean;
+  /** The connection to the server that has the name, as far as that is known. */
+  connectionTo(name: string): RedisConnection | undefined;
+  /** Resolves when there is a connection to the server that has the name. */
+  openedTo(name: string): Promise<unknown>;
+  /** Whether the connection leads to a server that has slots. */
+  isNeeded(connection: RedisConnection): boolean;
+  /** A server has said that another one has the slot. */
+  moved(slot: number, to: NodeAddress): void;
+  /** A connection to a server that is getting a slot. */
+  connectionAt(address: NodeAddress): RedisConnection;
+  hostOf(connection: RedisConnection): string;
+}
+
+/** A run of a script, and how its reply is read. */
+interface Asked<T> {
+  readonly script: Script;
+  readonly keys: readonly string[];
+  readonly args: readonly (string | number)[];
+  readonly read: (reply: unknown) => T;
+}
+
+/**
+ * Runs scripts at the servers that have their keys. A server that has a slot no longer refuses what is asked there before
+ * anything is done, so it is asked again where it belongs: within the command time-out.
+ */
+export class ClusterCommands implements Commands {
+  private readonly parts = new WeakMap<BatchPart, BatchPart>();
+
+  constructor(private readonly host: CommandsHost) {}
+
+  run<T>(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    read: (reply: unknown) => T,
+  ): Promise<T> {
+    return this.routed({ script, keys, args, read });
+  }
+
+  runShared<T>(
+    run: Pick<ScriptRun, 'part' | 'keys' | 'batchKeys' | 'args'>,
+    read: (reply: unknown) => T,
+  ): Promise<T> {
+    return new Promise<T>((resolve, reject) =>
+      this.share({ ...run, read, resolve: resolve as (value: unknown) => void, reject }),
+    );
+  }
+
+  share(run: ScriptRun): void {
+    const { part, keys, args, read, resolve, reject } = run;
+    const asked: Asked<unknown> = { script: part.script, keys, args, read };
+    const connection = this.host.connectionTo(keys[0]!);
+    if (!connection) return void this.routed(asked).then(resolve, reject);
+    const elsewhere = (failure: unknown): void =>
+      void this.elsewhere(asked, failure, connection).then(resolve, reject);
+    connection.share({ ...run, part: this.partFor(part), reject: elsewhere });
+  }
+
+  private partFor(part: BatchPart): BatchPart {
+    if (!this.host.isSharded) return part;
+    const known = this.parts.get(part);
+    if (known) return known;
+    const own = { ...part, script: sharded(part.script) };
+    this.parts.set(part, own);
+    return own;
+  }
+
+  private async routed<T>(asked: Asked<T>): Promise<T> {
+    const { host } = this;
+    const [name] = asked.keys as [string];
+    if (!host.connectionTo(name)) await host.openedTo(name);
+    const connection = this.connectionTo(name);
+    try {
+      return await this.ask(asked, connection);
+    } catch (failure) {
+      return this.elsewhere(asked, failure, connection);
+    }
+  }
+
+  /** What is refused because it belongs elsewhere is asked there; any other failure is thrown. */
+  private async elsewhere<T>(asked: Asked<T>, first: unknown, firstAt: RedisConnection): Promise<T> {
+    const { host } = this;
+    const giveUpAt = performance.now() + host.timeoutMs;
+    let [failure, at] = [first, firstAt];
+    for (;;) {
+      const redirect = this.redirectOf(failure, at);
+      if (!redirect || performance.now() >= giveUpAt) throw failure;
+      try {
+        if (redirect.kind === 'ASK') {
+          at = host.connectionAt(redirect.to);
+          return await this.askMoving(asked, at);
+        }
+        if (redirect.kind === 'MOVED') host.moved(redirect.slot, redirect.to);
+        else await pause(TRY_AGAIN_MS);
+        at = this.connectionTo(asked.keys[0]!);
+        return await this.ask(asked, at);
+      } catch (error) {
+        failure = error;
+      }
+    }
+  }
+
+  private ask<T>({ script, keys, args, read }: Asked<T>, connection: RedisConnection): Promise<T> {
+    return connection.run(this.scriptFor(script), keys, args, read);
+  }
+
+  /**
+   * A server that is getting the slot takes it for the one command that follows ASKING. The script goes in full, because a
+   * server that does not know it would have to be asked for that anew.
+   */
+  private async askMoving<T>({ script, keys, args, read }: Asked<T>, at: RedisConnection): Promise<T> {
+    await at.opened();
+    at.send({ command: 'asking', args: [], read: () => undefined }).catch(() => undefined);
+    return at.send(requestFor(this.scriptFor(script), keys, args, read).inFull!());
+  }
+
+  private scriptFor(script: Script): Script {
+    return this.host.isSharded ? sharded(script) : script;
+  }
+
+  private connectionTo(name: string): RedisConnection {
+    const connection = this.host.connectionTo(name);
+    if (connection) return connection;
+    throw new RedisFailure(
+      `no server of the cluster has the slot of "${name}"; look at CLUSTER NODES`,
+      'not-executed',
+      { transient: true },
+    );
+  }
+
+  private redirectOf(failure: unknown, at: RedisConnection): Redirect | undefined {
+    if (!(failure instanceof RedisFailure) || failure.outcome !== 'not-executed') return undefined;
+    if (isReplyError(failure.cause))
+      return readRedirect(unwrapped(failure.cause.message), this.host.hostOf(at));
+    // It was waiting for a server that has been replaced.
+    return this.host.isNeeded(at) ? undefined : { kind: 'TRYAGAIN' };
+  }
+}
+
+const pause = (ms: number): Promise<void> =>
+  new Promise((resolve) => void unbound(() => setTimeout(resolve, ms)));

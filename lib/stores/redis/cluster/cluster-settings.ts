@@ -1,0 +1,126 @@
+import { Redis, type RedisOptions } from 'ioredis';
+import { isArray, shown } from '../../../core/errors/describe.js';
+import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
+import { refuse } from '../../../core/settings/option-checks.js';
+import type { RedisLike } from '../connection/redis-client.js';
+import {
+  addressFrom,
+  checkAddress,
+  isWhole,
+  optionsOf,
+  ownClientOptions,
+} from '../connection/redis-settings.js';
+import { textOfAddress, type NodeAddress } from './slots.js';
+
+/** Options of ioredis for each server of a Redis Cluster, and some of its servers: the others are found out from these. */
+export interface RedisClusterOptions extends RedisOptions {
+  readonly cluster: readonly (string | { readonly host?: string; readonly port?: number })[];
+  /** Where servers are for us that call themselves otherwise; as that of an ioredis `Cluster`. */
+  readonly natMap?: RedisOptions['natMap'];
+}
+
+/** An ioredis `Cluster`, of which the addresses are taken. Structural, as {@link RedisLike} is. */
+export interface ClusterLike {
+  readonly isCluster: boolean;
+  readonly options: object;
+}
+
+/** Where a cluster is, and how its servers are connected to. */
+export interface ClusterEndpoint {
+  readonly keyPrefix: string;
+  /** The servers that are asked first for the others. */
+  readonly seeds: readonly NodeAddress[];
+  /** Connects to one of its servers. */
+  connect(address: NodeAddress): RedisLike;
+}
+
+export const isClusterClient = (source: unknown): source is ClusterLike =>
+  typeof source === 'object' && source !== null && (source as { isCluster?: unknown }).isCluster === true;
+
+/** A client of one server has a method of that name. */
+const isClusterOptions = (source: unknown): source is RedisClusterOptions => {
+  if (typeof source !== 'object' || source === null) return false;
+  const { cluster } = source as { cluster?: unknown };
+  return cluster !== undefined && typeof cluster !== 'function';
+};
+
+/** Where the cluster is; undefined for what is none. Throws `LockConfigurationError` when it cannot work. */
+export const resolveCluster = (source: unknown, commandTimeoutMs: number): ClusterEndpoint | undefined => {
+  if (isClusterClient(source)) {
+    const { startupNodes, options } = source as ClusterLike & { startupNodes?: unknown };
+    const { redisOptions = {}, natMap, keyPrefix, dnsLookup } = options as Record<string, RedisOptions>;
+    const shared = { dnsLookup, natMap, keyPrefix, ...redisOptions } as RedisOptions;
+    return endpointOf(startupNodes, 'redis (the startup nodes of the Cluster)', shared, commandTimeoutMs);
+  }
+  if (!isClusterOptions(source)) return undefined;
+  const { cluster, ...options } = source;
+  return endpointOf(cluster, 'redis.cluster', options, commandTimeoutMs);
+};
+
+const endpointOf = (
+  nodes: unknown,
+  where: string,
+  options: RedisOptions,
+  commandTimeoutMs: number,
+): ClusterEndpoint => {
+  if (!isArray(nodes) || nodes.length === 0) {
+    return refuse(where, 'a list of servers such as [{ host: "redis-1", port: 6379 }]', nodes);
+  }
+  const all = nodes.map((node, i) => nodeFrom(node, `${where}[${i}]`));
+  const address = { ...all.find(({ options: own }) => own)?.options, ...addressFrom(options) };
+  for (const name of ['db', 'path', 'sentinels', 'name'] as const) refuseInCluster(address, name);
+  for (const name of ['host', 'port', 'path', 'db'] as const) delete address[name];
+  checkAddress(address, refuse);
+  const keyPrefix: unknown = options.keyPrefix ?? '';
+  if (typeof keyPrefix !== 'string') return refuse('redis.keyPrefix', 'a string', keyPrefix);
+  const settings = { ...address, ...ownClientOptions(commandTimeoutMs) };
+  const connect = (at: NodeAddress): RedisLike =>
+    new Redis({ ...settings, ...seenFromHere(at, options.natMap) });
+  const seeds = all.map(({ at }) => at);
+  // Made once to see that it can be made.
+  connect(seeds[0]!);
+  return { keyPrefix, seeds, connect };
+};
+
+const refuseInCluster = (address: RedisOptions, name: 'db' | 'path' | 'sentinels' | 'name'): void => {
+  const value = address[name];
+  if (value === undefined || (name === 'db' && Number(value) === 0)) return;
+  throw new LockConfigurationError(
+    name === 'db'
+      ? `redis.db is ${shown(value)}, but a Redis Cluster has only database 0. Leave it out, and keep apart by keyPrefix.`
+      : `redis.${name} does not go with a Redis Cluster: its servers have addresses of their own.`,
+  );
+};
+
+interface GivenNode {
+  readonly at: NodeAddress;
+  /** What its URL says beside the address: user, password, TLS, database. */
+  readonly options?: RedisOptions;
+}
+
+const nodeFrom = (node: unknown, where: string): GivenNode => {
+  if (typeof node === 'string' && node.includes('://')) {
+    const { host = 'localhost', port = 6379, ...options } = addressFrom(optionsOf(node));
+    return { at: { host, port }, options };
+  }
+  if (typeof node === 'string' && /^[^:\s]+:\d+$/.test(node)) {
+    const [host, port] = node.split(':');
+    return nodeFrom({ host, port: Number(port) }, where);
+  }
+  if (isWhole(node, 65_535)) return { at: { host: '127.0.0.1', port: Number(node) } };
+  const { host = '127.0.0.1', port = 6379 } = (
+    typeof node === 'object' && node !== null ? node : {}
+  ) as Record<string, unknown>;
+  const isUsable = typeof node === 'object' && node !== null && typeof host === 'string' && host !== '';
+  if (!isUsable || !isWhole(port, 65_535)) {
+    return refuse(where, 'a URL, "host:port" or { host, port }', typeof node === 'string' ? undefined : node);
+  }
+  return { at: { host, port: Number(port) } };
+};
+
+/** Where the server is for us. */
+const seenFromHere = (at: NodeAddress, natMap: RedisOptions['natMap']): NodeAddress => {
+  if (!natMap) return at;
+  const seen = typeof natMap === 'function' ? natMap(textOfAddress(at)) : natMap[textOfAddress(at)];
+  return seen ?? at;
+};

@@ -1,0 +1,74 @@
+import { isReplyError, RedisFailure } from '../connection/redis-failure.js';
+import type { ClusterServer } from './cluster-server.js';
+import { readClusterInfo, readSlots, type ClusterView, type SlotRange } from './slots.js';
+
+/** How long the others are waited for once one has answered, in ms: they may know more. */
+const OTHERS_MS = 100;
+
+/** What a server sees of its cluster. */
+export interface Sight extends ClusterView {
+  readonly ranges: readonly SlotRange[];
+  /** Whether messages can be sharded: since Redis 7. */
+  readonly canShard: boolean;
+}
+
+/**
+ * Asks these servers which one has which slots: the one with the latest knowledge is believed, since one that is cut off
+ * goes on with what it knew. Fails when none answers.
+ */
+export const lookAt = async (servers: readonly ClusterServer[]): Promise<Sight> => {
+  const seen: Sight[] = [];
+  const failures: unknown[] = [];
+  await new Promise<void>((resolve) => {
+    let left = servers.length;
+    let timer: NodeJS.Timeout | undefined;
+    const end = (): void => {
+      clearTimeout(timer);
+      resolve();
+    };
+    for (const server of servers) {
+      seenFrom(server)
+        .then((sight) => {
+          seen.push(sight);
+          timer ??= setTimeout(end, OTHERS_MS);
+        })
+        .catch((failure: unknown) => failures.push(failure))
+        .finally(() => {
+          left -= 1;
+          if (left === 0) end();
+        });
+    }
+  });
+  const [best] = seen.sort((a, b) => Number(b.isOk) - Number(a.isOk) || b.epoch - a.epoch);
+  if (best) return best;
+  throw nobodyAnswered(failures);
+};
+
+const seenFrom = async ({ connection, at }: ClusterServer): Promise<Sight> => {
+  const [ranges, view, canShard] = await Promise.all([
+    connection.send({ command: 'cluster', args: ['slots'], read: (reply) => readSlots(reply, at.host) }),
+    connection
+      .send({ command: 'cluster', args: ['info'], read: readClusterInfo })
+      .catch(unlessRefused<ClusterView>({ epoch: 0, isOk: true })),
+    connection
+      .send({ command: 'pubsub', args: ['shardnumsub'], read: () => true })
+      .catch(unlessRefused(false)),
+  ]);
+  return { ...view, ranges, canShard };
+};
+
+/** An older server does not know the command, or the user may not ask. */
+const unlessRefused =
+  <T>(otherwise: T) =>
+  (failure: unknown): T => {
+    if (failure instanceof RedisFailure && isReplyError(failure.cause)) return otherwise;
+    throw failure;
+  };
+
+const nobodyAnswered = (failures: readonly unknown[]): RedisFailure => {
+  const first = failures.find((failure) => failure instanceof RedisFailure);
+  const why = first ? `: ${first.message}` : '';
+  return new RedisFailure(`no server of the cluster says which one has which slots${why}`, 'not-executed', {
+    cause: first?.cause ?? first,
+  });
+};

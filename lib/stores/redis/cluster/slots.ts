@@ -1,0 +1,64 @@
+import { impossible } from '../connection/strict-replies.js';
+
+/** Where a server of a cluster is. */
+export interface NodeAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Slots that one master has. */
+export interface SlotRange {
+  readonly from: number;
+  readonly to: number;
+  readonly master: NodeAddress;
+}
+
+export const textOfAddress = ({ host, port }: NodeAddress): string => `${host}:${port}`;
+
+/**
+ * Reads CLUSTER SLOTS.
+ *
+ * @param asked the host that was asked: it stands for a server that does not say how it is called.
+ */
+export const readSlots = (reply: unknown, asked: string): readonly SlotRange[] => {
+  if (!Array.isArray(reply)) throw impossible(reply);
+  return reply.map((one: unknown) => {
+    const [from, to, master] = Array.isArray(one) ? (one as unknown[]) : [];
+    const [host, port] = Array.isArray(master) ? (master as unknown[]) : [];
+    if (!isSlot(from) || !isSlot(to) || typeof port !== 'number') throw impossible(reply);
+    const isNamed = typeof host === 'string' && host !== '' && host !== '?';
+    return { from, to, master: { host: isNamed ? host : asked, port } };
+  });
+};
+
+const isSlot = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) < 16_384;
+
+/** What CLUSTER INFO says of the server's knowledge: the later the epoch, the later what it knows of. */
+export interface ClusterView {
+  readonly epoch: number;
+  readonly isOk: boolean;
+}
+
+export const readClusterInfo = (reply: unknown): ClusterView => {
+  if (typeof reply !== 'string') throw impossible(reply);
+  const epoch = /^cluster_current_epoch:(\d+)/m.exec(reply)?.[1];
+  return { epoch: Number(epoch ?? 0), isOk: /^cluster_state:ok/m.test(reply) };
+};
+
+/** Where a server of a cluster sends who asked for a slot that it has not. */
+export type Redirect =
+  | { readonly kind: 'MOVED' | 'ASK'; readonly slot: number; readonly to: NodeAddress }
+  | { readonly kind: 'TRYAGAIN' };
+
+/** Reads what a server answered instead of a reply; undefined for any other error. */
+export const readRedirect = (message: string, asked: string): Redirect | undefined => {
+  if (message.startsWith('TRYAGAIN')) return { kind: 'TRYAGAIN' };
+  const [, kind, slot, host, port] = /^(MOVED|ASK) (\d+) (\S*):(\d+)/.exec(message) ?? [];
+  if (kind === undefined) return undefined;
+  return {
+    kind: kind as 'MOVED' | 'ASK',
+    slot: Number(slot),
+    to: { host: host === '' || host === '?' ? asked : host!, port: Number(port) },
+  };
+};

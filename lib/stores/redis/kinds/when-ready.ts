@@ -1,0 +1,24 @@
+import type { RedisTopology } from '../connection/redis-topology.js';
+
+/**
+ * The same, whose methods of these names begin only once it is known how the servers are asked: what a script is told to
+ * announce with depends on that.
+ */
+export const whenReady = <T extends object>(
+  topology: RedisTopology,
+  target: T,
+  names: readonly (keyof T)[],
+): T => {
+  if (!topology.hasSlots) return target;
+  const own = Object.create(target) as T;
+  for (const name of names) {
+    const method = target[name] as ((...args: unknown[]) => Promise<unknown>) | undefined;
+    if (!method) continue;
+    const call = (...args: unknown[]): Promise<unknown> => {
+      const ready = topology.ready();
+      return ready ? ready.then(() => method.apply(target, args)) : method.apply(target, args);
+    };
+    Object.defineProperty(own, name, { value: call, configurable: true });
+  }
+  return own;
+};

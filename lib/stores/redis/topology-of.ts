@@ -1,0 +1,53 @@
+import { LockConfigurationError } from '../../core/errors/lock.errors.js';
+import { refuse } from '../../core/settings/option-checks.js';
+import { resolveCluster, type ClusterLike, type RedisClusterOptions } from './cluster/cluster-settings.js';
+import { RedisCluster } from './cluster/redis-cluster.js';
+import { OneServer } from './connection/one-server.js';
+import type { BatchPart } from './connection/script-batch.js';
+import type { Script } from './connection/script.js';
+import type { RedisTopology } from './connection/redis-topology.js';
+import { createClients, resolveEndpoint, type ServerSource } from './connection/redis-settings.js';
+import { lineProbe } from './kinds/exclusive/line-rights.js';
+import { RedisKeys } from './redis-keys.js';
+
+/**
+ * Where Redis is: a URL, ioredis options, an existing ioredis client (only its address is used) or a factory of clients. For
+ * a cluster an ioredis `Cluster` (only its addresses are used), or ioredis options with some of its servers in `cluster`.
+ */
+export type RedisSource = ServerSource | RedisClusterOptions | ClusterLike;
+
+/** How the servers are asked. */
+interface TopologyOptions {
+  readonly timeoutMs: number;
+  readonly shardedPubSub: unknown;
+  /** All of them, also of kinds that are seldom used: one that is sent again in full would come after later ones. */
+  readonly scripts: readonly Script[];
+  readonly batchParts: readonly BatchPart[];
+}
+
+/** One server or a cluster, and what keys are called there. Nothing connects yet. */
+export const topologyOf = (
+  source: RedisSource,
+  { timeoutMs, shardedPubSub, scripts, batchParts }: TopologyOptions,
+): { readonly topology: RedisTopology; readonly keys: RedisKeys } => {
+  const cluster = resolveCluster(source, timeoutMs);
+  if (cluster) {
+    const keys = new RedisKeys(cluster.keyPrefix);
+    const probeFor = (name: string) => lineProbe(keys, name);
+    const sharding = checkSharding(shardedPubSub);
+    const topology = new RedisCluster(cluster, { timeoutMs, scripts, probeFor, shardedPubSub: sharding });
+    return { topology, keys };
+  }
+  if (shardedPubSub !== undefined) {
+    throw new LockConfigurationError(
+      'shardedPubSub belongs to a Redis Cluster, but redis is one server: there messages are not sharded.',
+    );
+  }
+  const endpoint = resolveEndpoint(source as ServerSource, timeoutMs);
+  const keys = new RedisKeys(endpoint.keyPrefix);
+  const options = { timeoutMs, scripts, batchParts, probe: lineProbe(keys) };
+  return { topology: new OneServer(...createClients(endpoint), options), keys };
+};
+
+const checkSharding = (given: unknown): boolean | undefined =>
+  given === undefined || typeof given === 'boolean' ? given : refuse('shardedPubSub', 'true or false', given);

@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import { until } from '../support/async.js';
+import { PATIENCE_MS, TEST_MS, useCluster } from '../support/redis/cluster-lab.js';
+import { holdName, newKey } from '../support/redis/lab.js';
+import { ToldClock } from '../support/redis/told-clock.js';
+import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
+
+failOnUnhandledRejections();
+
+const lab = useCluster({ replicas: false });
+
+describe('a slot that moves to another server', { timeout: TEST_MS }, () => {
+  it('keeps its holder, who renews and releases where it is now', async () => {
+    const [a, b] = [lab.open(), lab.open()];
+    const lease = await a.locks.acquire(newKey());
+    await lab.redis.move(holdName(lease.key));
+    expect(await b.locks.tryAcquire(lease.key)).toBeNull();
+    await lease.extend(60_000);
+    expect(await lease.verify()).toBe(true);
+    expect(await lease.release()).toBe('released');
+    expect(a.events('lost')).toEqual([]);
+    await (await b.locks.acquire(lease.key)).release();
+  });
+
+  it.each([
+    ['of a lock', {}],
+    ['of a fair lock', { fair: true }],
+    ['to write', { mode: 'write' }],
+  ] as const)('keeps those who wait %s, who hear of the release where it is now', async (_, options) => {
+    const clock = new ToldClock();
+    const [a, b] = [lab.open(), lab.open({}, undefined, clock.runtime('timeless'))];
+    const lease = await a.locks.acquire(newKey(), options);
+    const waiting = b.locks.acquire(lease.key, { waitMs: PATIENCE_MS, ...options });
+    await lab.waiting(a, lease.key, 1);
+    await lab.redis.move(holdName(lease.key));
+    // The server that had the slot ends the subscription, and it is made anew at the one that has it.
+    await until(() => b.store.subscriptions > 0);
+    expect(await lease.release()).toBe('released');
+    await (await waiting).release();
+  });
+
+  it('is asked for again while its keys are on either server, and locks go on when it has moved', async () => {
+    const [a, b] = [lab.open(), lab.open({ commandTimeoutMs: 20_000 })];
+    const key = newKey();
+    const name = holdName(key);
+    const lease = await a.locks.acquire(key);
+    const [from, to] = [await lab.redis.masterOf(name), await lab.redis.otherThan(name)];
+    await lab.redis.beginMove(name, from, to);
+    // The hold is there, and what the script asks for beside it is not: TRYAGAIN.
+    const asked = b.locks.tryAcquire(key);
+    await until(async () =>
+      /rejected_calls=[1-9]|failed_calls=[1-9]/.test(await from.text('INFO', 'commandstats')),
+    );
+    await lab.redis.moveKeys(name, from, to);
+    await lab.redis.endMove(name, to);
+    expect(await asked).toBeNull();
+    expect(await lease.release()).toBe('released');
+  });
+
+  it('is asked at the server that gets it, when that has all there is of a key: ASK', async () => {
+    const a = lab.open();
+    const semaphore = a.locks.semaphore(newKey());
+    await semaphore.trySetPermits(3);
+    const name = holdName(semaphore.key);
+    const [from, to] = [await lab.redis.masterOf(name), await lab.redis.otherThan(name)];
+    await lab.redis.beginMove(name, from, to);
+    await lab.redis.moveKeys(name, from, to);
+    expect(await semaphore.availablePermits()).toBe(3);
+    await lab.redis.endMove(name, to);
+    expect(await semaphore.availablePermits()).toBe(3);
+  });
+
+  it('loses nothing under load: ten slots move while two services count', async () => {
+    const services = [lab.open({ commandTimeoutMs: 20_000 }), lab.open({ commandTimeoutMs: 20_000 })];
+    const keys = Array.from({ length: 5 }, () => newKey());
+    const counts = new Map(keys.map((key) => [key, 0]));
+    let inside = new Set<string>();
+    let overlaps = 0;
+    let isOver = false;
+    const work = async (service: (typeof services)[number], key: string): Promise<void> => {
+      while (!isOver) {
+        await service.locks.withLock(key, { waitMs: PATIENCE_MS }, async () => {
+          if (inside.has(key)) overlaps += 1;
+          inside.add(key);
+          const before = counts.get(key)!;
+          await new Promise((resolve) => setImmediate(resolve));
+          counts.set(key, before + 1);
+          inside.delete(key);
+        });
+      }
+    };
+    inside = new Set();
+    const done = Promise.all(services.flatMap((one) => keys.map((key) => work(one, key))));
+    for (let round = 0; round < 2; round++) {
+      for (const key of keys) await lab.redis.move(holdName(key));
+    }
+    isOver = true;
+    await done;
+    expect(overlaps).toBe(0);
+    for (const key of keys) expect(counts.get(key)).toBeGreaterThan(10);
+  });
+});

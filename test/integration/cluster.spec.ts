@@ -1,0 +1,178 @@
+import { Cluster } from 'ioredis';
+import { LockConfigurationError, LockKeyError } from 'nest-redis-lock';
+import { describe, expect, it } from 'vitest';
+import { until } from '../support/async.js';
+import { keysInSlots, listenersAt, PATIENCE_MS, TEST_MS, useCluster } from '../support/redis/cluster-lab.js';
+import { holdName, newKey } from '../support/redis/lab.js';
+import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
+import { ToldClock } from '../support/redis/told-clock.js';
+import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
+import type { RedisSource } from '../../lib/stores/redis/topology-of.js';
+
+failOnUnhandledRejections();
+
+const lab = useCluster({ replicas: false });
+
+describe('locks on a Redis Cluster', { timeout: TEST_MS }, () => {
+  const burst = async ({ locks }: OpenLocks): Promise<void> => {
+    const leases = await Promise.all(keysInSlots(60).map((key) => locks.acquire(key)));
+    const owners = await Promise.all(leases.map(({ key }) => lab.redis.masterOf(holdName(key))));
+    expect(new Set(owners).size).toBe(3);
+    for (const [i, { key }] of leases.entries())
+      expect(await owners[i]!.cli('EXISTS', holdName(key))).toBe(1);
+    const released = await Promise.all(leases.map((lease) => lease.release()));
+    expect(new Set(released)).toEqual(new Set(['released']));
+  };
+
+  it.each<[string, () => RedisSource]>([
+    ['addresses', () => lab.redis.options],
+    ['one address', () => ({ cluster: [`127.0.0.1:${lab.redis.servers[1]!.port}`] })],
+    ['URLs', () => ({ cluster: lab.redis.servers.map(({ url }) => url) })],
+    [
+      'a server that is down and one that is there',
+      () => ({ cluster: [{ host: '127.0.0.1', port: 1 }, lab.redis.servers[2]!.url] }),
+    ],
+  ])('are all given by the first burst, found from %s', async (_, source) => {
+    await burst(lab.open({}, source()));
+  });
+
+  it('are all given by the first burst, found from an ioredis Cluster, which stays as it was', async () => {
+    const nodes = lab.redis.servers.map(({ host, port }) => ({ host, port }));
+    const client = new Cluster(nodes, { lazyConnect: true, keyPrefix: '' });
+    await burst(lab.open({}, client));
+    expect(client.status).toBe('wait');
+    client.disconnect();
+  });
+
+  it('are kept, each in its own slot, by one renewal for all', async () => {
+    const a = lab.open({ watchdogMs: 1_000, commandTimeoutMs: 900 });
+    const leases = await Promise.all(keysInSlots(40).map((key) => a.locks.acquire(key)));
+    const until1 = performance.now() + 2_000;
+    await until(() => performance.now() > until1, { timeoutMs: 10_000 });
+    expect(await Promise.all(leases.map((lease) => lease.verify()))).toEqual(leases.map(() => true));
+    expect(a.events('lost')).toEqual([]);
+    await Promise.all(leases.map((lease) => lease.release()));
+  });
+
+  it('pass from one service to the other, in the order of their waiters, without a timer', async () => {
+    const clock = new ToldClock();
+    const [a, b] = [lab.open({}, undefined, clock.runtime('timeless')), lab.open()];
+    for (const key of keysInSlots(5)) {
+      const lease = await a.locks.acquire(key);
+      const order: number[] = [];
+      const done = [];
+      for (let i = 0; i < 3; i++) {
+        const own = b.locks.acquire(key, { waitMs: PATIENCE_MS }).then(async (next) => {
+          order.push(i);
+          await next.release();
+        });
+        done.push(own);
+        await lab.waiting(a, key, 1);
+      }
+      await lease.release();
+      await Promise.all(done);
+      expect(order).toEqual([0, 1, 2]);
+    }
+  });
+
+  it.each([
+    ['fair', { fair: true }],
+    ['read', { mode: 'read' }],
+    ['write', { mode: 'write' }],
+  ] as const)('of the kind %s pass from one service to the other', async (_, options) => {
+    const [a, b] = [lab.open(), lab.open()];
+    const key = newKey();
+    const lease = await a.locks.acquire(key, { mode: 'write' });
+    const waiting = b.locks.acquire(key, { waitMs: PATIENCE_MS, ...options });
+    await until(async () => b.store.subscriptions > 0);
+    await lease.release();
+    await (await waiting).release();
+  });
+
+  it('have tokens that grow, whichever key of a slot they are for', async () => {
+    const { locks } = lab.open();
+    let last = 0;
+    for (let i = 0; i < 10; i++) {
+      const lease = await locks.acquire(`{same}:${i}`);
+      expect(lease.fencingToken).toBeGreaterThan(last);
+      last = lease.fencingToken;
+      await lease.release();
+    }
+  });
+
+  it('open a connection that listens only where somebody waits, and close it with the service', async () => {
+    const [a, b] = [lab.open(), lab.open()];
+    const key = newKey();
+    const lease = await a.locks.acquire(key);
+    const waiting = b.locks.acquire(key, { waitMs: PATIENCE_MS });
+    await lab.waiting(a, key, 1);
+    const listening = () => Promise.all(lab.redis.servers.map((server) => listenersAt(server)));
+    await until(async () => (await listening()).some((count) => count > 0));
+    expect((await listening()).reduce((sum, one) => sum + one, 0)).toBe(1);
+    await lease.release();
+    await (await waiting).release();
+    await b.close();
+    await until(async () => (await listening()).every((count) => count === 0));
+  });
+
+  it('listen in a bounded number of slots, however many there were waiters in', async () => {
+    const [a, b] = [lab.open(), lab.open()];
+    for (const keys of [keysInSlots(100), keysInSlots(100)]) {
+      await Promise.all(
+        keys.map(async (key) => {
+          const lease = await a.locks.acquire(key);
+          const waiting = b.locks.acquire(key, { waitMs: PATIENCE_MS });
+          await lab.waiting(a, key, 1);
+          await lease.release();
+          await (await waiting).release();
+        }),
+      );
+    }
+    // Ears of the second hundred may stay; those of the first have gone when they were needed no longer.
+    const channels = await Promise.all(
+      lab.redis.servers.map(async (one) => (await one.cli('PUBSUB', 'SHARDCHANNELS')) as string[]),
+    );
+    expect(channels.flat().length).toBeLessThanOrEqual(130);
+  });
+
+  it('tell each server that warns of something', async () => {
+    for (const server of lab.redis.servers.slice(0, 2)) {
+      await server.cli('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
+      await server.cli('CONFIG', 'SET', 'maxmemory', '100mb');
+    }
+    expect(await lab.open().store.diagnose()).toEqual([expect.stringContaining('allkeys-lru')]);
+    for (const server of lab.redis.servers) await server.cli('CONFIG', 'SET', 'maxmemory', '0');
+  });
+
+  it('are refused by name where the cluster, or the key, cannot be meant', async () => {
+    const refused = (redis: unknown, options = {}): string => {
+      try {
+        void openLocks(redis as RedisSource, options).close();
+      } catch (error) {
+        expect(error).toBeInstanceOf(LockConfigurationError);
+        return (error as Error).message;
+      }
+      return expect.unreachable();
+    };
+    const [node] = lab.redis.options.cluster;
+    expect(refused({ cluster: [] })).toMatch(/^redis.cluster must be a list of servers/);
+    expect(refused({ cluster: [7.5] })).toMatch(/^redis.cluster\[0\]/);
+    expect(refused({ cluster: [node], db: 1 })).toMatch(
+      /^redis.db is 1, but a Redis Cluster has only database 0/,
+    );
+    expect(refused({ cluster: ['redis://127.0.0.1/2'] })).toMatch(/^redis.db is 2/);
+    expect(refused({ cluster: [node], name: 'x' })).toMatch(/^redis.name does not go with a Redis Cluster/);
+    expect(refused({ cluster: [node] }, { shardedPubSub: 'yes' })).toMatch(/^shardedPubSub/);
+    expect(refused('redis://127.0.0.1', { shardedPubSub: true })).toMatch(/belongs to a Redis Cluster/);
+    expect(refused([{ cluster: [node] }, 'redis://127.0.0.1'])).toMatch(/redis\[0\] is a Redis Cluster/);
+    const client = new Cluster([], { lazyConnect: true });
+    expect(refused(client)).toMatch(/startup nodes/);
+    expect(refused(() => client)).toMatch(/Hand the Cluster itself over/);
+    client.disconnect();
+    const { locks } = lab.open();
+    await expect(locks.acquire('a{b')).rejects.toBeInstanceOf(LockKeyError);
+    await expect(locks.countDownLatch('a{b}c').trySetCount(1)).rejects.toThrow(
+      /Choose a name without braces/,
+    );
+  });
+});

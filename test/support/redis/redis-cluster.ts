@@ -1,0 +1,221 @@
+import { hashSlot } from '../../../lib/stores/redis/hash-slot.js';
+import type { RedisClusterOptions } from '../../../lib/stores/redis/cluster/cluster-settings.js';
+import { until } from '../async.js';
+import { RedisServer, type RedisServerOptions } from '../redis-server.js';
+import { REPLICATION } from './redis-replicas.js';
+
+const SLOTS = 16_384;
+/** After how long without an answer a server counts as failed, in ms. */
+const NODE_TIMEOUT_MS = 1_000;
+const SETTLED_MS = 60_000;
+
+export interface RedisClusterTraits extends RedisServerOptions {
+  readonly masters?: number;
+  /** For each master one, which takes over. Default: true. */
+  readonly replicas?: boolean;
+}
+
+/** Masters that share the slots, and for each of them a replica: all on loopback. */
+export class RedisClusterServers implements AsyncDisposable {
+  private constructor(
+    /** The masters first, then their replicas, in the same order. */
+    readonly servers: readonly RedisServer[],
+    private readonly count: number,
+  ) {}
+
+  static async start({
+    masters = 3,
+    replicas = true,
+    config = [],
+    ...options
+  }: RedisClusterTraits = {}): Promise<RedisClusterServers> {
+    const lines = [
+      'cluster-enabled yes',
+      `cluster-node-timeout ${NODE_TIMEOUT_MS}`,
+      'cluster-require-full-coverage no',
+      'cluster-replica-validity-factor 0',
+      'cluster-migration-barrier 100',
+      ...REPLICATION,
+      ...config,
+    ];
+    const total = replicas ? masters * 2 : masters;
+    const started = await Promise.allSettled(
+      Array.from({ length: total }, () => RedisServer.start({ ...options, config: lines })),
+    );
+    const servers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    const cluster = new RedisClusterServers(servers, masters);
+    try {
+      for (const one of started) if (one.status === 'rejected') throw one.reason;
+      await cluster.join();
+      return cluster;
+    } catch (error) {
+      await cluster[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** What an app gives as `redis`. */
+  get options(): RedisClusterOptions {
+    return { cluster: this.servers.slice(0, this.count).map(({ host, port }) => ({ host, port })) };
+  }
+
+  /** The master that has the slot of the name, as most servers say. */
+  async masterOf(name: string): Promise<RedisServer> {
+    return until(
+      async () => {
+        const votes = await Promise.all(
+          this.running.map((server) => this.ownerSeenBy(server, hashSlot(name))),
+        );
+        return this.running.find(
+          ({ port }) => votes.filter((vote) => vote === port).length * 2 > votes.length,
+        );
+      },
+      { timeoutMs: SETTLED_MS, what: 'the servers agree on who has the slot' },
+    );
+  }
+
+  /** Another master than the one that has the slot of the name. */
+  async otherThan(name: string): Promise<RedisServer> {
+    const owner = await this.masterOf(name);
+    const others = await this.masters();
+    return others.find(({ port }) => port !== owner.port)!;
+  }
+
+  /** The masters at the moment. */
+  async masters(): Promise<readonly RedisServer[]> {
+    const roles = await Promise.all(
+      this.running.map(async (server) => ((await server.cli('ROLE')) as unknown[])[0]),
+    );
+    return this.running.filter((_, i) => roles[i] === 'master');
+  }
+
+  /** Begins to give a slot to another master: keys can be on either from now on. */
+  async beginMove(name: string, from: RedisServer, to: RedisServer): Promise<void> {
+    const slot = hashSlot(name);
+    await to.cli('CLUSTER', 'SETSLOT', slot, 'IMPORTING', await this.idOf(from));
+    await from.cli('CLUSTER', 'SETSLOT', slot, 'MIGRATING', await this.idOf(to));
+  }
+
+  /** Moves the keys of a slot that is being given away. */
+  async moveKeys(name: string, from: RedisServer, to: RedisServer): Promise<void> {
+    const slot = hashSlot(name);
+    for (;;) {
+      const keys = (await from.cli('CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[];
+      if (keys.length === 0) return;
+      await from.cli('MIGRATE', to.host, to.port, '', 0, 5_000, 'KEYS', ...keys);
+    }
+  }
+
+  /** Ends the move of a slot: all servers know of it. */
+  async endMove(name: string, to: RedisServer): Promise<void> {
+    const slot = hashSlot(name);
+    const id = await this.idOf(to);
+    for (const server of [to, ...(await this.masters())]) {
+      await server.cli('CLUSTER', 'SETSLOT', slot, 'NODE', id);
+    }
+  }
+
+  /** Gives a slot with all its keys to another master. */
+  async move(name: string): Promise<RedisServer> {
+    const [from, to] = [await this.masterOf(name), await this.otherThan(name)];
+    await this.beginMove(name, from, to);
+    await this.moveKeys(name, from, to);
+    await this.endMove(name, to);
+    return to;
+  }
+
+  /** The replica of a master. */
+  async replicaOf(master: RedisServer): Promise<RedisServer> {
+    const id = await this.idOf(master);
+    const found = await Promise.all(
+      this.running.map(async (server) =>
+        (await server.text('CLUSTER', 'NODES')).split('\n').some((line) => {
+          const [, , flags, of] = line.split(' ');
+          return flags?.includes('myself') === true && of === id;
+        }),
+      ),
+    );
+    const replica = this.running.find((_, i) => found[i]);
+    if (!replica) throw new Error(`the master on port ${master.port} has no replica`);
+    return replica;
+  }
+
+  /** Resolves once each replica has what its master has. */
+  async inStep(): Promise<void> {
+    for (const master of await this.masters()) {
+      await until(
+        async () => {
+          const replication = await master.text('INFO', 'replication');
+          const offset = /^master_repl_offset:(\d+)/m.exec(replication)?.[1];
+          return new RegExp(`^slave0:.*state=online,offset=${offset},`, 'm').test(replication);
+        },
+        { timeoutMs: SETTLED_MS, what: `the replica of the master on port ${master.port} is in step` },
+      );
+    }
+  }
+
+  /** Makes the replica of a master the master in its place, as an operator would. */
+  async promote(master: RedisServer): Promise<RedisServer> {
+    const replica = await this.replicaOf(master);
+    await replica.cli('CLUSTER', 'FAILOVER');
+    await until(async () => ((await replica.cli('ROLE')) as unknown[])[0] === 'master', {
+      timeoutMs: SETTLED_MS,
+      what: `the replica on port ${replica.port} is the master`,
+    });
+    return replica;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.servers.map((server) => server.stop()));
+  }
+
+  private get running(): readonly RedisServer[] {
+    return this.servers.filter(({ isRunning }) => isRunning);
+  }
+
+  private idOf(server: RedisServer): Promise<string> {
+    return server.text('CLUSTER', 'MYID');
+  }
+
+  private async ownerSeenBy(server: RedisServer, slot: number): Promise<number | undefined> {
+    const ranges = (await server.cli('CLUSTER', 'SLOTS')) as [number, number, [string, number]][];
+    return ranges.find(([from, to]) => from <= slot && slot <= to)?.[2][1];
+  }
+
+  private async join(): Promise<void> {
+    const { servers, count } = this;
+    const [first] = servers;
+    const share = Math.ceil(SLOTS / count);
+    for (let i = 0; i < count; i++) {
+      const last = Math.min(SLOTS, (i + 1) * share) - 1;
+      await servers[i]!.cli('CLUSTER', 'ADDSLOTSRANGE', i * share, last);
+      await servers[i]!.cli('CLUSTER', 'SET-CONFIG-EPOCH', i + 1);
+    }
+    for (const server of servers.slice(1)) {
+      await first!.cli('CLUSTER', 'MEET', server.host, server.port);
+    }
+    await this.settled(
+      'the servers know each other',
+      async (server) =>
+        (await server.text('CLUSTER', 'NODES'))
+          .trim()
+          .split('\n')
+          .every((line) => line.includes('connected')) &&
+        (await server.text('CLUSTER', 'INFO')).includes(`cluster_known_nodes:${servers.length}\r\n`),
+    );
+    for (const [i, server] of servers.slice(count).entries()) {
+      const id = await this.idOf(servers[i]!);
+      await server.cli('CLUSTER', 'REPLICATE', id);
+    }
+    await this.settled('the cluster is ready', async (server) =>
+      (await server.text('CLUSTER', 'INFO')).includes('cluster_state:ok'),
+    );
+    if (servers.length > count) await this.inStep();
+  }
+
+  private async settled(what: string, isTrue: (server: RedisServer) => Promise<boolean>): Promise<void> {
+    for (const server of this.servers) {
+      await until(() => isTrue(server), { timeoutMs: SETTLED_MS, what });
+    }
+  }
+}
