@@ -21,7 +21,11 @@ const JAVA_PROJECT = join(root, 'test', 'interop', 'java');
 const DOWNLOAD_LIMIT_MS = 5 * 60_000;
 /** Who has the lock how often is measured for minutes, on a machine that does nothing else: no work for `.ci/run`. */
 const NOT_SHORT = ['share', 'pollers'];
-const USUAL_MINUTES = { short: 8, usual: 20, long: 180 };
+/** What Redis is, one after the other; test/interop/extent.ts has them. */
+const SERVERS = ['one', 'cluster', 'cluster-unsharded'];
+/** What `.ci/run` has time for on a cluster: one kind that waits in a line, and one that does not. */
+const SHORT_ON_CLUSTER = ['lock', 'permits'];
+const USUAL_MINUTES = { short: 10, usual: 45, long: 300 };
 /** What Maven says when it could not reach a repository. Whatever else it complains about is ours to mend. */
 const OUT_OF_REACH =
   /could not transfer|unknown host|connection (refused|timed out|reset)|network is unreachable|in offline mode|during a previous attempt/i;
@@ -65,11 +69,32 @@ const missing = (extent) => {
   return undefined;
 };
 
-const runTests = (extent, minutes, rest) => {
+/** Which tests run on which servers: those that are named, or what the extent has time for. */
+const testsOn = (servers, extent, rest) => {
+  if (rest.length > 0) return rest;
+  const specs = (names) => names.map((spec) => `test/interop/${spec}.spec.ts`);
+  if (servers === 'one') return extent === 'short' ? specs(NOT_SHORT).map((spec) => `--exclude=${spec}`) : [];
+  if (extent === 'short') return servers === 'cluster' ? specs(SHORT_ON_CLUSTER) : undefined;
+  return specs(NOT_SHORT).map((spec) => `--exclude=${spec}`);
+};
+
+const runAll = (extent, minutes, rest) => {
+  const endsAt = Date.now() + minutes * 60_000;
+  const sum = { passed: 0, failed: 0 };
+  for (const servers of SERVERS) {
+    const tests = testsOn(servers, extent, rest);
+    if (!tests) continue;
+    const { passed, failed } = runTests(extent, servers, endsAt - Date.now(), tests);
+    sum.passed += passed;
+    sum.failed += failed;
+  }
+  return sum;
+};
+
+const runTests = (extent, servers, leftMs, tests) => {
   const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-interop-'));
   const report = join(folder, 'report.json');
   const vitest = ['run', '--config', 'vitest.interop.config.ts', '--reporter=default', '--reporter=json'];
-  if (extent === 'short') vitest.push(...NOT_SHORT.map((spec) => `--exclude=test/interop/${spec}.spec.ts`));
   try {
     const { status, error } = spawnSync(
       process.execPath,
@@ -77,11 +102,11 @@ const runTests = (extent, minutes, rest) => {
       {
         cwd: root,
         stdio: ['ignore', 'inherit', 'inherit'],
-        env: { ...process.env, TEST_INTEROP: extent },
-        timeout: minutes * 60_000,
+        env: { ...process.env, TEST_INTEROP: extent, TEST_INTEROP_SERVERS: servers },
+        timeout: Math.max(1, leftMs),
       },
     );
-    if (error?.code === 'ETIMEDOUT') throw new Error(`not done within ${minutes} minutes`);
+    if (error?.code === 'ETIMEDOUT') throw new Error('not done in time: --minutes gives it more');
     if (error) throw error;
     return readTestReport(report, status);
   } finally {
@@ -111,7 +136,7 @@ const main = () => {
     write({ passed: 0, failed: 0, notRun });
     return;
   }
-  const { passed, failed } = runTests(extent, minutes, rest);
+  const { passed, failed } = runAll(extent, minutes, rest);
   write({ passed, failed });
   if (failed > 0) process.exitCode = 1;
 };

@@ -47,7 +47,7 @@ export interface RedisLockModuleOptions extends LockSettingsInput {
   readonly replicas?: ReplicasOptions;
   /**
    * With a Redis Cluster only: whether messages are sharded, as Redisson calls it. All that share locks have to do the
-   * same. Default: where the servers can, from Redis 7 on, as Redisson 4 does. Redisson 3.27 does not.
+   * same. Default: where the servers can, from Redis 7 on, as Redisson 4 does unless told otherwise.
    */
   readonly shardedPubSub?: boolean;
   /**

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
+import type { RedisClusterOptions } from '../../lib/stores/redis/cluster/cluster-settings.js';
+import { clientOf } from './client-of.js';
 import { openLocks, type LocksOptions } from '../support/redis/open-locks.js';
 import { workerChannel } from '../support/worker-channel.js';
 import type { Had } from '../support/redisson/redisson.js';
 
 /** The worker's only argument, as JSON. */
 export interface ContenderSetup {
-  readonly redis: string;
+  readonly redis: string | RedisClusterOptions;
   readonly options?: LocksOptions;
 }
 
@@ -57,7 +58,7 @@ export type FromContender =
 const { redis, options } = JSON.parse(process.argv[2]!) as ContenderSetup;
 const opened = openLocks(redis, { keyPrefix: '', waitMs: Infinity, ...options });
 const { locks } = opened;
-const client = new Redis(redis);
+const client = clientOf(redis);
 
 const channel = workerChannel<ToContender, FromContender>(async () => {
   client.disconnect();

@@ -26,7 +26,20 @@ const extentOf = (name = 'usual'): Extent => {
 /** How much is run: `npm run test:interop -- --short` and `-- --long` set it. */
 const EXTENT = extentOf(process.env['TEST_INTEROP']);
 
-const { versions, whole, increments } = EXTENTS[EXTENT];
+const SERVER_SETS = ['one', 'cluster', 'cluster-unsharded'] as const;
+
+const serversOf = (name = 'one'): (typeof SERVER_SETS)[number] => {
+  const found = SERVER_SETS.find((one) => one === name);
+  if (found) return found;
+  throw new Error(`TEST_INTEROP_SERVERS is ${name}, which is none of ${SERVER_SETS.join(', ')}`);
+};
+
+/** What Redis is: one server, or a cluster of three masters, with or without sharded messages. */
+export const SERVERS = serversOf(process.env['TEST_INTEROP_SERVERS']);
+
+const { versions, whole: wholeBeside, increments } = EXTENTS[EXTENT];
+/** Without sharded messages one case of each object, unless all is asked for. */
+const whole = SERVERS === 'cluster-unsharded' && EXTENT !== 'long' ? [] : wholeBeside;
 
 /** The versions of Redisson that every object is tried beside. */
 export const VERSIONS: readonly string[] = versions;
@@ -44,7 +57,8 @@ export const casesBeside = (version: string): Pick<typeof it, 'each'> & typeof i
 };
 
 /** The same for what an older Redisson does in another way. */
-export const casesBesideNewest = (version: string): typeof it => (version === NEWEST_REDISSON ? it : NONE);
+export const casesBesideNewest = (version: string): typeof it =>
+  version === NEWEST_REDISSON && whole.length > 0 ? it : NONE;
 
 /** How often each of so many callers adds 1, so that all together do it as often as this extent wants. */
 export const roundsFor = (callers: number): number => Math.ceil(increments / callers);

@@ -1,7 +1,7 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
-import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
 import { casesBeside, casesBesideNewest, LOAD_MS, roundsFor, VERSIONS } from './extent.js';
 import type { Redisson } from '../support/redisson/redisson.js';
 import { Sides, type Contender } from './sides.js';
@@ -35,7 +35,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
   const opened: OpenLocks[] = [];
 
   const open = (): OpenLocks['locks'] => {
-    const one = openLocks(sides.server.url, { keyPrefix: '', waitMs: 20_000, watchdogMs: WATCHDOG_MS });
+    const one = sides.open({ keyPrefix: '', waitMs: 20_000, watchdogMs: WATCHDOG_MS });
     opened.push(one);
     return one.locks;
   };
@@ -43,7 +43,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
   beforeAll(async () => {
     sides = await Sides.start();
     java = await sides.java({ version, watchdogMs: WATCHDOG_MS });
-    admin = new Redis(sides.server.url);
+    admin = sides.admin();
     locks = open();
     other = open();
   });
@@ -63,13 +63,13 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
     await waiting(name, count);
     const owner = (await line(name)).at(-1)!;
     const channel = `redisson_lock__channel:${inBraces(name)}:${owner}`;
-    await until(async () => ((await admin.pubsub('NUMSUB', channel)) as [string, number])[1] > 0, {
+    await until(async () => (await sides.listeners(channel)) > 0, {
       what: `${owner} listens`,
     });
   };
   const nothingIsLeft = async (name: string): Promise<void> => {
     const keys = [name, `redisson_lock_queue:${inBraces(name)}`, `redisson_lock_timeout:${inBraces(name)}`];
-    expect(await admin.exists(...keys)).toBe(0);
+    expect(await sides.exists(...keys)).toBe(0);
   };
 
   also('are served in the order in which they came, from either side', async () => {
@@ -329,7 +329,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
       const lease = await locks.acquire(name, fair);
       const locked = java.tell('lock', { name });
       const channel = `redisson_lock__channel:{${name}}`;
-      await until(async () => ((await admin.pubsub('NUMSUB', channel)) as [string, number])[1] > 0);
+      await until(async () => (await sides.listeners(channel)) > 0);
       const releasedAt = now();
       await lease.release();
       expect((await locked) - releasedAt).toBeLessThan(PROMPT_MS);

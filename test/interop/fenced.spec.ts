@@ -1,6 +1,6 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
 import { until } from '../support/async.js';
 import { casesBeside, LOAD_MS, roundsFor, VERSIONS } from './extent.js';
 import type { Redisson } from '../support/redisson/redisson.js';
@@ -29,7 +29,7 @@ describe.each(VERSIONS)(
         watchdogMs: WATCHDOG_MS,
         fencing: 'redisson',
       } as const;
-      const one = openLocks(sides.server.url, options);
+      const one = sides.open(options);
       opened.push(one);
       return one.locks;
     };
@@ -37,7 +37,7 @@ describe.each(VERSIONS)(
     beforeAll(async () => {
       sides = await Sides.start();
       java = await sides.java({ version, watchdogMs: WATCHDOG_MS });
-      admin = new Redis(sides.server.url);
+      admin = sides.admin();
     });
     afterAll(async () => {
       for (const one of opened) await one.close();
@@ -102,7 +102,7 @@ describe.each(VERSIONS)(
       const listening = (count: number): Promise<unknown> =>
         until(async () => {
           const channel = `redisson_lock__channel:${name.includes('{') ? name : `{${name}}`}`;
-          return ((await admin.pubsub('NUMSUB', channel)) as [string, number])[1] >= count;
+          return (await sides.listeners(channel)) >= count;
         });
       const first = await java.tell('lockToken', { name, kind: 'fenced' });
       const acquired = locks.acquire(name);

@@ -1,7 +1,7 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { LockNotAcquiredError } from 'nest-redis-lock';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
 import { until } from '../support/async.js';
 import { casesBeside, VERSIONS } from './extent.js';
 import type { Redisson, RedissonKind } from '../support/redisson/redisson.js';
@@ -30,7 +30,7 @@ describe.each(VERSIONS)('an exclusive lock beside other kinds of Redisson %s on 
 
   const open = (): OpenLocks => {
     const options = { keyPrefix: '', waitMs: 15_000, watchdogMs: WATCHDOG_MS };
-    const one = openLocks(sides.server.url, options);
+    const one = sides.open(options);
     opened.push(one);
     return one;
   };
@@ -38,7 +38,7 @@ describe.each(VERSIONS)('an exclusive lock beside other kinds of Redisson %s on 
   beforeAll(async () => {
     sides = await Sides.start();
     java = await sides.java({ version, watchdogMs: WATCHDOG_MS });
-    admin = new Redis(sides.server.url);
+    admin = sides.admin();
   });
   afterAll(async () => {
     for (const one of opened) await one.close();
@@ -46,8 +46,13 @@ describe.each(VERSIONS)('an exclusive lock beside other kinds of Redisson %s on 
     await sides[Symbol.asyncDispose]();
   });
 
+  /** In a line, or, where there is none, listening. */
   const standsInLine = (name: string): Promise<unknown> =>
-    until(async () => (await admin.exists(`nest_redis_lock_fence:line:{${name}}`)) === 1);
+    until(async () =>
+      sides.hasLine
+        ? (await sides.exists(`nest_redis_lock_fence:line:{${name}}`)) === 1
+        : (await sides.listeners(`redisson_lock__channel:{${name}}`)) > 0,
+    );
 
   const kinds: [RedissonKind, string | undefined][] = [
     ['spin', undefined],
@@ -137,7 +142,7 @@ describe.each(VERSIONS)('an exclusive lock beside other kinds of Redisson %s on 
         const unlockedAt = await java.tell('unlock', { name, kind });
         await (await waiting).release();
         expect(now() - unlockedAt).toBeLessThan(SOON_MS);
-        expect(await admin.exists(name)).toBe(0);
+        expect(await sides.exists(name)).toBe(0);
       }
     },
   );

@@ -1,7 +1,7 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
-import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
 import { casesBeside, VERSIONS } from './extent.js';
 import type { Redisson } from '../support/redisson/redisson.js';
 import { Sides } from './sides.js';
@@ -29,8 +29,8 @@ describe.each(VERSIONS)('an RCountDownLatch of Redisson %s and a latch', (versio
   beforeAll(async () => {
     sides = await Sides.start();
     java = await sides.java({ version });
-    admin = new Redis(sides.server.url);
-    opened = openLocks(sides.server.url, { keyPrefix: '', waitMs: WAIT_MS });
+    admin = sides.admin();
+    opened = sides.open({ keyPrefix: '', waitMs: WAIT_MS });
     ({ locks } = opened);
   });
   afterAll(async () => {
@@ -43,7 +43,7 @@ describe.each(VERSIONS)('an RCountDownLatch of Redisson %s and a latch', (versio
     until(
       async () => {
         const channel = `redisson_countdownlatch__channel__{${name}}`;
-        return ((await admin.pubsub('NUMSUB', channel)) as [string, number])[1] >= count;
+        return (await sides.listeners(channel)) >= count;
       },
       { what: `${count} listen for the latch ${name}` },
     );
@@ -68,7 +68,7 @@ describe.each(VERSIONS)('an RCountDownLatch of Redisson %s and a latch', (versio
       const wokenAt = await goesOn;
       expect(wokenAt).not.toBe(-1);
       toJava.push(wokenAt - countedAt);
-      expect(await admin.exists(byJava, byNode)).toBe(0);
+      expect(await sides.exists(byJava, byNode)).toBe(0);
     }
     console.log(
       `Redisson ${version}, latches: to Node ${median(toNode).toFixed(1)} ms, at most ${Math.max(...toNode).toFixed(1)}; to Java ${median(toJava).toFixed(1)}, at most ${Math.max(...toJava).toFixed(1)}`,
@@ -130,8 +130,14 @@ describe.each(VERSIONS)('an RCountDownLatch of Redisson %s and a latch', (versio
     ['braces', 'import:{eu}'],
     ['Unicode', 'Größe 数 🔒'],
     ['2,000 characters', 'x'.repeat(1_995)],
-  ])('have the same channel for a name with %s', async (_what, beginning) => {
+  ])('have the same channel for a name with %s', async (what, beginning) => {
     const name = newName(beginning);
+    if (what === 'braces' && sides.shardsMessages) {
+      // Redisson's channel is in another slot than the latch, and a script may not announce there: neither side can use it.
+      await expect(locks.countDownLatch(name).trySetCount(1)).rejects.toThrow(/name without braces/);
+      await expect(java.latch('trySetCount', { name, count: 1 })).rejects.toThrow();
+      return;
+    }
     const latch = locks.countDownLatch(name);
     await latch.trySetCount(1);
     const [ours, theirs] = [latch.wait(), java.latch('await', { name, thread: 'waiter' })];

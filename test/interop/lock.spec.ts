@@ -1,7 +1,7 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
-import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
 import { casesBeside, LOAD_MS, roundsFor, VERSIONS } from './extent.js';
 import type { Redisson } from '../support/redisson/redisson.js';
 import { Sides, type Contender } from './sides.js';
@@ -30,7 +30,7 @@ describe.each(VERSIONS)('an RLock of Redisson %s and an exclusive lock', (versio
 
   const open = (): OpenLocks['locks'] => {
     const options = { keyPrefix: '', waitMs: 20_000, watchdogMs: WATCHDOG_MS };
-    const one = openLocks(sides.server.url, options);
+    const one = sides.open(options);
     opened.push(one);
     return one.locks;
   };
@@ -38,7 +38,7 @@ describe.each(VERSIONS)('an RLock of Redisson %s and an exclusive lock', (versio
   beforeAll(async () => {
     sides = await Sides.start();
     java = await sides.java({ version, watchdogMs: WATCHDOG_MS });
-    admin = new Redis(sides.server.url);
+    admin = sides.admin();
     locks = open();
     other = open();
   });
@@ -49,7 +49,7 @@ describe.each(VERSIONS)('an RLock of Redisson %s and an exclusive lock', (versio
   });
 
   const listeners = async (name: string): Promise<number> =>
-    ((await admin.pubsub('NUMSUB', `redisson_lock__channel:{${name}}`)) as [string, number])[1];
+    sides.listeners(`redisson_lock__channel:{${name}}`);
   const listening = (name: string, count: number): Promise<unknown> =>
     until(async () => (await listeners(name)) >= count, { what: `${count} listen for the end of ${name}` });
 
@@ -140,7 +140,7 @@ describe.each(VERSIONS)('an RLock of Redisson %s and an exclusive lock', (versio
       expect(await held.release()).toBe('lost');
       // Whichever of them is next in line.
       await Promise.all(waiters.map(async (waiter) => (await waiter).release()));
-      expect(await admin.exists(name)).toBe(0);
+      expect(await sides.exists(name)).toBe(0);
     },
   );
 
@@ -197,7 +197,7 @@ describe.each(VERSIONS)('an RLock of Redisson %s and an exclusive lock', (versio
     const acquired = locks.acquire(name);
     await java.tell('unlock', { name });
     await (await acquired).release();
-    expect(await admin.exists(name)).toBe(0);
+    expect(await sides.exists(name)).toBe(0);
   });
 
   it('leave nothing in the log of Redisson that comes from us', () => {

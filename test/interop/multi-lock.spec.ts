@@ -1,7 +1,7 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
-import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
 import { casesBeside, LOAD_MS, roundsFor, VERSIONS } from './extent.js';
 import { several, type Redisson } from '../support/redisson/redisson.js';
 import { Sides, type Contender } from './sides.js';
@@ -31,8 +31,8 @@ describe.each(VERSIONS)('an RMultiLock of Redisson %s and several keys of one ca
   beforeAll(async () => {
     sides = await Sides.start();
     java = await sides.java({ version, watchdogMs: WATCHDOG_MS });
-    admin = new Redis(sides.server.url);
-    opened = openLocks(sides.server.url, { keyPrefix: '', waitMs: 20_000, watchdogMs: WATCHDOG_MS });
+    admin = sides.admin();
+    opened = sides.open({ keyPrefix: '', waitMs: 20_000, watchdogMs: WATCHDOG_MS });
     ({ locks } = opened);
   });
   afterAll(async () => {
@@ -42,11 +42,9 @@ describe.each(VERSIONS)('an RMultiLock of Redisson %s and several keys of one ca
   });
 
   const listening = (name: string): Promise<unknown> =>
-    until(
-      async () =>
-        ((await admin.pubsub('NUMSUB', `redisson_lock__channel:{${name}}`)) as [string, number])[1] > 0,
-      { what: `somebody listens for the end of ${name}` },
-    );
+    until(async () => (await sides.listeners(`redisson_lock__channel:{${name}}`)) > 0, {
+      what: `somebody listens for the end of ${name}`,
+    });
 
   it(
     'exclude each other under load: of a counter that both add to nothing is lost',
@@ -63,7 +61,7 @@ describe.each(VERSIONS)('an RMultiLock of Redisson %s and several keys of one ca
       ]);
       expect(Number(await admin.get(counter))).toBe((threads + processes.length * callers) * rounds);
       for (const node of processes) await node.finish();
-      expect(await admin.exists(one, two)).toBe(0);
+      expect(await sides.exists(one, two)).toBe(0);
     },
     2 * LOAD_MS,
   );
@@ -76,7 +74,7 @@ describe.each(VERSIONS)('an RMultiLock of Redisson %s and several keys of one ca
     await lease.release();
     const second = await locks.acquire(two);
     expect(await java.tell('tryLock', both)).toBe(false);
-    expect(await admin.exists(one)).toBe(0);
+    expect(await sides.exists(one)).toBe(0);
     await second.release();
 
     expect(await java.tell('tryLock', both)).toBe(true);
@@ -85,7 +83,7 @@ describe.each(VERSIONS)('an RMultiLock of Redisson %s and several keys of one ca
     await java.tell('unlock', both);
     await java.tell('lock', { name: two });
     expect(await locks.tryAcquire([one, two])).toBeNull();
-    expect(await admin.exists(one)).toBe(0);
+    expect(await sides.exists(one)).toBe(0);
     await java.tell('unlock', { name: two });
   });
 
@@ -103,7 +101,7 @@ describe.each(VERSIONS)('an RMultiLock of Redisson %s and several keys of one ca
     await lease.release();
     expect((await locked) - releasedAt).toBeLessThan(PROMPT_MS);
     await java.tell('unlock', { ...both, thread: 'waiter' });
-    expect(await admin.exists(one, two)).toBe(0);
+    expect(await sides.exists(one, two)).toBe(0);
   });
 
   it('leave nothing in the log of Redisson that comes from us', () => {

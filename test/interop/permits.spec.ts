@@ -1,7 +1,7 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
-import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
 import { casesBeside, LOAD_MS, roundsFor, VERSIONS } from './extent.js';
 import type { Redisson } from '../support/redisson/redisson.js';
 import { nodeShares } from './sharing.js';
@@ -30,7 +30,7 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
   const opened: OpenLocks[] = [];
   const newName = (name = 'crm'): string => `${name}-${(names += 1)}`;
   const open = (): OpenLocks['locks'] => {
-    const one = openLocks(sides.server.url, { keyPrefix: '', waitMs: 20_000, watchdogMs: WATCHDOG_MS });
+    const one = sides.open({ keyPrefix: '', waitMs: 20_000, watchdogMs: WATCHDOG_MS });
     opened.push(one);
     return one.locks;
   };
@@ -40,7 +40,7 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
   beforeAll(async () => {
     sides = await Sides.start();
     java = await sides.java({ version });
-    admin = new Redis(sides.server.url);
+    admin = sides.admin();
     [locks, other] = [open(), open()];
   });
   afterAll(async () => {
@@ -53,7 +53,7 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
   const listening = (name: string, count = 1): Promise<unknown> =>
     until(
       async () => {
-        const [, there] = (await admin.pubsub('NUMSUB', `redisson_sc:${inBraces(name)}`)) as [string, number];
+        const there = await sides.listeners(`redisson_sc:${inBraces(name)}`);
         return there === count;
       },
       { what: `${count} listen for permits of ${name}` },

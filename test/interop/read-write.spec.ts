@@ -1,7 +1,7 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
-import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
 import { casesBeside, LOAD_MS, roundsFor, VERSIONS } from './extent.js';
 import { OLDER_REDISSON } from '../support/redisson/redisson-build.js';
 import type { Redisson } from '../support/redisson/redisson.js';
@@ -33,9 +33,9 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
   beforeAll(async () => {
     sides = await Sides.start();
     java = await sides.java({ version, watchdogMs: WATCHDOG_MS });
-    admin = new Redis(sides.server.url);
+    admin = sides.admin();
     for (let i = 0; i < 2; i += 1) {
-      opened.push(openLocks(sides.server.url, { keyPrefix: '', waitMs: 20_000, watchdogMs: WATCHDOG_MS }));
+      opened.push(sides.open({ keyPrefix: '', waitMs: 20_000, watchdogMs: WATCHDOG_MS }));
     }
     [locks, other] = opened.map((one) => one.locks) as [OpenLocks['locks'], OpenLocks['locks']];
   });
@@ -47,8 +47,7 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
 
   const channelOf = (name: string): string =>
     name.includes('{') ? `redisson_rwlock:${name}` : `redisson_rwlock:{${name}}`;
-  const listeners = async (name: string): Promise<number> =>
-    ((await admin.pubsub('NUMSUB', channelOf(name))) as [string, number])[1];
+  const listeners = async (name: string): Promise<number> => sides.listeners(channelOf(name));
   const listening = (name: string, count: number): Promise<unknown> =>
     until(async () => (await listeners(name)) >= count, {
       what: `${count} listen for the end of ${name}`,
@@ -77,7 +76,7 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
       expect(seen).toEqual(Array.from({ length: readers }, () => 0));
       for (const one of compared) if ('changed' in one) expect(one.changed).toBe(0);
       for (const one of processes) await one.finish();
-      expect(await admin.exists(name)).toBe(0);
+      expect(await sides.exists(name)).toBe(0);
     },
     2 * LOAD_MS,
   );
@@ -104,7 +103,7 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
       expect(await locks.tryAcquire(name, { mode: 'write' })).toBeNull();
       expect(await locks.tryAcquire(name)).toBeNull();
       await java.tell('unlock', read);
-      expect(await admin.exists(name)).toBe(0);
+      expect(await sides.exists(name)).toBe(0);
     },
   );
 
@@ -213,7 +212,7 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
     await java.tell('unlock', { name, kind: 'read' });
     expect(await read.verify()).toBe(true);
     await read.release();
-    expect(await admin.exists(name)).toBe(0);
+    expect(await sides.exists(name)).toBe(0);
   });
 
   also('are forced open by either side, and the holder of the other one is told', async () => {
@@ -246,7 +245,7 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
     const read = await locks.acquire(name, { mode: 'read', waitMs: 0 });
     await java.tell('unlock', { name, kind: 'read' });
     expect(await read.release()).toBe('released');
-    expect(await admin.exists(name)).toBe(0);
+    expect(await sides.exists(name)).toBe(0);
   });
 
   also('count how often a thread of Java has entered, and are free when it has left as often', async () => {
@@ -261,7 +260,7 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
       expect(await lease.verify()).toBe(true);
     }
     await lease.release();
-    expect(await admin.exists(name)).toBe(0);
+    expect(await sides.exists(name)).toBe(0);
   });
 
   it('leave nothing in the log of Redisson that comes from us', () => {

@@ -1,8 +1,8 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Semaphore } from '../../lib/core/objects/semaphore.js';
 import { until } from '../support/async.js';
-import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
 import { casesBeside, LOAD_MS, roundsFor, VERSIONS } from './extent.js';
 import type { Redisson } from '../support/redisson/redisson.js';
 import { nodeShares } from './sharing.js';
@@ -31,7 +31,7 @@ describe.each(VERSIONS)('an RSemaphore of Redisson %s and a semaphore', (version
   const opened: OpenLocks[] = [];
   const newName = (name = 'pool'): string => `${name}-${(names += 1)}`;
   const open = (): OpenLocks['locks'] => {
-    const one = openLocks(sides.server.url, { keyPrefix: '', waitMs: WAIT_MS });
+    const one = sides.open({ keyPrefix: '', waitMs: WAIT_MS });
     opened.push(one);
     return one.locks;
   };
@@ -41,7 +41,7 @@ describe.each(VERSIONS)('an RSemaphore of Redisson %s and a semaphore', (version
   beforeAll(async () => {
     sides = await Sides.start();
     java = await sides.java({ version });
-    admin = new Redis(sides.server.url);
+    admin = sides.admin();
     [locks, other] = [open(), open()];
   });
   afterAll(async () => {
@@ -53,7 +53,7 @@ describe.each(VERSIONS)('an RSemaphore of Redisson %s and a semaphore', (version
   const channelOf = (name: string): string =>
     name.includes('{') ? `redisson_sc:${name}` : `redisson_sc:{${name}}`;
   const listening = (name: string, count = 1): Promise<unknown> =>
-    until(async () => ((await admin.pubsub('NUMSUB', channelOf(name))) as [string, number])[1] === count, {
+    until(async () => (await sides.listeners(channelOf(name))) === count, {
       what: `${count} listen for permits of ${name}`,
     });
 

@@ -1,5 +1,13 @@
+import type { Redis } from 'ioredis';
+import type { RedisClusterOptions } from '../../lib/stores/redis/cluster/cluster-settings.js';
+import { openLocks, type LocksOptions, type OpenLocks } from '../support/redis/open-locks.js';
+import { until } from '../support/async.js';
+import { RedisClusterServers } from '../support/redis/redis-cluster.js';
+import { OLDER_REDISSON } from '../support/redisson/redisson-build.js';
 import { RedisServer } from '../support/redis-server.js';
 import { TestWorker } from '../support/worker.js';
+import { clientOf } from './client-of.js';
+import { SERVERS } from './extent.js';
 import type { Contend, ContenderSetup, FromContender, ToContender } from './contender.worker.js';
 import { Redisson, type Had, type RedissonOptions } from '../support/redisson/redisson.js';
 
@@ -9,33 +17,130 @@ const COMPLAINT = / (WARN|ERROR) /;
 
 export type Contender = TestWorker<ToContender, FromContender>;
 
-/** One Redis server, and processes of Java and of Node around it. What was started through it ends with it. A warning or an error in the log of a Redisson fails that end. */
+/** Redis, as one server or as a cluster, and processes of Java and of Node around it. What was started through it ends with it. A warning or an error in the log of a Redisson fails that end. */
 export class Sides implements AsyncDisposable {
   private readonly started: AsyncDisposable[] = [];
   private readonly redissons: Redisson[] = [];
 
-  private constructor(readonly server: RedisServer) {}
+  /** In a cluster: whether messages are sharded; undefined leaves that to both sides. */
+  private isSharded: boolean | undefined;
+
+  private constructor(
+    private readonly servers: readonly RedisServer[],
+    private readonly isCluster: boolean,
+  ) {
+    this.isSharded = SERVERS === 'cluster-unsharded' ? false : undefined;
+  }
 
   static async start(): Promise<Sides> {
-    const server = await RedisServer.start();
-    const sides = new Sides(server);
-    sides.started.push(server);
+    if (SERVERS === 'one') {
+      const server = await RedisServer.start();
+      const sides = new Sides([server], false);
+      sides.started.push(server);
+      return sides;
+    }
+    const cluster = await RedisClusterServers.start({ replicas: false });
+    const sides = new Sides(cluster.servers, true);
+    sides.started.push(cluster);
     return sides;
   }
 
-  async java(options?: RedissonOptions): Promise<Redisson> {
-    const java = await Redisson.start(this.server.url, options);
+  async java(options: RedissonOptions = {}): Promise<Redisson> {
+    const mode = this.isCluster ? (SERVERS as 'cluster' | 'cluster-unsharded') : 'one';
+    const java = await Redisson.start(this.servers.map(({ url }) => url).join(','), { ...options, mode });
     this.started.push(java);
     this.redissons.push(java);
+    if (this.isCluster && options.version === OLDER_REDISSON) this.isSharded = await this.shards(java);
     return java;
   }
 
+  /**
+   * Whether an older Redisson shards messages in a cluster. It finds out with an SPUBLISH to a server that need not have the
+   * slot, so it is chance. Which it is shows where a thread listens that waits for another one.
+   */
+  private async shards(java: Redisson): Promise<boolean> {
+    const name = 'is-sharded';
+    const channel = `redisson_lock__channel:{${name}}`;
+    await java.tell('lock', { name, thread: 'first' });
+    const waiting = java.tell('lock', { name, thread: 'second' });
+    const answer = await until(
+      async () => {
+        if ((await this.listenersBy('SHARDNUMSUB', channel)) > 0) return 'sharded';
+        return (await this.listenersBy('NUMSUB', channel)) > 0 && 'in all of the cluster';
+      },
+      { what: 'a thread of Java listens' },
+    );
+    await java.tell('unlock', { name, thread: 'first' });
+    await waiting;
+    await java.tell('unlock', { name, thread: 'second' });
+    return answer === 'sharded';
+  }
+
   async node(options?: ContenderSetup['options']): Promise<Contender> {
-    const setup: ContenderSetup = { redis: this.server.url, options };
+    const setup: ContenderSetup = { redis: this.redis, options: this.withMode(options) };
     const worker = TestWorker.start<ToContender, FromContender>(CONTENDER, { args: [JSON.stringify(setup)] });
     this.started.push(worker);
     await worker.next('ready', { timeoutMs: BOOT_MS });
     return worker;
+  }
+
+  /** A lock service of this process, to be closed by the test. */
+  open(options?: LocksOptions): OpenLocks {
+    return openLocks(this.redis, this.withMode(options));
+  }
+
+  /** A client that looks at the keys, to be ended by the test. */
+  admin(): Redis {
+    return clientOf(this.redis);
+  }
+
+  /** Whether messages go to the server of their slot only. */
+  get shardsMessages(): boolean {
+    return this.isCluster && this.isSharded !== false;
+  }
+
+  /** Whether those who wait here stand in a line in Redis. */
+  get hasLine(): boolean {
+    return !this.isCluster || this.shardsMessages;
+  }
+
+  /** How many connections listen to a channel. */
+  listeners(channel: string): Promise<number> {
+    return this.listenersBy(this.shardsMessages ? 'SHARDNUMSUB' : 'NUMSUB', channel);
+  }
+
+  private async listenersBy(question: 'NUMSUB' | 'SHARDNUMSUB', channel: string): Promise<number> {
+    const counts = await Promise.all(
+      this.servers.map(async (server) => {
+        const [, count] = (await server.cli('PUBSUB', question, channel)) as [string, number];
+        return count;
+      }),
+    );
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  /** How many of these keys exist, whichever slots they are in. */
+  async exists(...names: readonly string[]): Promise<number> {
+    const { servers } = this;
+    const found = await Promise.all(
+      names.map(async (name) => {
+        for (const server of servers) {
+          const there = await server.cli('EXISTS', name).catch(() => 0);
+          if (there === 1) return 1;
+        }
+        return 0;
+      }),
+    );
+    return found.reduce<number>((sum, one) => sum + one, 0);
+  }
+
+  private get redis(): string | RedisClusterOptions {
+    const [first] = this.servers;
+    return this.isCluster ? { cluster: this.servers.map(({ url }) => url) } : first!.url;
+  }
+
+  private withMode(options?: LocksOptions): LocksOptions | undefined {
+    return this.isSharded === undefined ? options : { ...options, shardedPubSub: this.isSharded };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

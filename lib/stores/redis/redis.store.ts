@@ -38,7 +38,7 @@ export interface RedisStoreOptions {
   readonly replicas?: ReplicasOptions | undefined;
   /**
    * On a cluster only: whether messages are sharded, as Redisson calls it. All that share locks have to do the same. Default:
-   * where all servers can, from Redis 7 on, as Redisson 4 does; older ones do not.
+   * where all servers can, from Redis 7 on, as Redisson 4 does unless told otherwise.
    */
   readonly shardedPubSub?: boolean | undefined;
 }

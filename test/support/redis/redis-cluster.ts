@@ -5,8 +5,11 @@ import { RedisServer, type RedisServerOptions } from '../redis-server.js';
 import { REPLICATION } from './redis-replicas.js';
 
 const SLOTS = 16_384;
-/** After how long without an answer a server counts as failed, in ms. */
-const NODE_TIMEOUT_MS = 1_000;
+/**
+ * After how long without an answer a server counts as failed, in ms: soon where a replica is to take over, else not
+ * because the machine has much else to do.
+ */
+const NODE_TIMEOUT_MS = { withReplicas: 1_000, without: 15_000 };
 const SETTLED_MS = 60_000;
 
 export interface RedisClusterTraits extends RedisServerOptions {
@@ -31,7 +34,7 @@ export class RedisClusterServers implements AsyncDisposable {
   }: RedisClusterTraits = {}): Promise<RedisClusterServers> {
     const lines = [
       'cluster-enabled yes',
-      `cluster-node-timeout ${NODE_TIMEOUT_MS}`,
+      `cluster-node-timeout ${replicas ? NODE_TIMEOUT_MS.withReplicas : NODE_TIMEOUT_MS.without}`,
       'cluster-require-full-coverage no',
       'cluster-replica-validity-factor 0',
       'cluster-migration-barrier 100',

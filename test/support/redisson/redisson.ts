@@ -171,6 +171,8 @@ export interface RedissonOptions {
   readonly watchdogMs?: number;
   /** How the JVM compiles: soon, which tests want, or well, which takes it longer. Default: `soon`. */
   readonly compiles?: 'soon' | 'well';
+  /** What the addresses are: one server, or some of a cluster. Default: `one`. */
+  readonly mode?: 'one' | 'cluster' | 'cluster-unsharded';
 }
 
 /**
@@ -199,13 +201,13 @@ export class Redisson implements AsyncDisposable {
 
   /** Starts one, and builds it first if it has to. Resolves once it is connected. */
   static async start(
-    url: string,
-    { version = NEWEST_REDISSON, watchdogMs = 30_000, compiles = 'soon' }: RedissonOptions = {},
+    urls: string,
+    { version = NEWEST_REDISSON, watchdogMs = 30_000, compiles = 'soon', mode = 'one' }: RedissonOptions = {},
   ): Promise<Redisson> {
     const classpath = await builtWith(version);
     const quick = compiles === 'soon' ? ['-XX:TieredStopAtLevel=1'] : [];
     const args = ['-Xmx256m', '-XX:+UseSerialGC', ...quick, '-cp', classpath];
-    const child = spawn('java', [...args, 'RedissonSide', url, String(watchdogMs)], {
+    const child = spawn('java', [...args, 'RedissonSide', urls, String(watchdogMs), mode], {
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     const redisson = new Redisson(child);

@@ -10,6 +10,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
+import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -35,6 +36,7 @@ import org.redisson.api.RReadWriteLock;
 import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
+import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.Config;
 
 /**
@@ -55,12 +57,12 @@ public final class RedissonSide {
     this.out = out;
   }
 
-  /** Arguments: address of the server, watchdog time-out in ms. */
+  /** Arguments: addresses of servers, watchdog time-out in ms, and whether they are one server or a cluster. */
   public static void main(String[] args) throws IOException {
     PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
     Config config = new Config();
     config.setLockWatchdogTimeout(Long.parseLong(args[1]));
-    config.useSingleServer().setAddress(args[0]);
+    configure(config, args[0].split(","), args[2]);
     RedissonSide side = new RedissonSide(Redisson.create(config), out);
     side.answer(0, "result", side.redisson.getId());
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -69,6 +71,31 @@ public final class RedissonSide {
     }
     // Holds stay as they are, and go with their leases: nobody waits for them here.
     System.exit(0);
+  }
+
+  private static void configure(Config config, String[] addresses, String mode) {
+    if (mode.equals("one")) {
+      config.useSingleServer().setAddress(addresses[0]);
+      return;
+    }
+    ClusterServersConfig cluster = config.useClusterServers();
+    cluster.addNodeAddress(addresses);
+    if (mode.equals("cluster-unsharded")) unshard(cluster);
+  }
+
+  /** Older versions have no such setting, and do not shard messages. */
+  private static void unshard(ClusterServersConfig cluster) {
+    for (Method method : ClusterServersConfig.class.getMethods()) {
+      if (!method.getName().equals("setShardedSubscriptionMode")) continue;
+      for (Object value : method.getParameterTypes()[0].getEnumConstants()) {
+        if (!value.toString().equals("OFF")) continue;
+        try {
+          method.invoke(cluster, value);
+        } catch (ReflectiveOperationException failure) {
+          throw new IllegalStateException(failure);
+        }
+      }
+    }
   }
 
   private void begin(JsonObject command) {
