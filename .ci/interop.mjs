@@ -2,7 +2,7 @@
 // The tests beside real Redisson: `npm run test:interop`. They need Maven, Java, a Redis server and, the first time, what
 // Maven downloads. Where one of these cannot be had they do not run, which is no failure, and one line says so.
 //
-//   node .ci/interop.mjs                    2,000 increments of each lock, the older Redisson with a case for each object
+//   node .ci/interop.mjs                    2,000 increments of each lock, the older Redisson with a case for each object; then in a cluster
 //   node .ci/interop.mjs --short            what .ci/run does: the newest Redisson, fewer increments, no shares
 //   node .ci/interop.mjs --long             20,000 increments, everything on both versions
 //   node .ci/interop.mjs --minutes 6        stopped, and failed, when it takes longer
@@ -98,7 +98,7 @@ const runTests = (extent, servers, leftMs, tests) => {
   try {
     const { status, error } = spawnSync(
       process.execPath,
-      ['node_modules/vitest/vitest.mjs', ...vitest, `--outputFile.json=${report}`, ...rest],
+      ['node_modules/vitest/vitest.mjs', ...vitest, `--outputFile.json=${report}`, ...tests],
       {
         cwd: root,
         stdio: ['ignore', 'inherit', 'inherit'],
