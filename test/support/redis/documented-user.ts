@@ -46,3 +46,5 @@ export const LINE_RULES = rulesIn('For turns in order');
 
 /** The user as the documents had it before there were lines. */
 export const RULES_WITHOUT_LINE = DOCUMENTED_RULES.filter((rule) => !LINE_RULES.includes(rule));
+/** And in a cluster. */
+export const CLUSTER_RULES = rulesIn('In a cluster');

@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import { until } from '../support/async.js';
+import { PATIENCE_MS, TEST_MS, useCluster } from '../support/redis/cluster-lab.js';
+import {
+  CLUSTER_RULES,
+  documentedLogin,
+  DOCUMENTED_RULES,
+  FAIR_RULES,
+  LINE_RULES,
+  OBJECT_RULES,
+  PERMIT_RULES,
+  READ_WRITE_RULES,
+} from '../support/redis/documented-user.js';
+import { newKey } from '../support/redis/lab.js';
+import type { OpenLocks } from '../support/redis/open-locks.js';
+import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
+
+failOnUnhandledRejections();
+
+const lab = useCluster({ replicas: false });
+
+const ALL = [
+  ...DOCUMENTED_RULES,
+  ...LINE_RULES,
+  ...PERMIT_RULES,
+  ...FAIR_RULES,
+  ...READ_WRITE_RULES,
+  ...OBJECT_RULES,
+  ...CLUSTER_RULES,
+];
+
+describe('the documented user of Redis, in a cluster,', { timeout: TEST_MS }, () => {
+  const setUser = async (rules: readonly string[]): Promise<void> => {
+    for (const server of lab.redis.servers) {
+      await server.cli('ACL', 'SETUSER', documentedLogin.username, 'reset', ...rules);
+      await server.cli('ACL', 'LOG', 'RESET');
+    }
+  };
+  const refused = async (): Promise<string[]> => {
+    const logs = await Promise.all(
+      lab.redis.servers.map(async (server) => (await server.cli('ACL', 'LOG')) as unknown[][]),
+    );
+    return logs.flat().map((entry) => String(entry[entry.indexOf('object') + 1]));
+  };
+  const open = (options = {}): OpenLocks => lab.open(options, { ...lab.redis.options, ...documentedLogin });
+
+  const everything = async (a: OpenLocks, b: OpenLocks): Promise<void> => {
+    for (const options of [{}, { fair: true }, { mode: 'read' }, { mode: 'write' }] as const) {
+      const key = newKey();
+      const lease = await a.locks.acquire(key, options.mode ? { mode: 'write' } : options);
+      const waiting = b.locks.acquire(key, { waitMs: PATIENCE_MS, ...options });
+      await until(
+        async () => (await a.locks.inspect(key))?.waiting.length === 1 || b.store.subscriptions > 0,
+      );
+      expect(await lease.verify()).toBe(true);
+      await lease.release();
+      await (await waiting).release();
+    }
+    const permit = await a.locks.acquirePermit(newKey(), { permits: 2 });
+    await permit.release();
+    const semaphore = a.locks.semaphore(newKey());
+    await semaphore.trySetPermits(1);
+    await semaphore.acquire();
+    const asked = b.locks.semaphore(semaphore.key).acquire(1, { waitMs: PATIENCE_MS });
+    await semaphore.release();
+    await asked;
+    const latch = a.locks.countDownLatch(newKey());
+    await latch.trySetCount(1);
+    const open = b.locks.countDownLatch(latch.key).wait({ waitMs: PATIENCE_MS });
+    await latch.countDown();
+    await open;
+    await a.locks.ping();
+  };
+
+  it.each([
+    ['with sharded messages', {}],
+    ['without', { shardedPubSub: false }],
+  ])('is enough for everything, %s, and is refused nothing', async (_, options) => {
+    await setUser(ALL);
+    await everything(open(options), open(options));
+    // Whether messages can be sharded is asked for in any case.
+    expect(await refused()).toEqual([]);
+  });
+
+  it('without the rights for a line takes locks, and lets processes race', async () => {
+    const without = ALL.filter((rule) => !LINE_RULES.includes(rule));
+    await setUser(without);
+    const [a, b] = [open(), open()];
+    const key = newKey();
+    const lease = await a.locks.acquire(key);
+    const waiting = b.locks.acquire(key, { waitMs: PATIENCE_MS });
+    await until(() => b.store.subscriptions > 0);
+    await lease.release();
+    await (await waiting).release();
+    expect(a.log.filter((line) => line.includes('may not keep a line'))).toHaveLength(1);
+  });
+
+  it('without +cluster|slots takes no lock, and is told so', async () => {
+    await setUser(ALL.filter((rule) => rule !== '+cluster|slots'));
+    await expect(open().locks.acquire(newKey())).rejects.toThrow(/which one has which slots.*NOPERM/s);
+  });
+});
