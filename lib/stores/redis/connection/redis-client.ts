@@ -20,7 +20,13 @@ export type ConnectionRole = 'commands' | 'subscriber';
 
 /** The socket under a client; ioredis does not declare it. */
 interface WithStream {
-  readonly stream?: { readonly bytesRead?: number; destroy(): void } | null;
+  readonly stream?: {
+    readonly bytesRead?: number;
+    readonly writableCorked?: number;
+    destroy(): void;
+    cork?(): void;
+    uncork?(): void;
+  } | null;
 }
 
 /** What a client has chosen on its connection; ioredis does not declare it. */
@@ -65,6 +71,14 @@ export const dropSocket = (client: RedisLike): void => {
   const { stream } = client as WithStream;
   if (stream) stream.destroy();
   else client.disconnect(true);
+};
+
+/** Sends all that is asked for within this tick in one packet. */
+export const gatherTick = (client: RedisLike): void => {
+  const { stream } = client as WithStream;
+  if (!stream?.cork || stream.writableCorked !== 0) return;
+  stream.cork();
+  process.nextTick(() => stream.uncork?.());
 };
 
 /** A further client with the same settings; undefined where the client cannot make one. */

@@ -3,7 +3,7 @@ import { cleanError, secretsOfClient } from './clean-error.js';
 import { CommandDeadlines } from './command-deadlines.js';
 import { chooseDatabase, refusedDatabase } from './database.js';
 import { watchHandshakes } from './handshake-watch.js';
-import { databaseOf, dropSocket, type RedisLike } from './redis-client.js';
+import { databaseOf, dropSocket, gatherTick, type RedisLike } from './redis-client.js';
 import {
   RedisFailure,
   failureOf,
@@ -181,6 +181,8 @@ export class RedisConnection implements Commands {
     resolve: (value: T) => void,
     reject: (failure: unknown) => void,
   ): void {
+    // Where no script can be run for several keys, what is asked in one tick shares a packet at least.
+    if (!this.batchScript && !this.deadlines.idle) gatherTick(this.#client);
     const inFlight = this.deadlines.add(() => {
       inFlight.done = true;
       reject(this.unanswered(session));
