@@ -19,8 +19,8 @@ import { readTestReport } from './test-report.mjs';
 
 const JAVA_PROJECT = join(root, 'test', 'interop', 'java');
 const DOWNLOAD_LIMIT_MS = 5 * 60_000;
-/** Who has the lock how often is measured for minutes, on a machine that does nothing else: no work for `.ci/run`. */
-const NOT_SHORT = ['share', 'pollers'];
+/** Who has the lock how often is measured for minutes, on a machine that does nothing else; libraries of others are downloaded. */
+const NOT_SHORT = ['share', 'pollers', 'redlock'];
 /** What Redis is, one after the other; test/interop/extent.ts has them. */
 const SERVERS = ['one', 'cluster', 'cluster-unsharded'];
 /** What `.ci/run` has time for on a cluster: one kind that waits in a line, and one that does not. */

@@ -9,8 +9,8 @@ import { builtWith, NEWEST_REDISSON } from './redisson-build.js';
 /** How long a Java process may take to start on a machine that has much else to do. */
 const BOOT_MS = 30_000;
 
-/** `multi` is a lock of several, whose name is made by {@link several}. */
-export type RedissonKind = 'lock' | 'spin' | 'fair' | 'fenced' | 'read' | 'write' | 'multi';
+/** `multi` is a lock of several, whose name is made by {@link several}; `red` one on several servers. */
+export type RedissonKind = 'lock' | 'spin' | 'fair' | 'fenced' | 'read' | 'write' | 'multi' | 'red';
 
 /** The name of a lock of the kind `multi`. */
 export const several = (...names: readonly string[]): string => names.join(' + ');
@@ -171,8 +171,8 @@ export interface RedissonOptions {
   readonly watchdogMs?: number;
   /** How the JVM compiles: soon, which tests want, or well, which takes it longer. Default: `soon`. */
   readonly compiles?: 'soon' | 'well';
-  /** What the addresses are: one server, or some of a cluster. Default: `one`. */
-  readonly mode?: 'one' | 'cluster' | 'cluster-unsharded';
+  /** What the addresses are: one server, servers of which each is one, or some of a cluster. Default: `one`. */
+  readonly mode?: 'one' | 'each' | 'cluster' | 'cluster-unsharded';
 }
 
 /**

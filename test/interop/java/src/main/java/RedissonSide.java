@@ -25,6 +25,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntFunction;
 import org.redisson.Redisson;
+import org.redisson.RedissonRedLock;
 import org.redisson.api.RAtomicLong;
 import org.redisson.api.RBucket;
 import org.redisson.api.RFencedLock;
@@ -49,21 +50,26 @@ public final class RedissonSide {
   private static final Gson JSON = new Gson();
 
   private final RedissonClient redisson;
+  /** Of the other servers, where each is by itself. */
+  private final List<RedissonClient> others;
   private final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
   private final PrintStream out;
 
-  private RedissonSide(RedissonClient redisson, PrintStream out) {
+  private RedissonSide(RedissonClient redisson, List<RedissonClient> others, PrintStream out) {
     this.redisson = redisson;
+    this.others = others;
     this.out = out;
   }
 
-  /** Arguments: addresses of servers, watchdog time-out in ms, and whether they are one server or a cluster. */
+  /** Arguments: addresses of servers, watchdog time-out in ms, and whether they are one server, each one, or a cluster. */
   public static void main(String[] args) throws IOException {
     PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
-    Config config = new Config();
-    config.setLockWatchdogTimeout(Long.parseLong(args[1]));
-    configure(config, args[0].split(","), args[2]);
-    RedissonSide side = new RedissonSide(Redisson.create(config), out);
+    String[] addresses = args[0].split(",");
+    List<RedissonClient> others = new ArrayList<>();
+    for (int i = 1; i < addresses.length && args[2].equals("each"); i++) {
+      others.add(create(args[1], new String[] {addresses[i]}, "one"));
+    }
+    RedissonSide side = new RedissonSide(create(args[1], addresses, args[2]), others, out);
     side.answer(0, "result", side.redisson.getId());
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     for (String line; (line = in.readLine()) != null; ) {
@@ -73,8 +79,15 @@ public final class RedissonSide {
     System.exit(0);
   }
 
+  private static RedissonClient create(String watchdogMs, String[] addresses, String mode) {
+    Config config = new Config();
+    config.setLockWatchdogTimeout(Long.parseLong(watchdogMs));
+    configure(config, addresses, mode);
+    return Redisson.create(config);
+  }
+
   private static void configure(Config config, String[] addresses, String mode) {
-    if (mode.equals("one")) {
+    if (mode.equals("one") || mode.equals("each")) {
       config.useSingleServer().setAddress(addresses[0]);
       return;
     }
@@ -340,6 +353,10 @@ public final class RedissonSide {
         return redisson.getReadWriteLock(name).readLock();
       case "write":
         return redisson.getReadWriteLock(name).writeLock();
+      case "red":
+        List<RLock> each = new ArrayList<>(List.of(redisson.getLock(name)));
+        for (RedissonClient other : others) each.add(other.getLock(name));
+        return new RedissonRedLock(each.toArray(RLock[]::new));
       case "multi":
         return redisson.getMultiLock(Arrays.stream(name.split(" \\+ ")).map(redisson::getLock).toArray(RLock[]::new));
       default:
