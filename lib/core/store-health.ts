@@ -3,9 +3,18 @@ import type { Runtime } from './runtime.js';
 import { StoreFailure } from './seam/store-failure.js';
 import { textOf } from './errors/describe.js';
 
+/**
+ * A store that fails again so soon after it worked, in ms, works only in part: one of its servers, or some requests. Then
+ * it works again when nothing has failed for as long.
+ */
+const QUIET_MS = 10_000;
+
 /** Knows whether the store works, and says so once for each outage: one event, one line. */
 export class StoreHealth {
   private downSince: number | undefined;
+  private upSince = -Infinity;
+  private failedAt = -Infinity;
+  private inPart = false;
   private stopped = false;
 
   constructor(
@@ -16,8 +25,11 @@ export class StoreHealth {
 
   works(): void {
     if (this.downSince === undefined) return;
-    const downMs = Math.round(this.runtime.now() - this.downSince);
+    const now = this.runtime.now();
+    if (this.inPart && now - this.failedAt < QUIET_MS) return;
+    const downMs = Math.round(now - this.downSince);
     this.downSince = undefined;
+    this.upSince = now;
     this.logger.log(`The lock store works again, after ${downMs} ms.`);
     this.events.emit('store-up', () => ({ downMs }));
   }
@@ -28,9 +40,13 @@ export class StoreHealth {
   }
 
   failed(cause: unknown): void {
-    if (this.stopped || this.downSince !== undefined) return;
+    if (this.stopped) return;
     if (cause instanceof StoreFailure && (cause.transient || cause.keyOnly)) return;
-    this.downSince = this.runtime.now();
+    const now = this.runtime.now();
+    this.failedAt = now;
+    if (this.downSince !== undefined) return;
+    this.inPart = now - this.upSince < QUIET_MS;
+    this.downSince = now;
     this.logger.warn(
       `The lock store does not work: ${describe(cause)}. Locks cannot be taken until it does.`,
     );

@@ -32,6 +32,18 @@ describe('a master of a cluster that fails over', { timeout: TEST_MS }, () => {
     expect(a.events('lost')).toEqual([]);
   });
 
+  it('tells nobody that the store is closed: who waits for the old master asks the new one', async () => {
+    const a = lab.open({ commandTimeoutMs: 20_000 });
+    const key = newKey();
+    await (await a.locks.acquire(key)).release();
+    const before = await lab.redis.masterOf(holdName(key));
+    await before.kill('SIGKILL');
+    const leases = await Promise.all(
+      [1, 2, 3].map(async () => (await a.locks.acquire(key, { waitMs: PATIENCE_MS })).release()),
+    );
+    expect(leases).toEqual(['released', 'released', 'released']);
+  });
+
   it('tells a holder at once when its successor has not its hold', async () => {
     // No timer of the service ever fires: what it notices, it notices because of the new master.
     const a = lab.open({ watchdogMs: PATIENCE_MS }, undefined, new ToldClock().runtime('timeless'));

@@ -287,7 +287,7 @@ describe('a quorum in an app', () => {
     [
       'a node behind Sentinel',
       { redis: ['redis://a', { sentinels: [{ host: 'b' }], name: 'm' }] },
-      /redis\[1\] is a Redis behind Sentinel/,
+      /redis\[1\] is a Redis Cluster or behind Sentinel/,
     ],
     ['replicas', { redis: ['redis://a', 'redis://b'], replicas: { min: 1 } }, /replicas goes with one Redis/],
     [

@@ -1,3 +1,4 @@
+import type { Runtime } from '../../core/runtime.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { QuorumNode } from './quorum-node.js';
 
@@ -5,6 +6,16 @@ import type { QuorumNode } from './quorum-node.js';
 export type Vote<T> =
   | { readonly node: QuorumNode; readonly status: 'answered'; readonly answer: T }
   | { readonly node: QuorumNode; readonly status: 'failed'; readonly failure: StoreFailure };
+
+/** How long the others are waited for once a majority has answered and nothing is decided: so often as long as that took. */
+const MORE_PATIENT = 3;
+
+/** How nodes that do not answer are waited for while a majority has. */
+export interface Patience {
+  readonly runtime: Runtime;
+  /** So long at least, in ms. */
+  readonly leastMs: number;
+}
 
 /** More than half of all nodes, also of those that are down: any two majorities have a node in common. */
 export const majorityOf = (nodes: number): number => Math.floor(nodes / 2) + 1;
@@ -69,15 +80,25 @@ export class Ballot<T> {
   /**
    * Resolves as soon as the answers decide, or every node has said something. A failure never decides, so an error can name
    * what each node said. Where a majority has answered, and does not agree, nobody waits for a node that failed at what was
-   * asked before: it would hold up those who have to try again.
+   * asked before: it would hold up those who have to try again. With `patience` nobody waits long for one that does not
+   * answer, either.
    */
-  until(isDecided: (answers: readonly T[]) => boolean): Promise<void> {
+  until(isDecided: (answers: readonly T[]) => boolean, patience?: Patience): Promise<void> {
     return new Promise((resolve, reject) => {
+      const startedAt = patience?.runtime.now() ?? 0;
+      let timer: unknown;
+      const end = (): void => {
+        this.listener = undefined;
+        if (timer !== undefined) patience?.runtime.clearTimer(timer);
+        resolve();
+      };
       const look = (): void => {
         if (this.bug) reject(this.bug.error);
-        else if (this.isComplete || isDecided(this.answers) || this.lacksOnlyFailing) resolve();
-        else return;
-        this.listener = undefined;
+        else if (this.isComplete || isDecided(this.answers) || this.lacksOnlyFailing) end();
+        else if (patience && timer === undefined && this.answers.length >= majorityOf(this.nodes.length)) {
+          const tookMs = patience.runtime.now() - startedAt;
+          timer = patience.runtime.setTimer(end, Math.max(patience.leastMs, tookMs * MORE_PATIENT), true);
+        }
       };
       this.listener = look;
       look();

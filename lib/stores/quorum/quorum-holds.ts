@@ -18,6 +18,10 @@ interface Standing {
   until: number;
   /** How often in a row nobody was known to have a majority. */
   readonly splits: number;
+  /** The last token that a majority knows of; undefined without. */
+  token?: number;
+  /** It is being released: nothing more is taken for it. */
+  isEnding?: boolean;
 }
 
 /**
@@ -42,6 +46,16 @@ export class QuorumHolds {
 
   nameOf(owner: string): string {
     return this.standings.get(owner)?.name ?? owner;
+  }
+
+  committed(owner: string, token: number): void {
+    const standing = this.standings.get(owner);
+    if (standing) standing.token = token;
+  }
+
+  ending(owner: string): void {
+    const standing = this.standings.get(owner);
+    if (standing) standing.isEnding = true;
   }
 
   splitsOf(owner: string): number {

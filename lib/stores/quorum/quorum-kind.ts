@@ -22,6 +22,8 @@ const DRIFT_MS = 2;
 const SPLIT_MIN_MS = 5;
 const SPLIT_MAX_MS = 50;
 const SPLIT_DOUBLINGS = 5;
+/** How long nodes that do not answer are waited for, in ms at least, while a majority has and does not agree. */
+const PATIENCE_MS = 100;
 
 /** What is left of a lease that every node counts by a clock of its own. */
 const withoutDrift = (ms: number): number => Math.floor(ms * (1 - DRIFT_PART)) - DRIFT_MS;
@@ -76,10 +78,13 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     );
     holds.asked(claim, ballot);
     const most = nodes.length - majority;
-    await ballot.until((replies) => {
-      const granted = replies.filter(isGrant).length;
-      return granted >= majority || replies.length - granted > most;
-    });
+    await ballot.until(
+      (replies) => {
+        const granted = replies.filter(isGrant).length;
+        return granted >= majority || replies.length - granted > most;
+      },
+      { runtime: host.runtime, leastMs: PATIENCE_MS },
+    );
     const grants = granting(ballot);
     if (grants.length >= majority) return this.granted(claim, asked, ballot, grants);
     const { failures } = ballot;
@@ -103,6 +108,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
       const committed = await commitTokens(this.host, asked, grants);
       if (committed === undefined) return this.refused(claim, asked, ballot);
       token = committed;
+      this.holds.committed(claim.owner, token + claim.tokens - 1);
     }
     const leftMs = reachedBy(
       majority,
@@ -175,7 +181,45 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
       }),
     );
     if (ballot.failures.size > most) throw new QuorumFailure(ballot.failures, host, 'unknown');
-    return claims.map((claim, i) => this.extended(claim, i, ballot));
+    const replies = claims.map((claim, i) => this.extended(claim, i, ballot));
+    ballot.onEach((vote) => {
+      if (vote.status !== 'answered') return;
+      claims.forEach((claim, i) => {
+        if (replies[i]!.status === 'held' && vote.answer[i]!.status === 'lost')
+          this.takeAgain(vote.node, claim);
+      });
+    });
+    return replies;
+  }
+
+  /**
+   * A node that has not what a majority holds was away, or has forgotten: it gets it again, and the token, so that the hold
+   * outlives the next node that goes.
+   */
+  private takeAgain(node: QuorumNode, claim: C): void {
+    const { holds, host } = this;
+    const standing = holds.of(claim.owner);
+    if (!standing || standing.isEnding) return;
+    const asked: C = { ...claim, owner: standing.name, waits: false, place: undefined, tokens: 0 };
+    const kind = kindAt(node, claim.kind);
+    const { token } = standing;
+    const isOver = (): boolean => {
+      const now = holds.of(claim.owner);
+      return now?.name !== standing.name || now.isEnding === true;
+    };
+    const until = host.runtime.now() + mayLastMs(asked);
+    void host
+      .run(() => node.ask(() => kind.acquire(asked)))
+      .then(async (reply) => {
+        if (reply.status !== 'granted') return;
+        // Released meanwhile: the node was asked for that before it had this.
+        if (isOver()) host.leftovers.giveBack(node, asked, {}, until);
+        else if (token !== undefined) await node.ask(() => kind.commit!(asked, token));
+      })
+      .catch((failure: unknown) => {
+        if (isOver() && failure instanceof StoreFailure)
+          host.leftovers.giveBack(node, asked, { doubt: failure }, until);
+      });
   }
 
   private extended(claim: C, i: number, ballot: Ballot<Extending>): ExtendReply {
@@ -232,6 +276,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const { nodes, majority } = host;
     const asked = { ...claim, owner: holds.nameOf(claim.owner) };
     const acquired = holds.of(claim.owner)?.ballot;
+    holds.ending(claim.owner);
     const isFinal = how.doubt !== undefined;
     if (isFinal) await acquired?.complete();
     const until = host.runtime.now() + mayLastMs(asked);

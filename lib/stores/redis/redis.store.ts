@@ -38,7 +38,7 @@ export interface RedisStoreOptions {
   readonly replicas?: ReplicasOptions | undefined;
   /**
    * On a cluster only: whether messages are sharded, as Redisson calls it. All that share locks have to do the same. Default:
-   * where all servers can, from Redis 7 on, as Redisson 4 does unless told otherwise.
+   * where all servers that answer first can, from Redis 7 on, as Redisson 4 does unless told otherwise.
    */
   readonly shardedPubSub?: boolean | undefined;
 }
@@ -78,6 +78,7 @@ export class RedisStore implements LockStore {
       shardedPubSub,
       scripts: SCRIPTS,
       batchParts: EXCLUSIVE_BATCH_PARTS,
+      waitsForReplicas: waited !== undefined,
     });
     this.topology = topology;
     this.keys = keys;
@@ -125,6 +126,9 @@ export class RedisStore implements LockStore {
 
   /** Since the server was started, by its own clock: in whole seconds, of which the last may not be over. */
   async serverTimes(): Promise<ServerTimes> {
+    if (this.topology.hasSlots) {
+      throw new RedisFailure('a cluster is no node of a quorum: it has many servers', 'not-executed', {});
+    }
     const times = await this.topology.askEach(async (connection) => {
       const [server, clockMs] = await Promise.all([
         connection.send({ command: 'info', args: ['server'], read: readServer }),

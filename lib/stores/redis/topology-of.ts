@@ -23,19 +23,22 @@ interface TopologyOptions {
   /** All of them, also of kinds that are seldom used: one that is sent again in full would come after later ones. */
   readonly scripts: readonly Script[];
   readonly batchParts: readonly BatchPart[];
+  /** Whether replicas are waited for: then on the server that has the slot. */
+  readonly waitsForReplicas: boolean;
 }
 
 /** One server or a cluster, and what keys are called there. Nothing connects yet. */
 export const topologyOf = (
   source: RedisSource,
-  { timeoutMs, shardedPubSub, scripts, batchParts }: TopologyOptions,
+  { timeoutMs, shardedPubSub, scripts, batchParts, waitsForReplicas }: TopologyOptions,
 ): { readonly topology: RedisTopology; readonly keys: RedisKeys } => {
   const cluster = resolveCluster(source, timeoutMs);
   if (cluster) {
     const keys = new RedisKeys(cluster.keyPrefix);
     const probeFor = (name: string) => lineProbe(keys, name);
     const sharding = checkSharding(shardedPubSub);
-    const topology = new RedisCluster(cluster, { timeoutMs, scripts, probeFor, shardedPubSub: sharding });
+    const options = { timeoutMs, scripts, probeFor, shardedPubSub: sharding };
+    const topology = new RedisCluster(cluster, { ...options, followsAsk: !waitsForReplicas });
     return { topology, keys };
   }
   if (shardedPubSub !== undefined) {

@@ -133,7 +133,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
       },
       {
         in: 'LINE',
-        find: "local heard = redis.pcall('publish', '${TURN_CHANNELS}' .. process_of(one.owner), message)",
+        find: "local heard = redis.pcall('publish', ${TURN_CHANNEL}, message)",
         replace: 'local heard = 1',
       },
     ],

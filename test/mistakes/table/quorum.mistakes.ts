@@ -93,6 +93,12 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
         replace: 'if (held.length >= 1) {',
       },
       { in: 'QuorumKind.extended', find: 'reachedBy(majority, held)', replace: 'reachedBy(1, held)' },
+      // What a renewal puts back would hide it.
+      {
+        in: 'QuorumKind.takeAgain',
+        find: 'if (!standing || standing.isEnding) return;',
+        replace: 'if (standing) return;',
+      },
     ],
     rules: ['exclusion', 'tokens'],
   },

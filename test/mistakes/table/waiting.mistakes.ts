@@ -74,7 +74,7 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'RedisSubscriber.resubscribe',
-        find: 'this.subscribe(names.slice(i, i + BATCH));',
+        find: 'this.subscribe(names.slice(i, i + batch));',
         replace:
           'void this.#client.subscribe(...names.slice(i, i + BATCH)).then(() => this.channels.forEach((one) => (one.live = true)));',
       },

@@ -90,6 +90,20 @@ describe('a key is held', () => {
     expect(holds(servers)).toEqual([2, 1, 0]);
   });
 
+  it('is "taken" a moment after a majority has answered and does not agree: the first node that hangs holds nobody up', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const mine = claim();
+    await servers[0]!.connect().kinds.exclusive!.acquire(claim({ finalKey: mine.finalKey }));
+    servers[2]!.hold();
+    const asking = store.kinds.exclusive!.acquire(mine);
+    await runtime.pass(100);
+    expectTaken(await asking);
+    servers[2]!.letThrough();
+    await settled();
+    await settled();
+    expect(holds(servers)).toEqual([1, 0, 0]);
+  });
+
   it('is "taken" where a majority is somebody else\'s, and a failure only where too many nodes fail', async () => {
     const { servers, open, store } = quorumOf(3);
     const [mine, other] = [claim(), claim()];
@@ -277,6 +291,8 @@ describe('a renewal', () => {
     servers[0]!.space.forceUnlock(one.finalKey);
     const both = (): Promise<readonly { status: string }[]> => store.kinds.exclusive!.extendMany([one, two]);
     expect((await both()).map(({ status }) => status)).toEqual(['held', 'held']);
+    await settled();
+    servers[0]!.space.forceUnlock(one.finalKey);
     servers[1]!.isDown = true;
     expect((await both()).map(({ status }) => status)).toEqual(['failed', 'held']);
     servers[1]!.isDown = false;
@@ -288,6 +304,34 @@ describe('a renewal', () => {
     expect(holds(servers)).toEqual([1, 1, 1]);
     for (const server of servers.slice(0, 2)) server.isDown = true;
     await failureOf(both());
+  });
+
+  it('puts a hold back on each node that has lost it, and nothing once it is released', async () => {
+    const { servers, store, open } = quorumOf(3);
+    const mine = claim({ tokens: 1 });
+    const reply = await store.kinds.exclusive!.acquire(mine);
+    expectGranted(reply);
+    for (const away of servers) {
+      away.space.forceUnlock(mine.finalKey);
+      expect(await store.kinds.exclusive!.extendMany([mine])).toMatchObject([{ status: 'held' }]);
+      await settled();
+      await settled();
+      expect(holds(servers)).toEqual([1, 1, 1]);
+    }
+    // A renewal whose answers come after the release puts nothing back.
+    servers[0]!.space.forceUnlock(mine.finalKey);
+    servers[0]!.hold();
+    const renewing = store.kinds.exclusive!.extendMany([mine]);
+    await settled();
+    const releasing = store.kinds.exclusive!.release(mine);
+    await settled();
+    servers[0]!.letThrough();
+    await Promise.all([renewing, releasing]);
+    await settled();
+    expect(holds(servers)).toEqual([0, 0, 0]);
+    const next = await open().kinds.exclusive!.acquire(claim({ finalKey: mine.finalKey, tokens: 1 }));
+    expectGranted(next);
+    expect(next.token).toBeGreaterThan(reply.token!);
   });
 
   it('that is lost is given back to a node that did not answer, once it does', async () => {

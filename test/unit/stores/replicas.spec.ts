@@ -32,11 +32,11 @@ describe('what replicas have', () => {
   it('is unknown when the connection is gone, or is another one when they are asked', async () => {
     const connection = connectionWith(() => Promise.resolve(1));
     const replicas = waitingOn(connection);
-    const asked = replicas.confirm('a key');
+    const asked = replicas.confirming('a key')();
     connection.current = { alive: true };
     expect(await failureOf(asked)).toMatchObject({ outcome: 'unknown' });
     connection.current = undefined;
-    expect(await failureOf(replicas.confirm('a key'))).toMatchObject({ outcome: 'unknown' });
+    expect(await failureOf(replicas.confirming('a key')())).toMatchObject({ outcome: 'unknown' });
     expect(connection.sent).toBe(0);
   });
 
@@ -48,7 +48,7 @@ describe('what replicas have', () => {
       (read: (value: unknown) => number) => Promise.resolve(-1).then(read),
     ]) {
       const connection = connectionWith(answer);
-      const failure = await failureOf(waitingOn(connection).confirm('a key'));
+      const failure = await failureOf(waitingOn(connection).confirming('a key')());
       expect(failure).toMatchObject({ outcome: 'unknown', session: connection.current });
       expect(failure.cause).toBeInstanceOf(Error);
     }
@@ -59,9 +59,13 @@ describe('what replicas have', () => {
     const answers = [first.promise, Promise.resolve(1), Promise.resolve(0)];
     const connection = connectionWith(() => answers[connection.sent - 1]!);
     const replicas = waitingOn(connection);
-    const early = [replicas.confirm('a key'), replicas.confirm('a key')];
+    const early = [replicas.confirming('a key')(), replicas.confirming('a key')()];
     await new Promise((resolve) => setImmediate(resolve));
-    const later = [replicas.confirm('a key'), replicas.confirm('a key'), replicas.confirm('a key')];
+    const later = [
+      replicas.confirming('a key')(),
+      replicas.confirming('a key')(),
+      replicas.confirming('a key')(),
+    ];
     await new Promise((resolve) => setImmediate(resolve));
     expect(connection.sent).toBe(1);
     first.resolve(0);

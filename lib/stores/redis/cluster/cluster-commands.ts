@@ -10,6 +10,8 @@ import { readRedirect, type NodeAddress, type Redirect } from './slots.js';
 
 /** How soon a slot is asked again whose keys are on their way from one server to another, in ms. */
 const TRY_AGAIN_MS = 10;
+/** How many redirects are followed without a pause. */
+const AT_ONCE = 3;
 
 /** What commands have to know of their cluster. */
 export interface CommandsHost {
@@ -23,6 +25,10 @@ export interface CommandsHost {
   isNeeded(connection: RedisConnection): boolean;
   /** A server has said that another one has the slot. */
   moved(slot: number, to: NodeAddress): void;
+  /** The server says that the cluster is down: another one may know better. */
+  lookSoon(): void;
+  /** False: what belongs to a server that is only getting the slot waits until it has it. */
+  readonly followsAsk: boolean;
   /** A connection to a server that is getting a slot. */
   connectionAt(address: NodeAddress): RedisConnection;
   hostOf(connection: RedisConnection): string;
@@ -99,16 +105,18 @@ export class ClusterCommands implements Commands {
     const { host } = this;
     const giveUpAt = performance.now() + host.timeoutMs;
     let [failure, at] = [first, firstAt];
-    for (;;) {
+    for (let hops = 1; ; hops++) {
       const redirect = this.redirectOf(failure, at);
       if (!redirect || performance.now() >= giveUpAt) throw failure;
+      // Servers that do not agree send each other's clients in a circle.
+      if (redirect.kind === 'TRYAGAIN' || hops > AT_ONCE) await pause(TRY_AGAIN_MS);
       try {
-        if (redirect.kind === 'ASK') {
+        if (redirect.kind === 'ASK' && host.followsAsk) {
           at = host.connectionAt(redirect.to);
           return await this.askMoving(asked, at);
         }
+        if (redirect.kind === 'ASK') await pause(TRY_AGAIN_MS);
         if (redirect.kind === 'MOVED') host.moved(redirect.slot, redirect.to);
-        else await pause(TRY_AGAIN_MS);
         at = this.connectionTo(asked.keys[0]!);
         return await this.ask(asked, at);
       } catch (error) {
@@ -147,8 +155,11 @@ export class ClusterCommands implements Commands {
 
   private redirectOf(failure: unknown, at: RedisConnection): Redirect | undefined {
     if (!(failure instanceof RedisFailure) || failure.outcome !== 'not-executed') return undefined;
-    if (isReplyError(failure.cause))
-      return readRedirect(unwrapped(failure.cause.message), this.host.hostOf(at));
+    if (isReplyError(failure.cause)) {
+      const reply = unwrapped(failure.cause.message);
+      if (reply.startsWith('CLUSTERDOWN')) this.host.lookSoon();
+      return readRedirect(reply, this.host.hostOf(at));
+    }
     // It was waiting for a server that has been replaced.
     return this.host.isNeeded(at) ? undefined : { kind: 'TRYAGAIN' };
   }

@@ -34,9 +34,10 @@ export class ClusterServer {
     return this.listening?.size ?? 0;
   }
 
-  close(): void {
+  /** @param why what is told to whoever waits for it. */
+  close(why?: string): void {
     this.closed = true;
-    this.connection.close();
+    this.connection.close(why);
     this.listening?.close();
   }
 

@@ -7,6 +7,7 @@ import {
   addressFrom,
   checkAddress,
   isWhole,
+  KEEP_ALIVE_MS,
   optionsOf,
   ownClientOptions,
 } from '../connection/redis-settings.js';
@@ -53,8 +54,11 @@ export const resolveCluster = (source: unknown, commandTimeoutMs: number): Clust
     return endpointOf(startupNodes, 'redis (the startup nodes of the Cluster)', shared, commandTimeoutMs);
   }
   if (!isClusterOptions(source)) return undefined;
-  const { cluster, ...options } = source;
-  return endpointOf(cluster, 'redis.cluster', options, commandTimeoutMs);
+  // Who is used to an ioredis Cluster writes them there.
+  const { cluster, redisOptions, ...options } = source as RedisClusterOptions & {
+    redisOptions?: RedisOptions;
+  };
+  return endpointOf(cluster, 'redis.cluster', { ...redisOptions, ...options }, commandTimeoutMs);
 };
 
 const endpointOf = (
@@ -63,17 +67,22 @@ const endpointOf = (
   options: RedisOptions,
   commandTimeoutMs: number,
 ): ClusterEndpoint => {
-  if (!isArray(nodes) || nodes.length === 0) {
+  if (isArray(nodes) && nodes.length === 0) {
+    throw new LockConfigurationError(`${where} is empty: name at least one server of the cluster.`);
+  }
+  if (!isArray(nodes)) {
     return refuse(where, 'a list of servers such as [{ host: "redis-1", port: 6379 }]', nodes);
   }
   const all = nodes.map((node, i) => nodeFrom(node, `${where}[${i}]`));
-  const address = { ...all.find(({ options: own }) => own)?.options, ...addressFrom(options) };
+  const address: RedisOptions = {};
+  for (const { options: own } of all) Object.assign(address, own);
+  Object.assign(address, addressFrom(options));
   for (const name of ['db', 'path', 'sentinels', 'name'] as const) refuseInCluster(address, name);
   for (const name of ['host', 'port', 'path', 'db'] as const) delete address[name];
-  checkAddress(address, refuse);
+  checkAddress({ ...address }, refuse);
   const keyPrefix: unknown = options.keyPrefix ?? '';
   if (typeof keyPrefix !== 'string') return refuse('redis.keyPrefix', 'a string', keyPrefix);
-  const settings = { ...address, ...ownClientOptions(commandTimeoutMs) };
+  const settings = { keepAlive: KEEP_ALIVE_MS, ...address, ...ownClientOptions(commandTimeoutMs) };
   const connect = (at: NodeAddress): RedisLike =>
     new Redis({ ...settings, ...seenFromHere(at, options.natMap) });
   const seeds = all.map(({ at }) => at);
@@ -113,7 +122,13 @@ const nodeFrom = (node: unknown, where: string): GivenNode => {
   ) as Record<string, unknown>;
   const isUsable = typeof node === 'object' && node !== null && typeof host === 'string' && host !== '';
   if (!isUsable || !isWhole(port, 65_535)) {
-    return refuse(where, 'a URL, "host:port" or { host, port }', typeof node === 'string' ? undefined : node);
+    // A text may be a URL that was meant otherwise, with a password.
+    if (typeof node === 'string') {
+      throw new LockConfigurationError(
+        `${where} must be a URL (redis://host:port), "host:port" or { host, port }, but is another text.`,
+      );
+    }
+    return refuse(where, 'a URL, "host:port" or { host, port } with a port up to 65535', node);
   }
   return { at: { host, port: Number(port) } };
 };

@@ -40,7 +40,8 @@ export const lookAt = async (servers: readonly ClusterServer[]): Promise<Sight> 
     }
   });
   const [best] = seen.sort((a, b) => Number(b.isOk) - Number(a.isOk) || b.epoch - a.epoch);
-  if (best) return best;
+  // Where one server cannot, those that listen there would hear nothing.
+  if (best) return { ...best, canShard: seen.every(({ canShard }) => canShard) };
   throw nobodyAnswered(failures);
 };
 

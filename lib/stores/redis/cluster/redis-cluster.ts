@@ -3,6 +3,7 @@ import type { RedisAddress } from '../connection/redis-client.js';
 import type { RedisConnection, RedisConnectionOptions } from '../connection/redis-connection.js';
 import type { Probe } from '../connection/probe.js';
 import { RedisFailure } from '../connection/redis-failure.js';
+import type { RedisSession } from '../connection/redis-session.js';
 import type { RedisTopology } from '../connection/redis-topology.js';
 import { hashSlot, tagOfSlot } from '../hash-slot.js';
 import { ClusterChannels } from './cluster-channels.js';
@@ -25,6 +26,8 @@ export interface ClusterOptions extends Omit<RedisConnectionOptions, 'probe'> {
   readonly probeFor: (name: string) => Probe;
   /** Whether messages are sharded; undefined: where the servers can. */
   readonly shardedPubSub?: boolean | undefined;
+  /** False: what belongs to a server that is only getting the slot waits until it has it. Default: true. */
+  readonly followsAsk?: boolean;
 }
 
 /**
@@ -41,10 +44,16 @@ export class RedisCluster implements RedisTopology {
   private readonly servers = new Map<string, ClusterServer>();
   /** Servers that were getting slots, until when they are kept. */
   private readonly getting = new Map<ClusterServer, number>();
-  /** Which server has which slot; undefined before that is known. */
+  /**
+   * Which server has which slot, as far as is known: Redis's slot map. A server that says MOVED changes one slot of it at
+   * once, and the rest is looked at soon. One that is importing slots (ASK) is not in it yet. Undefined before
+   * that is known.
+   */
   private slots: (ClusterServer | undefined)[] | undefined;
   /** Those that have slots. */
   private masters: readonly ClusterServer[] = [];
+  /** The same when it was looked last, before servers said that slots have moved. */
+  private lastMasters: readonly ClusterServer[] = [];
   /** Connections that only ask which server has which slots. */
   private readonly scouts = new Set<ClusterServer>();
   private isSharded = false;
@@ -69,7 +78,9 @@ export class RedisCluster implements RedisTopology {
       connectionTo: (name) => this.connectionTo(name),
       openedTo: (name) => this.openedTo(name),
       isNeeded: (connection) => this.masters.some((server) => server.connection === connection),
+      followsAsk: options.followsAsk ?? true,
       moved: (slot, to) => this.moved(slot, to),
+      lookSoon: () => this.lookSoon(),
       connectionAt: (at) => this.gettingAt(at).connection,
       hostOf: (connection) => this.hostOf(connection),
     });
@@ -103,9 +114,19 @@ export class RedisCluster implements RedisTopology {
   }
 
   async openedTo(name: string): Promise<unknown> {
-    await this.known();
-    const connection = this.connectionTo(name);
-    if (connection) return connection.opened();
+    const giveUpAt = performance.now() + this.options.timeoutMs;
+    for (;;) {
+      await this.known();
+      const connection = this.connectionTo(name);
+      if (!connection) break;
+      try {
+        return await connection.opened();
+      } catch (failure) {
+        // Another server has taken over while this one was waited for.
+        const isReplaced = this.connectionTo(name) !== connection && !this.closed;
+        if (!isReplaced || performance.now() >= giveUpAt) throw failure;
+      }
+    }
     this.lookSoon();
     throw new RedisFailure(
       `no server of the cluster has the slot of "${name}"; look at CLUSTER NODES`,
@@ -114,12 +135,24 @@ export class RedisCluster implements RedisTopology {
     );
   }
 
+  connectionOf(session: RedisSession): RedisConnection | undefined {
+    for (const { connection } of this.servers.values()) if (connection.id === session.of) return connection;
+    return undefined;
+  }
+
   groupOf(name: string): number {
     return hashSlot(name);
   }
 
   async askEach<T>(ask: (connection: RedisConnection) => Promise<T>): Promise<readonly T[]> {
     await this.known();
+    if (this.masters.length === 0) {
+      throw new RedisFailure(
+        'no server of the cluster has a slot; look at CLUSTER NODES',
+        'not-executed',
+        {},
+      );
+    }
     return Promise.all(this.masters.map(({ connection }) => ask(connection)));
   }
 
@@ -220,8 +253,9 @@ export class RedisCluster implements RedisTopology {
   private async lookAtAll(): Promise<void> {
     const { masters } = this;
     const connected = masters.filter(({ connection }) => connection.current);
-    const sight =
-      connected.length > 0 ? await lookAt(connected).catch(() => this.scout()) : await this.scout();
+    const seen = connected.length > 0 ? await lookAt(connected).catch(() => undefined) : undefined;
+    // Those that are connected may be just the ones that are cut off from the others.
+    const sight = seen?.isOk ? seen : await this.scout().catch((failure: unknown) => seen ?? fail(failure));
     if (this.closed) throw closedFailure();
     if (!this.slots) this.isSharded = this.options.shardedPubSub ?? sight.canShard;
     this.apply(sight);
@@ -232,6 +266,7 @@ export class RedisCluster implements RedisTopology {
    * server when the locks' own connection begins decides how that is used.
    */
   private async scout(): Promise<Sight> {
+    if (this.closed) throw closedFailure();
     const { endpoint, options, scouts, masters } = this;
     const { timeoutMs } = options;
     const places = new Map(
@@ -265,14 +300,16 @@ export class RedisCluster implements RedisTopology {
   }
 
   private apply({ ranges }: Sight): void {
-    const before = this.masters;
+    const before = this.lastMasters;
     const slots: (ClusterServer | undefined)[] = [];
     for (const { from, to, master } of ranges) {
       const server = this.serverAt(master);
       for (let slot = from; slot <= to; slot++) slots[slot] = server;
     }
     const masters = mastersOf(slots);
-    Object.assign(this, { slots, masters });
+    this.slots = slots;
+    this.masters = masters;
+    this.lastMasters = masters;
     this.forgetOthers();
     this.channels.follow();
     // A master that is one no longer may have had holds that its successor has not.
@@ -289,12 +326,16 @@ export class RedisCluster implements RedisTopology {
     for (const [name, server] of this.servers) {
       if (needed.has(server)) continue;
       this.servers.delete(name);
-      server.close();
+      server.close('the server is none of the cluster any more');
     }
   }
 }
 
 const mastersOf = (slots: readonly (ClusterServer | undefined)[]): readonly ClusterServer[] =>
   [...new Set(slots)].filter((server) => server !== undefined);
+
+const fail = (failure: unknown): never => {
+  throw failure;
+};
 
 const closedFailure = (): RedisFailure => new RedisFailure('the lock store is closed', 'not-executed', {});

@@ -42,6 +42,10 @@ export class OneServer implements RedisTopology {
     return this.commands;
   }
 
+  connectionOf(): RedisConnection {
+    return this.commands;
+  }
+
   openedTo(): Promise<unknown> {
     return this.commands.opened();
   }

@@ -68,6 +68,7 @@ export class RedisConnection implements Commands {
   private answerOfProbe: unknown;
   private pinger: NodeJS.Timeout | undefined;
   private closed = false;
+  private closedBecause: string | undefined;
   private hadSession = false;
   /** Told when there is a connection again, before anything is asked on it. */
   onAgain: () => void = () => undefined;
@@ -152,11 +153,13 @@ export class RedisConnection implements Commands {
     return session ? this.sendOn(session, request) : this.sendWhenReady(request);
   }
 
-  close(): void {
+  /** @param why what is told to whoever waits for it, and asks later. */
+  close(why = 'the lock store is closed'): void {
+    this.closedBecause ??= why;
     this.closed = true;
     this.#client.disconnect();
     this.end();
-    for (const one of this.takeUnsent()) one.reject(this.notSent('the lock store is closed'));
+    for (const one of this.takeUnsent()) one.reject(this.notSent(this.closedBecause));
   }
 
   private async sendWhenReady<T>(request: RedisRequest<T>): Promise<T> {
@@ -253,7 +256,7 @@ export class RedisConnection implements Commands {
 
   /** Waits for the connection, within the command time-out. */
   private ready(): Promise<RedisSession> {
-    if (this.closed) return Promise.reject(this.notSent('the lock store is closed'));
+    if (this.closedBecause !== undefined) return Promise.reject(this.notSent(this.closedBecause));
     // A client that gave up (a foreign retryStrategy) is asked once more for each command.
     const { status } = this.#client;
     if (status === 'end' || status === 'wait') this.connect();

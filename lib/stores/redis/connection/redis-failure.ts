@@ -19,6 +19,9 @@ export class RedisFailure extends StoreFailure {
 /** Replies of a cluster that is moving slots: certainly not executed, and different in a moment. */
 const MOVING = /^(TRYAGAIN|MOVED|ASK|CLUSTERDOWN)\b/;
 
+/** A slot's keys moved while a script was running there: what it did before that is done. */
+const MOVED_WITHIN = /Script attempted to access a non local key|while the cluster is down/;
+
 /** How servers before Redis 7 hand on what went wrong inside of a script. */
 const WRAPPING = /^(?:ERR )?(?:Error running script \(call to f_\w+\): )?(?:@\w+: ?\d+: )+-?/;
 /** Where in the script it was, as servers from Redis 7 on add it. */
@@ -26,6 +29,9 @@ const PLACE = /,? script: \w+, on @\w+: ?\d+\.?$/;
 
 /** What went wrong inside of a script, without what the server has put around it. */
 export const unwrapped = (message: string): string => message.replace(WRAPPING, '').replace(PLACE, '');
+
+/** What a server says that may answer otherwise in a moment. */
+const PASSING = /^(BUSY|LOADING|CLUSTERDOWN|TRYAGAIN|MASTERDOWN)\b/;
 
 export const isReplyError = (error: unknown): error is Error =>
   error instanceof Error && error.name === 'ReplyError';
@@ -41,6 +47,10 @@ export const isNoScript = (error: unknown): boolean => isReply(error, 'NOSCRIPT'
 
 /** Somebody's script runs for so long that the server does nothing else. */
 export const isBusyScript = (error: unknown): boolean => isReply(error, 'BUSY');
+
+/** The server refuses for now, whatever it is asked. */
+export const isPassing = (error: unknown): boolean =>
+  isReplyError(error) && PASSING.test(unwrapped(error.message));
 
 /** A master that became a replica: the way to the new master is a new connection. */
 export const isReadOnly = (error: unknown): boolean => isReply(error, 'READONLY');
@@ -72,6 +82,11 @@ export const failureOf = (
   const cause = clean(error);
   if (isReplyError(error)) {
     const reply = unwrapped(message);
+    if (MOVED_WITHIN.test(message)) {
+      const why =
+        'the slot of the key began to move, or the cluster failed, while the script was running there';
+      return new RedisFailure(why, 'unknown', { cause, transient: true }, session);
+    }
     const refusal = refusals.find(({ word }) => reply.startsWith(`${word} `));
     const isForeign = reply.startsWith('WRONGTYPE');
     return new RedisFailure(

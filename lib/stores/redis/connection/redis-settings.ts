@@ -23,7 +23,7 @@ const ADDRESS_OPTIONS = [
 ] as const; // prettier-ignore
 
 /** After how long without a word the operating system asks whether the other side still lives. ioredis 5 never asks. */
-const KEEP_ALIVE_MS = 10_000;
+export const KEEP_ALIVE_MS = 10_000;
 
 /** Commands are never queued, repeated or merged by the client: each would take a lock that this process does not know of. */
 export const ownClientOptions = (commandTimeoutMs: number): RedisOptions => ({

@@ -4,7 +4,7 @@ import { cleanError, secretsOfClient } from './clean-error.js';
 import { CommandDeadlines } from './command-deadlines.js';
 import { watchHandshakes } from './handshake-watch.js';
 import { dropSocket, type RedisLike } from './redis-client.js';
-import { RedisFailure, isReplyError } from './redis-failure.js';
+import { RedisFailure, isPassing, isReplyError } from './redis-failure.js';
 
 /** A listener that is told what a message says, instead of that there was one. */
 export interface MessageListener extends WatchListener {
@@ -159,11 +159,22 @@ export class RedisSubscriber {
       (error: unknown) => {
         // A lost connection is tried again; a refusal is final.
         if (!isReplyError(error)) return;
+        if (isPassing(error)) return this.subscribeLater(names, asked);
         const stillWanted = names.filter((name, i) => asked[i] && this.channels.get(name) === asked[i]);
         if (names.length === 1) this.refuse(asked[0], error);
         else for (const half of halves(stillWanted)) this.subscribe(half);
       },
     );
+  }
+
+  /** Those that are still wanted then, and have not been subscribed to by a new connection. */
+  private subscribeLater(names: readonly string[], asked: readonly (Channel | undefined)[]): void {
+    const again = (): void => {
+      const wanted = names.filter((name, i) => asked[i] && this.channels.get(name) === asked[i]);
+      const deaf = wanted.filter((name) => !this.isLive(name));
+      if (!this.closed && deaf.length > 0) this.subscribe(deaf);
+    };
+    unbound(() => setTimeout(again, DEAF_MS).unref());
   }
 
   private beginSubscription(names: readonly string[]): Promise<unknown> {

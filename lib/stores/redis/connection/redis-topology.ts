@@ -2,6 +2,7 @@ import type { Watch } from '../../../core/seam/lock-store.js';
 import type { Commands } from './commands.js';
 import type { RedisAddress } from './redis-client.js';
 import type { RedisConnection } from './redis-connection.js';
+import type { RedisSession } from './redis-session.js';
 import type { MessageListener } from './redis-subscriber.js';
 
 /** Hears channels, each where it is announced. */
@@ -34,6 +35,8 @@ export interface RedisTopology {
   ready(): Promise<void> | undefined;
   /** The connection to the server that has the name, as far as that is known. */
   connectionTo(name: string): RedisConnection | undefined;
+  /** The connection that the session is a life of, if it is still there. */
+  connectionOf(session: RedisSession): RedisConnection | undefined;
   /** Resolves when there is a connection to the server that has the name. Waits for it within the command time-out. */
   openedTo(name: string): Promise<unknown>;
   /** Names that give the same are on one server, and one script can be run for them together. */

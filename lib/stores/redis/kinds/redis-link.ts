@@ -2,7 +2,6 @@ import type { Claim } from '../../../core/seam/claim.js';
 import type { KindStore } from '../../../core/seam/lock-store.js';
 import type { KeyState, ReleaseReply } from '../../../core/seam/reply.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
-import type { RedisConnection } from '../connection/redis-connection.js';
 import { isReplyError, RedisFailure } from '../connection/redis-failure.js';
 import type { RedisSession } from '../connection/redis-session.js';
 import type { Commands } from '../connection/commands.js';
@@ -124,7 +123,7 @@ export class RedisLink {
     const name = this.keys.name(finalKey);
     const connection = this.topology.connectionTo(name);
     const sameConnection = session === connection?.current;
-    const ended = !sameConnection && connection !== undefined && (await this.endSession(session, connection));
+    const ended = !sameConnection && (await this.endSession(session));
     const reply = await send();
     // On the connection of the acquire, "not there" is final: commands are executed in the order they were sent.
     const inOrder = sameConnection && session === this.topology.connectionTo(name)?.current;
@@ -139,11 +138,13 @@ export class RedisLink {
    * its last bytes may still be on their way. The address keeps a stranger with the same id on another server
    * out of harm's way. False when the server does not allow it.
    */
-  private async endSession(session: RedisSession, connection: RedisConnection): Promise<boolean> {
-    // A server that has the slot no longer refuses what is still on its way to it.
-    if (session.of !== connection.id) return true;
+  private async endSession(session: RedisSession): Promise<boolean> {
+    const connection = this.topology.connectionOf(session);
+    // A server that is none of the cluster any more has nothing to say, whatever is still on its way to it.
+    if (!connection) return true;
     const { id, address } = session;
-    if (id === undefined) return false;
+    // In use for other slots; or the server would not say how it knows the connection.
+    if (session === connection.current || id === undefined) return false;
     const args = ['kill', 'id', id, ...(address === undefined ? [] : ['addr', address])];
     try {
       await connection.send({ command: 'client', args, read: () => undefined });

@@ -62,13 +62,18 @@ export class Replicas {
   ) {}
 
   /**
-   * Resolves once enough replicas have what the caller has just been told of the key. To be called in the same turn of
-   * the event loop as that: on a later connection nothing can be said of it. Else it fails with an outcome that is unknown:
-   * the server has it, and has to be asked to undo it.
+   * To be called before something is asked of the key; what it gives, when it is answered. That resolves once enough replicas
+   * have it. Else it fails with an outcome that is unknown: the server has it, and has to be asked to undo it. So it does
+   * when the connection is another one by then, or the key is on another server: there nothing can be said of it.
    */
-  confirm(finalKey: string): Promise<void> {
+  confirming(finalKey: string): () => Promise<void> {
     const { topology, keys } = this.link;
-    return this.masterOf(topology.connectionTo(keys.name(finalKey))).confirm();
+    const name = keys.name(finalKey);
+    const before = topology.connectionTo(name)?.current;
+    return () => {
+      const connection = topology.connectionTo(name);
+      return this.masterOf(connection).confirm(before ?? connection?.current);
+    };
   }
 
   private masterOf(connection: RedisConnection | undefined): MasterOfReplicas {
@@ -93,10 +98,11 @@ class MasterOfReplicas {
     private readonly options: Required<ReplicasOptions>,
   ) {}
 
-  confirm(): Promise<void> {
+  /** @param session on which the answer came. */
+  confirm(session: RedisSession | undefined): Promise<void> {
     const { connection } = this;
-    const session = connection?.current;
-    if (!session) return Promise.reject(this.failure('the connection to Redis was lost before they could'));
+    if (!connection || !session || connection.current !== session)
+      return Promise.reject(this.failure('the connection to Redis was lost before they could'));
     if (this.next?.session === session) return this.next.answer;
     const answer = this.underWay.then(() => {
       if (this.next === question) this.next = undefined;

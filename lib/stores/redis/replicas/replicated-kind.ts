@@ -37,22 +37,16 @@ export class ReplicatedKind<C extends Claim> implements KindStore<C> {
   }
 
   async acquire(claim: C): Promise<AcquireReply> {
+    const confirm = this.replicas.confirming(claim.finalKey);
     const reply = await this.kind.acquire(claim);
-    if (reply.status === 'granted') await this.replicas.confirm(claim.finalKey);
+    if (reply.status === 'granted') await confirm();
     return reply.status === 'queued' ? { ...reply, place: uncertain(reply.place) } : reply;
   }
 
   async extendMany(claims: readonly C[]): Promise<readonly ExtendReply[]> {
+    const confirms = claims.map(({ finalKey }) => this.replicas.confirming(finalKey));
     const replies = await this.kind.extendMany(claims);
-    return Promise.all(replies.map((reply, i) => this.confirmed(reply, claims[i]!)));
-  }
-
-  private confirmed(reply: ExtendReply, { finalKey }: C): Promise<ExtendReply> {
-    if (reply.status !== 'held') return Promise.resolve(reply);
-    return this.replicas.confirm(finalKey).then(
-      () => reply,
-      (cause: unknown) => ({ status: 'failed', cause }),
-    );
+    return Promise.all(replies.map((reply, i) => confirmed(reply, confirms[i]!)));
   }
 
   release(claim: C, how?: ReleaseOptions): Promise<ReleaseReply> {
@@ -64,14 +58,24 @@ export class ReplicatedKind<C extends Claim> implements KindStore<C> {
   }
 
   private async downgradeAs(claim: C): Promise<ExtendReply> {
+    const confirm = this.replicas.confirming(claim.finalKey);
     const reply = await this.kind.downgrade!(claim);
-    if (reply.status === 'held') await this.replicas.confirm(claim.finalKey);
+    if (reply.status === 'held') await confirm();
     return reply;
   }
 
   private async commitAs(claim: C, token: number): Promise<boolean> {
+    const confirm = this.replicas.confirming(claim.finalKey);
     const done = await this.kind.commit!(claim, token);
-    if (done) await this.replicas.confirm(claim.finalKey);
+    if (done) await confirm();
     return done;
   }
 }
+
+const confirmed = (reply: ExtendReply, confirm: () => Promise<void>): Promise<ExtendReply> => {
+  if (reply.status !== 'held') return Promise.resolve(reply);
+  return confirm().then(
+    () => reply,
+    (cause: unknown) => ({ status: 'failed', cause }),
+  );
+};

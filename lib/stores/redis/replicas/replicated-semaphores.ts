@@ -13,9 +13,10 @@ export class ReplicatedSemaphores implements SemaphoreStore {
   ) {}
 
   async take(finalKey: string, permits: number): Promise<boolean> {
+    const confirm = this.replicas.confirming(finalKey);
     if (!(await this.semaphores.take(finalKey, permits))) return false;
     try {
-      await this.replicas.confirm(finalKey);
+      await confirm();
       return true;
     } catch (failure) {
       // When that fails, too, they are gone as those of a process that has crashed; the failure that is told is the first.

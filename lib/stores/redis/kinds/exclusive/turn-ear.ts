@@ -57,7 +57,10 @@ export class TurnEar {
       this.watch = this.link.channels.watch(this.channel, {
         hint: () => this.prove(),
         message: (text) => this.message(text),
-        failed: () => this.refused(),
+        failed: (failure) => {
+          if (isNotPermitted(failure)) this.refused();
+          else this.settle();
+        },
         standing: true,
       });
     }

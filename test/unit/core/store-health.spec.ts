@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { LockEventHub } from '../../../lib/core/lock-events.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { StoreHealth } from '../../../lib/core/store-health.js';
+import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
+
+const open = () => {
+  const runtime = new VirtualRuntime();
+  const log: string[] = [];
+  const logger = { log: (line: string) => void log.push(line), warn: (line: string) => void log.push(line) };
+  return { runtime, log, health: new StoreHealth(runtime, new LockEventHub(logger), logger) };
+};
+const failure = new StoreFailure('refused', 'not-executed');
+
+describe('an outage of the store', () => {
+  it('is told once when it begins, and once as soon as it is over', async () => {
+    const { runtime, log, health } = open();
+    for (let i = 0; i < 3; i++) health.failed(failure);
+    await runtime.pass(500);
+    health.works();
+    health.works();
+    expect(log).toEqual([
+      expect.stringContaining('does not work'),
+      'The lock store works again, after 500 ms.',
+    ]);
+  });
+
+  it('of a part of it only, which fails and works in turns, is one outage that is over when all is quiet', async () => {
+    const { runtime, log, health } = open();
+    for (let i = 0; i < 100; i++) {
+      health.failed(failure);
+      await runtime.pass(50);
+      health.works();
+    }
+    expect(log).toHaveLength(3);
+    await runtime.pass(10_000);
+    health.works();
+    expect(log).toHaveLength(4);
+    await runtime.pass(60_000);
+    health.failed(failure);
+    await runtime.pass(5);
+    health.works();
+    expect(log).toHaveLength(6);
+  });
+});
