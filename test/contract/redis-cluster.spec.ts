@@ -1,7 +1,9 @@
+import { canShard } from '../support/redis-server.js';
 import { redisClusterHarness } from '../support/stores/redis-cluster.harness.js';
 import { describeStoreContract } from './store.contract.js';
 
-describeStoreContract('RedisStore on a cluster', () => redisClusterHarness());
+// Before Redis 7 a process cannot be told of its turn in the slot where it waits.
+describeStoreContract('RedisStore on a cluster', () => redisClusterHarness(), { keepsLines: canShard() });
 
 describeStoreContract(
   'RedisStore on a cluster without sharded Pub/Sub',

@@ -7,12 +7,14 @@ export const LOOPBACK = '127.0.0.1';
 // inside that range can be given that very port for itself, and is then connected to itself.
 const LOWEST = 15_000;
 const HIGHEST = 32_000;
+/** The servers of a Redis Cluster talk to each other on a port that is so much higher. */
+const BUS_DISTANCE = 10_000;
 const ATTEMPTS = 50;
 
 /** Listens on a free port of the loopback interface that no outgoing connection takes. */
-export async function listenOnFreePort(server: Server): Promise<number> {
+export async function listenOnFreePort(server: Server, below = HIGHEST): Promise<number> {
   for (let attempt = 1; ; attempt += 1) {
-    const port = randomInt(LOWEST, HIGHEST);
+    const port = randomInt(LOWEST, below);
     try {
       await listen(server, port);
       return port;
@@ -33,9 +35,9 @@ export function listen(server: Server, port: number): Promise<void> {
 }
 
 /** A port that is free now. Somebody may take it before it is used: whoever binds it has to be ready to try another. */
-export async function freePort(): Promise<number> {
+export async function freePort({ withBus = false } = {}): Promise<number> {
   const probe = createServer();
-  const port = await listenOnFreePort(probe);
+  const port = await listenOnFreePort(probe, withBus ? HIGHEST - BUS_DISTANCE : HIGHEST);
   await new Promise<void>((resolve) => probe.close(() => resolve()));
   return port;
 }

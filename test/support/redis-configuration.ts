@@ -13,6 +13,8 @@ export interface RedisServerOptions {
   readonly users?: readonly string[];
   /** Listens with TLS only, with a self-signed certificate: `server.certificate.cert` is the `ca` to trust. */
   readonly tls?: boolean;
+  /** A server of a Redis Cluster: it has a second port, on which it talks to the others. */
+  readonly cluster?: boolean;
   /** A sentinel instead of a server: it keeps no data. */
   readonly sentinel?: boolean;
   /** Environment variables of the server process, beside those of this one. */
@@ -46,13 +48,14 @@ const transport = async (
 export async function writeRedisConfiguration(
   folder: string,
   server: { readonly host: string; readonly port: number; readonly certificate: Certificate | undefined },
-  { appendFsync, config = [], password, users = [], sentinel = false }: RedisServerOptions,
+  { appendFsync, config = [], password, users = [], sentinel = false, cluster = false }: RedisServerOptions,
 ): Promise<string> {
   const lines = [
     `bind ${server.host}`,
     `dir ${folder}`,
     'daemonize no',
     ...(sentinel ? [] : ['save ""']),
+    ...(cluster ? ['cluster-enabled yes'] : []),
     ...(appendFsync ? ['appendonly yes', `appendfsync ${appendFsync}`] : []),
     ...(await transport(folder, server.port, server.certificate)),
     ...(password === undefined ? [] : [`requirepass ${JSON.stringify(password)}`]),

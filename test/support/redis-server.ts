@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,8 +18,14 @@ const START_TIMEOUT_MS = 15_000;
 
 class PortTakenError extends Error {}
 
+/** Whether the servers can tell those of one slot only: since Redis 7. */
+export const canShard = (): boolean => {
+  const said = execFileSync(redisProgram(), ['--version'], { encoding: 'utf8' });
+  return Number(/ v=(\d+)/.exec(said)?.[1]) >= 7;
+};
+
 /** `TEST_REDIS_SERVER` says which one; `npm run test:matrix` has several. */
-const serverProgram = (): string => {
+export const redisProgram = (): string => {
   const program = process.env['TEST_REDIS_SERVER'] || onPath('redis-server', 'valkey-server');
   if (program) return program;
   throw new Error(
@@ -54,7 +60,8 @@ export class RedisServer implements AsyncDisposable {
     for (let attempt = 1; ; attempt += 1) {
       const folder = await mkdtemp(join(SCRATCH, 'nest-redis-lock-redis-'));
       guardFolder(folder);
-      const server = new RedisServer(options, folder, certificate, await freePort());
+      const port = await freePort({ withBus: options.cluster ?? false });
+      const server = new RedisServer(options, folder, certificate, port);
       try {
         await server.launch();
         return server;
@@ -175,7 +182,7 @@ export class RedisServer implements AsyncDisposable {
   private async launch(): Promise<void> {
     const started = this.output.length;
     const configuration = await writeRedisConfiguration(this.folder, this, this.options);
-    const child = spawn(serverProgram(), [configuration, ...(this.options.sentinel ? ['--sentinel'] : [])], {
+    const child = spawn(redisProgram(), [configuration, ...(this.options.sentinel ? ['--sentinel'] : [])], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, ...this.options.env },
     });

@@ -33,7 +33,6 @@ export class RedisClusterServers implements AsyncDisposable {
     ...options
   }: RedisClusterTraits = {}): Promise<RedisClusterServers> {
     const lines = [
-      'cluster-enabled yes',
       `cluster-node-timeout ${replicas ? NODE_TIMEOUT_MS.withReplicas : NODE_TIMEOUT_MS.without}`,
       'cluster-require-full-coverage no',
       'cluster-replica-validity-factor 0',
@@ -43,7 +42,7 @@ export class RedisClusterServers implements AsyncDisposable {
     ];
     const total = replicas ? masters * 2 : masters;
     const started = await Promise.allSettled(
-      Array.from({ length: total }, () => RedisServer.start({ ...options, config: lines })),
+      Array.from({ length: total }, () => RedisServer.start({ ...options, cluster: true, config: lines })),
     );
     const servers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
     const cluster = new RedisClusterServers(servers, masters);
@@ -190,8 +189,8 @@ export class RedisClusterServers implements AsyncDisposable {
     const [first] = servers;
     const share = Math.ceil(SLOTS / count);
     for (let i = 0; i < count; i++) {
-      const last = Math.min(SLOTS, (i + 1) * share) - 1;
-      await servers[i]!.cli('CLUSTER', 'ADDSLOTSRANGE', i * share, last);
+      const slots = Array.from({ length: Math.min(SLOTS - i * share, share) }, (_, slot) => i * share + slot);
+      await servers[i]!.cli('CLUSTER', 'ADDSLOTS', ...slots);
       await servers[i]!.cli('CLUSTER', 'SET-CONFIG-EPOCH', i + 1);
     }
     for (const server of servers.slice(1)) {
@@ -203,16 +202,18 @@ export class RedisClusterServers implements AsyncDisposable {
         (await server.text('CLUSTER', 'NODES'))
           .trim()
           .split('\n')
-          .every((line) => line.includes('connected')) &&
+          .every((line) => line.includes(' connected')) &&
         (await server.text('CLUSTER', 'INFO')).includes(`cluster_known_nodes:${servers.length}\r\n`),
     );
     for (const [i, server] of servers.slice(count).entries()) {
       const id = await this.idOf(servers[i]!);
       await server.cli('CLUSTER', 'REPLICATE', id);
     }
-    await this.settled('the cluster is ready', async (server) =>
-      (await server.text('CLUSTER', 'INFO')).includes('cluster_state:ok'),
-    );
+    // A server calls the cluster well as soon as it has heard of some slots.
+    await this.settled('each server knows who has which slots', async (server) => {
+      const info = await server.text('CLUSTER', 'INFO');
+      return info.includes('cluster_state:ok') && info.includes(`cluster_slots_assigned:${SLOTS}\r\n`);
+    });
     if (servers.length > count) await this.inStep();
   }
 

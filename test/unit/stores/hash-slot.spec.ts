@@ -2,7 +2,6 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hashTag } from '../../../lib/stores/key-rule.js';
 import { hashSlot, tagOfSlot } from '../../../lib/stores/redis/hash-slot.js';
-import { freePort } from '../../support/loopback.js';
 import { RedisServer } from '../../support/redis-server.js';
 
 const SLOTS = 16_384;
@@ -12,7 +11,7 @@ describe('slots', () => {
   let client: Redis;
 
   beforeAll(async () => {
-    server = await RedisServer.start({ config: ['cluster-enabled yes', `cluster-port ${await freePort()}`] });
+    server = await RedisServer.start({ cluster: true });
     client = new Redis(server.clientOptions());
   });
 
