@@ -1,5 +1,5 @@
 import { isArray } from './core/errors/describe.js';
-import { LockConfigurationError } from './core/errors/lock.errors.js';
+import { LockConfigurationError, LockKeyError } from './core/errors/lock.errors.js';
 import type { LockStore } from './core/seam/lock-store.js';
 import type { ResolvedOptions } from './redis-lock.options.js';
 import { QuorumStore } from './stores/quorum/quorum.store.js';
@@ -8,10 +8,33 @@ import { RedisStore } from './stores/redis/redis.store.js';
 
 /** The store that the options of the module describe. Nothing connects before a lock is asked for. */
 export const storeOf = (options: ResolvedOptions): LockStore => {
-  const { redis, store, commandTimeoutMs, replicas, shardedPubSub } = options;
-  if (store) return store;
+  const store = options.store ?? ownStoreOf(options);
+  try {
+    checkPrefix(store, options.settings.keyPrefix);
+  } catch (error) {
+    if (!options.store) void store.close();
+    throw error;
+  }
+  return store;
+};
+
+const ownStoreOf = (options: ResolvedOptions): LockStore => {
+  const { redis, commandTimeoutMs, replicas, shardedPubSub } = options;
   if (isArray(redis)) return quorumOf(redis, options);
   return new RedisStore({ redis: redis as RedisSource, commandTimeoutMs, replicas, shardedPubSub });
+};
+
+/** What no key can mend is said before there is one. */
+const checkPrefix = (store: LockStore, keyPrefix: string): void => {
+  try {
+    store.checkKey?.(`${keyPrefix}key`);
+  } catch (error) {
+    if (!(error instanceof LockKeyError)) throw error;
+    throw new LockConfigurationError(
+      `keyPrefix, or that of redis, makes of every key one that is refused. ${error.message}`,
+      { cause: error },
+    );
+  }
 };
 
 const quorumOf = (redis: readonly RedisSource[], options: ResolvedOptions): LockStore => {

@@ -26,6 +26,7 @@ import { whenReady } from './kinds/when-ready.js';
 import type { RedisKeys } from './redis-keys.js';
 import { ReplicatedKind } from './replicas/replicated-kind.js';
 import { ReplicatedSemaphores } from './replicas/replicated-semaphores.js';
+import { partWarning } from './server-part.js';
 import { topologyOf, type RedisSource } from './topology-of.js';
 import { Replicas, replicasWarning, resolveReplicas, type ReplicasOptions } from './replicas/replicas.js';
 
@@ -140,8 +141,8 @@ export class RedisStore implements LockStore {
   }
 
   /**
-   * Warns of a server that evicts locks, and of a Redis user who may not keep a line. Who may not run INFO is told
-   * nothing of the first. Leaves no connection open that was not: an app that then fails to start would not close it.
+   * Warns of a server that evicts locks, that is a replica or one of a cluster, and of a Redis user who may not keep a line.
+   * Who may not run INFO is told nothing of the first. Leaves no connection open that was not: an app that then fails to start would not close it.
    */
   async diagnose(): Promise<readonly string[]> {
     const check = this.topology.isConnected ? undefined : this.topology.twin();
@@ -163,10 +164,12 @@ export class RedisStore implements LockStore {
         if (failure instanceof RedisFailure && isReplyError(failure.cause)) return '';
         throw failure;
       });
-    const { minReplicas } = this;
+    const { minReplicas, topology } = this;
+    const [memory, replication, cluster] = await Promise.all(['memory', 'replication', 'cluster'].map(info));
     return [
-      evictionWarning(await info('memory')),
-      minReplicas > 0 ? replicasWarning(await info('replication'), minReplicas) : undefined,
+      partWarning(replication!, cluster!, { isInCluster: topology.hasSlots }),
+      evictionWarning(memory!),
+      minReplicas > 0 ? replicasWarning(replication!, minReplicas) : undefined,
       this.lineWarning(missingRules(probed)),
     ].filter(isText);
   }

@@ -121,5 +121,19 @@ const describeReply = (
   if (isForeign && keys.length > 0) {
     return `Redis has something of another type at ${keys.map((key) => `"${key}"`).join(' or ')}: ${shown}`;
   }
-  return refusal?.plain ? shown.slice(refusal.word.length + 1) : `Redis refused the command: ${shown}`;
+  if (refusal?.plain) return shown.slice(refusal.word.length + 1);
+  const meaning = MEANINGS.find(([reply]) => reply.test(shown))?.[1];
+  return `Redis refused the command: ${shown}${meaning ? ` (${meaning})` : ''}`;
 };
+
+/** What a reply means for who has to set it right. */
+const MEANINGS: readonly (readonly [RegExp, string])[] = [
+  [
+    /^MOVED /,
+    'another server of a Redis Cluster has the slot of this key; where redis is one address, give redis: { cluster: [that address] }',
+  ],
+  [
+    /cluster support disabled/,
+    'the server is in no Redis Cluster, although redis.cluster names it; give its address by itself',
+  ],
+];
