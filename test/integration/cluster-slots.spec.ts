@@ -45,12 +45,11 @@ describe('a slot that moves to another server', { timeout: TEST_MS }, () => {
     const name = holdName(key);
     const lease = await a.locks.acquire(key);
     const [from, to] = [await lab.redis.masterOf(name), await lab.redis.otherThan(name)];
+    await from.cli('CONFIG', 'RESETSTAT');
     await lab.redis.beginMove(name, from, to);
     // The hold is there, and what the script asks for beside it is not: TRYAGAIN.
     const asked = b.locks.tryAcquire(key);
-    await until(async () =>
-      /rejected_calls=[1-9]|failed_calls=[1-9]/.test(await from.text('INFO', 'commandstats')),
-    );
+    await until(async () => /TRYAGAIN:count=[1-9]/.test(await from.text('INFO', 'errorstats')));
     await lab.redis.moveKeys(name, from, to);
     await lab.redis.endMove(name, to);
     expect(await asked).toBeNull();
@@ -63,11 +62,54 @@ describe('a slot that moves to another server', { timeout: TEST_MS }, () => {
     await semaphore.trySetPermits(3);
     const name = holdName(semaphore.key);
     const [from, to] = [await lab.redis.masterOf(name), await lab.redis.otherThan(name)];
+    await from.cli('CONFIG', 'RESETSTAT');
     await lab.redis.beginMove(name, from, to);
     await lab.redis.moveKeys(name, from, to);
     expect(await semaphore.availablePermits()).toBe(3);
     await lab.redis.endMove(name, to);
     expect(await semaphore.availablePermits()).toBe(3);
+  });
+
+  it('is released to while its keys are on either server, as soon as they are together', async () => {
+    const [a, b] = [lab.open({ commandTimeoutMs: 20_000 }), lab.open()];
+    const lease = await a.locks.acquire(newKey());
+    const name = holdName(lease.key);
+    const waiting = b.locks.acquire(lease.key, { waitMs: PATIENCE_MS });
+    await lab.waiting(a, lease.key, 1);
+    const [from, to] = [await lab.redis.masterOf(name), await lab.redis.otherThan(name)];
+    await from.cli('CONFIG', 'RESETSTAT');
+    await lab.redis.beginMove(name, from, to);
+    const line = (await lab.redis.keysAt(name, from)).filter((key) => key.includes('line'));
+    expect(line).toHaveLength(1);
+    await lab.redis.moveKeys(name, from, to, line);
+    let isReleased = false;
+    const release = lease.release().then((how) => {
+      isReleased = true;
+      return how;
+    });
+    await until(async () => /TRYAGAIN:count=[1-9]/.test(await from.text('INFO', 'errorstats')));
+    expect(isReleased).toBe(false);
+    await lab.redis.moveKeys(name, from, to);
+    await lab.redis.endMove(name, to);
+    expect(await release).toBe('released');
+    await (await waiting).release();
+  });
+
+  it('is released to at the server that gets it, and who waits has the lock when it has moved', async () => {
+    const [a, b] = [lab.open(), lab.open()];
+    const lease = await a.locks.acquire(newKey());
+    const name = holdName(lease.key);
+    const waiting = b.locks.acquire(lease.key, { waitMs: PATIENCE_MS });
+    await lab.waiting(a, lease.key, 1);
+    const [from, to] = [await lab.redis.masterOf(name), await lab.redis.otherThan(name)];
+    await from.cli('CONFIG', 'RESETSTAT');
+    await lab.redis.beginMove(name, from, to);
+    await lab.redis.moveKeys(name, from, to);
+    expect(await lease.release()).toBe('released');
+    expect(await from.text('INFO', 'errorstats')).toMatch(/ASK:count=[1-9]/);
+    await lab.redis.endMove(name, to);
+    await (await waiting).release();
+    expect(b.events('lost')).toEqual([]);
   });
 
   it('loses nothing under load: ten slots move while two services count', async () => {

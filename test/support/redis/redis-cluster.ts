@@ -98,13 +98,17 @@ export class RedisClusterServers implements AsyncDisposable {
     await from.cli('CLUSTER', 'SETSLOT', slot, 'MIGRATING', await this.idOf(to));
   }
 
-  /** Moves the keys of a slot that is being given away. */
-  async moveKeys(name: string, from: RedisServer, to: RedisServer): Promise<void> {
-    const slot = hashSlot(name);
+  /** The keys of a slot that a server has. */
+  async keysAt(name: string, server: RedisServer): Promise<string[]> {
+    return (await server.cli('CLUSTER', 'GETKEYSINSLOT', hashSlot(name), 100)) as string[];
+  }
+
+  /** Moves the keys of a slot that is being given away: these, or all that there are. */
+  async moveKeys(name: string, from: RedisServer, to: RedisServer, only?: readonly string[]): Promise<void> {
     for (;;) {
-      const keys = (await from.cli('CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[];
-      if (keys.length === 0) return;
-      await from.cli('MIGRATE', to.host, to.port, '', 0, 5_000, 'KEYS', ...keys);
+      const keys = only ?? (await this.keysAt(name, from));
+      if (keys.length > 0) await from.cli('MIGRATE', to.host, to.port, '', 0, 5_000, 'KEYS', ...keys);
+      if (only || keys.length === 0) return;
     }
   }
 
