@@ -48,3 +48,7 @@ export const LINE_RULES = rulesIn('For turns in order');
 export const RULES_WITHOUT_LINE = DOCUMENTED_RULES.filter((rule) => !LINE_RULES.includes(rule));
 /** And in a cluster. */
 export const CLUSTER_RULES = rulesIn('In a cluster');
+/** And with `replicas`. */
+export const REPLICAS_RULES = rulesIn('With replicas');
+/** Of a user of the sentinels. */
+export const SENTINEL_RULES = rulesIn('Behind Sentinel');
