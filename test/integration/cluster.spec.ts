@@ -1,5 +1,14 @@
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
 import { Cluster } from 'ioredis';
-import { LockConfigurationError, LockKeyError } from 'nest-redis-lock';
+import {
+  currentLease,
+  Locked,
+  LockConfigurationError,
+  LockKeyError,
+  RedisLockModule,
+  type RedisLockModuleOptions,
+} from 'nest-redis-lock';
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { keysInSlots, listenersAt, PATIENCE_MS, TEST_MS, useCluster } from '../support/redis/cluster-lab.js';
@@ -79,15 +88,18 @@ describe('locks on a Redis Cluster', { timeout: TEST_MS }, () => {
     ['fair', { fair: true }],
     ['read', { mode: 'read' }],
     ['write', { mode: 'write' }],
-  ] as const)('of the kind %s pass from one service to the other', async (_, options) => {
-    const [a, b] = [lab.open(), lab.open()];
-    const key = newKey();
-    const lease = await a.locks.acquire(key, { mode: 'write' });
-    const waiting = b.locks.acquire(key, { waitMs: PATIENCE_MS, ...options });
-    await until(async () => b.store.subscriptions > 0);
-    await lease.release();
-    await (await waiting).release();
-  });
+  ] as [string, { fair?: boolean; mode?: 'read' | 'write' }][])(
+    'of the kind %s pass from one service to the other',
+    async (_, options) => {
+      const [a, b] = [lab.open(), lab.open()];
+      const key = newKey();
+      const lease = await a.locks.acquire(key, options.fair ? options : { mode: 'write' });
+      const waiting = b.locks.acquire(key, { waitMs: PATIENCE_MS, ...options });
+      await until(async () => b.store.subscriptions > 0);
+      await lease.release();
+      await (await waiting).release();
+    },
+  );
 
   it('have tokens that grow, whichever key of a slot they are for', async () => {
     const { locks } = lab.open();
@@ -174,5 +186,46 @@ describe('locks on a Redis Cluster', { timeout: TEST_MS }, () => {
     await expect(locks.countDownLatch('a{b}c').trySetCount(1)).rejects.toThrow(
       /Choose a name without braces/,
     );
+  });
+});
+
+describe('a cluster in an app', { timeout: TEST_MS }, () => {
+  const clusterClient = (): Cluster =>
+    new Cluster(
+      lab.redis.servers.map(({ host, port }) => ({ host, port })),
+      { lazyConnect: true },
+    );
+
+  it.each<[string, () => RedisLockModuleOptions['redis']]>([
+    ['its addresses', () => lab.redis.options],
+    ['an ioredis Cluster', clusterClient],
+  ])('locks methods, found from %s, and closes all connections with the app', async (_, redis) => {
+    class Orders {
+      @Locked('order:<<id>>')
+      async place(id: string): Promise<number> {
+        expect(currentLease().key).toBe(`order:${id}`);
+        return currentLease().fencingToken;
+      }
+    }
+    @Module({
+      imports: [RedisLockModule.forRootAsync({ useFactory: () => ({ redis: redis() }) })],
+      providers: [Orders],
+    })
+    class AppModule {}
+    const connections = async (): Promise<number> => {
+      const lists = await Promise.all(lab.redis.servers.map((one) => one.text('CLIENT', 'LIST')));
+      return lists.flatMap((list) => list.match(/ lib-name=ioredis| cmd=(evalsha|ssubscribe)/g) ?? []).length;
+    };
+    const before = await connections();
+    const app = await NestFactory.createApplicationContext(AppModule, { logger: false });
+    const orders = app.get(Orders);
+    // One order at a time is placed for each id, and the tokens of an id grow.
+    const ids = ['1', '2', '3', '4', '5', '6'];
+    const first = await Promise.all(ids.map((id) => orders.place(id)));
+    const second = await Promise.all([...ids, ...ids].map((id) => orders.place(id)));
+    for (const [i, token] of second.entries()) expect(token).toBeGreaterThan(first[i % ids.length]!);
+    expect(await connections()).toBeGreaterThan(before);
+    await app.close();
+    await until(async () => (await connections()) <= before);
   });
 });
