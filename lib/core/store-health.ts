@@ -4,17 +4,19 @@ import { StoreFailure } from './seam/store-failure.js';
 import { textOf } from './errors/describe.js';
 
 /**
- * A store that fails again so soon after it worked, in ms, works only in part: one of its servers, or some requests. Then
- * it works again when nothing has failed for as long.
+ * A store that fails again so soon after it worked, in ms, and once more after that, works only in part: one of its servers, or
+ * some requests. Then it works again when nothing has failed for as long.
  */
 const QUIET_MS = 10_000;
+const SOON_AGAIN = 2;
 
 /** Knows whether the store works, and says so once for each outage: one event, one line. */
 export class StoreHealth {
   private downSince: number | undefined;
   private upSince = -Infinity;
   private failedAt = -Infinity;
-  private inPart = false;
+  /** How many outages in a row began so soon after the one before. */
+  private soonAgain = 0;
   private stopped = false;
 
   constructor(
@@ -26,7 +28,7 @@ export class StoreHealth {
   works(): void {
     if (this.downSince === undefined) return;
     const now = this.runtime.now();
-    if (this.inPart && now - this.failedAt < QUIET_MS) return;
+    if (this.soonAgain >= SOON_AGAIN && now - this.failedAt < QUIET_MS) return;
     const downMs = Math.round(now - this.downSince);
     this.downSince = undefined;
     this.upSince = now;
@@ -45,7 +47,7 @@ export class StoreHealth {
     const now = this.runtime.now();
     this.failedAt = now;
     if (this.downSince !== undefined) return;
-    this.inPart = now - this.upSince < QUIET_MS;
+    this.soonAgain = now - this.upSince < QUIET_MS ? this.soonAgain + 1 : 0;
     this.downSince = now;
     this.logger.warn(
       `The lock store does not work: ${describe(cause)}. Locks cannot be taken until it does.`,

@@ -25,6 +25,16 @@ describe('an outage of the store', () => {
     ]);
   });
 
+  it('soon after another one is told like that one: a server may be restarted twice', async () => {
+    const { runtime, log, health } = open();
+    for (let i = 0; i < 2; i++) {
+      health.failed(failure);
+      await runtime.pass(500);
+      health.works();
+    }
+    expect(log).toHaveLength(4);
+  });
+
   it('of a part of it only, which fails and works in turns, is one outage that is over when all is quiet', async () => {
     const { runtime, log, health } = open();
     for (let i = 0; i < 100; i++) {
@@ -32,14 +42,14 @@ describe('an outage of the store', () => {
       await runtime.pass(50);
       health.works();
     }
-    expect(log).toHaveLength(3);
+    expect(log).toHaveLength(5);
     await runtime.pass(10_000);
     health.works();
-    expect(log).toHaveLength(4);
+    expect(log).toHaveLength(6);
     await runtime.pass(60_000);
     health.failed(failure);
     await runtime.pass(5);
     health.works();
-    expect(log).toHaveLength(6);
+    expect(log).toHaveLength(8);
   });
 });
