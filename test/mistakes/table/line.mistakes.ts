@@ -194,12 +194,13 @@ export const LINE_MISTAKES: readonly Mistake[] = [
       async play(stage) {
         const [holder, dead, waiter] = ['a', 'away', 'b'].map((process) => stage.owner(process));
         await stage.acquire(holder!);
-        await stage.acquire(dead!, { deaf: true, aliveMs: 20 });
+        // It is alive until the waiter stands behind it, also on a machine that has much else to do.
+        await stage.acquire(dead!, { deaf: true, aliveMs: 1_000 });
         await stage.acquire(waiter!);
         await stage.release(holder!);
         // What it was given, if anything, is over.
         await stage.admin.del(stage.key);
-        await sleep(25);
+        await sleep(1_005);
         await stage.keep(waiter!);
         assert.equal(await stage.holder(), waiter);
       },
