@@ -10,10 +10,12 @@ import {
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { resolveOptions } from '../../lib/redis-lock.options.js';
 import { storeOf } from '../../lib/store-of-options.js';
+import { RedisStore } from '../../lib/stores/redis/redis.store.js';
 import { until } from '../support/async.js';
 import { holdName, newKey } from '../support/redis/lab.js';
 import { openLocks, type LocksOptions, type OpenLocks } from '../support/redis/open-locks.js';
 import { RedisServer } from '../support/redis-server.js';
+import { claimFor, expectGranted } from '../support/stores/harness.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
 
 failOnUnhandledRejections();
@@ -263,6 +265,22 @@ describe('a quorum in an app', () => {
       );
     } finally {
       for (const server of servers) await server.stop();
+    }
+  });
+
+  it('is told how the tokens of a server go with its clock', async () => {
+    await using server = await RedisServer.start();
+    const store = new RedisStore({ redis: server.url });
+    try {
+      const before = await store.serverTimes();
+      const reply = await store.kinds.exclusive.acquire(claimFor(newKey()));
+      const after = await store.serverTimes();
+      expectGranted(reply);
+      const givenAtMs = reply.token! / before.tokensPerMs!;
+      expect(givenAtMs).toBeGreaterThanOrEqual(before.clockMs);
+      expect(givenAtMs).toBeLessThanOrEqual(after.clockMs);
+    } finally {
+      await store.close();
     }
   });
 

@@ -85,6 +85,11 @@ export interface ServerTimes {
   readonly clockMs: number;
   /** Names this run of the server: two stores with the same one are on one server. */
   readonly serverId?: string | undefined;
+  /**
+   * Its fencing tokens are of its wall clock, so many for each ms: a token that is further ahead tells that the clock has been
+   * set, or that a larger one was known already. Left out where tokens have nothing to do with the clock.
+   */
+  readonly tokensPerMs?: number | undefined;
 }
 
 /** The seam between the core and a place that keeps holds. An implementation imports only `core`. */

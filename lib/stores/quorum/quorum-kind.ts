@@ -73,9 +73,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const { nodes, majority } = host;
     host.asksFor(claim.leaseMs);
     const asked: C = { ...claim, owner: holds.nameOf(claim.owner), waits: false, place: undefined };
-    const ballot = new Ballot<AcquireReply>(nodes, (node) =>
-      node.ask(() => kindAt(node, claim.kind).acquire(asked)),
-    );
+    const ballot = new Ballot<AcquireReply>(nodes, (node) => node.acquire(asked));
     holds.asked(claim, ballot);
     const most = nodes.length - majority;
     await ballot.until(

@@ -1,7 +1,9 @@
 import { textOf } from '../../core/errors/describe.js';
 import type { Runtime } from '../../core/runtime.js';
 import type { LockKind } from '../../core/kinds/kinds.js';
+import type { Claim } from '../../core/seam/claim.js';
 import type { KindStore, LockStore } from '../../core/seam/lock-store.js';
+import type { AcquireReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { ClockSeen } from './clocks.js';
 
@@ -18,6 +20,10 @@ export interface NodeHost {
   sameAs(node: QuorumNode): string | undefined;
   /** By how many ms the node's clock is too far off; undefined when it is not. */
   clockOff(node: QuorumNode): number | undefined;
+  /** By how many ms a token is too far ahead, which says that of its clock; undefined when it is not. */
+  tokenAhead(tokenMs: number): number | undefined;
+  /** Looks anew at the node's clock, and at so many others that it is certain then by how many ms it is too far off. */
+  lookAgain(node: QuorumNode): Promise<number | undefined>;
   /** Told once for each time that a node counts as failed although it answers. */
   warn(warning: string): void;
 }
@@ -29,6 +35,8 @@ interface Seen {
   readonly startedAt: number;
   readonly clock: ClockSeen;
   readonly serverId: string | undefined;
+  /** See `ServerTimes.tokensPerMs`. */
+  readonly tokensPerMs: number | undefined;
 }
 
 /**
@@ -39,6 +47,7 @@ interface Seen {
 export class QuorumNode {
   private era = 0;
   private seen: Seen | undefined;
+  private clockSeen: ClockSeen | undefined;
   private looking: Promise<void> | undefined;
   private warned: string | undefined;
   private lastFailure: StoreFailure | undefined;
@@ -52,6 +61,11 @@ export class QuorumNode {
   /** What is known of its clock. */
   get clock(): ClockSeen | undefined {
     return this.seen?.clock;
+  }
+
+  /** What was last known of its clock, be it over another connection. */
+  get lastClock(): ClockSeen | undefined {
+    return this.clockSeen;
   }
 
   /** How it failed at what was asked last; undefined once it has answered again. */
@@ -90,7 +104,27 @@ export class QuorumNode {
       () => (this.lastFailure = undefined),
       (failure: unknown) => this.failed(failure),
     );
-    return this.judged(looked ? withKnowledge(answer, looked) : answer, era);
+    return this.judged(looked ? afterLook(answer, looked) : answer, era);
+  }
+
+  /**
+   * Takes a key there. A token further ahead than those of right clocks counts only when the clock that it is from turns out to
+   * be right: then a larger one was known there before. Else it has jumped since it was looked at.
+   */
+  async acquire(claim: Claim): Promise<AcquireReply> {
+    const { era, host } = this;
+    const granted = this.ask(() => kindAt(this, claim.kind).acquire(claim));
+    const reply = await granted;
+    if (reply.status !== 'granted' || !this.isFarAhead(reply.token)) return reply;
+    const off = await known(host.lookAgain(this), 'whether its clock is right');
+    if (off !== undefined) throw this.clockFailure('unknown', off);
+    return this.judged(granted, era);
+  }
+
+  private isFarAhead(token: number | undefined): boolean {
+    const tokensPerMs = this.seen?.tokensPerMs;
+    if (token === undefined || tokensPerMs === undefined) return false;
+    return this.host.tokenAhead(token / tokensPerMs) !== undefined;
   }
 
   /** A refusal of one key or claim says nothing of the node. */
@@ -129,16 +163,18 @@ export class QuorumNode {
       return this.failure(outcome, `it is the same server as ${twin}, which has a vote already`, 'twin');
     }
     const off = host.clockOff(this);
-    if (off !== undefined) {
-      const where = off > 0 ? 'ahead of' : 'behind';
-      return this.failure(
-        outcome,
-        `its clock is ${inSeconds(Math.abs(off))} ${where} those of the other nodes, and counts again when it is right`,
-        'clock',
-      );
-    }
+    if (off !== undefined) return this.clockFailure(outcome, off);
     this.warned = undefined;
     return undefined;
+  }
+
+  private clockFailure(outcome: 'not-executed' | 'unknown', off: number): StoreFailure {
+    const where = off > 0 ? 'ahead of' : 'behind';
+    return this.failure(
+      outcome,
+      `its clock is ${inSeconds(Math.abs(off))} ${where} those of the other nodes, and counts again when it is right`,
+      'clock',
+    );
   }
 
   private failure(outcome: 'not-executed' | 'unknown', why: string, reason: string): StoreFailure {
@@ -155,42 +191,43 @@ export class QuorumNode {
     if (!store.serverTimes) return undefined;
     const age = seen ? host.runtime.now() - seen.at : Infinity;
     if (age < LOOK_AGAIN_MS) return undefined;
-    this.looking ??= this.look();
-    if (age >= LOOK_FIRST_MS) return this.looking;
-    this.looking.catch(() => undefined);
+    const looking = (this.looking ??= this.look().finally(() => {
+      if (this.looking === looking) this.looking = undefined;
+    }));
+    if (age >= LOOK_FIRST_MS) return looking;
+    looking.catch(() => undefined);
     return undefined;
   }
 
-  private look(): Promise<void> {
+  /** Asks the server for its times, if its store can. */
+  async look(): Promise<void> {
     const { era, host } = this;
     const sentAt = host.runtime.now();
-    const looking = this.store.serverTimes!().then(
-      ({ upForMs, clockMs, serverId }) => {
-        if (this.looking === looking) this.looking = undefined;
-        if (era !== this.era) return;
-        const now = host.runtime.now();
-        const uncertainMs = (now - sentAt) / 2;
-        const clock = { aheadMs: clockMs - (sentAt + uncertainMs), uncertainMs };
-        this.seen = { at: now, startedAt: now - upForMs, clock, serverId };
-      },
-      (failure: unknown) => {
-        if (this.looking === looking) this.looking = undefined;
-        throw failure;
-      },
-    );
-    return looking;
+    const times = await this.store.serverTimes?.();
+    if (!times || era !== this.era) return;
+    const { upForMs, clockMs, serverId, tokensPerMs } = times;
+    const now = host.runtime.now();
+    const uncertainMs = (now - sentAt) / 2;
+    this.clockSeen = { aheadMs: clockMs - (sentAt + uncertainMs), uncertainMs };
+    this.seen = { at: now, startedAt: now - upForMs, clock: this.clockSeen, serverId, tokensPerMs };
   }
 }
 
 /** Of what is known only now nothing may be missing. What was asked meanwhile may have been done all the same. */
-const withKnowledge = async <T>(answer: Promise<T>, looked: Promise<void>): Promise<T> => {
-  const [reply, known] = await Promise.allSettled([answer, looked]);
+const afterLook = async <T>(answer: Promise<T>, looked: Promise<void>): Promise<T> => {
+  const [reply, seen] = await Promise.allSettled([answer, known(looked, 'since when its server is up')]);
   if (reply.status === 'rejected') throw reply.reason;
-  if (known.status === 'fulfilled') return reply.value;
-  const cause: unknown = known.reason;
-  throw new StoreFailure(`it is not known since when its server is up: ${textOf(cause)}`, 'unknown', {
-    cause,
-  });
+  if (seen.status === 'rejected') throw seen.reason;
+  return reply.value;
+};
+
+/** What a look finds out. Without it what was asked before may have been done all the same. */
+const known = async <T>(looked: Promise<T>, what: string): Promise<T> => {
+  try {
+    return await looked;
+  } catch (cause) {
+    throw new StoreFailure(`it is not known ${what}: ${textOf(cause)}`, 'unknown', { cause });
+  }
 };
 
 const inSeconds = (ms: number): string => `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;

@@ -6,7 +6,7 @@ import type { KindStores, LockStore } from '../../core/seam/lock-store.js';
 import type { Holder, KeyState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { Ballot, majorityOf } from './ballot.js';
-import { clockOff } from './clocks.js';
+import { clockOff, type ClockSeen } from './clocks.js';
 import { Leftovers } from './leftovers.js';
 import { QuorumFailure } from './quorum-failure.js';
 import { QuorumHolds } from './quorum-holds.js';
@@ -74,6 +74,8 @@ export class QuorumStore implements LockStore {
         return delay();
       },
       clockOff: (node: QuorumNode) => this.clockOff(node),
+      tokenAhead: (tokenMs: number) => this.tokenAhead(tokenMs - clock.now()),
+      lookAgain: (node: QuorumNode) => this.lookAgain(node),
       sameAs: (node: QuorumNode) => this.sameAs(node),
       warn: (warning: string) => this.onWarn?.(warning),
     };
@@ -217,6 +219,24 @@ export class QuorumStore implements LockStore {
   private clockOff(node: QuorumNode): number | undefined {
     const known = this.nodes.flatMap(({ clock }) => (clock ? [clock] : []));
     return node.clock && clockOff(node.clock, known);
+  }
+
+  private tokenAhead(aheadMs: number): number | undefined {
+    const off = clockOff({ aheadMs, uncertainMs: 0 }, this.lastClocks);
+    return off !== undefined && off > 0 ? off : undefined;
+  }
+
+  /** A process that stood still with its clock would take the first server that it looks at for ahead of all others. */
+  private async lookAgain(node: QuorumNode): Promise<number | undefined> {
+    const looks = new Map(this.nodes.map((one) => [one, one.look()]));
+    const others = new Ballot(this.nodes, (one) => looks.get(one)!);
+    await Promise.all([looks.get(node), others.until((seen) => seen.length >= this.majority)]);
+    return node.lastClock && clockOff(node.lastClock, this.lastClocks);
+  }
+
+  /** Also of nodes to which there is a new connection, whose server has not been asked yet. */
+  private get lastClocks(): readonly ClockSeen[] {
+    return this.nodes.flatMap(({ lastClock }) => (lastClock ? [lastClock] : []));
   }
 }
 

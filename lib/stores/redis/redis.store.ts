@@ -8,7 +8,7 @@ import type { RedisConnection } from './connection/redis-connection.js';
 import { RedisFailure, isReplyError } from './connection/redis-failure.js';
 import type { RedisTopology } from './connection/redis-topology.js';
 import { evictionWarning } from './eviction.js';
-import { readServer, readTime } from './server-times.js';
+import { readServer, readTime, TOKENS_PER_MS } from './server-times.js';
 import { AnyKind, FORCE_UNLOCK, type RedisKinds } from './kinds/any-kind.js';
 import {
   EXCLUSIVE_BATCH_PARTS,
@@ -137,7 +137,7 @@ export class RedisStore implements LockStore {
       ]);
       return { ...server, clockMs };
     });
-    return times[0]!;
+    return { ...times[0]!, tokensPerMs: TOKENS_PER_MS };
   }
 
   /**

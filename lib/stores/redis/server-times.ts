@@ -24,3 +24,6 @@ export const readTime = (reply: unknown): number => {
   if (!Number.isFinite(ms)) throw impossible(reply);
   return ms;
 };
+
+/** Tokens are microseconds of the server's clock, where no larger one was given before. */
+export const TOKENS_PER_MS = 1_000;

@@ -27,7 +27,11 @@ export class SimNode {
   }
 
   get times(): ServerTimes {
-    return { upForMs: (this.agenda.now - this.startedAt) * this.rate, clockMs: this.wallClockMs };
+    return {
+      upForMs: (this.agenda.now - this.startedAt) * this.rate,
+      clockMs: this.wallClockMs,
+      tokensPerMs: 1_000,
+    };
   }
 
   die(forgets: boolean): void {

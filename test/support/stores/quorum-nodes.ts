@@ -61,7 +61,11 @@ export class NodeServer {
   }
 
   times(): ServerTimes {
-    return { upForMs: this.runtime.now() - this.startedAt, clockMs: this.runtime.now() + this.aheadMs };
+    return {
+      upForMs: this.runtime.now() - this.startedAt,
+      clockMs: this.runtime.now() + this.aheadMs,
+      tokensPerMs: 1_000,
+    };
   }
 
   onConnectedAgain(listener: () => void): void {

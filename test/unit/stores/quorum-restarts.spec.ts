@@ -223,3 +223,157 @@ describe('a node whose clock is off', () => {
     expect(clockOff(all[which]!, all)).toBe(off);
   });
 });
+
+const HOUR_MS = 3_600_000;
+
+describe('a clock that has jumped ahead since it was looked at', () => {
+  /** All clocks are known, and right. */
+  const known = async (options: Partial<QuorumStoreOptions> = {}) => {
+    const quorum = three(options);
+    const { store, runtime } = quorum;
+    const kind = store.kinds.exclusive!;
+    const key = newKey();
+    const claim = (tokens = 1) => claimFor(key, { leaseMs: 10_000, tokens });
+    /** A grant of the key, which is free again after that. */
+    const grant = async (tokens = 1) => {
+      const mine = claim(tokens);
+      const reply = await kind.acquire(mine);
+      expectGranted(reply);
+      await kind.release(mine);
+      await settled();
+      return reply;
+    };
+    const token = async (): Promise<number> => (await grant()).token!;
+    const looksAt = (server: NodeServer): number => server.requests.filter((one) => one === 'times').length;
+    /** Whether a token is of a clock that is right. */
+    const isRight = (one: number): boolean => Math.abs(one / 1_000 - runtime.now()) <= 1_000;
+    await grant(0);
+    return { ...quorum, kind, claim, grant, token, looksAt, isRight };
+  };
+  const holds = (servers: readonly NodeServer[]): readonly number[] =>
+    servers.map(({ space }) => space.size.holds);
+
+  it('gives nobody a token: the next ones are larger, also when another node forgets right then', async () => {
+    const { servers, runtime, warnings, token, isRight } = await known({ leastDelayMs: 1_000 });
+    servers[0]!.aheadMs = 2 * HOUR_MS;
+    const first = await token();
+    expect(isRight(first)).toBe(true);
+    expect(warnings).toEqual([
+      expect.stringMatching(/^The node a of .*: its clock is 7200 s ahead of those/),
+    ]);
+    servers[1]!.restart();
+    await failureOf(token());
+    await runtime.pass(10_000);
+    servers[0]!.isDown = true;
+    expect(await token()).toBeGreaterThan(first);
+  });
+
+  it('makes a failed vote of the grant, which is given back', async () => {
+    const { servers, kind, claim } = await known();
+    servers[0]!.aheadMs = 2 * HOUR_MS;
+    await servers[1]!.connect().kinds.exclusive!.acquire(claim());
+    expectTaken(await kind.acquire(claim()));
+    await settled();
+    expect(holds(servers)).toEqual([0, 1, 0]);
+  });
+
+  it('is named where too many nodes fail with it, and undone', async () => {
+    const { servers, kind, claim } = await known();
+    servers[0]!.aheadMs = 2 * HOUR_MS;
+    servers[2]!.isDown = true;
+    const mine = claim();
+    const failure = await failureOf(kind.acquire(mine));
+    expect(failure).toMatchObject({ outcome: 'unknown' });
+    expect(failure.message).toMatch(/a: its clock is 7200 s ahead of those of the other nodes/);
+    servers[2]!.isDown = false;
+    await kind.release(mine, { doubt: failure });
+    expect(holds(servers)).toEqual([0, 0, 0]);
+  });
+
+  it('is seen also while another server has not been asked over its new connection', async () => {
+    const { servers, kind, claim, isRight } = await known();
+    servers[0]!.aheadMs = 2 * HOUR_MS;
+    servers[2]!.reconnect();
+    servers[2]!.hold();
+    const asking = kind.acquire(claim());
+    await settled();
+    servers[2]!.letThrough();
+    const reply = await asking;
+    expectGranted(reply);
+    expect(isRight(reply.token!)).toBe(true);
+  });
+
+  it('is not one where a larger token was known already: that counts, and the next ones are larger', async () => {
+    const { servers, store, warnings, token, looksAt, isRight, claim } = await known();
+    servers[0]!.aheadMs = 2 * HOUR_MS;
+    const before = claim();
+    const direct = servers[0]!.connect().kinds.exclusive!;
+    const given = await direct.acquire(before);
+    expectGranted(given);
+    await direct.release(before);
+    servers[0]!.aheadMs = 0;
+    servers[2]!.isDown = true;
+    const first = await token();
+    expect(first).toBeGreaterThan(given.token!);
+    expect(isRight(first)).toBe(false);
+    // Of the first node that gave such a token. The other one is looked at with it, as is the one that is down.
+    expect(servers.map(looksAt)).toEqual([2, 2, 2]);
+    servers[2]!.isDown = false;
+    servers[0]!.isDown = true;
+    expect(await token()).toBeGreaterThan(first);
+    expect(warnings).toEqual([]);
+    await store.close();
+  });
+
+  it('is not all clocks, after the process stood still with its own', async () => {
+    const { servers, warnings, kind, claim } = await known();
+    for (const server of servers) server.aheadMs = 2 * HOUR_MS;
+    servers[2]!.isDown = true;
+    // The first one that answers is ahead of what is known of the others.
+    servers[1]!.hold();
+    const asking = kind.acquire(claim());
+    await settled();
+    servers[1]!.letThrough();
+    const reply = await asking;
+    expectGranted(reply);
+    expect([...reply.grantedBy!].sort()).toEqual(['a', 'b']);
+    expect(warnings).toEqual([]);
+  });
+
+  it('counts as failed where the clock cannot be looked at', async () => {
+    const { servers, kind, claim } = await known();
+    servers[0]!.aheadMs = 2 * HOUR_MS;
+    servers[0]!.losesTimes = true;
+    servers[2]!.isDown = true;
+    const failure = await failureOf(kind.acquire(claim()));
+    expect(failure.message).toContain('a: it is not known whether its clock is right: no times');
+  });
+
+  it('does not count over a connection that is not there any more when it turns out right', async () => {
+    const { servers, kind, claim } = await known();
+    servers[0]!.aheadMs = 2 * HOUR_MS;
+    servers[2]!.isDown = true;
+    const asking = failureOf(kind.acquire(claim()));
+    servers[0]!.hold();
+    await settled();
+    servers[0]!.aheadMs = 0;
+    servers[0]!.reconnect();
+    servers[0]!.letThrough();
+    expect((await asking).message).toContain('a: there was another connection before the answer came');
+  });
+
+  it('is looked for by no caller who wants no token', async () => {
+    const { servers, grant, looksAt } = await known();
+    servers[0]!.aheadMs = 2 * HOUR_MS;
+    expect((await grant(0)).grantedBy).toContain('a');
+    expect(servers.map(looksAt)).toEqual([1, 1, 1]);
+  });
+
+  it('is not looked for while tokens are of clocks that are within a second', async () => {
+    const { servers, grant, looksAt } = await known();
+    servers[0]!.aheadMs = 900;
+    expect((await grant()).grantedBy).toContain('a');
+    expect((await grant()).grantedBy).toContain('a');
+    expect(servers.map(looksAt)).toEqual([1, 1, 1]);
+  });
+});
