@@ -47,6 +47,13 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     rules: ['exclusion', 'tokens'],
   },
   {
+    name: 'validity without drift',
+    edits: [
+      { in: 'withoutDrift', find: 'Math.floor(ms * (1 - DRIFT_PART)) - DRIFT_MS', replace: 'Math.floor(ms)' },
+    ],
+    rules: ['exclusion', 'tokens'],
+  },
+  {
     name: 'no release on nodes that did not answer',
     edits: [
       {
@@ -82,6 +89,36 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
   {
     name: 'a token that nobody else is told of',
     edits: [{ in: 'commitTokens', find: 'if (own === first) return', replace: 'if (own > 0) return' }],
+    rules: ['tokens', 'writes'],
+  },
+  {
+    name: 'a token that is committed to just any majority',
+    edits: [
+      { in: 'commitTokens', find: 'grants.map(({ node }) => node),', replace: 'host.nodes,' },
+      { in: 'commitTokens', find: 'node)!.grant.token!;', replace: 'node)?.grant.token;' },
+      {
+        in: 'commitTokens',
+        find: 'const most = grants.length - majority;',
+        replace: 'const most = host.nodes.length - majority;',
+      },
+      {
+        in: 'ExclusiveHolds.commit',
+        find: 'if (this.find(claim.finalKey)?.owner !== claim.owner) return false;',
+        replace: '',
+      },
+    ],
+    rules: ['tokens', 'writes'],
+  },
+  {
+    name: 'a token of a clock that has jumped is believed',
+    edits: [
+      { in: 'QuorumNode.acquire', find: '!this.isFarAhead(reply.token)', replace: 'reply.validForMs > 0' },
+    ],
+    rules: ['tokens', 'writes'],
+  },
+  {
+    name: 'a token of a clock that has jumped is judged by what was known of the clock before',
+    edits: [{ in: 'QuorumStore.lookAgain', find: '[one, one.look()]', replace: '[one, Promise.resolve()]' }],
     rules: ['tokens', 'writes'],
   },
   {

@@ -36,9 +36,12 @@ export class NodeLink {
   private hadSession = false;
   private connecting = false;
   private silentUntil = 0;
+  private isolatedUntil = 0;
   private slowUntil = 0;
   private extraMs = 0;
   private losesAnswers = false;
+  private repeatsLateMs: number | undefined;
+  private losesAfter: number | undefined;
   private closed = false;
 
   constructor(
@@ -83,6 +86,12 @@ export class NodeLink {
     this.silentUntil = Math.max(this.silentUntil, until);
   }
 
+  /** The same, and what is sent meanwhile never comes. */
+  isolate(until: number): void {
+    this.silence(until);
+    this.isolatedUntil = Math.max(this.isolatedUntil, until);
+  }
+
   slow(extraMs: number, until: number): void {
     this.extraMs = extraMs;
     this.slowUntil = until;
@@ -90,6 +99,16 @@ export class NodeLink {
 
   loseNextAnswer(): void {
     this.losesAnswers = true;
+  }
+
+  /** The next answer is lost, and so much later the node gets the request once more. */
+  repeatNext(lateMs: number): void {
+    this.repeatsLateMs = lateMs;
+  }
+
+  /** A request is lost, and the connection with it, after so many that get through. */
+  loseRequest(after: number): void {
+    this.losesAfter = after;
   }
 
   /** The connection breaks. @param lateMs so much later arrives what is on its way; undefined: it is lost. */
@@ -137,6 +156,7 @@ export class NodeLink {
     });
     this.underWay.add(lost);
     this.process.effect(() => {
+      if (this.isIsolated) return;
       const at = Math.max(session.lastUpAt, this.through() + this.latency());
       session.lastUpAt = at;
       this.agenda.at(at, () =>
@@ -147,12 +167,22 @@ export class NodeLink {
 
   /** A request comes to the node, in time or late. */
   private arrives(session: Session, handle: () => void): void {
-    const { node } = this;
-    if (session.ended || !node.isUp) return;
-    if (session.alive) return handle();
-    if (this.lateMs === undefined) return;
-    this.agenda.at(this.agenda.now + this.lateMs, () => {
-      if (!session.ended && node.isUp) handle();
+    if (session.ended || !this.node.isUp) return;
+    if (!session.alive) {
+      if (this.lateMs !== undefined) this.arrivesLate(session, this.lateMs, handle);
+      return;
+    }
+    if (this.losesAfter !== undefined && this.losesAfter-- === 0) {
+      this.losesAfter = undefined;
+      return this.cut(undefined);
+    }
+    handle();
+  }
+
+  /** Over a connection that its process has no longer. */
+  private arrivesLate(session: Session, lateMs: number, handle: () => void): void {
+    this.agenda.at(this.agenda.now + lateMs, () => {
+      if (!session.ended && this.node.isUp) handle();
     });
   }
 
@@ -164,14 +194,21 @@ export class NodeLink {
     resolve: (answer: unknown) => void,
     reject: (failure: unknown) => void,
   ): void {
-    let settle: () => void;
-    try {
-      const answer = work();
-      settle = () => resolve(answer);
-    } catch (failure) {
-      settle = () => reject(failure);
+    const handle = (): (() => void) => {
+      try {
+        const answer = work();
+        return () => resolve(answer);
+      } catch (failure) {
+        return () => reject(failure);
+      }
+    };
+    const settle = handle();
+    if (!session.alive || this.isIsolated) return;
+    if (this.repeatsLateMs !== undefined) {
+      this.arrivesLate(session, this.repeatsLateMs, handle);
+      this.repeatsLateMs = undefined;
+      return this.cut(undefined);
     }
-    if (!session.alive) return;
     if (this.losesAnswers) {
       this.losesAnswers = false;
       return this.cut(undefined);
@@ -209,6 +246,10 @@ export class NodeLink {
       this.unsent.delete(unsent);
       if (unsent.deadline.settle()) this.sendOn(this.session, unsent);
     }
+  }
+
+  private get isIsolated(): boolean {
+    return this.agenda.now < this.isolatedUntil;
   }
 
   /** When something can get through. */

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { breakLibrary } from '../../mistakes/source/broken-library.js';
 import { QUORUM_MISTAKES, type QuorumMistake } from '../../mistakes/table/quorum.mistakes.js';
 import { quorumPlan } from './quorum-plan.js';
+import { isFarOff } from './sim-node.js';
 import { QUORUM_PARTS, simulateQuorum, type QuorumParts } from './simulate-quorum.js';
 
 /** `QUORUM_SEEDS=100000 npx vitest run test/simulation/quorum` runs more of them, from `QUORUM_FROM` on. */
@@ -40,13 +41,19 @@ describe('the simulation of quorums', () => {
       'clock',
       'crash',
       'cut',
+      'isolation',
       'lost-answer',
+      'lost-request',
       'node-restart',
       'partition',
       'pause',
+      'repeat',
       'slow',
     ]);
     expect(faults.some((fault) => fault.kind === 'node-restart' && fault.forgets)).toBe(true);
+    expect(faults.some((fault) => fault.kind === 'clock' && isFarOff(fault.aheadMs))).toBe(true);
+    const keys = plans.flatMap(({ processes }) => processes.flatMap(({ callers }) => callers.flat()));
+    expect([...new Set(keys.map(({ key }) => key))].sort()).toEqual(['a', 'alone', 'b', 'jump', 'race']);
     expect([...new Set(plans.map(({ nodes }) => nodes))].sort()).toEqual([2, 3, 4, 5]);
   });
 

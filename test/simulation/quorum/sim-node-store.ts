@@ -16,6 +16,8 @@ import type { NodeLink } from './node-link.js';
 /** The store that a process has on one node: what the Redis store does, on a link. */
 export class SimNodeStore implements LockStore {
   readonly kinds: KindStores;
+  /** Its process has been told what the clock of the node says. */
+  knowsClock = false;
   private readonly watches = new Set<{
     readonly key: string;
     readonly listener: WatchListener;
@@ -69,8 +71,10 @@ export class SimNodeStore implements LockStore {
     this.risk = listener;
   }
 
-  serverTimes(): Promise<ServerTimes> {
-    return this.link.send(() => this.link.node.times);
+  async serverTimes(): Promise<ServerTimes> {
+    const times = await this.link.send(() => this.link.node.times);
+    this.knowsClock = true;
+    return times;
   }
 
   inspect(finalKey: string): Promise<KeyState | null> {

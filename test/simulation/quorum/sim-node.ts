@@ -5,6 +5,9 @@ import type { Agenda } from '../engine/agenda.js';
 /** 2026, so that tokens look like tokens. */
 const WALL_CLOCK_START_MS = 1_790_000_000_000;
 
+/** Whether a clock that is set so is farther off than those of servers may be. */
+export const isFarOff = (aheadMs: number): boolean => Math.abs(aheadMs) > 1_000;
+
 /** Makes what a server keeps; the library's own, or a copy with a mistake in it. */
 export type MakeSpace = new (clocks: { now: () => number; wallClockMicros: () => number }) => MemorySpace;
 
@@ -13,7 +16,6 @@ export class SimNode {
   space!: MemorySpace;
   isUp = true;
   private startedAt = -3_600_000;
-  private wallSkewMs = 0;
   private readonly onDown = new Set<() => void>();
 
   constructor(
@@ -21,6 +23,8 @@ export class SimNode {
     private readonly agenda: Agenda,
     /** How fast the clock runs that counts leases. The other one is set right now and then, from outside. */
     private readonly rate: number,
+    /** How far its wall clock is ahead, in ms. */
+    private aheadMs: number,
     private readonly makeSpace: MakeSpace,
   ) {
     this.forget();
@@ -47,12 +51,14 @@ export class SimNode {
     this.startedAt = this.agenda.now;
   }
 
-  setClock(byMs: number): void {
-    this.wallSkewMs += byMs;
+  /** Sets the wall clock. */
+  setClock(aheadMs: number): void {
+    this.aheadMs = aheadMs;
   }
 
-  rightClock(): void {
-    this.wallSkewMs = 0;
+  /** Whether the wall clock is farther off than those of servers may be. */
+  get isFarOff(): boolean {
+    return isFarOff(this.aheadMs);
   }
 
   /** Tells of each death. */
@@ -61,7 +67,7 @@ export class SimNode {
   }
 
   private get wallClockMs(): number {
-    return WALL_CLOCK_START_MS + this.agenda.now + this.wallSkewMs;
+    return WALL_CLOCK_START_MS + this.agenda.now + this.aheadMs;
   }
 
   private forget(): void {
