@@ -21,7 +21,7 @@ export interface BenchOptions {
 export const USAGE = `npm run bench -- [--quick] [--only NAME[,NAME]] [--rounds N] [--growth-rounds N] [--cycles N] [--out FOLDER] [--from FILE] [--readme FILE]
 
   --quick   under two minutes: one round, shorter, fewer points
-  --only    only these: ${workloads.map(({ name }) => name).join(', ')}
+  --only    only these, or those that begin so (quorum): ${workloads.map(({ name }) => name).join(', ')}
   --rounds  how many rounds, 5 by default
   --growth-rounds  how many where something grows; half as many by default
   --cycles  how many cycles, instead of a million
@@ -43,14 +43,13 @@ const count = (name: string, text: string | undefined, least: number, otherwise:
 
 const chosen = (names: string | undefined): readonly Workload[] => {
   if (names === undefined) return workloads;
-  return names.split(',').map((name) => {
-    const workload = workloads.find((candidate) => candidate.name === name.trim());
-    if (!workload) {
-      throw new Error(
-        `there is no workload "${name}"; there are ${workloads.map((one) => one.name).join(', ')}`,
-      );
-    }
-    return workload;
+  return names.split(',').flatMap((part) => {
+    const name = part.trim();
+    const found = workloads.filter((one) => one.name === name || one.name.startsWith(`${name}-`));
+    if (found.length > 0) return found;
+    throw new Error(
+      `there is no workload "${name}"; there are ${workloads.map((one) => one.name).join(', ')}`,
+    );
   });
 };
 

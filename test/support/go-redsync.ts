@@ -42,19 +42,28 @@ export class GoRedsync implements AsyncDisposable {
     return (await this.tell(`unlock ${name}`)) === 'true';
   }
 
+  get pid(): number {
+    return this.child.pid!;
+  }
+
+  /** Runs callers, as `test/interop/go/load.go` has it, and returns what they came to. */
+  async load<T>(order: object, timeoutMs: number): Promise<T> {
+    return JSON.parse(await this.tell(`load ${JSON.stringify(order)}`, timeoutMs)) as T;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     const gone = new Promise((resolve) => this.child.once('exit', resolve));
     this.child.stdin.end();
     await within(ANSWER_MS, gone, 'the end of the Go side');
   }
 
-  private tell(line: string): Promise<string> {
-    const answer = this.next();
+  private tell(line: string, timeoutMs?: number): Promise<string> {
+    const answer = this.next(timeoutMs);
     this.child.stdin.write(`${line}\n`);
     return answer;
   }
 
-  private next(): Promise<string> {
-    return within(ANSWER_MS, new Promise<string>((resolve) => this.waiting.push(resolve)), 'the Go side');
+  private next(timeoutMs = ANSWER_MS): Promise<string> {
+    return within(timeoutMs, new Promise<string>((resolve) => this.waiting.push(resolve)), 'the Go side');
   }
 }

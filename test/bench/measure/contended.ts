@@ -33,7 +33,7 @@ export const contended = async (
       ? `${contender.name}-${runs++}-`
       : `${contender.name}-`;
   const workers = await crew.of(contender, processes, { url, waitMs: WAIT_MS });
-  const ran = await runTogether(server, workers, style, { ...load, prefix, graceMs });
+  const ran = await runTogether([server], workers, style, { ...load, prefix, graceMs });
   if (ran.unfinished > 0) await crew.dismiss(workers);
   if (ran.rate === 0) {
     throw new Error(ran.firstFailure ?? `nobody was served within ${Math.round(load.forMs)} ms`);

@@ -10,6 +10,15 @@ export const commandCounts = async (server: RedisServer): Promise<CommandCounts>
   );
 };
 
+/** The same of several servers together. */
+export const commandCountsOf = async (servers: readonly RedisServer[]): Promise<CommandCounts> => {
+  const total = new Map<string, number>();
+  for (const counts of await Promise.all(servers.map(commandCounts))) {
+    for (const [name, calls] of counts) total.set(name, (total.get(name) ?? 0) + calls);
+  }
+  return total;
+};
+
 /** What it takes to ask the server for its counts: `server.text` is a connection of its own each time. */
 const OWN = ['info', 'hello', 'auth', 'select', 'client|setinfo', 'client|setname'];
 

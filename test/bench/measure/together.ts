@@ -5,11 +5,10 @@ import { guardFolder } from '../../support/process-guard.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import type { Sample } from '../comparison.js';
 import type { LoadResult, Load } from '../processes/load.js';
-import type { SubjectWorker } from '../processes/subject-worker.js';
 import { subjectNamed } from '../subjects/index.js';
 import { monotonicMs } from './clock.js';
 import { overcrowded } from './overcrowded.js';
-import { commandCounts, sentBetween } from './redis-commands.js';
+import { commandCountsOf, sentBetween } from './redis-commands.js';
 import { Register } from './register.js';
 import { jain, sum } from './statistics.js';
 
@@ -48,15 +47,25 @@ export interface Together extends Omit<Sample, 'values'> {
   readonly cpuUs: number | undefined;
 }
 
+/** A process whose callers run a load. */
+export interface Runner {
+  /** Its subject. */
+  readonly name: string;
+  readonly pid: number;
+  /** What the server counts although no client sent it. Default: what the subject says. */
+  readonly insideScripts?: readonly string[];
+  run(style: string, load: Load): Promise<LoadResult>;
+}
+
 /** Has all processes begin at the same moment, and adds up what they came to. */
 export const runTogether = async (
-  server: RedisServer,
-  workers: readonly SubjectWorker[],
+  servers: readonly RedisServer[],
+  workers: readonly Runner[],
   style: string,
   load: Omit<Load, 'startAt' | 'register'>,
 ): Promise<Together> => {
   const run = async (check: { readonly path?: string } | undefined): Promise<Together> => {
-    const before = await commandCounts(server);
+    const before = await commandCountsOf(servers);
     const startAt = monotonicMs() + START_IN_MS;
     const results = await Promise.all(
       workers.map((worker, at) =>
@@ -67,8 +76,8 @@ export const runTogether = async (
         }),
       ),
     );
-    const { insideScripts } = await subjectNamed(workers[0]!.name);
-    const sent = sentBetween(before, await commandCounts(server), insideScripts);
+    const { name, insideScripts = (await subjectNamed(name)).insideScripts } = workers[0]!;
+    const sent = sentBetween(before, await commandCountsOf(servers), insideScripts);
     const total = (pick: (result: LoadResult) => number): number => sum(results.map(pick));
     const sections = total((result) => result.sections);
     const served = results.flatMap((result) => result.served);

@@ -20,10 +20,15 @@ export interface BenchApp {
 /** Starts a Nest app as a user has it, without a transport. */
 export const openApp = async ({
   url,
+  quorum,
+  cluster,
   ...settings
 }: Omit<SubjectOptions, 'leaseMs'> & { readonly watchdogMs?: number }): Promise<BenchApp> => {
+  const redis = quorum ?? (cluster ? { cluster } : url);
+  // The servers of the benchmark have just been started, and have forgotten nothing.
+  const restarted = quorum && { delayAfterRestartMs: 0 };
   @Module({
-    imports: [RedisLockModule.forRoot({ redis: url, ...settings })],
+    imports: [RedisLockModule.forRoot({ redis, ...restarted, ...settings })],
     providers: [LockedSections],
   })
   class BenchModule {}
@@ -44,7 +49,9 @@ export const nestRedisLock: Subject = {
     const numbered = new Set<string>();
     return {
       styles: {
-        withLock: (key, section) => locks.withLock(key, section),
+        // Without tokens a lease has none to ask for.
+        withLock: (key, section) =>
+          options.fencing === false ? locks.withLock(key, () => section()) : locks.withLock(key, section),
         'withLock, awaitRelease: false': (key, section) =>
           locks.withLock(key, { awaitRelease: false }, section),
         'read-write': (key, section, mode) => locks.withLock(key, { mode }, section),

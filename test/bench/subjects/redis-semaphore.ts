@@ -13,6 +13,11 @@ interface RedisSemaphore {
     key: string,
     options: { readonly acquireTimeout: number; readonly lockTimeout?: number },
   ) => Held;
+  readonly RedlockMutex: new (
+    clients: readonly Redis[],
+    key: string,
+    options: { readonly acquireTimeout: number; readonly lockTimeout?: number },
+  ) => Held;
   readonly Semaphore: new (
     client: Redis,
     key: string,
@@ -39,17 +44,19 @@ const holding = async (held: Held, section: Section): Promise<void> => {
 export const redisSemaphore: Subject = {
   name: 'redis-semaphore',
   insideScripts: ['get', 'del', 'pexpire', 'zremrangebyscore', 'zscore', 'zcard', 'zadd'],
-  async open({ url, waitMs = WAIT_MS, leaseMs }) {
-    const client = await connect(url);
-    const { Mutex, Semaphore } = peer<RedisSemaphore>('redis-semaphore');
+  async open({ url, quorum = [url], waitMs = WAIT_MS, leaseMs }) {
+    const clients = await Promise.all(quorum.map((server) => connect(server)));
+    const client = clients[0]!;
+    const { Mutex, RedlockMutex, Semaphore } = peer<RedisSemaphore>('redis-semaphore');
     const options = { acquireTimeout: waitMs, ...(leaseMs && { lockTimeout: leaseMs }) };
     return {
       styles: {
         acquire: (key, section) => holding(new Mutex(client, `lock:${key}`, options), section),
+        RedlockMutex: (key, section) => holding(new RedlockMutex(clients, `lock:${key}`, options), section),
         semaphore: (key, section) =>
           holding(new Semaphore(client, `semaphore:${key}`, PERMITS, options), section),
       },
-      close: () => Promise.resolve(client.disconnect()),
+      close: () => Promise.resolve(clients.forEach((one) => one.disconnect())),
     };
   },
 };

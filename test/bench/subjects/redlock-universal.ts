@@ -13,6 +13,12 @@ interface RedlockUniversal {
     readonly ttl: number;
     readonly retryAttempts: number;
   }) => { using(routine: () => Promise<void>): Promise<void> };
+  readonly createRedlock: (options: {
+    readonly adapters: readonly object[];
+    readonly key: string;
+    readonly ttl: number;
+    readonly retryAttempts: number;
+  }) => { using(routine: () => Promise<void>): Promise<void> };
 }
 
 interface NestjsRedlockUniversal {
@@ -63,10 +69,11 @@ const openNest = async (
 export const redlockUniversal: Subject = {
   name: 'redlock-universal',
   insideScripts: ['get', 'del', 'pexpire', 'pttl'],
-  async open({ url, leaseMs: ttl = TTL_MS }) {
-    const client = await connect(url);
-    const { createLock, IoredisAdapter } = peer<RedlockUniversal>('redlock-universal');
-    const adapter = new IoredisAdapter(client);
+  async open({ url, quorum = [url], leaseMs: ttl = TTL_MS }) {
+    const clients = await Promise.all(quorum.map((server) => connect(server)));
+    const { createLock, createRedlock, IoredisAdapter } = peer<RedlockUniversal>('redlock-universal');
+    const adapters = clients.map((client) => new IoredisAdapter(client));
+    const adapter = adapters[0]!;
     const { app, style } = await openNest(adapter, ttl);
     return {
       styles: {
@@ -75,10 +82,14 @@ export const redlockUniversal: Subject = {
           createLock({ adapter, key: `lock:${key}`, ttl, retryAttempts: TRIES_WITHOUT_END }).using(() =>
             section(),
           ),
+        createRedlock: (key, section) =>
+          createRedlock({ adapters, key: `lock:${key}`, ttl, retryAttempts: TRIES_WITHOUT_END }).using(() =>
+            section(),
+          ),
       },
       close: async () => {
         await app.close();
-        client.disconnect();
+        for (const client of clients) client.disconnect();
       },
     };
   },

@@ -12,6 +12,12 @@ export type Style = (key: string, section: Section, mode?: Mode) => Promise<void
 
 export interface SubjectOptions {
   readonly url: string;
+  /** All servers of a quorum, the one of `url` among them. */
+  readonly quorum?: readonly string[];
+  /** Some servers of a cluster, the one of `url` among them. */
+  readonly cluster?: readonly string[];
+  /** Whether grants carry tokens, where the subject can be told. Default: what the subject does by default. */
+  readonly fencing?: boolean;
   /** How long a caller waits for a lock, in ms, where the subject can be told. */
   readonly waitMs?: number;
   /** How long a hold lasts unless it is renewed, in ms. Default: what the subject does by default. */

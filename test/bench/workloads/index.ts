@@ -14,6 +14,10 @@ import { memory } from './memory.js';
 import { network } from './network.js';
 import { paced } from './paced.js';
 import { processes } from './processes.js';
+import { quorumDead } from './quorum/dead.js';
+import { quorumFar } from './quorum/far.js';
+import { quorumFree } from './quorum/free.js';
+import { quorumHot } from './quorum/hot.js';
 import { readWrite } from './read-write.js';
 import { semaphore } from './semaphore.js';
 import { waiting } from './waiting.js';
@@ -27,5 +31,6 @@ export const workloads: readonly Workload[] = [
   ...[hotKey, paced, wakeUp, callers, keys, leases, processes, network, memory],
   ...[readWrite, semaphore],
   ...[waiting, freeKeys],
+  ...[quorumFree, quorumHot, quorumFar, quorumDead],
   ...[cpuTime, idleListener, decorator, awaitRelease, heldLeases, cycles],
 ];

@@ -1,9 +1,11 @@
 // A process of a Go service that uses redsync, driven by a test: a line comes in, `lock <name> <ms>` or `unlock <name>`,
-// and `true` or `false` goes out. Its arguments are the addresses of the servers. It ends when nothing can come in any more.
+// and `true` or `false` goes out; for `load <JSON>` of the benchmark, what it came to. Its arguments are the addresses of the
+// servers. It ends when nothing can come in any more.
 package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
@@ -40,6 +42,13 @@ func main() {
 		case "unlock":
 			done, _ := held[name].Unlock()
 			fmt.Println(done)
+		case "load":
+			var order load
+			if err := json.Unmarshal([]byte(in.Text()[len("load "):]), &order); err != nil {
+				panic(err)
+			}
+			came, _ := json.Marshal(runLoad(locks, order))
+			fmt.Println(string(came))
 		}
 	}
 }

@@ -1,0 +1,46 @@
+import { RedisServer } from '../../support/redis-server.js';
+import { Network } from './network.js';
+
+/** Redis servers that know nothing of each other, and a way to each of them on which everything can take longer. */
+export class QuorumServers implements AsyncDisposable {
+  private ways: Promise<readonly Network[]> | undefined;
+
+  private constructor(readonly servers: readonly RedisServer[]) {}
+
+  static async start(count: number): Promise<QuorumServers> {
+    const started = await Promise.allSettled(Array.from({ length: count }, () => RedisServer.start()));
+    const servers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    const quorum = new QuorumServers(servers);
+    for (const one of started) {
+      if (one.status === 'fulfilled') continue;
+      await quorum[Symbol.asyncDispose]();
+      throw one.reason;
+    }
+    return quorum;
+  }
+
+  get urls(): readonly string[] {
+    return this.servers.map(({ url }) => url);
+  }
+
+  /** Where the servers are to be found through the network. */
+  async farUrls(): Promise<readonly string[]> {
+    return (await this.networks()).map(({ url }) => url);
+  }
+
+  /** From now on everything arrives so many ms later on the way to each server, in each direction. */
+  async delay(eachMs: readonly number[]): Promise<void> {
+    const ways = await this.networks();
+    await Promise.all(ways.map((way, i) => way.delay(eachMs[i]!)));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const ways = await this.ways?.catch(() => []);
+    await Promise.all((ways ?? []).map((way) => way[Symbol.asyncDispose]()));
+    await Promise.all(this.servers.map((server) => server.stop()));
+  }
+
+  private networks(): Promise<readonly Network[]> {
+    return (this.ways ??= Promise.all(this.servers.map((server) => Network.to(server))));
+  }
+}

@@ -1,0 +1,125 @@
+import { hasGo } from '../../../support/go-redsync.js';
+import type { Comparison, Metric, Row } from '../../comparison.js';
+import { BY_HAND, type Contender } from '../../contenders.js';
+import { emptyRow } from '../../measure/compare.js';
+import { WAIT_MS } from '../../measure/contended.js';
+import type { Runner } from '../../measure/together.js';
+import { RedsyncWorker } from '../../processes/redsync-worker.js';
+import type { LoadResult } from '../../processes/load.js';
+import type { Bench } from '../../workload.js';
+
+/** So many servers, of which a majority has to agree. */
+export const SIZES = [3, 5] as const;
+export const QUICK_SIZES = [3] as const;
+
+/** What peers can be compared with: they have no tokens. */
+export const PLAIN: Contender = { ...BY_HAND, name: 'nest-redis-lock, fencing: false' };
+export const FENCED: Contender = { ...BY_HAND, name: 'nest-redis-lock, with fencing tokens' };
+const REDSYNC: Contender = { name: 'redsync', subject: 'redsync', style: 'Lock', renews: false };
+
+export const CONTENDERS: readonly Contender[] = [
+  PLAIN,
+  FENCED,
+  { name: 'redlock', subject: 'redlock', style: 'using', renews: true },
+  { name: 'redlock, acquire', subject: 'redlock', style: 'acquire', renews: false },
+  { name: 'redlock-universal', subject: 'redlock-universal', style: 'createRedlock', renews: true },
+  { name: 'redis-semaphore', subject: 'redis-semaphore', style: 'RedlockMutex', renews: true },
+  REDSYNC,
+];
+
+const NO_GO = 'it did not run: there is no Go on this machine';
+
+/** The contenders' processes on the same servers. Disposing ends them. */
+export class Entrants implements AsyncDisposable {
+  private readonly go: RedsyncWorker[] = [];
+  private readonly workers = new Map<Contender, readonly Runner[]>();
+
+  private constructor(
+    private readonly bench: Bench,
+    private readonly urls: readonly string[],
+  ) {}
+
+  static async on(bench: Bench, urls: readonly string[], processes = 1): Promise<Entrants> {
+    const entrants = new Entrants(bench, urls);
+    try {
+      for (const contender of CONTENDERS) await entrants.add(contender, processes);
+      return entrants;
+    } catch (error) {
+      await entrants[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Those that run here. */
+  get contenders(): readonly Contender[] {
+    return [...this.workers.keys()];
+  }
+
+  /** The processes of a contender. Throws, as one that does not finish, where it cannot run. */
+  of(contender: Contender): readonly Runner[] {
+    const workers = this.workers.get(contender);
+    if (!workers) throw new Error(NO_GO);
+    return workers;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.bench.crew.dismissAllAt(this.urls[0]!);
+    await Promise.all(this.go.splice(0).map((one) => one[Symbol.asyncDispose]()));
+  }
+
+  private async add(contender: Contender, processes: number): Promise<void> {
+    const { bench, urls } = this;
+    if (contender !== REDSYNC) {
+      const options = {
+        ...{ url: urls[0]!, quorum: urls, waitMs: WAIT_MS },
+        ...(contender === PLAIN && { fencing: false }),
+      };
+      this.workers.set(contender, await bench.crew.of(contender, processes, options));
+    } else if (hasGo()) {
+      // One after the other: the first one is built.
+      for (let i = 0; i < processes; i++) this.go.push(await RedsyncWorker.start(urls));
+      this.workers.set(contender, this.go);
+    }
+  }
+}
+
+/** What nothing is known of yet. Who cannot run here is said so. */
+export const rowsFor = (sizes: readonly number[], metrics: readonly Metric[]): readonly Row[] =>
+  CONTENDERS.flatMap((contender) =>
+    sizes.map((at) => {
+      const row = emptyRow(contender, at, metrics);
+      if (contender === REDSYNC && !hasGo()) {
+        row.broke = true;
+        row.trouble = NO_GO;
+      }
+      return row;
+    }),
+  );
+
+export const rowFor = ({ rows }: Pick<Comparison, 'rows'>, { name }: Contender, at: number): Row =>
+  rows.find((row) => row.contender.name === name && row.at === at)!;
+
+/** What all keys of a contender begin with: several libraries on one name would be in each other's way. */
+export const prefixOf = ({ name }: Contender): string => `${name.replaceAll(/\W+/g, '-')}-`;
+
+/** Adds what a load came to beside its numbers. */
+export const noteTroubles = (row: Row, { violations, failures, firstFailure }: LoadResult): void => {
+  row.violations += violations;
+  row.failures += failures;
+  row.trouble ??= firstFailure;
+};
+
+/** Of each round: ours in relation to the best of the peers; more than 1 is better than all of them. */
+export const aheadOfPeers = (
+  { rows }: Comparison,
+  { key, better }: Metric,
+  at: number,
+  ours = PLAIN,
+): readonly number[] => {
+  const its = rowFor({ rows }, ours, at).values[key]!;
+  const peers = rows.filter((row) => row.at === at && !row.contender.ours).map((row) => row.values[key]!);
+  return its.map((value, round) => {
+    const others = peers.flatMap((values) => (values[round] === undefined ? [] : [values[round]]));
+    return better === 'more' ? value / Math.max(...others) : Math.min(...others) / value;
+  });
+};
