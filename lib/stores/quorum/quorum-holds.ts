@@ -3,6 +3,8 @@ import type { Runtime } from '../../core/runtime.js';
 import { mayLastMs, type Claim } from '../../core/seam/claim.js';
 import type { AcquireReply } from '../../core/seam/reply.js';
 import type { Ballot } from './ballot.js';
+import { isNotExecuted } from './node-grants.js';
+import type { QuorumNode } from './quorum-node.js';
 
 /** Numbers of owners that this library gives stay far below. */
 const OWN_NUMBERS = 2 ** 40;
@@ -22,6 +24,10 @@ interface Standing {
   token?: number;
   /** It is being released: nothing more is taken for it. */
   isEnding?: boolean;
+  /** It has asked before under this name: what its last acquire was refused, an earlier one may have got. */
+  hasAskedBefore?: boolean;
+  /** The nodes that were asked to take again what they had lost. */
+  again?: Set<QuorumNode>;
 }
 
 /**
@@ -58,13 +64,29 @@ export class QuorumHolds {
     if (standing) standing.isEnding = true;
   }
 
+  /** The node is asked to take again what it has lost. */
+  takenAgain(owner: string, node: QuorumNode): void {
+    const standing = this.standings.get(owner);
+    if (standing) (standing.again ??= new Set()).add(node);
+  }
+
+  /** Whether the node has nothing of the owner for certain: it was asked once, and that was not executed. */
+  isNowhereAt(owner: string, node: QuorumNode): boolean {
+    const standing = this.standings.get(owner);
+    if (!standing?.ballot || standing.hasAskedBefore || standing.again?.has(node)) return false;
+    const vote = standing.ballot.votes.find((one) => one.node === node);
+    return vote?.status === 'failed' && isNotExecuted(vote.failure);
+  }
+
   splitsOf(owner: string): number {
     return this.standings.get(owner)?.splits ?? 0;
   }
 
   /** The owner asks, or has got what it asked for. */
   asked(claim: Claim, ballot: Ballot<AcquireReply>): void {
+    const before = this.standings.get(claim.owner);
     this.note(claim, this.nameOf(claim.owner), ballot, this.splitsOf(claim.owner));
+    if (before?.ballot) this.standings.get(claim.owner)!.hasAskedBefore = true;
   }
 
   /** Something of its last try may be left on a node: it has another name from now on. */

@@ -32,6 +32,9 @@ const withoutDrift = (ms: number): number => Math.floor(ms * (1 - DRIFT_PART)) -
 const reachedBy = (count: number, numbers: readonly number[]): number =>
   [...numbers].sort((a, b) => b - a)[count - 1]!;
 
+/** What a node says that has nothing to release. */
+const NOT_HELD: ReleaseReply = { wasHeld: false, othersWaiting: false };
+
 type Extending = readonly ExtendReply[];
 
 /**
@@ -206,6 +209,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
       return now?.name !== standing.name || now.isEnding === true;
     };
     const until = host.runtime.now() + mayLastMs(asked);
+    holds.takenAgain(claim.owner, node);
     void host
       .run(() => node.ask(() => kind.acquire(asked)))
       .then(async (reply) => {
@@ -279,7 +283,11 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     if (isFinal) await acquired?.complete();
     const until = host.runtime.now() + mayLastMs(asked);
     if (how.keepForMs !== undefined) host.asksFor(how.keepForMs);
-    const ballot = new Ballot<ReleaseReply>(nodes, (node) => this.releaseAt(node, asked, how, acquired));
+    const ballot = new Ballot<ReleaseReply>(nodes, (node) =>
+      holds.isNowhereAt(claim.owner, node)
+        ? Promise.resolve(NOT_HELD)
+        : this.releaseAt(node, asked, how, acquired),
+    );
     const most = nodes.length - majority;
     if (isFinal) await ballot.complete();
     await ballot.until((replies) => {

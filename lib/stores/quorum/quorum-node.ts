@@ -24,6 +24,8 @@ export interface NodeHost {
   tokenAhead(tokenMs: number): number | undefined;
   /** Looks anew at the node's clock, and at so many others that it is certain then by how many ms it is too far off. */
   lookAgain(node: QuorumNode): Promise<number | undefined>;
+  /** Whether a majority can be had without those that fail at the moment. */
+  hasEnoughWithoutFailing(): boolean;
   /** Told once for each time that a node counts as failed although it answers. */
   warn(warning: string): void;
 }
@@ -51,6 +53,10 @@ export class QuorumNode {
   private looking: Promise<void> | undefined;
   private warned: string | undefined;
   private lastFailure: StoreFailure | undefined;
+  /** What is answered for it while it fails and one request tries whether it still does; made once for each failure. */
+  private refusal: StoreFailure | undefined;
+  /** Requests under way that were sent while it failed. */
+  private trials = 0;
 
   constructor(
     readonly name: string,
@@ -85,8 +91,18 @@ export class QuorumNode {
     this.looking = undefined;
   }
 
-  /** Asks it for something that counts only while it is trusted. */
+  /**
+   * Asks it for something that counts only while it is trusted. Where it failed at what was asked last, and a majority can be had
+   * without it, one request at a time tries whether that is still so, and no other is sent: each would wait for as long as a
+   * time-out, and what it may have left behind would have to be given back.
+   */
   ask<T>(request: () => Promise<T>): Promise<T> {
+    const isTrial = this.lastFailure !== undefined;
+    if (isTrial && this.trials > 0 && this.host.hasEnoughWithoutFailing()) {
+      const { message } = this.lastFailure!;
+      this.refusal ??= new StoreFailure(message, 'not-executed', { cause: this.lastFailure });
+      return Promise.reject(this.refusal);
+    }
     const looked = this.lookWhereDue();
     const distrust = this.distrust('not-executed');
     if (distrust) {
@@ -100,9 +116,16 @@ export class QuorumNode {
     } catch (bug) {
       answer = Promise.reject(bug);
     }
+    if (isTrial) this.trials += 1;
     answer.then(
-      () => (this.lastFailure = undefined),
-      (failure: unknown) => this.failed(failure),
+      () => {
+        if (isTrial) this.trials -= 1;
+        this.lastFailure = undefined;
+      },
+      (failure: unknown) => {
+        if (isTrial) this.trials -= 1;
+        this.failed(failure);
+      },
     );
     return this.judged(looked ? afterLook(answer, looked) : answer, era);
   }
@@ -132,6 +155,7 @@ export class QuorumNode {
     if (!(failure instanceof StoreFailure) || failure.keyOnly || failure.claimOnly || failure.transient)
       return;
     this.lastFailure = failure;
+    this.refusal = undefined;
   }
 
   private judged<T>(answer: Promise<T>, era: number): Promise<T> {

@@ -77,6 +77,8 @@ export class QuorumStore implements LockStore {
       tokenAhead: (tokenMs: number) => this.tokenAhead(tokenMs - clock.now()),
       lookAgain: (node: QuorumNode) => this.lookAgain(node),
       sameAs: (node: QuorumNode) => this.sameAs(node),
+      hasEnoughWithoutFailing: () =>
+        this.nodes.filter(({ failing }) => failing === undefined).length >= this.majority,
       warn: (warning: string) => this.onWarn?.(warning),
     };
     this.nodes = nodes.map((store, i) => new QuorumNode(names?.[i] ?? `node ${i + 1}`, store, nodeHost));

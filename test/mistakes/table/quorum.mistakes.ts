@@ -65,6 +65,17 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     rules: ['leftovers'],
   },
   {
+    name: 'no release on nodes that may have it',
+    edits: [
+      {
+        in: 'QuorumHolds.isNowhereAt',
+        find: "return vote?.status === 'failed' && isNotExecuted(vote.failure);",
+        replace: "return vote?.status !== 'answered';",
+      },
+    ],
+    rules: ['leftovers'],
+  },
+  {
     name: 'what is granted late is not given back',
     edits: [
       {

@@ -226,6 +226,93 @@ describe('what nobody holds is given back', () => {
   });
 });
 
+describe('a node that fails', () => {
+  const asked = (server: NodeServer, what: string): number =>
+    server.requests.filter((request) => request.startsWith(what)).length;
+
+  it('is asked by one request at a time, and by all again once it has answered', async () => {
+    const { servers, store } = quorumOf(3);
+    const away = servers[2]!;
+    away.isDown = true;
+    expectGranted(await store.kinds.exclusive!.acquire(claim()));
+    away.isDown = false;
+    away.hold();
+    const before = asked(away, 'acquire');
+    for (let i = 0; i < 10; i++) expectGranted(await store.kinds.exclusive!.acquire(claim()));
+    expect(asked(away, 'acquire') - before).toBe(1);
+    away.letThrough();
+    await settled();
+    for (let i = 0; i < 10; i++) expectGranted(await store.kinds.exclusive!.acquire(claim()));
+    expect(asked(away, 'acquire') - before).toBe(11);
+  });
+
+  it('is asked by all where no majority is left without it', async () => {
+    const { servers, store } = quorumOf(3);
+    for (const away of servers.slice(1)) away.isDown = true;
+    await failureOf(store.kinds.exclusive!.acquire(claim()));
+    for (const away of servers.slice(1)) {
+      away.isDown = false;
+      away.hold();
+    }
+    const both = [claim(), claim()].map((mine) => store.kinds.exclusive!.acquire(mine));
+    await settled();
+    for (const away of servers.slice(1)) away.letThrough();
+    for (const reply of await Promise.all(both)) expectGranted(reply);
+  });
+
+  it('is asked to release what it may have, and nothing else', async () => {
+    const { servers, store } = quorumOf(3);
+    const away = servers[2]!;
+    const mine = claim();
+    away.isDown = true;
+    expectGranted(await store.kinds.exclusive!.acquire(mine));
+    expect((await store.kinds.exclusive!.release(mine)).wasHeld).toBe(true);
+    expect(asked(away, 'release')).toBe(0);
+    const other = claim();
+    expectGranted(await store.kinds.exclusive!.acquire(other));
+    away.isDown = false;
+    // A renewal gives it what it has missed.
+    await store.kinds.exclusive!.extendMany([other]);
+    await settled();
+    await settled();
+    expect(holds(servers)).toEqual([1, 1, 1]);
+    await store.kinds.exclusive!.release(other);
+    await settled();
+    expect(holds(servers)).toEqual([0, 0, 0]);
+  });
+
+  it('is asked to release what it has of an acquire before the one that it missed', async () => {
+    const { servers, store } = quorumOf(3);
+    const mine = claim();
+    expectGranted(await store.kinds.exclusive!.acquire(mine));
+    servers[2]!.isDown = true;
+    expectGranted(await store.kinds.exclusive!.acquire(mine));
+    servers[2]!.isDown = false;
+    await store.kinds.exclusive!.release(mine);
+    await settled();
+    expect(holds(servers)).toEqual([0, 0, 0]);
+  });
+
+  it('is asked about one of all that it may have until it answers, and then about all', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const away = servers[2]!;
+    const all = Array.from({ length: 250 }, () => claim());
+    for (const mine of all) expectGranted(await store.kinds.exclusive!.acquire(mine));
+    await settled();
+    away.isDown = true;
+    expectGranted(await store.kinds.exclusive!.acquire(claim()));
+    for (const mine of all) await store.kinds.exclusive!.release(mine);
+    const before = asked(away, 'release');
+    await runtime.pass(3_000);
+    expect(asked(away, 'release') - before).toBeLessThan(10);
+    expect(store.size.leftovers).toBe(250);
+    away.isDown = false;
+    await runtime.pass(1_000);
+    expect(away.space.size.holds).toBe(0);
+    expect(store.size.leftovers).toBe(0);
+  });
+});
+
 describe('a release', () => {
   it('is unknown when too many nodes do not answer it', async () => {
     const { servers, store } = quorumOf(3);
