@@ -23,6 +23,7 @@ export const majorityOf = (nodes: number): number => Math.floor(nodes / 2) + 1;
 /** The same question to all nodes, and what they have said so far. */
 export class Ballot<T> {
   readonly votes: Vote<T>[] = [];
+  private readonly given: T[] = [];
   private listener: (() => void) | undefined;
   private readonly onVote = new Set<() => void>();
   private lateListener: ((vote: Vote<T>) => void) | undefined;
@@ -55,7 +56,7 @@ export class Ballot<T> {
 
   /** The answers so far. */
   get answers(): readonly T[] {
-    return this.votes.flatMap((vote) => (vote.status === 'answered' ? [vote.answer] : []));
+    return this.given;
   }
 
   /** The nodes that failed so far, and how; those, too, that have not answered and failed at what was asked before. */
@@ -69,7 +70,7 @@ export class Ballot<T> {
   }
 
   private get lacksOnlyFailing(): boolean {
-    if (this.answers.length < majorityOf(this.nodes.length)) return false;
+    if (this.given.length < majorityOf(this.nodes.length)) return false;
     return this.silent.every(({ failing }) => failing !== undefined);
   }
 
@@ -94,8 +95,8 @@ export class Ballot<T> {
       };
       const look = (): void => {
         if (this.bug) reject(this.bug.error);
-        else if (this.isComplete || isDecided(this.answers) || this.lacksOnlyFailing) end();
-        else if (patience && timer === undefined && this.answers.length >= majorityOf(this.nodes.length)) {
+        else if (this.isComplete || isDecided(this.given) || this.lacksOnlyFailing) end();
+        else if (patience && timer === undefined && this.given.length >= majorityOf(this.nodes.length)) {
           const tookMs = patience.runtime.now() - startedAt;
           timer = patience.runtime.setTimer(end, Math.max(patience.leastMs, tookMs * MORE_PATIENT), true);
         }
@@ -118,6 +119,7 @@ export class Ballot<T> {
 
   private add(vote: Vote<T>): void {
     this.votes.push(vote);
+    if (vote.status === 'answered') this.given.push(vote.answer);
     this.listener?.();
     this.lateListener?.(vote);
     for (const heard of this.onVote) heard();

@@ -15,10 +15,15 @@ export const isGrant = (reply: AcquireReply): reply is Grant => reply.status ===
 export const isNotExecuted = ({ outcome }: StoreFailure): boolean => outcome === 'not-executed';
 
 /** The nodes that have granted so far, in the order of their answers. */
-export const granting = (ballot: Ballot<AcquireReply>): readonly NodeGrant[] =>
-  ballot.votes.flatMap((vote) =>
-    vote.status === 'answered' && isGrant(vote.answer) ? [{ node: vote.node, grant: vote.answer }] : [],
-  );
+export const granting = ({ votes }: Ballot<AcquireReply>): readonly NodeGrant[] => {
+  const grants: NodeGrant[] = [];
+  for (const vote of votes) {
+    if (vote.status === 'answered' && isGrant(vote.answer)) {
+      grants.push({ node: vote.node, grant: vote.answer });
+    }
+  }
+  return grants;
+};
 
 /** What leaves it unknown whether the node has given the key. */
 export const doubtOf = (vote: Vote<AcquireReply>): StoreFailure | undefined =>

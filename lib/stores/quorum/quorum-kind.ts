@@ -1,6 +1,7 @@
 import { mayLastMs, type Claim } from '../../core/seam/claim.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../core/seam/reply.js';
+import type { Grant } from '../../core/seam/grant.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { Ballot, type Vote } from './ballot.js';
 import { commitTokens } from './commit-tokens.js';
@@ -97,20 +98,23 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     return this.refused(claim, asked, ballot);
   }
 
-  private async granted(
+  /** Without tokens there is nothing to wait for. */
+  private granted(
     claim: C,
     asked: C,
     ballot: Ballot<AcquireReply>,
     grants: readonly NodeGrant[],
-  ): Promise<AcquireReply> {
-    const { majority } = this.host;
-    let token: number | undefined;
-    if (claim.tokens > 0) {
-      const committed = await commitTokens(this.host, asked, grants);
-      if (committed === undefined) return this.refused(claim, asked, ballot);
-      token = committed;
+  ): AcquireReply | Promise<AcquireReply> {
+    if (claim.tokens === 0) return this.grantOf(grants, undefined);
+    return commitTokens(this.host, asked, grants).then((token) => {
+      if (token === undefined) return this.refused(claim, asked, ballot);
       this.holds.committed(claim.owner, token + claim.tokens - 1);
-    }
+      return this.grantOf(grants, token);
+    });
+  }
+
+  private grantOf(grants: readonly NodeGrant[], token: number | undefined): Grant {
+    const { majority } = this.host;
     const leftMs = reachedBy(
       majority,
       grants.map(({ grant }) => grant.validForMs),

@@ -117,31 +117,38 @@ export class QuorumNode {
       answer = Promise.reject(bug);
     }
     if (isTrial) this.trials += 1;
-    answer.then(
-      () => {
-        if (isTrial) this.trials -= 1;
-        this.lastFailure = undefined;
-      },
-      (failure: unknown) => {
-        if (isTrial) this.trials -= 1;
-        this.failed(failure);
-      },
-    );
-    return this.judged(looked ? afterLook(answer, looked) : answer, era);
+    const noted = (reply: T): T => {
+      if (isTrial) this.trials -= 1;
+      this.lastFailure = undefined;
+      return looked ? reply : this.judged(reply, era);
+    };
+    const failed = (failure: unknown): never => {
+      if (isTrial) this.trials -= 1;
+      this.failed(failure);
+      throw failure;
+    };
+    // One promise for each request: there are several requests for each lock.
+    const heard = answer.then(noted, failed);
+    return looked ? afterLook(heard, looked).then((reply) => this.judged(reply, era)) : heard;
   }
 
   /**
    * Takes a key there. A token further ahead than those of right clocks counts only when the clock that it is from turns out to
    * be right: then a larger one was known there before. Else it has jumped since it was looked at.
    */
-  async acquire(claim: Claim): Promise<AcquireReply> {
-    const { era, host } = this;
-    const granted = this.ask(() => kindAt(this, claim.kind).acquire(claim));
-    const reply = await granted;
-    if (reply.status !== 'granted' || !this.isFarAhead(reply.token)) return reply;
-    const off = await known(host.lookAgain(this), 'whether its clock is right');
+  acquire(claim: Claim): Promise<AcquireReply> {
+    const { era } = this;
+    const asked = this.ask(() => kindAt(this, claim.kind).acquire(claim));
+    if (claim.tokens === 0) return asked;
+    return asked.then((reply) =>
+      reply.status === 'granted' && this.isFarAhead(reply.token) ? this.whenRight(reply, era) : reply,
+    );
+  }
+
+  private async whenRight(reply: AcquireReply, era: number): Promise<AcquireReply> {
+    const off = await known(this.host.lookAgain(this), 'whether its clock is right');
     if (off !== undefined) throw this.clockFailure('unknown', off);
-    return this.judged(granted, era);
+    return this.judged(reply, era);
   }
 
   private isFarAhead(token: number | undefined): boolean {
@@ -158,15 +165,13 @@ export class QuorumNode {
     this.refusal = undefined;
   }
 
-  private judged<T>(answer: Promise<T>, era: number): Promise<T> {
-    return answer.then((reply) => {
-      if (era !== this.era) {
-        throw new StoreFailure('there was another connection before the answer came', 'unknown');
-      }
-      const distrust = this.distrust('unknown');
-      if (distrust) throw distrust;
-      return reply;
-    });
+  private judged<T>(reply: T, era: number): T {
+    if (era !== this.era) {
+      throw new StoreFailure('there was another connection before the answer came', 'unknown');
+    }
+    const distrust = this.distrust('unknown');
+    if (distrust) throw distrust;
+    return reply;
   }
 
   /** Why it counts as failed at the moment, as far as that is known. */

@@ -55,6 +55,9 @@ export class QuorumStore implements LockStore {
   private longestLeaseMs = 0;
   /** Which node votes for a server, by the run of that: the first that was found to be it. */
   private readonly voters = new Map<string, QuorumNode>();
+  /** What is known of the nodes' clocks, and which of them are off. */
+  private clocks: readonly (ClockSeen | undefined)[] = [];
+  private offs: ReadonlyMap<QuorumNode, number | undefined> = new Map();
   private onWarn: ((warning: string) => void) | undefined;
   private closed = false;
 
@@ -218,9 +221,15 @@ export class QuorumStore implements LockStore {
     return undefined;
   }
 
+  /** Asked several times for each lock, and new only when something new is known of a clock. */
   private clockOff(node: QuorumNode): number | undefined {
-    const known = this.nodes.flatMap(({ clock }) => (clock ? [clock] : []));
-    return node.clock && clockOff(node.clock, known);
+    const { nodes } = this;
+    if (nodes.some(({ clock }, i) => clock !== this.clocks[i])) {
+      this.clocks = nodes.map(({ clock }) => clock);
+      const known = this.clocks.filter((clock) => clock !== undefined);
+      this.offs = new Map(nodes.map((one) => [one, one.clock && clockOff(one.clock, known)]));
+    }
+    return this.offs.get(node);
   }
 
   private tokenAhead(aheadMs: number): number | undefined {

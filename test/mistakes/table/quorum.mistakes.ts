@@ -18,7 +18,7 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
         replace: 'if (grants.length > ballot.answers.length / 2) return',
       },
       {
-        in: 'QuorumKind.granted',
+        in: 'QuorumKind.grantOf',
         find: 'const { majority } = this.host;',
         replace: 'const majority = grants.length;',
       },

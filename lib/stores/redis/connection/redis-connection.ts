@@ -225,7 +225,8 @@ export class RedisConnection implements Commands {
 
   private sendBatch(runs: readonly ScriptRun[]): void {
     const { session } = this;
-    if (!session || !this.batchScript || runs.length === 1) return this.sendEach(runs);
+    if (session && runs.length === 1) return this.sendAlone(session, runs[0]!);
+    if (!session || !this.batchScript) return this.sendEach(runs);
     const [keys, args] = keysAndArgs(runs);
     // All is read before anything is believed: an answer that is wrong in one place is wrong.
     const read = (reply: unknown): unknown[] =>
