@@ -12,6 +12,7 @@ export const INSIDE_SCRIPTS: readonly string[] = [
   ...new Set([
     // Called by a name that is an argument.
     'publish',
+    'spublish',
     ...SCRIPTS.flatMap(({ source }) =>
       [...source.matchAll(CALLS)].map(([, command, sub]) => (sub ? `${command}|${sub}` : command!)),
     ),

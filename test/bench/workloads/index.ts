@@ -1,6 +1,7 @@
 import type { Workload } from '../workload.js';
 import { awaitRelease } from './await-release.js';
 import { callers } from './callers.js';
+import { cluster } from './cluster.js';
 import { cpuTime } from './cpu-time.js';
 import { cycles } from './cycles.js';
 import { decorator } from './decorator.js';
@@ -31,6 +32,6 @@ export const workloads: readonly Workload[] = [
   ...[hotKey, paced, wakeUp, callers, keys, leases, processes, network, memory],
   ...[readWrite, semaphore],
   ...[waiting, freeKeys],
-  ...[quorumFree, quorumHot, quorumFar, quorumDead],
+  ...[quorumFree, quorumHot, quorumFar, quorumDead, cluster],
   ...[cpuTime, idleListener, decorator, awaitRelease, heldLeases, cycles],
 ];
