@@ -5,9 +5,13 @@ import type { Mistake } from './mistake.js';
 import type { Edit } from './source/edit.js';
 import { declarationOf, place, type Sources } from './source/place.js';
 import { readSources } from './source/sources.js';
+import { QUORUM_MISTAKES } from './table/quorum.mistakes.js';
 
 const LIBRARY = readSources();
-const IN_SOURCE = MISTAKES.filter(({ edits }) => edits !== undefined);
+const IN_SOURCE: readonly Pick<Mistake, 'name' | 'edits'>[] = [
+  ...MISTAKES.filter(({ edits }) => edits !== undefined),
+  ...QUORUM_MISTAKES,
+];
 
 const printer = ts.createPrinter({ removeComments: true });
 
@@ -51,7 +55,7 @@ describe('every mistake has its place also in a library', () => {
   const changed = (change: (source: string, file: string) => [string, string]): Sources =>
     new Map([...LIBRARY].map(([file, source]) => change(source, file)));
   const textsOf = (edited: Sources): string[] => [...edited.values()];
-  const inScripts = ({ edits = [] }: Mistake): Edit[] =>
+  const inScripts = ({ edits = [] }: Pick<Mistake, 'edits'>): Edit[] =>
     edits.filter((edit) => declarationOf(edit.in, LIBRARY).language === 'Lua');
 
   const moved = changed((source, file) => [file.replace('/', '/elsewhere/deeper/'), source]);

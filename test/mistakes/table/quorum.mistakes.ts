@@ -123,7 +123,7 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
   {
     name: 'a token of a clock that has jumped is believed',
     edits: [
-      { in: 'QuorumNode.acquire', find: '!this.isFarAhead(reply.token)', replace: 'reply.validForMs > 0' },
+      { in: 'QuorumNode.acquire', find: 'this.isFarAhead(reply.token)', replace: 'reply.validForMs < 0' },
     ],
     rules: ['tokens', 'writes'],
   },
