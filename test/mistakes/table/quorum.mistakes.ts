@@ -125,12 +125,12 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       { in: 'QuorumNode.acquire', find: 'this.isFarAhead(reply.token)', replace: 'reply.validForMs < 0' },
     ],
-    rules: ['tokens', 'writes'],
+    rules: ['exclusion', 'tokens', 'writes'],
   },
   {
     name: 'a token of a clock that has jumped is judged by what was known of the clock before',
     edits: [{ in: 'QuorumStore.lookAgain', find: '[one, one.look()]', replace: '[one, Promise.resolve()]' }],
-    rules: ['tokens', 'writes'],
+    rules: ['exclusion', 'tokens', 'writes'],
   },
   {
     name: 'a renewal by one node',

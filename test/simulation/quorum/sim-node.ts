@@ -16,6 +16,8 @@ export class SimNode {
   space!: MemorySpace;
   isUp = true;
   private startedAt = -3_600_000;
+  /** By how much leases end earlier, since the wall clock was set ahead. */
+  private leasesAheadMs = 0;
   private readonly onDown = new Set<() => void>();
 
   constructor(
@@ -51,9 +53,10 @@ export class SimNode {
     this.startedAt = this.agenda.now;
   }
 
-  /** Sets the wall clock. */
+  /** Sets the wall clock. As in Redis leases end early when it jumps ahead; when it jumps back they do not end late. */
   setClock(aheadMs: number): void {
     this.aheadMs = aheadMs;
+    if (this.isFarOff) this.leasesAheadMs = Math.max(this.leasesAheadMs, aheadMs);
   }
 
   /** Whether the wall clock is farther off than those of servers may be. */
@@ -72,7 +75,7 @@ export class SimNode {
 
   private forget(): void {
     this.space = new this.makeSpace({
-      now: () => this.agenda.now * this.rate,
+      now: () => this.agenda.now * this.rate + this.leasesAheadMs,
       wallClockMicros: () => this.wallClockMs * 1_000,
     });
   }

@@ -277,6 +277,17 @@ describe('a clock that has jumped ahead since it was looked at', () => {
     expect(holds(servers)).toEqual([0, 1, 0]);
   });
 
+  it('lets nobody in beside a holder whose majority it was part of, and whose hold has ended there early', async () => {
+    const { servers, kind, claim } = await known();
+    servers[2]!.isDown = true;
+    const mine = claim();
+    expectGranted(await kind.acquire(mine));
+    servers[2]!.isDown = false;
+    servers[0]!.aheadMs = 2 * HOUR_MS;
+    servers[0]!.space.forceUnlock(mine.finalKey);
+    expectTaken(await kind.acquire(claim()));
+  });
+
   it('is named where too many nodes fail with it, and undone', async () => {
     const { servers, kind, claim } = await known();
     servers[0]!.aheadMs = 2 * HOUR_MS;
