@@ -6,8 +6,8 @@ import type { KindStores, LockStore } from '../../core/seam/lock-store.js';
 import type { Holder, KeyState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { Ballot, majorityOf } from './ballot.js';
-import { clockOff, type ClockSeen } from './clocks.js';
 import { Leftovers } from './leftovers.js';
+import { NodeClocks } from './node-clocks.js';
 import { QuorumFailure } from './quorum-failure.js';
 import { QuorumHolds } from './quorum-holds.js';
 import type { QuorumHost } from './quorum-host.js';
@@ -55,9 +55,6 @@ export class QuorumStore implements LockStore {
   private longestLeaseMs = 0;
   /** Which node votes for a server, by the run of that: the first that was found to be it. */
   private readonly voters = new Map<string, QuorumNode>();
-  /** What is known of the nodes' clocks, and which of them are off. */
-  private clocks: readonly (ClockSeen | undefined)[] = [];
-  private offs: ReadonlyMap<QuorumNode, number | undefined> = new Map();
   private onWarn: ((warning: string) => void) | undefined;
   private closed = false;
 
@@ -71,14 +68,15 @@ export class QuorumStore implements LockStore {
     const leastMs = checkMs('leastDelayMs', leastDelayMs) ?? DEFAULT_DELAY_MS;
     const clock = runtime ?? systemRuntime();
     const delay = (): number => delayMs ?? Math.max(leastMs, this.longestLeaseMs);
+    const clocks = new NodeClocks(() => this.nodes, clock);
     const nodeHost = {
       runtime: clock,
       get delayAfterRestartMs() {
         return delay();
       },
-      clockOff: (node: QuorumNode) => this.clockOff(node),
-      tokenAhead: (tokenMs: number) => this.tokenAhead(tokenMs - clock.now()),
-      lookAgain: (node: QuorumNode) => this.lookAgain(node),
+      clockOff: (node: QuorumNode) => clocks.off(node),
+      tokenAhead: (tokenMs: number) => clocks.tokenAhead(tokenMs),
+      lookAgain: (node: QuorumNode) => clocks.lookAgain(node),
       sameAs: (node: QuorumNode) => this.sameAs(node),
       hasEnoughWithoutFailing: () =>
         this.nodes.filter(({ failing }) => failing === undefined).length >= this.majority,
@@ -219,35 +217,6 @@ export class QuorumStore implements LockStore {
     for (const [id, one] of this.voters) if (one.serverId !== id) this.voters.delete(id);
     this.voters.set(serverId, node);
     return undefined;
-  }
-
-  /** Asked several times for each lock, and new only when something new is known of a clock. */
-  private clockOff(node: QuorumNode): number | undefined {
-    const { nodes } = this;
-    if (nodes.some(({ clock }, i) => clock !== this.clocks[i])) {
-      this.clocks = nodes.map(({ clock }) => clock);
-      const known = this.clocks.filter((clock) => clock !== undefined);
-      this.offs = new Map(nodes.map((one) => [one, one.clock && clockOff(one.clock, known)]));
-    }
-    return this.offs.get(node);
-  }
-
-  private tokenAhead(aheadMs: number): number | undefined {
-    const off = clockOff({ aheadMs, uncertainMs: 0 }, this.lastClocks);
-    return off !== undefined && off > 0 ? off : undefined;
-  }
-
-  /** A process that stood still with its clock would take the first server that it looks at for ahead of all others. */
-  private async lookAgain(node: QuorumNode): Promise<number | undefined> {
-    const looks = new Map(this.nodes.map((one) => [one, one.look()]));
-    const others = new Ballot(this.nodes, (one) => looks.get(one)!);
-    await Promise.all([looks.get(node), others.until((seen) => seen.length >= this.majority)]);
-    return node.lastClock && clockOff(node.lastClock, this.lastClocks);
-  }
-
-  /** Also of nodes to which there is a new connection, whose server has not been asked yet. */
-  private get lastClocks(): readonly ClockSeen[] {
-    return this.nodes.flatMap(({ lastClock }) => (lastClock ? [lastClock] : []));
   }
 }
 

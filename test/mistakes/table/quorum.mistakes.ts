@@ -129,7 +129,7 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
   },
   {
     name: 'a token of a clock that has jumped is judged by what was known of the clock before',
-    edits: [{ in: 'QuorumStore.lookAgain', find: '[one, one.look()]', replace: '[one, Promise.resolve()]' }],
+    edits: [{ in: 'NodeClocks.lookAgain', find: '[one, one.look()]', replace: '[one, Promise.resolve()]' }],
     rules: ['exclusion', 'tokens', 'writes'],
   },
   {
