@@ -8,17 +8,7 @@ import {
   type QuorumFault,
 } from './quorum-faults.js';
 import { jump, leftAlone, race, type Cast, type Scene } from './quorum-scenes.js';
-
-/** One try of a caller. */
-export interface Visit {
-  readonly key: string;
-  /** Not before that, in ms since the beginning. */
-  readonly at?: number;
-  readonly thinkMs: number;
-  readonly waitMs: number;
-  /** How long it works inside. */
-  readonly workMs: number;
-}
+import type { Visit } from './visit.js';
 
 export interface QuorumPlan {
   readonly seed: number;

@@ -1,6 +1,6 @@
 import type { Random } from '../engine/random.js';
 import { minorityOf, someOf, TROUBLE_MS, type NodeRestart, type QuorumFault } from './quorum-faults.js';
-import type { Visit } from './quorum-plan.js';
+import type { Visit } from './visit.js';
 
 const HOUR_MS = 3_600_000;
 
@@ -79,7 +79,7 @@ export const leftAlone = (random: Random, cast: Cast): Scene => {
 
 /**
  * The wall clocks of a minority are set by hours, some moments before a server forgets. They stay so, or they are set right
- * again: then nothing is forgotten any more (see docs/stores/quorum.md).
+ * again: not within a lease, and then nothing is forgotten any more (see docs/stores/quorum.md).
  */
 export const jump = (random: Random, cast: Cast, restarts: readonly NodeRestart[]): Scene => {
   const { nodes, processes } = cast;
@@ -109,9 +109,9 @@ export const jump = (random: Random, cast: Cast, restarts: readonly NodeRestart[
       workMs: random.pick([0, 1, 20]),
     },
   }));
-  const isLast = !restarts.some((one) => one.forgets && one.at > at + 1_000);
+  const rightAt = at + 1.1 * cast.watchdogMs + random.between(0, 3_000);
+  const isLast = !restarts.some((one) => one.forgets && one.at >= rightAt);
   if (isLast && random.chance(0.5)) {
-    const rightAt = at + random.between(1_000, 4_000);
     faults.push(...set.map((node): QuorumFault => ({ kind: 'clock', node, at: rightAt, aheadMs: 0 })));
   }
   return { faults, visits };

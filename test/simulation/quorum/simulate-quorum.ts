@@ -10,10 +10,11 @@ import { Random } from '../engine/random.js';
 import { SimProcess } from '../engine/sim-process.js';
 import { NodeLink } from './node-link.js';
 import type { QuorumFault } from './quorum-faults.js';
-import type { QuorumPlan, Visit } from './quorum-plan.js';
+import type { QuorumPlan } from './quorum-plan.js';
 import { QuorumWitness, type Broken } from './quorum-witness.js';
 import { isFarOff, SimNode } from './sim-node.js';
 import { SimNodeStore } from './sim-node-store.js';
+import type { Visit } from './visit.js';
 
 /** What the simulation takes of the library; a copy with a mistake has the same. */
 export interface QuorumParts {

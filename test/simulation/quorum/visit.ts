@@ -1,0 +1,10 @@
+/** One try of a caller. */
+export interface Visit {
+  readonly key: string;
+  /** Not before that, in ms since the beginning. */
+  readonly at?: number;
+  readonly thinkMs: number;
+  readonly waitMs: number;
+  /** How long it works inside. */
+  readonly workMs: number;
+}
