@@ -37,6 +37,12 @@ export const SEMAPHORE: Contender = {
   renews: false,
 };
 
+/** Of a quorum, what peers can be compared with: they have no tokens. */
+export const UNFENCED: Contender = { ...BY_HAND, name: 'nest-redis-lock, fencing: false' };
+
+/** Of a quorum, with a token that grows over all servers. */
+export const FENCED: Contender = { ...BY_HAND, name: 'nest-redis-lock, with fencing tokens' };
+
 /** One for each library, through its decorator where it has one. */
 export const libraries: readonly Contender[] = [
   OURS,

@@ -4,6 +4,7 @@
 // A workload measures and names its targets (workloads/), a subject is what it measures (subjects/), in processes of
 // its own (processes/). To add one of either, write a file beside the others and list it in their index.ts.
 import { readFile } from 'node:fs/promises';
+import { loadavg } from 'node:os';
 import { RedisServer } from '../support/redis-server.js';
 import { readOptions, USAGE, type BenchOptions } from './options.js';
 import { Crew } from './processes/crew.js';
@@ -16,7 +17,8 @@ import { tableOf } from './report/table.js';
 import { writeReport } from './report/write.js';
 
 const measure = async (options: BenchOptions): Promise<Report> => {
-  const { quick, rounds, growthRounds, cycles } = options;
+  const { quick, rounds, growthRounds, cycles, command } = options;
+  const loadBefore = loadavg();
   const progress = progressOn(process.stderr, options.workloads.length);
   const workloads: Reported[] = [];
   await using server = await RedisServer.start();
@@ -34,7 +36,8 @@ const measure = async (options: BenchOptions): Promise<Report> => {
       progress.end();
     }
   }
-  return { machine, quick, rounds, growthRounds, cycles, peers: peerVersions(), workloads };
+  const load = { before: loadBefore, after: loadavg() };
+  return { machine, command, load, quick, rounds, growthRounds, cycles, peers: peerVersions(), workloads };
 };
 
 const optionsOrUsage = (): BenchOptions | undefined => {

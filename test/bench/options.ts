@@ -16,6 +16,8 @@ export interface BenchOptions {
   readonly readme: string | undefined;
   /** Numbers of an earlier run: nothing is measured. */
   readonly from: string | undefined;
+  /** What was typed. */
+  readonly command: string;
 }
 
 export const USAGE = `npm run bench -- [--quick] [--only NAME[,NAME]] [--rounds N] [--growth-rounds N] [--cycles N] [--out FOLDER] [--from FILE] [--readme FILE]
@@ -83,5 +85,6 @@ export const readOptions = (args: readonly string[]): BenchOptions | undefined =
     out: values.out ?? (isWhole ? DOCS : undefined),
     readme: values.readme ?? (isWhole ? README : undefined),
     from,
+    command: ['npm run bench', ...(args.length > 0 ? ['--', ...args] : [])].join(' '),
   };
 };

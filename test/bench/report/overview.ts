@@ -1,5 +1,5 @@
 import { medianOf, type Comparison, type Metric } from '../comparison.js';
-import { OURS, READ_WRITE, SEMAPHORE } from '../contenders.js';
+import { OURS, READ_WRITE, SEMAPHORE, UNFENCED } from '../contenders.js';
 import { median } from '../measure/statistics.js';
 import { cellOf } from './cell.js';
 import { show } from './format.js';
@@ -50,6 +50,16 @@ const FURTHER: readonly {
     metric: 'longest',
     what: 'the same: the longest wait of a caller',
   },
+  ...(
+    [
+      ['quorum-free', 'time-1', 'a quorum of 5 servers, free keys, 1 caller: a lock and its release'],
+      ['quorum-free', 'rate-50', 'the same, 50 callers: locks'],
+      ['quorum-hot', 'rate', 'a quorum of 5 servers, 2 processes × 10 callers want one key: locks'],
+      ['quorum-hot', 'longest', 'the same: the longest wait of a caller'],
+      ['quorum-far', 'far', 'a quorum of 5 servers, one of them 20 ms away: a lock and its release'],
+      ['quorum-dead', 'rate-dead', 'a quorum of 5 servers, one of them dead, 50 callers: locks'],
+    ] as const
+  ).map(([workload, metric, what]) => ({ workload, contender: UNFENCED.name, metric, what })),
 ];
 
 /** Of this library alone: the first findings of a workload. */

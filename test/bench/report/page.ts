@@ -7,17 +7,17 @@ import { overviewOf } from './overview.js';
 import type { Report, Reported } from './report.js';
 import { isMet, targetText } from './target.js';
 
-const INTRODUCTION = `# Benchmarks
+const introductionOf = ({ command = 'npm run bench' }: Report): string => `# Benchmarks
 
-Written by \`npm run bench\`; not by hand. Numbers are medians over the rounds, with the least and the greatest in brackets.
+Written by \`${command}\`; not by hand. Numbers are medians over the rounds, with the least and the greatest in brackets.
 They are those of one machine at one hour: compare them with each other, not with numbers from elsewhere. All contenders
-take turns in every round, each in processes of its own, on a Redis server that the benchmark starts itself. Every
+take turns in every round, each in processes of its own, on Redis servers that the benchmark starts itself. Every
 workload checks exclusion while it measures.`;
 
 const HOW = `## How it is measured
 
 - The floor is a bare ioredis connection that sends the same two scripts as nest-redis-lock and nothing else. It cannot wait.
-- Libraries are called through their decorator where they have one. They run on their defaults, but wait without end where
+- Libraries are called through their decorator where they have one, of a quorum and a cluster by hand. They run on their defaults, but wait without end where
   they would give up before they are served; each file in \`test/bench/subjects/\` says what was chosen and why.
 - Exclusion across processes is checked in a file that every section reads and writes when it comes and when it goes, and
   within a process by counting who is inside. A library that lets two in is shown as such.
@@ -50,12 +50,23 @@ const sectionOf = (reported: Reported): string => {
   return parts.join('\n\n');
 };
 
-const machineText = ({ machine, rounds, growthRounds, quick, peers }: Report): string => {
+const loadText = ({ load }: Report): string[] => {
+  if (!load) return [];
+  const [before, after] = [load.before, load.after].map((one) => one.map((value) => value.toFixed(1)));
+  return [
+    `Load of the machine over 1, 5 and 15 minutes: ${before!.join(', ')} before, ${after!.join(', ')} after, the benchmark ` +
+      'itself among it. More than there are CPUs before it began means that others were at work: then only the ratios count.',
+  ];
+};
+
+const machineText = (report: Report): string => {
+  const { machine, rounds, growthRounds, quick, peers } = report;
   const versions = Object.entries(peers).map(([name, version]) => `${name} ${version}`);
   return [
     '## The machine and what ran on it',
     `${machine.cpu}, ${machine.memory}, ${machine.system}; Node ${machine.node}; Redis ${machine.redis} on loopback, without persistence; ` +
       `${machine.when}. ${rounds} rounds, ${growthRounds} where something grows${quick ? '; **quick mode: for trying it out, not for quoting**' : ''}.`,
+    ...loadText(report),
     `As installed from the registry: ${versions.join(', ')}.`,
   ].join('\n\n');
 };
@@ -64,7 +75,7 @@ const machineText = ({ machine, rounds, growthRounds, quick, peers }: Report): s
 export const pageOf = (report: Report): string => {
   const overview = overviewOf(report);
   const parts = [
-    INTRODUCTION,
+    introductionOf(report),
     ...(overview === undefined ? [] : [overview]),
     machineText(report),
     HOW,

@@ -21,6 +21,10 @@ export interface Machine {
 /** A whole run. */
 export interface Report {
   readonly machine: Machine;
+  /** What was typed to get it. */
+  readonly command?: string;
+  /** The load of the machine over 1, 5 and 15 minutes, before the run and after it. */
+  readonly load?: { readonly before: readonly number[]; readonly after: readonly number[] };
   readonly quick: boolean;
   readonly rounds: number;
   readonly growthRounds: number;
@@ -36,7 +40,7 @@ export const machineOf = async (server: RedisServer): Promise<Machine> => {
   const version = /^(?:valkey|redis)_version:(\S+)/m.exec(await server.text('INFO', 'server'))?.[1];
   const [cpu] = cpus();
   return {
-    when: new Date().toISOString().slice(0, 10),
+    when: `${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC`,
     node: process.version,
     redis: version ?? 'unknown',
     cpu: `${cpus().length} × ${cpu?.model.trim() ?? 'unknown'}`,

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Redis, RedisOptions } from 'ioredis';
 
@@ -43,10 +44,11 @@ interface Lockfile {
   readonly packages: Readonly<Record<string, { readonly version: string } | undefined>>;
 }
 
-/** The versions that the peers' lockfile pins, by name. */
+/** The versions that the peers' lockfile, and go.mod, pin, by name. */
 export const peerVersions = (): Record<string, string> => {
   const { packages } = peer<Lockfile>('./package-lock.json');
-  return Object.fromEntries(
-    PEERS.map((name) => [name, packages[`node_modules/${name}`]?.version ?? 'unknown']),
-  );
+  const npm = PEERS.map((name) => [name, packages[`node_modules/${name}`]?.version ?? 'unknown']);
+  const go = readFileSync(new URL('../../interop/go/go.mod', import.meta.url), 'utf8');
+  const redsync = /go-redsync\/redsync\/v4 v(\S+)/.exec(go)?.[1] ?? 'unknown';
+  return Object.fromEntries([...npm, ['redsync', redsync]]) as Record<string, string>;
 };

@@ -1,20 +1,12 @@
 import { rowOf, type Comparison, type Metric } from '../../comparison.js';
+import { FENCED, UNFENCED } from '../../contenders.js';
 import { compare, ownViolations } from '../../measure/compare.js';
 import { runRound } from '../../measure/round.js';
 import { Opened } from '../../processes/opened.js';
 import { QuorumServers } from '../../processes/quorum-servers.js';
 import { RedisServer } from '../../../support/redis-server.js';
 import type { Bench, Finding, Outcome, Workload } from '../../workload.js';
-import {
-  aheadOfPeers,
-  CONTENDERS,
-  Entrants,
-  FENCED,
-  PLAIN,
-  prefixOf,
-  QUICK_SIZES,
-  SIZES,
-} from './entrants.js';
+import { aheadOfPeers, CONTENDERS, Entrants, prefixOf, QUICK_SIZES, SIZES } from './entrants.js';
 
 const CALLERS = [1, 50] as const;
 /** Whoever is not served within this has not finished. */
@@ -55,7 +47,7 @@ const RATIOS = (['dead', 'hung'] as const).flatMap((state) =>
 
 const findingsOf = (comparison: Comparison): Finding[] =>
   comparison.axis!.points.flatMap((at): Finding[] => [
-    ...[PLAIN, FENCED].flatMap(({ name }) =>
+    ...[UNFENCED, FENCED].flatMap(({ name }) =>
       RATIOS.map(({ key, what }) => ({
         what: `${at} servers, ${name}: ${what}`,
         values: rowOf(comparison, name, at)!.values[key]!,

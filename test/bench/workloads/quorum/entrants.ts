@@ -1,6 +1,6 @@
 import { hasGo } from '../../../support/go-redsync.js';
 import type { Comparison, Metric, Row } from '../../comparison.js';
-import { BY_HAND, type Contender } from '../../contenders.js';
+import { FENCED, UNFENCED, type Contender } from '../../contenders.js';
 import { emptyRow } from '../../measure/compare.js';
 import { WAIT_MS } from '../../measure/contended.js';
 import type { Runner } from '../../measure/together.js';
@@ -12,13 +12,10 @@ import type { Bench } from '../../workload.js';
 export const SIZES = [3, 5] as const;
 export const QUICK_SIZES = [3] as const;
 
-/** What peers can be compared with: they have no tokens. */
-export const PLAIN: Contender = { ...BY_HAND, name: 'nest-redis-lock, fencing: false' };
-export const FENCED: Contender = { ...BY_HAND, name: 'nest-redis-lock, with fencing tokens' };
 const REDSYNC: Contender = { name: 'redsync', subject: 'redsync', style: 'Lock', renews: false };
 
 export const CONTENDERS: readonly Contender[] = [
-  PLAIN,
+  UNFENCED,
   FENCED,
   { name: 'redlock', subject: 'redlock', style: 'using', renews: true },
   { name: 'redlock, acquire', subject: 'redlock', style: 'acquire', renews: false },
@@ -72,7 +69,7 @@ export class Entrants implements AsyncDisposable {
     if (contender !== REDSYNC) {
       const options = {
         ...{ url: urls[0]!, quorum: urls, waitMs: WAIT_MS },
-        ...(contender === PLAIN && { fencing: false }),
+        ...(contender === UNFENCED && { fencing: false }),
       };
       this.workers.set(contender, await bench.crew.of(contender, processes, options));
     } else if (hasGo()) {
@@ -114,7 +111,7 @@ export const aheadOfPeers = (
   { rows }: Comparison,
   { key, better }: Metric,
   at: number,
-  ours = PLAIN,
+  ours = UNFENCED,
 ): readonly number[] => {
   const its = rowFor({ rows }, ours, at).values[key]!;
   const peers = rows.filter((row) => row.at === at && !row.contender.ours).map((row) => row.values[key]!);

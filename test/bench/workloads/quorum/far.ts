@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { rowOf, type Comparison, type Metric } from '../../comparison.js';
-import type { Contender } from '../../contenders.js';
+import { FENCED, UNFENCED, type Contender } from '../../contenders.js';
 import { compare, ownViolations } from '../../measure/compare.js';
 import { rateOf } from '../../measure/round.js';
 import { median } from '../../measure/statistics.js';
@@ -9,16 +9,7 @@ import { Opened } from '../../processes/opened.js';
 import { QuorumServers } from '../../processes/quorum-servers.js';
 import { connect } from '../../subjects/peer.js';
 import type { Bench, Finding, Outcome, Workload } from '../../workload.js';
-import {
-  aheadOfPeers,
-  CONTENDERS,
-  Entrants,
-  FENCED,
-  PLAIN,
-  prefixOf,
-  QUICK_SIZES,
-  SIZES,
-} from './entrants.js';
+import { aheadOfPeers, CONTENDERS, Entrants, prefixOf, QUICK_SIZES, SIZES } from './entrants.js';
 
 const FAR_MS = 20;
 const MEDIAN_MS = 5;
@@ -41,7 +32,7 @@ const TRIPS: Metric = {
 
 /** What is expected of a lock and its release, in round trips to the median server: without tokens, and with. */
 const TRIPS_OF = [
-  { contender: PLAIN, trips: 2 },
+  { contender: UNFENCED, trips: 2 },
   { contender: FENCED, trips: 3 },
 ];
 /** What is not a round trip: scripts, timers of the network, a busy machine. */

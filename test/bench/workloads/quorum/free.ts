@@ -2,14 +2,12 @@ import type { Comparison, Metric } from '../../comparison.js';
 import { ownViolations } from '../../measure/compare.js';
 import { runRound } from '../../measure/round.js';
 import { QuorumServers } from '../../processes/quorum-servers.js';
-import type { Contender } from '../../contenders.js';
+import { FENCED, UNFENCED, type Contender } from '../../contenders.js';
 import type { Bench, Finding, Outcome, Workload } from '../../workload.js';
 import {
   aheadOfPeers,
   Entrants,
-  FENCED,
   noteTroubles,
-  PLAIN,
   prefixOf,
   QUICK_SIZES,
   rowFor,
@@ -33,7 +31,7 @@ const METRICS = [TIME, RATE, CPU];
 
 const findingsOf = (comparison: Comparison): Finding[] =>
   comparison.axis!.points.flatMap((at): Finding[] => {
-    const plain = rowFor(comparison, PLAIN, at).values[TIME.key]!;
+    const plain = rowFor(comparison, UNFENCED, at).values[TIME.key]!;
     const fenced = rowFor(comparison, FENCED, at).values[TIME.key]!;
     return [
       ...[TIME, RATE].map((metric) => ({

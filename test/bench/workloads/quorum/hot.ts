@@ -1,10 +1,11 @@
 import { rowOf, type Comparison, type Metric } from '../../comparison.js';
+import { UNFENCED } from '../../contenders.js';
 import { compare, ownViolations } from '../../measure/compare.js';
 import { runTogether } from '../../measure/together.js';
 import { Opened } from '../../processes/opened.js';
 import { QuorumServers } from '../../processes/quorum-servers.js';
 import type { Bench, Finding, Outcome, Workload } from '../../workload.js';
-import { aheadOfPeers, CONTENDERS, Entrants, PLAIN, prefixOf, QUICK_SIZES, SIZES } from './entrants.js';
+import { aheadOfPeers, CONTENDERS, Entrants, prefixOf, QUICK_SIZES, SIZES } from './entrants.js';
 
 const PROCESSES = 2;
 const CALLERS = 10;
@@ -32,7 +33,7 @@ const findingsOf = (comparison: Comparison): Finding[] =>
     },
     {
       what: `${at} servers, fencing: false: callers never served`,
-      values: rowOf(comparison, PLAIN.name, at)!.values['unserved']!,
+      values: rowOf(comparison, UNFENCED.name, at)!.values['unserved']!,
       unit: '',
       target: { atMost: 0 },
     },
