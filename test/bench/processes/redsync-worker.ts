@@ -28,16 +28,16 @@ export class RedsyncWorker implements Runner, AsyncDisposable {
 
   async run(_style: string, load: Load): Promise<LoadResult> {
     const { callers, forMs, workMs, prefix = '', graceMs = GRACE_MS, keys, startAt, register } = load;
+    const { noteTimes = false } = load;
     if (typeof keys === 'object' && !('one' in keys)) throw new Error('redsync has no such keys here');
     const order = {
-      ...{ callers, forMs, graceMs, prefix, workMs },
+      ...{ callers, forMs, graceMs, prefix, workMs, noteTimes },
       key: keys === 'free' ? '' : keys.one,
-      // The clock of the processes of Node is none that Go tells.
+      // The clock of the processes of Node is none that Go tells: times are counted from the beginning, and compare with none.
       startAt: startAt === undefined ? 0 : Date.now() + (startAt - monotonicMs()),
       ...(register?.path !== undefined && { register: register.path, id: register.id }),
     };
-    const result = await this.go.load<LoadResult>(order, forMs + graceMs + PATIENCE_MS);
-    return { ...result, times: [] };
+    return this.go.load<LoadResult>(order, forMs + graceMs + PATIENCE_MS);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -34,6 +34,8 @@ type load struct {
 	// Where exclusion across processes is checked, and the number of this one there; empty for none.
 	Register string  `json:"register"`
 	ID       float64 `json:"id"`
+	// Whether to note when each section began and ended.
+	NoteTimes bool `json:"noteTimes"`
 }
 
 type result struct {
@@ -46,7 +48,9 @@ type result struct {
 	Violations    int64   `json:"violations"`
 	Failures      int64   `json:"failures"`
 	FirstFailure  string  `json:"firstFailure,omitempty"`
-	Unfinished    int64   `json:"unfinished"`
+	// In ms since the load began.
+	Times      [][2]float64 `json:"times"`
+	Unfinished int64        `json:"unfinished"`
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -81,7 +85,7 @@ func (r register) write(fields [3]float64) {
 
 // Runs the load to its end.
 func runLoad(locks *redsync.Redsync, order load) result {
-	var done result
+	done := result{Times: [][2]float64{}}
 	var guard sync.Mutex
 	var closed bool
 	inside := map[string]int{}
@@ -139,6 +143,9 @@ func runLoad(locks *redsync.Redsync, order load) result {
 		guard.Lock()
 		defer guard.Unlock()
 		inside[key]--
+		if order.NoteTimes {
+			done.Times = append(done.Times, [2]float64{ms(now.Sub(start)), ms(time.Since(start))})
+		}
 		if left := min(ms(end.Sub(now)), ms(time.Since(now))); left > 0 {
 			done.BusyMs += left
 		}

@@ -1,6 +1,8 @@
 import type { Comparison, Metric } from '../../comparison.js';
 import { ownViolations } from '../../measure/compare.js';
+import { periodsOf } from '../../measure/periods.js';
 import { runRound } from '../../measure/round.js';
+import { median } from '../../measure/statistics.js';
 import { QuorumServers } from '../../processes/quorum-servers.js';
 import { FENCED, UNFENCED, type Contender } from '../../contenders.js';
 import type { Bench, Finding, Outcome, Workload } from '../../workload.js';
@@ -15,7 +17,8 @@ import {
   SIZES,
 } from './entrants.js';
 
-const CALLERS = [1, 50] as const;
+const MANY = 50;
+const CALLERS: readonly number[] = [1, MANY];
 const WARM_UP_MS = 1_500;
 const QUICK_WARM_UP_MS = 300;
 
@@ -78,23 +81,28 @@ export const quorumFree: Workload = {
       await using nodes = await QuorumServers.start(size);
       await using entrants = await Entrants.on(bench, nodes.urls);
       for (const callers of CALLERS) {
-        const slice = (contender: Contender, forMs: number) =>
-          entrants.of(contender)[0]!.run(contender.style, {
-            ...{ callers, forMs, workMs: 0 },
+        const periods = new Map<Contender, number[]>();
+        const slice = async (contender: Contender, forMs: number, as = callers) => {
+          const result = await entrants.of(contender)[0]!.run(contender.style, {
+            ...{ callers: as, forMs, workMs: 0, noteTimes: as === 1 },
             keys: 'free',
             prefix: prefixOf(contender),
           });
+          periods.get(contender)?.push(...periodsOf(result));
+          return result;
+        };
         const { contenders } = entrants;
         for (const contender of contenders) {
-          const warm = await slice(contender, quick ? QUICK_WARM_UP_MS : WARM_UP_MS);
+          const warm = await slice(contender, quick ? QUICK_WARM_UP_MS : WARM_UP_MS, MANY);
           noteTroubles(rowFor(comparison, contender, size), warm);
         }
         progress.step();
         for (let round = 0; round < rounds; round++) {
+          for (const contender of contenders) periods.set(contender, []);
           const results = await runRound(contenders, pace, slice);
           results.forEach(({ rate, cpuUs, violations }, i) => {
             const row = rowFor(comparison, contenders[i]!, size);
-            if (callers === 1) row.values[TIME.key]!.push(1e6 / rate);
+            if (callers === 1) row.values[TIME.key]!.push(median(periods.get(contenders[i]!)!) * 1_000);
             else {
               row.values[RATE.key]!.push(rate);
               row.values[CPU.key]!.push(cpuUs);
