@@ -4,7 +4,7 @@ import { fromOtherPackages } from './test/support/other-packages/vite-plugin.js'
 
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
-const LABORATORY = ['test/faults/{faults,mistakes}.spec.ts'];
+const LABORATORY = ['test/faults/{faults,many,mistakes,mistakes-many}.spec.ts'];
 
 export default defineConfig({
   plugins: [fromOtherPackages()],

@@ -1,33 +1,92 @@
 import type { Failure } from './report/report.js';
 import { runRound, type RoundResult } from './round.js';
 import { plan, scheduleText, type Length } from './schedule/schedule.js';
-import { SingleRedis, type SingleRedisOptions } from './topology/single-redis.js';
+import { startCluster } from './topology/cluster.js';
+import { Quorum } from './topology/quorum.js';
+import { startSentinel } from './topology/sentinel.js';
+import { SingleRedis } from './topology/single-redis.js';
+import type { Topology } from './topology/topology.js';
 
-/** The topologies that take turns. */
-export const KINDS: Readonly<Record<string, SingleRedisOptions>> = {
-  'with AOF': { workers: 3, persistence: 'always' },
-  'without persistence': { workers: 3, persistence: 'none' },
-  'with a clock that is set': { workers: 3, persistence: 'always', settableClock: true },
+/** A topology that takes its turn. */
+export interface Kind {
+  readonly callers: number;
+  start(): Promise<Topology>;
+}
+
+const WORKERS = 3;
+const HOURS_MS = 3 * 3_600_000;
+
+const quorum = (name: string, nodes: number, persistence: 'always' | 'none', lastAheadMs = 0): Kind => ({
+  callers: 4,
+  start: () => Quorum.start({ name, workers: WORKERS, nodes, persistence, lastAheadMs }),
+});
+
+/** One server, on which everything is seen. */
+export const KINDS: Readonly<Record<string, Kind>> = {
+  'with AOF': {
+    callers: 8,
+    start: () => SingleRedis.start({ workers: WORKERS, persistence: 'always' }),
+  },
+  'without persistence': {
+    callers: 8,
+    start: () => SingleRedis.start({ workers: WORKERS, persistence: 'none' }),
+  },
+  'with a clock that is set': {
+    callers: 8,
+    start: () => SingleRedis.start({ workers: WORKERS, persistence: 'always', settableClock: true }),
+  },
+};
+
+const REPLICAS = { min: 1, timeoutMs: 100 };
+
+/** Several servers. */
+export const MANY: Readonly<Record<string, Kind>> = {
+  'quorum of 3': quorum('quorum of 3', 3, 'none'),
+  'quorum of 3, with AOF': quorum('quorum of 3, with AOF', 3, 'always'),
+  'quorum of 5': quorum('quorum of 5', 5, 'none'),
+  'quorum of 5, one clock hours ahead': quorum('quorum of 5, one clock hours ahead', 5, 'none', HOURS_MS),
+  Sentinel: { callers: 5, start: () => startSentinel({ name: 'Sentinel', workers: WORKERS }) },
+  'Sentinel, with replicas': {
+    callers: 5,
+    start: () => startSentinel({ name: 'Sentinel, with replicas', workers: WORKERS, replicas: REPLICAS }),
+  },
+  Cluster: { callers: 5, start: () => startCluster({ name: 'Cluster', workers: WORKERS }) },
+  'Cluster, with replicas': {
+    callers: 5,
+    start: () => startCluster({ name: 'Cluster, with replicas', workers: WORKERS, replicas: REPLICAS }),
+  },
 };
 
 /** Two rounds on one topology, so that something is left of the first when the second begins. */
 const ROUNDS_IN_A_ROW = 2;
-const LENGTH: Length = { faults: 11, forMs: 8_000 };
-const CALLERS = 8;
+const LENGTH_OF_ALL: Length & { readonly among?: undefined } = { faults: 11, forMs: 8_000 };
 
-const names = Object.keys(KINDS);
+/** All of them, or those whose name has this in it. */
+export const kindsNamed = (part?: string): Readonly<Record<string, Kind>> =>
+  Object.fromEntries(
+    Object.entries({ ...KINDS, ...MANY }).filter(([name]) => part === undefined || name.includes(part)),
+  );
 
 /** Which topology a round is run on, and which of its rounds it is. */
-const placeOf = (round: number): { kind: string; turn: number } => {
+const placeOf = (names: readonly string[], round: number): { kind: string; turn: number } => {
   const session = Math.floor(round / ROUNDS_IN_A_ROW);
   const turn = Math.floor(session / names.length) * ROUNDS_IN_A_ROW + (round % ROUNDS_IN_A_ROW);
   return { kind: names[session % names.length]!, turn };
 };
 
+/** A round of its own: some faults, and how long they take. */
+export interface Only extends Length {
+  readonly among: readonly string[];
+}
+
 export interface LaboratoryOptions {
   readonly seed: string;
+  /** The topologies that take turns. */
+  readonly kinds: Readonly<Record<string, Kind>>;
   /** The rounds to run, in this order; may have no end. */
   readonly rounds: Iterable<number>;
+  /** Which faults there are to be on a topology, in a round of its own length; all of them else. */
+  readonly only?: Readonly<Record<string, Only>>;
   /** Asked before each round. */
   readonly goesOn?: () => boolean;
 }
@@ -35,26 +94,30 @@ export interface LaboratoryOptions {
 /** Runs rounds, each from its number and the seed alone. */
 export async function* runLaboratory({
   seed,
+  kinds,
   rounds,
+  only = {},
   goesOn,
 }: LaboratoryOptions): AsyncGenerator<RoundResult> {
-  let topology: SingleRedis | undefined;
+  const names = Object.keys(kinds);
+  let topology: Topology | undefined;
   let running = '';
   try {
     for (const round of rounds) {
       if (goesOn?.() === false) return;
-      const { kind, turn } = placeOf(round);
+      const { kind, turn } = placeOf(names, round);
       if (!topology || running !== kind) {
         await topology?.[Symbol.asyncDispose]();
-        topology = await SingleRedis.start(KINDS[kind]!);
+        topology = await kinds[kind]!.start();
         running = kind;
       }
-      const schedule = plan(`${seed}:${kind}`, turn, topology.fitness, LENGTH);
+      const { among, ...length } = only[kind] ?? LENGTH_OF_ALL;
+      const schedule = plan(`${seed}:${kind}`, turn, topology.fitness, length, among);
       const result = await runRound(topology, {
         name: `r${round}`,
         seed: `${seed}:${round}`,
         schedule,
-        callers: CALLERS,
+        callers: kinds[kind]!.callers,
       });
       yield result;
       // After a round that went wrong nobody knows what the next one would find.
@@ -66,9 +129,9 @@ export async function* runLaboratory({
 }
 
 /** What there is to say about a round in which something was wrong. */
-export const failureOf = (seed: string, round: number, result: RoundResult): Failure => ({
+export const failureOf = (seed: string, round: number, result: RoundResult, among?: string): Failure => ({
   title: `Round ${round} of seed ${seed}, ${result.topology}`,
-  again: `npm run test:faults -- --seed ${seed} --round ${round}`,
+  again: `npm run test:faults -- --seed ${seed} --round ${round}${among === undefined ? '' : ` --topology "${among}"`}`,
   schedule: scheduleText(result.plan.schedule),
   events: result.events,
   violations: result.violations,

@@ -3,21 +3,24 @@
 // A topology (topology/), a workload (workload/), faults (catalogue/) in a schedule from a seed (schedule/), and a
 // verdict (../checker/ and rules/) on the history (history/). Each knows little of the others.
 import { parseArgs } from 'node:util';
-import { failureOf, runLaboratory } from './laboratory.js';
+import { failureOf, kindsNamed, runLaboratory } from './laboratory.js';
 import { reportOf } from './report/report.js';
 import { FaultTable } from './report/table.js';
 import type { RoundResult } from './round.js';
 
-const USAGE = `npm run test:faults -- [--minutes N] [--seed S] [--round N]
+const USAGE = `npm run test:faults -- [--minutes N] [--seed S] [--round N] [--topology NAME]
 
   --minutes  how long, 2 by default; 600 is a night
   --seed     whose schedules; one is made up otherwise
-  --round    only this round of the seed`;
+  --round    only this round of the seed
+  --topology only those whose name has this in it; all take turns otherwise:
+             ${Object.keys(kindsNamed()).join('\n             ')}`;
 
 interface Options {
   readonly minutes: number;
   readonly seed: string;
   readonly round: number | undefined;
+  readonly topology: string | undefined;
 }
 
 const numberOf = (name: string, text: string, least: number): number => {
@@ -34,6 +37,7 @@ const readOptions = (args: readonly string[]): Options | undefined => {
       minutes: { type: 'string', default: '2' },
       seed: { type: 'string' },
       round: { type: 'string' },
+      topology: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
@@ -42,6 +46,7 @@ const readOptions = (args: readonly string[]): Options | undefined => {
     minutes: numberOf('minutes', values.minutes, 0),
     seed: values.seed ?? String(Date.now() % 1_000_000),
     round: values.round === undefined ? undefined : numberOf('round', values.round, 0),
+    topology: values.topology,
   };
 };
 
@@ -62,7 +67,9 @@ const lineOf = (
   );
 };
 
-const run = async ({ minutes, seed, round }: Options): Promise<boolean> => {
+const run = async ({ minutes, seed, round, topology }: Options): Promise<boolean> => {
+  const kinds = kindsNamed(topology);
+  if (Object.keys(kinds).length === 0) throw new Error(`no topology has "${topology}" in its name`);
   const endsAt = performance.now() + minutes * 60_000;
   const leftMs = (): number => (round === undefined ? endsAt - performance.now() : 0);
   console.log(`seed ${seed}`);
@@ -71,9 +78,10 @@ const run = async ({ minutes, seed, round }: Options): Promise<boolean> => {
   const rounds = round === undefined ? from(0) : [round];
   const goesOn = (): boolean => round !== undefined || leftMs() > 0;
   let number = round ?? 0;
-  for await (const result of runLaboratory({ seed, rounds, goesOn })) {
+  for await (const result of runLaboratory({ seed, kinds, rounds, goesOn })) {
     console.log(lineOf(number, result, leftMs()));
-    if (result.violations.length > 0) console.error(`\n${reportOf(failureOf(seed, number, result))}\n`);
+    if (result.violations.length > 0)
+      console.error(`\n${reportOf(failureOf(seed, number, result, topology))}\n`);
     failed ||= result.violations.length > 0;
     table.add(result);
     number++;

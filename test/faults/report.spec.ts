@@ -7,7 +7,15 @@ import { judge } from './rules/judge.js';
 import { plan, scheduleText } from './schedule/schedule.js';
 import type { Fitness } from './topology/topology.js';
 
-const FITNESS: Fitness = { seats: 3, nodes: 1, keepsData: true, settableClock: false };
+const FITNESS: Fitness = {
+  shape: 'one',
+  seats: 3,
+  nodes: 1,
+  sound: 1,
+  lines: 1,
+  keepsData: true,
+  settableClock: false,
+};
 const LENGTH = { faults: 11, forMs: 8_000 };
 
 describe('a schedule', () => {
@@ -44,7 +52,8 @@ const section = (at: number, process: string, key: string, token: number, forMs:
 const quietSections = (): HistoryEvent[] =>
   Array.from({ length: 500 }, (_, i) => section(20 * i, `w${i % 3}`, `lock:key-${i % 7}`, i + 1, 10)).flat();
 
-const judged = (events: readonly HistoryEvent[]) => judge(events, { instances: new Map(), watchdogMs: 0 });
+const judged = (events: readonly HistoryEvent[]) =>
+  judge(events, { shape: 'one', instances: new Map(), watchdogMs: 0 });
 
 const reportOn = (events: readonly HistoryEvent[]): string =>
   reportOf({
@@ -109,7 +118,8 @@ describe('the report of a round that failed', () => {
       ...hold(4_000, 'w1:8', 8),
       ...quietSections(),
     ];
-    const verdict = (piece: readonly HistoryEvent[]) => judge(piece, { instances: processes, watchdogMs: 0 });
+    const verdict = (piece: readonly HistoryEvent[]) =>
+      judge(piece, { shape: 'one', instances: processes, watchdogMs: 0 });
     const [ghost, ...others] = verdict(events).filter(({ rule }) => rule === 'ghosts');
     expect(others).toEqual([]);
     const piece = shortestPiece(events, ghost!, verdict);

@@ -14,8 +14,8 @@ import { isObject } from './workload/random-object-task.js';
 import { limitOf } from './workload/task.js';
 import type { Scribe } from './history/scribe.js';
 import type { RedisServer } from '../support/redis-server.js';
-import type { RedisNode } from './topology/redis-node.js';
-import type { Topology } from './topology/topology.js';
+import type { Shape, Topology } from './topology/topology.js';
+import type { Load } from './workload/worker-messages.js';
 
 export interface RoundPlan {
   /** Part of every key; unique on this topology. */
@@ -28,6 +28,7 @@ export interface RoundPlan {
 export interface RoundResult {
   readonly plan: RoundPlan;
   readonly topology: string;
+  readonly shape: Shape;
   readonly events: readonly HistoryEvent[];
   readonly inflicted: readonly Inflicted[];
   readonly violations: readonly Violation[];
@@ -39,6 +40,14 @@ export interface RoundResult {
 const CALM_BEFORE_MS = 1_300;
 const WARM_UP_MS = 400;
 const CALM_AFTER_MS = 900;
+
+/** What else there is to do. A quorum has neither fair locks nor permits, and asks every server each time. */
+const LOADS: Readonly<Record<Shape, Pick<Load, 'crowd' | 'allKinds' | 'keepers'>>> = {
+  one: { crowd: 10, allKinds: true, keepers: 0 },
+  quorum: { crowd: 4, allKinds: false, keepers: 2 },
+  sentinel: { crowd: 6, allKinds: true, keepers: 3 },
+  cluster: { crowd: 6, allKinds: true, keepers: 3 },
+};
 
 /** Which process each owner of holds belongs to. */
 export const instancesOf = ({ seats }: Topology): Map<string, string> =>
@@ -78,7 +87,7 @@ const ownersIn = async (server: RedisServer, key: string): Promise<string[]> => 
 /** Holds of living workers that have nothing to do, and any that would never end. */
 const writeHoldsLeft = async (
   { seats, scribe }: Topology,
-  { server }: RedisNode,
+  server: RedisServer,
   keys: string,
 ): Promise<void> => {
   const alive = new Map(seats.filter(({ isTaken }) => isTaken).map(({ life }) => [life.instance, life.name]));
@@ -100,11 +109,12 @@ const writeHoldsLeft = async (
   }
 };
 
-/** A process hears what it is told for as long as it lives. */
-const isOfAProcess = (channel: string): boolean => channel.startsWith('nest_redis_lock_turn:');
+/** A process hears what it is told for as long as it lives, and sentinels hear of each other. */
+const isOfAProcess = (channel: string): boolean =>
+  channel.startsWith('nest_redis_lock_turn:') || channel.startsWith('__sentinel__:');
 
 /** Places of living workers that have nothing to do, and lines that would never end. */
-const writeLinesLeft = async ({ seats, scribe }: Topology, { server }: RedisNode): Promise<void> => {
+const writeLinesLeft = async ({ seats, scribe }: Topology, server: RedisServer): Promise<void> => {
   const alive = new Set(seats.filter(({ isTaken }) => isTaken).map(({ life }) => life.instance));
   const sizes: Record<string, number> = {};
   for (const line of (await server.cli('KEYS', `${LINES}*`)) as string[]) {
@@ -130,12 +140,14 @@ const writeLinesLeft = async ({ seats, scribe }: Topology, { server }: RedisNode
 
 /** What workers have left behind in the servers. */
 const writeWhatIsLeft = async (topology: Topology, keys: string): Promise<void> => {
-  for (const node of topology.nodes) {
-    await writeHoldsLeft(topology, node, keys);
-    await writeLinesLeft(topology, node);
-    const channels = async () =>
-      ((await node.server.cli('PUBSUB', 'CHANNELS')) as string[]).filter((name) => !isOfAProcess(name))
-        .length;
+  const commands = topology.fitness.shape === 'cluster' ? ['CHANNELS', 'SHARDCHANNELS'] : ['CHANNELS'];
+  for (const server of await topology.keepers()) {
+    await writeHoldsLeft(topology, server, keys);
+    await writeLinesLeft(topology, server);
+    const channels = async () => {
+      const open = await Promise.all(commands.map((command) => server.cli('PUBSUB', command)));
+      return (open as string[][]).flat().filter((name) => !isOfAProcess(name)).length;
+    };
     // The last UNSUBSCRIBE is not waited for by anybody.
     await until(async () => (await channels()) === 0, { timeoutMs: 1_000 }).catch(() => undefined);
     const sizes = { channels: await channels() };
@@ -155,7 +167,10 @@ export const runRound = async (topology: Topology, plan: RoundPlan): Promise<Rou
   const { name, seed, schedule, callers } = plan;
   topology.takeHistory();
   const beganAt = labNow();
-  for (const seat of topology.seats) seat.begin(name, { seed, callers, hotKeys: 3, coldKeys: 40 });
+  topology.begin(name);
+  const { shape } = topology.fitness;
+  const load = { seed, callers, hotKeys: 3, coldKeys: 40, ...LOADS[shape] };
+  for (const seat of topology.seats) seat.begin(name, load);
   await sleep(CALM_BEFORE_MS);
   const before = { from: beganAt + WARM_UP_MS, to: labNow() };
   const inflicted = await conduct(topology, schedule);
@@ -171,8 +186,9 @@ export const runRound = async (topology: Topology, plan: RoundPlan): Promise<Rou
     broken.push({ rule: 'laboratory', at: labNow(), text: `the round did not end: ${String(error)}` });
   }
   const events = topology.takeHistory();
-  const circumstances = { instances: instancesOf(topology), watchdogMs: SETTINGS.watchdogMs, calm };
+  const instances = instancesOf(topology);
+  const circumstances = { shape, instances, watchdogMs: SETTINGS.watchdogMs, calm };
   const judged = (piece: readonly HistoryEvent[]): Violation[] => judge(piece, circumstances);
   const violations = [...judged(events), ...broken];
-  return { plan, topology: topology.name, events, inflicted, violations, judge: judged };
+  return { plan, topology: topology.name, shape, events, inflicted, violations, judge: judged };
 };

@@ -1,6 +1,8 @@
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { MISTAKES } from './index.js';
+import { CLUSTER_MISTAKES } from './table/cluster.mistakes.js';
+import { QUORUM_MISTAKES } from './table/quorum.mistakes.js';
 import type { Mistake } from './mistake.js';
 import type { Edit } from './source/edit.js';
 import { declarationOf, place, type Sources } from './source/place.js';
@@ -11,6 +13,7 @@ const LIBRARY = readSources();
 const IN_SOURCE: readonly Pick<Mistake, 'name' | 'edits'>[] = [
   ...MISTAKES.filter(({ edits }) => edits !== undefined),
   ...QUORUM_MISTAKES,
+  ...CLUSTER_MISTAKES,
 ];
 
 const printer = ts.createPrinter({ removeComments: true });

@@ -32,9 +32,14 @@ const togetherFrom = (past: Past, one: Belief, other: Belief): number => {
   return areSiblings ? Infinity : Math.max(readsFrom(past, one), readsFrom(past, other));
 };
 
-/** When the hold was taken that somebody believes in. */
-export const takenAt = (past: Past, belief: Belief): number =>
-  stayOf(past, belief.key, belief)?.from ?? -Infinity;
+/** A hold may have been there before: a process passes it on among its callers for so long, in ms, and is told late. */
+const PASSED_ON_MS = 200;
+
+/** When the hold was taken that somebody believes in; where nobody watched the store, when that was at the earliest. */
+export const takenAt = (past: Past, belief: Belief): number => {
+  if (past.all('hold').length === 0) return belief.lease.granted.at - PASSED_ON_MS;
+  return stayOf(past, belief.key, belief)?.from ?? -Infinity;
+};
 
 /** In the store nobody is beside a writer, not for a moment, whatever its clients know of it. */
 function* inStore(past: Past, overlapMs: number): Generator<Violation> {

@@ -2,10 +2,9 @@ import { labNow } from '../history/lab-clock.js';
 import { AFTERMATH } from '../settings.js';
 import type { Role } from '../topology/seat.js';
 import { connectionName } from '../workload/worker/named-clients.js';
-import { fault, lineOf, namesOf, SERVER, someSeats, type Dose, type Fault } from './fault.js';
+import { anyNode, fault, lineOf, namesOf, onNode, someSeats, type Fault, type OnNode } from './fault.js';
 
-interface OnClients extends Dose {
-  readonly node: number;
+interface OnClients extends OnNode {
   readonly seats: readonly number[];
   readonly roles: readonly Role[];
 }
@@ -15,14 +14,14 @@ const kill = fault<OnClients>({
   weight: 4,
   fits: () => true,
   choose: (random, fitness) => ({
-    node: 0,
+    ...anyNode(random, fitness),
     seats: someSeats(random, fitness),
     roles: random.pick([['commands'], ['subscriber'], ['commands', 'subscriber']] as const),
     forMs: 0,
   }),
-  targets: ({ seats }) => [SERVER, ...seats.map(lineOf)],
-  describe: ({ seats, roles }) =>
-    `CLIENT KILL of the connections for ${roles.join(' and ')} of ${namesOf(seats)}`,
+  targets: (dose) => [...onNode(dose), ...dose.seats.map(lineOf)],
+  describe: ({ node, seats, roles }) =>
+    `CLIENT KILL of the connections for ${roles.join(' and ')} of ${namesOf(seats)} at n${node + 1}`,
   async inflict({ nodes, seats, scribe }, { node, seats: numbers, roles }) {
     const { server } = nodes[node]!;
     const lives = numbers.map((number) => seats[number]!).filter(({ isTaken }) => isTaken);
@@ -30,7 +29,9 @@ const kill = fault<OnClients>({
     for (const { life } of lives) {
       scribe.trouble(`CLIENT KILL (${roles.join(', ')})`, from, from + AFTERMATH.cut, life.name);
     }
-    const wanted = new Set(lives.flatMap(({ life }) => roles.map((role) => connectionName(life.name, role))));
+    const names = lives.flatMap(({ life }) => roles.map((role) => connectionName(life.name, role)));
+    // In a cluster the connections of a process are all called the same.
+    const wanted = new Set([...names, ...lives.map(({ life }) => life.name)]);
     const clients = (await server.text('CLIENT', 'LIST')).split('\n');
     for (const line of clients) {
       const name = /(?:^| )name=(\S*)/.exec(line)?.[1] ?? '';

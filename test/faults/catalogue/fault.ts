@@ -29,7 +29,45 @@ export const fault = <D extends Dose>(definition: Fault<D>): Fault => definition
 /** Names for targets. */
 export const lineOf = (seat: number): string => `line of w${seat + 1}`;
 export const processOf = (seat: number): string => `w${seat + 1}`;
-export const SERVER = 'server';
+export const serverOf = (node: number): string => `server ${node + 1}`;
+/** What belongs together where one server takes over from another: a promotion concerns all of it. */
+export const groupOf = (group: number): string => `group ${group + 1}`;
+
+/** The topology's servers are one, or know nothing of each other. */
+export const isIndependent = ({ shape }: Fitness): boolean => shape === 'one' || shape === 'quorum';
+export const isAlone = ({ shape }: Fitness): boolean => shape === 'one';
+
+/** A server, and what belongs together with it. */
+export interface OnNode extends Dose {
+  readonly node: number;
+  readonly group: number;
+}
+
+/** In a cluster masters come first, and their replicas after them in the same order. */
+const groupOfNode = (node: number, { shape, nodes }: Fitness): number => {
+  if (shape === 'sentinel') return 0;
+  return shape === 'cluster' ? node % (nodes / 2) : node;
+};
+
+export const anyNode = (random: Random, fitness: Fitness): Pick<OnNode, 'node' | 'group'> => {
+  const node = fitness.nodes === 1 ? 0 : random.whole(0, fitness.nodes - 1);
+  return { node, group: groupOfNode(node, fitness) };
+};
+
+export const onNode = ({ node, group }: OnNode): string[] => [serverOf(node), groupOf(group)];
+
+/** So many of a few numbers from 0 on. */
+export const someOf = (random: Random, count: number, of: number): number[] => {
+  const left = Array.from({ length: of }, (_, i) => i);
+  return Array.from({ length: count }, () => left.splice(random.whole(0, left.length - 1), 1)[0]!).sort(
+    (a, b) => a - b,
+  );
+};
+
+/** How many of the nodes may fail at once so that a majority is left. */
+export const mayFail = ({ nodes, sound }: Fitness): number => sound - (Math.floor(nodes / 2) + 1);
+
+export const nodesText = (nodes: readonly number[]): string => nodes.map((node) => `n${node + 1}`).join(', ');
 
 export const anySeat = (random: Random, { seats }: Fitness): number => random.whole(0, seats - 1);
 

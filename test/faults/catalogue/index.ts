@@ -1,6 +1,9 @@
 import { CLIENT_FAULTS } from './client.faults.js';
 import type { Fault } from './fault.js';
 import { LINE_FAULTS } from './line.faults.js';
+import { NODE_FAULTS } from './node.faults.js';
+import { QUORUM_FAULTS } from './quorum.faults.js';
+import { REPLICATED_FAULTS } from './replicated.faults.js';
 import { SERVER_FAULTS } from './server.faults.js';
 import { WORKER_FAULTS } from './worker.faults.js';
 
@@ -10,6 +13,9 @@ export const FAULTS: readonly Fault[] = [
   ...CLIENT_FAULTS,
   ...WORKER_FAULTS,
   ...SERVER_FAULTS,
+  ...NODE_FAULTS,
+  ...QUORUM_FAULTS,
+  ...REPLICATED_FAULTS,
 ];
 
 export const faultNamed = (name: string): Fault => {

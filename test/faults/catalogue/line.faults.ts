@@ -41,9 +41,9 @@ const delay = fault<OnLines & { readonly delayMs: number }>({
   async inflict(topology, dose) {
     // A delay of more than the time-out of a command is an outage.
     troubled(topology, dose, 'delay', AFTERMATH.outage);
-    for (const { proxy } of seatsOf(topology, dose)) proxy.delay(dose.delayMs);
+    for (const { line } of seatsOf(topology, dose)) line.delay(dose.delayMs);
     await sleep(dose.forMs);
-    for (const { proxy } of seatsOf(topology, dose)) await proxy.restore();
+    for (const { line } of seatsOf(topology, dose)) await line.restore();
   },
 });
 
@@ -62,9 +62,9 @@ const slow = (name: string, weight: number, paceOf: (kind: number) => Pace): Fau
       `${pace.pieceBytes} bytes at a time, every ${pace.pauseMs} ms, for ${namesOf(seats)}, ${forMs} ms`,
     async inflict(topology, dose) {
       troubled(topology, dose, name, AFTERMATH.outage);
-      for (const { link } of seatsOf(topology, dose)) link.setPace(dose.pace);
+      for (const { line } of seatsOf(topology, dose)) line.setPace(dose.pace);
       await sleep(dose.forMs);
-      for (const { link } of seatsOf(topology, dose)) link.setPace(undefined);
+      for (const { line } of seatsOf(topology, dose)) line.setPace(undefined);
     },
   });
 
@@ -85,7 +85,7 @@ const cut = fault<OnLines & { readonly role: Role | 'both' }>({
   async inflict(topology, dose) {
     troubled(topology, dose, `reset (${dose.role})`, AFTERMATH.cut);
     for (const seat of seatsOf(topology, dose).filter(({ isTaken }) => isTaken)) {
-      if (dose.role === 'both') seat.proxy.cut();
+      if (dose.role === 'both') seat.line.cut();
       else for (const connection of seat.connections(dose.role)) connection.cut();
     }
   },
@@ -100,12 +100,12 @@ const refuse = fault<OnLines>({
   describe: ({ seats, forMs }) => `connections are reset and refused for ${namesOf(seats)}, ${forMs} ms`,
   async inflict(topology, dose) {
     troubled(topology, dose, 'unreachable', AFTERMATH.outage);
-    for (const { proxy } of seatsOf(topology, dose)) {
-      proxy.refuse();
-      proxy.cut();
+    for (const { line } of seatsOf(topology, dose)) {
+      line.refuse();
+      line.cut();
     }
     await sleep(dose.forMs);
-    for (const { proxy } of seatsOf(topology, dose)) await proxy.restore();
+    for (const { line } of seatsOf(topology, dose)) await line.restore();
   },
 });
 
@@ -128,10 +128,10 @@ const halfOpen = fault<OnLines & { readonly role: Role | 'all' }>({
     const aftermath = role === 'subscriber' ? AFTERMATH.silentSubscriber : AFTERMATH.outage;
     troubled(topology, dose, `half-open (${role})`, aftermath);
     let silenced: readonly ProxyConnection[] = [];
-    if (role === 'all') seat.proxy.blackhole();
+    if (role === 'all') seat.line.blackhole();
     else for (const connection of (silenced = seat.connections(role))) connection.blackhole();
     await sleep(dose.forMs);
-    if (role === 'all') await seat.proxy.restore();
+    if (role === 'all') await seat.line.restore();
     else for (const connection of silenced) connection.restore();
   },
 });
@@ -171,7 +171,8 @@ const swallow = fault<OnLines & { readonly script: ScriptName }>({
 const cutAtGrant = fault<OnLines & { readonly role: Role | 'both' }>({
   name: 'cut at a grant',
   weight: 3,
-  fits: everywhere,
+  // A quorum has no turns.
+  fits: ({ shape }) => shape !== 'quorum',
   choose: (random, fitness) => ({
     seats: [anySeat(random, fitness)],
     role: random.pick(['both', 'subscriber'] as const),
@@ -184,7 +185,7 @@ const cutAtGrant = fault<OnLines & { readonly role: Role | 'both' }>({
     if (!seat) return;
     const stop = seat.atNextGrant((connection) => {
       troubled(topology, { ...dose, forMs: 0 }, `reset at a grant (${dose.role})`, AFTERMATH.lostTurn);
-      if (dose.role === 'both') seat.proxy.cut();
+      if (dose.role === 'both') seat.line.cut();
       else connection.cut();
     });
     await sleep(dose.forMs);

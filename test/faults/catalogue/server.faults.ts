@@ -2,20 +2,42 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../support/loopback.js';
 import { labNow } from '../history/lab-clock.js';
 import { AFTERMATH, LINES, LONGEST_LEASE_MS, SETTINGS } from '../settings.js';
+import type { Random } from '../../simulation/engine/random.js';
+import type { RedisNode } from '../topology/redis-node.js';
 import type { Fitness, Topology } from '../topology/topology.js';
-import { anySeat, fault, lineOf, SERVER, type Dose, type Fault } from './fault.js';
-
-interface OnServer extends Dose {
-  readonly node: number;
-}
+import {
+  anyNode,
+  anySeat,
+  fault,
+  isAlone,
+  isIndependent,
+  lineOf,
+  mayFail,
+  nodesText,
+  onNode,
+  serverOf,
+  someOf,
+  type Dose,
+  type Fault,
+  type OnNode,
+} from './fault.js';
 
 /** What Redis did shortly before its clock is set may be told by a clock that nobody knew well. */
 const CLOCK_UNCERTAIN_MS = 250;
 
-const server = (): string[] => [SERVER];
 const everywhere = (): boolean => true;
-/** Lost data and a clock that was ahead would let tokens fall: that is not promised, and not tried. */
-const mayLoseData = ({ settableClock }: Fitness): boolean => !settableClock;
+/**
+ * Lost data and a clock that was ahead would let tokens fall: that is not promised, and not tried. In a quorum a clock is
+ * set only where the server starts anew with it, and then nothing it says counts.
+ */
+const mayLoseData = ({ shape, settableClock, keepsData }: Fitness): boolean =>
+  shape === 'one' ? !settableClock : shape === 'quorum' && !keepsData;
+
+/** The only server, all of whose commands are seen. */
+const theNode = ({ watched }: Topology): RedisNode => {
+  if (!watched) throw new Error('this fault is for one server');
+  return watched;
+};
 
 /** How long a place in line stands that nobody keeps. */
 const PLACE_LIVES_MS = 5_000;
@@ -35,13 +57,13 @@ const duringOutage = async (
   }
 };
 
-const stop = fault<OnServer>({
+const stop = fault<OnNode>({
   name: 'SIGSTOP Redis',
   weight: 2,
   fits: everywhere,
-  choose: (random) => ({ node: 0, forMs: random.whole(50, 2_000) }),
-  targets: server,
-  describe: ({ forMs }) => `Redis is stopped for ${forMs} ms`,
+  choose: (random, fitness) => ({ ...anyNode(random, fitness), forMs: random.whole(50, 2_000) }),
+  targets: onNode,
+  describe: ({ node, forMs }) => `n${node + 1} is stopped for ${forMs} ms`,
   async inflict(topology, { node, forMs }) {
     const { server } = topology.nodes[node]!;
     await duringOutage(topology, 'Redis is stopped', AFTERMATH.outage, async () => {
@@ -52,45 +74,93 @@ const stop = fault<OnServer>({
   },
 });
 
+/** While they come back, no other server may forget what it had: nobody would be left who knows. */
+export const MEMORY = 'what nodes remember';
+
+interface OnRestarting extends Dose {
+  readonly nodes: readonly number[];
+  readonly seats: number;
+}
+
+/** Which servers restart: of a quorum any number, where nothing is lost by that. */
+const restarting = (random: Random, fitness: Fitness, keepData: boolean): number[] => {
+  const { nodes, sound } = fitness;
+  if (nodes === 1) return [0];
+  return keepData
+    ? someOf(random, random.whole(1, nodes), nodes)
+    : someOf(random, random.whole(1, mayFail(fitness)), sound);
+};
+
 const restart = (
   name: string,
   weight: number,
   keepData: boolean,
   fits: (fitness: Fitness) => boolean,
 ): Fault =>
-  fault<OnServer & { readonly seats: number }>({
+  fault<OnRestarting>({
     name,
     weight,
     fits,
-    choose: (random, { seats }) => ({ node: 0, seats, forMs: random.whole(20, 900) }),
-    targets: ({ seats }) => [SERVER, ...Array.from({ length: seats }, (_, seat) => lineOf(seat))],
-    describe: ({ forMs }) =>
-      `Redis is killed, and started ${keepData ? 'with its data' : 'empty'} after ${forMs} ms`,
-    async inflict(topology, { node: number, forMs }) {
-      const node = topology.nodes[number]!;
-      await duringOutage(topology, name, AFTERMATH.outage, async () => {
-        if (!keepData) topology.scribe.unprotected('Redis lost its data', forMs + 1_000 + LONGEST_LEASE_MS);
-        // Nobody may get in before everything that is done there is seen.
-        for (const { proxy } of topology.seats) proxy.refuse();
-        await node.kill();
-        if (!keepData) await node.lostAll();
-        await sleep(forMs);
-        await node.startAgain({ keepData });
-        if (!keepData) topology.scribe.unprotected('Redis is empty', LONGEST_LEASE_MS);
-        for (const { proxy } of topology.seats) await proxy.restore();
-      });
+    choose: (random, fitness) => ({
+      nodes: restarting(random, fitness, keepData),
+      seats: fitness.seats,
+      forMs: random.whole(20, 900),
+    }),
+    targets: ({ nodes, seats }) => [
+      ...nodes.map(serverOf),
+      ...(keepData ? [] : [MEMORY]),
+      ...Array.from({ length: seats }, (_, seat) => lineOf(seat)),
+    ],
+    describe: ({ nodes, forMs }) =>
+      `${nodesText(nodes)} is killed, and started ${keepData ? 'with its data' : 'empty'} after ${forMs} ms`,
+    async inflict(topology, dose) {
+      await duringOutage(topology, name, AFTERMATH.outage, () =>
+        topology.watched
+          ? restartWatched(topology, topology.watched, dose, keepData)
+          : restartSome(topology, dose, keepData),
+      );
+      // Who restarted empty does not count until then, and may not be the second that has forgotten.
+      if (!keepData && !topology.watched) await sleep(2 * LONGEST_LEASE_MS);
     },
   });
 
-const loading = fault<OnServer>({
+const restartWatched = async (
+  { scribe, seats }: Topology,
+  node: RedisNode,
+  { forMs }: OnRestarting,
+  keepData: boolean,
+): Promise<void> => {
+  if (!keepData) scribe.unprotected('Redis lost its data', forMs + 1_000 + LONGEST_LEASE_MS);
+  // Nobody may get in before everything that is done there is seen.
+  for (const { line } of seats) line.refuse();
+  await node.kill();
+  if (!keepData) await node.lostAll();
+  await sleep(forMs);
+  await node.startAgain({ keepData });
+  if (!keepData) scribe.unprotected('Redis is empty', LONGEST_LEASE_MS);
+  for (const { line } of seats) await line.restore();
+};
+
+const restartSome = async (
+  { nodes: all }: Topology,
+  { nodes: numbers, forMs }: OnRestarting,
+  keepData: boolean,
+): Promise<void> => {
+  const nodes = numbers.map((number) => all[number]!);
+  await Promise.all(nodes.map((node) => node.kill()));
+  await sleep(forMs);
+  await Promise.all(nodes.map((node) => node.startAgain({ keepData })));
+};
+
+const loading = fault<OnNode>({
   name: 'LOADING',
   weight: 1,
-  fits: ({ keepsData }) => keepsData,
-  choose: (random) => ({ node: 0, forMs: random.whole(300, 1_000) }),
-  targets: server,
+  fits: (fitness) => isAlone(fitness) && fitness.keepsData,
+  choose: (random, fitness) => ({ ...anyNode(random, fitness), forMs: random.whole(300, 1_000) }),
+  targets: onNode,
   describe: ({ forMs }) => `Redis is killed, and loads its data for about ${forMs} ms`,
-  async inflict(topology, { node: number, forMs }) {
-    const node = topology.nodes[number]!;
+  async inflict(topology, { forMs }) {
+    const node = theNode(topology);
     await duringOutage(topology, 'Redis loads its data', AFTERMATH.outage, async () => {
       await node.fill(forMs);
       await node.kill();
@@ -99,12 +169,12 @@ const loading = fault<OnServer>({
   },
 });
 
-const flush = fault<OnServer>({
+const flush = fault<OnNode>({
   name: 'FLUSHALL',
   weight: 1,
-  fits: mayLoseData,
-  choose: () => ({ node: 0, forMs: 0 }),
-  targets: server,
+  fits: (fitness) => isAlone(fitness) && mayLoseData(fitness),
+  choose: (random, fitness) => ({ ...anyNode(random, fitness), forMs: 0 }),
+  targets: onNode,
   describe: () => 'FLUSHALL',
   async inflict(topology, { node }) {
     topology.scribe.unprotected('FLUSHALL', LONGEST_LEASE_MS + 100);
@@ -114,17 +184,17 @@ const flush = fault<OnServer>({
   },
 });
 
-const pause = fault<OnServer & { readonly what: 'ALL' | 'WRITE' }>({
+const pause = fault<OnNode & { readonly what: 'ALL' | 'WRITE' }>({
   name: 'CLIENT PAUSE',
   weight: 2,
   fits: everywhere,
-  choose: (random) => ({
-    node: 0,
+  choose: (random, fitness) => ({
+    ...anyNode(random, fitness),
     what: random.pick(['ALL', 'WRITE'] as const),
     forMs: random.whole(50, 1_500),
   }),
-  targets: server,
-  describe: ({ what, forMs }) => `CLIENT PAUSE ${forMs} ${what}`,
+  targets: onNode,
+  describe: ({ node, what, forMs }) => `CLIENT PAUSE ${forMs} ${what} at n${node + 1}`,
   async inflict(topology, { node, what, forMs }) {
     await duringOutage(topology, 'CLIENT PAUSE', AFTERMATH.outage, async () => {
       await topology.nodes[node]!.server.cli('CLIENT', 'PAUSE', forMs, what);
@@ -134,12 +204,12 @@ const pause = fault<OnServer & { readonly what: 'ALL' | 'WRITE' }>({
 });
 
 /** Nobody may feel this at all. */
-const scriptFlush = fault<OnServer>({
+const scriptFlush = fault<OnNode>({
   name: 'SCRIPT FLUSH',
   weight: 1,
   fits: everywhere,
-  choose: () => ({ node: 0, forMs: 0 }),
-  targets: server,
+  choose: (random, fitness) => ({ ...anyNode(random, fitness), forMs: 0 }),
+  targets: onNode,
   describe: () => 'SCRIPT FLUSH',
   async inflict({ nodes, scribe }, { node }) {
     scribe.note('SCRIPT FLUSH');
@@ -147,13 +217,13 @@ const scriptFlush = fault<OnServer>({
   },
 });
 
-const fullMemory = fault<OnServer>({
+const fullMemory = fault<OnNode>({
   name: 'maxmemory',
   weight: 2,
   fits: everywhere,
-  choose: (random) => ({ node: 0, forMs: random.whole(100, 2_000) }),
-  targets: server,
-  describe: ({ forMs }) => `the memory of Redis is full (noeviction) for ${forMs} ms`,
+  choose: (random, fitness) => ({ ...anyNode(random, fitness), forMs: random.whole(100, 2_000) }),
+  targets: onNode,
+  describe: ({ node, forMs }) => `the memory of n${node + 1} is full (noeviction) for ${forMs} ms`,
   async inflict(topology, { node, forMs }) {
     const { server } = topology.nodes[node]!;
     await duringOutage(topology, 'memory is full', AFTERMATH.cut, async () => {
@@ -164,13 +234,13 @@ const fullMemory = fault<OnServer>({
   },
 });
 
-const readOnly = fault<OnServer>({
+const readOnly = fault<OnNode>({
   name: 'READONLY',
   weight: 2,
-  fits: everywhere,
-  choose: (random) => ({ node: 0, forMs: random.whole(100, 2_000) }),
-  targets: server,
-  describe: ({ forMs }) => `Redis is a replica of nobody for ${forMs} ms`,
+  fits: isIndependent,
+  choose: (random, fitness) => ({ ...anyNode(random, fitness), forMs: random.whole(100, 2_000) }),
+  targets: onNode,
+  describe: ({ node, forMs }) => `n${node + 1} is a replica of nobody for ${forMs} ms`,
   async inflict(topology, { node, forMs }) {
     const { server } = topology.nodes[node]!;
     await duringOutage(topology, 'READONLY', AFTERMATH.outage, async () => {
@@ -181,17 +251,17 @@ const readOnly = fault<OnServer>({
   },
 });
 
-const clockJump = fault<OnServer & { readonly jumpMs: number }>({
+const clockJump = fault<OnNode & { readonly jumpMs: number }>({
   name: 'clock of Redis jumps',
   weight: 6,
-  fits: ({ settableClock }) => settableClock,
-  choose: (random) => ({
-    node: 0,
+  fits: (fitness) => isAlone(fitness) && fitness.settableClock,
+  choose: (random, fitness) => ({
+    ...anyNode(random, fitness),
     // Forward all leases end at once. Back they last longer, as their holders then know.
     jumpMs: random.chance(0.6) ? random.whole(2_000, 60_000) : -random.whole(500, 1_500),
     forMs: 100,
   }),
-  targets: server,
+  targets: onNode,
   describe: ({ jumpMs }) => `the clock of Redis is set by ${jumpMs} ms`,
   async inflict(topology, { node, jumpMs, forMs }) {
     const longest = LONGEST_LEASE_MS + 1_500;
@@ -205,12 +275,12 @@ const clockJump = fault<OnServer & { readonly jumpMs: number }>({
 });
 
 /** The lines as they were once, while all that is held is as it is: owners are back that their processes have forgotten. */
-const oldLines = fault<OnServer>({
+const oldLines = fault<OnNode>({
   name: 'lines of the past',
   weight: 2,
-  fits: everywhere,
-  choose: (random) => ({ node: 0, forMs: random.whole(30, 1_500) }),
-  targets: server,
+  fits: isAlone,
+  choose: (random, fitness) => ({ ...anyNode(random, fitness), forMs: random.whole(30, 1_500) }),
+  targets: onNode,
   describe: ({ forMs }) => `all lines are again as they were ${forMs} ms ago`,
   async inflict(topology, { node, forMs }) {
     const { server } = topology.nodes[node]!;
@@ -230,12 +300,16 @@ const oldLines = fault<OnServer>({
 });
 
 /** Workers go on without lines, until they connect again: some of them do so at once, and are beside the others. */
-const noRights = fault<OnServer & { readonly seat: number }>({
+const noRights = fault<OnNode & { readonly seat: number }>({
   name: 'no rights for lines',
   weight: 2,
-  fits: everywhere,
-  choose: (random, fitness) => ({ node: 0, seat: anySeat(random, fitness), forMs: random.whole(50, 1_500) }),
-  targets: ({ seat }) => [SERVER, lineOf(seat)],
+  fits: isAlone,
+  choose: (random, fitness) => ({
+    ...anyNode(random, fitness),
+    seat: anySeat(random, fitness),
+    forMs: random.whole(50, 1_500),
+  }),
+  targets: (dose) => [...onNode(dose), lineOf(dose.seat)],
   describe: ({ seat, forMs }) =>
     `nobody may use lines for ${forMs} ms, and then w${seat + 1} may: its connections are reset`,
   async inflict(topology, { node, seat, forMs }) {
@@ -246,14 +320,14 @@ const noRights = fault<OnServer & { readonly seat: number }>({
       await server.cli('ACL', 'SETUSER', 'default', 'resetkeys', ...others);
       await sleep(forMs);
       await server.cli('ACL', 'SETUSER', 'default', 'allkeys');
-      topology.seats[seat]!.proxy.cut();
+      topology.seats[seat]!.line.cut();
     });
   },
 });
 
 export const SERVER_FAULTS: readonly Fault[] = [
   stop,
-  restart('SIGKILL Redis, data kept', 2, true, ({ keepsData }) => keepsData),
+  restart('SIGKILL Redis, data kept', 2, true, (fitness) => isIndependent(fitness) && fitness.keepsData),
   restart('SIGKILL Redis, data lost', 1, false, mayLoseData),
   loading,
   flush,

@@ -83,7 +83,7 @@ export class DirectedStage {
   arriving(seat: Seat, role: Role, text: string): Promise<void> {
     const connection = this.connection(seat, role);
     return new Promise((resolve) => {
-      const stop = seat.proxy.onData((from, direction, chunk) => {
+      const stop = seat.line.onData((from, direction, chunk) => {
         if (from !== connection || direction !== 'toClient' || !chunk.includes(text)) return;
         stop();
         resolve();
@@ -131,6 +131,11 @@ export class DirectedStage {
     await settle(this.topology, this.name);
     const events = this.topology.takeHistory();
     const { watchdogMs } = this.settings;
-    return { events, violations: judge(events, { instances: instancesOf(this.topology), watchdogMs }) };
+    const { shape } = this.topology.fitness;
+    const instances = instancesOf(this.topology);
+    return {
+      events,
+      violations: judge(events, { shape, instances, watchdogMs, isQuiet: shape === 'cluster' }),
+    };
   }
 }

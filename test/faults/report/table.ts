@@ -1,4 +1,5 @@
 import type { RoundResult } from '../round.js';
+import { overlapsIn } from '../rules/overlaps.js';
 
 interface Row {
   times: number;
@@ -8,45 +9,86 @@ interface Row {
   violations: number;
 }
 
+/** What one topology went through. */
+interface Runs extends Row {
+  overlaps: number;
+  readonly faults: Map<string, Row>;
+}
+
 /** Effects of a fault may be seen a little later. */
 const AFTERWARDS_MS = 1_000;
-const HEAD = ['fault', 'times', 'calls', 'granted', 'store failed', 'violations'];
+const HEAD = [
+  'topology',
+  'fault',
+  'runs',
+  'calls',
+  'granted',
+  'store failed',
+  'violations',
+  'overlaps',
+  'per 1,000',
+];
+/** So many columns are text; the others are numbers. */
+const TEXTS = 2;
 
-/** What happened while each kind of fault was at work: of faults at the same time each gets all. */
+const emptyRow = (): Row => ({ times: 0, calls: 0, granted: 0, failed: 0, violations: 0 });
+
+/** What happened while each kind of fault was at work, on each topology: of faults at the same time each gets all. */
 export class FaultTable {
-  private readonly rows = new Map<string, Row>();
+  private readonly topologies = new Map<string, Runs>();
 
-  add({ inflicted, events, violations }: RoundResult): void {
+  add({ topology, inflicted, events, violations }: RoundResult): void {
+    const runs = this.runsOf(topology);
+    runs.overlaps += overlapsIn(events);
+    count(runs, { events, violations }, () => true);
     for (const { planned, from, to } of inflicted) {
-      const row = this.rowOf(planned.fault);
-      const during = ({ at }: { at: number }): boolean => at >= from && at <= to + AFTERWARDS_MS;
-      row.times++;
-      row.violations += violations.filter(during).length;
-      for (const event of events) {
-        if (!during(event)) continue;
-        if (event.type === 'call') row.calls++;
-        else if (event.type === 'granted') row.granted++;
-        else if (event.type === 'refused' && event.error?.code === 'LOCK_STORE_FAILED') row.failed++;
-      }
+      const row = runs.faults.get(planned.fault) ?? emptyRow();
+      runs.faults.set(planned.fault, row);
+      count(row, { events, violations }, ({ at }) => at >= from && at <= to + AFTERWARDS_MS);
     }
   }
 
   text(): string {
-    const lines = [...this.rows]
-      .sort(([a], [b]) => a.localeCompare(b))
-      .map(([name, row]) =>
-        [name, row.times, row.calls, row.granted, row.failed, row.violations].map(String),
-      );
+    const lines = [...this.topologies].flatMap(([topology, runs]) => {
+      const faults = [...runs.faults].sort(([a], [b]) => a.localeCompare(b));
+      const perThousand = runs.granted === 0 ? 0 : (1_000 * runs.overlaps) / runs.granted;
+      return [
+        ...faults.map(([fault, row]) => [topology, fault, ...numbersOf(row), '', '']),
+        [topology, 'all rounds', ...numbersOf(runs), String(runs.overlaps), perThousand.toFixed(2)],
+      ];
+    });
     const all = [HEAD, ...lines];
     const widths = HEAD.map((_, column) => Math.max(...all.map((line) => line[column]!.length)));
     const cell = (text: string, i: number): string =>
-      i === 0 ? text.padEnd(widths[i]!) : text.padStart(widths[i]!);
-    return all.map((line) => line.map(cell).join('  ')).join('\n');
+      i < TEXTS ? text.padEnd(widths[i]!) : text.padStart(widths[i]!);
+    return all.map((line) => line.map(cell).join('  ').trimEnd()).join('\n');
   }
 
-  private rowOf(name: string): Row {
-    const row = this.rows.get(name) ?? { times: 0, calls: 0, granted: 0, failed: 0, violations: 0 };
-    this.rows.set(name, row);
-    return row;
+  private runsOf(topology: string): Runs {
+    const runs = this.topologies.get(topology) ?? {
+      ...emptyRow(),
+      overlaps: 0,
+      faults: new Map<string, Row>(),
+    };
+    this.topologies.set(topology, runs);
+    return runs;
   }
 }
+
+const count = (
+  row: Row,
+  { events, violations }: Pick<RoundResult, 'events' | 'violations'>,
+  isCounted: (what: { readonly at: number }) => boolean,
+): void => {
+  row.times++;
+  row.violations += violations.filter(isCounted).length;
+  for (const event of events) {
+    if (!isCounted(event)) continue;
+    if (event.type === 'call') row.calls++;
+    else if (event.type === 'granted') row.granted++;
+    else if (event.type === 'refused' && event.error?.code === 'LOCK_STORE_FAILED') row.failed++;
+  }
+};
+
+const numbersOf = ({ times, calls, granted, failed, violations }: Row): string[] =>
+  [times, calls, granted, failed, violations].map(String);

@@ -18,12 +18,12 @@ export interface Length {
   readonly forMs: number;
 }
 
-/** All faults that fit, as often as they weigh, shuffled. */
-const deck = (seed: string, fitness: Fitness): string[] => {
+/** All faults that fit, or those of these that do, as often as they weigh, shuffled. */
+const deck = (seed: string, fitness: Fitness, among: readonly string[] | undefined): string[] => {
   const random = new Random(seed);
-  const cards = FAULTS.filter((fault) => fault.fits(fitness)).flatMap(({ name, weight }) =>
-    Array.from({ length: weight }, () => name),
-  );
+  const cards = FAULTS.filter(
+    (fault) => fault.fits(fitness) && (among === undefined || among.includes(fault.name)),
+  ).flatMap(({ name, weight }) => Array.from({ length: weight }, () => name));
   for (let i = cards.length - 1; i > 0; i--) {
     const j = random.whole(0, i);
     [cards[i], cards[j]] = [cards[j]!, cards[i]!];
@@ -33,8 +33,14 @@ const deck = (seed: string, fitness: Fitness): string[] => {
 };
 
 /** Rounds draw from one deck, one after the other, so that together they have all kinds. */
-export const plan = (seed: string, round: number, fitness: Fitness, { faults, forMs }: Length): Schedule => {
-  const cards = deck(seed, fitness);
+export const plan = (
+  seed: string,
+  round: number,
+  fitness: Fitness,
+  { faults, forMs }: Length,
+  among?: readonly string[],
+): Schedule => {
+  const cards = deck(seed, fitness, among);
   const random = new Random(`${seed}:${round}`);
   return Array.from({ length: faults }, (_, i) => {
     const fault = cards[(round * faults + i) % cards.length]!;

@@ -7,6 +7,7 @@ import type { Scribe } from '../history/scribe.js';
 import { HoldWatch } from './hold-watch.js';
 import { RedisMonitor } from './redis-monitor.js';
 import { ServerClock } from './server-clock.js';
+import type { ServerNode } from './server-node.js';
 import { ServerPulse } from './server-pulse.js';
 
 export interface RedisNodeOptions {
@@ -23,7 +24,7 @@ const LOADED_BETWEEN_LOOKS = 1_024;
 const LOAD_DELAY_MICROS = 100;
 
 /** A Redis server under observation: what it is asked and how quick it is goes into the history. */
-export class RedisNode implements AsyncDisposable {
+export class RedisNode implements ServerNode {
   private readonly monitor: RedisMonitor;
   private readonly pulse: ServerPulse;
   /** How many keys are there only to be loaded. */

@@ -1,6 +1,6 @@
 import type { EventOf, HistoryEvent } from '../../checker/history.js';
 import { until } from '../../support/async.js';
-import { TcpProxy, type ProxyConnection } from '../../support/tcp-proxy.js';
+import type { ProxyConnection } from '../../support/tcp-proxy.js';
 import { TestWorker } from '../../support/worker.js';
 import { HistoryReader } from '../history/history-file.js';
 import { clockEnvironment, labNow } from '../history/lab-clock.js';
@@ -10,17 +10,21 @@ import type {
   Load,
   ObjectTask,
   ToWorker,
+  WorkerRedis,
   WorkerSettings,
   WorkerSetup,
 } from '../workload/worker-messages.js';
 import { connectionName } from '../workload/worker/named-clients.js';
-import { SlowLink } from './slow-link.js';
+import { Line, Lines, type Target } from './line.js';
 
 export type Role = 'commands' | 'subscriber';
 
 /** What all workers of a topology have in common. */
 export interface SeatOptions {
-  readonly server: { readonly host: string; readonly port: number };
+  /** The servers that workers talk to: a line leads to each of them. */
+  readonly servers: readonly Target[];
+  /** Where Redis is for a worker whose lines to these servers begin at these ports. */
+  readonly redis: (ports: readonly number[]) => WorkerRedis;
   readonly registerPort: number;
   /** Where workers write their histories. */
   readonly folder: string;
@@ -45,7 +49,7 @@ export interface Life {
   readonly history: HistoryReader;
 }
 
-/** A place for a worker, with a line of its own to the server. Workers come and go; the line stays. */
+/** A place for a worker, with a line of its own to each server. Workers come and go; the lines stay. */
 export class Seat implements AsyncDisposable {
   private current: Life | undefined;
   private lives = 0;
@@ -54,18 +58,27 @@ export class Seat implements AsyncDisposable {
   private readonly past: Life[] = [];
   private readonly ends: EventOf<'gone'>[] = [];
 
+  /** All of its lines at once. */
+  readonly line: Lines;
+
   private constructor(
     readonly name: string,
     private readonly options: SeatOptions,
-    readonly proxy: TcpProxy,
-    readonly link: SlowLink,
-  ) {}
+    private readonly lines: readonly Line[],
+  ) {
+    this.line = new Lines(lines);
+  }
 
   static async start(name: string, options: SeatOptions): Promise<Seat> {
-    const link = await SlowLink.start(options.server);
-    const seat = new Seat(name, options, await TcpProxy.start(link), link);
+    const lines = await Promise.all(options.servers.map((server) => Line.start(server)));
+    const seat = new Seat(name, options, lines);
     await seat.fill();
     return seat;
+  }
+
+  /** Its lines to some of the servers, by their numbers. */
+  linesTo(servers: readonly number[]): Lines {
+    return new Lines(servers.map((server) => this.lines[server]!));
   }
 
   get life(): Life {
@@ -87,7 +100,7 @@ export class Seat implements AsyncDisposable {
    * time to do something about this very command. Once; the returned function calls it off.
    */
   atNext(shas: readonly string[], action: (connection: ProxyConnection) => void): () => void {
-    const stop = this.proxy.onData((connection, direction, chunk) => {
+    const stop = this.line.onData((connection, direction, chunk) => {
       if (direction !== 'toServer' || !shas.some((sha) => chunk.includes(sha))) return;
       stop();
       action(connection);
@@ -100,7 +113,7 @@ export class Seat implements AsyncDisposable {
    * that message.
    */
   atNextGrant(action: (connection: ProxyConnection) => void): () => void {
-    const stop = this.proxy.onData((connection, direction, chunk) => {
+    const stop = this.line.onData((connection, direction, chunk) => {
       if (direction !== 'toClient' || !chunk.includes(GRANT)) return;
       stop();
       action(connection);
@@ -110,7 +123,13 @@ export class Seat implements AsyncDisposable {
 
   /** The connections of one role that are open at the moment. */
   connections(role: Role): readonly ProxyConnection[] {
-    return this.proxy.find(connectionName(this.life.name, role));
+    const { name } = this.life;
+    const named = this.line.find(connectionName(name, role));
+    if (named.length > 0) return named;
+    // In a cluster all connections of a process are called the same.
+    return this.line
+      .find(name)
+      .filter((connection) => connection.carried('subscribe') === (role === 'subscriber'));
   }
 
   /** A worker begins, and takes part in the round. */
@@ -121,7 +140,7 @@ export class Seat implements AsyncDisposable {
     const setup: WorkerSetup = {
       process: name,
       history,
-      redisPort: this.proxy.port,
+      redis: this.options.redis(this.lines.map(({ port }) => port)),
       registerPort,
       settings,
       ...(library !== undefined && { library }),
@@ -219,7 +238,6 @@ export class Seat implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.current) await this.current.process[Symbol.asyncDispose]();
     for (const { history } of this.past) history.close();
-    this.proxy.close();
-    await this.link[Symbol.asyncDispose]();
+    for (const line of this.lines) await line[Symbol.asyncDispose]();
   }
 }

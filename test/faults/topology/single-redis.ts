@@ -1,18 +1,9 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { HistoryEvent } from '../../checker/history.js';
-import { guardFolder } from '../../support/process-guard.js';
-import { TestWorker } from '../../support/worker.js';
-import { HistoryReader } from '../history/history-file.js';
-import { clockEnvironment } from '../history/lab-clock.js';
-import { Scribe } from '../history/scribe.js';
-import type { FromRegister, ToRegister } from '../register/register.process.js';
 import { SETTINGS } from '../settings.js';
 import type { WorkerSettings } from '../workload/worker-messages.js';
+import { Grounds } from './grounds.js';
 import { RedisNode, type RedisNodeOptions } from './redis-node.js';
-import { Seat, type SeatOptions } from './seat.js';
 import type { Fitness, Topology } from './topology.js';
-import { SCRATCH } from '../../support/scratch.js';
 
 export interface SingleRedisOptions extends RedisNodeOptions {
   readonly workers: number;
@@ -22,23 +13,15 @@ export interface SingleRedisOptions extends RedisNodeOptions {
   readonly settings?: WorkerSettings;
 }
 
-const REGISTER = new URL('../register/register.process.ts', import.meta.url);
-
-type RegisterProcess = TestWorker<ToRegister, FromRegister>;
-
 /** One Redis server, workers behind lines of their own, and the register. */
 export class SingleRedis implements Topology {
-  seats: readonly Seat[] = [];
-  private seatCount = 0;
+  round = '';
 
   private constructor(
     readonly name: string,
-    readonly nodes: readonly [RedisNode],
-    readonly scribe: Scribe,
+    readonly watched: RedisNode,
     readonly fitness: Fitness,
-    private readonly register: RegisterProcess,
-    private readonly registerHistory: HistoryReader,
-    private readonly seatOptions: SeatOptions,
+    private readonly grounds: Grounds,
   ) {}
 
   static async start({
@@ -47,59 +30,60 @@ export class SingleRedis implements Topology {
     settings = SETTINGS,
     ...nodeOptions
   }: SingleRedisOptions): Promise<SingleRedis> {
-    const folder = await mkdtemp(join(SCRATCH, 'nest-redis-lock-faults-'));
-    guardFolder(folder);
-    const scribe = new Scribe();
-    const historyPath = join(folder, 'register.jsonl');
-    const register: RegisterProcess = TestWorker.start(REGISTER, {
-      args: [historyPath],
-      env: clockEnvironment,
-    });
-    const [node, { port: registerPort }] = await Promise.all([
-      RedisNode.start(nodeOptions, settings.keyPrefix, scribe),
-      register.next('listening'),
-    ]);
+    const grounds = await Grounds.open(settings);
+    const node = await RedisNode.start(nodeOptions, settings.keyPrefix, grounds.scribe);
     const { persistence, settableClock = false } = nodeOptions;
-    const seatOptions: SeatOptions = { server: node.server, registerPort, folder, settings };
     const keepsData = persistence === 'always';
     const name = [keepsData ? 'with AOF' : 'without persistence', settableClock && 'with a clock that is set']
       .filter(Boolean)
       .join(', ');
-    const fitness = { seats: workers, nodes: 1, keepsData, settableClock };
-    const history = new HistoryReader(historyPath);
-    const topology = new SingleRedis(name, [node], scribe, fitness, register, history, seatOptions);
+    const alone = { shape: 'one', nodes: 1, sound: 1, lines: 1 } as const;
+    const fitness: Fitness = { ...alone, seats: workers, keepsData, settableClock };
+    const topology = new SingleRedis(name, node, fitness, grounds);
     await topology.seat(workers, library);
     return topology;
   }
 
-  /** Puts these workers in the place of those that were there. */
-  async seat(workers: number, library?: string): Promise<void> {
-    await Promise.all(this.seats.map((seat) => seat[Symbol.asyncDispose]()));
-    const names = Array.from({ length: workers }, () => `w${++this.seatCount}`);
-    this.seats = await Promise.all(names.map((name) => Seat.start(name, { ...this.seatOptions, library })));
+  get nodes(): readonly [RedisNode] {
+    return [this.watched];
+  }
+
+  get seats() {
+    return this.grounds.seats;
+  }
+
+  get scribe() {
+    return this.grounds.scribe;
+  }
+
+  seat(workers: number, library?: string): Promise<void> {
+    const seating = {
+      servers: [this.watched.server],
+      redis: ([port]: readonly number[]) => ({ shape: 'one', port: port! }) as const,
+    };
+    return this.grounds.seat(workers, seating, library);
+  }
+
+  begin(round: string): void {
+    this.round = round;
   }
 
   async heal(): Promise<void> {
-    for (const { proxy, link } of this.seats) {
-      link.setPace(undefined);
-      await proxy.restore();
-    }
-    await Promise.all(this.seats.filter((seat) => !seat.isTaken).map((seat) => seat.fill()));
+    await this.grounds.mendLines();
+    await this.grounds.fillSeats();
+  }
+
+  keepers() {
+    return Promise.resolve([this.watched.server]);
   }
 
   takeHistory(): HistoryEvent[] {
-    this.nodes[0].settle();
-    const events = [...this.registerHistory.read(), ...this.scribe.take()];
-    for (const seat of this.seats) events.push(...seat.takeHistory());
-    return events;
+    this.watched.settle();
+    return this.grounds.takeHistory();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.scribe.close();
-    await Promise.all(this.seats.map((seat) => seat[Symbol.asyncDispose]()));
-    await this.register[Symbol.asyncDispose]();
-    await this.nodes[0][Symbol.asyncDispose]();
-    this.registerHistory.close();
-    await rm(this.seatOptions.folder, { recursive: true, force: true });
+    await this.grounds[Symbol.asyncDispose]();
+    await this.watched[Symbol.asyncDispose]();
   }
 }

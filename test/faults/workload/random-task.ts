@@ -6,6 +6,8 @@ import { permitsKey, type FairStyle, type Step, type Style, type Task } from './
 export interface Keys {
   readonly hotKeys: number;
   readonly coldKeys: number;
+  /** Fair locks and permits are taken, too. */
+  readonly allKinds: boolean;
 }
 
 const PROBE = 'probe-';
@@ -34,6 +36,15 @@ const keyOf = (random: Random, { hotKeys, coldKeys }: Keys): string => {
 export const crowdTask = (random: Random, keys: Keys): Task => {
   const key = keyOf(random, keys);
   return { style: 'withLock', keys: [key], waitMs: waitOf(random), steps: [write(random, key)] };
+};
+
+const LONG_KEYS = 4;
+
+/** Keeps a lock that many want for so long that a server may fail meanwhile. */
+export const longTask = (random: Random): Task => {
+  const key = `long-${random.whole(1, LONG_KEYS)}`;
+  const pauseMs = random.whole(200, 900);
+  return { style: 'withLock', keys: [key], waitMs: 2_000, steps: [{ do: 'write', key, pauseMs }] };
 };
 
 /** Two that differ, in the order in which everybody takes them. */
@@ -130,12 +141,14 @@ const stepsOf = (random: Random, key: string, keys: Keys): Step[] => {
 
 /** A caller of any style, over hot keys, cold ones, and some that nobody uses twice. */
 export const randomTask = (random: Random, keys: Keys): Task => ({
-  ...(random.chance(0.12) ? permitTask(random, keys) : ofOneKind(random, wellMeant(random, keys))),
+  ...(keys.allKinds && random.chance(0.12)
+    ? permitTask(random, keys)
+    : ofOneKind(random, keys, wellMeant(random, keys))),
   ...aftermath(random),
 });
 
-const ofOneKind = (random: Random, task: Task): Task => {
-  const one = orFair(random, task);
+const ofOneKind = (random: Random, { allKinds }: Keys, task: Task): Task => {
+  const one = allKinds ? orFair(random, task) : task;
   return one === task ? orReadWrite(random, task) : one;
 };
 

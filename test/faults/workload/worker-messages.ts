@@ -1,12 +1,40 @@
 import type { MeetingTask, PermitsTask } from '../../checker/object-user.js';
 import type { Task } from './task.js';
 
+/** Other ports for servers that call themselves by the ports on the left. */
+export type Ports = Readonly<Record<number, number>>;
+
+/** Where Redis is for a worker: always through lines of its own. */
+export type WorkerRedis =
+  | { readonly shape: 'one'; readonly port: number }
+  | { readonly shape: 'quorum'; readonly ports: readonly number[]; readonly delayAfterRestartMs: number }
+  | {
+      readonly shape: 'sentinel';
+      /** Where sentinels are asked. */
+      readonly ports: readonly number[];
+      readonly name: string;
+      readonly nat: Ports;
+      readonly replicas?: ReplicasWanted;
+    }
+  | {
+      readonly shape: 'cluster';
+      /** Some of its servers. */
+      readonly ports: readonly number[];
+      readonly nat: Ports;
+      readonly replicas?: ReplicasWanted;
+    };
+
+export interface ReplicasWanted {
+  readonly min: number;
+  readonly timeoutMs: number;
+}
+
 /** What a worker is started with, as its one argument in JSON. */
 export interface WorkerSetup {
   /** The name of the process in the history. */
   readonly process: string;
   readonly history: string;
-  readonly redisPort: number;
+  readonly redis: WorkerRedis;
   readonly registerPort: number;
   /** The library to load; undefined: the source. */
   readonly library?: string;
@@ -28,6 +56,12 @@ export interface Load {
   readonly callers: number;
   readonly hotKeys: number;
   readonly coldKeys: number;
+  /** How many come in the same moment, now and then. */
+  readonly crowd: number;
+  /** The store has fair locks, permits, semaphores and latches, too. */
+  readonly allKinds: boolean;
+  /** How many callers of a worker keep locks for so long that a server may fail meanwhile. */
+  readonly keepers: number;
 }
 
 export type ToWorker =

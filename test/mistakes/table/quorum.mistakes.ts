@@ -1,3 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { KEY, holder } from '../../faults/directed/tasks.js';
+import type { InLaboratory } from '../mistake.js';
 import type { Edit } from '../source/edit.js';
 
 /** A deliberate mistake in the quorum, and what the simulation of quorums has to say of it. */
@@ -6,6 +9,8 @@ export interface QuorumMistake {
   readonly edits: readonly Edit[];
   /** One of these has to see it. */
   readonly rules: readonly string[];
+  /** How it is played on a quorum of three real servers, too. */
+  readonly laboratory?: InLaboratory;
 }
 
 export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
@@ -29,6 +34,27 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
       },
     ],
     rules: ['exclusion', 'tokens'],
+    laboratory: {
+      rules: ['exclusion'],
+      async play(stage) {
+        stage.hampered(stage.one, 6_000);
+        stage.hampered(stage.two, 6_000);
+        const [toMajority, toMinority] = [stage.one.linesTo([1, 2]), stage.two.linesTo([0])];
+        for (const lines of [toMajority, toMinority]) {
+          lines.refuse();
+          lines.cut();
+        }
+        stage.start(stage.two, holder('B'));
+        await stage.two.told('B has it');
+        await stage.perform(stage.one, {
+          style: 'acquire',
+          keys: [KEY],
+          waitMs: 300,
+          steps: [{ do: 'pause', ms: 50 }],
+        });
+        stage.two.go('B ends');
+      },
+    },
   },
   {
     name: 'half of the nodes is enough',
@@ -149,6 +175,24 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
       },
     ],
     rules: ['exclusion', 'tokens'],
+    laboratory: {
+      rules: ['exclusion'],
+      async play(stage) {
+        stage.start(stage.one, holder('A'));
+        await stage.one.told('A has it');
+        // A majority forgets it, and says so at the next renewal.
+        for (const { server } of stage.topology.nodes.slice(1)) await server.cli('DEL', stage.finalKey(KEY));
+        await stage.asking(stage.one, 'extend');
+        await sleep(150);
+        await stage.perform(stage.two, {
+          style: 'acquire',
+          keys: [KEY],
+          waitMs: 1_000,
+          steps: [{ do: 'pause', ms: 50 }],
+        });
+        stage.one.go('A ends');
+      },
+    },
   },
   {
     name: 'servers that restarted count at once',

@@ -50,7 +50,7 @@ export const UNDOING_MISTAKES: readonly Mistake[] = [
         // All is undone, as far as the worker knows. Then what it has sent on the old connection arrives.
         await stage.one.stop();
         old.restore();
-        await until(() => !stage.one.proxy.connections.includes(old), {
+        await until(() => !stage.one.line.connections.includes(old), {
           what: 'the old connection has ended',
         });
         await sleep(50);

@@ -93,12 +93,12 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
         await stage.listenedTo(ONE);
         await sleep(100);
         stage.hampered(stage.two, 400);
-        const { proxy } = stage.two;
-        proxy.refuse();
+        const { line } = stage.two;
+        line.refuse();
         stage.connection(stage.two, 'subscriber').cut();
         stage.one.go('A ends');
         await sleep(60);
-        await proxy.restore();
+        await line.restore();
       },
     },
   },

@@ -1,6 +1,7 @@
 import { hashSlot } from '../../../lib/stores/redis/hash-slot.js';
 import type { RedisClusterOptions } from '../../../lib/stores/redis/cluster/cluster-settings.js';
 import { until } from '../async.js';
+import { LOOPBACK } from '../loopback.js';
 import { RedisServer, type RedisServerOptions } from '../redis-server.js';
 import { REPLICATION } from './redis-replicas.js';
 
@@ -12,11 +13,29 @@ const SLOTS = 16_384;
 const NODE_TIMEOUT_MS = { withReplicas: 1_000, without: 15_000 };
 const SETTLED_MS = 60_000;
 
+/** Where other servers reach a server, when something is between them; it is told to which one it leads. */
+export interface Doorway {
+  readonly port: number;
+  readonly busPort: number;
+  leadsTo(server: RedisServer): void;
+}
+
 export interface RedisClusterTraits extends RedisServerOptions {
   readonly masters?: number;
   /** For each master one, which takes over. Default: true. */
   readonly replicas?: boolean;
+  /** One for each server, masters first. Default: servers reach each other where they are. */
+  readonly doorways?: readonly Doorway[];
 }
+
+const announced = (doorway: Doorway | undefined): readonly string[] =>
+  doorway
+    ? [
+        `cluster-announce-ip ${LOOPBACK}`,
+        `cluster-announce-port ${doorway.port}`,
+        `cluster-announce-bus-port ${doorway.busPort}`,
+      ]
+    : [];
 
 /** Masters that share the slots, and for each of them a replica: all on loopback. */
 export class RedisClusterServers implements AsyncDisposable {
@@ -24,12 +43,14 @@ export class RedisClusterServers implements AsyncDisposable {
     /** The masters first, then their replicas, in the same order. */
     readonly servers: readonly RedisServer[],
     private readonly count: number,
+    private readonly doorways: readonly Doorway[],
   ) {}
 
   static async start({
     masters = 3,
     replicas = true,
     config = [],
+    doorways = [],
     ...options
   }: RedisClusterTraits = {}): Promise<RedisClusterServers> {
     const lines = [
@@ -42,12 +63,15 @@ export class RedisClusterServers implements AsyncDisposable {
     ];
     const total = replicas ? masters * 2 : masters;
     const started = await Promise.allSettled(
-      Array.from({ length: total }, () => RedisServer.start({ ...options, cluster: true, config: lines })),
+      Array.from({ length: total }, (_, i) =>
+        RedisServer.start({ ...options, cluster: true, config: [...lines, ...announced(doorways[i])] }),
+      ),
     );
     const servers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-    const cluster = new RedisClusterServers(servers, masters);
+    const cluster = new RedisClusterServers(servers, masters, doorways);
     try {
       for (const one of started) if (one.status === 'rejected') throw one.reason;
+      for (const [i, doorway] of doorways.entries()) doorway.leadsTo(servers[i]!);
       await cluster.join();
       return cluster;
     } catch (error) {
@@ -69,7 +93,7 @@ export class RedisClusterServers implements AsyncDisposable {
           this.running.map((server) => this.ownerSeenBy(server, hashSlot(name))),
         );
         return this.running.find(
-          ({ port }) => votes.filter((vote) => vote === port).length * 2 > votes.length,
+          (server) => votes.filter((vote) => vote === this.portOf(server)).length * 2 > votes.length,
         );
       },
       { timeoutMs: SETTLED_MS, what: 'the servers agree on who has the slot' },
@@ -175,6 +199,11 @@ export class RedisClusterServers implements AsyncDisposable {
     await Promise.all(this.servers.map((server) => server.stop()));
   }
 
+  /** How it is called by the others. */
+  portOf(server: RedisServer): number {
+    return this.doorways[this.servers.indexOf(server)]?.port ?? server.port;
+  }
+
   private get running(): readonly RedisServer[] {
     return this.servers.filter(({ isRunning }) => isRunning);
   }
@@ -197,8 +226,10 @@ export class RedisClusterServers implements AsyncDisposable {
       await servers[i]!.cli('CLUSTER', 'ADDSLOTS', ...slots);
       await servers[i]!.cli('CLUSTER', 'SET-CONFIG-EPOCH', i + 1);
     }
-    for (const server of servers.slice(1)) {
-      await first!.cli('CLUSTER', 'MEET', server.host, server.port);
+    for (const [i, server] of servers.entries()) {
+      const doorway = this.doorways[i];
+      const bus = doorway ? [doorway.busPort] : [];
+      if (i > 0) await first!.cli('CLUSTER', 'MEET', server.host, this.portOf(server), ...bus);
     }
     await this.settled(
       'the servers know each other',

@@ -27,7 +27,15 @@ export const startReplica = async (
   options: RedisServerOptions = {},
 ): Promise<RedisServer> => {
   const config = [...REPLICATION, `replicaof ${master.host} ${master.port}`, ...(options.config ?? [])];
-  const replica = await RedisServer.start({ ...options, config });
+  return startReplicaWith(master, { ...options, config });
+};
+
+/** The same, of one whose configuration says already whom it copies. */
+export const startReplicaWith = async (
+  master: RedisServer,
+  options: RedisServerOptions,
+): Promise<RedisServer> => {
+  const replica = await RedisServer.start(options);
   await inStep(replica);
   const client = new Redis({ ...master.clientOptions(), ...ADMIN });
   try {

@@ -1,7 +1,9 @@
 import type { RedisOptions } from 'ioredis';
 import { until } from '../async.js';
 import { RedisServer } from '../redis-server.js';
-import { inStep, REPLICATION, replicationOf, startReplica } from './redis-replicas.js';
+import { LOOPBACK } from '../loopback.js';
+import type { Doorway } from './redis-cluster.js';
+import { inStep, REPLICATION, replicationOf, startReplicaWith } from './redis-replicas.js';
 
 const NAME = 'locks';
 /** After how long without an answer a sentinel takes a server for dead, in ms. */
@@ -9,15 +11,34 @@ const DOWN_AFTER_MS = 500;
 /** A sentinel looks at its servers only now and then, and waits before it tries a second promotion. */
 const PROMOTION_MS = 60_000;
 
-const sentinelOf = (master: RedisServer): Promise<RedisServer> =>
+/** Where a server is for the others. */
+interface Place {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface SentinelTraits {
+  readonly replicas?: number;
+  /** After how long a promotion that makes no progress is given up; a second one waits for twice as long. Default: 5,000. */
+  readonly failoverTimeoutMs?: number;
+  /** One for each server, when something is between them; the master's is the first. Default: nothing is. */
+  readonly doorways?: readonly Doorway[];
+  /** Environment variables of each server, beside those of this process. */
+  readonly env?: readonly Readonly<Record<string, string>>[];
+}
+
+const sentinelOf = (master: Place, failoverTimeoutMs: number): Promise<RedisServer> =>
   RedisServer.start({
     sentinel: true,
     config: [
       `sentinel monitor ${NAME} ${master.host} ${master.port} 2`,
       `sentinel down-after-milliseconds ${NAME} ${DOWN_AFTER_MS}`,
-      `sentinel failover-timeout ${NAME} 5000`,
+      `sentinel failover-timeout ${NAME} ${failoverTimeoutMs}`,
     ],
   });
+
+const announced = (doorway: Doorway | undefined): readonly string[] =>
+  doorway ? [`replica-announce-ip ${LOOPBACK}`, `replica-announce-port ${doorway.port}`] : [];
 
 /** A master, its replicas, and three sentinels that watch over them. */
 export class RedisSentinels implements AsyncDisposable {
@@ -25,16 +46,34 @@ export class RedisSentinels implements AsyncDisposable {
     /** All servers that keep data; the first was the master at the start. */
     readonly servers: readonly RedisServer[],
     readonly sentinels: readonly RedisServer[],
+    private readonly doorways: readonly Doorway[],
+    /** Of each server, what its next start is to have beside the rest. */
+    private readonly nextStarts: readonly string[][],
   ) {}
 
-  static async start(replicas = 1): Promise<RedisSentinels> {
+  static async start({
+    replicas = 1,
+    failoverTimeoutMs = 5_000,
+    doorways = [],
+    env = [],
+  }: SentinelTraits = {}): Promise<RedisSentinels> {
     const servers: RedisServer[] = [];
     const sentinels: RedisServer[] = [];
-    const all = new RedisSentinels(servers, sentinels);
+    const configs = Array.from({ length: replicas + 1 }, (_, i) => [
+      ...REPLICATION,
+      ...announced(doorways[i]),
+    ]);
+    const all = new RedisSentinels(servers, sentinels, doorways, configs);
     try {
-      servers.push(await RedisServer.start({ config: REPLICATION }));
-      for (let i = 0; i < replicas; i++) servers.push(await startReplica(servers[0]!));
-      for (let i = 0; i < 3; i++) sentinels.push(await sentinelOf(servers[0]!));
+      servers.push(await RedisServer.start({ config: configs[0], env: env[0] }));
+      doorways[0]?.leadsTo(servers[0]!);
+      for (let i = 1; i <= replicas; i++) {
+        all.copiesFrom(configs[i]!, servers[0]!);
+        servers.push(await startReplicaWith(servers[0]!, { config: configs[i], env: env[i] }));
+        doorways[i]?.leadsTo(servers[i]!);
+      }
+      for (let i = 0; i < 3; i++)
+        sentinels.push(await sentinelOf(all.placeOf(servers[0]!), failoverTimeoutMs));
       for (const sentinel of sentinels) {
         await until(() => all.knowsOthers(sentinel), {
           timeoutMs: PROMOTION_MS,
@@ -63,7 +102,9 @@ export class RedisSentinels implements AsyncDisposable {
           ),
         );
         return this.servers.find(
-          ({ port }) => named.filter((name) => name === String(port)).length > this.sentinels.length / 2,
+          (server) =>
+            named.filter((name) => name === String(this.placeOf(server).port)).length >
+            this.sentinels.length / 2,
         );
       },
       { timeoutMs: PROMOTION_MS, what: 'the sentinels agree on a master' },
@@ -90,6 +131,34 @@ export class RedisSentinels implements AsyncDisposable {
       },
       { timeoutMs: PROMOTION_MS, what: 'a replica has become the master' },
     );
+  }
+
+  /** Starts a server that was killed, as a replica of the master. */
+  async startAsReplica(server: RedisServer): Promise<void> {
+    this.copiesFrom(this.nextStarts[this.servers.indexOf(server)]!, await this.master());
+    await server.restart();
+  }
+
+  /** Starts a server that was killed, as the master. Its data are what was saved: by default nothing. */
+  async startAsMaster(server: RedisServer): Promise<void> {
+    this.copiesNobody(this.nextStarts[this.servers.indexOf(server)]!);
+    await server.restart();
+  }
+
+  /** Where the others reach a server. */
+  placeOf(server: RedisServer): Place {
+    return { host: server.host, port: this.doorways[this.servers.indexOf(server)]?.port ?? server.port };
+  }
+
+  private copiesFrom(config: string[], master: RedisServer): void {
+    const { host, port } = this.placeOf(master);
+    this.copiesNobody(config);
+    config.push(`replicaof ${host} ${port}`);
+  }
+
+  private copiesNobody(config: string[]): void {
+    const before = config.findIndex((line) => line.startsWith('replicaof '));
+    if (before !== -1) config.splice(before, 1);
   }
 
   /** Resolves once each replica has all that the master has. */

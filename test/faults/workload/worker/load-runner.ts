@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../../../simulation/engine/random.js';
-import { crowdTask, probe, randomTask } from '../random-task.js';
+import { crowdTask, longTask, probe, randomTask } from '../random-task.js';
 import type { Load } from '../worker-messages.js';
 import { objectTask } from '../random-object-task.js';
 import { labNow } from '../../history/lab-clock.js';
@@ -9,8 +9,7 @@ import type { Caller } from './caller.js';
 /** How often a worker looks how long it takes to get a lock that is free, in ms. */
 const PROBE_EVERY_MS = 40;
 const THINK_MS = 40;
-/** Now and then so many callers come in the same moment: what they ask shares requests. */
-const CROWD = 10;
+/** So often many callers come in the same moment: what they ask shares requests. */
 const CROWD_EVERY_MS = 150;
 /** How many of a worker use semaphores and latches. */
 const OBJECT_USERS = 2;
@@ -29,7 +28,8 @@ export class LoadRunner {
       this.probe(),
       this.crowd(),
       ...Array.from({ length: load.callers }, (_, i) => this.call(i)),
-      ...Array.from({ length: OBJECT_USERS }, (_, i) => this.useObjects(i)),
+      ...Array.from({ length: load.allKinds ? OBJECT_USERS : 0 }, (_, i) => this.useObjects(i)),
+      ...Array.from({ length: load.keepers }, (_, i) => this.keep(i)),
     ];
   }
 
@@ -55,11 +55,19 @@ export class LoadRunner {
     }
   }
 
+  private async keep(number: number): Promise<void> {
+    const random = new Random(`${this.load.seed}:${this.process}:keeper ${number}`);
+    while (!this.stopped) {
+      await sleep(random.between(0, THINK_MS));
+      if (!this.stopped) await this.caller.perform(longTask(random));
+    }
+  }
+
   private async crowd(): Promise<void> {
     const random = new Random(`${this.load.seed}:${this.process}:crowd`);
     while (!this.stopped) {
       await Promise.all(
-        Array.from({ length: CROWD }, () => this.caller.perform(crowdTask(random, this.load))),
+        Array.from({ length: this.load.crowd }, () => this.caller.perform(crowdTask(random, this.load))),
       );
       await sleep(CROWD_EVERY_MS);
     }

@@ -1,4 +1,4 @@
-import { Redis } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 import type { CreateRedisClient } from '../../../../lib/stores/redis/connection/redis-settings.js';
 
 /** How a worker's connections are called in CLIENT LIST. */
@@ -9,17 +9,17 @@ export const connectionName = (process: string, role: 'commands' | 'subscriber')
 export class NamedClients {
   private readonly made: Redis[] = [];
 
-  constructor(
-    private readonly port: number,
-    private readonly process: string,
-  ) {}
+  constructor(private readonly process: string) {}
 
-  readonly create: CreateRedisClient = (role, settings) => {
-    const name = connectionName(this.process, role);
-    const client = new Redis({ host: '127.0.0.1', port: this.port, ...settings, connectionName: name });
-    this.made.push(client);
-    return client;
-  };
+  /** Clients of what is at this address. */
+  at(address: RedisOptions): CreateRedisClient {
+    return (role, settings) => {
+      const connectionNameOf = connectionName(this.process, role);
+      const client = new Redis({ ...address, ...settings, connectionName: connectionNameOf });
+      this.made.push(client);
+      return client;
+    };
+  }
 
   /** Whether all that were asked to connect are connected. */
   get areUp(): boolean {

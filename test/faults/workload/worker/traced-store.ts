@@ -9,10 +9,15 @@ export class TracedStore extends RecordingStore {
   instance = '';
 
   constructor(
-    store: LockStore,
+    private readonly traced: LockStore,
     private readonly recorder: Recorder,
   ) {
-    super(store, recorder.process, (event) => recorder.write(event));
+    super(traced, recorder.process, (event) => recorder.write(event));
+  }
+
+  /** After a promotion, and where a server may have forgotten, holds are looked for at once: as without a recorder. */
+  onRisk(listener: (finalKey?: string) => void): void {
+    this.traced.onRisk?.(listener);
   }
 
   protected override recorded(kind: KindStore): KindStore {

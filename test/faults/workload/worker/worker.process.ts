@@ -10,9 +10,9 @@ import type { FromWorker, ToWorker, WorkerSetup } from '../worker-messages.js';
 import { Caller, type Surroundings } from './caller.js';
 import { LoadRunner } from './load-runner.js';
 import { logStandstills } from './loop-log.js';
-import { NamedClients } from './named-clients.js';
 import { ordersOf, type Library } from './orders.service.js';
 import { Recorder } from './recorder.js';
+import { openStore } from './open-store.js';
 import { TracedStore } from './traced-store.js';
 import { jumpWallClock } from './wall-clock.js';
 
@@ -22,6 +22,8 @@ import { jumpWallClock } from './wall-clock.js';
 const CLEAN_UP_MS = 4_000;
 /** And how long it is given while a connection is down. */
 const LONGEST_CLEAN_UP_MS = 9_000;
+/** A worker may be started while servers change places. */
+const STARTED_MS = 40_000;
 
 const setup = JSON.parse(process.argv[2]!) as WorkerSetup;
 const recorder = new Recorder(setup.process, new HistoryWriter(setup.history));
@@ -37,9 +39,9 @@ process.on('uncaughtException', unhandled('exception'));
 process.on('warning', unhandled('warning'));
 
 const { keyPrefix, commandTimeoutMs, ...settings } = setup.settings;
-const clients = new NamedClients(setup.redisPort, setup.process);
-const redis = new library.RedisStore({ redis: clients.create, commandTimeoutMs });
-const store = new TracedStore(redis, recorder);
+const redis = openStore(library, setup.redis, setup.process, commandTimeoutMs);
+const { clients } = redis;
+const store = new TracedStore(redis.store, recorder);
 const OrdersService = ordersOf(library);
 const app = await NestFactory.createApplicationContext(
   {
@@ -51,9 +53,12 @@ const app = await NestFactory.createApplicationContext(
 );
 const locks = app.get(library.LockService);
 // After the first lock everything that is made once is there. A worker may be started while something is wrong.
-await until(() => locks.withLock(`start of ${setup.process}`, () => true), { what: 'the first lock' });
+await until(() => locks.withLock(`start of ${setup.process}`, () => true), {
+  timeoutMs: STARTED_MS,
+  what: 'the first lock',
+});
 
-await until(() => clients.areUp, { what: 'both connections' });
+await until(() => clients.areUp, { timeoutMs: STARTED_MS, what: 'all connections' });
 
 const signs = new Map<string, Deferred<void>>();
 const signOf = (what: string): Deferred<void> => {
@@ -83,8 +88,7 @@ const sizes = (): Record<string, number> => ({
   ...locks.usage,
   held: locks.held().length,
   watches: store.watches,
-  // One of them is the process's own, where it hears of its turns.
-  subscriptions: Math.max(0, redis.subscriptions - 1),
+  subscriptions: redis.subscriptions,
   timers: Math.max(0, timers() - timersBefore),
   listeners: caller.listenersLeft,
   clientListeners: Math.max(0, clients.listeners - clientListenersBefore),

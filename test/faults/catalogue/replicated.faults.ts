@@ -1,0 +1,168 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Random } from '../../simulation/engine/random.js';
+import { labNow } from '../history/lab-clock.js';
+import { AFTERMATH, LONGEST_LEASE_MS, SETTINGS } from '../settings.js';
+import type { Replicated } from '../topology/replicated.js';
+import type { Fitness, Topology } from '../topology/topology.js';
+import { fault, groupOf, type Dose, type Fault } from './fault.js';
+
+interface OnGroup extends Dose {
+  readonly group: number;
+}
+
+const hasReplicas = ({ shape }: Fitness): boolean => shape === 'sentinel' || shape === 'cluster';
+const groupsOf = ({ shape, nodes }: Fitness): number => (shape === 'cluster' ? nodes / 2 : 1);
+const anyGroup = (random: Random, fitness: Fitness): number => random.whole(0, groupsOf(fitness) - 1);
+const targets = ({ group }: OnGroup): string[] => [groupOf(group)];
+
+const replicatedOf = ({ replicated }: Topology): Replicated => {
+  if (!replicated) throw new Error('nobody takes over from anybody here');
+  return replicated;
+};
+
+/** Everybody is in trouble from now until so long after the fault. */
+const troubled = async ({ scribe }: Topology, what: string, work: () => Promise<void>): Promise<void> => {
+  const from = labNow();
+  try {
+    await work();
+  } finally {
+    scribe.trouble(what, from, labNow() + AFTERMATH.outage);
+  }
+};
+
+const promotion = fault<OnGroup>({
+  name: 'promotion',
+  weight: 2,
+  fits: hasReplicas,
+  choose: (random, fitness) => ({ group: anyGroup(random, fitness), forMs: 0 }),
+  targets,
+  describe: ({ group }) => `the replica of group ${group + 1} is promoted, in order`,
+  async inflict(topology, { group }) {
+    const replicated = replicatedOf(topology);
+    await troubled(topology, 'promotion', () => replicated.promote(group, 'in order'));
+  },
+});
+
+/** What was given last is known to the old master only. */
+const lagging = fault<OnGroup>({
+  name: 'promotion of a replica that lags',
+  weight: 3,
+  fits: hasReplicas,
+  choose: (random, fitness) => ({ group: anyGroup(random, fitness), forMs: random.whole(50, 1_500) }),
+  targets,
+  describe: ({ group, forMs }) =>
+    `the replica of group ${group + 1} hears nothing of its master for ${forMs} ms, and is promoted`,
+  async inflict(topology, { group, forMs }) {
+    const replicated = replicatedOf(topology);
+    await troubled(topology, 'promotion', async () => {
+      replicated.keepCopiesOut(await replicated.masterOf(group));
+      await sleep(forMs);
+      await replicated.promote(group, 'at once');
+      await replicated.openDoors();
+    });
+  },
+});
+
+const kill = fault<OnGroup & { readonly lagMs: number }>({
+  name: 'a master is killed',
+  weight: 2,
+  fits: hasReplicas,
+  choose: (random, fitness) => ({
+    group: anyGroup(random, fitness),
+    lagMs: random.pick([0, 0, 100, 500]),
+    forMs: random.whole(0, 1_500),
+  }),
+  targets,
+  describe: ({ group, lagMs, forMs }) =>
+    `the master of group ${group + 1} is killed, ${lagMs} ms after its replica has heard of it last, and ` +
+    `comes back as a replica ${forMs} ms after that has taken over`,
+  async inflict(topology, { group, lagMs, forMs }) {
+    const replicated = replicatedOf(topology);
+    await troubled(topology, 'a master is killed', async () => {
+      const master = await replicated.masterOf(group);
+      if (lagMs > 0) replicated.keepCopiesOut(master);
+      await sleep(lagMs);
+      await master.kill();
+      await replicated.takenOver(group, master);
+      await replicated.openDoors();
+      await sleep(forMs);
+      await replicated.startAgain(master);
+    });
+  },
+});
+
+const partition = fault<OnGroup>({
+  name: 'partition between nodes',
+  weight: 3,
+  fits: hasReplicas,
+  choose: (random, fitness) => ({ group: anyGroup(random, fitness), forMs: random.whole(500, 4_000) }),
+  targets,
+  describe: ({ group, forMs }) =>
+    `the master of group ${group + 1} and all other servers do not reach each other for ${forMs} ms; clients reach all`,
+  async inflict(topology, { group, forMs }) {
+    const replicated = replicatedOf(topology);
+    await troubled(topology, 'partition between nodes', async () => {
+      await replicated.isolate(await replicated.masterOf(group));
+      await sleep(forMs);
+      await replicated.openDoors();
+    });
+  },
+});
+
+/** Before anybody notices: its replica copies that. Redis's documents warn of it. */
+const empty = fault<OnGroup>({
+  name: 'a master comes back empty',
+  weight: 1,
+  fits: hasReplicas,
+  choose: (random, fitness) => ({ group: anyGroup(random, fitness), forMs: random.whole(0, 100) }),
+  targets,
+  describe: ({ group, forMs }) =>
+    `the master of group ${group + 1} is killed, and comes back empty after ${forMs} ms`,
+  async inflict(topology, { group, forMs }) {
+    const replicated = replicatedOf(topology);
+    await troubled(topology, 'a master comes back empty', async () => {
+      const master = await replicated.masterOf(group);
+      topology.scribe.unprotected('a master lost its data', forMs + 1_000 + LONGEST_LEASE_MS);
+      await master.kill();
+      await sleep(forMs);
+      await replicated.startEmpty(master);
+      topology.scribe.unprotected('a master is empty', LONGEST_LEASE_MS);
+    });
+  },
+});
+
+/** What is in the slots that are moved: all kinds of locks, held and waited for. */
+const MOVED = ['hot-1', 'hot-2', 'hot-3', 'shared-1', 'fair-1', 'permits-1', 'permits-2', 'permits-3'];
+
+interface OnSlot extends Dose {
+  readonly key: string;
+  readonly groups: number;
+  readonly pausesMs: readonly [number, number];
+}
+
+/** Whatever becomes of locks at a failover: a slot takes its locks with it, and nobody is in two minds about who has one. */
+const move = fault<OnSlot>({
+  name: 'slot moves',
+  weight: 6,
+  fits: ({ shape }) => shape === 'cluster',
+  choose: (random, fitness) => ({
+    key: random.pick(MOVED),
+    groups: groupsOf(fitness),
+    pausesMs: [random.whole(0, 150), random.whole(0, 150)],
+    forMs: 0,
+  }),
+  targets: ({ groups }) => Array.from({ length: groups }, (_, group) => groupOf(group)),
+  describe: ({ key, pausesMs: [before, after] }) =>
+    `the slot of ${key} moves: its keys ${before} ms after it begins, and ${after} ms before it ends`,
+  async inflict(topology, { key, pausesMs: [before, after] }) {
+    const finalKey = `${SETTINGS.keyPrefix}${topology.round}:${key}`;
+    await troubled(topology, 'slot moves', () =>
+      replicatedOf(topology).moveSlot!(finalKey, {
+        begun: () => sleep(before),
+        keysAreThere: () => sleep(after),
+      }),
+    );
+  },
+});
+
+export const REPLICATED_FAULTS: readonly Fault[] = [promotion, lagging, kill, partition, empty, move];

@@ -1,0 +1,100 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { inOrder } from '../checker/history.js';
+import { timelineOf } from '../checker/timeline.js';
+import type { Violation } from '../checker/violation.js';
+import type { LaboratoryMistake } from '../mistakes/mistake.js';
+import { breakLibrary } from '../mistakes/source/broken-library.js';
+import { CLUSTER_MISTAKES } from '../mistakes/table/cluster.mistakes.js';
+import { QUORUM_MISTAKES } from '../mistakes/table/quorum.mistakes.js';
+import { DirectedStage } from './directed/directed-stage.js';
+import { SETTINGS } from './settings.js';
+import { startCluster } from './topology/cluster.js';
+import { Quorum } from './topology/quorum.js';
+import type { Topology } from './topology/topology.js';
+
+/** Long enough for a schedule by hand, on a machine that is busy with other things. */
+const DIRECTED = { ...SETTINGS, watchdogMs: 1_500, commandTimeoutMs: 500 };
+const WORKERS = 2;
+/** How often it is played with a broken copy, on a machine that may stand still in the middle of it. */
+const TRIES = 3;
+const TIMEOUT_MS = 400_000;
+
+const ON_QUORUM = QUORUM_MISTAKES.flatMap(({ laboratory, ...mistake }): LaboratoryMistake[] =>
+  laboratory ? [{ ...mistake, laboratory }] : [],
+);
+
+interface Outcome {
+  readonly violations: readonly Violation[];
+  readonly timeline: string;
+}
+
+const intact = new Map<string, Outcome>();
+const broken = new Map<string, Outcome>();
+
+const playOnce = async (
+  topology: Topology,
+  { laboratory }: LaboratoryMistake,
+  name: string,
+): Promise<Outcome> => {
+  const stage = new DirectedStage(topology, name, DIRECTED);
+  await laboratory.play(stage);
+  const { events, violations } = await stage.verdict();
+  return { violations, timeline: timelineOf(inOrder(events), violations) };
+};
+
+const seenIn = ({ violations }: Outcome, { laboratory }: LaboratoryMistake): string[] =>
+  violations.map(({ rule }) => rule).filter((rule) => laboratory.rules.includes(rule));
+
+const playAll = async (topology: Topology, mistakes: readonly LaboratoryMistake[]): Promise<void> => {
+  for (const [i, mistake] of mistakes.entries()) {
+    intact.set(mistake.name, await playOnce(topology, mistake, `i${i}`));
+  }
+  for (const [i, mistake] of mistakes.entries()) {
+    const { url: library } = breakLibrary(mistake.name, mistake.edits);
+    await topology.seat(WORKERS, library);
+    for (let attempt = 1; attempt <= TRIES; attempt++) {
+      const outcome = await playOnce(topology, mistake, `b${i}-${attempt}`);
+      broken.set(mistake.name, outcome);
+      if (seenIn(outcome, mistake).length > 0) break;
+    }
+  }
+};
+
+beforeAll(async () => {
+  const quorum = {
+    name: 'quorum',
+    workers: WORKERS,
+    nodes: 3,
+    persistence: 'always',
+    settings: DIRECTED,
+  } as const;
+  await using nodes = await Quorum.start(quorum);
+  await playAll(nodes, ON_QUORUM);
+  await using cluster = await startCluster({ name: 'cluster', workers: WORKERS, settings: DIRECTED });
+  await playAll(cluster, CLUSTER_MISTAKES);
+}, TIMEOUT_MS);
+
+describe.each([
+  ['in a quorum', ON_QUORUM],
+  ['in a cluster', CLUSTER_MISTAKES],
+] as const)(
+  '%s the checker sees what is wrong in a copy of the library that was broken on purpose',
+  (_, mistakes) => {
+    it('in more than one way', () => {
+      expect(mistakes.length).toBeGreaterThan(1);
+    });
+
+    it.each(mistakes)('$name', (mistake) => {
+      const outcome = broken.get(mistake.name)!;
+      expect(seenIn(outcome, mistake), outcome.timeline).not.toEqual([]);
+    });
+
+    it.each(mistakes)(
+      'and nothing in the library as it is, when the same is done to it: $name',
+      ({ name }) => {
+        const { violations, timeline } = intact.get(name)!;
+        expect(violations, timeline).toEqual([]);
+      },
+    );
+  },
+);

@@ -1,0 +1,31 @@
+import type { EventOf, HistoryEvent } from '../../checker/history.js';
+import { LONGEST_LEASE_MS } from '../settings.js';
+
+/** What was given before a key is forced open concerns that; at which moment of a slow request it was is not known. */
+const STEP_MS = 100;
+
+/**
+ * Where nobody watches the servers, that a key was forced open is known from who did it: at some moment of its request. From
+ * then on those who had it may go on until they are told, or their leases are over.
+ */
+export const withForced = (events: readonly HistoryEvent[]): readonly HistoryEvent[] => {
+  const answers = new Map(
+    events.flatMap((event) => (event.type === 'answered' ? [[event.request, event.at] as const] : [])),
+  );
+  const end = Math.max(...events.map(({ at }) => at));
+  return events.flatMap((event) => {
+    if (event.type !== 'asks' || event.what !== 'forceUnlock') return [event];
+    return [event, ...forced(event, answers.get(event.request) ?? end)];
+  });
+};
+
+const forced = ({ at: from, keys }: EventOf<'asks'>, answeredAt: number): EventOf<'unprotected'>[] => {
+  const until = answeredAt + LONGEST_LEASE_MS;
+  const moments = Array.from(
+    { length: Math.floor((answeredAt - from) / STEP_MS) + 1 },
+    (_, i) => from + i * STEP_MS,
+  );
+  return keys.flatMap((key) =>
+    moments.map((at) => ({ type: 'unprotected', at, key, until, why: 'forced open' }) as const),
+  );
+};

@@ -1,0 +1,150 @@
+import { until } from '../../support/async.js';
+import { RedisClusterServers } from '../../support/redis/redis-cluster.js';
+import { SETTINGS } from '../settings.js';
+import type { Ports } from '../workload/worker-messages.js';
+import { Failover, type FailoverOptions } from './failover.js';
+import { Grounds } from './grounds.js';
+import type { MeanwhileMoving, Replicated } from './replicated.js';
+import { RoleWatch } from './role-watch.js';
+import { ServerDoor } from './server-door.js';
+import { PlainNode, type ServerNode } from './server-node.js';
+
+const MASTERS = 3;
+/** How long a promotion is waited for that nothing may come of, in ms. */
+const PATIENCE_MS = 8_000;
+const SETTLED_MS = 60_000;
+
+const isMaster = async ({ server }: ServerNode): Promise<boolean> =>
+  server.isRunning && ((await server.cli('ROLE')) as unknown[])[0] === 'master';
+
+/** Three masters and for each a replica; servers reach each other through doors of their own. */
+class ClusterServers implements Replicated {
+  readonly groups = MASTERS;
+  private readonly ids = new Map<ServerNode, string>();
+
+  constructor(
+    private readonly redis: RedisClusterServers,
+    private readonly nodes: readonly ServerNode[],
+    private readonly doors: readonly ServerDoor[],
+  ) {}
+
+  masterOf(group: number): Promise<ServerNode> {
+    return until(
+      async () => {
+        const masters = await Promise.all(
+          this.groupOf(group).map(async (node) => (await isMaster(node)) && node),
+        );
+        const [one, other] = masters.filter((node) => node !== false);
+        return other ? undefined : one;
+      },
+      { timeoutMs: SETTLED_MS, what: `there is one master in group ${group + 1}` },
+    );
+  }
+
+  async promote(group: number, how: 'in order' | 'at once'): Promise<void> {
+    const master = await this.masterOf(group);
+    const replica = this.groupOf(group).find((node) => node !== master)!;
+    await replica.server.cli('CLUSTER', 'FAILOVER', ...(how === 'at once' ? ['TAKEOVER'] : []));
+    await this.takenOver(group, master);
+  }
+
+  keepCopiesOut(master: ServerNode): void {
+    this.doorOf(master).keepCopiesOut();
+  }
+
+  async isolate(node: ServerNode): Promise<void> {
+    const id = this.ids.get(node) ?? (await node.server.text('CLUSTER', 'MYID'));
+    this.ids.set(node, id);
+    this.doorOf(node).shut();
+    for (const door of this.doors) if (door !== this.doorOf(node)) door.shutOutOnBus(id);
+  }
+
+  async openDoors(): Promise<void> {
+    for (const door of this.doors) await door.open();
+  }
+
+  async takenOver(group: number, from: ServerNode): Promise<void> {
+    const others = this.groupOf(group).filter((node) => node !== from);
+    const hasTaken = async (): Promise<boolean> => (await Promise.all(others.map(isMaster))).some(Boolean);
+    await until(hasTaken, { timeoutMs: PATIENCE_MS }).catch(() => undefined);
+  }
+
+  startAgain(node: ServerNode): Promise<void> {
+    // What it has on its disk is who it is in the cluster, and no locks.
+    return node.startAgain({ keepData: true });
+  }
+
+  startEmpty(node: ServerNode): Promise<void> {
+    return this.startAgain(node);
+  }
+
+  async settled(): Promise<void> {
+    for (const { server } of this.nodes) {
+      await until(async () => (await server.text('CLUSTER', 'INFO')).includes('cluster_state:ok'), {
+        timeoutMs: SETTLED_MS,
+        what: `the cluster is well for the server on port ${server.port}`,
+      });
+    }
+    for (let group = 0; group < MASTERS; group++) await this.masterOf(group);
+    await this.redis.inStep();
+  }
+
+  async moveSlot(finalKey: string, { begun, keysAreThere }: MeanwhileMoving): Promise<void> {
+    const [from, to] = [await this.redis.masterOf(finalKey), await this.redis.otherThan(finalKey)];
+    await this.redis.beginMove(finalKey, from, to);
+    await begun();
+    await this.redis.moveKeys(finalKey, from, to);
+    await keysAreThere();
+    await this.redis.endMove(finalKey, to);
+  }
+
+  private groupOf(group: number): readonly ServerNode[] {
+    return this.nodes.filter((_, i) => i % MASTERS === group);
+  }
+
+  private doorOf(node: ServerNode): ServerDoor {
+    return this.doors[this.nodes.indexOf(node)]!;
+  }
+}
+
+/** A Redis Cluster. */
+export const startCluster = async ({
+  name,
+  workers,
+  replicas,
+  library,
+  settings = SETTINGS,
+}: FailoverOptions): Promise<Failover> => {
+  const doors = await Promise.all(Array.from({ length: 2 * MASTERS }, () => ServerDoor.start()));
+  const redis = await RedisClusterServers.start({ masters: MASTERS, doorways: doors });
+  const grounds = await Grounds.open(settings);
+  const { servers } = redis;
+  const nodes = servers.map((server) => PlainNode.of(server));
+  const groups = Array.from({ length: MASTERS }, (_, group) => nodes.filter((_, i) => i % MASTERS === group));
+  const topology = new Failover({
+    name,
+    nodes,
+    doors,
+    roles: new RoleWatch(groups, grounds.scribe),
+    fitness: {
+      shape: 'cluster',
+      seats: workers,
+      nodes: servers.length,
+      sound: servers.length,
+      lines: servers.length,
+      keepsData: false,
+      settableClock: false,
+    },
+    grounds,
+    servers,
+    redis: (ports) => {
+      const nat: Ports = Object.fromEntries(doors.map(({ port }, i) => [port, ports[i]!]));
+      // Of a cluster that changes any server may be down: a worker is told of all.
+      return { shape: 'cluster', ports, nat, ...(replicas && { replicas }) };
+    },
+    replicated: new ClusterServers(redis, nodes, doors),
+    stop: () => redis[Symbol.asyncDispose](),
+  });
+  await topology.seat(workers, library);
+  return topology;
+};

@@ -1,0 +1,83 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { HistoryEvent } from '../../checker/history.js';
+import { guardFolder } from '../../support/process-guard.js';
+import { SCRATCH } from '../../support/scratch.js';
+import { TestWorker } from '../../support/worker.js';
+import { HistoryReader } from '../history/history-file.js';
+import { clockEnvironment } from '../history/lab-clock.js';
+import { Scribe } from '../history/scribe.js';
+import type { FromRegister, ToRegister } from '../register/register.process.js';
+import type { WorkerSettings } from '../workload/worker-messages.js';
+import { Seat, type SeatOptions } from './seat.js';
+
+const REGISTER = new URL('../register/register.process.ts', import.meta.url);
+
+type RegisterProcess = TestWorker<ToRegister, FromRegister>;
+
+/** What every topology has beside its servers: seats for workers, the register, and where histories are written. */
+export class Grounds implements AsyncDisposable {
+  readonly scribe = new Scribe();
+  seats: readonly Seat[] = [];
+  private seatCount = 0;
+
+  private constructor(
+    private readonly folder: string,
+    private readonly register: RegisterProcess,
+    private readonly registerPort: number,
+    private readonly registerHistory: HistoryReader,
+    private readonly settings: WorkerSettings,
+  ) {}
+
+  static async open(settings: WorkerSettings): Promise<Grounds> {
+    const folder = await mkdtemp(join(SCRATCH, 'nest-redis-lock-faults-'));
+    guardFolder(folder);
+    const historyPath = join(folder, 'register.jsonl');
+    const register: RegisterProcess = TestWorker.start(REGISTER, {
+      args: [historyPath],
+      env: clockEnvironment,
+    });
+    const { port } = await register.next('listening');
+    return new Grounds(folder, register, port, new HistoryReader(historyPath), settings);
+  }
+
+  /** Puts these workers in the place of those that were there. */
+  async seat(
+    workers: number,
+    { servers, redis }: Pick<SeatOptions, 'servers' | 'redis'>,
+    library?: string,
+  ): Promise<void> {
+    await Promise.all(this.seats.map((seat) => seat[Symbol.asyncDispose]()));
+    const { folder, registerPort, settings } = this;
+    const options: SeatOptions = { servers, redis, folder, registerPort, settings, library };
+    const names = Array.from({ length: workers }, () => `w${++this.seatCount}`);
+    this.seats = await Promise.all(names.map((name) => Seat.start(name, options)));
+  }
+
+  /** Ends what is wrong with lines. */
+  async mendLines(): Promise<void> {
+    for (const { line } of this.seats) {
+      line.setPace(undefined);
+      await line.restore();
+    }
+  }
+
+  /** Puts a worker on each seat that is empty. */
+  async fillSeats(): Promise<void> {
+    await Promise.all(this.seats.filter((seat) => !seat.isTaken).map((seat) => seat.fill()));
+  }
+
+  takeHistory(): HistoryEvent[] {
+    const events = [...this.registerHistory.read(), ...this.scribe.take()];
+    for (const seat of this.seats) events.push(...seat.takeHistory());
+    return events;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.scribe.close();
+    await Promise.all(this.seats.map((seat) => seat[Symbol.asyncDispose]()));
+    await this.register[Symbol.asyncDispose]();
+    this.registerHistory.close();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,122 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HistoryEvent } from '../../checker/history.js';
+import type { RedisServer } from '../../support/redis-server.js';
+import { labNow } from '../history/lab-clock.js';
+import { LONGEST_LEASE_MS, SETTINGS } from '../settings.js';
+import type { WorkerSettings } from '../workload/worker-messages.js';
+import { Grounds } from './grounds.js';
+import { PlainNode } from './server-node.js';
+import type { Fitness, Topology } from './topology.js';
+
+export interface QuorumOptions {
+  readonly name: string;
+  readonly workers: number;
+  readonly nodes: number;
+  /** `always`: all that a server has answered is on its disk. `none`: it comes back empty. */
+  readonly persistence: 'always' | 'none';
+  /** By how many ms the clock of the last node is ahead, all the time. */
+  readonly lastAheadMs?: number;
+  readonly library?: string;
+  readonly settings?: WorkerSettings;
+}
+
+/** A server says in whole seconds for how long it is up, of which the last may not be over. */
+const UPTIME_IS_KNOWN_TO_MS = 2_000;
+
+/** Servers that know nothing of each other, a majority of which gives each lock. */
+export class Quorum implements Topology {
+  round = '';
+
+  private constructor(
+    readonly name: string,
+    readonly nodes: readonly PlainNode[],
+    readonly fitness: Fitness,
+    private readonly grounds: Grounds,
+    private readonly delayAfterRestartMs: number,
+  ) {}
+
+  static async start({
+    name,
+    workers,
+    nodes: count,
+    persistence,
+    lastAheadMs = 0,
+    library,
+    settings = SETTINGS,
+  }: QuorumOptions): Promise<Quorum> {
+    const keepsData = persistence === 'always';
+    // Nothing is forgotten where all is on disk.
+    const delayMs = keepsData ? 0 : Math.max(LONGEST_LEASE_MS, settings.watchdogMs);
+    const grounds = await Grounds.open(settings);
+    const nodes: PlainNode[] = [];
+    const fitness: Fitness = {
+      shape: 'quorum',
+      seats: workers,
+      nodes: count,
+      sound: lastAheadMs === 0 ? count : count - 1,
+      lines: count,
+      keepsData,
+      // Where one is wrong all the time, another one would be too many.
+      settableClock: lastAheadMs === 0,
+    };
+    const quorum = new Quorum(name, nodes, fitness, grounds, delayMs);
+    try {
+      for (let i = 0; i < count; i++) {
+        const options = keepsData ? { appendFsync: 'always' as const } : {};
+        const aheadMs = i === count - 1 ? lastAheadMs : 0;
+        nodes.push(await PlainNode.start(options, grounds.scribe, { aheadMs }));
+      }
+      await quorum.seat(workers, library);
+      return quorum;
+    } catch (error) {
+      await quorum[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  get seats() {
+    return this.grounds.seats;
+  }
+
+  get scribe() {
+    return this.grounds.scribe;
+  }
+
+  seat(workers: number, library?: string): Promise<void> {
+    const { delayAfterRestartMs, nodes } = this;
+    const seating = {
+      servers: nodes.map(({ server }) => server),
+      redis: (ports: readonly number[]) => ({ shape: 'quorum', ports, delayAfterRestartMs }) as const,
+    };
+    return this.grounds.seat(workers, seating, library);
+  }
+
+  begin(round: string): void {
+    this.round = round;
+    for (const node of this.nodes) node.clockWasSet = false;
+  }
+
+  async heal(): Promise<void> {
+    await this.grounds.mendLines();
+    for (const node of this.nodes) if (!node.server.isRunning) await node.startAgain({ keepData: true });
+    await this.grounds.fillSeats();
+    // Until then a server that was started counts as failed.
+    const { delayAfterRestartMs } = this;
+    if (delayAfterRestartMs === 0) return;
+    const latest = Math.max(...this.nodes.map(({ startedAt }) => startedAt));
+    await sleep(Math.max(0, latest + delayAfterRestartMs + UPTIME_IS_KNOWN_TO_MS - labNow()));
+  }
+
+  keepers(): Promise<readonly RedisServer[]> {
+    return Promise.resolve(this.nodes.filter(({ clockWasSet }) => !clockWasSet).map(({ server }) => server));
+  }
+
+  takeHistory(): HistoryEvent[] {
+    return this.grounds.takeHistory();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.grounds[Symbol.asyncDispose]();
+    await Promise.all(this.nodes.map((node) => node[Symbol.asyncDispose]()));
+  }
+}

@@ -1,0 +1,114 @@
+import { Redis } from 'ioredis';
+import { ADMIN } from '../../support/redis-configuration.js';
+import { labNow } from '../history/lab-clock.js';
+import type { Scribe } from '../history/scribe.js';
+import { LONGEST_LEASE_MS } from '../settings.js';
+import type { ServerNode } from './server-node.js';
+
+const EVERY_MS = 15;
+/** How far spans that go on are written ahead, in ms. */
+const WRITTEN_EVERY_MS = 100;
+/** How long before a promotion is seen callers may feel that there is no master, and how long after it. */
+const FELT = { before: 3_000, after: 2_000 } as const;
+
+interface Seen {
+  readonly client: Redis;
+  isMaster: boolean | undefined;
+  /** When it said so last. */
+  at: number;
+}
+
+/**
+ * Sees when a replica becomes the master, and writes down what follows: from then on it is not certain that it has what
+ * the one before it had given, nor, for as long as there are two, that anybody asks the right one. Both end a longest lease
+ * later.
+ */
+export class RoleWatch implements AsyncDisposable {
+  /** When a promotion was seen last, or two masters at once. */
+  lastChangeAt = -Infinity;
+  promotions = 0;
+  private readonly seen = new Map<ServerNode, Seen>();
+  private readonly writtenAt = new Map<number, number>();
+  private readonly timers = new Set<NodeJS.Timeout>();
+  private closed = false;
+
+  constructor(
+    private readonly groups: readonly (readonly ServerNode[])[],
+    private readonly scribe: Scribe,
+  ) {
+    for (const [group, nodes] of groups.entries()) for (const node of nodes) this.begin(node, group);
+  }
+
+  private begin(node: ServerNode, group: number): void {
+    const client = new Redis({
+      ...node.server.clientOptions(),
+      ...ADMIN,
+      protocol: 2,
+      disableClientInfo: true,
+      enableReadyCheck: false,
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      retryStrategy: () => 10,
+    });
+    // While a server is down this is not news.
+    client.on('error', () => undefined);
+    const one: Seen = { client, isMaster: undefined, at: labNow() };
+    this.seen.set(node, one);
+    const ask = async (): Promise<void> => {
+      try {
+        const from = labNow();
+        const [role] = (await client.call('ROLE')) as [string];
+        this.told(node, group, role === 'master', from);
+      } catch {
+        // It is down, or it was killed while it answered.
+      } finally {
+        this.look(group);
+        this.later(() => void ask());
+      }
+    };
+    this.later(() => void ask());
+  }
+
+  private later(work: () => void): void {
+    if (this.closed) return;
+    const timer = setTimeout(() => {
+      this.timers.delete(timer);
+      work();
+    }, EVERY_MS);
+    this.timers.add(timer);
+  }
+
+  private told(node: ServerNode, group: number, isMaster: boolean, from: number): void {
+    const one = this.seen.get(node)!;
+    const { isMaster: was, at } = one;
+    one.isMaster = isMaster;
+    one.at = from;
+    if (!isMaster || was !== false) return;
+    const now = labNow();
+    this.promotions++;
+    this.lastChangeAt = now;
+    // It was promoted at some moment since it said last that it copies another one.
+    this.scribe.unprotected(`a promotion in group ${group + 1}`, LONGEST_LEASE_MS, now - at);
+    this.scribe.trouble('a promotion', now - FELT.before, now + FELT.after);
+  }
+
+  /** One that has not been heard since it was the master may still be one, unless it is dead. */
+  private look(group: number): void {
+    const masters = this.groups[group]!.filter(
+      (node) => node.server.isRunning && this.seen.get(node)!.isMaster,
+    );
+    if (masters.length < 2) return void this.writtenAt.delete(group);
+    const now = labNow();
+    this.lastChangeAt = now;
+    const written = this.writtenAt.get(group) ?? now;
+    if (this.writtenAt.has(group) && now - written < WRITTEN_EVERY_MS) return;
+    this.writtenAt.set(group, now);
+    this.scribe.unprotected(`two masters in group ${group + 1}`, LONGEST_LEASE_MS, now - written);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.closed = true;
+    for (const timer of this.timers) clearTimeout(timer);
+    for (const { client } of this.seen.values()) client.disconnect();
+  }
+}

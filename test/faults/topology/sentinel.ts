@@ -1,0 +1,148 @@
+import { until } from '../../support/async.js';
+import { replicationOf } from '../../support/redis/redis-replicas.js';
+import { RedisSentinels } from '../../support/redis/redis-sentinels.js';
+import { SETTINGS } from '../settings.js';
+import type { Ports } from '../workload/worker-messages.js';
+import { Failover, type FailoverOptions } from './failover.js';
+import { Grounds } from './grounds.js';
+import type { Replicated } from './replicated.js';
+import { RoleWatch } from './role-watch.js';
+import { ServerDoor } from './server-door.js';
+import { PlainNode, type ServerNode } from './server-node.js';
+
+const SERVERS = 2;
+const NAME = 'locks';
+/** A second promotion is refused for twice as long. */
+const FAILOVER_TIMEOUT_MS = 1_000;
+/** How long a promotion is waited for that nothing may come of, in ms. */
+const PATIENCE_MS = 8_000;
+const SETTLED_MS = 60_000;
+
+/** A master, a replica and three sentinels; servers reach each other through doors of their own. */
+class SentinelServers implements Replicated {
+  readonly groups = 1;
+
+  constructor(
+    private readonly redis: RedisSentinels,
+    private readonly nodes: readonly ServerNode[],
+    private readonly doors: readonly ServerDoor[],
+  ) {}
+
+  async masterOf(): Promise<ServerNode> {
+    const master = await this.redis.master();
+    return this.nodes.find(({ server }) => server === master)!;
+  }
+
+  async promote(_group: number, how: 'in order' | 'at once'): Promise<void> {
+    if (how === 'in order') await this.settled();
+    await this.redis.promote();
+  }
+
+  keepCopiesOut(master: ServerNode): void {
+    this.doorOf(master).keepCopiesOut();
+  }
+
+  isolate(node: ServerNode): Promise<void> {
+    this.doorOf(node).shut();
+    return Promise.resolve();
+  }
+
+  async openDoors(): Promise<void> {
+    for (const door of this.doors) await door.open();
+  }
+
+  async takenOver(_group: number, from: ServerNode): Promise<void> {
+    await until(async () => (await this.masterOf()) !== from, { timeoutMs: PATIENCE_MS }).catch(
+      () => undefined,
+    );
+  }
+
+  startAgain({ server }: ServerNode): Promise<void> {
+    return this.redis.startAsReplica(server);
+  }
+
+  startEmpty({ server }: ServerNode): Promise<void> {
+    return this.redis.startAsMaster(server);
+  }
+
+  /** A sentinel lets an old master go on for ten seconds when it comes back; an operator need not. */
+  async settled(): Promise<void> {
+    await until(() => this.isSettled(), {
+      timeoutMs: SETTLED_MS,
+      what: 'there is one master behind the sentinels, and the others copy it',
+    });
+  }
+
+  private async isSettled(): Promise<boolean> {
+    const master = await this.redis.master();
+    const { host, port } = this.redis.placeOf(master);
+    for (const { server } of this.nodes) {
+      const [role, , copied] = (await server.cli('ROLE')) as [string, unknown, unknown];
+      if ((role === 'master') !== (server === master)) {
+        // The sentinels may be about to promote another one.
+        if (server === master) return false;
+        await server.cli('REPLICAOF', host, port);
+        for (const type of ['normal', 'pubsub']) await server.cli('CLIENT', 'KILL', 'TYPE', type);
+        return false;
+      }
+      const isUp = (await replicationOf(server, 'master_link_status')) === 'up';
+      if (server !== master && !(isUp && copied === port)) return false;
+    }
+    return true;
+  }
+
+  private doorOf(node: ServerNode): ServerDoor {
+    return this.doors[this.nodes.indexOf(node)]!;
+  }
+}
+
+/** One Redis behind Sentinel. */
+export const startSentinel = async ({
+  name,
+  workers,
+  replicas,
+  library,
+  settings = SETTINGS,
+}: FailoverOptions): Promise<Failover> => {
+  const doors = await Promise.all(Array.from({ length: SERVERS }, () => ServerDoor.start()));
+  const redis = await RedisSentinels.start({
+    replicas: SERVERS - 1,
+    failoverTimeoutMs: FAILOVER_TIMEOUT_MS,
+    doorways: doors,
+  });
+  const grounds = await Grounds.open(settings);
+  const nodes = redis.servers.map((server) => PlainNode.of(server));
+  const servers = [...redis.servers, ...redis.sentinels];
+  const topology = new Failover({
+    name,
+    nodes,
+    doors,
+    roles: new RoleWatch([nodes], grounds.scribe),
+    fitness: {
+      shape: 'sentinel',
+      seats: workers,
+      nodes: SERVERS,
+      sound: SERVERS,
+      lines: servers.length,
+      keepsData: false,
+      settableClock: false,
+    },
+    grounds,
+    servers,
+    redis: (ports) => {
+      const own = [...doors.map(({ port }) => port), ...redis.sentinels.map(({ port }) => port)];
+      const nat: Ports = Object.fromEntries(own.map((port, i) => [port, ports[i]!]));
+      return {
+        shape: 'sentinel',
+        ports: ports.slice(SERVERS),
+        name: NAME,
+        nat,
+        ...(replicas && { replicas }),
+      };
+    },
+    replicated: new SentinelServers(redis, nodes, doors),
+    stop: () => redis[Symbol.asyncDispose](),
+  });
+  await topology.seat(workers, library);
+  return topology;
+};
