@@ -59,7 +59,8 @@ export const MANY: Readonly<Record<string, Kind>> = {
 
 /** Two rounds on one topology, so that something is left of the first when the second begins. */
 const ROUNDS_IN_A_ROW = 2;
-const LENGTH_OF_ALL: Length & { readonly among?: undefined } = { faults: 11, forMs: 8_000 };
+/** How many faults there are in a round, and how long they take. */
+export const WHOLE_ROUND: Length & { readonly among?: undefined } = { faults: 11, forMs: 8_000 };
 
 /** All of them, or those whose name has this in it. */
 export const kindsNamed = (part?: string): Readonly<Record<string, Kind>> =>
@@ -86,7 +87,7 @@ export interface LaboratoryOptions {
   /** The rounds to run, in this order; may have no end. */
   readonly rounds: Iterable<number>;
   /** Which faults there are to be on a topology, in a round of its own length; all of them else. */
-  readonly only?: Readonly<Record<string, Only>>;
+  readonly only?: Readonly<Record<string, Only>> | undefined;
   /** Asked before each round. */
   readonly goesOn?: () => boolean;
 }
@@ -111,7 +112,7 @@ export async function* runLaboratory({
         topology = await kinds[kind]!.start();
         running = kind;
       }
-      const { among, ...length } = only[kind] ?? LENGTH_OF_ALL;
+      const { among, ...length } = only[kind] ?? WHOLE_ROUND;
       const schedule = plan(`${seed}:${kind}`, turn, topology.fitness, length, among);
       const result = await runRound(topology, {
         name: `r${round}`,

@@ -2,17 +2,23 @@
 //
 // A topology (topology/), a workload (workload/), faults (catalogue/) in a schedule from a seed (schedule/), and a
 // verdict (../checker/ and rules/) on the history (history/). Each knows little of the others.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { failureOf, kindsNamed, runLaboratory } from './laboratory.js';
+import { historyText, inOrder } from '../checker/history.js';
+import { FAULTS } from './catalogue/index.js';
+import { failureOf, kindsNamed, runLaboratory, WHOLE_ROUND, type Kind, type Only } from './laboratory.js';
 import { reportOf } from './report/report.js';
 import { FaultTable } from './report/table.js';
 import type { RoundResult } from './round.js';
 
-const USAGE = `npm run test:faults -- [--minutes N] [--seed S] [--round N] [--topology NAME]
+const USAGE = `npm run test:faults -- [--minutes N] [--seed S] [--round N] [--topology NAME] [--fault NAME] [--history FOLDER]
 
   --minutes  how long, 2 by default; 600 is a night
   --seed     whose schedules; one is made up otherwise
   --round    only this round of the seed
+  --fault    only faults whose name has this in it
+  --history  writes what happened in each round to a file in this folder
   --topology only those whose name has this in it; all take turns otherwise:
              ${Object.keys(kindsNamed()).join('\n             ')}`;
 
@@ -21,6 +27,8 @@ interface Options {
   readonly seed: string;
   readonly round: number | undefined;
   readonly topology: string | undefined;
+  readonly fault: string | undefined;
+  readonly history: string | undefined;
 }
 
 const numberOf = (name: string, text: string, least: number): number => {
@@ -38,6 +46,8 @@ const readOptions = (args: readonly string[]): Options | undefined => {
       seed: { type: 'string' },
       round: { type: 'string' },
       topology: { type: 'string' },
+      fault: { type: 'string' },
+      history: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
@@ -47,6 +57,8 @@ const readOptions = (args: readonly string[]): Options | undefined => {
     seed: values.seed ?? String(Date.now() % 1_000_000),
     round: values.round === undefined ? undefined : numberOf('round', values.round, 0),
     topology: values.topology,
+    fault: values.fault,
+    history: values.history,
   };
 };
 
@@ -67,7 +79,18 @@ const lineOf = (
   );
 };
 
-const run = async ({ minutes, seed, round, topology }: Options): Promise<boolean> => {
+/** Rounds as ever, but with some of the faults. */
+const onlyOf = (
+  kinds: Readonly<Record<string, Kind>>,
+  part: string | undefined,
+): Readonly<Record<string, Only>> | undefined => {
+  if (part === undefined) return undefined;
+  const among = FAULTS.map(({ name }) => name).filter((name) => name.includes(part));
+  if (among.length === 0) throw new Error(`no fault has "${part}" in its name`);
+  return Object.fromEntries(Object.keys(kinds).map((name) => [name, { ...WHOLE_ROUND, among }]));
+};
+
+const run = async ({ minutes, seed, round, topology, fault, history }: Options): Promise<boolean> => {
   const kinds = kindsNamed(topology);
   if (Object.keys(kinds).length === 0) throw new Error(`no topology has "${topology}" in its name`);
   const endsAt = performance.now() + minutes * 60_000;
@@ -78,8 +101,12 @@ const run = async ({ minutes, seed, round, topology }: Options): Promise<boolean
   const rounds = round === undefined ? from(0) : [round];
   const goesOn = (): boolean => round !== undefined || leftMs() > 0;
   let number = round ?? 0;
-  for await (const result of runLaboratory({ seed, kinds, rounds, goesOn })) {
+  for await (const result of runLaboratory({ seed, kinds, rounds, goesOn, only: onlyOf(kinds, fault) })) {
     console.log(lineOf(number, result, leftMs()));
+    if (history !== undefined) {
+      const path = join(history, `${seed}-${number}.jsonl`);
+      writeFileSync(path, historyText(inOrder(result.events)));
+    }
     if (result.violations.length > 0)
       console.error(`\n${reportOf(failureOf(seed, number, result, topology))}\n`);
     failed ||= result.violations.length > 0;
