@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { EventType } from '../checker/history.js';
+import { AFTERWARDS } from '../checker/rules/afterwards.rule.js';
 import { FAULTS } from './catalogue/index.js';
 import { failureOf, kindsNamed, runLaboratory, type Only } from './laboratory.js';
 import { reportOf } from './report/report.js';
@@ -96,6 +97,7 @@ describe('the lock on several servers, while they and what is between them fail'
     const { events } = named(name);
     const count = (type: EventType): number => events.filter((event) => event.type === type).length;
     expect(count('granted')).toBeGreaterThan(100);
+    expect(events.some((event) => event.type === 'call' && event.style === AFTERWARDS)).toBe(true);
     expect(
       events.filter((event) => event.type === 'register' && event.what === 'write').length,
     ).toBeGreaterThan(100);

@@ -1,6 +1,7 @@
 import { processOfOwner } from '../support/owners.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HistoryEvent } from '../checker/history.js';
+import { AFTERWARDS } from '../checker/rules/afterwards.rule.js';
 import type { Violation } from '../checker/violation.js';
 import { until } from '../support/async.js';
 import { labNow } from './history/lab-clock.js';
@@ -40,6 +41,8 @@ export interface RoundResult {
 const CALM_BEFORE_MS = 1_300;
 const WARM_UP_MS = 400;
 const CALM_AFTER_MS = 900;
+const HOT_KEYS = 3;
+const WANTED_KEYS = Array.from({ length: HOT_KEYS }, (_, i) => `hot-${i + 1}`);
 
 /** What else there is to do. A quorum has neither fair locks nor permits, and asks every server each time. */
 const LOADS: Readonly<Record<Shape, Pick<Load, 'crowd' | 'allKinds' | 'keepers'>>> = {
@@ -162,6 +165,17 @@ export const settle = async (topology: Topology, name: string): Promise<void> =>
   await writeWhatIsLeft(topology, `${SETTINGS.keyPrefix}${name}:*`);
 };
 
+/** A place in line that nobody keeps, and what a killed worker had, is over by then. */
+const ALL_IS_OVER_MS = 8_000;
+
+/** Takes each key that everybody wanted once more, in every worker: none is dead. */
+const takeAll = async ({ seats }: Topology): Promise<void> => {
+  for (const key of WANTED_KEYS) {
+    for (const seat of seats)
+      await seat.perform({ style: AFTERWARDS, keys: [key], waitMs: ALL_IS_OVER_MS, steps: [] });
+  }
+};
+
 /** Calm, then the faults, then calm again; and a verdict on all that happened. */
 export const runRound = async (topology: Topology, plan: RoundPlan): Promise<RoundResult> => {
   const { name, seed, schedule, callers } = plan;
@@ -169,7 +183,7 @@ export const runRound = async (topology: Topology, plan: RoundPlan): Promise<Rou
   const beganAt = labNow();
   topology.begin(name);
   const { shape } = topology.fitness;
-  const load = { seed, callers, hotKeys: 3, coldKeys: 40, ...LOADS[shape] };
+  const load = { seed, callers, hotKeys: HOT_KEYS, coldKeys: 40, ...LOADS[shape] };
   for (const seat of topology.seats) seat.begin(name, load);
   await sleep(CALM_BEFORE_MS);
   const before = { from: beganAt + WARM_UP_MS, to: labNow() };
@@ -182,6 +196,7 @@ export const runRound = async (topology: Topology, plan: RoundPlan): Promise<Rou
   const broken: Violation[] = [];
   try {
     await settle(topology, name);
+    if (shape !== 'one') await takeAll(topology);
   } catch (error) {
     broken.push({ rule: 'laboratory', at: labNow(), text: `the round did not end: ${String(error)}` });
   }

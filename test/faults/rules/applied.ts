@@ -38,6 +38,8 @@ export const APPLIED: readonly Applied[] = [
   { rule: 'errors', on: EVERYWHERE, needs: ['refused', 'answer'] },
   { rule: 'leftovers', on: EVERYWHERE, needs: ['usage'] },
   { rule: 'recovery', on: EVERYWHERE, needs: ['call', 'trouble'] },
+  // On one server every key is seen to be given out again.
+  { rule: 'dead key', on: ['quorum', 'sentinel', 'cluster'], needs: ['call'] },
   { rule: 'laboratory', on: EVERYWHERE, needs: [] },
   // Of schedules by hand, in which slots move and nothing else is done.
   { rule: 'availability', on: ['cluster'], needs: ['call', 'refused'] },

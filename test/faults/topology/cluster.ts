@@ -125,7 +125,7 @@ export const startCluster = async ({
     name,
     nodes,
     doors,
-    roles: new RoleWatch(groups, grounds.scribe),
+    roles: new RoleWatch(groups, grounds.scribe, replicas !== undefined),
     fitness: {
       shape: 'cluster',
       seats: workers,

@@ -39,6 +39,7 @@ export class Failover implements Topology {
   readonly replicated: Replicated;
   /** The round that goes on: its name is part of every key. */
   round = '';
+  private beganAt = 0;
 
   constructor(private readonly parts: FailoverParts) {
     this.name = parts.name;
@@ -61,6 +62,7 @@ export class Failover implements Topology {
   }
 
   begin(round: string): void {
+    this.beganAt = labNow();
     this.round = round;
   }
 
@@ -72,9 +74,9 @@ export class Failover implements Topology {
     await this.parts.grounds.fillSeats();
   }
 
-  /** The masters, once what a promotion brought back of the past has ended. */
+  /** The masters, once what a promotion brought back of the past has ended: the last who waited have kept it till now. */
   async keepers(): Promise<readonly RedisServer[]> {
-    await sleep(Math.max(0, this.parts.roles.lastChangeAt + OLD_STATE_LIVES_MS - labNow()));
+    if (this.parts.roles.lastChangeAt > this.beganAt) await sleep(OLD_STATE_LIVES_MS);
     const { groups } = this.replicated;
     const masters = Array.from({ length: groups }, (_, group) => this.replicated.masterOf(group));
     return (await Promise.all(masters)).map(({ server }) => server);

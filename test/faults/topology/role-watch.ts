@@ -3,6 +3,7 @@ import { ADMIN } from '../../support/redis-configuration.js';
 import { labNow } from '../history/lab-clock.js';
 import type { Scribe } from '../history/scribe.js';
 import { LONGEST_LEASE_MS } from '../settings.js';
+import { PROMOTION } from '../rules/lost-objects.js';
 import type { ServerNode } from './server-node.js';
 
 const EVERY_MS = 15;
@@ -35,6 +36,8 @@ export class RoleWatch implements AsyncDisposable {
   constructor(
     private readonly groups: readonly (readonly ServerNode[])[],
     private readonly scribe: Scribe,
+    /** A replica that takes over has every hold that counted: a promotion excuses nothing. */
+    private readonly keepsHolds: boolean,
   ) {
     for (const [group, nodes] of groups.entries()) for (const node of nodes) this.begin(node, group);
   }
@@ -88,8 +91,8 @@ export class RoleWatch implements AsyncDisposable {
     this.promotions++;
     this.lastChangeAt = now;
     // It was promoted at some moment since it said last that it copies another one.
-    this.scribe.unprotected(`a promotion in group ${group + 1}`, LONGEST_LEASE_MS, now - at);
-    this.scribe.trouble('a promotion', now - FELT.before, now + FELT.after);
+    this.unprotected(`a promotion in group ${group + 1}`, now - at);
+    this.scribe.trouble(PROMOTION, now - FELT.before, now + FELT.after);
   }
 
   /** One that has not been heard since it was the master may still be one, unless it is dead. */
@@ -103,7 +106,13 @@ export class RoleWatch implements AsyncDisposable {
     const written = this.writtenAt.get(group) ?? now;
     if (this.writtenAt.has(group) && now - written < WRITTEN_EVERY_MS) return;
     this.writtenAt.set(group, now);
-    this.scribe.unprotected(`two masters in group ${group + 1}`, LONGEST_LEASE_MS, now - written);
+    this.unprotected(`two masters in group ${group + 1}`, now - written);
+    this.scribe.trouble(PROMOTION, written, now + FELT.after);
+  }
+
+  private unprotected(why: string, sinceMs: number): void {
+    if (this.keepsHolds) this.scribe.note(why);
+    else this.scribe.unprotected(why, LONGEST_LEASE_MS, sinceMs);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -117,7 +117,7 @@ export const startSentinel = async ({
     name,
     nodes,
     doors,
-    roles: new RoleWatch([nodes], grounds.scribe),
+    roles: new RoleWatch([nodes], grounds.scribe, replicas !== undefined),
     fitness: {
       shape: 'sentinel',
       seats: workers,

@@ -1,4 +1,5 @@
 import type { Mode } from '../../checker/history.js';
+import type { AFTERWARDS } from '../../checker/rules/afterwards.rule.js';
 
 /** How a caller takes its lock. */
 export type Style =
@@ -13,7 +14,9 @@ export type Style =
   /** The same locks, in the order in which callers came. */
   | FairStyle
   /** One of several permits of one key. */
-  | PermitStyle;
+  | PermitStyle
+  /** When all is over. */
+  | typeof AFTERWARDS;
 
 export type FairStyle = 'withLock, fair' | 'acquire, fair' | 'tryAcquire, fair' | 'locked, fair';
 

@@ -10,6 +10,8 @@ const NAME = 'locks';
 const DOWN_AFTER_MS = 500;
 /** A sentinel looks at its servers only now and then, and waits before it tries a second promotion. */
 const PROMOTION_MS = 60_000;
+/** How long a promotion takes that comes to an end. */
+const ONE_PROMOTION_MS = 10_000;
 
 /** Where a server is for the others. */
 interface Place {
@@ -114,22 +116,30 @@ export class RedisSentinels implements AsyncDisposable {
   /** Makes a replica the master, while the old one lives. Resolves when the new one takes writes and is known. */
   async promote(): Promise<RedisServer> {
     const before = await this.master();
-    // Refused for a while after the last one, and while a sentinel has not heard of the replica for some time.
-    await until(async () => (await this.sentinels[0]!.cli('SENTINEL', 'failover', NAME)) === 'OK', {
-      timeoutMs: PROMOTION_MS,
-      what: 'a sentinel begins a promotion',
-    });
-    return this.promoted(before);
+    const giveUpAt = performance.now() + PROMOTION_MS;
+    for (;;) {
+      // Refused for a while after the last one, and while a sentinel has not heard of the replica for some time.
+      await until(async () => (await this.sentinels[0]!.cli('SENTINEL', 'failover', NAME)) === 'OK', {
+        timeoutMs: PROMOTION_MS,
+        what: 'a sentinel begins a promotion',
+      });
+      try {
+        return await this.promoted(before, ONE_PROMOTION_MS);
+      } catch (error) {
+        // A sentinel gives one up that makes no progress, and does not say so.
+        if (performance.now() > giveUpAt) throw error;
+      }
+    }
   }
 
   /** Resolves with the new master, once it takes writes and the sentinels send clients there. */
-  async promoted(before: RedisServer): Promise<RedisServer> {
+  async promoted(before: RedisServer, timeoutMs = PROMOTION_MS): Promise<RedisServer> {
     return until(
       async () => {
         const master = await this.master();
         return master !== before && (await replicationOf(master, 'role')) === 'master' ? master : undefined;
       },
-      { timeoutMs: PROMOTION_MS, what: 'a replica has become the master' },
+      { timeoutMs, what: 'a replica has become the master' },
     );
   }
 

@@ -3,6 +3,7 @@ import type { Lease } from '../../../../lib/core/lease/lease.js';
 import type { RegisterClient } from '../../register/register-client.js';
 import type { Step, Style, Task } from '../task.js';
 import { errorSeen } from '../../../checker/history.js';
+import { AFTERWARDS } from '../../../checker/rules/afterwards.rule.js';
 import { ObjectUser } from '../../../checker/object-user.js';
 import type { ObjectTask } from '../worker-messages.js';
 import { CallerSignal } from './caller-signal.js';
@@ -137,6 +138,7 @@ export class Caller {
     const [first, second] = keys;
     switch (style) {
       case 'withLock':
+      case AFTERWARDS:
       case 'withLock, fair': {
         const fair = style === 'withLock, fair';
         const options = { waitMs: waitMs ?? Infinity, leaseMs, holdAtLeastMs, signal, fair, mode };
