@@ -3,11 +3,15 @@ import { until } from '../async.js';
 import { ADMIN } from '../redis-configuration.js';
 import { RedisServer, type RedisServerOptions } from '../redis-server.js';
 
-/** Copies begin at once, and what is lost of a connection is noticed soon. */
+/**
+ * Copies begin at once, and what is lost of a connection is noticed soon. What was copied is not kept in a file, from which a
+ * server that is killed and started again would have the data of that time.
+ */
 export const REPLICATION: readonly string[] = [
   'repl-diskless-sync yes',
   'repl-diskless-sync-delay 0',
   'repl-ping-replica-period 1',
+  'rdb-del-sync-files yes',
 ];
 
 /** What INFO replication says of one thing. */
