@@ -62,10 +62,12 @@ const ROUNDS_IN_A_ROW = 2;
 /** How many faults there are in a round, and how long they take. */
 export const WHOLE_ROUND: Length & { readonly among?: undefined } = { faults: 11, forMs: 8_000 };
 
-/** All of them, or those whose name has this in it. */
-export const kindsNamed = (part?: string): Readonly<Record<string, Kind>> =>
+/** All of them, or those whose name has one of these in it. */
+export const kindsNamed = (parts?: readonly string[]): Readonly<Record<string, Kind>> =>
   Object.fromEntries(
-    Object.entries({ ...KINDS, ...MANY }).filter(([name]) => part === undefined || name.includes(part)),
+    Object.entries({ ...KINDS, ...MANY }).filter(
+      ([name]) => parts === undefined || parts.some((part) => name.includes(part)),
+    ),
   );
 
 /** Which topology a round is run on, and which of its rounds it is. */
@@ -130,9 +132,14 @@ export async function* runLaboratory({
 }
 
 /** What there is to say about a round in which something was wrong. */
-export const failureOf = (seed: string, round: number, result: RoundResult, among?: string): Failure => ({
+export const failureOf = (
+  seed: string,
+  round: number,
+  result: RoundResult,
+  among: readonly string[] = [],
+): Failure => ({
   title: `Round ${round} of seed ${seed}, ${result.topology}`,
-  again: `npm run test:faults -- --seed ${seed} --round ${round}${among === undefined ? '' : ` --topology "${among}"`}`,
+  again: `npm run test:faults -- --seed ${seed} --round ${round}${among.map((name) => ` --topology "${name}"`).join('')}`,
   schedule: scheduleText(result.plan.schedule),
   events: result.events,
   violations: result.violations,

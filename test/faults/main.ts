@@ -19,14 +19,14 @@ const USAGE = `npm run test:faults -- [--minutes N] [--seed S] [--round N] [--to
   --round    only this round of the seed
   --fault    only faults whose name has this in it
   --history  writes what happened in each round to a file in this folder
-  --topology only those whose name has this in it; all take turns otherwise:
+  --topology only those whose name has this in it, or one of these; all take turns otherwise:
              ${Object.keys(kindsNamed()).join('\n             ')}`;
 
 interface Options {
   readonly minutes: number;
   readonly seed: string;
   readonly round: number | undefined;
-  readonly topology: string | undefined;
+  readonly topology: readonly string[] | undefined;
   readonly fault: string | undefined;
   readonly history: string | undefined;
 }
@@ -45,7 +45,7 @@ const readOptions = (args: readonly string[]): Options | undefined => {
       minutes: { type: 'string', default: '2' },
       seed: { type: 'string' },
       round: { type: 'string' },
-      topology: { type: 'string' },
+      topology: { type: 'string', multiple: true },
       fault: { type: 'string' },
       history: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
@@ -92,7 +92,8 @@ const onlyOf = (
 
 const run = async ({ minutes, seed, round, topology, fault, history }: Options): Promise<boolean> => {
   const kinds = kindsNamed(topology);
-  if (Object.keys(kinds).length === 0) throw new Error(`no topology has "${topology}" in its name`);
+  if (Object.keys(kinds).length === 0)
+    throw new Error(`no topology has "${topology?.join(' or ')}" in its name`);
   const endsAt = performance.now() + minutes * 60_000;
   const leftMs = (): number => (round === undefined ? endsAt - performance.now() : 0);
   console.log(`seed ${seed}`);

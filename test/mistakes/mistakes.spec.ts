@@ -1,7 +1,7 @@
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { MISTAKES } from './index.js';
-import { CLUSTER_MISTAKES } from './table/cluster.mistakes.js';
+import { CLUSTER_MISTAKES, REPLICATED_MISTAKES } from './table/cluster.mistakes.js';
 import { QUORUM_MISTAKES } from './table/quorum.mistakes.js';
 import type { Mistake } from './mistake.js';
 import type { Edit } from './source/edit.js';
@@ -14,6 +14,7 @@ const IN_SOURCE: readonly Pick<Mistake, 'name' | 'edits'>[] = [
   ...MISTAKES.filter(({ edits }) => edits !== undefined),
   ...QUORUM_MISTAKES,
   ...CLUSTER_MISTAKES,
+  ...REPLICATED_MISTAKES,
 ];
 
 const printer = ts.createPrinter({ removeComments: true });

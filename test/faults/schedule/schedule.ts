@@ -41,6 +41,7 @@ export const plan = (
   among?: readonly string[],
 ): Schedule => {
   const cards = deck(seed, fitness, among);
+  if (cards.length === 0) throw new Error(`none of these faults fits here: ${among?.join(', ')}`);
   const random = new Random(`${seed}:${round}`);
   return Array.from({ length: faults }, (_, i) => {
     const fault = cards[(round * faults + i) % cards.length]!;

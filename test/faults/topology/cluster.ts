@@ -28,11 +28,16 @@ class ClusterServers implements Replicated {
     private readonly doors: readonly ServerDoor[],
   ) {}
 
+  async groupOf(finalKey: string): Promise<number> {
+    const master = await this.redis.masterOf(finalKey);
+    return this.nodes.findIndex(({ server }) => server === master) % MASTERS;
+  }
+
   masterOf(group: number): Promise<ServerNode> {
     return until(
       async () => {
         const masters = await Promise.all(
-          this.groupOf(group).map(async (node) => (await isMaster(node)) && node),
+          this.nodesOf(group).map(async (node) => (await isMaster(node)) && node),
         );
         const [one, other] = masters.filter((node) => node !== false);
         return other ? undefined : one;
@@ -43,7 +48,7 @@ class ClusterServers implements Replicated {
 
   async promote(group: number, how: 'in order' | 'at once'): Promise<void> {
     const master = await this.masterOf(group);
-    const replica = this.groupOf(group).find((node) => node !== master)!;
+    const replica = this.nodesOf(group).find((node) => node !== master)!;
     await replica.server.cli('CLUSTER', 'FAILOVER', ...(how === 'at once' ? ['TAKEOVER'] : []));
     await this.takenOver(group, master);
   }
@@ -64,7 +69,7 @@ class ClusterServers implements Replicated {
   }
 
   async takenOver(group: number, from: ServerNode): Promise<void> {
-    const others = this.groupOf(group).filter((node) => node !== from);
+    const others = this.nodesOf(group).filter((node) => node !== from);
     const hasTaken = async (): Promise<boolean> => (await Promise.all(others.map(isMaster))).some(Boolean);
     await until(hasTaken, { timeoutMs: PATIENCE_MS }).catch(() => undefined);
   }
@@ -98,7 +103,7 @@ class ClusterServers implements Replicated {
     await this.redis.endMove(finalKey, to);
   }
 
-  private groupOf(group: number): readonly ServerNode[] {
+  private nodesOf(group: number): readonly ServerNode[] {
     return this.nodes.filter((_, i) => i % MASTERS === group);
   }
 

@@ -4,6 +4,8 @@ import type { ServerNode } from './server-node.js';
 export interface Replicated {
   /** How many masters there are: one behind Sentinel, in a cluster one for each part of the slots. */
   readonly groups: number;
+  /** To which group a lock belongs at the moment. */
+  groupOf(finalKey: string): Promise<number>;
   /** Who is the master of a group, as most others say. */
   masterOf(group: number): Promise<ServerNode>;
   /** Makes a replica the master, as an operator does. It need not have all that the old one had. */

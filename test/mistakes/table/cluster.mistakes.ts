@@ -1,5 +1,6 @@
 import type { DirectedStage } from '../../faults/directed/directed-stage.js';
-import { KEY } from '../../faults/directed/tasks.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { KEY, holder } from '../../faults/directed/tasks.js';
 import type { Task } from '../../faults/workload/task.js';
 import type { ObjectTask } from '../../faults/workload/worker-messages.js';
 import type { LaboratoryMistake } from '../mistake.js';
@@ -51,6 +52,42 @@ export const CLUSTER_MISTAKES: readonly LaboratoryMistake[] = [
         await stage.perform(stage.one, taking);
         await move(stage, KEY);
         await stage.perform(stage.one, taking);
+      },
+    },
+  },
+];
+
+/** The same, where locks count only once replicas have them. */
+export const REPLICATED_MISTAKES: readonly LaboratoryMistake[] = [
+  {
+    name: 'a lock counts before its replica has it',
+    edits: [
+      {
+        in: 'ReplicatedKind.acquire',
+        find: "if (reply.status === 'granted') await confirm();",
+        replace: 'void confirm().catch(() => undefined);',
+      },
+    ],
+    laboratory: {
+      rules: ['exclusion'],
+      async play(stage) {
+        const replicated = stage.topology.replicated!;
+        const group = await replicated.groupOf(stage.finalKey(KEY));
+        stage.hampered(stage.one, 8_000);
+        stage.hampered(stage.two, 8_000);
+        replicated.keepCopiesOut(await replicated.masterOf(group));
+        stage.start(stage.one, holder('A', { waitMs: 100 }));
+        await sleep(300);
+        await replicated.promote(group, 'at once');
+        await replicated.openDoors();
+        stage.start(stage.two, {
+          style: 'acquire',
+          keys: [KEY],
+          waitMs: 4_000,
+          steps: [{ do: 'pause', ms: 50 }],
+        });
+        await sleep(700);
+        stage.one.go('A ends');
       },
     },
   },
