@@ -7,7 +7,6 @@ import type { Mistake } from './mistake.js';
 import type { Edit } from './source/edit.js';
 import { declarationOf, place, type Sources } from './source/place.js';
 import { readSources } from './source/sources.js';
-import { QUORUM_MISTAKES } from './table/quorum.mistakes.js';
 
 const LIBRARY = readSources();
 const IN_SOURCE: readonly Pick<Mistake, 'name' | 'edits'>[] = [
