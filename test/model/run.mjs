@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Checks the model of the protocol of turns with spin: every run in all its interleavings, and every deliberate mistake,
-// which has to break its promise. Says in one line that it did not run where spin cannot be had.
+// Checks the models, of the protocol of turns and of the quorum, with spin: every run in all its interleavings, and every
+// deliberate mistake, which has to break its promise. Says in one line that it did not run where spin cannot be had.
 //
 //   node test/model/run.mjs                      minutes
 //   node test/model/run.mjs --large              larger bounds: hours, and tens of GB of memory (`--memory`, in MB)
@@ -15,9 +15,15 @@ import { parseArgs } from 'node:util';
 import { APT_DOES, installWithApt, mayInstall } from '../../.ci/apt.mjs';
 import { exclusively } from '../../.ci/exclusive.mjs';
 import { capture, onPath } from '../../.ci/process.mjs';
-import { LARGE_RUNS, MISTAKES, PROMISES, RUNS } from './runs.mjs';
+import * as quorum from './quorum.runs.mjs';
+import * as turns from './turns.runs.mjs';
 
-const MODEL = join(import.meta.dirname, 'turns.pml');
+const modelled = (model, { RUNS, LARGE_RUNS, MISTAKES, PROMISES }) => {
+  const ofIt = (list) => list.map((one) => ({ ...one, model, promises: PROMISES }));
+  return { runs: ofIt(RUNS), large: ofIt(LARGE_RUNS), mistakes: ofIt(MISTAKES) };
+};
+const MODELS = [modelled('turns.pml', turns), modelled('quorum.pml', quorum)];
+
 const LIMIT_MS = 15 * 60_000;
 const LARGE_LIMIT_MS = 8 * 60 * 60_000;
 /** A history as long as this is still read. */
@@ -53,11 +59,14 @@ const missing = async () => {
 
 const flagsOf = (defines) => Object.entries(defines).map(([name, value]) => `-D${name}=${value}`);
 
+const pathOf = ({ model }) => join(import.meta.dirname, model);
+
 /** Makes the checker of a model. `live`: the process that has to have its turn in the end; else assertions are checked. */
-const compile = (folder, { defines, live }, { memory, shortest = false }) => {
+const compile = (folder, part, { memory, shortest = false }) => {
+  const { defines, live } = part;
   const cwd = folder;
   const watched = live === undefined ? {} : { WATCHED: live };
-  capture('spin', ['-a', ...flagsOf({ ...defines, ...watched }), MODEL], { cwd });
+  capture('spin', ['-a', ...flagsOf({ ...defines, ...watched }), pathOf(part)], { cwd });
   const kind = live === undefined ? ['-DSAFETY', '-DNOCLAIM'] : ['-DNOFAIR'];
   const reach = shortest ? ['-DREACH'] : [];
   capture('gcc', ['-O2', '-w', `-DMEMLIM=${memory}`, ...kind, ...reach, '-o', 'pan', 'pan.c'], { cwd });
@@ -94,18 +103,20 @@ const inFolder = (work) => {
   }
 };
 
-const broken = (found) => Object.entries(PROMISES).find(([, said]) => said.test(found))?.[0] ?? found;
+const broken = (found, { promises }) =>
+  Object.entries(promises).find(([, said]) => said.test(found))?.[0] ?? found;
 
 /** Whether all of it holds. */
-const check = ({ name, defines, watched }, settings) => {
-  const parts = [undefined, ...watched].map((live) => ({ defines, live }));
+const check = (run, settings) => {
+  const { name, watched = [] } = run;
+  const parts = [undefined, ...watched].map((live) => ({ ...run, live }));
   return parts.every((part) => {
     const what = part.live === undefined ? name : `${name}: process ${part.live} has its turn`;
     const { found, states, seconds, unfinished } = inFolder((folder) => {
       compile(folder, part, settings);
       return search(folder, part, 3_000_000, settings.limitMs);
     });
-    if (found) say(`FAILED  ${what}: broken: ${broken(found)} (${seconds})`);
+    if (found) say(`FAILED  ${what}: broken: ${broken(found, run)} (${seconds})`);
     else if (unfinished) say(`FAILED  ${what}: ${unfinished} (${seconds})`);
     else say(`ok      ${what}: ${states.toLocaleString('en')} states, ${seconds}`);
     return !found && !unfinished;
@@ -119,7 +130,7 @@ const catches = (mistake, settings) => {
     compile(folder, mistake, settings);
     return search(folder, mistake, 3_000_000, settings.limitMs);
   });
-  const promise = found && broken(found);
+  const promise = found && broken(found, mistake);
   if (promise === breaks) say(`caught  ${name}: breaks "${breaks}" (${seconds})`);
   else
     say(`FAILED  ${name}: ${promise ? `breaks "${promise}", not "${breaks}"` : 'not caught'} (${seconds})`);
@@ -135,11 +146,8 @@ const printTrace = (mistake, settings) =>
       const flags = flagsOf({ ...defines, ...(live !== undefined && { WATCHED: live }) });
       const replay = spawnSync(
         'spin',
-        ['-t', '-B', '-T', '-k', join(folder, 'turns.pml.trail'), ...flags, MODEL],
-        {
-          cwd: folder,
-          encoding: 'utf8',
-        },
+        ['-t', '-B', '-T', '-k', join(folder, `${mistake.model}.trail`), ...flags, pathOf(mistake)],
+        { cwd: folder, encoding: 'utf8' },
       );
       for (const line of replay.stdout.split('\n')) {
         if (/^(ltl|Never claim|#processes|\d+ processes|\s*\d+:\s+proc|spin: |\s*$)/.test(line)) continue;
@@ -151,6 +159,13 @@ const printTrace = (mistake, settings) =>
     }
     say(`${mistake.name}: no history of at most ${DEPTHS_OF_TRACES.at(-1)} steps`);
   });
+
+/** `--only` and `--trace` go by names. */
+const refuseTwins = (all) => {
+  const names = all.map(({ name }) => name);
+  const twin = names.find((name, i) => names.indexOf(name) < i);
+  if (twin !== undefined) throw new Error(`"${twin}" is the name of two`);
+};
 
 const main = async () => {
   const { values } = parseArgs({ options: OPTIONS, strict: true });
@@ -165,8 +180,12 @@ const main = async () => {
   const wanted = values.trace ?? values.only;
   const isWanted = ({ name }) => wanted === undefined || name.includes(wanted);
   const settings = { memory: values.memory, limitMs: values.large ? LARGE_LIMIT_MS : LIMIT_MS };
-  const runs = (values.large ? [...RUNS, ...LARGE_RUNS] : RUNS).filter(isWanted);
-  const mistakes = MISTAKES.filter(isWanted);
+  const all = MODELS.flatMap(({ runs, large, mistakes }) => [...runs, ...large, ...mistakes]);
+  refuseTwins(all);
+  const runs = MODELS.flatMap(({ runs, large }) => (values.large ? [...runs, ...large] : runs)).filter(
+    isWanted,
+  );
+  const mistakes = MODELS.flatMap(({ mistakes }) => mistakes).filter(isWanted);
   if (runs.length + mistakes.length === 0) throw new Error(`nothing has "${wanted}" in its name`);
   let failed = 0;
   for (const run of runs) if (!check(run, settings)) failed++;
