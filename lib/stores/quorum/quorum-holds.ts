@@ -2,6 +2,7 @@ import { CompactingMap } from '../../core/compacting.js';
 import type { Runtime } from '../../core/runtime.js';
 import { mayLastMs, type Claim } from '../../core/seam/claim.js';
 import type { AcquireReply } from '../../core/seam/reply.js';
+import type { StoreFailure } from '../../core/seam/store-failure.js';
 import type { Ballot } from './ballot.js';
 import { isNotExecuted } from './node-grants.js';
 import type { QuorumNode } from './quorum-node.js';
@@ -28,6 +29,8 @@ interface Standing {
   hasAskedBefore?: boolean;
   /** The nodes that were asked to take again what they had lost. */
   again?: Set<QuorumNode>;
+  /** Nodes that may still get it by a renewal that put it back there, and what left that unknown. */
+  doubts?: Map<QuorumNode, StoreFailure>;
 }
 
 /**
@@ -80,6 +83,12 @@ export class QuorumHolds {
 
   splitsOf(owner: string): number {
     return this.standings.get(owner)?.splits ?? 0;
+  }
+
+  /** It is unknown whether the node has it again, or gets it later. */
+  doubted(owner: string, node: QuorumNode, doubt: StoreFailure): void {
+    const standing = this.standings.get(owner);
+    if (standing) (standing.doubts ??= new Map()).set(node, doubt);
   }
 
   /** The owner asks, or has got what it asked for. */

@@ -223,8 +223,9 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
         else if (token !== undefined) await node.ask(() => kind.commit!(asked, token));
       })
       .catch((failure: unknown) => {
-        if (isOver() && failure instanceof StoreFailure)
-          host.leftovers.giveBack(node, asked, { doubt: failure }, until);
+        if (!(failure instanceof StoreFailure) || isNotExecuted(failure)) return;
+        if (isOver()) host.leftovers.giveBack(node, asked, { doubt: failure }, until);
+        else holds.doubted(claim.owner, node, failure);
       });
   }
 
@@ -281,7 +282,8 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const { host, holds } = this;
     const { nodes, majority } = host;
     const asked = { ...claim, owner: holds.nameOf(claim.owner) };
-    const acquired = holds.of(claim.owner)?.ballot;
+    const standing = holds.of(claim.owner);
+    const acquired = standing?.ballot;
     holds.ending(claim.owner);
     const isFinal = how.doubt !== undefined;
     if (isFinal) await acquired?.complete();
@@ -312,9 +314,13 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
       const doubt = voted.has(vote.node) ? undefined : doubtOf(vote);
       if (doubt) host.leftovers.giveBack(vote.node, asked, { doubt }, until);
     });
+    // What a renewal put back in doubt may come behind this release, on a connection of its own.
+    const { keepForMs } = how;
+    for (const [node, doubt] of standing?.doubts ?? []) {
+      host.leftovers.giveBack(node, asked, { doubt, keepForMs }, until);
+    }
     ballot.onEach((vote) => {
       if (vote.status === 'failed') {
-        const { keepForMs } = how;
         host.leftovers.giveBack(vote.node, asked, { doubt: vote.failure, keepForMs }, until);
       }
     });

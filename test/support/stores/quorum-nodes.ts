@@ -16,6 +16,8 @@ export class NodeServer {
   isDown = false;
   /** Requests are done, and their answers lost. */
   losesAnswers = false;
+  /** Acquires fail, and are read when the test says so, unless a release in doubt ends their connection first. */
+  readsLate = false;
   /** It does not say since when it is up. */
   losesTimes = false;
   /** Its wall clock is so far ahead, in ms. */
@@ -24,6 +26,7 @@ export class NodeServer {
   private held: (() => void)[] | undefined;
   private startedAt: number;
   private readonly connections = new Set<() => void>();
+  private readonly unread: (() => Promise<unknown>)[] = [];
   /** What was asked, as `<method> <owner>`. */
   readonly requests: string[] = [];
 
@@ -60,6 +63,15 @@ export class NodeServer {
     for (const go of held) go();
   }
 
+  /** What it has not read yet comes now. */
+  async readAll(): Promise<void> {
+    for (const request of this.unread.splice(0)) await request();
+  }
+
+  endConnections(): void {
+    this.unread.length = 0;
+  }
+
   times(): ServerTimes {
     return {
       upForMs: this.runtime.now() - this.startedAt,
@@ -70,6 +82,14 @@ export class NodeServer {
 
   onConnectedAgain(listener: () => void): void {
     this.connections.add(listener);
+  }
+
+  acquire<T>(owner: string, request: () => Promise<T>): Promise<T> {
+    return this.ask(`acquire ${owner}`, () => {
+      if (!this.readsLate) return request();
+      this.unread.push(request);
+      throw new StoreFailure('no answer', 'unknown');
+    });
   }
 
   async ask<T>(name: string, request: () => Promise<T>): Promise<T> {
@@ -113,12 +133,16 @@ class NodeStore implements LockStore {
     const { server } = this;
     const own = (): KindStore => this.store.kinds[name];
     return {
-      acquire: (claim: Claim) => server.ask(`acquire ${claim.owner}`, () => own().acquire(claim)),
+      acquire: (claim: Claim) => server.acquire(claim.owner, () => own().acquire(claim)),
       extendMany: (claims: readonly Claim[]) => server.ask('extend', () => own().extendMany(claims)),
       commit: (claim: Claim, token: number) =>
         server.ask(`commit ${token}`, () => own().commit!(claim, token)),
       downgrade: (claim: Claim) => server.ask('downgrade', () => own().downgrade!(claim)),
-      release: (claim, how) => server.ask(`release ${claim.owner}`, () => own().release(claim, how)),
+      release: (claim, how) =>
+        server.ask(`release ${claim.owner}`, () => {
+          if (how?.doubt) server.endConnections();
+          return own().release(claim, how);
+        }),
       watch: (claim, listener) => own().watch(claim, listener),
     };
   }

@@ -421,6 +421,22 @@ describe('a renewal', () => {
     expect(next.token).toBeGreaterThan(reply.token!);
   });
 
+  it('puts a hold back that does not outlive its release, where that comes late', async () => {
+    const { servers, store } = quorumOf(3);
+    const mine = claim();
+    expectGranted(await store.kinds.exclusive!.acquire(mine));
+    servers[0]!.space.forceUnlock(mine.finalKey);
+    servers[0]!.readsLate = true;
+    expect(await store.kinds.exclusive!.extendMany([mine])).toMatchObject([{ status: 'held' }]);
+    await settled();
+    expect(holds(servers)).toEqual([0, 1, 1]);
+    await store.kinds.exclusive!.release(mine);
+    await settled();
+    await servers[0]!.readAll();
+    expect(holds(servers)).toEqual([0, 0, 0]);
+    expect(store.size).toEqual({ owners: 0, leftovers: 0 });
+  });
+
   it('that is lost is given back to a node that did not answer, once it does', async () => {
     const { servers, store, runtime } = quorumOf(3);
     const mine = claim();
