@@ -4,7 +4,7 @@ import { mayLastMs, type Claim } from '../../core/seam/claim.js';
 import type { AcquireReply } from '../../core/seam/reply.js';
 import type { StoreFailure } from '../../core/seam/store-failure.js';
 import type { Ballot } from './ballot.js';
-import { isNotExecuted } from './node-grants.js';
+import { doubtOf, isNotExecuted } from './node-grants.js';
 import type { QuorumNode } from './quorum-node.js';
 
 /** Numbers of owners that this library gives stay far below. */
@@ -83,6 +83,13 @@ export class QuorumHolds {
 
   splitsOf(owner: string): number {
     return this.standings.get(owner)?.splits ?? 0;
+  }
+
+  /** What leaves it unknown whether the node has it, or gets it later. */
+  doubtAt(owner: string, node: QuorumNode): StoreFailure | undefined {
+    const standing = this.standings.get(owner);
+    const vote = standing?.ballot?.votes.find((one) => one.node === node);
+    return standing?.doubts?.get(node) ?? (vote && doubtOf(vote));
   }
 
   /** It is unknown whether the node has it again, or gets it later. */

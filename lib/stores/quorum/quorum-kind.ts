@@ -247,7 +247,10 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
       const until = host.runtime.now() + mayLastMs(claim);
       const orphan = { ...claim, owner: holds.nameOf(claim.owner) };
       const without = new Set(replies.flatMap(([node, { status }]) => (status === 'lost' ? [node] : [])));
-      for (const node of nodes) if (!without.has(node)) host.leftovers.giveBack(node, orphan, {}, until);
+      for (const node of nodes) {
+        const doubt = holds.doubtAt(claim.owner, node);
+        if (doubt || !without.has(node)) host.leftovers.giveBack(node, orphan, { doubt }, until);
+      }
       const entered = lost.some((reply) => reply.entered);
       return { status: 'lost', ...(entered && { entered }) };
     }
@@ -282,17 +285,17 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const { host, holds } = this;
     const { nodes, majority } = host;
     const asked = { ...claim, owner: holds.nameOf(claim.owner) };
-    const standing = holds.of(claim.owner);
-    const acquired = standing?.ballot;
+    const acquired = holds.of(claim.owner)?.ballot;
     holds.ending(claim.owner);
     const isFinal = how.doubt !== undefined;
     if (isFinal) await acquired?.complete();
     const until = host.runtime.now() + mayLastMs(asked);
-    if (how.keepForMs !== undefined) host.asksFor(how.keepForMs);
+    const { keepForMs } = how;
+    if (keepForMs !== undefined) host.asksFor(keepForMs);
     const ballot = new Ballot<ReleaseReply>(nodes, (node) =>
       holds.isNowhereAt(claim.owner, node)
         ? Promise.resolve(NOT_HELD)
-        : this.releaseAt(node, asked, how, acquired),
+        : kindAt(node, asked.kind).release(asked, { doubt: holds.doubtAt(claim.owner, node), keepForMs }),
     );
     const most = nodes.length - majority;
     if (isFinal) await ballot.complete();
@@ -312,13 +315,8 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const voted = new Set(acquired?.votes.map(({ node }) => node));
     acquired?.onEach((vote) => {
       const doubt = voted.has(vote.node) ? undefined : doubtOf(vote);
-      if (doubt) host.leftovers.giveBack(vote.node, asked, { doubt }, until);
+      if (doubt) host.leftovers.giveBack(vote.node, asked, { doubt, keepForMs }, until);
     });
-    // What a renewal put back in doubt may come behind this release, on a connection of its own.
-    const { keepForMs } = how;
-    for (const [node, doubt] of standing?.doubts ?? []) {
-      host.leftovers.giveBack(node, asked, { doubt, keepForMs }, until);
-    }
     ballot.onEach((vote) => {
       if (vote.status === 'failed') {
         host.leftovers.giveBack(vote.node, asked, { doubt: vote.failure, keepForMs }, until);
@@ -330,16 +328,6 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
       othersWaiting: answers.some(({ othersWaiting }) => othersWaiting),
       ...(entered && { entered }),
     };
-  }
-
-  private releaseAt(
-    node: QuorumNode,
-    asked: C,
-    { keepForMs }: ReleaseOptions,
-    acquired: Ballot<AcquireReply> | undefined,
-  ): Promise<ReleaseReply> {
-    const vote = acquired?.votes.find((one) => one.node === node);
-    return kindAt(node, asked.kind).release(asked, { doubt: vote && doubtOf(vote), keepForMs });
   }
 }
 

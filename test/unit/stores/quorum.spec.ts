@@ -437,6 +437,18 @@ describe('a renewal', () => {
     expect(store.size).toEqual({ owners: 0, leftovers: 0 });
   });
 
+  it('that is lost ends what an acquire in doubt would still get, where that comes late', async () => {
+    const { servers, store } = quorumOf(3);
+    const mine = claim();
+    servers[0]!.readsLate = true;
+    expectGranted(await store.kinds.exclusive!.acquire(mine));
+    for (const server of servers.slice(1)) server.space.forceUnlock(mine.finalKey);
+    expect(await store.kinds.exclusive!.extendMany([mine])).toMatchObject([{ status: 'lost' }]);
+    await settled();
+    await servers[0]!.readAll();
+    expect(holds(servers)).toEqual([0, 0, 0]);
+  });
+
   it('that is lost is given back to a node that did not answer, once it does', async () => {
     const { servers, store, runtime } = quorumOf(3);
     const mine = claim();
