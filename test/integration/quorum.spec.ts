@@ -74,6 +74,28 @@ describe.each([3, 5])('a quorum of %i servers', { timeout: 60_000 }, (count) => 
     await nothingLeft(key);
   });
 
+  it('lets services take turns: none has the key for long while callers of another one wait', async () => {
+    const services = [open(), open()];
+    const key = newKey();
+    const order: number[] = [];
+    let left = 1_000;
+    await Promise.all(
+      services.flatMap(({ locks }, service) =>
+        Array.from({ length: 8 }, async () => {
+          while (left-- > 0) await locks.withLock(key, () => void order.push(service));
+        }),
+      ),
+    );
+    let longest = 0;
+    let inARow = 0;
+    for (const [i, service] of order.entries()) {
+      inARow = service === order[i - 1] ? inARow + 1 : 1;
+      longest = Math.max(longest, inARow);
+    }
+    // A turn has 64 sections at most; two may follow each other.
+    expect(longest).toBeLessThanOrEqual(3 * 64);
+  });
+
   it('goes on while a minority is dead, and names who gave the lock', async () => {
     const { locks } = open();
     await locks.ping();

@@ -20,6 +20,8 @@ interface BaseClaim {
    * a caller who does not wait costs it no write.
    */
   readonly waits: boolean;
+  /** The store is one of several that have to agree: nobody stands in a line of it, and it gives a key to nobody else. */
+  readonly unlined?: boolean;
   /**
    * The owner has the hold already, and `leaseMs` may be shorter than what is left of it. Then those who wait for the
    * key get a hint: they were told to look again only when it would have ended.

@@ -13,6 +13,8 @@ export interface QuorumHost {
   random(): number;
   /** A hold is asked for that lives so long: a server that restarts has to stay out for as long. */
   asksFor(leaseMs: number): void;
+  /** Resolves after so many ms, and keeps no process alive. */
+  pause(ms: number): Promise<void>;
   /** Counts what is under way, so that it can be waited for; refuses it when the store is closed. */
   run<T>(work: () => Promise<T>): Promise<T>;
 }

@@ -1,3 +1,4 @@
+import { CompactingMap } from '../../core/compacting.js';
 import { mayLastMs, type Claim } from '../../core/seam/claim.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../core/seam/reply.js';
@@ -26,6 +27,12 @@ const SPLIT_DOUBLINGS = 5;
 /** How long nodes that do not answer are waited for, in ms at least, while a majority has and does not agree. */
 const PATIENCE_MS = 100;
 
+/**
+ * For how long after a release this process leaves the key to those who were told of it, in ms, counted from the answer: by
+ * then their questions are on their way.
+ */
+const OTHERS_FIRST_MS = 3;
+
 /** What is left of a lease that every node counts by a clock of its own. */
 const withoutDrift = (ms: number): number => Math.floor(ms * (1 - DRIFT_PART)) - DRIFT_MS;
 
@@ -47,6 +54,8 @@ type Extending = readonly ExtendReply[];
  */
 export class QuorumKind<C extends Claim> implements KindStore<C> {
   readonly downgrade?: (claim: C) => Promise<ExtendReply>;
+  /** Keys that this process has just given back, until others have had their chance. */
+  private readonly givenBack = new CompactingMap<string, Promise<void>>();
 
   constructor(
     private readonly host: QuorumHost,
@@ -57,7 +66,11 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   }
 
   acquire(claim: C): Promise<AcquireReply> {
-    return this.host.run(() => this.acquireAtAll(claim));
+    // A request right behind the own release would always be the first.
+    const othersFirst = claim.waits ? this.givenBack.get(claim.finalKey) : undefined;
+    return this.host.run(() =>
+      othersFirst ? othersFirst.then(() => this.acquireAtAll(claim)) : this.acquireAtAll(claim),
+    );
   }
 
   extendMany(claims: readonly C[]): Promise<readonly ExtendReply[]> {
@@ -65,18 +78,35 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   }
 
   release(claim: C, how: ReleaseOptions = {}): Promise<ReleaseReply> {
-    return this.host.run(() => this.releaseAtAll(claim, how));
+    const { host, givenBack } = this;
+    const { finalKey } = claim;
+    const answer = host.run(() => this.releaseAtAll(claim, how));
+    const othersFirst = answer
+      .then(
+        ({ othersWaiting }) => (othersWaiting ? host.pause(OTHERS_FIRST_MS) : undefined),
+        () => undefined,
+      )
+      .then(() => {
+        if (givenBack.get(finalKey) === othersFirst) givenBack.delete(finalKey);
+      });
+    givenBack.set(finalKey, othersFirst);
+    return answer;
   }
 
   watch(claim: C, listener: WatchListener): Watch {
     return new QuorumWatch(this.host, claim, listener);
   }
 
+  /** What a node is asked. It has no line: who waits, waits for all of them. */
+  private asNode(claim: C, owner: string): C {
+    return { ...claim, owner, waits: false, place: undefined, unlined: true };
+  }
+
   private async acquireAtAll(claim: C): Promise<AcquireReply> {
     const { host, holds } = this;
     const { nodes, majority } = host;
     host.asksFor(claim.leaseMs);
-    const asked: C = { ...claim, owner: holds.nameOf(claim.owner), waits: false, place: undefined };
+    const asked = this.asNode(claim, holds.nameOf(claim.owner));
     const ballot = new Ballot<AcquireReply>(nodes, (node) => node.acquire(asked));
     holds.asked(claim, ballot);
     const most = nodes.length - majority;
@@ -205,7 +235,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const { holds, host } = this;
     const standing = holds.of(claim.owner);
     if (!standing || standing.isEnding) return;
-    const asked: C = { ...claim, owner: standing.name, waits: false, place: undefined, tokens: 0 };
+    const asked: C = { ...this.asNode(claim, standing.name), tokens: 0 };
     const kind = kindAt(node, claim.kind);
     const { token } = standing;
     const isOver = (): boolean => {
@@ -245,7 +275,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     if (lost.length > nodes.length - majority) {
       // What single nodes still have of it, or may have, is nobody's.
       const until = host.runtime.now() + mayLastMs(claim);
-      const orphan = { ...claim, owner: holds.nameOf(claim.owner) };
+      const orphan = this.asNode(claim, holds.nameOf(claim.owner));
       const without = new Set(replies.flatMap(([node, { status }]) => (status === 'lost' ? [node] : [])));
       for (const node of nodes) {
         const doubt = holds.doubtAt(claim.owner, node);
@@ -284,7 +314,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   private async releaseAtAll(claim: C, how: ReleaseOptions): Promise<ReleaseReply> {
     const { host, holds } = this;
     const { nodes, majority } = host;
-    const asked = { ...claim, owner: holds.nameOf(claim.owner) };
+    const asked = this.asNode(claim, holds.nameOf(claim.owner));
     const acquired = holds.of(claim.owner)?.ballot;
     holds.ending(claim.owner);
     const isFinal = how.doubt !== undefined;

@@ -93,6 +93,7 @@ export class QuorumStore implements LockStore {
       leftovers: this.leftovers,
       random: random ?? Math.random,
       asksFor: (leaseMs) => (this.longestLeaseMs = Math.max(this.longestLeaseMs, leaseMs)),
+      pause: (ms) => new Promise((resolve) => void clock.setTimer(resolve, ms, true)),
       run: (work) => this.run(work),
     };
     for (const node of this.nodes) node.store.onRisk?.(() => node.connectedAgain());

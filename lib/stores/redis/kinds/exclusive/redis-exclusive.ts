@@ -96,6 +96,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   }
 
   acquire(claim: ExclusiveClaim): Promise<AcquireReply> {
+    if (claim.unlined) return this.acquirePlainly(claim);
     return this.inLine(
       claim.finalKey,
       (resolve, reject) => this.line.acquire(claim, resolve, reject),
@@ -104,6 +105,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   }
 
   release(claim: ExclusiveClaim, how: ReleaseOptions = {}): Promise<ReleaseReply> {
+    if (claim.unlined) return this.releasePlainly(claim, how);
     // Who stands in line leaves it so, if that can be done at all.
     const isDue = this.line.mayStand(claim.owner) || (how.doubt !== undefined && claim.waits);
     return this.inLine(
