@@ -6,7 +6,7 @@ import { requestFor } from '../connection/redis-request.js';
 import type { Script } from '../connection/script.js';
 import type { BatchPart, ScriptRun } from '../connection/script-batch.js';
 import { sharded } from './sharded-scripts.js';
-import { readRedirect, type NodeAddress, type Redirect } from './slots.js';
+import { readRedirect, slotWithoutServer, type NodeAddress, type Redirect } from './slots.js';
 
 /** How soon a slot is asked again whose keys are on their way from one server to another, in ms. */
 const TRY_AGAIN_MS = 10;
@@ -146,11 +146,7 @@ export class ClusterCommands implements Commands {
   private connectionTo(name: string): RedisConnection {
     const connection = this.host.connectionTo(name);
     if (connection) return connection;
-    throw new RedisFailure(
-      `no server of the cluster has the slot of "${name}"; look at CLUSTER NODES`,
-      'not-executed',
-      { transient: true },
-    );
+    throw slotWithoutServer(name);
   }
 
   private redirectOf(failure: unknown, at: RedisConnection): Redirect | undefined {

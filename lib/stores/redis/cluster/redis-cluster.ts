@@ -12,7 +12,7 @@ import { ClusterServer } from './cluster-server.js';
 import type { ClusterEndpoint } from './cluster-settings.js';
 import { lookAt, type Sight } from './look-at.js';
 import { sharded } from './sharded-scripts.js';
-import { textOfAddress, type NodeAddress } from './slots.js';
+import { slotWithoutServer, textOfAddress, type NodeAddress } from './slots.js';
 
 /** How soon it is looked anew which server has which slots after a connection has ended, in ms; then ever later. */
 const FIRST_LOOK_MS = 100;
@@ -128,11 +128,7 @@ export class RedisCluster implements RedisTopology {
       }
     }
     this.lookSoon();
-    throw new RedisFailure(
-      `no server of the cluster has the slot of "${name}"; look at CLUSTER NODES`,
-      'not-executed',
-      { transient: true },
-    );
+    throw slotWithoutServer(name);
   }
 
   connectionOf(session: RedisSession): RedisConnection | undefined {

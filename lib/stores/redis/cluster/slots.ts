@@ -1,3 +1,4 @@
+import { RedisFailure } from '../connection/redis-failure.js';
 import { impossible } from '../connection/strict-replies.js';
 
 /** Where a server of a cluster is. */
@@ -34,7 +35,7 @@ export const readSlots = (reply: unknown, asked: string): readonly SlotRange[] =
 const isSlot = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) < 16_384;
 
-/** What CLUSTER INFO says of the server's knowledge: the later the epoch, the later what it knows of. */
+/** What CLUSTER INFO says: the server with the greatest epoch knows of the latest election. */
 export interface ClusterView {
   readonly epoch: number;
   readonly isOk: boolean;
@@ -62,3 +63,11 @@ export const readRedirect = (message: string, asked: string): Redirect | undefin
     to: { host: host === '' || host === '?' ? asked : host!, port: Number(port) },
   };
 };
+
+/** There is nobody to ask about the name. Its slot may get a server at any moment. */
+export const slotWithoutServer = (name: string): RedisFailure =>
+  new RedisFailure(
+    `no server of the cluster has the slot of "${name}"; look at CLUSTER NODES`,
+    'not-executed',
+    { transient: true },
+  );
