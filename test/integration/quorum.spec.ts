@@ -246,6 +246,11 @@ describe.each([3, 5])('a quorum of %i servers', { timeout: 60_000 }, (count) => 
 describe('a quorum in an app', () => {
   it('locks a method, and closes all connections with the app', async () => {
     const servers = await Promise.all([1, 2, 3].map(() => RedisServer.start()));
+    /** Of each server, beside the one that asks. */
+    const connections = async (): Promise<number[]> => {
+      const lists = await Promise.all(servers.map((server) => server.text('CLIENT', 'LIST')));
+      return lists.map((list) => list.trim().split('\n').length - 1);
+    };
     class Orders {
       @Locked('order:<<id>>')
       async place(id: string): Promise<readonly string[]> {
@@ -260,12 +265,9 @@ describe('a quorum in an app', () => {
     try {
       const app = await NestFactory.createApplicationContext(AppModule, { logger: false });
       expect((await app.get(Orders).place('7')).length).toBeGreaterThan(2);
+      for (const count of await connections()) expect(count).toBeGreaterThan(0);
       await app.close();
-      for (const server of servers) {
-        await until(
-          async () => !/ lib-name=ioredis/.test(await server.text('CLIENT', 'LIST', 'TYPE', 'pubsub')),
-        );
-      }
+      await until(async () => (await connections()).every((count) => count === 0));
     } finally {
       for (const server of servers) await server.stop();
     }
