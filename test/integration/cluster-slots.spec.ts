@@ -116,7 +116,7 @@ describe('a slot that moves to another server', { timeout: TEST_MS }, () => {
     const services = [lab.open({ commandTimeoutMs: 20_000 }), lab.open({ commandTimeoutMs: 20_000 })];
     const keys = Array.from({ length: 5 }, () => newKey());
     const counts = new Map(keys.map((key) => [key, 0]));
-    let inside = new Set<string>();
+    const inside = new Set<string>();
     let overlaps = 0;
     let isOver = false;
     const work = async (service: (typeof services)[number], key: string): Promise<void> => {
@@ -131,7 +131,6 @@ describe('a slot that moves to another server', { timeout: TEST_MS }, () => {
         });
       }
     };
-    inside = new Set();
     const done = Promise.all(services.flatMap((one) => keys.map((key) => work(one, key))));
     for (let round = 0; round < 2; round++) {
       for (const key of keys) await lab.redis.move(holdName(key));

@@ -53,7 +53,7 @@ describe('locks on a Redis Cluster', { timeout: TEST_MS }, () => {
     client.disconnect();
   });
 
-  it('are kept, each in its own slot, by one renewal for all', async () => {
+  it('are kept, each in its own slot, for longer than a lease', async () => {
     const a = lab.open({ watchdogMs: 1_000, commandTimeoutMs: 900 });
     const leases = await Promise.all(keysInSlots(40).map((key) => a.locks.acquire(key)));
     const until1 = performance.now() + 2_000;
@@ -147,7 +147,7 @@ describe('locks on a Redis Cluster', { timeout: TEST_MS }, () => {
     expect(channels.flat().length).toBeLessThanOrEqual(130);
   });
 
-  it('tell each server that warns of something', async () => {
+  it('tell what servers warn of, once for all that say the same', async () => {
     for (const server of lab.redis.servers.slice(0, 2)) {
       await server.cli('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
       await server.cli('CONFIG', 'SET', 'maxmemory', '100mb');
