@@ -58,7 +58,7 @@ describe('a node whose server has restarted', () => {
     expect(await givenBy(take())).toEqual(['b', 'c']);
   });
 
-  it('is known from the first request on, also by a process that starts after it', async () => {
+  it('is known from the first request on, also by a process that asks first after it', async () => {
     const { servers, take } = three();
     servers[1]!.restart();
     servers[2]!.isDown = true;

@@ -493,7 +493,7 @@ describe('fencing tokens', () => {
     servers[0]!.aheadMs = 900;
     const key = newKey();
     const [first, second] = [open(), open()];
-    // The first owner is granted by a and b, and its token is on the way to b when b is forced open.
+    // The first owner is granted by a, whose tokens are ahead, and by b.
     servers[2]!.isDown = true;
     const mine = claim({ finalKey: key, tokens: 1 });
     const granted = first.kinds.exclusive!.acquire(mine);
@@ -507,7 +507,7 @@ describe('fencing tokens', () => {
     servers[2]!.hold();
     const asking = first.kinds.exclusive!.acquire(held);
     await settled();
-    // c gives the key to it, and then loses it before the token of a comes.
+    // The second owner is granted by a and c, and c loses its hold before the token of a comes.
     servers[2]!.letThrough();
     servers[2]!.hold();
     await settled();
@@ -596,6 +596,7 @@ describe('who waits', () => {
     hints.watch.close();
     expect(runtime.due).toEqual([]);
   });
+
   it('hears at once of a release that follows what a single node told', async () => {
     const { servers, store, runtime } = quorumOf(3);
     const mine = claim();
