@@ -99,8 +99,8 @@ export class QuorumNode {
   ask<T>(request: () => Promise<T>): Promise<T> {
     const isTrial = this.lastFailure !== undefined;
     if (isTrial && this.trials > 0 && this.host.hasEnoughWithoutFailing()) {
-      const { message } = this.lastFailure!;
-      this.refusal ??= new StoreFailure(message, 'not-executed', { cause: this.lastFailure });
+      const { message, cause } = this.lastFailure!;
+      this.refusal ??= new StoreFailure(message, 'not-executed', { cause });
       return Promise.reject(this.refusal);
     }
     const looked = this.lookWhereDue();

@@ -246,6 +246,19 @@ describe('a node that fails', () => {
     expect(asked(away, 'acquire') - before).toBe(11);
   });
 
+  it('is told with why it failed, once, also by a request that was not sent because of that', async () => {
+    const { servers, store } = quorumOf(3);
+    servers[2]!.isDown = true;
+    expectGranted(await store.kinds.exclusive!.acquire(claim()));
+    servers[2]!.isDown = false;
+    servers[2]!.hold();
+    expectGranted(await store.kinds.exclusive!.acquire(claim()));
+    servers[1]!.isDown = true;
+    const failure = await failureOf(store.kinds.exclusive!.acquire(claim()));
+    expect(failure.message).toMatch(/c: connection refused(;|$)/);
+    servers[2]!.letThrough();
+  });
+
   it('is asked by all where no majority is left without it', async () => {
     const { servers, store } = quorumOf(3);
     for (const away of servers.slice(1)) away.isDown = true;
