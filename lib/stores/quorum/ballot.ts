@@ -10,6 +10,9 @@ export type Vote<T> =
 /** How long the others are waited for once a majority has answered and nothing is decided: so often as long as that took. */
 const MORE_PATIENT = 3;
 
+/** How long nodes that do not answer are waited for, in ms at least, while a majority has and nothing is decided. */
+export const PATIENCE_MS = 100;
+
 /** How nodes that do not answer are waited for while a majority has. */
 export interface Patience {
   readonly runtime: Runtime;

@@ -4,7 +4,7 @@ import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core
 import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../core/seam/reply.js';
 import type { Grant } from '../../core/seam/grant.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { Ballot, type Vote } from './ballot.js';
+import { Ballot, PATIENCE_MS, type Vote } from './ballot.js';
 import { commitTokens } from './commit-tokens.js';
 import { doubtOf, granting, isGrant, isNotExecuted, type NodeGrant } from './node-grants.js';
 import { QuorumFailure } from './quorum-failure.js';
@@ -24,8 +24,6 @@ const DRIFT_MS = 2;
 const SPLIT_MIN_MS = 5;
 const SPLIT_MAX_MS = 50;
 const SPLIT_DOUBLINGS = 5;
-/** How long nodes that do not answer are waited for, in ms at least, while a majority has and does not agree. */
-const PATIENCE_MS = 100;
 
 /**
  * For how long after a release this process leaves the key to those who were told of it, in ms, counted from the answer: by
@@ -298,7 +296,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const ballot = new Ballot<Extending>(nodes, (node) =>
       node.ask(async () => [await kindAt(node, claim.kind).downgrade!(asked)]),
     );
-    await ballot.until(() => false);
+    await ballot.until(() => false, { runtime: host.runtime, leastMs: PATIENCE_MS });
     if (ballot.failures.size > nodes.length - majority) {
       throw new QuorumFailure(ballot.failures, host, 'unknown');
     }

@@ -41,6 +41,14 @@ interface Seen {
   readonly tokensPerMs: number | undefined;
 }
 
+/** One run of a server, from its start to its end. */
+interface Run {
+  readonly serverId: string;
+  readonly startedAt: number;
+  /** When it was last seen. */
+  readonly lastAt: number;
+}
+
 /**
  * One node of a quorum, and whether it counts. A server that has restarted may have forgotten holds: until the longest lease
  * is over it counts as failed. So does one whose clock is off. Each new connection may lead to a server that has restarted:
@@ -50,6 +58,7 @@ export class QuorumNode {
   private era = 0;
   private seen: Seen | undefined;
   private clockSeen: ClockSeen | undefined;
+  private run: Run | undefined;
   private looking: Promise<void> | undefined;
   private warned: string | undefined;
   private lastFailure: StoreFailure | undefined;
@@ -77,6 +86,11 @@ export class QuorumNode {
   /** How it failed at what was asked last; undefined once it has answered again. */
   get failing(): StoreFailure | undefined {
     return this.lastFailure;
+  }
+
+  /** Whether it counts as failed although it answers. */
+  get isDistrusted(): boolean {
+    return this.distrust('not-executed') !== undefined;
   }
 
   /** Names the run of its server, as far as that is known. */
@@ -238,7 +252,21 @@ export class QuorumNode {
     const now = host.runtime.now();
     const uncertainMs = (now - sentAt) / 2;
     this.clockSeen = { aheadMs: clockMs - (sentAt + uncertainMs), uncertainMs };
-    this.seen = { at: now, startedAt: now - upForMs, clock: this.clockSeen, serverId, tokensPerMs };
+    const startedAt = this.startOf(serverId, now - upForMs, now);
+    this.seen = { at: now, startedAt, clock: this.clockSeen, serverId, tokensPerMs };
+  }
+
+  /**
+   * When a run of the server began, at the latest. A server counts its time by a clock that may have been set since, so what it
+   * told first of a run stands; and a run that is another one than at the last look began after that.
+   */
+  private startOf(serverId: string | undefined, told: number, now: number): number {
+    if (serverId === undefined) return told;
+    const { run } = this;
+    const began = run === undefined || told >= run.lastAt ? told : now;
+    const startedAt = run?.serverId === serverId ? run.startedAt : began;
+    this.run = { serverId, startedAt, lastAt: now };
+    return startedAt;
   }
 }
 

@@ -5,7 +5,7 @@ import { systemRuntime, type Runtime } from '../../core/runtime.js';
 import type { KindStores, LockStore } from '../../core/seam/lock-store.js';
 import type { Holder, KeyState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { Ballot, majorityOf } from './ballot.js';
+import { Ballot, majorityOf, PATIENCE_MS } from './ballot.js';
 import { Leftovers } from './leftovers.js';
 import { NodeClocks } from './node-clocks.js';
 import { QuorumFailure } from './quorum-failure.js';
@@ -56,6 +56,7 @@ export class QuorumStore implements LockStore {
   /** Which node votes for a server, by the run of that: the first that was found to be it. */
   private readonly voters = new Map<string, QuorumNode>();
   private onWarn: ((warning: string) => void) | undefined;
+  private onAtRisk: ((finalKey?: string) => void) | undefined;
   private closed = false;
 
   constructor(options: QuorumStoreOptions) {
@@ -79,7 +80,7 @@ export class QuorumStore implements LockStore {
       lookAgain: (node: QuorumNode) => clocks.lookAgain(node),
       sameAs: (node: QuorumNode) => this.sameAs(node),
       hasEnoughWithoutFailing: () =>
-        this.nodes.filter(({ failing }) => failing === undefined).length >= this.majority,
+        this.nodes.filter((node) => node.failing === undefined && !node.isDistrusted).length >= this.majority,
       warn: (warning: string) => this.onWarn?.(warning),
     };
     this.nodes = nodes.map((store, i) => new QuorumNode(names?.[i] ?? `node ${i + 1}`, store, nodeHost));
@@ -96,7 +97,12 @@ export class QuorumStore implements LockStore {
       pause: (ms) => new Promise((resolve) => void clock.setTimer(resolve, ms, true)),
       run: (work) => this.run(work),
     };
-    for (const node of this.nodes) node.store.onRisk?.(() => node.connectedAgain());
+    for (const node of this.nodes) {
+      node.store.onRisk?.((finalKey) => {
+        node.connectedAgain();
+        this.onAtRisk?.(finalKey);
+      });
+    }
     this.kinds = {
       exclusive: new QuorumKind(this.host, this.holds, false),
       read: new QuorumKind(this.host, this.holds, true),
@@ -162,12 +168,7 @@ export class QuorumStore implements LockStore {
   }
 
   onRisk(listener: (finalKey?: string) => void): void {
-    for (const node of this.nodes) {
-      node.store.onRisk?.((finalKey) => {
-        node.connectedAgain();
-        listener(finalKey);
-      });
-    }
+    this.onAtRisk = listener;
   }
 
   onWarning(listener: (warning: string) => void): void {
@@ -191,7 +192,7 @@ export class QuorumStore implements LockStore {
   ): Promise<T[]> {
     return this.run(async () => {
       const ballot = new Ballot(this.nodes, ({ store }) => ask(store));
-      await ballot.until(() => false);
+      await ballot.until(() => false, { runtime: this.host.runtime, leastMs: PATIENCE_MS });
       if (ballot.answers.length >= this.majority) return [...ballot.answers];
       throw new QuorumFailure(ballot.failures, this.host, outcome);
     });

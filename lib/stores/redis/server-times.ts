@@ -11,9 +11,9 @@ export const readServer = (reply: unknown): { serverId: string | undefined; upFo
 
 /** For how long a server has been up at least, in ms, from its INFO server. */
 const readUptime = (reply: unknown): number => {
-  const seconds = typeof reply === 'string' && /^uptime_in_seconds:(\d{1,12})\r?$/m.exec(reply)?.[1];
+  const seconds = typeof reply === 'string' && /^uptime_in_seconds:(-?\d{1,12})\r?$/m.exec(reply)?.[1];
   if (!seconds) throw impossible(reply);
-  // Counted in whole seconds of its clock: it may have been started just before the first of them was over.
+  // Counted in whole seconds of its clock, which may have been set back: it may have been started just before one was over.
   return Math.max(0, Number(seconds) - 1) * 1_000;
 };
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { LockKind } from '../../../lib/core/kinds/kinds.js';
 import type { Claim } from '../../../lib/core/seam/claim.js';
 import type { KindStore, KindStores, LockStore, ServerTimes } from '../../../lib/core/seam/lock-store.js';
@@ -20,6 +21,9 @@ export class NodeServer {
   readsLate = false;
   /** It does not say since when it is up. */
   losesTimes = false;
+  /** By how much more it says that it is up: its clock was set since it was started. */
+  upForTooMuchMs = 0;
+  private runId = randomUUID();
   /** Its wall clock is so far ahead, in ms. */
   aheadMs = 0;
   /** Requests that wait until the test lets them through; undefined while none has to. */
@@ -43,6 +47,7 @@ export class NodeServer {
   /** Starts again, without its data unless told otherwise. Everybody has to connect again. */
   restart({ keepsData = false } = {}): void {
     this.startedAt = this.runtime.now();
+    this.runId = randomUUID();
     if (!keepsData) this.forget();
     this.reconnect();
   }
@@ -74,7 +79,8 @@ export class NodeServer {
 
   times(): ServerTimes {
     return {
-      upForMs: this.runtime.now() - this.startedAt,
+      upForMs: Math.max(0, this.runtime.now() - this.startedAt + this.upForTooMuchMs),
+      serverId: this.runId,
       clockMs: this.runtime.now() + this.aheadMs,
       tokensPerMs: 1_000,
     };

@@ -138,6 +138,43 @@ describe('a node whose server has restarted', () => {
     expect(failure.outcome).toBe('unknown');
   });
 
+  it('stays out also when it says that it is up for long, because its clock was set since', async () => {
+    const { runtime, servers, take } = three();
+    expect(await givenBy(take())).toContain('b');
+    await runtime.pass(100);
+    servers[1]!.restart();
+    servers[1]!.upForTooMuchMs = 3_600_000;
+    expect(await givenBy(take())).toEqual(['a', 'c']);
+    // Looked at again meanwhile, it says the same.
+    await runtime.pass(DELAY_MS - 10);
+    expect(await givenBy(take())).toEqual(['a', 'c']);
+    servers[0]!.isDown = true;
+    await runtime.pass(20);
+    expect(await givenBy(take())).toEqual(['b', 'c']);
+  });
+
+  it('counts when it is up for long enough here, also when it says otherwise, because its clock was set since', async () => {
+    const { runtime, servers, take } = three();
+    servers[1]!.restart();
+    servers[1]!.upForTooMuchMs = -3_600_000;
+    expect(await givenBy(take())).toEqual(['a', 'c']);
+    servers[0]!.isDown = true;
+    await runtime.pass(DELAY_MS + 10);
+    expect(await givenBy(take())).toEqual(['b', 'c']);
+  });
+
+  it('and that rests is no reason to leave another one alone that has failed once', async () => {
+    const { servers, store } = three();
+    await store.kinds.exclusive!.acquire(claimFor(newKey(), { leaseMs: 10_000, tokens: 0 }));
+    servers[1]!.restart();
+    servers[2]!.isDown = true;
+    const ask = () => store.kinds.exclusive!.acquire(claimFor(newKey(), { leaseMs: 10_000, tokens: 0 }));
+    await failureOf(ask());
+    servers[2]!.isDown = false;
+    const replies = await Promise.all([ask(), ask(), ask()]);
+    expect(replies.map(({ status }) => status)).toEqual(['granted', 'granted', 'granted']);
+  });
+
   it('is told to who holds a key: the hold is looked for at once', async () => {
     const { servers, store } = three();
     const told: (string | undefined)[] = [];
