@@ -1,42 +1,64 @@
 import type { Claim } from '../../core/seam/claim.js';
-import { Ballot } from './ballot.js';
-import type { NodeGrant } from './node-grants.js';
+import type { Grant } from '../../core/seam/grant.js';
+import type { AcquireReply } from '../../core/seam/reply.js';
+import { StoreFailure } from '../../core/seam/store-failure.js';
+import type { Ballot } from './ballot.js';
+import { granting, isGrant } from './node-grants.js';
 import { QuorumFailure } from './quorum-failure.js';
 import type { QuorumHost } from './quorum-host.js';
-import { kindAt } from './quorum-node.js';
+import { kindAt, type QuorumNode } from './quorum-node.js';
 
 /**
- * Makes sure that every later grant has larger tokens than these: the largest token of those that the nodes have given is
+ * Makes sure that every later grant has larger tokens than these: the largest token of those that a majority has given is
  * made known to a majority of nodes, and one counts only if the owner has the key there at that moment. The next owner has
  * to be granted by one of them, after this one's hold has ended there, and so after it knew of the token. Known to just any
  * majority, the token could come to a node that has given the key to the next owner already.
  *
- * Undefined when the key is the owner's no longer at too many nodes.
+ * A node that grants only now is told as well: another one may have failed since it granted.
+ *
+ * Undefined when the key is the owner's at too few nodes.
+ *
+ * @param ballot the acquire, granted by a majority.
  */
-export const commitTokens = async (
+export const commitTokens = (
   host: QuorumHost,
   claim: Claim,
-  grants: readonly NodeGrant[],
+  ballot: Ballot<AcquireReply>,
 ): Promise<number | undefined> => {
-  const { majority } = host;
-  const first = Math.max(...grants.map(({ grant }) => grant.token!));
+  const { nodes, majority } = host;
+  const first = Math.max(...granting(ballot).map(({ grant }) => grant.token!));
   const last = first + (claim.tokens - 1);
-  const asked = new Ballot<boolean>(
-    grants.map(({ node }) => node),
-    (node) => {
+  const failures = new Map<QuorumNode, StoreFailure>();
+  let known = 0;
+  let out = 0;
+  return new Promise((resolve, reject) => {
+    const settle = (): void => {
+      if (known >= majority) resolve(first);
+      else if (out <= nodes.length - majority) return;
+      else if (failures.size > nodes.length - majority) reject(new QuorumFailure(failures, host, 'unknown'));
+      else resolve(undefined);
+    };
+    const told = (isKnown: boolean): void => {
+      if (isKnown) known += 1;
+      else out += 1;
+      settle();
+    };
+    const failed = (node: QuorumNode, failure: unknown): void => {
+      if (!(failure instanceof StoreFailure)) return reject(failure);
+      failures.set(node, failure);
+      told(false);
+    };
+    const tell = (node: QuorumNode, { token }: Grant): void => {
       // Who has given it knows it.
-      const own = grants.find((one) => one.node === node)!.grant.token!;
-      if (own === first) return Promise.resolve(true);
-      return node.ask(() => kindAt(node, claim.kind).commit!(claim, last));
-    },
-  );
-  const most = grants.length - majority;
-  const isDone = (done: boolean): boolean => done;
-  await asked.until((answers) => {
-    const done = answers.filter(isDone).length;
-    return done >= majority || answers.length - done > most;
+      if (token === first) return told(true);
+      node
+        .ask(() => kindAt(node, claim.kind).commit!(claim, last))
+        .then(told, (failure: unknown) => failed(node, failure));
+    };
+    ballot.onEach((vote) => {
+      if (vote.status === 'failed') failed(vote.node, vote.failure);
+      else if (isGrant(vote.answer)) tell(vote.node, vote.answer);
+      else told(false);
+    });
   });
-  if (asked.answers.filter(isDone).length >= majority) return first;
-  if (asked.failures.size === 0 || asked.answers.some((done) => !done)) return undefined;
-  throw new QuorumFailure(asked.failures, host, 'unknown');
 };

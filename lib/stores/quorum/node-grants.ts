@@ -1,3 +1,4 @@
+import type { Claim } from '../../core/seam/claim.js';
 import type { Grant } from '../../core/seam/grant.js';
 import type { AcquireReply } from '../../core/seam/reply.js';
 import type { StoreFailure } from '../../core/seam/store-failure.js';
@@ -28,3 +29,12 @@ export const granting = ({ votes }: Ballot<AcquireReply>): readonly NodeGrant[] 
 /** What leaves it unknown whether the node has given the key. */
 export const doubtOf = (vote: Vote<AcquireReply>): StoreFailure | undefined =>
   vote.status === 'failed' && !isNotExecuted(vote.failure) ? vote.failure : undefined;
+
+/** What a node is asked. Nobody stands in a line of it: who waits, waits for all of them. */
+export const asNode = <C extends Claim>(claim: C, owner: string): C => ({
+  ...claim,
+  owner,
+  waits: false,
+  place: undefined,
+  unlined: true,
+});

@@ -29,6 +29,8 @@ interface Standing {
   hasAskedBefore?: boolean;
   /** The nodes that were asked to take again what they had lost. */
   again?: Set<QuorumNode>;
+  /** Those of them that have not answered yet. */
+  taking?: Set<QuorumNode>;
   /** Nodes that may still get it by a renewal that put it back there, and what left that unknown. */
   doubts?: Map<QuorumNode, StoreFailure>;
 }
@@ -67,10 +69,18 @@ export class QuorumHolds {
     if (standing) standing.isEnding = true;
   }
 
-  /** The node is asked to take again what it has lost. */
-  takenAgain(owner: string, node: QuorumNode): void {
+  /** The node is to be asked to take again what it has lost. False when it is being asked already. */
+  takesAgain(owner: string, node: QuorumNode): boolean {
     const standing = this.standings.get(owner);
-    if (standing) (standing.again ??= new Set()).add(node);
+    if (!standing || standing.taking?.has(node)) return false;
+    (standing.again ??= new Set()).add(node);
+    (standing.taking ??= new Set()).add(node);
+    return true;
+  }
+
+  /** It has answered that, or failed. */
+  tookAgain(owner: string, node: QuorumNode): void {
+    this.standings.get(owner)?.taking?.delete(node);
   }
 
   /** Whether the node has nothing of the owner for certain: it was asked once, and that was not executed. */

@@ -29,8 +29,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
       },
       {
         in: 'commitTokens',
-        find: 'const { majority } = host;',
-        replace: 'const majority = Math.min(host.majority, grants.length);',
+        find: 'const { nodes, majority } = host;',
+        replace: 'const { nodes } = host; const majority = Math.min(host.majority, granting(ballot).length);',
       },
     ],
     rules: ['exclusion', 'tokens'],
@@ -117,27 +117,26 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'commitTokens',
-        find: 'Math.max(...grants.map(({ grant }) => grant.token!))',
-        replace: 'grants[0]!.grant.token!',
+        find: 'Math.max(...granting(ballot).map(({ grant }) => grant.token!))',
+        replace: 'granting(ballot)[0]!.grant.token!',
       },
     ],
     rules: ['tokens', 'writes'],
   },
   {
     name: 'a token that nobody else is told of',
-    edits: [{ in: 'commitTokens', find: 'if (own === first) return', replace: 'if (own > 0) return' }],
+    edits: [{ in: 'commitTokens', find: 'if (token === first) return', replace: 'if (token! > 0) return' }],
     rules: ['tokens', 'writes'],
   },
   {
     name: 'a token that is committed to just any majority',
     edits: [
-      { in: 'commitTokens', find: 'grants.map(({ node }) => node),', replace: 'host.nodes,' },
-      { in: 'commitTokens', find: 'node)!.grant.token!;', replace: 'node)?.grant.token;' },
       {
         in: 'commitTokens',
-        find: 'const most = grants.length - majority;',
-        replace: 'const most = host.nodes.length - majority;',
+        find: "if (vote.status === 'failed') failed(vote.node, vote.failure);",
+        replace: "if (vote.status === 'failed') tell(vote.node, {} as Grant);",
       },
+      { in: 'commitTokens', find: 'else told(false);', replace: 'else tell(vote.node, {} as Grant);' },
       {
         in: 'ExclusiveHolds.commit',
         find: 'if (this.find(claim.finalKey)?.owner !== claim.owner) return false;',
@@ -162,14 +161,14 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     name: 'a renewal by one node',
     edits: [
       {
-        in: 'QuorumKind.extended',
+        in: 'QuorumRenewal.extended',
         find: 'if (held.length >= majority) {',
         replace: 'if (held.length >= 1) {',
       },
-      { in: 'QuorumKind.extended', find: 'reachedBy(majority, held)', replace: 'reachedBy(1, held)' },
+      { in: 'QuorumRenewal.extended', find: 'reachedBy(majority, held)', replace: 'reachedBy(1, held)' },
       // What a renewal puts back would hide it.
       {
-        in: 'QuorumKind.takeAgain',
+        in: 'QuorumRenewal.takeAgain',
         find: 'if (!standing || standing.isEnding) return;',
         replace: 'if (standing) return;',
       },

@@ -30,7 +30,7 @@ export class NodeServer {
   private held: (() => void)[] | undefined;
   private startedAt: number;
   private readonly connections = new Set<() => void>();
-  private readonly unread: (() => Promise<unknown>)[] = [];
+  private unread: { readonly request: () => Promise<unknown>; readonly doubt: StoreFailure }[] = [];
   /** What was asked, as `<method> <owner>`. */
   readonly requests: string[] = [];
 
@@ -70,11 +70,12 @@ export class NodeServer {
 
   /** What it has not read yet comes now. */
   async readAll(): Promise<void> {
-    for (const request of this.unread.splice(0)) await request();
+    for (const { request } of this.unread.splice(0)) await request();
   }
 
-  endConnections(): void {
-    this.unread.length = 0;
+  /** The connection on which that went wrong is ended: what was sent there is read no more. */
+  endConnectionOf(doubt: StoreFailure): void {
+    this.unread = this.unread.filter((one) => one.doubt !== doubt);
   }
 
   times(): ServerTimes {
@@ -93,8 +94,9 @@ export class NodeServer {
   acquire<T>(owner: string, request: () => Promise<T>): Promise<T> {
     return this.ask(`acquire ${owner}`, () => {
       if (!this.readsLate) return request();
-      this.unread.push(request);
-      throw new StoreFailure('no answer', 'unknown');
+      const doubt = new StoreFailure('no answer', 'unknown');
+      this.unread.push({ request, doubt });
+      throw doubt;
     });
   }
 
@@ -146,7 +148,7 @@ class NodeStore implements LockStore {
       downgrade: (claim: Claim) => server.ask('downgrade', () => own().downgrade!(claim)),
       release: (claim, how) =>
         server.ask(`release ${claim.owner}`, () => {
-          if (how?.doubt) server.endConnections();
+          if (how?.doubt) server.endConnectionOf(how.doubt);
           return own().release(claim, how);
         }),
       watch: (claim, listener) => own().watch(claim, listener),

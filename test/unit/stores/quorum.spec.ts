@@ -367,6 +367,42 @@ describe('a release', () => {
   });
 });
 
+describe('a node that does not answer an acquire', () => {
+  it('has nothing of it after the release, also when that fails there at first', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const mine = claim();
+    servers[0]!.readsLate = true;
+    expectGranted(await store.kinds.exclusive!.acquire(mine));
+    servers[0]!.isDown = true;
+    expect(await store.kinds.exclusive!.release(mine)).toMatchObject({ wasHeld: true });
+    await runtime.pass(20);
+    servers[0]!.isDown = false;
+    await runtime.pass(2_000);
+    await servers[0]!.readAll();
+    expect(holds(servers)).toEqual([0, 0, 0]);
+    expect(store.size.leftovers).toBe(0);
+  });
+});
+
+describe('a node that fails between its grant and the commit of the token', () => {
+  it('is made up for by one that grants later', async () => {
+    const { servers, store } = quorumOf(3);
+    servers[0]!.aheadMs = 500;
+    const [, failing, late] = servers;
+    const ask = failing!.ask.bind(failing!);
+    failing!.ask = (name, request) =>
+      name.startsWith('commit') ? Promise.reject(new StoreFailure('gone', 'unknown')) : ask(name, request);
+    late!.hold();
+    const mine = claim({ tokens: 1 });
+    const acquiring = store.kinds.exclusive!.acquire(mine);
+    await settled();
+    late!.letThrough();
+    const reply = await acquiring;
+    expectGranted(reply);
+    expect(late!.requests).toContain(`commit ${reply.token! + mine.tokens - 1}`);
+  });
+});
+
 describe('a renewal', () => {
   it('holds by a majority, and for as long as that has it', async () => {
     const { servers, store, runtime } = quorumOf(3);
@@ -448,6 +484,19 @@ describe('a renewal', () => {
     await servers[0]!.readAll();
     expect(holds(servers)).toEqual([0, 0, 0]);
     expect(store.size).toEqual({ owners: 0, leftovers: 0 });
+  });
+
+  it('puts a hold back for as long as the others have it, also when it only looks', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const mine = claim();
+    expectGranted(await store.kinds.exclusive!.acquire(mine));
+    servers[0]!.space.forceUnlock(mine.finalKey);
+    expect(await store.kinds.exclusive!.extendMany([{ ...mine, leaseMs: 1 }])).toMatchObject([
+      { status: 'held' },
+    ]);
+    await settled();
+    await runtime.pass(100);
+    expect(holds(servers)).toEqual([1, 1, 1]);
   });
 
   it('that is lost ends what an acquire in doubt would still get, where that comes late', async () => {
