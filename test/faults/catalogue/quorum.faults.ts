@@ -3,7 +3,7 @@ import type { Random } from '../../simulation/engine/random.js';
 import { labNow } from '../history/lab-clock.js';
 import { AFTERMATH, LONGEST_LEASE_MS } from '../settings.js';
 import { fault, nodesText, serverOf, type Dose, type Fault } from './fault.js';
-import { MEMORY } from './server.faults.js';
+import { MEMORY } from './restart.faults.js';
 
 interface OnClock extends Dose {
   readonly node: number;

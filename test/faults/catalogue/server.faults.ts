@@ -2,9 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../support/loopback.js';
 import { labNow } from '../history/lab-clock.js';
 import { AFTERMATH, LINES, LONGEST_LEASE_MS, SETTINGS } from '../settings.js';
-import type { Random } from '../../simulation/engine/random.js';
-import type { RedisNode } from '../topology/redis-node.js';
-import type { Fitness, Topology } from '../topology/topology.js';
 import {
   anyNode,
   anySeat,
@@ -12,50 +9,19 @@ import {
   isAlone,
   isIndependent,
   lineOf,
-  mayFail,
-  nodesText,
   onNode,
-  serverOf,
-  someOf,
-  type Dose,
   type Fault,
   type OnNode,
 } from './fault.js';
+import { duringOutage } from './outage.js';
+import { mayLoseData, RESTART_FAULTS } from './restart.faults.js';
 
 /** What Redis did shortly before its clock is set may be told by a clock that nobody knew well. */
 const CLOCK_UNCERTAIN_MS = 250;
 
 const everywhere = (): boolean => true;
-/**
- * Lost data and a clock that was ahead would let tokens fall: that is not promised, and not tried. In a quorum a clock is
- * set only where the server starts anew with it, and then nothing it says counts.
- */
-const mayLoseData = ({ shape, settableClock, keepsData }: Fitness): boolean =>
-  shape === 'one' ? !settableClock : shape === 'quorum' && !keepsData;
-
-/** The only server, all of whose commands are seen. */
-const theNode = ({ watched }: Topology): RedisNode => {
-  if (!watched) throw new Error('this fault is for one server');
-  return watched;
-};
-
 /** How long a place in line stands that nobody keeps. */
 const PLACE_LIVES_MS = 5_000;
-
-/** Everybody is in trouble from now until so long after the fault, which may take longer than planned. */
-const duringOutage = async (
-  { scribe }: Topology,
-  what: string,
-  aftermathMs: number,
-  outage: () => Promise<void>,
-): Promise<void> => {
-  const from = labNow();
-  try {
-    await outage();
-  } finally {
-    scribe.trouble(what, from, labNow() + aftermathMs);
-  }
-};
 
 const stop = fault<OnNode>({
   name: 'SIGSTOP Redis',
@@ -70,101 +36,6 @@ const stop = fault<OnNode>({
       await server.kill('SIGSTOP');
       await sleep(forMs);
       await server.kill('SIGCONT');
-    });
-  },
-});
-
-/** While they come back, no other server may forget what it had: nobody would be left who knows. */
-export const MEMORY = 'what nodes remember';
-
-interface OnRestarting extends Dose {
-  readonly nodes: readonly number[];
-  readonly seats: number;
-}
-
-/** Which servers restart: of a quorum any number, where nothing is lost by that. */
-const restarting = (random: Random, fitness: Fitness, keepData: boolean): number[] => {
-  const { nodes, sound } = fitness;
-  if (nodes === 1) return [0];
-  return keepData
-    ? someOf(random, random.whole(1, nodes), nodes)
-    : someOf(random, random.whole(1, mayFail(fitness)), sound);
-};
-
-const restart = (
-  name: string,
-  weight: number,
-  keepData: boolean,
-  fits: (fitness: Fitness) => boolean,
-): Fault =>
-  fault<OnRestarting>({
-    name,
-    weight,
-    fits,
-    choose: (random, fitness) => ({
-      nodes: restarting(random, fitness, keepData),
-      seats: fitness.seats,
-      forMs: random.whole(20, 900),
-    }),
-    targets: ({ nodes, seats }) => [
-      ...nodes.map(serverOf),
-      ...(keepData ? [] : [MEMORY]),
-      ...Array.from({ length: seats }, (_, seat) => lineOf(seat)),
-    ],
-    describe: ({ nodes, forMs }) =>
-      `${nodesText(nodes)} is killed, and started ${keepData ? 'with its data' : 'empty'} after ${forMs} ms`,
-    async inflict(topology, dose) {
-      await duringOutage(topology, name, AFTERMATH.outage, () =>
-        topology.watched
-          ? restartWatched(topology, topology.watched, dose, keepData)
-          : restartSome(topology, dose, keepData),
-      );
-      // Who restarted empty does not count until then, and may not be the second that has forgotten.
-      if (!keepData && !topology.watched) await sleep(2 * LONGEST_LEASE_MS);
-    },
-  });
-
-const restartWatched = async (
-  { scribe, seats }: Topology,
-  node: RedisNode,
-  { forMs }: OnRestarting,
-  keepData: boolean,
-): Promise<void> => {
-  if (!keepData) scribe.unprotected('Redis lost its data', forMs + 1_000 + LONGEST_LEASE_MS);
-  // Nobody may get in before everything that is done there is seen.
-  for (const { line } of seats) line.refuse();
-  await node.kill();
-  if (!keepData) await node.lostAll();
-  await sleep(forMs);
-  await node.startAgain({ keepData });
-  if (!keepData) scribe.unprotected('Redis is empty', LONGEST_LEASE_MS);
-  for (const { line } of seats) await line.restore();
-};
-
-const restartSome = async (
-  { nodes: all }: Topology,
-  { nodes: numbers, forMs }: OnRestarting,
-  keepData: boolean,
-): Promise<void> => {
-  const nodes = numbers.map((number) => all[number]!);
-  await Promise.all(nodes.map((node) => node.kill()));
-  await sleep(forMs);
-  await Promise.all(nodes.map((node) => node.startAgain({ keepData })));
-};
-
-const loading = fault<OnNode>({
-  name: 'LOADING',
-  weight: 1,
-  fits: (fitness) => isAlone(fitness) && fitness.keepsData,
-  choose: (random, fitness) => ({ ...anyNode(random, fitness), forMs: random.whole(300, 1_000) }),
-  targets: onNode,
-  describe: ({ forMs }) => `Redis is killed, and loads its data for about ${forMs} ms`,
-  async inflict(topology, { forMs }) {
-    const node = theNode(topology);
-    await duringOutage(topology, 'Redis loads its data', AFTERMATH.outage, async () => {
-      await node.fill(forMs);
-      await node.kill();
-      await node.startSlowly();
     });
   },
 });
@@ -327,9 +198,7 @@ const noRights = fault<OnNode & { readonly seat: number }>({
 
 export const SERVER_FAULTS: readonly Fault[] = [
   stop,
-  restart('SIGKILL Redis, data kept', 2, true, (fitness) => isIndependent(fitness) && fitness.keepsData),
-  restart('SIGKILL Redis, data lost', 1, false, mayLoseData),
-  loading,
+  ...RESTART_FAULTS,
   flush,
   pause,
   scriptFlush,

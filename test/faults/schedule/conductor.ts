@@ -33,5 +33,10 @@ export const conduct = async (topology: Topology, schedule: Schedule): Promise<I
     for (const target of targets) busy.set(target, over);
     return over;
   };
-  return Promise.all(schedule.map(inflict));
+  // What fails, fails when all are over: whatever goes on would open again what is closed after it.
+  const over = await Promise.allSettled(schedule.map(inflict));
+  return over.map((one) => {
+    if (one.status === 'rejected') throw one.reason;
+    return one.value;
+  });
 };

@@ -47,10 +47,19 @@ class ClusterServers implements Replicated {
   }
 
   async promote(group: number, how: 'in order' | 'at once'): Promise<void> {
+    const master = await until(() => this.askedToTakeOver(group, how), {
+      timeoutMs: SETTLED_MS,
+      what: `a replica of group ${group + 1} is asked to take over`,
+    });
+    await this.takenOver(group, master);
+  }
+
+  /** Refused while its master is down, and by a replica that has taken over meanwhile. */
+  private async askedToTakeOver(group: number, how: 'in order' | 'at once'): Promise<ServerNode> {
     const master = await this.masterOf(group);
     const replica = this.nodesOf(group).find((node) => node !== master)!;
     await replica.server.cli('CLUSTER', 'FAILOVER', ...(how === 'at once' ? ['TAKEOVER'] : []));
-    await this.takenOver(group, master);
+    return master;
   }
 
   keepCopiesOut(master: ServerNode): void {

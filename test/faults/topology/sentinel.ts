@@ -17,16 +17,26 @@ const FAILOVER_TIMEOUT_MS = 1_000;
 /** How long a promotion is waited for that nothing may come of, in ms. */
 const PATIENCE_MS = 8_000;
 const SETTLED_MS = 60_000;
+/** How often somebody looks whether there are two masters, and how long that may be so, in ms. */
+const TIDIED_EVERY_MS = 500;
+const STRAYS_FOR_MS = 2_000;
 
 /** A master, a replica and three sentinels; servers reach each other through doors of their own. */
 class SentinelServers implements Replicated {
   readonly groups = 1;
 
+  private readonly operator: NodeJS.Timeout;
+  /** Since when a server is a master that is none for the sentinels. */
+  private strayedAt: number | undefined;
+  private isShut = false;
+
   constructor(
     private readonly redis: RedisSentinels,
     private readonly nodes: readonly ServerNode[],
     private readonly doors: readonly ServerDoor[],
-  ) {}
+  ) {
+    this.operator = setInterval(() => void this.tidy(), TIDIED_EVERY_MS);
+  }
 
   groupOf(): Promise<number> {
     return Promise.resolve(0);
@@ -47,12 +57,14 @@ class SentinelServers implements Replicated {
   }
 
   isolate(node: ServerNode): Promise<void> {
+    this.isShut = true;
     this.doorOf(node).shut();
     return Promise.resolve();
   }
 
   async openDoors(): Promise<void> {
     for (const door of this.doors) await door.open();
+    this.isShut = false;
   }
 
   async takenOver(_group: number, from: ServerNode): Promise<void> {
@@ -69,12 +81,33 @@ class SentinelServers implements Replicated {
     return this.redis.startAsMaster(server);
   }
 
-  /** A sentinel lets an old master go on for ten seconds when it comes back; an operator need not. */
   async settled(): Promise<void> {
     await until(() => this.isSettled(), {
       timeoutMs: SETTLED_MS,
       what: 'there is one master behind the sentinels, and the others copy it',
     });
+  }
+
+  /** A sentinel lets an old master go on for ten seconds when it comes back; here somebody looks after that sooner. */
+  private async tidy(): Promise<void> {
+    try {
+      if (!this.isShut && (await this.masters()) > 1) {
+        this.strayedAt ??= performance.now();
+        if (performance.now() - this.strayedAt > STRAYS_FOR_MS) await this.isSettled();
+      } else this.strayedAt = undefined;
+    } catch {
+      // One of them is down: then there are no two.
+      this.strayedAt = undefined;
+    }
+  }
+
+  private async masters(): Promise<number> {
+    const roles = await Promise.all(this.nodes.map(({ server }) => server.cli('ROLE')));
+    return roles.filter((role) => (role as unknown[])[0] === 'master').length;
+  }
+
+  close(): void {
+    clearInterval(this.operator);
   }
 
   private async isSettled(): Promise<boolean> {
@@ -117,6 +150,7 @@ export const startSentinel = async ({
   const grounds = await Grounds.open(settings);
   const nodes = redis.servers.map((server) => PlainNode.of(server));
   const servers = [...redis.servers, ...redis.sentinels];
+  const replicated = new SentinelServers(redis, nodes, doors);
   const topology = new Failover({
     name,
     nodes,
@@ -144,8 +178,11 @@ export const startSentinel = async ({
         ...(replicas && { replicas }),
       };
     },
-    replicated: new SentinelServers(redis, nodes, doors),
-    stop: () => redis[Symbol.asyncDispose](),
+    replicated,
+    stop: () => {
+      replicated.close();
+      return redis[Symbol.asyncDispose]();
+    },
   });
   await topology.seat(workers, library);
   return topology;
