@@ -1,7 +1,12 @@
 // npm run test:faults: the lock on real servers and processes, while everything goes wrong that can.
 //
 // A topology (topology/), a workload (workload/), faults (catalogue/) in a schedule from a seed (schedule/), and a
-// verdict (../checker/ and rules/) on the history (history/). Each knows little of the others.
+// verdict (../checker/ and rules/) on the history (history/). Each knows little of the others. One server is watched, and
+// judged by what it did with each hold. Of several there is no one history: rules/applied.ts says which rules go by what
+// callers see, and apply there, too; which faults fit where is said by each fault (`fits`).
+//
+// Two callers may believe in one lock only where README and docs/stores say so: after a promotion, until the longest lease
+// is over, and where replicas are waited for not even then; in a quorum, after the clock of a working server was set.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
