@@ -38,7 +38,7 @@ const ROUNDS: Readonly<Record<string, Only>> = {
       'promotion',
       'promotion of a replica that lags',
       'client cut off from a minority',
-      'a node is slow',
+      'clock of a server is wrong',
     ],
     faults: 4,
     forMs: 4_000,

@@ -4,7 +4,7 @@ import { labNow } from '../history/lab-clock.js';
 import { AFTERMATH, LONGEST_LEASE_MS, SETTINGS } from '../settings.js';
 import type { Replicated } from '../topology/replicated.js';
 import type { Fitness, Topology } from '../topology/topology.js';
-import { fault, groupOf, type Dose, type Fault } from './fault.js';
+import { anyNode, fault, groupOf, onNode, type Dose, type Fault, type OnNode } from './fault.js';
 
 interface OnGroup extends Dose {
   readonly group: number;
@@ -131,6 +131,37 @@ const empty = fault<OnGroup>({
   },
 });
 
+/**
+ * Leases end sooner or later on it, by less than one of them. One that is hours off would keep what killed workers had for
+ * hours, on whichever server comes after it; and its tokens are only copied where the last of them is.
+ */
+const clock = fault<OnNode & { readonly jumpMs: number }>({
+  name: 'clock of a server is wrong',
+  weight: 2,
+  fits: (fitness) => hasReplicas(fitness) && fitness.settableClock,
+  choose: (random, fitness) => ({
+    ...anyNode(random, fitness),
+    jumpMs: random.pick([-1, 1]) * random.whole(300, 1_500),
+    forMs: random.whole(300, 2_000),
+  }),
+  targets: onNode,
+  describe: ({ node, jumpMs, forMs }) =>
+    `the clock of n${node + 1} is set by ${jumpMs} ms for ${forMs} ms, and then right again`,
+  async inflict(topology, { node, jumpMs, forMs }) {
+    const { scribe, nodes } = topology;
+    const set = (ms: number): void => {
+      scribe.unprotected(`the clock of n${node + 1} is set by ${ms} ms`, LONGEST_LEASE_MS + Math.abs(ms));
+      nodes[node]!.jump(ms);
+    };
+    await troubled(topology, 'clock of a server is wrong', async () => {
+      set(jumpMs);
+      await sleep(forMs);
+      set(-jumpMs);
+      await sleep(LONGEST_LEASE_MS);
+    });
+  },
+});
+
 /** What is in the slots that are moved: all kinds of locks, held and waited for. */
 const MOVED = ['hot-1', 'hot-2', 'hot-3', 'shared-1', 'fair-1', 'permits-1', 'permits-2', 'permits-3'];
 
@@ -165,4 +196,4 @@ const move = fault<OnSlot>({
   },
 });
 
-export const REPLICATED_FAULTS: readonly Fault[] = [promotion, lagging, kill, partition, empty, move];
+export const REPLICATED_FAULTS: readonly Fault[] = [promotion, lagging, kill, partition, empty, clock, move];

@@ -6,6 +6,7 @@ import { Failover, type FailoverOptions } from './failover.js';
 import { Grounds } from './grounds.js';
 import type { MeanwhileMoving, Replicated } from './replicated.js';
 import { RoleWatch } from './role-watch.js';
+import { ServerClock } from './server-clock.js';
 import { ServerDoor } from './server-door.js';
 import { PlainNode, type ServerNode } from './server-node.js';
 
@@ -135,10 +136,12 @@ export const startCluster = async ({
   settings = SETTINGS,
 }: FailoverOptions): Promise<Failover> => {
   const doors = await Promise.all(Array.from({ length: 2 * MASTERS }, () => ServerDoor.start()));
-  const redis = await RedisClusterServers.start({ masters: MASTERS, doorways: doors });
+  const clocks = await Promise.all(doors.map(() => ServerClock.create()));
+  const envs = clocks.map(({ environment }) => environment);
+  const redis = await RedisClusterServers.start({ masters: MASTERS, doorways: doors, envs });
   const grounds = await Grounds.open(settings);
   const { servers } = redis;
-  const nodes = servers.map((server) => PlainNode.of(server));
+  const nodes = servers.map((server, i) => PlainNode.of(server, clocks[i]));
   const groups = Array.from({ length: MASTERS }, (_, group) => nodes.filter((_, i) => i % MASTERS === group));
   const topology = new Failover({
     name,
@@ -152,7 +155,7 @@ export const startCluster = async ({
       sound: servers.length,
       lines: servers.length,
       keepsData: false,
-      settableClock: false,
+      settableClock: true,
     },
     grounds,
     servers,
@@ -162,7 +165,10 @@ export const startCluster = async ({
       return { shape: 'cluster', ports, nat, ...(replicas && { replicas }) };
     },
     replicated: new ClusterServers(redis, nodes, doors),
-    stop: () => redis[Symbol.asyncDispose](),
+    stop: async () => {
+      await redis[Symbol.asyncDispose]();
+      for (const clock of clocks) clock.cleanUp();
+    },
   });
   await topology.seat(workers, library);
   return topology;

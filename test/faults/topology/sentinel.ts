@@ -7,6 +7,7 @@ import { Failover, type FailoverOptions } from './failover.js';
 import { Grounds } from './grounds.js';
 import type { Replicated } from './replicated.js';
 import { RoleWatch } from './role-watch.js';
+import { ServerClock } from './server-clock.js';
 import { ServerDoor } from './server-door.js';
 import { PlainNode, type ServerNode } from './server-node.js';
 
@@ -32,7 +33,7 @@ class SentinelServers implements Replicated {
 
   constructor(
     private readonly redis: RedisSentinels,
-    private readonly nodes: readonly ServerNode[],
+    private readonly nodes: readonly PlainNode[],
     private readonly doors: readonly ServerDoor[],
   ) {
     this.operator = setInterval(() => void this.tidy(), TIDIED_EVERY_MS);
@@ -73,12 +74,14 @@ class SentinelServers implements Replicated {
     );
   }
 
-  startAgain({ server }: ServerNode): Promise<void> {
-    return this.redis.startAsReplica(server);
+  async startAgain(node: ServerNode): Promise<void> {
+    await this.redis.startAsReplica(node.server);
+    this.nodes.find((one) => one === node)?.wasStarted();
   }
 
-  startEmpty({ server }: ServerNode): Promise<void> {
-    return this.redis.startAsMaster(server);
+  async startEmpty(node: ServerNode): Promise<void> {
+    await this.redis.startAsMaster(node.server);
+    this.nodes.find((one) => one === node)?.wasStarted();
   }
 
   async settled(): Promise<void> {
@@ -129,7 +132,7 @@ class SentinelServers implements Replicated {
   }
 
   private doorOf(node: ServerNode): ServerDoor {
-    return this.doors[this.nodes.indexOf(node)]!;
+    return this.doors[this.nodes.findIndex((one) => one === node)]!;
   }
 }
 
@@ -142,13 +145,15 @@ export const startSentinel = async ({
   settings = SETTINGS,
 }: FailoverOptions): Promise<Failover> => {
   const doors = await Promise.all(Array.from({ length: SERVERS }, () => ServerDoor.start()));
+  const clocks = await Promise.all(doors.map(() => ServerClock.create()));
   const redis = await RedisSentinels.start({
     replicas: SERVERS - 1,
     failoverTimeoutMs: FAILOVER_TIMEOUT_MS,
     doorways: doors,
+    envs: clocks.map(({ environment }) => environment),
   });
   const grounds = await Grounds.open(settings);
-  const nodes = redis.servers.map((server) => PlainNode.of(server));
+  const nodes = redis.servers.map((server, i) => PlainNode.of(server, clocks[i]));
   const servers = [...redis.servers, ...redis.sentinels];
   const replicated = new SentinelServers(redis, nodes, doors);
   const topology = new Failover({
@@ -163,7 +168,7 @@ export const startSentinel = async ({
       sound: SERVERS,
       lines: servers.length,
       keepsData: false,
-      settableClock: false,
+      settableClock: true,
     },
     grounds,
     servers,
@@ -179,9 +184,10 @@ export const startSentinel = async ({
       };
     },
     replicated,
-    stop: () => {
+    stop: async () => {
       replicated.close();
-      return redis[Symbol.asyncDispose]();
+      await redis[Symbol.asyncDispose]();
+      for (const clock of clocks) clock.cleanUp();
     },
   });
   await topology.seat(workers, library);

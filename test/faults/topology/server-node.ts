@@ -59,6 +59,11 @@ export class PlainNode implements ServerNode {
 
   async startAgain(how: { readonly keepData: boolean }): Promise<void> {
     await this.server.restart(how);
+    this.wasStarted();
+  }
+
+  /** Somebody else has started it again. */
+  wasStarted(): void {
     this.startedAt = labNow();
     this.clock?.serves(this.server.pid);
   }

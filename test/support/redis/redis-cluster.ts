@@ -26,6 +26,8 @@ export interface RedisClusterTraits extends RedisServerOptions {
   readonly replicas?: boolean;
   /** One for each server, masters first. Default: servers reach each other where they are. */
   readonly doorways?: readonly Doorway[];
+  /** Environment variables of each server, beside those of all. */
+  readonly envs?: readonly Readonly<Record<string, string>>[];
 }
 
 const announced = (doorway: Doorway | undefined): readonly string[] =>
@@ -51,6 +53,7 @@ export class RedisClusterServers implements AsyncDisposable {
     replicas = true,
     config = [],
     doorways = [],
+    envs = [],
     ...options
   }: RedisClusterTraits = {}): Promise<RedisClusterServers> {
     const lines = [
@@ -64,7 +67,12 @@ export class RedisClusterServers implements AsyncDisposable {
     const total = replicas ? masters * 2 : masters;
     const started = await Promise.allSettled(
       Array.from({ length: total }, (_, i) =>
-        RedisServer.start({ ...options, cluster: true, config: [...lines, ...announced(doorways[i])] }),
+        RedisServer.start({
+          ...options,
+          cluster: true,
+          env: { ...options.env, ...envs[i] },
+          config: [...lines, ...announced(doorways[i])],
+        }),
       ),
     );
     const servers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));

@@ -26,7 +26,7 @@ export interface SentinelTraits {
   /** One for each server, when something is between them; the master's is the first. Default: nothing is. */
   readonly doorways?: readonly Doorway[];
   /** Environment variables of each server, beside those of this process. */
-  readonly env?: readonly Readonly<Record<string, string>>[];
+  readonly envs?: readonly Readonly<Record<string, string>>[];
 }
 
 const sentinelOf = (master: Place, failoverTimeoutMs: number): Promise<RedisServer> =>
@@ -57,7 +57,7 @@ export class RedisSentinels implements AsyncDisposable {
     replicas = 1,
     failoverTimeoutMs = 5_000,
     doorways = [],
-    env = [],
+    envs = [],
   }: SentinelTraits = {}): Promise<RedisSentinels> {
     const servers: RedisServer[] = [];
     const sentinels: RedisServer[] = [];
@@ -67,11 +67,11 @@ export class RedisSentinels implements AsyncDisposable {
     ]);
     const all = new RedisSentinels(servers, sentinels, doorways, configs);
     try {
-      servers.push(await RedisServer.start({ config: configs[0], env: env[0] }));
+      servers.push(await RedisServer.start({ config: configs[0], env: envs[0] }));
       doorways[0]?.leadsTo(servers[0]!);
       for (let i = 1; i <= replicas; i++) {
         all.copiesFrom(configs[i]!, servers[0]!);
-        servers.push(await startReplicaWith(servers[0]!, { config: configs[i], env: env[i] }));
+        servers.push(await startReplicaWith(servers[0]!, { config: configs[i], env: envs[i] }));
         doorways[i]?.leadsTo(servers[i]!);
       }
       for (let i = 0; i < 3; i++)
