@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { LockConfigurationError } from 'nest-redis-lock';
 import { MemoryStore } from 'nest-redis-lock/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -81,6 +82,24 @@ describe('servers that are something else than what redis says', { timeout: TEST
     expect(await open(alone!.url).store.diagnose()).toEqual([]);
     expect(await open(cluster.options).store.diagnose()).toEqual([]);
     expect(await open([alone!.url, other!.url], AT_ONCE).store.diagnose()).toEqual([]);
+  });
+});
+
+describe('servers of a cluster that cannot be read keep the app from starting, and no password is shown', () => {
+  it.each<[string, unknown]>([
+    ['a URL whose password is not encoded', { cluster: ['redis://me:se#secret@127.0.0.1:1'] }],
+    ['an address with a password before it', { cluster: ['secret@127.0.0.1:1'] }],
+    ['a URL with one slash', { cluster: ['redis:/:secret@127.0.0.1:1'] }],
+    ['a user name that is none', { cluster: [{ host: '127.0.0.1', username: 7 }], password: 'secret' }],
+  ])('%s', (_, redis) => {
+    let thrown: unknown;
+    try {
+      void storeOf(resolveOptions({ redis } as RedisLockModuleOptions)).close();
+    } catch (error) {
+      thrown = error;
+    }
+    expect(thrown).toBeInstanceOf(LockConfigurationError);
+    expect(inspect(thrown, { depth: 9, showHidden: true })).not.toContain('secret');
   });
 });
 

@@ -55,6 +55,9 @@ describe('the option redis', () => {
     'redis://127.0.0.1/orders',
     'redis://:%zz@127.0.0.1',
     'redis://:secret@[::',
+    'redis:/:secret@127.0.0.1',
+    'secret@127.0.0.1:7000',
+    'redis//127.0.0.1',
     ' redis://127.0.0.1',
     '   ',
   ])('as the text %j is refused', async (url) => {

@@ -2,6 +2,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { isArray, shown } from '../../../core/errors/describe.js';
 import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
 import { refuse } from '../../../core/settings/option-checks.js';
+import { cleanError, secretsOf } from '../connection/clean-error.js';
 import type { RedisLike } from '../connection/redis-client.js';
 import {
   addressFrom,
@@ -47,6 +48,18 @@ const isClusterOptions = (source: unknown): source is RedisClusterOptions => {
 
 /** Where the cluster is; undefined for what is none. Throws `LockConfigurationError` when it cannot work. */
 export const resolveCluster = (source: unknown, commandTimeoutMs: number): ClusterEndpoint | undefined => {
+  try {
+    return clusterFrom(source, commandTimeoutMs);
+  } catch (error) {
+    if (error instanceof LockConfigurationError) throw error;
+    const { cluster = [] } = source as { cluster?: unknown };
+    const texts = (isArray(cluster) ? cluster : []).filter((node) => typeof node === 'string');
+    const cause = cleanError(error, [...texts, ...secretsOf(source)]);
+    throw new LockConfigurationError(`redis.cluster cannot be used: ${cause.message}.`, { cause });
+  }
+};
+
+const clusterFrom = (source: unknown, commandTimeoutMs: number): ClusterEndpoint | undefined => {
   if (isClusterClient(source)) {
     const { startupNodes, options } = source as ClusterLike & { startupNodes?: unknown };
     const { redisOptions = {}, natMap, keyPrefix, dnsLookup } = options as Record<string, RedisOptions>;
@@ -103,7 +116,7 @@ const refuseInCluster = (address: RedisOptions, name: 'db' | 'path' | 'sentinels
 
 interface GivenNode {
   readonly at: NodeAddress;
-  /** What its URL says beside the address: user, password, TLS, database. */
+  /** What is said of it beside the address: user, password, TLS, database. */
   readonly options?: RedisOptions;
 }
 
@@ -112,14 +125,16 @@ const nodeFrom = (node: unknown, where: string): GivenNode => {
     const { host = 'localhost', port = 6379, ...options } = addressFrom(optionsOf(node));
     return { at: { host, port }, options };
   }
-  if (typeof node === 'string' && /^[^:\s]+:\d+$/.test(node)) {
+  if (typeof node === 'string' && /^[^:\s@/]+:\d+$/.test(node)) {
     const [host, port] = node.split(':');
     return nodeFrom({ host, port: Number(port) }, where);
   }
   if (isWhole(node, 65_535)) return { at: { host: '127.0.0.1', port: Number(node) } };
-  const { host = '127.0.0.1', port = 6379 } = (
-    typeof node === 'object' && node !== null ? node : {}
-  ) as Record<string, unknown>;
+  const {
+    host = '127.0.0.1',
+    port = 6379,
+    ...options
+  } = (typeof node === 'object' && node !== null ? node : {}) as Record<string, unknown>;
   const isUsable = typeof node === 'object' && node !== null && typeof host === 'string' && host !== '';
   if (!isUsable || !isWhole(port, 65_535)) {
     // A text may be a URL that was meant otherwise, with a password.
@@ -130,7 +145,7 @@ const nodeFrom = (node: unknown, where: string): GivenNode => {
     }
     return refuse(where, 'a URL, "host:port" or { host, port } with a port up to 65535', node);
   }
-  return { at: { host, port: Number(port) } };
+  return { at: { host, port: Number(port) }, options: addressFrom(options) };
 };
 
 /** Where the server is for us. */
