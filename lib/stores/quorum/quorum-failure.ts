@@ -13,8 +13,11 @@ export class QuorumFailure extends StoreFailure {
     const failures = [...byNode];
     const each = failures.map(([node, failure]) => `${node.name}: ${withCause(failure)}`).join('; ');
     const all = failures.map(([, failure]) => failure);
+    // Those that answer may have lost what a majority had.
+    const isEnough = failures.length > nodes.length - majority;
+    const others = isEnough ? '' : ', the others do not agree';
     super(
-      `${failures.length} of ${nodes.length} nodes failed, and ${majority} have to agree: ${each}`,
+      `${failures.length} of ${nodes.length} nodes failed${others}, and ${majority} have to agree: ${each}`,
       outcome,
       {
         cause: new AggregateError(all, 'nodes failed'),
