@@ -11,6 +11,7 @@ import { SETTINGS } from './settings.js';
 import { startCluster } from './topology/cluster.js';
 import { Quorum } from './topology/quorum.js';
 import type { Topology } from './topology/topology.js';
+import type { ReplicasWanted } from './workload/worker-messages.js';
 
 /** Long enough for a schedule by hand, on a machine that is busy with other things. */
 const DIRECTED = { ...SETTINGS, watchdogMs: 1_500, commandTimeoutMs: 500 };
@@ -60,21 +61,35 @@ const playAll = async (topology: Topology, mistakes: readonly LaboratoryMistake[
   }
 };
 
-beforeAll(async () => {
-  const quorum = {
+const onQuorum = async (): Promise<void> => {
+  await using quorum = await Quorum.start({
     name: 'quorum',
     workers: WORKERS,
     nodes: 3,
     persistence: 'always',
     settings: DIRECTED,
-  } as const;
-  await using nodes = await Quorum.start(quorum);
-  await playAll(nodes, ON_QUORUM);
-  await using cluster = await startCluster({ name: 'cluster', workers: WORKERS, settings: DIRECTED });
-  await playAll(cluster, CLUSTER_MISTAKES);
-  const replicas = { min: 1, timeoutMs: 100 };
-  await using copied = await startCluster({ name: 'copied', workers: WORKERS, settings: DIRECTED, replicas });
-  await playAll(copied, REPLICATED_MISTAKES);
+  });
+  await playAll(quorum, ON_QUORUM);
+};
+
+const onCluster = async (
+  mistakes: readonly LaboratoryMistake[],
+  replicas?: ReplicasWanted,
+): Promise<void> => {
+  await using cluster = await startCluster({
+    name: 'cluster',
+    workers: WORKERS,
+    settings: DIRECTED,
+    replicas,
+  });
+  await playAll(cluster, mistakes);
+};
+
+beforeAll(async () => {
+  await Promise.all([
+    onQuorum().then(() => onCluster(REPLICATED_MISTAKES, { min: 1, timeoutMs: 100 })),
+    onCluster(CLUSTER_MISTAKES),
+  ]);
 }, TIMEOUT_MS);
 
 describe.each([

@@ -12,7 +12,7 @@ export const withForced = (events: readonly HistoryEvent[]): readonly HistoryEve
   const answers = new Map(
     events.flatMap((event) => (event.type === 'answered' ? [[event.request, event.at] as const] : [])),
   );
-  const end = Math.max(...events.map(({ at }) => at));
+  const end = events.reduce((latest, { at }) => Math.max(latest, at), 0);
   return events.flatMap((event) => {
     if (event.type !== 'asks' || event.what !== 'forceUnlock') return [event];
     return [event, ...forced(event, answers.get(event.request) ?? end)];

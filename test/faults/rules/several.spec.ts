@@ -43,6 +43,11 @@ describe('of servers that nobody watches', () => {
     expect(rulesOn(overlapping, forced(100, 150))).toEqual(['exclusion']);
   });
 
+  it('histories of any length are read', () => {
+    const notes = Array.from({ length: 200_000 }, (_, at): HistoryEvent => ({ type: 'note', at, text: '' }));
+    expect(rulesOn(notes, overlapping)).toEqual(['exclusion']);
+  });
+
   it('rules that go by what a store did say nothing, and the table says so', () => {
     const stay: HistoryEvent[] = [
       { type: 'hold', at: 1_000, key: KEY, owner: 'w1:1', token: 1 },

@@ -99,7 +99,7 @@ export interface FailoverOptions {
   readonly name: string;
   readonly workers: number;
   /** Holds count only once so many replicas have them. */
-  readonly replicas?: ReplicasWanted;
+  readonly replicas?: ReplicasWanted | undefined;
   readonly library?: string;
   /** What the workers' apps are set to. */
   readonly settings?: WorkerSettings;
