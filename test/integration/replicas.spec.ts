@@ -99,6 +99,8 @@ describe('replicas: { min }', { timeout: 60_000 }, () => {
     await hang();
     await expect(semaphore.acquire(2)).rejects.toThrow(/replica/);
     expect(await semaphore.availablePermits()).toBe(3);
+    await expect(semaphore.drainPermits()).rejects.toThrow(/replica/);
+    expect(await semaphore.availablePermits()).toBe(3);
   });
 
   it('does not count a renewal that no replica has: the lease ends in time', async () => {

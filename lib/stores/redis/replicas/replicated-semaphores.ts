@@ -13,16 +13,8 @@ export class ReplicatedSemaphores implements SemaphoreStore {
   ) {}
 
   async take(finalKey: string, permits: number): Promise<boolean> {
-    const confirm = this.replicas.confirming(finalKey);
-    if (!(await this.semaphores.take(finalKey, permits))) return false;
-    try {
-      await confirm();
-      return true;
-    } catch (failure) {
-      // When that fails, too, they are gone as those of a process that has crashed; the failure that is told is the first.
-      await this.semaphores.add(finalKey, permits).catch(() => undefined);
-      throw failure;
-    }
+    const take = async (): Promise<number> => ((await this.semaphores.take(finalKey, permits)) ? permits : 0);
+    return (await this.confirmed(finalKey, take)) > 0;
   }
 
   set(finalKey: string, permits: number): Promise<boolean> {
@@ -38,7 +30,7 @@ export class ReplicatedSemaphores implements SemaphoreStore {
   }
 
   drain(finalKey: string): Promise<number> {
-    return this.semaphores.drain(finalKey);
+    return this.confirmed(finalKey, () => this.semaphores.drain(finalKey));
   }
 
   remove(finalKey: string): Promise<boolean> {
@@ -47,5 +39,20 @@ export class ReplicatedSemaphores implements SemaphoreStore {
 
   watch(finalKey: string, listener: WatchListener): Watch {
     return this.semaphores.watch(finalKey, listener);
+  }
+
+  /** How many were taken, once replicas know of it. */
+  private async confirmed(finalKey: string, take: () => Promise<number>): Promise<number> {
+    const confirm = this.replicas.confirming(finalKey);
+    const taken = await take();
+    if (taken === 0) return 0;
+    try {
+      await confirm();
+      return taken;
+    } catch (failure) {
+      // When that fails, too, they are gone as those of a process that has crashed; the failure that is told is the first.
+      await this.semaphores.add(finalKey, taken).catch(() => undefined);
+      throw failure;
+    }
   }
 }
