@@ -70,6 +70,8 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const { host, givenBack } = this;
     const { finalKey } = claim;
     const answer = host.run(() => this.releaseAtAll(claim, how));
+    // An undo waits for every node, and nobody is to wait for that.
+    if (how.doubt) return answer;
     const othersFirst = answer
       .then(
         ({ othersWaiting }) => (othersWaiting ? host.pause(OTHERS_FIRST_MS) : undefined),

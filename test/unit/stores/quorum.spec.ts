@@ -384,6 +384,19 @@ describe('a node that does not answer an acquire', () => {
   });
 });
 
+describe('an undo that waits for a node that hangs', () => {
+  it('holds up no other caller of its key', async () => {
+    const { servers, store } = quorumOf(3);
+    const [undone, next] = [claim(), claim()];
+    servers[0]!.hold();
+    const undoing = store.kinds.exclusive!.release(undone, { doubt: new StoreFailure('gone', 'unknown') });
+    const reply = await store.kinds.exclusive!.acquire({ ...next, finalKey: undone.finalKey, waits: true });
+    expectGranted(reply);
+    servers[0]!.letThrough();
+    await undoing;
+  });
+});
+
 describe('a node that fails between its grant and the commit of the token', () => {
   it('is made up for by one that grants later', async () => {
     const { servers, store } = quorumOf(3);
