@@ -81,7 +81,7 @@ describe('a slot that moves to another server', { timeout: TEST_MS }, () => {
     await lab.redis.beginMove(name, from, to);
     const line = (await lab.redis.keysAt(name, from)).filter((key) => key.includes('line'));
     expect(line).toHaveLength(1);
-    await lab.redis.moveKeys(name, from, to, line);
+    await lab.redis.moveKeys(name, from, to, { only: line });
     let isReleased = false;
     const release = lease.release().then((how) => {
       isReleased = true;

@@ -30,7 +30,8 @@ export async function until<T>(
       last = error;
     }
     if (performance.now() >= deadline) {
-      throw new Error(`not within ${timeoutMs} ms: ${what}`, { cause: last });
+      const why = last instanceof Error ? ` (at last: ${last.message})` : '';
+      throw new Error(`not within ${timeoutMs} ms: ${what}${why}`, { cause: last });
     }
     await sleep(LOOK_EVERY_MS);
   }

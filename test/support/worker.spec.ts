@@ -58,7 +58,10 @@ describe('waiting', () => {
     expect(await until(() => (looks += 1) === 3 && 'third')).toBe('third');
     const broken = new Error('not yet');
     const wait = until(() => Promise.reject(broken), { timeoutMs: 20, what: 'a wonder' });
-    await expect(wait).rejects.toMatchObject({ message: 'not within 20 ms: a wonder', cause: broken });
+    await expect(wait).rejects.toMatchObject({
+      message: 'not within 20 ms: a wonder (at last: not yet)',
+      cause: broken,
+    });
   });
 
   it('within() rejects when the time is over, and leaves a promise in time alone', async () => {

@@ -1,5 +1,6 @@
 import { until } from '../../support/async.js';
 import { RedisClusterServers } from '../../support/redis/redis-cluster.js';
+import type { RedisServer } from '../../support/redis-server.js';
 import { SETTINGS } from '../settings.js';
 import type { Ports } from '../workload/worker-messages.js';
 import { Failover, type FailoverOptions } from './failover.js';
@@ -110,12 +111,31 @@ class ClusterServers implements Replicated {
   }
 
   async moveSlot(finalKey: string, { begun, keysAreThere }: MeanwhileMoving): Promise<void> {
-    const [from, to] = [await this.redis.masterOf(finalKey), await this.redis.otherThan(finalKey)];
-    await inTheEnd('a slot begins to move', () => this.redis.beginMove(finalKey, from, to));
+    const { redis } = this;
+    const group = await this.groupOf(finalKey);
+    let known: { readonly from: RedisServer; readonly to: RedisServer } | undefined;
+    // One that takes over has not been told that a slot moves, and may still have keys that its master had given away.
+    const sides = async (): Promise<{ from: RedisServer; to: RedisServer }> => {
+      const { server: from } = await this.masterOf(group);
+      const { server: to } = await this.masterOf((group + 1) % MASTERS);
+      if (from !== known?.from || to !== known.to) {
+        await redis.beginMove(finalKey, from, to);
+        if (known) await redis.moveKeys(finalKey, from, to, { replace: true });
+      }
+      known = { from, to };
+      return known;
+    };
+    const step = (what: string, take: (from: RedisServer, to: RedisServer) => Promise<void>): Promise<void> =>
+      inTheEnd(what, async () => {
+        const { from, to } = await sides();
+        await take(from, to);
+      });
+
+    await step('a slot begins to move', () => Promise.resolve());
     await begun();
-    await inTheEnd('the keys of a slot move', () => this.redis.moveKeys(finalKey, from, to));
+    await step('the keys of a slot move', (from, to) => redis.moveKeys(finalKey, from, to));
     await keysAreThere();
-    await inTheEnd('a slot has moved', () => this.redis.endMove(finalKey, to));
+    await step('a slot has moved', (_, to) => redis.endMove(finalKey, to));
   }
 
   private nodesOf(group: number): readonly ServerNode[] {
@@ -133,12 +153,13 @@ export const startCluster = async ({
   workers,
   replicas,
   library,
+  nodeTimeoutMs,
   settings = SETTINGS,
 }: FailoverOptions): Promise<Failover> => {
   const doors = await Promise.all(Array.from({ length: 2 * MASTERS }, () => ServerDoor.start()));
   const clocks = await Promise.all(doors.map(() => ServerClock.create()));
   const envs = clocks.map(({ environment }) => environment);
-  const redis = await RedisClusterServers.start({ masters: MASTERS, doorways: doors, envs });
+  const redis = await RedisClusterServers.start({ masters: MASTERS, doorways: doors, envs, nodeTimeoutMs });
   const grounds = await Grounds.open(settings);
   const { servers } = redis;
   const nodes = servers.map((server, i) => PlainNode.of(server, clocks[i]));

@@ -101,6 +101,8 @@ export interface FailoverOptions {
   /** Holds count only once so many replicas have them. */
   readonly replicas?: ReplicasWanted | undefined;
   readonly library?: string;
+  /** In a cluster, after how long without an answer a server counts as failed. Default: soon. */
+  readonly nodeTimeoutMs?: number;
   /** What the workers' apps are set to. */
   readonly settings?: WorkerSettings;
 }

@@ -1,8 +1,8 @@
 import type { DirectedStage } from '../../faults/directed/directed-stage.js';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { KEY, holder } from '../../faults/directed/tasks.js';
 import type { Task } from '../../faults/workload/task.js';
 import type { ObjectTask } from '../../faults/workload/worker-messages.js';
+import { until } from '../../support/async.js';
 import type { LaboratoryMistake } from '../mistake.js';
 
 const taking: Task = { style: 'acquire', keys: [KEY], waitMs: 300, steps: [] };
@@ -75,18 +75,18 @@ export const REPLICATED_MISTAKES: readonly LaboratoryMistake[] = [
         const group = await replicated.groupOf(stage.finalKey(KEY));
         stage.hampered(stage.one, 8_000);
         stage.hampered(stage.two, 8_000);
-        replicated.keepCopiesOut(await replicated.masterOf(group));
+        const master = await replicated.masterOf(group);
+        replicated.keepCopiesOut(master);
         stage.start(stage.one, holder('A', { waitMs: 100 }));
-        await sleep(300);
+        await until(() => master.server.cli('EXISTS', stage.finalKey(KEY)), { what: 'A has the key' });
         await replicated.promote(group, 'at once');
         await replicated.openDoors();
-        stage.start(stage.two, {
+        await stage.perform(stage.two, {
           style: 'acquire',
           keys: [KEY],
           waitMs: 4_000,
           steps: [{ do: 'pause', ms: 50 }],
         });
-        await sleep(700);
         stage.one.go('A ends');
       },
     },

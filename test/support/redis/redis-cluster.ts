@@ -24,6 +24,8 @@ export interface RedisClusterTraits extends RedisServerOptions {
   readonly masters?: number;
   /** For each master one, which takes over. Default: true. */
   readonly replicas?: boolean;
+  /** After how long without an answer a server counts as failed. Default: soon, if there are replicas. */
+  readonly nodeTimeoutMs?: number | undefined;
   /** One for each server, masters first. Default: servers reach each other where they are. */
   readonly doorways?: readonly Doorway[];
   /** Environment variables of each server, beside those of all. */
@@ -51,13 +53,14 @@ export class RedisClusterServers implements AsyncDisposable {
   static async start({
     masters = 3,
     replicas = true,
+    nodeTimeoutMs = replicas ? NODE_TIMEOUT_MS.withReplicas : NODE_TIMEOUT_MS.without,
     config = [],
     doorways = [],
     envs = [],
     ...options
   }: RedisClusterTraits = {}): Promise<RedisClusterServers> {
     const lines = [
-      `cluster-node-timeout ${replicas ? NODE_TIMEOUT_MS.withReplicas : NODE_TIMEOUT_MS.without}`,
+      `cluster-node-timeout ${nodeTimeoutMs}`,
       'cluster-require-full-coverage no',
       'cluster-replica-validity-factor 0',
       'cluster-migration-barrier 100',
@@ -136,10 +139,16 @@ export class RedisClusterServers implements AsyncDisposable {
   }
 
   /** Moves the keys of a slot that is being given away: these, or all that there are. */
-  async moveKeys(name: string, from: RedisServer, to: RedisServer, only?: readonly string[]): Promise<void> {
+  async moveKeys(
+    name: string,
+    from: RedisServer,
+    to: RedisServer,
+    { only, replace = false }: { readonly only?: readonly string[]; readonly replace?: boolean } = {},
+  ): Promise<void> {
+    const how = replace ? ['REPLACE'] : [];
     for (;;) {
       const keys = only ?? (await this.keysAt(name, from));
-      if (keys.length > 0) await from.cli('MIGRATE', to.host, to.port, '', 0, 5_000, 'KEYS', ...keys);
+      if (keys.length > 0) await from.cli('MIGRATE', to.host, to.port, '', 0, 5_000, ...how, 'KEYS', ...keys);
       if (only || keys.length === 0) return;
     }
   }
