@@ -6,6 +6,8 @@ import type { KindStore, LockStore } from '../../core/seam/lock-store.js';
 import type { AcquireReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { ClockSeen } from './clocks.js';
+import { inSeconds } from './in-seconds.js';
+import { NodeOutage } from './node-outage.js';
 
 /** How old what is known of a server may be, in ms: then it is asked again beside a request, or before one counts. */
 const LOOK_AGAIN_MS = 10_000;
@@ -26,7 +28,7 @@ export interface NodeHost {
   lookAgain(node: QuorumNode): Promise<number | undefined>;
   /** Whether a majority can be had without those that fail at the moment. */
   hasEnoughWithoutFailing(): boolean;
-  /** Told once for each time that a node counts as failed although it answers. */
+  /** Told once for each time that a node counts as failed although it answers, and when one has not worked for long. */
   warn(warning: string): void;
 }
 
@@ -61,9 +63,7 @@ export class QuorumNode {
   private run: Run | undefined;
   private looking: Promise<void> | undefined;
   private warned: string | undefined;
-  private lastFailure: StoreFailure | undefined;
-  /** What is answered for it while it fails and one request tries whether it still does; made once for each failure. */
-  private refusal: StoreFailure | undefined;
+  private readonly outage: NodeOutage;
   /** Requests under way that were sent while it failed. */
   private trials = 0;
 
@@ -71,7 +71,13 @@ export class QuorumNode {
     readonly name: string,
     readonly store: LockStore,
     private readonly host: NodeHost,
-  ) {}
+  ) {
+    this.outage = new NodeOutage({
+      name,
+      now: () => host.runtime.now(),
+      warn: (warning) => host.warn(warning),
+    });
+  }
 
   /** What is known of its clock. */
   get clock(): ClockSeen | undefined {
@@ -85,7 +91,7 @@ export class QuorumNode {
 
   /** How it failed at what was asked last; undefined once it has answered again. */
   get failing(): StoreFailure | undefined {
-    return this.lastFailure;
+    return this.outage.failure;
   }
 
   /** Whether it counts as failed although it answers. */
@@ -111,11 +117,10 @@ export class QuorumNode {
    * time-out, and what it may have left behind would have to be given back.
    */
   ask<T>(request: () => Promise<T>): Promise<T> {
-    const isTrial = this.lastFailure !== undefined;
+    const { outage } = this;
+    const isTrial = outage.failure !== undefined;
     if (isTrial && this.trials > 0 && this.host.hasEnoughWithoutFailing()) {
-      const { message, cause } = this.lastFailure!;
-      this.refusal ??= new StoreFailure(message, 'not-executed', { cause });
-      return Promise.reject(this.refusal);
+      return Promise.reject(outage.instead);
     }
     const looked = this.lookWhereDue();
     const distrust = this.distrust('not-executed');
@@ -133,12 +138,12 @@ export class QuorumNode {
     if (isTrial) this.trials += 1;
     const noted = (reply: T): T => {
       if (isTrial) this.trials -= 1;
-      this.lastFailure = undefined;
+      outage.works();
       return looked ? reply : this.judged(reply, era);
     };
     const failed = (failure: unknown): never => {
       if (isTrial) this.trials -= 1;
-      this.failed(failure);
+      outage.failed(failure);
       throw failure;
     };
     // One promise for each request: there are several requests for each lock.
@@ -169,14 +174,6 @@ export class QuorumNode {
     const tokensPerMs = this.seen?.tokensPerMs;
     if (token === undefined || tokensPerMs === undefined) return false;
     return this.host.tokenAhead(token / tokensPerMs) !== undefined;
-  }
-
-  /** A refusal of one key or claim says nothing of the node. */
-  private failed(failure: unknown): void {
-    if (!(failure instanceof StoreFailure) || failure.keyOnly || failure.claimOnly || failure.transient)
-      return;
-    this.lastFailure = failure;
-    this.refusal = undefined;
   }
 
   private judged<T>(reply: T, era: number): T {
@@ -286,8 +283,6 @@ const known = async <T>(looked: Promise<T>, what: string): Promise<T> => {
     throw new StoreFailure(`it is not known ${what}: ${textOf(cause)}`, 'unknown', { cause });
   }
 };
-
-const inSeconds = (ms: number): string => `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
 
 /** When that is, as a person reads it. */
 const at = (inMs: number): string => `at ${new Date(Date.now() + inMs).toISOString()}, in ${inSeconds(inMs)}`;
