@@ -98,7 +98,8 @@ export class CoreContext {
     const queues = Object.values(this.queues).flatMap((ofKind) => ofKind.of(finalKey));
     const attempts = queues.map((queue) => queue.attempts);
     const askedAt = this.runtime.now();
-    return () => queues.forEach((queue, i) => queue.forcedOpen(attempts[i]!, askedAt));
+    for (const queue of queues) queue.forcedAt = askedAt;
+    return () => queues.forEach((queue, i) => queue.forcedOpen(attempts[i]!));
   }
 
   /** How many keys this process knows of at the moment. */

@@ -96,7 +96,7 @@ export class LocalQueue implements Head {
 
   /** What was asked for up to this number has been forced open since, also where the answer is still to come. */
   forcedUpTo = 0;
-  /** When that forced unlock was asked for. */
+  /** When a forced unlock was asked for last. Of a grant by message only the store knows whether that ended it, or brought it. */
   forcedAt = -Infinity;
 
   constructor(
@@ -252,10 +252,9 @@ export class LocalQueue implements Head {
     this.wakeHead();
   }
 
-  /** A forced unlock is over that was asked for at that moment, after so many attempts. */
-  forcedOpen(attempts: number, askedAt: number): void {
+  /** A forced unlock is over that was asked for after so many attempts. */
+  forcedOpen(attempts: number): void {
     this.forcedUpTo = Math.max(this.forcedUpTo, attempts);
-    this.forcedAt = Math.max(this.forcedAt, askedAt);
   }
 
   /** The head goes on, if it sleeps. */

@@ -5,7 +5,14 @@ import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
 import { newPlace, queued, stands } from '../../support/core/line-places.js';
-import { granted, LineStore, released, taken, unknown } from '../../support/core/scripted-store.js';
+import {
+  granted,
+  LineStore,
+  released,
+  taken,
+  unknown,
+  type Request,
+} from '../../support/core/scripted-store.js';
 import { settled } from '../../support/core/virtual-runtime.js';
 
 /** What the release of another process grants: a third of the lease that is wanted. */
@@ -148,6 +155,21 @@ describe('a grant by message', () => {
     expect(core.store.next('acquire').claim.rearms).toBe(true);
     await core.store.next('acquire').answer(taken());
     expect([caller.state, core.store.next('acquire').claim.waits]).toEqual(['pending', true]);
+  });
+
+  it('that comes while a forced unlock is under way is not believed, nor taken for what that ended', async () => {
+    const caller = await stand();
+    await core.runtime.pass(10);
+    const forcing = core.manager.forceUnlock('k');
+    await core.runtime.pass(1);
+    await tell();
+    const [forced, asked] = [...core.store.open] as [Request<'forceUnlock'>, Request<'acquire'>];
+    expect([caller.state, asked.claim.rearms]).toEqual(['pending', true]);
+    // It has ended the hold before, and so brought about this one.
+    await asked.answer(granted(9));
+    await forced.answer(true);
+    expect(await forcing).toBe(true);
+    expect([caller.value!.lost, caller.value!.fencingToken]).toEqual([false, 9]);
   });
 
   it('is believed again once the place was answered "queued" after the forced unlock', async () => {
