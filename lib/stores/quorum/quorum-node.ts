@@ -8,10 +8,7 @@ import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { ClockSeen } from './clocks.js';
 import { inSeconds } from './in-seconds.js';
 import { NodeOutage } from './node-outage.js';
-
-/** How old what is known of a server may be, in ms: then it is asked again beside a request, or before one counts. */
-const LOOK_AGAIN_MS = 10_000;
-const LOOK_FIRST_MS = 60_000;
+import { ServerSight } from './server-sight.js';
 
 /** What a node has to know of the quorum that it is in. */
 export interface NodeHost {
@@ -32,38 +29,15 @@ export interface NodeHost {
   warn(warning: string): void;
 }
 
-/** What is known of a server. */
-interface Seen {
-  readonly at: number;
-  /** It was started then at the latest, on the runtime's clock. */
-  readonly startedAt: number;
-  readonly clock: ClockSeen;
-  readonly serverId: string | undefined;
-  /** See `ServerTimes.tokensPerMs`. */
-  readonly tokensPerMs: number | undefined;
-}
-
-/** One run of a server, from its start to its end. */
-interface Run {
-  readonly serverId: string;
-  readonly startedAt: number;
-  /** When it was last seen. */
-  readonly lastAt: number;
-}
-
 /**
  * One node of a quorum, and whether it counts. A server that has restarted may have forgotten holds: until the longest lease
  * is over it counts as failed. So does one whose clock is off. Each new connection may lead to a server that has restarted:
  * what was asked for before it and answered after it does not count either.
  */
 export class QuorumNode {
-  private era = 0;
-  private seen: Seen | undefined;
-  private clockSeen: ClockSeen | undefined;
-  private run: Run | undefined;
-  private looking: Promise<void> | undefined;
-  private warned: string | undefined;
+  private readonly sight: ServerSight;
   private readonly outage: NodeOutage;
+  private warned: string | undefined;
   /** Requests under way that were sent while it failed. */
   private trials = 0;
 
@@ -72,6 +46,7 @@ export class QuorumNode {
     readonly store: LockStore,
     private readonly host: NodeHost,
   ) {
+    this.sight = new ServerSight(store, host.runtime);
     this.outage = new NodeOutage({
       name,
       now: () => host.runtime.now(),
@@ -81,12 +56,12 @@ export class QuorumNode {
 
   /** What is known of its clock. */
   get clock(): ClockSeen | undefined {
-    return this.seen?.clock;
+    return this.sight.seen?.clock;
   }
 
   /** What was last known of its clock, be it over another connection. */
   get lastClock(): ClockSeen | undefined {
-    return this.clockSeen;
+    return this.sight.lastClock;
   }
 
   /** How it failed at what was asked last; undefined once it has answered again. */
@@ -101,14 +76,17 @@ export class QuorumNode {
 
   /** Names the run of its server, as far as that is known. */
   get serverId(): string | undefined {
-    return this.seen?.serverId;
+    return this.sight.seen?.serverId;
   }
 
   /** There is another connection to it. */
   connectedAgain(): void {
-    this.era += 1;
-    this.seen = undefined;
-    this.looking = undefined;
+    this.sight.connectedAgain();
+  }
+
+  /** Asks the server for its times, if its store can. */
+  look(): Promise<void> {
+    return this.sight.look();
   }
 
   /**
@@ -122,13 +100,13 @@ export class QuorumNode {
     if (isTrial && this.trials > 0 && this.host.hasEnoughWithoutFailing()) {
       return Promise.reject(outage.instead);
     }
-    const looked = this.lookWhereDue();
+    const looked = this.sight.lookWhereDue();
     const distrust = this.distrust('not-executed');
     if (distrust) {
       looked?.catch(() => undefined);
       return Promise.reject(distrust);
     }
-    const { era } = this;
+    const { era } = this.sight;
     let answer: Promise<T>;
     try {
       answer = request();
@@ -156,7 +134,7 @@ export class QuorumNode {
    * be right: then a larger one was known there before. Else it has jumped since it was looked at.
    */
   acquire(claim: Claim): Promise<AcquireReply> {
-    const { era } = this;
+    const { era } = this.sight;
     const asked = this.ask(() => kindAt(this, claim.kind).acquire(claim));
     if (claim.tokens === 0) return asked;
     return asked.then((reply) =>
@@ -171,13 +149,13 @@ export class QuorumNode {
   }
 
   private isFarAhead(token: number | undefined): boolean {
-    const tokensPerMs = this.seen?.tokensPerMs;
+    const tokensPerMs = this.sight.seen?.tokensPerMs;
     if (token === undefined || tokensPerMs === undefined) return false;
     return this.host.tokenAhead(token / tokensPerMs) !== undefined;
   }
 
   private judged<T>(reply: T, era: number): T {
-    if (era !== this.era) {
+    if (era !== this.sight.era) {
       throw new StoreFailure('there was another connection before the answer came', 'unknown');
     }
     const distrust = this.distrust('unknown');
@@ -187,7 +165,8 @@ export class QuorumNode {
 
   /** Why it counts as failed at the moment, as far as that is known. */
   private distrust(outcome: 'not-executed' | 'unknown'): StoreFailure | undefined {
-    const { seen, host } = this;
+    const { host } = this;
+    const { seen } = this.sight;
     if (!seen) return undefined;
     const restsForMs = seen.startedAt + host.delayAfterRestartMs - host.runtime.now();
     if (restsForMs > 0) {
@@ -223,47 +202,6 @@ export class QuorumNode {
       this.host.warn(`The node ${this.name} of the quorum counts as failed: ${why}.`);
     }
     return new StoreFailure(why, outcome);
-  }
-
-  /** Asks the server for its times where they are not known, or old. What counts only with them has to wait for that. */
-  private lookWhereDue(): Promise<void> | undefined {
-    const { store, seen, host } = this;
-    if (!store.serverTimes) return undefined;
-    const age = seen ? host.runtime.now() - seen.at : Infinity;
-    if (age < LOOK_AGAIN_MS) return undefined;
-    const looking = (this.looking ??= this.look().finally(() => {
-      if (this.looking === looking) this.looking = undefined;
-    }));
-    if (age >= LOOK_FIRST_MS) return looking;
-    looking.catch(() => undefined);
-    return undefined;
-  }
-
-  /** Asks the server for its times, if its store can. */
-  async look(): Promise<void> {
-    const { era, host } = this;
-    const sentAt = host.runtime.now();
-    const times = await this.store.serverTimes?.();
-    if (!times || era !== this.era) return;
-    const { upForMs, clockMs, serverId, tokensPerMs } = times;
-    const now = host.runtime.now();
-    const uncertainMs = (now - sentAt) / 2;
-    this.clockSeen = { aheadMs: clockMs - (sentAt + uncertainMs), uncertainMs };
-    const startedAt = this.startOf(serverId, now - upForMs, now);
-    this.seen = { at: now, startedAt, clock: this.clockSeen, serverId, tokensPerMs };
-  }
-
-  /**
-   * When a run of the server began, at the latest. A server counts its time by a clock that may have been set since, so what it
-   * told first of a run stands; and a run that is another one than at the last look began after that.
-   */
-  private startOf(serverId: string | undefined, told: number, now: number): number {
-    if (serverId === undefined) return told;
-    const { run } = this;
-    const began = run === undefined || told >= run.lastAt ? told : now;
-    const startedAt = run?.serverId === serverId ? run.startedAt : began;
-    this.run = { serverId, startedAt, lastAt: now };
-    return startedAt;
   }
 }
 

@@ -202,7 +202,13 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
   },
   {
     name: 'what was asked on another connection counts',
-    edits: [{ in: 'QuorumNode.judged', find: 'if (era !== this.era) {', replace: 'if (era > this.era) {' }],
+    edits: [
+      {
+        in: 'QuorumNode.judged',
+        find: 'if (era !== this.sight.era) {',
+        replace: 'if (era > this.sight.era) {',
+      },
+    ],
     rules: ['exclusion', 'tokens'],
   },
   {
