@@ -3,7 +3,7 @@
 //   node .ci/matrix.mjs                    every row, with all of its suites
 //   node .ci/matrix.mjs --list             says which rows there are, and with which suites
 //   node .ci/matrix.mjs --only node-22,nest-11
-//   node .ci/matrix.mjs --short --minutes 8   what .ci/run does: the rows' short suites, no row begun after 8 minutes
+//   node .ci/matrix.mjs --short --minutes 20  what .ci/run does: the rows' short suites, no row begun after 20 minutes
 //   node .ci/matrix.mjs --strict           a row that cannot run here is a failure
 //
 // `--report=<file>` writes { "rows": [{ "name", "passed", "failed" }], "notRun": <a line> } as JSON.
