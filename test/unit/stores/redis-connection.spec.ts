@@ -67,3 +67,51 @@ describe('a connection where no script can be run for several keys', () => {
     connection.close();
   });
 });
+
+/** A client whose connection is gone, and which has not heard of that. */
+class GoneClient extends TakingClient {
+  isGone = false;
+  asked = 0;
+
+  override call(): Promise<unknown> {
+    if (this.isGone) {
+      return Promise.reject(new Error("Stream isn't writeable and enableOfflineQueue options is false"));
+    }
+    this.asked += 1;
+    return Promise.resolve('OK');
+  }
+}
+
+describe('what is asked on a connection that has ended, before that is heard of', () => {
+  const gone = async (timeoutMs: number) => {
+    const client = new GoneClient();
+    const connection = new RedisConnection(client as unknown as RedisLike, { timeoutMs });
+    await connection.opened();
+    client.isGone = true;
+    client.asked = 0;
+    const asked = connection.send({ command: 'get', args: ['a'], read: String });
+    return { client, connection, asked };
+  };
+
+  it('waits for the next one, and is asked there once', async () => {
+    const { client, connection, asked } = await gone(5_000);
+    await tick();
+    expect(connection.current).toBeUndefined();
+    client.isGone = false;
+    client.emit('close');
+    client.emit('ready');
+    expect(await asked).toBe('OK');
+    // The connection asks for its name first.
+    expect(client.asked).toBe(2);
+    connection.close();
+  });
+
+  it('fails when there is none within the time-out: it was not done', async () => {
+    const { connection, asked } = await gone(20);
+    await expect(asked).rejects.toMatchObject({
+      message: 'there was no connection to Redis within 20 ms',
+      outcome: 'not-executed',
+    });
+    connection.close();
+  });
+});

@@ -1,4 +1,5 @@
 import { unbound } from '../../../core/runtime.js';
+import { AwaitedSession } from './awaited-session.js';
 import { cleanError, secretsOfClient } from './clean-error.js';
 import { CommandDeadlines } from './command-deadlines.js';
 import { chooseDatabase, refusedDatabase } from './database.js';
@@ -44,11 +45,6 @@ export interface RedisConnectionOptions {
   readonly idlePingMs?: number;
 }
 
-interface Unsent {
-  resolve(session: RedisSession): void;
-  reject(failure: RedisFailure): void;
-}
-
 /**
  * The connection that commands travel on. Each command is executed at most once: it is sent again only after the server
  * has refused it unread. Each sending ends within the time-out: with its reply, or with a failure that says whether it
@@ -60,8 +56,8 @@ export class RedisConnection implements Commands {
   readonly #client: RedisLike;
   private session: RedisSession | undefined;
   private life: Life | undefined;
-  private unsent = new Set<Unsent>();
   private readonly deadlines: CommandDeadlines;
+  private readonly awaited: AwaitedSession;
   private readonly batch = new ScriptBatch((runs) => this.sendBatch(runs));
   /** The error as the client made it, with all that it put into it; cleaned before a caller gets it. */
   #lastError: unknown;
@@ -89,6 +85,7 @@ export class RedisConnection implements Commands {
     this.probe = probe;
     this.scripts = this.batchScript ? [...scripts, this.batchScript] : scripts;
     this.deadlines = new CommandDeadlines(timeoutMs);
+    this.awaited = new AwaitedSession(this.deadlines);
     client.on('error', (error: unknown) => (this.#lastError = error));
     client.on('ready', () => void this.begin());
     client.on('close', () => this.end());
@@ -155,11 +152,11 @@ export class RedisConnection implements Commands {
 
   /** @param why what is told to whoever waits for it, and asks later. */
   close(why = 'the lock store is closed'): void {
-    this.closedBecause ??= why;
+    const because = (this.closedBecause ??= why);
     this.closed = true;
     this.#client.disconnect();
     this.end();
-    for (const one of this.takeUnsent()) one.reject(this.notSent(this.closedBecause));
+    this.awaited.refuse(() => this.notSent(because));
   }
 
   private async sendWhenReady<T>(request: RedisRequest<T>): Promise<T> {
@@ -173,6 +170,17 @@ export class RedisConnection implements Commands {
     return new Promise((resolve, reject) => this.exchange(session, request, resolve, reject));
   }
 
+  private exchangeWhenReady<T>(
+    request: RedisRequest<T>,
+    resolve: (value: T) => void,
+    reject: (failure: unknown) => void,
+  ): void {
+    this.ready().then((session) => {
+      this.batch.flush();
+      this.exchange(session, request, resolve, reject, true);
+    }, reject);
+  }
+
   private sendAlone(session: RedisSession, run: ScriptRun): void {
     const { part, keys, args, read, resolve, reject } = run;
     this.exchange(session, requestFor(part.script, keys, args, read), resolve, reject);
@@ -183,6 +191,7 @@ export class RedisConnection implements Commands {
     request: RedisRequest<T>,
     resolve: (value: T) => void,
     reject: (failure: unknown) => void,
+    isAgain = false,
   ): void {
     // Where no script can be run for several keys, what is asked in one tick shares a packet at least.
     if (!this.batchScript && !this.deadlines.idle) gatherTick(this.#client);
@@ -217,6 +226,8 @@ export class RedisConnection implements Commands {
         if (isReadOnly(error) || isUnwritable(error)) this.drop(session);
         if (inFlight.done) return;
         inFlight.done = true;
+        // Its end is not heard of yet, and nothing was sent: that is to be asked where everybody is who asks from now on.
+        if (isUnwritable(error) && !isAgain) return this.exchangeWhenReady(request, resolve, reject);
         if (request.inFull && isNoScript(error)) this.send(request.inFull()).then(resolve, reject);
         else reject(failureOf(error, session, this.clean, request));
       },
@@ -263,23 +274,9 @@ export class RedisConnection implements Commands {
     if (status === 'end' || status === 'wait') this.connect();
     // So is a server that refused the database: an operator may have mended that.
     if (this.life?.refused) void this.open(this.life);
-    return new Promise((resolve, reject) => {
-      const inFlight = this.deadlines.add(() => {
-        this.unsent.delete(one);
-        reject(this.notSent(`there was no connection to Redis within ${this.timeoutMs} ms`));
-      });
-      const one: Unsent = {
-        resolve: (session) => {
-          inFlight.done = true;
-          resolve(session);
-        },
-        reject: (failure) => {
-          inFlight.done = true;
-          reject(failure);
-        },
-      };
-      this.unsent.add(one);
-    });
+    return this.awaited.next(() =>
+      this.notSent(`there was no connection to Redis within ${this.timeoutMs} ms`),
+    );
   }
 
   private connect(): void {
@@ -313,20 +310,13 @@ export class RedisConnection implements Commands {
     this.startPinging(this.session);
     if (this.hadSession) this.onAgain();
     this.hadSession = true;
-    for (const one of this.takeUnsent()) one.resolve(this.session);
+    this.awaited.begin(this.session);
   }
 
   private refused(life: Life, cause: Error): void {
     life.refused = true;
     this.#lastError = cause;
-    const failure = refusedDatabase(databaseOf(this.#client), cause);
-    for (const one of this.takeUnsent()) one.reject(failure);
-  }
-
-  private takeUnsent(): Set<Unsent> {
-    const { unsent } = this;
-    this.unsent = new Set();
-    return unsent;
+    this.awaited.refuse(() => refusedDatabase(databaseOf(this.#client), cause));
   }
 
   /** A connection that something in between has dropped without a word is found before the next lock needs it. */

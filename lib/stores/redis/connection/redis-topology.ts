@@ -41,8 +41,8 @@ export interface RedisTopology {
   openedTo(name: string): Promise<unknown>;
   /** Names that give the same are on one server, and one script can be run for them together. */
   groupOf(name: string): number;
-  /** Asks each server. */
-  askEach<T>(ask: (connection: RedisConnection) => Promise<T>): Promise<readonly T[]>;
+  /** Asks each server. `name`: what tells it from the others; undefined where there is only one. */
+  askEach<T>(ask: (connection: RedisConnection, name?: string) => Promise<T>): Promise<readonly T[]>;
   /** Further connections with the same settings, to be closed by whoever asks; undefined where none can be made. */
   twin(): RedisTopology | undefined;
   close(): void;
