@@ -28,6 +28,7 @@ import { ReplicatedKind } from './replicas/replicated-kind.js';
 import { ReplicatedSemaphores } from './replicas/replicated-semaphores.js';
 import { partWarning } from './server-part.js';
 import { topologyOf, type RedisSource } from './topology-of.js';
+import { warningsOfAll } from './warnings-of-all.js';
 import { Replicas, replicasWarning, resolveReplicas, type ReplicasOptions } from './replicas/replicas.js';
 
 export interface RedisStoreOptions {
@@ -148,8 +149,13 @@ export class RedisStore implements LockStore {
     const check = this.topology.isConnected ? undefined : this.topology.twin();
     if (check) this.checks.add(check);
     try {
-      const told = await (check ?? this.topology).askEach((connection) => this.diagnoseServer(connection));
-      return [...new Set(told.flat())];
+      const told = await (check ?? this.topology).askEach(async (connection, name) => ({
+        name,
+        warnings: await this.diagnoseServer(connection),
+        missing: missingRules(connection.probed),
+      }));
+      const missing = told.map((one) => one.missing).find(({ length }) => length > 0);
+      return [...warningsOfAll(told), this.lineWarning(missing ?? [])].filter(isText);
     } finally {
       check?.close();
       if (check) this.checks.delete(check);
@@ -158,7 +164,6 @@ export class RedisStore implements LockStore {
 
   private async diagnoseServer(connection: RedisConnection): Promise<readonly string[]> {
     await connection.opened();
-    const { probed } = connection;
     const info = (section: string): Promise<string> =>
       connection.send({ command: 'info', args: [section], read: String }).catch((failure: unknown) => {
         if (failure instanceof RedisFailure && isReplyError(failure.cause)) return '';
@@ -170,7 +175,6 @@ export class RedisStore implements LockStore {
       partWarning(replication!, cluster!, { isInCluster: topology.hasSlots }),
       evictionWarning(memory!),
       minReplicas > 0 ? replicasWarning(replication!, minReplicas) : undefined,
-      this.lineWarning(missingRules(probed)),
     ].filter(isText);
   }
 

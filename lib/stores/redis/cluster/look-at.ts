@@ -1,3 +1,4 @@
+import { unbound } from '../../../core/runtime.js';
 import { isReplyError, RedisFailure } from '../connection/redis-failure.js';
 import type { ClusterServer } from './cluster-server.js';
 import { readClusterInfo, readSlots, type ClusterView, type SlotRange } from './slots.js';
@@ -11,6 +12,10 @@ export interface Sight extends ClusterView {
   /** Whether messages can be sharded: since Redis 7. */
   readonly canShard: boolean;
 }
+
+/** The one with the latest knowledge; of several the first. A server that calls its cluster well is believed rather than others. */
+export const bestOf = (sights: readonly Sight[]): Sight | undefined =>
+  [...sights].sort((a, b) => Number(b.isOk) - Number(a.isOk) || b.epoch - a.epoch)[0];
 
 /**
  * Asks these servers which one has which slots: the one with the latest knowledge is believed, since one that is cut off
@@ -30,7 +35,7 @@ export const lookAt = async (servers: readonly ClusterServer[]): Promise<Sight> 
       seenFrom(server)
         .then((sight) => {
           seen.push(sight);
-          timer ??= setTimeout(end, OTHERS_MS);
+          timer ??= unbound(() => setTimeout(end, OTHERS_MS));
         })
         .catch((failure: unknown) => failures.push(failure))
         .finally(() => {
@@ -39,7 +44,7 @@ export const lookAt = async (servers: readonly ClusterServer[]): Promise<Sight> 
         });
     }
   });
-  const [best] = seen.sort((a, b) => Number(b.isOk) - Number(a.isOk) || b.epoch - a.epoch);
+  const best = bestOf(seen);
   // Where one server cannot, those that listen there would hear nothing.
   if (best) return { ...best, canShard: seen.every(({ canShard }) => canShard) };
   throw nobodyAnswered(failures);

@@ -10,7 +10,7 @@ import { ClusterChannels } from './cluster-channels.js';
 import { ClusterCommands } from './cluster-commands.js';
 import { ClusterServer } from './cluster-server.js';
 import type { ClusterEndpoint } from './cluster-settings.js';
-import { lookAt, type Sight } from './look-at.js';
+import { bestOf, lookAt, type Sight } from './look-at.js';
 import { sharded } from './sharded-scripts.js';
 import { slotWithoutServer, textOfAddress, type NodeAddress } from './slots.js';
 
@@ -140,7 +140,7 @@ export class RedisCluster implements RedisTopology {
     return hashSlot(name);
   }
 
-  async askEach<T>(ask: (connection: RedisConnection) => Promise<T>): Promise<readonly T[]> {
+  async askEach<T>(ask: (connection: RedisConnection, name?: string) => Promise<T>): Promise<readonly T[]> {
     await this.known();
     if (this.masters.length === 0) {
       throw new RedisFailure(
@@ -149,7 +149,7 @@ export class RedisCluster implements RedisTopology {
         {},
       );
     }
-    return Promise.all(this.masters.map(({ connection }) => ask(connection)));
+    return Promise.all(this.masters.map(({ connection, at }) => ask(connection, textOfAddress(at))));
   }
 
   /** Resolves when it is known which server has which slots. */
@@ -251,10 +251,20 @@ export class RedisCluster implements RedisTopology {
     const connected = masters.filter(({ connection }) => connection.current);
     const seen = connected.length > 0 ? await lookAt(connected).catch(() => undefined) : undefined;
     // Those that are connected may be just the ones that are cut off from the others.
-    const sight = seen?.isOk ? seen : await this.scout().catch((failure: unknown) => seen ?? fail(failure));
+    const sight = seen?.isOk ? seen : await this.bestWithScouts(seen);
     if (this.closed) throw closedFailure();
     if (!this.slots) this.isSharded = this.options.shardedPubSub ?? sight.canShard;
     this.apply(sight);
+  }
+
+  private async bestWithScouts(seen: Sight | undefined): Promise<Sight> {
+    try {
+      const scouted = await this.scout();
+      return bestOf([scouted, ...(seen ? [seen] : [])])!;
+    } catch (failure) {
+      if (seen) return seen;
+      throw failure;
+    }
   }
 
   /**
@@ -329,9 +339,5 @@ export class RedisCluster implements RedisTopology {
 
 const mastersOf = (slots: readonly (ClusterServer | undefined)[]): readonly ClusterServer[] =>
   [...new Set(slots)].filter((server) => server !== undefined);
-
-const fail = (failure: unknown): never => {
-  throw failure;
-};
 
 const closedFailure = (): RedisFailure => new RedisFailure('the lock store is closed', 'not-executed', {});
