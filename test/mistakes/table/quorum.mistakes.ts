@@ -161,6 +161,11 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     name: 'a renewal by one node',
     edits: [
       {
+        in: 'QuorumRenewal.extendMany',
+        find: 'return held >= majority || lost > most;',
+        replace: 'return held >= 1;',
+      },
+      {
         in: 'QuorumRenewal.extended',
         find: 'if (held.length >= majority) {',
         replace: 'if (held.length >= 1) {',
