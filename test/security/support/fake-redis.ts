@@ -74,6 +74,7 @@ export class FakeRedis implements AsyncDisposable {
   private readonly sockets = new Set<Socket>();
   private readonly forCommands = new Set<Socket>();
   private readonly counts = new Map<string, number>();
+  private accepted = 0;
 
   private constructor(
     private readonly server: Server,
@@ -107,6 +108,11 @@ export class FakeRedis implements AsyncDisposable {
     for (const socket of this.sockets) socket.destroy();
   }
 
+  /** How often somebody has connected. */
+  get connections(): number {
+    return this.accepted;
+  }
+
   /** How often it was asked this. */
   asked(name: string): number {
     return this.counts.get(name) ?? 0;
@@ -118,6 +124,7 @@ export class FakeRedis implements AsyncDisposable {
   }
 
   private serve(socket: Socket): void {
+    this.accepted += 1;
     this.sockets.add(socket);
     // Clients that are told nonsense hang up.
     socket.on('error', () => socket.destroy());
