@@ -1,7 +1,6 @@
 import type { LockEventHub, LockLogger } from './lock-events.js';
 import type { Runtime } from './runtime.js';
-import { StoreFailure } from './seam/store-failure.js';
-import { textOf } from './errors/describe.js';
+import { StoreFailure, textWithCause } from './seam/store-failure.js';
 
 /**
  * A store that fails again so soon after it worked, in ms, and once more after that, works only in part: one of its servers, or
@@ -50,13 +49,8 @@ export class StoreHealth {
     this.soonAgain = now - this.upSince < QUIET_MS ? this.soonAgain + 1 : 0;
     this.downSince = now;
     this.logger.warn(
-      `The lock store does not work: ${describe(cause)}. Locks cannot be taken until it does.`,
+      `The lock store does not work: ${textWithCause(cause)}. Locks cannot be taken until it does.`,
     );
     this.events.emit('store-down', () => ({ cause }));
   }
 }
-
-const describe = (failure: unknown): string =>
-  failure instanceof StoreFailure && failure.cause !== undefined
-    ? `${textOf(failure)} (${textOf(failure.cause)})`
-    : textOf(failure);

@@ -1,3 +1,4 @@
+import { textOf } from '../errors/describe.js';
 /** Whether a failed request can have changed anything in the store. */
 export type StoreOutcome = 'not-executed' | 'unknown';
 
@@ -44,3 +45,9 @@ export class StoreFailure extends Error {
     return typeof value === 'object' && value !== null && BRAND in value;
   }
 }
+
+/** What has failed and why, as text for the log. */
+export const textWithCause = (failure: unknown): string =>
+  failure instanceof StoreFailure && failure.cause !== undefined
+    ? `${textOf(failure)} (${textOf(failure.cause)})`
+    : textOf(failure);

@@ -1,5 +1,4 @@
-import { textOf } from '../../core/errors/describe.js';
-import { StoreFailure } from '../../core/seam/store-failure.js';
+import { StoreFailure, textWithCause } from '../../core/seam/store-failure.js';
 import { inSeconds } from './in-seconds.js';
 
 /** For how long a node has to have failed before the log says so, in ms: a restart or another connection is no news. */
@@ -48,7 +47,7 @@ export class NodeOutage {
     if (this.isTold || forMs < TOLD_AFTER_MS) return;
     this.isTold = true;
     host.warn(
-      `The node ${host.name} of the quorum has not worked for ${inSeconds(forMs)}: ${causeOf(failure)}. Locks go on while a majority does.`,
+      `The node ${host.name} of the quorum has not worked for ${inSeconds(forMs)}: ${textWithCause(failure)}. Locks go on while a majority does.`,
     );
   }
 
@@ -64,6 +63,3 @@ export class NodeOutage {
     );
   }
 }
-
-const causeOf = (failure: StoreFailure): string =>
-  failure.cause === undefined ? textOf(failure) : `${textOf(failure)} (${textOf(failure.cause)})`;

@@ -5,7 +5,8 @@ import type { KindStore, KindStores, LockStore, ServerTimes } from '../../../lib
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
-import type { VirtualRuntime } from '../core/virtual-runtime.js';
+import { QuorumStore, type QuorumStoreOptions } from '../../../lib/stores/quorum/quorum.store.js';
+import { VirtualRuntime } from '../core/virtual-runtime.js';
 
 /** How long a server of these tests has been up when they begin, in ms. */
 const LONG_AGO_MS = 24 * 3_600_000;
@@ -180,3 +181,18 @@ class NodeStore implements LockStore {
     return this.store.close();
   }
 }
+
+/** A quorum of the servers a, b and c, and what it has warned of. */
+export const threeNodes = (options: Partial<QuorumStoreOptions> = {}) => {
+  const runtime = new VirtualRuntime();
+  const servers = [0, 1, 2].map(() => new NodeServer(runtime));
+  const warnings: string[] = [];
+  const store = new QuorumStore({
+    nodes: servers.map((server) => server.connect()),
+    names: ['a', 'b', 'c'],
+    runtime,
+    ...options,
+  });
+  store.onWarning((warning) => warnings.push(warning));
+  return { runtime, servers, store, warnings };
+};

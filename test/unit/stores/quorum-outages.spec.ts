@@ -1,19 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { QuorumStore } from '../../../lib/stores/quorum/quorum.store.js';
-import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
 import { claimFor, newKey } from '../../support/stores/harness.js';
-import { NodeServer } from '../../support/stores/quorum-nodes.js';
+import { threeNodes } from '../../support/stores/quorum-nodes.js';
 
 const three = () => {
-  const runtime = new VirtualRuntime();
-  const servers = [0, 1, 2].map(() => new NodeServer(runtime));
-  const warnings: string[] = [];
-  const store = new QuorumStore({
-    nodes: servers.map((server) => server.connect()),
-    names: ['a', 'b', 'c'],
-    runtime,
-  });
-  store.onWarning((warning) => warnings.push(warning));
+  const { runtime, servers, store, warnings } = threeNodes();
   const take = () =>
     store.kinds.exclusive!.acquire(claimFor(newKey(), { leaseMs: 10_000, tokens: 0 })).catch(() => undefined);
   /** Takes a lock now, and again each second of these. */

@@ -1,24 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { clockOff, type ClockSeen } from '../../../lib/stores/quorum/clocks.js';
-import { QuorumStore, type QuorumStoreOptions } from '../../../lib/stores/quorum/quorum.store.js';
-import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
+import type { QuorumStoreOptions } from '../../../lib/stores/quorum/quorum.store.js';
+import { settled } from '../../support/core/virtual-runtime.js';
 import { claimFor, expectGranted, expectTaken, newKey } from '../../support/stores/harness.js';
-import { NodeServer } from '../../support/stores/quorum-nodes.js';
+import { type NodeServer, threeNodes } from '../../support/stores/quorum-nodes.js';
 
 const DELAY_MS = 30_000;
 
 const three = (options: Partial<QuorumStoreOptions> = {}) => {
-  const runtime = new VirtualRuntime();
-  const servers = [0, 1, 2].map(() => new NodeServer(runtime));
-  const warnings: string[] = [];
-  const store = new QuorumStore({
-    nodes: servers.map((server) => server.connect()),
-    names: ['a', 'b', 'c'],
-    runtime,
-    ...options,
-  });
-  store.onWarning((warning) => warnings.push(warning));
+  const { runtime, servers, store, warnings } = threeNodes(options);
   const take = (leaseMs = 10_000) =>
     store.kinds.exclusive!.acquire(claimFor(newKey(), { leaseMs, tokens: 0 }));
   return { runtime, servers, store, warnings, take };

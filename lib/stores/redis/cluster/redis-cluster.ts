@@ -257,14 +257,13 @@ export class RedisCluster implements RedisTopology {
     this.apply(sight);
   }
 
-  private async bestWithScouts(seen: Sight | undefined): Promise<Sight> {
-    try {
-      const scouted = await this.scout();
-      return bestOf([scouted, ...(seen ? [seen] : [])])!;
-    } catch (failure) {
-      if (seen) return seen;
-      throw failure;
-    }
+  private bestWithScouts(seen: Sight | undefined): Promise<Sight> {
+    const scouted = this.scout();
+    if (!seen) return scouted;
+    return scouted.then(
+      (sight) => bestOf([sight, seen])!,
+      () => seen,
+    );
   }
 
   /**

@@ -159,11 +159,8 @@ export class RedisConnection implements Commands {
     this.awaited.refuse(() => this.notSent(because));
   }
 
-  private async sendWhenReady<T>(request: RedisRequest<T>): Promise<T> {
-    const session = await this.ready();
-    // What was asked for before this may have been put into it meanwhile.
-    this.batch.flush();
-    return this.sendOn(session, request);
+  private sendWhenReady<T>(request: RedisRequest<T>): Promise<T> {
+    return new Promise((resolve, reject) => this.exchangeWhenReady(request, resolve, reject));
   }
 
   private sendOn<T>(session: RedisSession, request: RedisRequest<T>): Promise<T> {
@@ -174,10 +171,12 @@ export class RedisConnection implements Commands {
     request: RedisRequest<T>,
     resolve: (value: T) => void,
     reject: (failure: unknown) => void,
+    isAgain = false,
   ): void {
     this.ready().then((session) => {
+      // What was asked for before this may have been put into it meanwhile.
       this.batch.flush();
-      this.exchange(session, request, resolve, reject, true);
+      this.exchange(session, request, resolve, reject, isAgain);
     }, reject);
   }
 
@@ -227,7 +226,7 @@ export class RedisConnection implements Commands {
         if (inFlight.done) return;
         inFlight.done = true;
         // Its end is not heard of yet, and nothing was sent: that is to be asked where everybody is who asks from now on.
-        if (isUnwritable(error) && !isAgain) return this.exchangeWhenReady(request, resolve, reject);
+        if (isUnwritable(error) && !isAgain) return this.exchangeWhenReady(request, resolve, reject, true);
         if (request.inFull && isNoScript(error)) this.send(request.inFull()).then(resolve, reject);
         else reject(failureOf(error, session, this.clean, request));
       },
