@@ -22,10 +22,17 @@ const read = (what, work) => {
   }
 };
 
-/** Enough of a failure to know it again: its test, what was expected, where it was thrown. */
-const LINES_OF_A_FAILURE = 20;
+/** Enough of a failure to know it again: its test, what was expected and found, where it was thrown. */
+const LINES_OF_A_FAILURE = 40;
+const LONGEST_LINE = 1_000;
+const isOfTheTestRunner = (line) => /^\s+at .*node_modules/.test(line);
 const shortened = (failure) =>
-  stripVTControlCharacters(failure).split('\n').slice(0, LINES_OF_A_FAILURE).join('\n  ');
+  stripVTControlCharacters(failure)
+    .split('\n')
+    .filter((line) => !isOfTheTestRunner(line))
+    .slice(0, LINES_OF_A_FAILURE)
+    .map((line) => line.slice(0, LONGEST_LINE))
+    .join('\n  ');
 
 const json = (file) => JSON.parse(readFileSync(file, 'utf8'));
 

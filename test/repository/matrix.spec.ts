@@ -92,6 +92,15 @@ describe('the last line of .ci/run', () => {
       },
     ],
   });
+  const failing = (message: string) => ({
+    testResults: [
+      {
+        name: 'a.spec.ts',
+        status: 'failed',
+        assertionResults: [{ status: 'failed', fullName: 'test 0', failureMessages: [message] }],
+      },
+    ],
+  });
   const CHECKS = [
     { name: 'types', passed: true },
     { name: 'lint', passed: true },
@@ -141,6 +150,13 @@ describe('the last line of .ci/run', () => {
     );
     expect(await failureOf(summary(CHECKS, tests('passed'), 1, MATRIX))).toContain(
       'FAILED test: no test failed, of 1, but vitest ended with 1: see what it printed\n',
+    );
+  });
+
+  it('shows of a failure what was found and where, not the frames of the test runner, and no line without end', async () => {
+    const message = `${'a'.repeat(5_000)}\n    at f (/somewhere/node_modules/runner.js:1:1)\n    at test/one.spec.ts:2:2`;
+    expect(await failureOf(summary(CHECKS, failing(message), 1, MATRIX))).toContain(
+      `FAILED test: test 0\n  ${'a'.repeat(1_000)}\n      at test/one.spec.ts:2:2\n`,
     );
   });
 
