@@ -8,8 +8,9 @@ import type { FromSoak, ToSoak } from './process/soak.process.js';
 import type { FullStock, SoakResult } from './verdict.js';
 
 /** Compiled code, and caches of a fixed size: what is there after the first cycles stays. */
-const WARM_UP_CYCLES = 20_000;
+const WARM_UP_CYCLES = 40_000;
 const STEPS = 50;
+const STEPS_FOR_A_LOOK_AT_THE_HEAP = 5;
 const STEP_TIMEOUT_MS = 600_000;
 const SHORT_LEASES_MS = 1_000;
 
@@ -84,15 +85,22 @@ export const soak = async ({ cycles, progress }: SoakOptions): Promise<SoakResul
   progress?.begin(`${cycles.toLocaleString('en')} cycles`, STEPS + 1);
   await run(WARM_UP_CYCLES);
   const first = await takeStock(worker, server);
-  const startedAt = performance.now();
-  for (let step = 0; step < STEPS; step += 1) await run(Math.ceil(cycles / STEPS));
-  const seconds = (performance.now() - startedAt) / 1_000;
-  const last = await takeStock(worker, server);
+  const heapBytes = [first.heapBytes];
+  let last = first;
+  let seconds = 0;
+  for (let step = 1; step <= STEPS; step += 1) {
+    const startedAt = performance.now();
+    await run(Math.ceil(cycles / STEPS));
+    seconds += (performance.now() - startedAt) / 1_000;
+    if (step % STEPS_FOR_A_LOOK_AT_THE_HEAP > 0) continue;
+    last = await takeStock(worker, server);
+    heapBytes.push(last.heapBytes);
+  }
   const expiredHolds = await countExpired(server);
   progress?.end();
   const endsByItself = await worker.finish().then(
     ({ code }) => code === 0,
     () => false,
   );
-  return { cycles, seconds, first, last, endings, expiredHolds, overlaps, endsByItself };
+  return { cycles, seconds, first, last, heapBytes, endings, expiredHolds, overlaps, endsByItself };
 };
