@@ -12,6 +12,9 @@ export const READ_WRITE_LINES = 'nest_redis_lock_fence:rwline:';
 /** The same of fair locks. */
 export const FAIR_QUEUES = 'redisson_lock_queue:';
 
+/** What the names of the moments at which who stands in those counts as dead begin with. */
+export const FAIR_TIMEOUTS = 'redisson_lock_timeout:';
+
 /** No lease of the workload is longer than this, renewed or not. */
 export const LONGEST_LEASE_MS = 2_500;
 

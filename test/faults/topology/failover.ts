@@ -3,6 +3,7 @@ import type { HistoryEvent } from '../../checker/history.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import { labNow } from '../history/lab-clock.js';
 import type { ReplicasWanted, WorkerRedis, WorkerSettings } from '../workload/worker-messages.js';
+import { passOverWhoCameBack } from './brought-back.js';
 import type { Grounds } from './grounds.js';
 import type { Target } from './line.js';
 import type { Replicated } from './replicated.js';
@@ -76,10 +77,13 @@ export class Failover implements Topology {
 
   /** The masters, once what a promotion brought back of the past has ended: the last who waited have kept it till now. */
   async keepers(): Promise<readonly RedisServer[]> {
-    if (this.parts.roles.lastChangeAt > this.beganAt) await sleep(OLD_STATE_LIVES_MS);
+    const wasPromotion = this.parts.roles.lastChangeAt > this.beganAt;
+    if (wasPromotion) await sleep(OLD_STATE_LIVES_MS);
     const { groups } = this.replicated;
     const masters = Array.from({ length: groups }, (_, group) => this.replicated.masterOf(group));
-    return (await Promise.all(masters)).map(({ server }) => server);
+    const servers = (await Promise.all(masters)).map(({ server }) => server);
+    if (wasPromotion) await passOverWhoCameBack(servers, this.seats);
+    return servers;
   }
 
   takeHistory(): HistoryEvent[] {

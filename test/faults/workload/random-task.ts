@@ -1,6 +1,6 @@
 import type { Random } from '../../simulation/engine/random.js';
 import type { Mode } from '../../checker/history.js';
-import { permitsKey, type FairStyle, type Step, type Style, type Task } from './task.js';
+import { FAIR_KEY, permitsKey, type FairStyle, type Step, type Style, type Task } from './task.js';
 
 /** Which keys there are. */
 export interface Keys {
@@ -185,9 +185,6 @@ const orReadWrite = (random: Random, task: Task): Task => {
   if (random.chance(0.04)) own.push({ do: 'forceUnlock', key: READ_WRITE_KEY }, { do: 'ask' });
   return { ...task, mode, keys: [READ_WRITE_KEY], steps: own };
 };
-
-/** Every caller's key that is fair is the same one: there is an order only where many wait. */
-const FAIR_KEY = 'fair-1';
 
 /** The same for a fair lock, now and then. */
 const orFair = (random: Random, task: Task): Task => {

@@ -31,6 +31,9 @@ export const limitOf = (finalKey: string): number | undefined => {
   return limit === undefined ? undefined : Number(limit);
 };
 
+/** Every caller's key that is fair is the same one: there is an order only where many wait. */
+export const FAIR_KEY = 'fair-1';
+
 /** What happens while a lock is held. */
 export type Step =
   /** Reads the register, waits, and writes it, with the fencing token of the key. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lease } from '../../../../lib/core/lease/lease.js';
 import type { RegisterClient } from '../../register/register-client.js';
-import type { Step, Style, Task } from '../task.js';
+import { FAIR_KEY, type Step, type Style, type Task } from '../task.js';
 import { errorSeen } from '../../../checker/history.js';
 import { AFTERWARDS } from '../../../checker/rules/afterwards.rule.js';
 import { ObjectUser } from '../../../checker/object-user.js';
@@ -140,7 +140,7 @@ export class Caller {
       case 'withLock':
       case AFTERWARDS:
       case 'withLock, fair': {
-        const fair = style === 'withLock, fair';
+        const fair = style === 'withLock, fair' || (style === AFTERWARDS && first === FAIR_KEY);
         const options = { waitMs: waitMs ?? Infinity, leaseMs, holdAtLeastMs, signal, fair, mode };
         await locks.withLock(this.namesOf(keys), options, section);
         return true;
