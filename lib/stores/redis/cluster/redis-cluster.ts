@@ -1,4 +1,3 @@
-import { unbound } from '../../../core/runtime.js';
 import type { RedisAddress } from '../connection/redis-client.js';
 import type { RedisConnection, RedisConnectionOptions } from '../connection/redis-connection.js';
 import type { Probe } from '../connection/probe.js';
@@ -11,12 +10,12 @@ import { ClusterCommands } from './cluster-commands.js';
 import { ClusterServer } from './cluster-server.js';
 import type { ClusterEndpoint } from './cluster-settings.js';
 import { bestOf, lookAt, type Sight } from './look-at.js';
+import { Looks } from './looks.js';
+import { Scouts } from './scouts.js';
 import { sharded } from './sharded-scripts.js';
+import { SlotMap } from './slot-map.js';
 import { slotWithoutServer, textOfAddress, type NodeAddress } from './slots.js';
 
-/** How soon it is looked anew which server has which slots after a connection has ended, in ms; then ever later. */
-const FIRST_LOOK_MS = 100;
-const LAST_LOOK_MS = 1_000;
 /** How long a server without slots is kept that was getting one, in ms. */
 const GETTING_MS = 60_000;
 
@@ -44,22 +43,10 @@ export class RedisCluster implements RedisTopology {
   private readonly servers = new Map<string, ClusterServer>();
   /** Servers that were getting slots, until when they are kept. */
   private readonly getting = new Map<ClusterServer, number>();
-  /**
-   * Which server has which slot, as far as is known: Redis's slot map. A server that says MOVED changes one slot of it at
-   * once, and the rest is looked at soon. One that is importing slots (ASK) is not in it yet. Undefined before
-   * that is known.
-   */
-  private slots: (ClusterServer | undefined)[] | undefined;
-  /** Those that have slots. */
-  private masters: readonly ClusterServer[] = [];
-  /** The same when it was looked last, before servers said that slots have moved. */
-  private lastMasters: readonly ClusterServer[] = [];
-  /** Connections that only ask which server has which slots. */
-  private readonly scouts = new Set<ClusterServer>();
+  private readonly slots = new SlotMap();
+  private readonly scouts: Scouts;
+  private readonly looks: Looks;
   private isSharded = false;
-  private looking: Promise<void> | undefined;
-  private timer: NodeJS.Timeout | undefined;
-  private pauseMs = FIRST_LOOK_MS;
   private closed = false;
 
   constructor(
@@ -69,6 +56,8 @@ export class RedisCluster implements RedisTopology {
     const { timeoutMs } = options;
     const [seed] = endpoint.seeds;
     this.address = { name: `the cluster at ${textOfAddress(seed!)}`, isOneServer: false };
+    this.scouts = new Scouts(endpoint, timeoutMs);
+    this.looks = new Looks({ look: () => this.look(), isMended: () => this.isMended });
     const cluster = this as RedisCluster;
     this.commands = new ClusterCommands({
       timeoutMs,
@@ -77,17 +66,18 @@ export class RedisCluster implements RedisTopology {
       },
       connectionTo: (name) => this.connectionTo(name),
       openedTo: (name) => this.openedTo(name),
-      isNeeded: (connection) => this.masters.some((server) => server.connection === connection),
+      isNeeded: (connection) => this.slots.masters.some((server) => server.connection === connection),
       followsAsk: options.followsAsk ?? true,
       moved: (slot, to) => this.moved(slot, to),
-      lookSoon: () => this.lookSoon(),
+      lookSoon: () => this.looks.soon(),
       connectionAt: (at) => this.gettingAt(at).connection,
       hostOf: (connection) => this.hostOf(connection),
     });
     this.channels = new ClusterChannels({
-      listensAt: (channel) => this.listensAt(channel),
+      // Where messages are not sharded each server hears all of them. The one with the slot tells how many others listen there.
+      listensAt: (channel) => this.slots.serverOf(channel),
       known: () => this.known(),
-      refresh: () => this.lookSoon(),
+      refresh: () => this.looks.soon(),
     });
   }
 
@@ -110,7 +100,7 @@ export class RedisCluster implements RedisTopology {
   }
 
   connectionTo(name: string): RedisConnection | undefined {
-    return this.slots?.[hashSlot(name)]?.connection;
+    return this.slots.serverOf(name)?.connection;
   }
 
   async openedTo(name: string): Promise<unknown> {
@@ -127,7 +117,7 @@ export class RedisCluster implements RedisTopology {
         if (!isReplaced || performance.now() >= giveUpAt) throw failure;
       }
     }
-    this.lookSoon();
+    this.looks.soon();
     throw slotWithoutServer(name);
   }
 
@@ -142,24 +132,25 @@ export class RedisCluster implements RedisTopology {
 
   async askEach<T>(ask: (connection: RedisConnection, name?: string) => Promise<T>): Promise<readonly T[]> {
     await this.known();
-    if (this.masters.length === 0) {
+    const { masters } = this.slots;
+    if (masters.length === 0) {
       throw new RedisFailure(
         'no server of the cluster has a slot; look at CLUSTER NODES',
         'not-executed',
         {},
       );
     }
-    return Promise.all(this.masters.map(({ connection, at }) => ask(connection, textOfAddress(at))));
+    return Promise.all(masters.map(({ connection, at }) => ask(connection, textOfAddress(at))));
   }
 
   /** Resolves when it is known which server has which slots. */
   known(): Promise<void> {
     if (this.closed) return Promise.reject(closedFailure());
-    return this.slots ? Promise.resolve() : this.look();
+    return this.slots.isKnown ? Promise.resolve() : this.looks.now();
   }
 
   ready(): Promise<void> | undefined {
-    return this.slots && !this.closed ? undefined : this.known();
+    return this.slots.isKnown && !this.closed ? undefined : this.known();
   }
 
   twin(): RedisTopology | undefined {
@@ -169,14 +160,10 @@ export class RedisCluster implements RedisTopology {
 
   close(): void {
     this.closed = true;
-    clearTimeout(this.timer);
-    for (const server of [...this.servers.values(), ...this.scouts]) server.close();
+    this.looks.close();
+    this.scouts.close();
+    for (const server of this.servers.values()) server.close();
     this.servers.clear();
-  }
-
-  /** Where messages are not sharded each server hears all of them. The one with the slot tells how many others listen there. */
-  private listensAt(channel: string): ClusterServer | undefined {
-    return this.slots?.[hashSlot(channel)];
   }
 
   private hostOf(connection: RedisConnection): string {
@@ -195,10 +182,10 @@ export class RedisCluster implements RedisTopology {
       probe: () => this.probeFor(server),
       connect: (address) => endpoint.connect(address),
       isSharded: () => this.isSharded,
-      onMoved: () => this.lookSoon(),
+      onMoved: () => this.looks.soon(),
     });
     server.connection.onAgain = () => this.onAgain();
-    server.connection.onEnd = () => this.lookSoon();
+    server.connection.onEnd = () => this.looks.soon();
     if (this.closed) server.close();
     this.servers.set(name, server);
     return server;
@@ -212,53 +199,29 @@ export class RedisCluster implements RedisTopology {
   }
 
   private moved(slot: number, to: NodeAddress): void {
-    const server = this.gettingAt(to);
-    if (this.slots && this.slots[slot] !== server) {
-      this.slots[slot] = server;
-      this.masters = mastersOf(this.slots);
-      this.channels.follow();
-    }
-    this.lookSoon();
-  }
-
-  private lookSoon(): void {
-    if (this.closed || this.timer) return;
-    const later = (): void => {
-      this.timer = undefined;
-      this.look().then(
-        () => (this.isMended ? (this.pauseMs = FIRST_LOOK_MS) : this.lookSoon()),
-        () => this.lookSoon(),
-      );
-    };
-    const { pauseMs } = this;
-    this.pauseMs = Math.min(pauseMs * 2, LAST_LOOK_MS);
-    this.timer = unbound(() => setTimeout(later, pauseMs).unref());
+    if (this.slots.move(slot, this.gettingAt(to))) this.channels.follow();
+    this.looks.soon();
   }
 
   /** Whether there is a connection to each server that has been connected to. */
   private get isMended(): boolean {
-    return this.masters.every(({ connection }) => connection.current ?? !connection.hasBeenUp);
+    return this.slots.masters.every(({ connection }) => connection.current ?? !connection.hasBeenUp);
   }
 
-  private look(): Promise<void> {
-    if (this.closed) return Promise.reject(closedFailure());
-    const looking = (this.looking ??= this.lookAtAll().finally(() => (this.looking = undefined)));
-    return looking;
-  }
-
-  private async lookAtAll(): Promise<void> {
-    const { masters } = this;
-    const connected = masters.filter(({ connection }) => connection.current);
+  private async look(): Promise<void> {
+    if (this.closed) throw closedFailure();
+    const connected = this.slots.masters.filter(({ connection }) => connection.current);
     const seen = connected.length > 0 ? await lookAt(connected).catch(() => undefined) : undefined;
+    if (this.closed) throw closedFailure();
     // Those that are connected may be just the ones that are cut off from the others.
     const sight = seen?.isOk ? seen : await this.bestWithScouts(seen);
     if (this.closed) throw closedFailure();
-    if (!this.slots) this.isSharded = this.options.shardedPubSub ?? sight.canShard;
+    if (!this.slots.isKnown) this.isSharded = this.options.shardedPubSub ?? sight.canShard;
     this.apply(sight);
   }
 
   private bestWithScouts(seen: Sight | undefined): Promise<Sight> {
-    const scouted = this.scout();
+    const scouted = this.scouts.lookFrom(this.slots.masters);
     if (!seen) return scouted;
     return scouted.then(
       (sight) => bestOf([sight, seen])!,
@@ -266,64 +229,24 @@ export class RedisCluster implements RedisTopology {
     );
   }
 
-  /**
-   * Asks the servers that were named at the start, and those that had slots, on connections of its own: what is known of a
-   * server when the locks' own connection begins decides how that is used.
-   */
-  private async scout(): Promise<Sight> {
-    if (this.closed) throw closedFailure();
-    const { endpoint, options, scouts, masters } = this;
-    const { timeoutMs } = options;
-    const places = new Map(
-      [...endpoint.seeds, ...masters.map(({ at }) => at)].map((at) => [textOfAddress(at), at]),
-    );
-    const sent = [...places.values()].map(
-      (at) =>
-        new ClusterServer(at, {
-          timeoutMs,
-          connect: (address) => endpoint.connect(address),
-          isSharded: () => false,
-          onMoved: () => undefined,
-        }),
-    );
-    for (const one of sent) scouts.add(one);
-    try {
-      return await lookAt(sent);
-    } finally {
-      for (const one of sent) {
-        scouts.delete(one);
-        one.close();
-      }
-    }
-  }
-
   private probeFor(server: ClusterServer): Probe | undefined {
-    const slot = this.slots?.indexOf(server) ?? -1;
-    if (slot === -1) return undefined;
+    const slot = this.slots.slotOf(server);
+    if (slot === undefined) return undefined;
     const probe = this.options.probeFor(`{${tagOfSlot(slot)}}`);
     return this.isSharded ? { ...probe, script: sharded(probe.script) } : probe;
   }
 
   private apply({ ranges }: Sight): void {
-    const before = this.lastMasters;
-    const slots: (ClusterServer | undefined)[] = [];
-    for (const { from, to, master } of ranges) {
-      const server = this.serverAt(master);
-      for (let slot = from; slot <= to; slot++) slots[slot] = server;
-    }
-    const masters = mastersOf(slots);
-    this.slots = slots;
-    this.masters = masters;
-    this.lastMasters = masters;
+    const hasLostMasters = this.slots.replace(ranges, (at) => this.serverAt(at));
     this.forgetOthers();
     this.channels.follow();
     // A master that is one no longer may have had holds that its successor has not.
-    if (before.some((server) => !masters.includes(server))) this.onAgain();
+    if (hasLostMasters) this.onAgain();
   }
 
   /** Closes connections to servers that have no slots. Whoever waits for one of these asks its successor. */
   private forgetOthers(): void {
-    const needed = new Set(this.masters);
+    const needed = new Set(this.slots.masters);
     for (const [server, until] of this.getting) {
       if (until > performance.now() && !needed.has(server)) needed.add(server);
       else this.getting.delete(server);
@@ -335,8 +258,5 @@ export class RedisCluster implements RedisTopology {
     }
   }
 }
-
-const mastersOf = (slots: readonly (ClusterServer | undefined)[]): readonly ClusterServer[] =>
-  [...new Set(slots)].filter((server) => server !== undefined);
 
 const closedFailure = (): RedisFailure => new RedisFailure('the lock store is closed', 'not-executed', {});

@@ -1,0 +1,49 @@
+import { ClusterServer } from './cluster-server.js';
+import type { ClusterEndpoint } from './cluster-settings.js';
+import { lookAt, type Sight } from './look-at.js';
+import { textOfAddress, type NodeAddress } from './slots.js';
+
+/**
+ * Connections that only ask which server has which slots: what is known of a server when the locks' own connection begins
+ * decides how that is used.
+ */
+export class Scouts {
+  private readonly out = new Set<ClusterServer>();
+
+  constructor(
+    private readonly endpoint: ClusterEndpoint,
+    private readonly timeoutMs: number,
+  ) {}
+
+  /** Asks the servers that were named at the start, and these. Fails when none answers. */
+  async lookFrom(others: readonly ClusterServer[]): Promise<Sight> {
+    const { endpoint, out } = this;
+    const places = new Map(
+      [...endpoint.seeds, ...others.map(({ at }) => at)].map((at) => [textOfAddress(at), at]),
+    );
+    const sent = [...places.values()].map((at) => this.send(at));
+    for (const one of sent) out.add(one);
+    try {
+      return await lookAt(sent);
+    } finally {
+      for (const one of sent) {
+        out.delete(one);
+        one.close();
+      }
+    }
+  }
+
+  close(): void {
+    for (const one of this.out) one.close();
+  }
+
+  private send(at: NodeAddress): ClusterServer {
+    const { endpoint, timeoutMs } = this;
+    return new ClusterServer(at, {
+      timeoutMs,
+      connect: (address) => endpoint.connect(address),
+      isSharded: () => false,
+      onMoved: () => undefined,
+    });
+  }
+}
