@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { guardProcess } from '../process-guard.js';
-import { within } from '../async.js';
+import { until, within } from '../async.js';
 import { builtWith, NEWEST_REDISSON } from './redisson-build.js';
 
 /** How long a Java process may take to start on a machine that has much else to do. */
@@ -66,6 +66,8 @@ export interface RedissonCommands {
     };
     result: readonly Sections[];
   };
+  /** Whether another thread sleeps until it is told that the lock that it wants is free. */
+  sleeps: { params: { readonly of: string; readonly thread: string }; result: boolean };
   /** CPU time of the process so far. */
   cpuMs: { params: object; result: number };
   count: {
@@ -228,6 +230,13 @@ export class Redisson implements AsyncDisposable {
     const result = this.answer(id);
     this.child.stdin.write(`${JSON.stringify({ id, do: command, ...params })}\n`);
     return result;
+  }
+
+  /** Resolves when a thread sleeps until it is told that the lock that it wants is free. */
+  async asleep(thread = 'main'): Promise<void> {
+    await until(() => this.tell('sleeps', { of: thread, thread: 'observer' }), {
+      what: `the thread "${thread}" of Java sleeps`,
+    });
   }
 
   semaphore<O extends keyof SemaphoreResults>(op: O, params: OnSemaphore): Promise<SemaphoreResults[O]> {

@@ -21,6 +21,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntFunction;
@@ -48,6 +49,8 @@ import org.redisson.config.Config;
  */
 public final class RedissonSide {
   private static final Gson JSON = new Gson();
+  /** What the names of the threads begin with that commands run on. */
+  private static final String CALLER = "caller ";
 
   private final RedissonClient redisson;
   /** Of the other servers, where each is by itself. */
@@ -114,7 +117,9 @@ public final class RedissonSide {
   private void begin(JsonObject command) {
     int id = command.get("id").getAsInt();
     threads
-        .computeIfAbsent(text(command, "thread", "main"), (name) -> Executors.newSingleThreadExecutor())
+        .computeIfAbsent(
+            text(command, "thread", "main"),
+            (name) -> Executors.newSingleThreadExecutor((work) -> new Thread(work, CALLER + name)))
         .execute(() -> {
           try {
             answer(id, "result", run(command));
@@ -144,9 +149,23 @@ public final class RedissonSide {
     return ((OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime() / 1e6;
   }
 
+  /** Whether a thread sleeps until it is told: one that only is about to do so misses the end of a writer. */
+  private static boolean sleeps(String thread) {
+    for (Map.Entry<Thread, StackTraceElement[]> one : Thread.getAllStackTraces().entrySet()) {
+      Thread.State state = one.getKey().getState();
+      if (!one.getKey().getName().equals(CALLER + thread)) continue;
+      if (state != Thread.State.TIMED_WAITING && state != Thread.State.WAITING) continue;
+      for (StackTraceElement frame : one.getValue()) {
+        if (frame.getClassName().equals(Semaphore.class.getName())) return true;
+      }
+    }
+    return false;
+  }
+
   private Object run(JsonObject command) throws Exception {
     // All else is about a name.
     if (command.get("do").getAsString().equals("cpuMs")) return cpuMs();
+    if (command.get("do").getAsString().equals("sleeps")) return sleeps(text(command, "of", null));
     String name = text(command, "name", null);
     RLock lock = lockOf(text(command, "kind", "lock"), name);
     long leaseMs = number(command, "leaseMs", -1);
