@@ -13,7 +13,7 @@ import { Redisson, type Had, type RedissonOptions } from '../support/redisson/re
 
 const CONTENDER = new URL('./contender.worker.ts', import.meta.url);
 const BOOT_MS = 25_000;
-/** One in three shards, or two in three do not: so many that do the same are none that will do the other. */
+/** About one start in three shards messages, so one of this many is of either mode. */
 const MOST_TRIES = 30;
 const COMPLAINT = / (WARN|ERROR) /;
 

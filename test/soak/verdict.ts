@@ -46,7 +46,7 @@ const GRANTS_IN_VAIN = 3;
  * How much it grew from the first to the last, by its trend: the median of the slopes between any two (Theil and Sen). A
  * single look at a heap differs from the next one by as much as a small leak.
  */
-export const growthOf = (sizes: readonly number[]): number => {
+const growthOf = (sizes: readonly number[]): number => {
   const slopes = sizes.flatMap((size, at) =>
     sizes.slice(at + 1).map((later, ahead) => (later - size) / (ahead + 1)),
   );
