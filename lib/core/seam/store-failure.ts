@@ -21,6 +21,8 @@ export class StoreFailure extends Error {
       cause?: unknown;
       /** The store is up and asks to be tried again shortly, for example while a slot moves. */
       transient?: boolean;
+      /** The store may work again without anything being changed; a wait goes on. `transient` implies it. Default: false. */
+      passing?: boolean;
       /** Only this key cannot be used (a foreign value has its name); the store itself works. */
       keyOnly?: boolean;
       /** Only this claim was refused, because of what it asked for: others of the same key may be granted. */
@@ -29,12 +31,14 @@ export class StoreFailure extends Error {
   ) {
     super(message, { cause: options?.cause });
     this.transient = options?.transient ?? false;
+    this.passing = this.transient || (options?.passing ?? false);
     this.keyOnly = options?.keyOnly ?? false;
     this.claimOnly = options?.claimOnly ?? false;
     Object.defineProperty(this, BRAND, { value: true });
   }
 
   readonly transient: boolean;
+  readonly passing: boolean;
   readonly keyOnly: boolean;
   readonly claimOnly: boolean;
 

@@ -31,8 +31,8 @@ export class NodeOutage {
 
   /** What a request gets that is not sent, since another one tries whether it still fails. */
   get instead(): StoreFailure {
-    const { message, cause } = this.last!;
-    return (this.refusal ??= new StoreFailure(message, 'not-executed', { cause }));
+    const { message, cause, passing } = this.last!;
+    return (this.refusal ??= new StoreFailure(message, 'not-executed', { cause, passing }));
   }
 
   /** A refusal of one key or claim says nothing of the node. */

@@ -14,7 +14,8 @@ export class QuorumFailure extends StoreFailure {
     const each = failures.map(([node, failure]) => `${node.name}: ${withCause(failure)}`).join('; ');
     const all = failures.map(([, failure]) => failure);
     // Those that answer may have lost what a majority had.
-    const isEnough = failures.length > nodes.length - majority;
+    const most = nodes.length - majority;
+    const isEnough = failures.length > most;
     const others = isEnough ? '' : ', the others do not agree';
     super(
       `${failures.length} of ${nodes.length} nodes failed${others}, and ${majority} have to agree: ${each}`,
@@ -22,6 +23,7 @@ export class QuorumFailure extends StoreFailure {
       {
         cause: new AggregateError(all, 'nodes failed'),
         transient: all.length > 0 && all.every(({ transient }) => transient),
+        passing: all.filter(({ passing }) => !passing).length <= most,
         keyOnly: all.length > 0 && all.every(({ keyOnly }) => keyOnly),
         claimOnly: all.length > 0 && all.every(({ claimOnly }) => claimOnly),
       },

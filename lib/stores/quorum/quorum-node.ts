@@ -156,7 +156,9 @@ export class QuorumNode {
 
   private judged<T>(reply: T, era: number): T {
     if (era !== this.sight.era) {
-      throw new StoreFailure('there was another connection before the answer came', 'unknown');
+      throw new StoreFailure('there was another connection before the answer came', 'unknown', {
+        passing: true,
+      });
     }
     const distrust = this.distrust('unknown');
     if (distrust) throw distrust;
@@ -201,7 +203,7 @@ export class QuorumNode {
       this.warned = reason;
       this.host.warn(`The node ${this.name} of the quorum counts as failed: ${why}.`);
     }
-    return new StoreFailure(why, outcome);
+    return new StoreFailure(why, outcome, { passing: reason === 'restarted' });
   }
 }
 
@@ -218,7 +220,8 @@ const known = async <T>(looked: Promise<T>, what: string): Promise<T> => {
   try {
     return await looked;
   } catch (cause) {
-    throw new StoreFailure(`it is not known ${what}: ${textOf(cause)}`, 'unknown', { cause });
+    const passing = cause instanceof StoreFailure && cause.passing;
+    throw new StoreFailure(`it is not known ${what}: ${textOf(cause)}`, 'unknown', { cause, passing });
   }
 };
 

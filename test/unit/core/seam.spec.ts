@@ -95,6 +95,16 @@ describe('the seam', () => {
     }
   });
 
+  it('a failure is passing if its store says so, or asks for another try', () => {
+    const passing = (options?: ConstructorParameters<typeof StoreFailure>[2]): boolean =>
+      new StoreFailure('it broke', 'not-executed', options).passing;
+    expect([passing(), passing({ passing: true }), passing({ transient: true })]).toEqual([
+      false,
+      true,
+      true,
+    ]);
+  });
+
   it('a store that throws at once, instead of rejecting, is a store that fails', async () => {
     class Hasty extends ScriptedStore {
       hasty = true;

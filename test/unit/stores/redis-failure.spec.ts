@@ -5,11 +5,12 @@ import {
   isNoScript,
   isReadOnly,
   isWrongType,
+  mayReconnect,
   replyError,
   unwrapped,
 } from '../../../lib/stores/redis/connection/redis-failure.js';
 import { readBatch } from '../../../lib/stores/redis/connection/batch-replies.js';
-import { readExtend } from '../../../lib/stores/redis/kinds/shared-replies.js';
+import { readExtend, refusedPlace } from '../../../lib/stores/redis/kinds/shared-replies.js';
 
 /*
  * As real servers word it. Before Redis 7 what goes wrong in a script arrives inside of another error, so that its
@@ -81,6 +82,11 @@ describe.each(Object.entries(FORMS))('an error of a script, %s,', (_form, wrap) 
     } satisfies Record<Word, string>);
   });
 
+  it('is passing when the server may answer otherwise without anything being changed there', () => {
+    const passing = Object.entries(TEXTS).filter(([, text]) => failure(wrap(text)).passing);
+    expect(passing.map(([word]) => word)).toEqual(['READONLY', 'BUSY', 'MOVED', 'TRYAGAIN']);
+  });
+
   it('is shown without what is around it, and of another type with the name in Redis', () => {
     expect(failure(wrap(TEXTS.WRONGTYPE)).message).toBe(
       `Redis has something of another type at "lock:order": ${TEXTS.WRONGTYPE}`,
@@ -128,5 +134,43 @@ describe('what only looks like an error of a script', () => {
 
   it('an error that is no reply is none', () => {
     expect(isReadOnly(new Error(TEXTS.READONLY))).toBe(false);
+  });
+});
+
+describe('a failure of the store', () => {
+  it.each([
+    'LOADING Redis is loading the dataset in memory',
+    'NOREPLICAS Not enough good replicas to write.',
+    'MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to no.',
+    'CLUSTERDOWN The cluster is down',
+    'ERR max number of clients reached',
+  ])('is passing after the reply %s', (message) => {
+    expect(failure(message).passing).toBe(true);
+    expect(refusedPlace(message).passing, 'also for one queue entry').toBe(true);
+  });
+
+  it.each([
+    'NOAUTH Authentication required.',
+    'WRONGPASS invalid username-password pair or user is disabled.',
+    'MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk.',
+    "OOM command not allowed when used memory > 'maxmemory'.",
+    'ERR unknown command',
+  ])('is not passing after the reply %s', (message) => {
+    expect(failure(message).passing).toBe(false);
+    expect(refusedPlace(message).passing).toBe(false);
+    expect(mayReconnect(replyError(message))).toBe(false);
+  });
+
+  it('is passing when the connection ended, whether or not the command was sent', () => {
+    const ended = ["Stream isn't writeable and enableOfflineQueue options is false", 'Connection is closed.'];
+    const passing = ended.map((message) => {
+      const failed = failureOf(new Error(message), session, (error) => error as Error);
+      return [failed.outcome, failed.passing];
+    });
+    expect(passing).toEqual([
+      ['not-executed', true],
+      ['unknown', true],
+    ]);
+    expect(mayReconnect(new Error('connect ECONNREFUSED 127.0.0.1:6379'))).toBe(true);
   });
 });

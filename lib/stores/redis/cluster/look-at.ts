@@ -76,5 +76,6 @@ const nobodyAnswered = (failures: readonly unknown[]): RedisFailure => {
   const why = first ? `: ${first.message}` : '';
   return new RedisFailure(`no server of the cluster says which one has which slots${why}`, 'not-executed', {
     cause: first?.cause ?? first,
+    passing: failures.some((failure) => failure instanceof RedisFailure && failure.passing),
   });
 };

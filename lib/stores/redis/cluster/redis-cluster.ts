@@ -134,11 +134,9 @@ export class RedisCluster implements RedisTopology {
     await this.known();
     const { masters } = this.slots;
     if (masters.length === 0) {
-      throw new RedisFailure(
-        'no server of the cluster has a slot; look at CLUSTER NODES',
-        'not-executed',
-        {},
-      );
+      throw new RedisFailure('no server of the cluster has a slot; look at CLUSTER NODES', 'not-executed', {
+        passing: true,
+      });
     }
     return Promise.all(masters.map(({ connection, at }) => ask(connection, textOfAddress(at))));
   }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CommandDeadlines } from './command-deadlines.js';
 import { databaseOf, dropSocket, type RedisLike } from './redis-client.js';
-import { isBusyScript, RedisFailure, unwrapped } from './redis-failure.js';
+import { isBusyScript, isPassing, RedisFailure, unwrapped } from './redis-failure.js';
 
 /** How soon a server that is busy with somebody's script is asked again, in ms. */
 const BUSY_RETRY_MS = 25;
@@ -42,7 +42,7 @@ export const refusedDatabase = (database: number, cause: Error): RedisFailure =>
     `Redis refused SELECT ${database} (${unwrapped(cause.message)}), and locks are taken in no other database: ` +
       describeRemedy(cause),
     'not-executed',
-    { cause },
+    { cause, passing: isPassing(cause) },
   );
 
 const describeRemedy = (cause: Error): string => {

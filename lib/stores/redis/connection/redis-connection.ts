@@ -12,6 +12,7 @@ import {
   isReadOnly,
   isReplyError,
   isUnwritable,
+  mayReconnect,
 } from './redis-failure.js';
 import { readBatch } from './batch-replies.js';
 import { requestFor, type RedisRequest } from './redis-request.js';
@@ -24,6 +25,8 @@ import { batchOf, keysAndArgs, ScriptBatch, type BatchPart, type ScriptRun } fro
 /** How often a connection that is idle is asked whether it still lives, in ms. */
 const IDLE_PING_MS = 10_000;
 const PING: RedisRequest<void> = { command: 'ping', args: [], read: () => undefined };
+
+const STORE_CLOSED = 'the lock store is closed';
 
 /** A connection of the client, from its handshake on. It is a session once it is in its database. */
 interface Life {
@@ -151,7 +154,7 @@ export class RedisConnection implements Commands {
   }
 
   /** @param why what is told to whoever waits for it, and asks later. */
-  close(why = 'the lock store is closed'): void {
+  close(why = STORE_CLOSED): void {
     const because = (this.closedBecause ??= why);
     this.closed = true;
     this.#client.disconnect();
@@ -349,13 +352,15 @@ export class RedisConnection implements Commands {
     return new RedisFailure(
       `Redis did not answer within ${this.timeoutMs} ms`,
       'unknown',
-      { cause: this.whatWentWrong() },
+      { cause: this.whatWentWrong(), passing: true },
       session,
     );
   }
 
   private notSent(message: string): RedisFailure {
-    return new RedisFailure(message, 'not-executed', { cause: this.whatWentWrong() });
+    const cause = this.whatWentWrong();
+    const passing = message !== STORE_CLOSED && mayReconnect(cause);
+    return new RedisFailure(message, 'not-executed', { cause, passing });
   }
 
   private whatWentWrong(): Error | undefined {

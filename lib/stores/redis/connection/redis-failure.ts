@@ -8,7 +8,13 @@ export class RedisFailure extends StoreFailure {
   constructor(
     message: string,
     outcome: StoreOutcome,
-    options: { cause?: unknown; transient?: boolean; keyOnly?: boolean; claimOnly?: boolean },
+    options: {
+      cause?: unknown;
+      transient?: boolean;
+      passing?: boolean;
+      keyOnly?: boolean;
+      claimOnly?: boolean;
+    },
     /** Undefined when the command was never sent. */
     readonly session?: RedisSession,
   ) {
@@ -30,8 +36,12 @@ const PLACE = /,? script: \w+, on @\w+: ?\d+\.?$/;
 /** What went wrong inside of a script, without what the server has put around it. */
 export const unwrapped = (message: string): string => message.replace(WRAPPING, '').replace(PLACE, '');
 
-/** What a server says that may answer otherwise in a moment. */
-const PASSING = /^(BUSY|LOADING|CLUSTERDOWN|TRYAGAIN|MASTERDOWN)\b/;
+/**
+ * Replies of a server that may answer otherwise without anything being changed there. MISCONF and OOM are not among them:
+ * an operator has to free the disk or the memory.
+ */
+const PASSING =
+  /^(?:(?:BUSY|LOADING|CLUSTERDOWN|TRYAGAIN|MASTERDOWN|READONLY|NOREPLICAS)\b|ERR max number of clients reached)/;
 
 export const isReplyError = (error: unknown): error is Error =>
   error instanceof Error && error.name === 'ReplyError';
@@ -51,6 +61,12 @@ export const isBusyScript = (error: unknown): boolean => isReply(error, 'BUSY');
 /** The server refuses for now, whatever it is asked. */
 export const isPassing = (error: unknown): boolean =>
   isReplyError(error) && PASSING.test(unwrapped(error.message));
+
+/**
+ * Whether a server that cannot be reached for this reason may be reached again without anything being changed: always,
+ * unless the server itself refuses the connection, for a wrong password for example.
+ */
+export const mayReconnect = (cause: unknown): boolean => !isReplyError(cause) || isPassing(cause);
 
 /** A master that became a replica: the way to the new master is a new connection. */
 export const isReadOnly = (error: unknown): boolean => isReply(error, 'READONLY');
@@ -95,6 +111,7 @@ export const failureOf = (
       {
         cause,
         transient: MOVING.test(reply),
+        passing: isPassing(error),
         keyOnly: isForeign || (refusal?.keyOnly ?? false),
         claimOnly: refusal?.claimOnly ?? false,
       },
@@ -102,12 +119,12 @@ export const failureOf = (
     );
   }
   if (isUnwritable(error)) {
-    return new RedisFailure('the connection to Redis is down', 'not-executed', { cause });
+    return new RedisFailure('the connection to Redis is down', 'not-executed', { cause, passing: true });
   }
   return new RedisFailure(
     'the connection to Redis was lost before the answer came',
     'unknown',
-    { cause },
+    { cause, passing: true },
     session,
   );
 };

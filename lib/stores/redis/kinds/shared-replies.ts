@@ -1,6 +1,6 @@
 import { StoreFailure } from '../../../core/seam/store-failure.js';
 import type { ExtendReply } from '../../../core/seam/reply.js';
-import { isWrongType, replyError, unwrapped } from '../connection/redis-failure.js';
+import { isPassing, isWrongType, replyError, unwrapped } from '../connection/redis-failure.js';
 import { impossible, isNumberOrNone } from '../connection/strict-replies.js';
 
 /** A foreign hold without an end announces nothing when it goes: look for it at this interval, in ms. */
@@ -43,5 +43,9 @@ export const refusedPlace = (message: string): StoreFailure => {
   const cause = replyError(message);
   const text = unwrapped(message);
   const keyOnly = isWrongType(cause) || text.startsWith('FENCE ');
-  return new StoreFailure(`Redis refused it: ${text}`, 'not-executed', { cause, keyOnly });
+  return new StoreFailure(`Redis refused it: ${text}`, 'not-executed', {
+    cause,
+    keyOnly,
+    passing: isPassing(cause),
+  });
 };

@@ -138,7 +138,13 @@ class MasterOfReplicas {
   ): RedisFailure {
     const { min } = this.options;
     const wanted = min === 1 ? '1 replica has' : `${min} replicas have`;
-    return new RedisFailure(`${wanted} to acknowledge it, but ${why}`, 'unknown', { cause }, session);
+    const passing = !(cause instanceof RedisFailure) || cause.passing;
+    return new RedisFailure(
+      `${wanted} to acknowledge it, but ${why}`,
+      'unknown',
+      { cause, passing },
+      session,
+    );
   }
 }
 

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { QuorumFailure } from '../../../lib/stores/quorum/quorum-failure.js';
+import { QuorumNode } from '../../../lib/stores/quorum/quorum-node.js';
+import { ScriptedStore } from '../../support/core/scripted-store.js';
+import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
+
+const down = new StoreFailure('connection refused', 'not-executed', { passing: true });
+const wrong = new StoreFailure('wrong password', 'not-executed');
+
+const nodes = ['a', 'b', 'c'].map(
+  (name) =>
+    new QuorumNode(name, new ScriptedStore(), {
+      runtime: new VirtualRuntime(),
+      delayAfterRestartMs: 0,
+      sameAs: () => undefined,
+      clockOff: () => undefined,
+      tokenAhead: () => undefined,
+      lookAgain: () => Promise.resolve(undefined),
+      hasEnoughWithoutFailing: () => false,
+      warn: () => undefined,
+    }),
+);
+
+describe('a quorum without a majority', () => {
+  it.each([
+    { failures: [down, down], passing: true },
+    { failures: [down, down, down], passing: true },
+    { failures: [down, wrong], passing: true },
+    { failures: [down, wrong, wrong], passing: false },
+    { failures: [wrong, wrong], passing: false },
+  ])('may have one again if a majority of nodes may work again: %j', ({ failures, passing }) => {
+    const byNode = new Map(failures.map((failure, i) => [nodes[i]!, failure]));
+    expect(new QuorumFailure(byNode, { nodes, majority: 2 }, 'unknown').passing).toBe(passing);
+  });
+});
