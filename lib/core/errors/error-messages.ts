@@ -89,10 +89,25 @@ const whenUnknown = (doing: string): string => {
 };
 
 /** A store that refuses one key, or one call, works, and would refuse the same again. */
+const isRefusal = (failure: unknown): failure is StoreFailure =>
+  failure instanceof StoreFailure && failure.keyOnly;
+
 const whatToDo = (failure: unknown): string => {
-  if (!(failure instanceof StoreFailure) || !failure.keyOnly) return ' Check the store, then try again.';
+  if (!isRefusal(failure)) return ' Check the store, then try again.';
   return failure.claimOnly ? '' : ' Use another key, or another keyPrefix.';
 };
+
+/** Requests that precede the caller's work, or only read. After the others the work has begun, or something is to be released. */
+const BEFORE_WORK: ReadonlySet<string> = new Set([
+  'acquiring',
+  'waiting for',
+  'setting the lease of',
+  'inspecting',
+  'pinging it',
+  'acquiring permits of',
+  'counting the permits of',
+  'reading the count of',
+]);
 
 export const storeError = (
   key: string | undefined,
@@ -108,7 +123,11 @@ export const storeError = (
       'This says nothing about whether the lock is taken.' +
       whatToDo(failure),
     outcome,
-    { key, cause: failure instanceof StoreFailure && failure.cause !== undefined ? failure.cause : failure },
+    {
+      key,
+      cause: failure instanceof StoreFailure && failure.cause !== undefined ? failure.cause : failure,
+      retryable: BEFORE_WORK.has(doing) && !isRefusal(failure),
+    },
   );
 
 /** `ifUnknown`: what to know when nobody can tell whether it was done. */
@@ -125,7 +144,11 @@ export const objectStoreError = (
       (outcome === 'unknown' && ifUnknown !== undefined ? ` It may have been done: ${ifUnknown}` : '') +
       whatToDo(failure),
     outcome,
-    { key, cause: failure instanceof StoreFailure && failure.cause !== undefined ? failure.cause : failure },
+    {
+      key,
+      cause: failure instanceof StoreFailure && failure.cause !== undefined ? failure.cause : failure,
+      retryable: BEFORE_WORK.has(doing) && !isRefusal(failure),
+    },
   );
 
 export const noPermitsError = (
@@ -184,7 +207,7 @@ export const closedError = (key: string, doing: string): LockAbortedError =>
   new LockAbortedError(
     'LOCK_SHUTDOWN',
     `This instance has shut down, so ${doing} "${key}" was not done. Try another one.`,
-    { key },
+    { key, retryable: BEFORE_WORK.has(doing) },
   );
 
 const LOSS: Record<LossReason | 'outer-release', string> = {

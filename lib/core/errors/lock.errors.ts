@@ -26,6 +26,15 @@ const lineage = (errorClass: ErrorClass): string[] => {
   return kinds;
 };
 
+/** The codes of failures that pass, and that end a call before its work begins. */
+const PASSING: ReadonlySet<LockErrorCode> = new Set(['LOCK_TAKEN', 'LOCK_QUEUE_FULL', 'LOCK_SHUTDOWN']);
+
+interface Details {
+  key?: string;
+  cause?: unknown;
+  retryable?: boolean;
+}
+
 /** The base of every error this library throws. `cause` holds what was underneath. */
 export class LockError extends Error {
   /** Survives minification, unlike the class name. */
@@ -33,11 +42,17 @@ export class LockError extends Error {
   readonly code: LockErrorCode;
   /** The key as the caller wrote it; undefined when no key is concerned. */
   readonly key: string | undefined;
+  /**
+   * True: the work has not begun, and the same call may succeed later. A job queue can delay such a job instead of failing
+   * it.
+   */
+  readonly retryable: boolean;
 
-  constructor(code: LockErrorCode, message: string, options: { key?: string; cause?: unknown } = {}) {
+  constructor(code: LockErrorCode, message: string, options: Details = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined);
     this.code = code;
     this.key = options.key;
+    this.retryable = options.retryable ?? PASSING.has(code);
     Object.defineProperty(this, 'name', { value: new.target.kind, configurable: true, writable: true });
     Object.defineProperty(this, BRAND, { value: lineage(new.target) });
   }
@@ -51,9 +66,7 @@ export class LockError extends Error {
   }
 }
 
-interface NotAcquired {
-  key?: string;
-  cause?: unknown;
+interface NotAcquired extends Details {
   waitersAhead?: number | undefined;
   heldAs?: HeldAs | undefined;
 }
@@ -100,7 +113,7 @@ export class LockStoreError extends LockError {
      * a semaphore or a latch nobody can undo.
      */
     readonly outcome: StoreOutcome,
-    options: { key?: string; cause?: unknown } = {},
+    options: Details = {},
   ) {
     super('LOCK_STORE_FAILED', message, options);
   }
@@ -110,7 +123,7 @@ export class LockStoreError extends LockError {
 export class LockKeyError extends LockError {
   static override readonly kind: string = 'LockKeyError';
 
-  constructor(message: string, options: { key?: string; cause?: unknown } = {}) {
+  constructor(message: string, options: Details = {}) {
     super('LOCK_KEY_INVALID', message, options);
   }
 }
@@ -119,7 +132,7 @@ export class LockKeyError extends LockError {
 export class LockConfigurationError extends LockError {
   static override readonly kind: string = 'LockConfigurationError';
 
-  constructor(message: string, options: { key?: string; cause?: unknown } = {}) {
+  constructor(message: string, options: Details = {}) {
     super('LOCK_CONFIGURATION', message, options);
   }
 }
