@@ -10,7 +10,7 @@ import type { Hold } from './lease/hold.js';
 import { Lease, type LeaseHost } from './lease/lease.js';
 import type { LeasePart } from './lease/lease-part.js';
 import { storeError } from './errors/error-messages.js';
-import { isTaken } from './errors/lock.errors.js';
+import { isTaken, withStackFromHere } from './errors/lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
 import type { KeyOfCall } from './settings/acquire-options.js';
 import type { LockCall } from './settings/lock-call.js';
@@ -134,7 +134,7 @@ export class LockManager implements LeaseHost {
       const waitedMs = Math.round(this.runtime.now() - startedAt);
       this.core.events.emit('busy', () => ({ key, waitedMs, waitersAhead, ...(heldAs && { heldAs }) }));
     }
-    throw error;
+    throw withStackFromHere(error);
   }
 
   /** Null when the lock is taken; every other trouble is thrown. */

@@ -10,13 +10,27 @@ type Steps = AsyncIterator<unknown, unknown, unknown>;
 export class IterablePromise extends Promise<unknown> implements AsyncGenerator<unknown, unknown, unknown> {
   private iterate!: Iterate;
   private steps: Promise<Steps> | undefined;
+  /** Whether a caller iterates it, or is certain to. A failure then waits for that caller, and is never unhandled. */
+  private isForReader = false;
+  private isAsked = false;
+  private refuse!: (error: unknown) => void;
+  private failure: { readonly error: unknown } | undefined;
+  /** Whether a caller has begun to iterate it. */
+  isRead = false;
 
+  /** @param run begins the work; it may resolve the promise before the work ends */
   static of(
     iterate: Iterate,
-    run: (resolve: (value: unknown) => void, reject: (error: unknown) => void) => void,
+    isForReader: boolean,
+    run: (promise: IterablePromise, resolve: (value: unknown) => void) => Promise<unknown>,
   ): IterablePromise {
-    const promise = new IterablePromise(run);
+    let resolve!: (value: unknown) => void;
+    let refuse!: (error: unknown) => void;
+    const promise = new IterablePromise((...settle) => ([resolve, refuse] = settle));
     promise.iterate = iterate;
+    promise.isForReader = isForReader;
+    promise.refuse = refuse;
+    run(promise, resolve).then(resolve, (error: unknown) => promise.fail(error));
     return promise;
   }
 
@@ -25,9 +39,19 @@ export class IterablePromise extends Promise<unknown> implements AsyncGenerator<
     return Promise;
   }
 
+  override then<A = unknown, B = never>(
+    onFulfilled?: ((value: unknown) => A | PromiseLike<A>) | null,
+    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.isAsked = true;
+    if (this.failure) this.refuse(this.failure.error);
+    return super.then(onFulfilled, onRejected);
+  }
+
   [Symbol.asyncIterator](): this {
     // From here on a failure is told to the reader, at its next item.
-    this.iterator().catch(() => undefined);
+    this.isForReader = true;
+    this.isRead = true;
     return this;
   }
 
@@ -52,6 +76,13 @@ export class IterablePromise extends Promise<unknown> implements AsyncGenerator<
   }
 
   private iterator(): Promise<Steps> {
+    this.isRead = true;
     return (this.steps ??= this.then((value) => this.iterate(value)));
+  }
+
+  /** A further reaction that hides the failure would keep V8 from following the stack to the caller. */
+  private fail(error: unknown): void {
+    if (this.isForReader && !this.isAsked) this.failure = { error };
+    else this.refuse(error);
   }
 }

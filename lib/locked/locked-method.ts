@@ -1,12 +1,13 @@
 import { defer, Observable, takeUntil, throwError } from 'rxjs';
+import { isArray } from '../core/errors/describe.js';
 import { isTaken, LockConfigurationError, type LockNotAcquiredError } from '../core/errors/lock.errors.js';
 import type { LockSection } from '../core/lock-manager.js';
 import type { KeyOfCall } from '../core/settings/acquire-options.js';
 import type { LockService } from '../lock.service.js';
 import { openSection } from './open-section.js';
 import { IterablePromise } from './iterable-promise.js';
-import { asStream, isAsyncIterable, stepsIn } from './streams.js';
-import type { BusyFallback, LimitedOptions, LockedOptions } from './locked.options.js';
+import { asStream, isAsyncIterable, isPromiseLike, stepsIn } from './streams.js';
+import type { LimitedOptions, LockedOptions } from './locked.options.js';
 import type { DecoratorName } from './check-use.js';
 
 type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
@@ -67,70 +68,83 @@ const isBusy = (error: unknown, started: boolean): error is LockNotAcquiredError
 
 const lockedPromise = (spec: LockedMethodSpec): AnyMethod =>
   function (this: unknown, ...args: unknown[]): Promise<unknown> {
-    return new Promise((resolve, reject) => runLocked(spec, this, args, resolve, reject, resolve));
+    return new Promise((resolve, reject) => {
+      runLocked(spec, this, args, { streams: resolve }).then(resolve, reject);
+    });
   };
 
 /** @param isRead whether it is known to be for iterating, so that a failure is for the reader alone */
 const lockedIterable = (spec: LockedMethodSpec, isRead: boolean): AnyMethod =>
   function (this: unknown, ...args: unknown[]): Promise<unknown> {
     let skipped = false;
+    let wasAwaited = false;
     const iterate = (value: unknown): AsyncIterator<unknown, unknown, unknown> => {
-      if (skipped) return nothing();
-      if (!isAsyncIterable(value)) throw notIterable(spec, value);
-      return value[Symbol.asyncIterator]();
+      if (isAsyncIterable(value)) return value[Symbol.asyncIterator]();
+      if (skipped) return each([]);
+      if (wasAwaited && isArray(value)) return each(value);
+      throw notIterable(spec, value, wasAwaited);
     };
-    const promise = IterablePromise.of(iterate, (resolve, reject) =>
-      runLocked(spec, this, args, resolve, reject, () => {
-        skipped = true;
-        resolve(undefined);
+    return IterablePromise.of(iterate, isRead, (promise, streams) =>
+      runLocked(spec, this, args, {
+        streams,
+        skips: () => void (skipped = true),
+        rowsOf: (query) => {
+          if (promise.isRead) return { [Symbol.asyncIterator]: () => query[Symbol.asyncIterator]() };
+          wasAwaited = true;
+          return query;
+        },
       }),
     );
-    if (isRead) promise.catch(() => undefined);
-    return promise;
   };
 
-async function* nothing(): AsyncGenerator<never, undefined, unknown> {}
+async function* each(values: readonly unknown[]): AsyncGenerator<unknown, undefined, unknown> {
+  yield* values;
+}
 
-const runLocked = (
+/** What a call is told before its promise settles. */
+interface Listener {
+  /** The result goes on after the method returned. */
+  streams(result: unknown): void;
+  /** The method does not run, and its result is undefined. */
+  skips?(): void;
+  /** Decides about a result that can be awaited or iterated, and does nothing before: a query. Awaited if absent. */
+  rowsOf?(query: AsyncIterable<unknown>): unknown;
+}
+
+/** V8 follows the stack of an error to the caller only where promises are awaited, or settled by their own functions. */
+const runLocked = async (
   spec: LockedMethodSpec,
   self: unknown,
   args: unknown[],
-  resolve: (result: unknown) => void,
-  reject: (error: unknown) => void,
-  skip: (result: undefined) => void,
-): void => {
+  listener: Listener,
+): Promise<unknown> => {
   let started = false;
+  let plain: unknown;
   const body: LockSection<void> = async () => {
     started = true;
-    const result = await spec.original.apply(self, args);
+    const returned = spec.original.apply(self, args);
+    const isQuery = listener.rowsOf && isPromiseLike(returned) && isAsyncIterable(returned);
+    const result = await (isQuery ? listener.rowsOf!(returned) : returned);
     const stream = asStream(result, spec);
-    if (!stream) return void (plain = { result });
+    if (!stream) return void (plain = result);
     // The caller gets what it asked for now; the lock stays until that has been read.
-    resolve(stream.result);
+    listener.streams(stream.result);
     await stream.done;
   };
-  let plain: { result: unknown } | undefined;
-  const locks = spec.serviceOf(self);
-  const done = spec.run(locks, spec.keysOf(locks, args), callOptions(spec), body);
-  // A mocked service may give no promise.
-  Promise.resolve(done).then(
-    () => (started ? resolve(plain?.result) : reject(notRun(spec))),
-    (error: unknown) => {
-      const { onBusy } = spec.options;
-      if (!onBusy || !isBusy(error, started)) return reject(error);
-      if (onBusy === 'skip') return skip(undefined);
-      resolve(fallBack(onBusy, self, error, args));
-    },
-  );
+  try {
+    const locks = spec.serviceOf(self);
+    // A mocked service may give no promise.
+    await spec.run(locks, spec.keysOf(locks, args), callOptions(spec), body);
+  } catch (error) {
+    const { onBusy } = spec.options;
+    if (!onBusy || !isBusy(error, started)) throw error;
+    if (onBusy !== 'skip') return onBusy.apply(self as never, [error, ...args] as never);
+    listener.skips?.();
+    return undefined;
+  }
+  if (!started) throw notRun(spec);
+  return plain;
 };
-
-/** The fallback's own trouble becomes a rejection. */
-const fallBack = async (
-  fallback: BusyFallback,
-  self: unknown,
-  error: LockNotAcquiredError,
-  args: unknown[],
-): Promise<unknown> => fallback.apply(self as never, [error, ...args] as never);
 
 const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
   function (this: unknown, ...args: unknown[]): Observable<unknown> {
@@ -232,10 +246,15 @@ const notRun = (spec: LockedMethodSpec): LockConfigurationError =>
       `RedisLockTestingModule from 'nest-redis-lock/testing'.`,
   );
 
-const notIterable = (spec: LockedMethodSpec, value: unknown): LockConfigurationError =>
-  new LockConfigurationError(
-    `${spec.where}: what it returned cannot be iterated with "for await", because it is ${kindOf(value)}. Await it.`,
+const notIterable = (spec: LockedMethodSpec, value: unknown, wasAwaited: boolean): LockConfigurationError => {
+  const method = spec.where.slice(spec.where.indexOf('.') + 1);
+  return new LockConfigurationError(
+    wasAwaited
+      ? `${spec.where}: what it returned can be awaited or iterated. Nothing iterated it when the lock was acquired, so it was ` +
+          `awaited, and gave ${kindOf(value)}. Iterate the call itself: for await (const row of service.${method}(…)).`
+      : `${spec.where}: what it returned cannot be iterated with "for await", because it is ${kindOf(value)}. Await it.`,
   );
+};
 
 /** Not the value itself: it is the user's data. */
 const kindOf = (value: unknown): string => {

@@ -22,16 +22,23 @@ export const openSection = async (
   let finish!: () => void;
   const finished = new Promise<void>((resolve) => (finish = resolve));
   return new Promise<OpenSection>((resolve, reject) => {
+    let opened: OpenSection | undefined;
     const section: Promise<void> = run(() => {
       const end = (): Promise<void> => {
         finish();
         return section;
       };
-      resolve({ inSection: AsyncLocalStorage.snapshot(), end });
+      opened = { inSection: AsyncLocalStorage.snapshot(), end };
+      resolve(opened);
       return finished;
     });
-    // Before the section opened this is the caller's error; afterwards `end` delivers it.
-    // A mocked service may give no promise.
-    Promise.resolve(section).then(() => reject(notRun()), reject);
+    // Before the section opened this is the caller's error; afterwards `end` delivers it. A mocked service may give no
+    // promise. V8 follows the stack to the caller through `resolve` itself, and through no function around it.
+    Promise.resolve(section)
+      .then(() => {
+        if (!opened) throw notRun();
+        return opened;
+      })
+      .then(resolve, reject);
   });
 };

@@ -19,6 +19,8 @@ export const isObservable = (value: unknown): value is Observable<unknown> => ha
 export const isAsyncIterable = (value: unknown): value is AsyncIterable<unknown, unknown, unknown> =>
   has(value, Symbol.asyncIterator);
 
+export const isPromiseLike = (value: unknown): value is PromiseLike<unknown> => has(value, 'then');
+
 const isFile = (value: unknown): value is FileLike => has(value, 'getStream', 'getHeaders');
 
 const isNodeStream = (value: unknown): value is NodeStream => has(value, 'once', 'pipe', 'destroy');

@@ -93,6 +93,15 @@ export class LockNotAcquiredError extends LockError {
   }
 }
 
+/**
+ * Makes the stack of an error that ends a wait lead to the caller. Such an error may come from a timer, the listener of a
+ * signal or another caller's request. V8 finds the caller from a place that the caller awaits.
+ */
+export const withStackFromHere = (error: unknown): unknown => {
+  if (error instanceof LockError) Error.captureStackTrace(error, withStackFromHere);
+  return error;
+};
+
 /** Whether a lock was not had because others have it: the caller may try again, or leave the work to them. */
 export const isTaken = (error: unknown): error is LockNotAcquiredError =>
   error instanceof LockNotAcquiredError && error.code !== 'LOCK_NOT_REENTRANT';

@@ -1,5 +1,6 @@
 import { deadlineOf, type Wait } from '../acquire/wait.js';
 import { objectStoreError } from '../errors/error-messages.js';
+import { withStackFromHere } from '../errors/lock.errors.js';
 import { StoreFailure } from '../seam/store-failure.js';
 import type { ObjectContext, Question } from './object-context.js';
 import type { Waiters } from './waiters.js';
@@ -156,5 +157,10 @@ class ObjectWait {
 }
 
 /** See {@link ObjectWait.untilYes}. Throws what its caller gets. */
-export const waitAt = (context: ObjectContext, wait: Wait, what: WaitedFor): Promise<void> =>
-  context.during(() => new ObjectWait(context, wait, what).untilYes());
+export const waitAt = async (context: ObjectContext, wait: Wait, what: WaitedFor): Promise<void> => {
+  try {
+    await context.during(() => new ObjectWait(context, wait, what).untilYes());
+  } catch (error) {
+    throw withStackFromHere(error);
+  }
+};

@@ -168,3 +168,87 @@ describe('a method that is not async', () => {
     expect(await unhandled.finish()).toMatchObject([{ code: 'LOCK_TAKEN' }]);
   });
 });
+
+/** As a driver's query: it runs when it is awaited or iterated, and not before. */
+class Query<T> implements PromiseLike<T>, AsyncIterable<number> {
+  constructor(
+    private readonly runs: string[],
+    private readonly all: T,
+  ) {}
+
+  then<A = T, B = never>(
+    onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
+    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.runs.push('awaited');
+    return Promise.resolve(this.all).then(onFulfilled, onRejected);
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<number> {
+    this.runs.push('iterated');
+    yield* [1, 2];
+  }
+}
+
+type Lazy<T> = Promise<T> & AsyncIterable<number>;
+
+class Queries {
+  readonly runs: string[] = [];
+
+  @Locked('rows')
+  rows(): Lazy<number[]> {
+    return new Query(this.runs, [1, 2]) as never;
+  }
+
+  @Locked('rows')
+  result(): Lazy<{ rowCount: number }> {
+    return new Query(this.runs, { rowCount: 2 }) as never;
+  }
+}
+
+describe('a method that returns a query, which can be awaited or iterated', () => {
+  it('is iterated under its lock, and the query is not awaited', async () => {
+    const { instance, locks } = lockedInstance(Queries);
+    const seen: number[] = [];
+    for await (const row of instance.rows()) {
+      expect(await locks.isLocked('rows')).toBe(true);
+      seen.push(row);
+    }
+    expect([seen, instance.runs]).toEqual([[1, 2], ['iterated']]);
+    await idle(locks);
+  });
+
+  it('releases its lock when the reader breaks', async () => {
+    const { instance, locks } = lockedInstance(Queries);
+    for await (const _row of instance.rows()) break;
+    await idle(locks);
+  });
+
+  it('is awaited under its lock, and the query is not iterated', async () => {
+    const { instance, locks } = lockedInstance(Queries);
+    await expect(instance.rows()).resolves.toEqual([1, 2]);
+    expect(instance.runs).toEqual(['awaited']);
+    await idle(locks);
+  });
+
+  it('gives its rows to a reader that comes after the lock was released', async () => {
+    const { instance, locks } = lockedInstance(Queries);
+    const later = instance.rows();
+    await until(() => instance.runs.length === 1);
+    await idle(locks);
+    await expect(all(later)).resolves.toEqual([1, 2]);
+    expect(instance.runs).toEqual(['awaited']);
+  });
+
+  it('says what to write when the reader comes too late, and the query gave no rows', async () => {
+    const { instance, locks } = lockedInstance(Queries);
+    const later = instance.result();
+    await until(() => instance.runs.length === 1);
+    await idle(locks);
+    await expect(all(later)).rejects.toThrow(
+      'Queries.result: what it returned can be awaited or iterated. Nothing iterated it when the lock was acquired, so ' +
+        'it was awaited, and gave an object without Symbol.asyncIterator. Iterate the call itself: for await (const row of ' +
+        'service.result(…)).',
+    );
+  });
+});

@@ -1,0 +1,185 @@
+import { setImmediate } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Limited, Locked, withLocks, type Lease, type LockService } from 'nest-redis-lock';
+import { bindLocks, createTestingLocks } from 'nest-redis-lock/testing';
+import { deferred } from '../../support/async.js';
+
+const declined = async (): Promise<never> => {
+  await setImmediate();
+  throw new Error('card declined');
+};
+
+const rowsUntilDeclined = {
+  async *[Symbol.asyncIterator](): AsyncGenerator<number> {
+    yield 1;
+    await declined();
+  },
+};
+
+class Shop {
+  signal: AbortSignal | undefined;
+
+  @Locked('k', { waitMs: 20 })
+  async locked(): Promise<void> {
+    await declined();
+  }
+
+  @Limited('permits', { waitMs: 20, permits: 1 })
+  async limited(): Promise<void> {
+    await declined();
+  }
+
+  @Locked('k', { waitMs: 20, signal: new AbortController().signal })
+  async withSignal(): Promise<void> {
+    await declined();
+  }
+
+  @Locked('k', { waitMs: 20 })
+  async *generated(): AsyncGenerator<number> {
+    yield 1;
+    await declined();
+  }
+
+  @Locked('k', { waitMs: 20 })
+  iterated(): AsyncIterable<number> {
+    return rowsUntilDeclined;
+  }
+
+  @Locked('k', { waitMs: 20 })
+  promised(): Promise<void> {
+    return declined();
+  }
+}
+
+let locks: LockService;
+let shop: Shop;
+let held: Lease[] = [];
+
+beforeEach(() => {
+  locks = createTestingLocks('memory', { maxWaiters: 2 });
+  shop = bindLocks(new Shop(), locks);
+});
+
+afterEach(async () => {
+  for (const lease of held.splice(0)) await lease.release();
+});
+
+const takeAll = async (): Promise<void> => {
+  held = [await locks.acquire('k'), await locks.acquirePermit('permits', { permits: 1 })];
+};
+
+const read = async (rows: AsyncIterable<unknown>): Promise<void> => {
+  for await (const row of rows) void row;
+};
+
+/** The stack of what the call rejects with. The caller's name has to be in it. */
+const stackAt = async (call: () => Promise<unknown>): Promise<string> => {
+  async function placeOrder(): Promise<void> {
+    await call();
+  }
+  try {
+    await placeOrder();
+  } catch (error) {
+    return `${(error as { code?: string }).code}\n${(error as Error).stack}`;
+  }
+  throw new Error('it did not reject');
+};
+
+type Call = readonly [name: string, call: () => Promise<unknown>];
+
+const SECTIONS: readonly Call[] = [
+  ['@Locked', () => shop.locked()],
+  ['@Limited', () => shop.limited()],
+  ['@Locked with a signal', () => shop.withSignal()],
+  ['@Locked on an async generator', () => read(shop.generated())],
+  ['@Locked on a method that returns an async iterable', () => read(shop.iterated())],
+  ['@Locked on a method that returns a promise', () => shop.promised()],
+  ['withLock', () => locks.withLock('k', { waitMs: 20 }, declined)],
+  [
+    'withLock with a signal',
+    () => locks.withLock('k', { waitMs: 20, signal: new AbortController().signal }, declined),
+  ],
+  ['withPermit', () => locks.withPermit('permits', { waitMs: 20, permits: 1 }, declined)],
+  ['withLocks', () => withLocks([{ service: locks, key: 'k' }], { waitMs: 20 }, declined)],
+];
+
+describe('the stack of an error names the caller', () => {
+  it.each([...SECTIONS, ['tryWithLock', () => locks.tryWithLock('k', declined)] satisfies Call])(
+    'of %s, when the work throws',
+    async (_name, call) => {
+      const stack = await stackAt(call);
+      expect(stack).toContain('card declined');
+      expect(stack).toContain('placeOrder');
+    },
+  );
+
+  it.each([
+    ...SECTIONS,
+    ['@Locked on a method that returns an async iterable, awaited', async () => shop.iterated()],
+    ['acquire', () => locks.acquire('k', { waitMs: 20 })],
+    ['acquire of several keys', () => locks.acquire(['j', 'k'], { waitMs: 20 })],
+    ['acquire without a wait', () => locks.acquire('k', { waitMs: 0 })],
+    ['acquirePermit', () => locks.acquirePermit('permits', { waitMs: 20, permits: 1 })],
+    ['semaphore.acquire', () => locks.semaphore('none').acquire(1, { waitMs: 20 })],
+    ['latch.wait', () => closedLatch({ waitMs: 20 })],
+  ] satisfies Call[])('of %s, when the wait times out', async (_name, call) => {
+    await takeAll();
+    const stack = await stackAt(call);
+    expect(stack).toContain('LOCK_TAKEN');
+    expect(stack).toContain('placeOrder');
+  });
+
+  it('when it is the second caller of its process that waits', async () => {
+    await takeAll();
+    const first = locks.withLock('k', { waitMs: 40 }, declined).catch(() => undefined);
+    const stack = await stackAt(() => shop.locked());
+    expect(stack).toContain('LOCK_TAKEN');
+    expect(stack).toContain('placeOrder');
+    await first;
+  });
+
+  it('when the local queue is full', async () => {
+    await takeAll();
+    const waiting = [1, 2].map(() => locks.withLock('k', { waitMs: 40 }, declined).catch(() => undefined));
+    const stack = await stackAt(() => shop.locked());
+    expect(stack).toContain('LOCK_QUEUE_FULL');
+    expect(stack).toContain('placeOrder');
+    await Promise.all(waiting);
+  });
+
+  it.each([
+    ['withLock', (signal) => locks.withLock('k', { waitMs: 9_000, signal }, declined)],
+    ['tryWithLock', (signal) => locks.tryWithLock('k', { waitMs: 9_000, signal }, declined)],
+    ['acquire', (signal) => locks.acquire('k', { waitMs: 9_000, signal })],
+    ['tryAcquire', (signal) => locks.tryAcquire('k', { waitMs: 9_000, signal })],
+    ['semaphore.acquire', (signal) => locks.semaphore('none').acquire(1, { waitMs: 9_000, signal })],
+    ['latch.wait', (signal) => closedLatch({ waitMs: 9_000, signal })],
+  ] satisfies [string, (signal: AbortSignal) => Promise<unknown>][])(
+    'of %s, when its signal aborts the wait',
+    async (_name, call) => {
+      await takeAll();
+      const stack = await stackAt(() => call(AbortSignal.timeout(10)));
+      expect(stack).toContain('LOCK_ABORTED');
+      expect(stack).toContain('placeOrder');
+    },
+  );
+
+  it('when the wait of a nested call times out', async () => {
+    const stack = await stackAt(() =>
+      locks.withLock('k', async (lease) => {
+        const work = deferred<void>();
+        const first = lease.run(() => locks.withLock('k', () => work.promise));
+        await locks.withLock('k', { waitMs: 20 }, declined).finally(() => work.resolve());
+        await first;
+      }),
+    );
+    expect(stack).toContain('LOCK_TAKEN');
+    expect(stack).toContain('placeOrder');
+  });
+});
+
+const closedLatch = async (options: { waitMs: number; signal?: AbortSignal }): Promise<void> => {
+  const latch = locks.countDownLatch('closed');
+  await latch.trySetCount(1);
+  await latch.wait(options);
+};
