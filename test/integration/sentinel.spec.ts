@@ -1,9 +1,10 @@
-import { LockLostError } from 'nest-redis-lock';
+import { LockLostError, type LockStoreError } from 'nest-redis-lock';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { openLocks, type LocksOptions, type OpenLocks } from '../support/redis/open-locks.js';
 import { holdName, newKey } from '../support/redis/lab.js';
 import { RedisSentinels } from '../support/redis/redis-sentinels.js';
+import type { RedisServer } from '../support/redis-server.js';
 import { ToldClock } from '../support/redis/told-clock.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
 import type { Runtime } from '../../lib/core/runtime.js';
@@ -30,6 +31,18 @@ describe('Redis behind Sentinel', { timeout: TEST_MS }, () => {
       timeoutMs: PATIENCE_MS,
       what: 'the locks have a master again',
     });
+
+  /** Locks until a hold is on this server, within 4 s; a promotion by hand leaves the old master a master for about 10 s. */
+  const locksOn = ({ locks }: OpenLocks, server: RedisServer): Promise<unknown> =>
+    until(
+      async () => {
+        const lease = await locks.tryAcquire(newKey()).catch(() => null);
+        const isThere = lease && (await server.cli('EXISTS', holdName(lease.key))) === 1;
+        await lease?.release();
+        return isThere;
+      },
+      { timeoutMs: 4_000, what: 'the service locks on this server' },
+    );
 
   beforeEach(async () => {
     redis = await RedisSentinels.start();
@@ -104,5 +117,65 @@ describe('Redis behind Sentinel', { timeout: TEST_MS }, () => {
     const lease = await a.locks.acquire(newKey());
     expect(await lease.release()).toBe('released');
     expect(a.events('store-up').length).toBe(a.events('store-down').length);
+  });
+
+  it('uses the new master at once after a planned failover, also for the notifications', async () => {
+    const [a, b] = [open(), open()];
+    const lease = await a.locks.acquire(newKey());
+    const waiting = b.locks.acquire(lease.key, { waitMs: PATIENCE_MS });
+    await until(async () => (await a.locks.inspect(lease.key))?.waiting.length === 1);
+    await redis.inStep();
+    const master = await redis.promote();
+    await Promise.all([locksOn(a, master), locksOn(b, master)]);
+    expect(await lease.verify()).toBe(true);
+    expect(await lease.release()).toBe('released');
+    await (await waiting).release();
+  });
+
+  it('hears of a planned failover after all sentinels were restarted', async () => {
+    const a = open();
+    await (await a.locks.acquire(newKey())).release();
+    for (const sentinel of redis.sentinels) await sentinel.kill('SIGKILL');
+    for (const sentinel of redis.sentinels) await sentinel.restart();
+    for (const sentinel of redis.sentinels) {
+      await until(async () => (await sentinel.text('CLIENT', 'LIST')).includes('cmd=subscribe'), {
+        what: 'the service listens to the sentinel again',
+      });
+    }
+    await locksOn(a, await redis.promote());
+  });
+
+  it('starts and recovers although the first sentinel hangs', async () => {
+    const before = open();
+    await (await before.locks.acquire(newKey())).release();
+    await redis.sentinels[0]!.kill('SIGSTOP');
+    try {
+      for (let i = 0; i < redis.sentinels.length; i++) {
+        await redis.servers[0]!.cli('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+        await locksOn(before, redis.servers[0]!);
+      }
+      await (await open().locks.acquire(newKey())).release();
+    } finally {
+      await redis.sentinels[0]!.kill('SIGCONT');
+    }
+  });
+
+  it('names the sentinels that did not reply in the error', async () => {
+    const [first, second, third] = redis.sentinels;
+    await first!.kill('SIGKILL');
+    await second!.kill('SIGKILL');
+    await third!.kill('SIGSTOP');
+    try {
+      const { message } = await open()
+        .locks.tryAcquire(newKey())
+        .then(
+          () => new Error('no error'),
+          (error: LockStoreError) => error,
+        );
+      expect(message).toContain('sentinels that did not name the master');
+      for (const { port } of redis.sentinels) expect(message).toContain(`127.0.0.1:${port}`);
+    } finally {
+      await third!.kill('SIGCONT');
+    }
   });
 });

@@ -131,8 +131,8 @@ export interface LockStore {
   diagnose?(): Promise<readonly string[]>;
 
   /**
-   * What is found out only while locks are taken and what {@link diagnose} has not told, as a sentence for the log: once.
-   * At most one listener, given once.
+   * What {@link diagnose} does not tell, as sentences for the log, each once: at once what the options show, later what is
+   * found out only while locks are taken. At most one listener, given once.
    */
   onWarning?(listener: (warning: string) => void): void;
 

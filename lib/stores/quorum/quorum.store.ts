@@ -173,9 +173,17 @@ export class QuorumStore implements LockStore {
 
   onWarning(listener: (warning: string) => void): void {
     this.onWarn = listener;
+    // What the options of several nodes show at once is one warning.
+    const atOnce = new Map<string, string[]>();
+    let isAtOnce = true;
     for (const { name, store } of this.nodes) {
-      store.onWarning?.((warning) => listener(`${name}: ${warning}`));
+      store.onWarning?.((warning) => {
+        if (isAtOnce) atOnce.set(warning, [...(atOnce.get(warning) ?? []), name]);
+        else listener(`${name}: ${warning}`);
+      });
     }
+    isAtOnce = false;
+    for (const [warning, names] of atOnce) listener(`${names.join(', ')}: ${warning}`);
   }
 
   async close(): Promise<void> {

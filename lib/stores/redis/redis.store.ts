@@ -62,6 +62,7 @@ export class RedisStore implements LockStore {
   private readonly minReplicas: number;
   /** The connections of {@link diagnose}, where there were none yet. */
   private readonly checks = new Set<RedisTopology>();
+  private readonly notTaken: string | undefined;
   private warn: ((warning: string) => void) | undefined;
   private warnedWithoutLine = false;
 
@@ -75,7 +76,7 @@ export class RedisStore implements LockStore {
     const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? 2_000;
     const waited = resolveReplicas(replicas, timeoutMs);
     this.minReplicas = waited?.min ?? 0;
-    const { topology, keys } = topologyOf(redis, {
+    const { topology, keys, warning } = topologyOf(redis, {
       timeoutMs,
       shardedPubSub,
       scripts: SCRIPTS,
@@ -83,6 +84,7 @@ export class RedisStore implements LockStore {
       waitsForReplicas: waited !== undefined,
     });
     this.topology = topology;
+    this.notTaken = warning;
     this.keys = keys;
     this.address = topology.address;
     const link = new RedisLink(topology, keys);
@@ -188,6 +190,8 @@ export class RedisStore implements LockStore {
 
   onWarning(listener: (warning: string) => void): void {
     this.warn = listener;
+    this.topology.onWarning = listener;
+    if (this.notTaken) listener(this.notTaken);
   }
 
   private warnWithoutLine(missing: readonly string[]): void {

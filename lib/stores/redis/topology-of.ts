@@ -31,7 +31,12 @@ interface TopologyOptions {
 export const topologyOf = (
   source: RedisSource,
   { timeoutMs, shardedPubSub, scripts, batchParts, waitsForReplicas }: TopologyOptions,
-): { readonly topology: RedisTopology; readonly keys: RedisKeys } => {
+): {
+  readonly topology: RedisTopology;
+  readonly keys: RedisKeys;
+  /** What to tell about options that have no effect. */
+  readonly warning: string | undefined;
+} => {
   const cluster = resolveCluster(source, timeoutMs);
   if (cluster) {
     const keys = new RedisKeys(cluster.keyPrefix);
@@ -39,7 +44,7 @@ export const topologyOf = (
     const sharding = checkSharding(shardedPubSub);
     const options = { timeoutMs, scripts, probeFor, shardedPubSub: sharding };
     const topology = new RedisCluster(cluster, { ...options, followsAsk: !waitsForReplicas });
-    return { topology, keys };
+    return { topology, keys, warning: cluster.warning };
   }
   if (shardedPubSub !== undefined) {
     throw new LockConfigurationError(
@@ -49,7 +54,8 @@ export const topologyOf = (
   const endpoint = resolveEndpoint(source as ServerSource, timeoutMs);
   const keys = new RedisKeys(endpoint.keyPrefix);
   const options = { timeoutMs, scripts, batchParts, probe: lineProbe(keys) };
-  return { topology: new OneServer(...createClients(endpoint), options), keys };
+  const topology = new OneServer(...createClients(endpoint), options);
+  return { topology, keys, warning: endpoint.warning };
 };
 
 const checkSharding = (given: unknown): boolean | undefined =>

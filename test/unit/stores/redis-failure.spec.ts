@@ -3,12 +3,12 @@ import {
   failureOf,
   isBusyScript,
   isNoScript,
-  isReadOnly,
   isWrongType,
   mayReconnect,
   replyError,
   unwrapped,
 } from '../../../lib/stores/redis/connection/redis-failure.js';
+import { MasterSearch } from '../../../lib/stores/redis/connection/master-search.js';
 import { readBatch } from '../../../lib/stores/redis/connection/batch-replies.js';
 import { readExtend, refusedPlace } from '../../../lib/stores/redis/kinds/shared-replies.js';
 
@@ -28,6 +28,13 @@ const TEXTS = {
   TRYAGAIN: 'TRYAGAIN Multiple keys request during rehashing of slot',
   NOPERM: "The user executing the script can't run this command or subcommand",
 };
+/** Replies of a server that is not the master, or perhaps not any more. */
+const NO_MASTER = {
+  READONLY: TEXTS.READONLY,
+  NOREPLICAS: 'NOREPLICAS Not enough good replicas to write.',
+  LOADING: 'LOADING Redis is loading the dataset in memory',
+  MASTERDOWN: "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+};
 type Word = keyof typeof TEXTS;
 
 /** The forms in which servers hand on an error of a script. */
@@ -41,6 +48,7 @@ const FORMS: Readonly<Record<string, (text: string) => string>> = {
   'of Redis 7': (text) => `${text} script: ${SHA}, on @user_script:12.`,
 };
 
+const isNoMaster = (reply: unknown): boolean => new MasterSearch().isDueTo(reply);
 const session = { of: Symbol('connection'), alive: true, id: '7', address: undefined, probed: undefined };
 const failure = (message: string) =>
   failureOf(replyError(message), session, (error) => error as Error, {
@@ -56,7 +64,7 @@ describe.each(Object.entries(FORMS))('an error of a script, %s,', (_form, wrap) 
     for (const [word, text] of Object.entries(TEXTS)) {
       expect(unwrapped(wrap(text)).startsWith(text.slice(0, 20)), word).toBe(true);
       const error = replyError(wrap(text));
-      expect([isReadOnly(error), isWrongType(error), isBusyScript(error), isNoScript(error)], word).toEqual(
+      expect([isNoMaster(error), isWrongType(error), isBusyScript(error), isNoScript(error)], word).toEqual(
         ['READONLY', 'WRONGTYPE', 'BUSY', 'NOSCRIPT'].map((one) => one === word),
       );
     }
@@ -114,7 +122,14 @@ describe.each(Object.entries(FORMS))('an error of a script, %s,', (_form, wrap) 
   it('is recognised in the answer of a batch', () => {
     const [granted, error] = readBatch(['1700000000000000', [wrap(TEXTS.READONLY)]], 2);
     expect(granted).toBe('1700000000000000');
-    expect(isReadOnly(error)).toBe(true);
+    expect(isNoMaster(error)).toBe(true);
+  });
+
+  it.each(Object.entries(NO_MASTER))('makes the client look for the master again: %s', (_word, text) => {
+    const error = wrap(text);
+    for (const reply of [replyError(error), ['0', [error]], [5_000, error], ['gone', `error ${error}`]]) {
+      expect(isNoMaster(reply), JSON.stringify(reply)).toBe(true);
+    }
   });
 });
 
@@ -126,14 +141,14 @@ describe('what only looks like an error of a script', () => {
     'ERR @user READONLY',
   ])('%s: is none of them', (message) => {
     const error = replyError(message);
-    expect([isReadOnly(error), isWrongType(error), isBusyScript(error), isNoScript(error)]).not.toContain(
+    expect([isNoMaster(error), isWrongType(error), isBusyScript(error), isNoScript(error)]).not.toContain(
       true,
     );
     expect(failure(message)).toMatchObject({ keyOnly: false, transient: false });
   });
 
   it('an error that is no reply is none', () => {
-    expect(isReadOnly(new Error(TEXTS.READONLY))).toBe(false);
+    expect(isNoMaster(new Error(TEXTS.READONLY))).toBe(false);
   });
 });
 
@@ -172,5 +187,14 @@ describe('a failure of the store', () => {
       ['unknown', true],
     ]);
     expect(mayReconnect(new Error('connect ECONNREFUSED 127.0.0.1:6379'))).toBe(true);
+  });
+});
+
+describe('the search for the master', () => {
+  it('is not repeated within a second for a master that goes on without its replicas', () => {
+    const search = new MasterSearch();
+    const refusals = [1, 2, 3].map(() => search.isDueTo(replyError(NO_MASTER.NOREPLICAS)));
+    expect(refusals).toEqual([true, false, false]);
+    expect(search.isDueTo(replyError(NO_MASTER.READONLY))).toBe(true);
   });
 });

@@ -1,18 +1,20 @@
-import { Redis, type RedisOptions } from 'ioredis';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { isArray, shown } from '../../../core/errors/describe.js';
 import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
 import { refuse } from '../../../core/settings/option-checks.js';
 import { cleanError, secretsOf } from '../connection/clean-error.js';
 import type { RedisLike } from '../connection/redis-client.js';
+import { seenFromHere } from '../connection/nat-map.js';
+import { KEEP_ALIVE_MS } from '../connection/keep-alive.js';
+import { optionsOf, ownClientOptions } from '../connection/redis-settings.js';
 import {
   addressFrom,
   checkAddress,
   isWhole,
-  KEEP_ALIVE_MS,
-  optionsOf,
-  ownClientOptions,
-} from '../connection/redis-settings.js';
-import { textOfAddress, type NodeAddress } from './slots.js';
+  notTakenWarning,
+  withoutDefaults,
+} from '../connection/taken-options.js';
+import type { NodeAddress } from './slots.js';
 
 /** Options of ioredis for each server of a Redis Cluster, and some of its servers: the others are found out from these. */
 export interface RedisClusterOptions extends RedisOptions {
@@ -30,6 +32,8 @@ export interface ClusterLike {
 /** Where a cluster is, and how its servers are connected to. */
 export interface ClusterEndpoint {
   readonly keyPrefix: string;
+  /** What to tell about options that have no effect. */
+  readonly warning?: string | undefined;
   /** The servers that are asked first for the others. */
   readonly seeds: readonly NodeAddress[];
   /** Connects to one of its servers. */
@@ -62,8 +66,11 @@ export const resolveCluster = (source: unknown, commandTimeoutMs: number): Clust
 const clusterFrom = (source: unknown, commandTimeoutMs: number): ClusterEndpoint | undefined => {
   if (isClusterClient(source)) {
     const { startupNodes, options } = source as ClusterLike & { startupNodes?: unknown };
-    const { redisOptions = {}, natMap, keyPrefix, dnsLookup } = options as Record<string, RedisOptions>;
-    const shared = { dnsLookup, natMap, keyPrefix, ...redisOptions } as RedisOptions;
+    const { redisOptions, ...given } = withoutDefaults(
+      options as Record<string, unknown>,
+      new Cluster([{}], { lazyConnect: true }).options as Record<string, unknown>,
+    ) as { redisOptions?: RedisOptions };
+    const shared = { ...given, ...redisOptions };
     return endpointOf(startupNodes, 'redis (the startup nodes of the Cluster)', shared, commandTimeoutMs);
   }
   if (!isClusterOptions(source)) return undefined;
@@ -95,13 +102,14 @@ const endpointOf = (
   checkAddress({ ...address }, refuse);
   const keyPrefix: unknown = options.keyPrefix ?? '';
   if (typeof keyPrefix !== 'string') return refuse('redis.keyPrefix', 'a string', keyPrefix);
-  const settings = { keepAlive: KEEP_ALIVE_MS, ...address, ...ownClientOptions(commandTimeoutMs) };
+  const own = ownClientOptions(commandTimeoutMs);
+  const settings = { keepAlive: KEEP_ALIVE_MS, ...address, ...own };
   const connect = (at: NodeAddress): RedisLike =>
     new Redis({ ...settings, ...seenFromHere(at, options.natMap) });
   const seeds = all.map(({ at }) => at);
   // Made once to see that it can be made.
   connect(seeds[0]!);
-  return { keyPrefix, seeds, connect };
+  return { keyPrefix, seeds, connect, warning: notTakenWarning(options, own) };
 };
 
 const refuseInCluster = (address: RedisOptions, name: 'db' | 'path' | 'sentinels' | 'name'): void => {
@@ -146,11 +154,4 @@ const nodeFrom = (node: unknown, where: string): GivenNode => {
     return refuse(where, 'a URL, "host:port" or { host, port } with a port up to 65535', node);
   }
   return { at: { host, port: Number(port) }, options: addressFrom(options) };
-};
-
-/** Where the server is for us. */
-const seenFromHere = (at: NodeAddress, natMap: RedisOptions['natMap']): NodeAddress => {
-  if (!natMap) return at;
-  const seen = typeof natMap === 'function' ? natMap(textOfAddress(at)) : natMap[textOfAddress(at)];
-  return seen ?? at;
 };

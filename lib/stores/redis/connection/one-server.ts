@@ -2,6 +2,8 @@ import { addressOf, twinOf, type RedisAddress, type RedisLike } from './redis-cl
 import { RedisConnection, type RedisConnectionOptions } from './redis-connection.js';
 import { RedisSubscriber } from './redis-subscriber.js';
 import type { RedisTopology } from './redis-topology.js';
+import { asksSentinels, setUpSentinels } from './sentinels/sentinel-settings.js';
+import { SentinelWatch } from './sentinels/sentinel-watch.js';
 
 /** One Redis server, or whichever of several is the master: one connection for commands, one to listen. */
 export class OneServer implements RedisTopology {
@@ -12,18 +14,24 @@ export class OneServer implements RedisTopology {
   readonly commands: RedisConnection;
   readonly channels: RedisSubscriber;
   onAgain: () => void = () => undefined;
+  private readonly sentinels: SentinelWatch | undefined;
   private openTwin: (() => RedisTopology | undefined) | undefined;
 
   constructor(commands: RedisLike, subscriber: RedisLike, options: RedisConnectionOptions) {
     this.address = addressOf(commands);
+    this.sentinels = asksSentinels(commands) ? new SentinelWatch([commands, subscriber]) : undefined;
     this.commands = new RedisConnection(commands, options);
     this.channels = new RedisSubscriber(subscriber, options.timeoutMs);
     this.commands.onAgain = () => this.onAgain();
     this.openTwin = () => {
       const [one, other] = [twinOf(commands), twinOf(subscriber)];
       const { timeoutMs, probe } = options;
-      return one && other && new OneServer(one, other, { timeoutMs, probe });
+      return one && other && new OneServer(setUpSentinels(one), setUpSentinels(other), { timeoutMs, probe });
     };
+  }
+
+  set onWarning(listener: (warning: string) => void) {
+    if (this.sentinels) this.sentinels.onWarning = listener;
   }
 
   get subscriptions(): number {
@@ -64,6 +72,7 @@ export class OneServer implements RedisTopology {
 
   close(): void {
     this.openTwin = undefined;
+    this.sentinels?.close();
     this.commands.close();
     this.channels.close();
   }

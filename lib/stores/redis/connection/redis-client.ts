@@ -11,7 +11,7 @@ export interface RedisLike {
   subscribe(...channels: string[]): Promise<unknown>;
   unsubscribe(...channels: string[]): Promise<unknown>;
   on(event: 'connect' | 'ready' | 'close' | 'end' | 'moved', listener: () => void): unknown;
-  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'error' | 'sentinelError', listener: (error: Error) => void): unknown;
   on(event: 'message' | 'smessage', listener: (channel: string, message: string) => void): unknown;
 }
 
@@ -20,13 +20,18 @@ export type ConnectionRole = 'commands' | 'subscriber';
 
 /** The socket under a client; ioredis does not declare it. */
 interface WithStream {
-  readonly stream?: {
-    readonly bytesRead?: number;
-    readonly writableCorked?: number;
-    destroy(): void;
-    cork?(): void;
-    uncork?(): void;
-  } | null;
+  readonly stream?: ClientSocket | null;
+}
+
+export interface ClientSocket {
+  readonly bytesRead?: number;
+  readonly writableCorked?: number;
+  readonly destroyed?: boolean;
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+  destroy(): void;
+  cork?(): void;
+  uncork?(): void;
 }
 
 /** What a client has chosen on its connection; ioredis does not declare it. */
@@ -58,6 +63,12 @@ export const addressOf = (client: RedisLike): RedisAddress => {
     .toLowerCase()
     .replace(/^localhost$/, '127.0.0.1');
   return { name: `${at}:${text(port, '6379')}`, isOneServer: true };
+};
+
+/** The socket of a client, unless it has been destroyed. */
+export const socketOf = (client: RedisLike): ClientSocket | undefined => {
+  const { stream } = client as WithStream;
+  return stream && !stream.destroyed ? stream : undefined;
 };
 
 /** How much has arrived on the current socket; 0 where that cannot be told. */

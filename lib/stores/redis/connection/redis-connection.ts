@@ -9,15 +9,16 @@ import {
   RedisFailure,
   failureOf,
   isNoScript,
-  isReadOnly,
   isReplyError,
   isUnwritable,
   mayReconnect,
 } from './redis-failure.js';
+import { MasterSearch } from './master-search.js';
 import { readBatch } from './batch-replies.js';
 import { requestFor, type RedisRequest } from './redis-request.js';
 import { runProbe, type Probe } from './probe.js';
 import { nameSession, type RedisSession } from './redis-session.js';
+import { SilentSentinels } from './sentinels/silent-sentinels.js';
 import type { Commands } from './commands.js';
 import type { Script } from './script.js';
 import { batchOf, keysAndArgs, ScriptBatch, type BatchPart, type ScriptRun } from './script-batch.js';
@@ -69,6 +70,7 @@ export class RedisConnection implements Commands {
   private closed = false;
   private closedBecause: string | undefined;
   private hadSession = false;
+  private readonly masterSearch = new MasterSearch();
   /** Told when there is a connection again, before anything is asked on it. */
   onAgain: () => void = () => undefined;
   /** Told when the connection has ended, unless it was closed from here. */
@@ -77,6 +79,7 @@ export class RedisConnection implements Commands {
   private readonly idlePingMs: number;
   private readonly scripts: readonly Script[];
   private readonly batchScript: Script | undefined;
+  private readonly silentSentinels: SilentSentinels;
   private readonly probe: RedisConnectionOptions['probe'];
 
   constructor(client: RedisLike, options: RedisConnectionOptions) {
@@ -89,6 +92,7 @@ export class RedisConnection implements Commands {
     this.scripts = this.batchScript ? [...scripts, this.batchScript] : scripts;
     this.deadlines = new CommandDeadlines(timeoutMs);
     this.awaited = new AwaitedSession(this.deadlines);
+    this.silentSentinels = new SilentSentinels(client, this.clean);
     client.on('error', (error: unknown) => (this.#lastError = error));
     client.on('ready', () => void this.begin());
     client.on('close', () => this.end());
@@ -207,6 +211,7 @@ export class RedisConnection implements Commands {
       (reply) => {
         if (inFlight.done) return;
         inFlight.done = true;
+        if (this.masterSearch.isDueTo(reply)) this.drop(session);
         let answer: T;
         try {
           answer = request.read(reply);
@@ -225,7 +230,7 @@ export class RedisConnection implements Commands {
       (error: unknown) => {
         // Whoever asks next waits for the new connection. One who asked this one again at once, and again, would keep the
         // process from ever hearing that it has ended.
-        if (isReadOnly(error) || isUnwritable(error)) this.drop(session);
+        if (this.masterSearch.isDueTo(error) || isUnwritable(error)) this.drop(session);
         if (inFlight.done) return;
         inFlight.done = true;
         // Its end is not heard of yet, and nothing was sent: that is to be asked where everybody is who asks from now on.
@@ -249,7 +254,6 @@ export class RedisConnection implements Commands {
         runs.forEach((run, i) => {
           const answer = answers[i];
           if (!(answer instanceof Error)) return run.resolve(answer);
-          if (isReadOnly(answer)) this.drop(session);
           run.reject(
             failureOf(answer, session, this.clean, { keys: run.keys, refusals: run.part.script.refusals }),
           );
@@ -277,7 +281,9 @@ export class RedisConnection implements Commands {
     // So is a server that refused the database: an operator may have mended that.
     if (this.life?.refused) void this.open(this.life);
     return this.awaited.next(() =>
-      this.notSent(`there was no connection to Redis within ${this.timeoutMs} ms`),
+      this.notSent(
+        `there was no connection to Redis within ${this.timeoutMs} ms${this.silentSentinels.text}`,
+      ),
     );
   }
 

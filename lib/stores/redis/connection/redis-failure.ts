@@ -68,9 +68,6 @@ export const isPassing = (error: unknown): boolean =>
  */
 export const mayReconnect = (cause: unknown): boolean => !isReplyError(cause) || isPassing(cause);
 
-/** A master that became a replica: the way to the new master is a new connection. */
-export const isReadOnly = (error: unknown): boolean => isReply(error, 'READONLY');
-
 /** ioredis has sent nothing: the connection is ending, and nothing that is sent on it will be. */
 export const isUnwritable = (error: unknown): boolean =>
   error instanceof Error && error.message.startsWith("Stream isn't writeable");

@@ -3,7 +3,11 @@ import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
 import { refuse } from '../../../core/settings/option-checks.js';
 import { shown } from '../../../core/errors/describe.js';
 import { cleanError, secretsOf } from './clean-error.js';
+import { KEEP_ALIVE_MS } from './keep-alive.js';
 import { databaseOf, type ConnectionRole, type RedisLike } from './redis-client.js';
+import { reconnectInMs } from './reconnect.js';
+import { setUpSentinels } from './sentinels/sentinel-settings.js';
+import { addressFrom, checkAddress, givenOptions, notTakenWarning } from './taken-options.js';
 
 /**
  * Makes the store's clients, for set-ups that options cannot describe (rotating passwords, a custom connector).
@@ -14,16 +18,6 @@ export type CreateRedisClient = (role: ConnectionRole, settings: RedisOptions) =
 
 /** One server: a URL, ioredis options, an existing ioredis client (only its address is used), or a factory of clients. */
 export type ServerSource = string | RedisOptions | RedisLike | CreateRedisClient;
-
-/** What is taken over from options or from a client that was handed over. Anything else may harm a lock. */
-const ADDRESS_OPTIONS = [
-  'host', 'port', 'path', 'family', 'username', 'password', 'tls', 'db', 'sentinels', 'name', 'natMap',
-  'sentinelUsername', 'sentinelPassword', 'sentinelTLS', 'enableTLSForSentinelMode', 'updateSentinels',
-  'dnsLookup', 'connectionName', 'Connector', 'keepAlive',
-] as const; // prettier-ignore
-
-/** After how long without a word the operating system asks whether the other side still lives. ioredis 5 never asks. */
-export const KEEP_ALIVE_MS = 10_000;
 
 /** Commands are never queued, repeated or merged by the client: each would take a lock that this process does not know of. */
 export const ownClientOptions = (commandTimeoutMs: number): RedisOptions => ({
@@ -44,14 +38,16 @@ export const ownClientOptions = (commandTimeoutMs: number): RedisOptions => ({
   // All that is asked for works in RESP2, on every server and proxy.
   protocol: 2,
   keyPrefix: '',
-  // Spread out, so that not all processes come back in the same instant.
-  retryStrategy: (attempt: number) =>
-    Math.min(25 * 2 ** Math.min(attempt, 5), 500) * (0.5 + Math.random() / 2),
+  // The store listens to the sentinels itself: ioredis drops connections for other masters, too, and ends them politely.
+  failoverDetector: false,
+  retryStrategy: reconnectInMs,
 });
 
 export interface RedisEndpoint {
   /** The `keyPrefix` of what was handed over. */
   readonly keyPrefix: string;
+  /** What to tell about options that have no effect. */
+  readonly warning?: string | undefined;
   createClient(role: ConnectionRole): RedisLike;
 }
 
@@ -105,7 +101,7 @@ export const createClients = (
   endpoint: RedisEndpoint,
 ): readonly [commands: RedisLike, subscriber: RedisLike] => {
   const [commands, subscriber] = [endpoint.createClient('commands'), endpoint.createClient('subscriber')];
-  if (commands !== subscriber) return [asSet(commands), asSet(subscriber)];
+  if (commands !== subscriber) return [setUpSentinels(asSet(commands)), setUpSentinels(asSet(subscriber))];
   throw new LockConfigurationError(
     'redis: the function gave one client for both roles, but a connection that listens can run no commands. Make a ' +
       'new one at each call: (role, settings) => new Redis({ ...yours, ...settings }).',
@@ -128,19 +124,8 @@ const endpointFrom = (source: ServerSource, settings: RedisOptions): RedisEndpoi
     );
   }
   if (!isClient(source)) return endpointOf(source, settings);
-  const options = source.options as RedisOptions;
   // The database chosen by a later SELECT, which the options do not show.
-  return endpointOf({ ...options, db: databaseOf(source) }, settings);
-};
-
-/** What is taken over of options. */
-export const addressFrom = (options: RedisOptions): RedisOptions => {
-  const picked: Record<string, unknown> = {};
-  for (const name of ADDRESS_OPTIONS) {
-    const value = (options as Record<string, unknown>)[name];
-    if (value !== undefined && value !== null) picked[name] = value;
-  }
-  return picked;
+  return endpointOf({ ...givenOptions(source), db: databaseOf(source) }, settings);
 };
 
 /** What a URL says. Other schemes, and whatever else it does not know, ioredis takes for the path of a socket. */
@@ -157,12 +142,9 @@ export const optionsOf = (url: string): RedisOptions => {
       `redis: a URL starts with redis:// or rediss://, but this one with ${scheme}://.`,
     );
   }
-  return { ...new Redis(url, { lazyConnect: true }).options };
-};
-
-export const isWhole = (value: unknown, most: number): boolean => {
-  const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
-  return Number.isInteger(number) && (number as number) >= 0 && (number as number) <= most;
+  const given = givenOptions(new Redis(url, { lazyConnect: true }));
+  delete given.lazyConnect;
+  return given;
 };
 
 /** Like `refuse`, without the value: in a URL whose password is not encoded, a part of that is taken for the port. */
@@ -171,26 +153,6 @@ const refuseInUrl = (name: string, expected: string): never => {
     `redis: the URL gives a ${name} that is not ${expected.replace(/^an? /, 'a ')}. Where its user name or password has ` +
       'characters such as : / ? # @, write them as %3A %2F %3F %23 %40.',
   );
-};
-
-export const checkAddress = (address: Record<string, unknown>, refuseValue: typeof refuse): void => {
-  for (const name of ['host', 'path', 'username', 'name', 'connectionName']) {
-    const value = address[name];
-    if (value !== undefined && typeof value !== 'string') refuseValue(`redis.${name}`, 'a string', value);
-  }
-  const { host, port, db, password, keepAlive } = address;
-  if (password !== undefined && typeof password !== 'string') {
-    // It may be the right one all the same, and this goes to a log.
-    throw new LockConfigurationError('redis.password must be a string, but is of another type.');
-  }
-  // What an unset variable often is; ioredis would take it for localhost.
-  if (host === '') refuseValue('redis.host', 'a string that is not empty', host);
-  if (port !== undefined && !isWhole(port, 65_535))
-    refuseValue('redis.port', 'a number from 0 to 65535', port);
-  if (db !== undefined && !isWhole(db, 2 ** 31 - 1)) refuseValue('redis.db', 'the number of a database', db);
-  if (keepAlive !== undefined && !isWhole(keepAlive, 2 ** 31 - 1)) {
-    refuseValue('redis.keepAlive', 'a whole number of milliseconds', keepAlive);
-  }
 };
 
 const endpointOf = (
@@ -205,7 +167,7 @@ const endpointOf = (
   // Made once to see that it can be made: not connected, it leaves nothing behind.
   const createClient = (): RedisLike => new Redis({ keepAlive: KEEP_ALIVE_MS, ...address, ...settings });
   createClient();
-  return { keyPrefix, createClient };
+  return { keyPrefix, createClient, warning: notTakenWarning(options, settings) };
 };
 
 const clientFrom = (create: CreateRedisClient, role: ConnectionRole, settings: RedisOptions): RedisLike => {

@@ -31,6 +31,8 @@ export interface RedisTopology {
   readonly isConnected: boolean;
   /** Told when there is a connection again to where holds may be, before anything is asked on it. */
   onAgain: () => void;
+  /** Receives what is found out while locks are taken, as a sentence for the log. */
+  onWarning?: (warning: string) => void;
   /** Resolves when it is known how the servers are asked; undefined when it is. */
   ready(): Promise<void> | undefined;
   /** The connection to the server that has the name, as far as that is known. */

@@ -1,0 +1,116 @@
+import { isArray } from '../../../../core/errors/describe.js';
+import { unbound } from '../../../../core/runtime.js';
+import { cleanError, secretsOfClient } from '../clean-error.js';
+import { CommandDeadlines } from '../command-deadlines.js';
+import { watchHandshakes } from '../handshake-watch.js';
+import type { ServerAddress } from '../nat-map.js';
+import { dropSocket, gatherTick, socketOf, type ClientSocket, type RedisLike } from '../redis-client.js';
+import { isNotPermitted } from '../redis-failure.js';
+
+const SWITCH_MASTER = '+switch-master';
+/** How often an idle connection to a sentinel is checked, in ms. */
+const PING_MS = 10_000;
+
+/** What a listener reports. */
+export interface SentinelReports {
+  /** The sentinel has a new master, or names one that it did not name before. `isNews`: it has just changed. */
+  master(at: ServerAddress, isNews: boolean): void;
+  /** The sentinels that the sentinel knows beside itself. */
+  others(at: readonly ServerAddress[]): void;
+  /** The sentinel's user may not do what a listener needs. */
+  refused(error: Error): void;
+}
+
+/** Listens to one sentinel for a new master; connects again until it is closed. */
+export class SentinelListener {
+  readonly #client: RedisLike;
+  private readonly deadlines: CommandDeadlines;
+  private pinger: NodeJS.Timeout | undefined;
+  private named = '';
+
+  constructor(
+    client: RedisLike,
+    timeoutMs: number,
+    private readonly master: string,
+    private readonly reports: SentinelReports,
+  ) {
+    this.#client = client;
+    this.deadlines = new CommandDeadlines(timeoutMs);
+    // Only the locks' own connections report what is wrong; the client goes on trying.
+    client.on('error', () => undefined);
+    client.on('ready', () => this.listen());
+    client.on('close', () => clearInterval(this.pinger));
+    client.on('message', (_channel, text) => this.told(text));
+    watchHandshakes(client, this.deadlines);
+    client.connect().catch(() => undefined);
+  }
+
+  /** The socket to the sentinel, while there is one. */
+  get socket(): ClientSocket | undefined {
+    return socketOf(this.#client);
+  }
+
+  close(): void {
+    clearInterval(this.pinger);
+    this.#client.disconnect();
+  }
+
+  /** The master is asked for in the same packet as the subscription: a change between the two would not be noticed. */
+  private listen(): void {
+    const { master } = this;
+    clearInterval(this.pinger);
+    this.pinger = unbound(() => setInterval(() => void this.send('ping'), PING_MS).unref());
+    gatherTick(this.#client);
+    this.send('sentinel', 'get-master-addr-by-name', master)
+      .then((reply) => this.names(reply))
+      .catch(() => undefined);
+    this.send('sentinel', 'sentinels', master)
+      .then((reply) => this.reports.others(readSentinels(reply)))
+      .catch(() => undefined);
+    this.withDeadline(this.#client.subscribe(SWITCH_MASTER)).catch((error: unknown) => {
+      if (isNotPermitted(error)) this.reports.refused(cleanError(error, secretsOfClient(this.#client)));
+    });
+  }
+
+  private names(reply: unknown): void {
+    if (!isArray(reply)) return;
+    const at = { host: String(reply[0]), port: Number(reply[1]) };
+    const named = `${at.host} ${at.port}`;
+    // A sentinel that is cut off from the others names the old master at each connection: believe it once.
+    if (named === this.named) return;
+    this.named = named;
+    this.reports.master(at, false);
+  }
+
+  /** The message: name, old host, old port, new host, new port. */
+  private told(text: string): void {
+    const [name, , , host, port] = text.split(' ');
+    if (name !== this.master || host === undefined) return;
+    this.named = `${host} ${port}`;
+    this.reports.master({ host, port: Number(port) }, true);
+  }
+
+  private send(command: string, ...args: string[]): Promise<unknown> {
+    const reply = this.withDeadline(this.#client.call(command, ...args));
+    reply.catch(() => undefined);
+    return reply;
+  }
+
+  /** A sentinel that does not reply in time is connected to again. */
+  private withDeadline(reply: Promise<unknown>): Promise<unknown> {
+    const inFlight = this.deadlines.add(() => {
+      inFlight.done = true;
+      dropSocket(this.#client);
+    });
+    return reply.finally(() => (inFlight.done = true));
+  }
+}
+
+/** Reads SENTINEL SENTINELS: for each its fields and their values in turn. Those it cannot reach are left out. */
+const readSentinels = (reply: unknown): readonly ServerAddress[] =>
+  (isArray(reply) ? reply : []).flatMap((one) => {
+    const fields = isArray(one) ? one.map(String) : [];
+    const field = (name: string): string | undefined => fields[fields.indexOf(name) + 1];
+    const [host, port, flags = ''] = [field('ip'), Number(field('port')), field('flags')];
+    return host && port && !flags.split(',').includes('disconnected') ? [{ host, port }] : [];
+  });

@@ -1,0 +1,24 @@
+import type { RedisLike } from '../redis-client.js';
+
+/** What ioredis says of a sentinel that does not tell where the master is. */
+const TROUBLE = /sentinel (\S+) (?:because (.*)|successfully)/s;
+
+/** Knows which sentinels did not tell a client where the master is, since its last connection. */
+export class SilentSentinels {
+  private readonly reasons = new Map<string, string>();
+
+  constructor(client: RedisLike, clean: (error: unknown) => Error) {
+    client.on('sentinelError', (error) => {
+      const [, address, reason] = TROUBLE.exec(clean(error).message) ?? [];
+      if (address !== undefined) this.reasons.set(address, reason ?? 'does not know the master');
+    });
+    client.on('connect', () => this.reasons.clear());
+  }
+
+  /** The end of a message; empty where each sentinel that was asked has replied. */
+  get text(): string {
+    if (this.reasons.size === 0) return '';
+    const list = [...this.reasons].map(([address, reason]) => `${address} (${reason})`).join(', ');
+    return `; sentinels that did not name the master: ${list}`;
+  }
+}
