@@ -153,8 +153,7 @@ export class RedisConnection implements Commands {
 
   send<T>(request: RedisRequest<T>): Promise<T> {
     this.batch.flush();
-    const { session } = this;
-    return session ? this.sendOn(session, request) : this.sendWhenReady(request);
+    return this.session ? this.sendOn(this.session, request) : this.sendWhenReady(request);
   }
 
   /** @param why what is told to whoever waits for it, and asks later. */
@@ -230,7 +229,8 @@ export class RedisConnection implements Commands {
       (error: unknown) => {
         // Whoever asks next waits for the new connection. One who asked this one again at once, and again, would keep the
         // process from ever hearing that it has ended.
-        if (this.masterSearch.isDueTo(error) || isUnwritable(error)) this.drop(session);
+        if (this.masterSearch.isDueTo(error)) this.drop(session, error);
+        else if (isUnwritable(error)) this.drop(session);
         if (inFlight.done) return;
         inFlight.done = true;
         // Its end is not heard of yet, and nothing was sent: that is to be asked where everybody is who asks from now on.
@@ -337,8 +337,9 @@ export class RedisConnection implements Commands {
   }
 
   /** Gives the connection up at once, so that what is asked next waits for the new one. */
-  private drop(session: RedisSession): void {
+  private drop(session: RedisSession, because?: unknown): void {
     if (!session.alive) return;
+    this.#lastError = because;
     this.end();
     dropSocket(this.#client);
   }
