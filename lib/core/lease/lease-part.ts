@@ -18,6 +18,8 @@ export class LeasePart {
   /** Of a nested part: how it ended, if it did before the hold. */
   private over: 'released' | 'lost' | undefined;
   private left = false;
+  /** In how many parts of the hold it is nested. */
+  private readonly depth: number;
   private outsideListeners: Set<() => void> | undefined;
 
   constructor(
@@ -27,16 +29,17 @@ export class LeasePart {
     readonly hold: Hold,
     /** Set when an enclosing section holds the key; ending then only leaves the place. */
     readonly entry: OuterEntry | undefined,
-  ) {}
+  ) {
+    this.depth = entry ? entry.part.depth + 1 : 0;
+  }
 
   get state(): HoldState {
     return this.over ?? this.hold.state;
   }
 
-  /** Whether it has its place in the other part, or in one that has. */
-  isInside(other: LeasePart): boolean {
-    for (let outer = this.entry?.part; outer; outer = outer.entry?.part) if (outer === other) return true;
-    return false;
+  /** Whether it is nested in the other part. Parts of one hold are nested in each other, since one of them is in at a time. */
+  isInside({ hold, depth }: LeasePart): boolean {
+    return hold === this.hold && this.depth > depth;
   }
 
   /** Why it was lost, if it was. */
