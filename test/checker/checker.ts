@@ -6,6 +6,7 @@ import { busy } from './rules/busy.rule.js';
 import { entry } from './rules/entry.rule.js';
 import { errors } from './rules/errors.rule.js';
 import { exclusion } from './rules/exclusion.rule.js';
+import { failover } from './rules/failover.rule.js';
 import { foundation } from './rules/foundation.rule.js';
 import { latch } from './rules/latch.rule.js';
 import { leftovers } from './rules/leftovers.rule.js';
@@ -43,6 +44,7 @@ const RULES: readonly Rule[] = [
   errors,
   leftovers,
   afterwards,
+  failover,
 ];
 
 /** Reads a history and says what was wrong in it, first things first. */

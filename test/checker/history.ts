@@ -266,6 +266,29 @@ export interface UnhandledEvent extends Of<'unhandled'> {
   readonly message: string;
 }
 
+/** An app of a failover acquired a key, and the lock is where writes are accepted. */
+export interface ServedEvent extends By<'served'> {
+  readonly call: string;
+}
+
+/**
+ * Servers failed or changed places, and apps had to acquire keys again. `at`: from when on. Apps ask the servers that
+ * accept writes, as a connection of the laboratory sees it, and not those of before.
+ */
+export interface FailoverEvent extends Of<'failover'> {
+  /** The fault. */
+  readonly what: string;
+  /** When no server accepted writes, or another one began to; in order. */
+  readonly outages: readonly { readonly from: number; readonly to: number }[];
+  /** How long after the last of them each app may take. */
+  readonly limitMs: number;
+  readonly apps: readonly {
+    readonly process: string;
+    /** What connection the app had to the servers that failed, and when it asks for keys. */
+    readonly connection: string;
+  }[];
+}
+
 /** For the reader only. */
 export interface NoteEvent extends Of<'note'> {
   readonly process?: string;
@@ -302,6 +325,8 @@ export type HistoryEvent =
   | UsageEvent
   | LeftEvent
   | UnhandledEvent
+  | ServedEvent
+  | FailoverEvent
   | NoteEvent;
 
 export type EventType = HistoryEvent['type'];

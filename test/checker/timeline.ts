@@ -99,6 +99,10 @@ const describe = (event: HistoryEvent): string | undefined => {
       return Object.values(event.sizes).some((size) => size !== 0) ? JSON.stringify(event.sizes) : undefined;
     case 'unhandled':
       return `unhandled: ${event.message}`;
+    case 'served':
+      return `${event.call} has its lock where writes are accepted`;
+    case 'failover':
+      return `${event.what}: writes are accepted again ${event.outages.map(({ to }) => `at ${to.toFixed(1)}`).join(', ') || 'at once'}`;
     case 'note':
       return event.text;
   }

@@ -184,6 +184,7 @@ export const runRound = async (topology: Topology, plan: RoundPlan): Promise<Rou
   topology.begin(name);
   const { shape } = topology.fitness;
   const load = { seed, callers, hotKeys: HOT_KEYS, coldKeys: 40, ...LOADS[shape] };
+  topology.apps?.start();
   for (const seat of topology.seats) seat.begin(name, load);
   await sleep(CALM_BEFORE_MS);
   const before = { from: beganAt + WARM_UP_MS, to: labNow() };

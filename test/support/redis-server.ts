@@ -1,5 +1,6 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis, type RedisOptions } from 'ioredis';
@@ -181,7 +182,12 @@ export class RedisServer implements AsyncDisposable {
 
   private async launch(): Promise<void> {
     const started = this.output.length;
-    const configuration = await writeRedisConfiguration(this.folder, this, this.options);
+    const written = join(this.folder, 'redis.conf');
+    // A sentinel writes down there what it knows.
+    const configuration =
+      this.options.sentinel && existsSync(written)
+        ? written
+        : await writeRedisConfiguration(this.folder, this, this.options);
     const child = spawn(redisProgram(), [configuration, ...(this.options.sentinel ? ['--sentinel'] : [])], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, ...this.options.env },

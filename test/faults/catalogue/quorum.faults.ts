@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../simulation/engine/random.js';
-import { labNow } from '../history/lab-clock.js';
 import { AFTERMATH, LONGEST_LEASE_MS } from '../settings.js';
 import { fault, nodesText, serverOf, type Dose, type Fault } from './fault.js';
+import { duringOutage } from './outage.js';
+import { withApps } from './with-apps.js';
 import { MEMORY } from './restart.faults.js';
 
 interface OnClock extends Dose {
@@ -60,17 +61,20 @@ const comesBackWrong = fault<OnClock>({
   targets: ({ node }) => [serverOf(node), MEMORY],
   describe: ({ node, jumpMs, forMs }) =>
     `n${node + 1} is killed, comes back empty and ${inWords(jumpMs)}, and after ${forMs} ms empty and right`,
-  async inflict({ nodes, scribe }, { node: number, jumpMs, forMs }) {
-    const node = nodes[number]!;
-    const from = labNow();
-    await node.kill();
-    node.jump(jumpMs);
-    await node.startAgain({ keepData: false });
-    await sleep(forMs);
-    await node.kill();
-    node.jump(-jumpMs);
-    await node.startAgain({ keepData: false });
-    scribe.trouble(`${nodesText([number])} came back`, from, labNow() + AFTERMATH.outage);
+  async inflict(topology, { node: number, jumpMs, forMs }) {
+    const node = topology.nodes[number]!;
+    await withApps(topology, 'a node comes back with a wrong clock', 0, ({ struck }) =>
+      duringOutage(topology, `${nodesText([number])} came back`, AFTERMATH.outage, async () => {
+        await node.kill();
+        struck();
+        node.jump(jumpMs);
+        await node.startAgain({ keepData: false });
+        await sleep(forMs);
+        await node.kill();
+        node.jump(-jumpMs);
+        await node.startAgain({ keepData: false });
+      }),
+    );
     // Who restarted empty does not count until then, and may not be the second that has forgotten.
     await sleep(2 * LONGEST_LEASE_MS);
   },

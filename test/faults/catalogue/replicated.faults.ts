@@ -1,9 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../simulation/engine/random.js';
-import { labNow } from '../history/lab-clock.js';
 import { AFTERMATH, LONGEST_LEASE_MS, SETTINGS } from '../settings.js';
+import type { Course } from '../apps/apps.js';
 import type { Replicated } from '../topology/replicated.js';
 import type { Fitness, Topology } from '../topology/topology.js';
+import type { RedisServer } from '../../support/redis-server.js';
+import { duringOutage } from './outage.js';
+import { withApps } from './with-apps.js';
 import { anyNode, fault, groupOf, onNode, type Dose, type Fault, type OnNode } from './fault.js';
 
 interface OnGroup extends Dose {
@@ -20,15 +23,17 @@ const replicatedOf = ({ replicated }: Topology): Replicated => {
   return replicated;
 };
 
-/** Everybody is in trouble from now until so long after the fault. */
-const troubled = async ({ scribe }: Topology, what: string, work: () => Promise<void>): Promise<void> => {
-  const from = labNow();
-  try {
-    await work();
-  } finally {
-    scribe.trouble(what, from, labNow() + AFTERMATH.outage);
-  }
-};
+/** All apps and workers are in trouble from now until so long after the fault. */
+const troubled = (topology: Topology, what: string, work: () => Promise<void>): Promise<void> =>
+  duringOutage(topology, what, AFTERMATH.outage, work);
+
+/** A fault after which another server may be the master. Apps have to find it. */
+const failover = (
+  topology: Topology,
+  { group }: OnGroup,
+  what: string,
+  work: (course: Course) => Promise<void>,
+): Promise<void> => withApps(topology, what, group, (course) => troubled(topology, what, () => work(course)));
 
 const promotion = fault<OnGroup>({
   name: 'promotion',
@@ -37,9 +42,9 @@ const promotion = fault<OnGroup>({
   choose: (random, fitness) => ({ group: anyGroup(random, fitness), forMs: 0 }),
   targets,
   describe: ({ group }) => `the replica of group ${group + 1} is promoted, in order`,
-  async inflict(topology, { group }) {
+  async inflict(topology, dose) {
     const replicated = replicatedOf(topology);
-    await troubled(topology, 'promotion', () => replicated.promote(group, 'in order'));
+    await failover(topology, dose, 'promotion', () => replicated.promote(dose.group, 'in order'));
   },
 });
 
@@ -52,9 +57,10 @@ const lagging = fault<OnGroup>({
   targets,
   describe: ({ group, forMs }) =>
     `the replica of group ${group + 1} hears nothing of its master for ${forMs} ms, and is promoted`,
-  async inflict(topology, { group, forMs }) {
+  async inflict(topology, dose) {
+    const { group, forMs } = dose;
     const replicated = replicatedOf(topology);
-    await troubled(topology, 'promotion', async () => {
+    await failover(topology, dose, 'promotion of a replica that lags', async () => {
       replicated.keepCopiesOut(await replicated.masterOf(group));
       await sleep(forMs);
       await replicated.promote(group, 'at once');
@@ -75,16 +81,18 @@ const kill = fault<OnGroup & { readonly lagMs: number }>({
   targets,
   describe: ({ group, lagMs, forMs }) =>
     `the master of group ${group + 1} is killed, ${lagMs} ms after its replica has heard of it last, and ` +
-    `comes back as a replica ${forMs} ms after that has taken over`,
-  async inflict(topology, { group, lagMs, forMs }) {
+    `comes back as a replica ${forMs} ms after the apps acquire keys again`,
+  async inflict(topology, dose) {
+    const { group, lagMs, forMs } = dose;
     const replicated = replicatedOf(topology);
-    await troubled(topology, 'a master is killed', async () => {
+    await failover(topology, dose, 'a master is killed', async ({ recovered }) => {
       const master = await replicated.masterOf(group);
       if (lagMs > 0) replicated.keepCopiesOut(master);
       await sleep(lagMs);
       await master.kill();
       await replicated.takenOver(group, master);
       await replicated.openDoors();
+      await recovered();
       await sleep(forMs);
       await replicated.startAgain(master);
     });
@@ -99,12 +107,91 @@ const partition = fault<OnGroup>({
   targets,
   describe: ({ group, forMs }) =>
     `the master of group ${group + 1} and all other servers do not reach each other for ${forMs} ms; clients reach all`,
-  async inflict(topology, { group, forMs }) {
+  async inflict(topology, dose) {
+    const { group, forMs } = dose;
     const replicated = replicatedOf(topology);
-    await troubled(topology, 'partition between nodes', async () => {
+    await failover(topology, dose, 'partition between nodes', async () => {
       await replicated.isolate(await replicated.masterOf(group));
       await sleep(forMs);
       await replicated.openDoors();
+    });
+  },
+});
+
+const stop = fault<OnGroup>({
+  name: 'a master is stopped',
+  weight: 2,
+  fits: hasReplicas,
+  choose: (random, fitness) => ({ group: anyGroup(random, fitness), forMs: random.whole(0, 1_500) }),
+  targets,
+  describe: ({ group, forMs }) =>
+    `the master of group ${group + 1} is stopped, and goes on ${forMs} ms after the apps acquire keys again`,
+  async inflict(topology, dose) {
+    const { group, forMs } = dose;
+    const replicated = replicatedOf(topology);
+    await failover(topology, dose, 'a master is stopped', async ({ recovered }) => {
+      const master = await replicated.masterOf(group);
+      await master.server.kill('SIGSTOP');
+      try {
+        await replicated.takenOver(group, master);
+        await recovered();
+        await sleep(forMs);
+      } finally {
+        await master.server.kill('SIGCONT');
+      }
+    });
+  },
+});
+
+const sentinelsOf = (topology: Topology): readonly RedisServer[] => {
+  const { sentinels } = replicatedOf(topology);
+  if (!sentinels) throw new Error('there are no sentinels here');
+  return sentinels;
+};
+
+/** It still takes connections. An app that looks for the master asks it first. */
+const hungSentinel = fault<OnGroup>({
+  name: 'a sentinel hangs',
+  weight: 2,
+  fits: ({ shape }) => shape === 'sentinel',
+  choose: () => ({ group: 0, forMs: 0 }),
+  targets,
+  describe: () => 'the first sentinel is stopped, and all connections to the master are ended',
+  async inflict(topology, { group }) {
+    const what = 'a sentinel hangs';
+    const { server } = await replicatedOf(topology).masterOf(group);
+    const [first] = sentinelsOf(topology);
+    await withApps(topology, what, group, ({ struck, recovered }) =>
+      troubled(topology, what, async () => {
+        await first!.kill('SIGSTOP');
+        try {
+          for (const type of ['normal', 'pubsub']) await server.cli('CLIENT', 'KILL', 'TYPE', type);
+          struck();
+          await recovered();
+        } finally {
+          await first!.kill('SIGCONT');
+        }
+      }),
+    );
+  },
+});
+
+/** An app that listens to the sentinels has to listen again before the promotion. */
+const sentinelsRestart = fault<OnGroup>({
+  name: 'all sentinels restart',
+  weight: 2,
+  fits: ({ shape }) => shape === 'sentinel',
+  choose: (random) => ({ group: 0, forMs: random.whole(0, 1_000) }),
+  targets,
+  describe: ({ forMs }) =>
+    `all sentinels are killed, and started after ${forMs} ms; then the replica is promoted, in order`,
+  async inflict(topology, dose) {
+    const sentinels = sentinelsOf(topology);
+    await failover(topology, dose, 'all sentinels restart', async () => {
+      await Promise.all(sentinels.map((sentinel) => sentinel.kill('SIGKILL')));
+      await sleep(dose.forMs);
+      await Promise.all(sentinels.map((sentinel) => sentinel.restart()));
+      await replicatedOf(topology).promote(dose.group, 'in order');
     });
   },
 });
@@ -196,4 +283,15 @@ const move = fault<OnSlot>({
   },
 });
 
-export const REPLICATED_FAULTS: readonly Fault[] = [promotion, lagging, kill, partition, empty, clock, move];
+export const REPLICATED_FAULTS: readonly Fault[] = [
+  promotion,
+  lagging,
+  kill,
+  stop,
+  partition,
+  hungSentinel,
+  sentinelsRestart,
+  empty,
+  clock,
+  move,
+];

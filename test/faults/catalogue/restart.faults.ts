@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../simulation/engine/random.js';
 import { AFTERMATH, LONGEST_LEASE_MS } from '../settings.js';
+import type { Course } from '../apps/apps.js';
 import type { RedisNode } from '../topology/redis-node.js';
 import type { Fitness, Topology } from '../topology/topology.js';
 import {
@@ -19,6 +20,7 @@ import {
   type OnNode,
 } from './fault.js';
 import { duringOutage } from './outage.js';
+import { withApps } from './with-apps.js';
 
 /**
  * Lost data and a clock that was ahead would let tokens fall: that is not promised, and not tried. In a quorum a clock is
@@ -73,10 +75,12 @@ const restart = (
     describe: ({ nodes, forMs }) =>
       `${nodesText(nodes)} is killed, and started ${keepData ? 'with its data' : 'empty'} after ${forMs} ms`,
     async inflict(topology, dose) {
-      await duringOutage(topology, name, AFTERMATH.outage, () =>
-        topology.watched
-          ? restartWatched(topology, topology.watched, dose, keepData)
-          : restartSome(topology, dose, keepData),
+      await withApps(topology, name, 0, (course) =>
+        duringOutage(topology, name, AFTERMATH.outage, () =>
+          topology.watched
+            ? restartWatched(topology, topology.watched, dose, keepData)
+            : restartSome(topology, dose, keepData, course),
+        ),
       );
       // Who restarted empty does not count until then, and may not be the second that has forgotten.
       if (!keepData && !topology.watched) await sleep(2 * LONGEST_LEASE_MS);
@@ -104,9 +108,11 @@ const restartSome = async (
   { nodes: all }: Topology,
   { nodes: numbers, forMs }: OnRestarting,
   keepData: boolean,
+  { struck }: Course,
 ): Promise<void> => {
   const nodes = numbers.map((number) => all[number]!);
   await Promise.all(nodes.map((node) => node.kill()));
+  struck();
   await sleep(forMs);
   await Promise.all(nodes.map((node) => node.startAgain({ keepData })));
 };

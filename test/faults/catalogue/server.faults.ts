@@ -14,6 +14,7 @@ import {
   type OnNode,
 } from './fault.js';
 import { duringOutage } from './outage.js';
+import { withApps } from './with-apps.js';
 import { mayLoseData, RESTART_FAULTS } from './restart.faults.js';
 
 /** What Redis did shortly before its clock is set may be told by a clock that nobody knew well. */
@@ -30,13 +31,16 @@ const stop = fault<OnNode>({
   choose: (random, fitness) => ({ ...anyNode(random, fitness), forMs: random.whole(50, 2_000) }),
   targets: onNode,
   describe: ({ node, forMs }) => `n${node + 1} is stopped for ${forMs} ms`,
-  async inflict(topology, { node, forMs }) {
+  async inflict(topology, { node, group, forMs }) {
     const { server } = topology.nodes[node]!;
-    await duringOutage(topology, 'Redis is stopped', AFTERMATH.outage, async () => {
-      await server.kill('SIGSTOP');
-      await sleep(forMs);
-      await server.kill('SIGCONT');
-    });
+    await withApps(topology, 'SIGSTOP Redis', group, ({ struck }) =>
+      duringOutage(topology, 'Redis is stopped', AFTERMATH.outage, async () => {
+        await server.kill('SIGSTOP');
+        struck();
+        await sleep(forMs);
+        await server.kill('SIGCONT');
+      }),
+    );
   },
 });
 

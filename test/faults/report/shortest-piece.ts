@@ -46,6 +46,7 @@ const unitOf = (event: HistoryEvent, { callOfLease, callOfGrant }: Owners): stri
     case 'abort':
     case 'granted':
     case 'refused':
+    case 'served':
       return event.call;
     case 'believes':
     case 'claims':

@@ -1,6 +1,10 @@
+import type { Redis } from 'ioredis';
+import { hashSlot } from '../../../lib/stores/redis/hash-slot.js';
 import { until } from '../../support/async.js';
 import { RedisClusterServers } from '../../support/redis/redis-cluster.js';
 import type { RedisServer } from '../../support/redis-server.js';
+import type { Slots } from '../apps/app-messages.js';
+import { acceptsWrites } from '../apps/bare-connection.js';
 import { SETTINGS } from '../settings.js';
 import type { Ports } from '../workload/worker-messages.js';
 import { Failover, type FailoverOptions } from './failover.js';
@@ -12,6 +16,7 @@ import { ServerDoor } from './server-door.js';
 import { PlainNode, type ServerNode } from './server-node.js';
 
 const MASTERS = 3;
+const SLOTS = 16_384;
 /** How long a promotion is waited for that nothing may come of, in ms. */
 const PATIENCE_MS = 8_000;
 const SETTLED_MS = 60_000;
@@ -147,6 +152,24 @@ class ClusterServers implements Replicated {
   }
 }
 
+/** The slots of a group, but for the few that were moved. */
+const slotsOf = (group: number): Slots => {
+  const share = Math.ceil(SLOTS / MASTERS);
+  return { from: group * share, to: Math.min(SLOTS, (group + 1) * share) };
+};
+
+const keyIn = ({ from, to }: Slots): string => {
+  for (let i = 0; ; i++) {
+    const slot = hashSlot(`laboratory ${i}`);
+    if (slot >= from && slot < to) return `laboratory ${i}`;
+  }
+};
+
+const epochOf = async (client: Redis): Promise<number> => {
+  const info = (await client.call('CLUSTER', 'INFO')) as string;
+  return Number(/cluster_my_epoch:(\d+)/.exec(info)?.[1]);
+};
+
 /** A Redis Cluster. */
 export const startCluster = async ({
   name,
@@ -186,6 +209,22 @@ export const startCluster = async ({
       return { shape: 'cluster', ports, nat, ...(replicas && { replicas }) };
     },
     replicated: new ClusterServers(redis, nodes, doors),
+    apps: {
+      groups: MASTERS,
+      slotsOf,
+      accepting: async (bare, group) => {
+        const key = keyIn(slotsOf(group));
+        const accepting: { readonly port: number; readonly epoch: number }[] = [];
+        for (const { server } of groups[group]!) {
+          const { port } = server;
+          if (await acceptsWrites(bare.to(port), { key, replicas }))
+            accepting.push({ port, epoch: await epochOf(bare.to(port)) });
+        }
+        // A master that was replaced may not have heard of it.
+        const [latest] = accepting.sort((a, b) => b.epoch - a.epoch);
+        return latest && [latest.port];
+      },
+    },
     stop: async () => {
       await redis[Symbol.asyncDispose]();
       for (const clock of clocks) clock.cleanUp();

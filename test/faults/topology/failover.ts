@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HistoryEvent } from '../../checker/history.js';
 import type { RedisServer } from '../../support/redis-server.js';
+import type { AppServers } from '../apps/apps.js';
 import { labNow } from '../history/lab-clock.js';
 import type { ReplicasWanted, WorkerRedis, WorkerSettings } from '../workload/worker-messages.js';
 import { passOverWhoCameBack } from './brought-back.js';
@@ -28,6 +29,7 @@ export interface FailoverParts {
   /** Where Redis is for a worker whose lines begin at these ports. */
   readonly redis: (ports: readonly number[]) => WorkerRedis;
   readonly replicated: Replicated;
+  readonly apps: AppServers;
   /** Ends the servers. */
   readonly stop: () => Promise<void>;
 }
@@ -53,13 +55,17 @@ export class Failover implements Topology {
     return this.parts.grounds.seats;
   }
 
+  get apps() {
+    return this.parts.grounds.apps;
+  }
+
   get scribe() {
     return this.parts.grounds.scribe;
   }
 
   seat(workers: number, library?: string): Promise<void> {
-    const { servers, redis, grounds } = this.parts;
-    return grounds.seat(workers, { servers, redis }, library);
+    const { servers, redis, apps, grounds } = this.parts;
+    return grounds.seat(workers, { servers, redis, apps }, library);
   }
 
   begin(round: string): void {

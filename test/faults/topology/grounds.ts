@@ -4,6 +4,7 @@ import type { HistoryEvent } from '../../checker/history.js';
 import { guardFolder } from '../../support/process-guard.js';
 import { SCRATCH } from '../../support/scratch.js';
 import { TestWorker } from '../../support/worker.js';
+import { Apps, type AppServers } from '../apps/apps.js';
 import { HistoryReader } from '../history/history-file.js';
 import { clockEnvironment } from '../history/lab-clock.js';
 import { Scribe } from '../history/scribe.js';
@@ -15,10 +16,17 @@ const REGISTER = new URL('../register/register.process.ts', import.meta.url);
 
 type RegisterProcess = TestWorker<ToRegister, FromRegister>;
 
+/** Where workers and apps are to find the servers. */
+export interface Seating extends Pick<SeatOptions, 'servers' | 'redis'> {
+  readonly apps?: AppServers;
+}
+
 /** What every topology has beside its servers: seats for workers, the register, and where histories are written. */
 export class Grounds implements AsyncDisposable {
   readonly scribe = new Scribe();
   seats: readonly Seat[] = [];
+  /** Where one server takes over from another, or a majority counts. */
+  apps: Apps | undefined;
   private seatCount = 0;
 
   private constructor(
@@ -42,13 +50,15 @@ export class Grounds implements AsyncDisposable {
   }
 
   /** Puts these workers in the place of those that were there. */
-  async seat(
-    workers: number,
-    { servers, redis }: Pick<SeatOptions, 'servers' | 'redis'>,
-    library?: string,
-  ): Promise<void> {
+  async seat(workers: number, { servers, redis, apps }: Seating, library?: string): Promise<void> {
     await Promise.all(this.seats.map((seat) => seat[Symbol.asyncDispose]()));
-    const { folder, registerPort, settings } = this;
+    await this.apps?.[Symbol.asyncDispose]();
+    const { folder, registerPort, settings, scribe } = this;
+    if (apps) {
+      const direct = { ...apps, redis: redis(servers.map(({ port }) => port)) };
+      const history = join(folder, `apps-${this.seatCount}.jsonl`);
+      this.apps = new Apps({ servers: direct, history, library, settings, scribe });
+    }
     const options: SeatOptions = { servers, redis, folder, registerPort, settings, library };
     const names = Array.from({ length: workers }, () => `w${++this.seatCount}`);
     this.seats = await Promise.all(names.map((name) => Seat.start(name, options)));
@@ -70,12 +80,14 @@ export class Grounds implements AsyncDisposable {
   takeHistory(): HistoryEvent[] {
     const events = [...this.registerHistory.read(), ...this.scribe.take()];
     for (const seat of this.seats) events.push(...seat.takeHistory());
+    if (this.apps) events.push(...this.apps.takeHistory());
     return events;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.scribe.close();
     await Promise.all(this.seats.map((seat) => seat[Symbol.asyncDispose]()));
+    await this.apps?.[Symbol.asyncDispose]();
     await this.register[Symbol.asyncDispose]();
     this.registerHistory.close();
     await rm(this.folder, { recursive: true, force: true });

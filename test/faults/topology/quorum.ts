@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HistoryEvent } from '../../checker/history.js';
 import type { RedisServer } from '../../support/redis-server.js';
+import { acceptsWrites, type BareConnections } from '../apps/bare-connection.js';
 import { labNow } from '../history/lab-clock.js';
 import { LONGEST_LEASE_MS, SETTINGS } from '../settings.js';
 import type { WorkerSettings } from '../workload/worker-messages.js';
@@ -78,6 +79,10 @@ export class Quorum implements Topology {
     return this.grounds.seats;
   }
 
+  get apps() {
+    return this.grounds.apps;
+  }
+
   get scribe() {
     return this.grounds.scribe;
   }
@@ -87,8 +92,22 @@ export class Quorum implements Topology {
     const seating = {
       servers: nodes.map(({ server }) => server),
       redis: (ports: readonly number[]) => ({ shape: 'quorum', ports, delayAfterRestartMs }) as const,
+      apps: { accepting: (bare: BareConnections) => this.accepting(bare) },
     };
     return this.grounds.seat(workers, seating, library);
+  }
+
+  /** No port: what a majority has is not asked for at each server. */
+  private async accepting(bare: BareConnections): Promise<readonly number[] | undefined> {
+    const counted = this.nodes.filter((node) => !node.clockWasSet && this.countsAt(node) <= labNow());
+    const accepted = await Promise.all(counted.map(({ server }) => acceptsWrites(bare.to(server.port))));
+    return accepted.filter(Boolean).length > this.nodes.length / 2 ? [] : undefined;
+  }
+
+  /** From when on a server that was started counts. */
+  private countsAt({ startedAt }: PlainNode): number {
+    const { delayAfterRestartMs } = this;
+    return delayAfterRestartMs === 0 ? startedAt : startedAt + delayAfterRestartMs + UPTIME_IS_KNOWN_TO_MS;
   }
 
   begin(round: string): void {
@@ -101,10 +120,7 @@ export class Quorum implements Topology {
     for (const node of this.nodes) if (!node.server.isRunning) await node.startAgain({ keepData: true });
     await this.grounds.fillSeats();
     // Until then a server that was started counts as failed.
-    const { delayAfterRestartMs } = this;
-    if (delayAfterRestartMs === 0) return;
-    const latest = Math.max(...this.nodes.map(({ startedAt }) => startedAt));
-    await sleep(Math.max(0, latest + delayAfterRestartMs + UPTIME_IS_KNOWN_TO_MS - labNow()));
+    await sleep(Math.max(0, ...this.nodes.map((node) => this.countsAt(node) - labNow())));
   }
 
   keepers(): Promise<readonly RedisServer[]> {

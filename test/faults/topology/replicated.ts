@@ -1,9 +1,11 @@
+import type { RedisServer } from '../../support/redis-server.js';
 import type { ServerNode } from './server-node.js';
 
 /** Masters and those that copy them, one of which takes over: what faults can do with them. */
 export interface Replicated {
   /** How many masters there are: one behind Sentinel, in a cluster one for each part of the slots. */
   readonly groups: number;
+  readonly sentinels?: readonly RedisServer[];
   /** To which group a lock belongs at the moment. */
   groupOf(finalKey: string): Promise<number>;
   /** Who is the master of a group, as most others say. */

@@ -1,6 +1,9 @@
+import type { Redis } from 'ioredis';
 import { until } from '../../support/async.js';
 import { replicationOf } from '../../support/redis/redis-replicas.js';
+import type { RedisServer } from '../../support/redis-server.js';
 import { RedisSentinels } from '../../support/redis/redis-sentinels.js';
+import { acceptsWrites } from '../apps/bare-connection.js';
 import { SETTINGS } from '../settings.js';
 import type { Ports } from '../workload/worker-messages.js';
 import { Failover, type FailoverOptions } from './failover.js';
@@ -18,9 +21,10 @@ const FAILOVER_TIMEOUT_MS = 1_000;
 /** How long a promotion is waited for that nothing may come of, in ms. */
 const PATIENCE_MS = 8_000;
 const SETTLED_MS = 60_000;
-/** How often somebody looks whether there are two masters, and how long that may be so, in ms. */
+/** How often the laboratory looks whether there are two masters, in ms. */
 const TIDIED_EVERY_MS = 500;
-const STRAYS_FOR_MS = 2_000;
+/** How long there may be two, in ms: an app has to leave the old one by itself, in less time. */
+const STRAYS_FOR_MS = 4_000;
 
 /** A master, a replica and three sentinels; servers reach each other through doors of their own. */
 class SentinelServers implements Replicated {
@@ -37,6 +41,10 @@ class SentinelServers implements Replicated {
     private readonly doors: readonly ServerDoor[],
   ) {
     this.operator = setInterval(() => void this.tidy(), TIDIED_EVERY_MS);
+  }
+
+  get sentinels(): readonly RedisServer[] {
+    return this.redis.sentinels;
   }
 
   groupOf(): Promise<number> {
@@ -136,6 +144,10 @@ class SentinelServers implements Replicated {
   }
 }
 
+/** The port of the master, as a sentinel says. */
+const masterNamedBy = async (sentinel: Redis): Promise<string | undefined> =>
+  ((await sentinel.call('SENTINEL', 'get-master-addr-by-name', NAME)) as [string, string] | null)?.[1];
+
 /** One Redis behind Sentinel. */
 export const startSentinel = async ({
   name,
@@ -184,6 +196,19 @@ export const startSentinel = async ({
       };
     },
     replicated,
+    apps: {
+      accepting: async (bare) => {
+        const named = await Promise.all(
+          redis.sentinels.map(({ port }) => masterNamedBy(bare.to(port)).catch(() => undefined)),
+        );
+        const isMaster = (server: RedisServer): boolean =>
+          named.filter((name) => name === String(redis.placeOf(server).port)).length > named.length / 2;
+        const master = redis.servers.find(isMaster);
+        return master && (await acceptsWrites(bare.to(master.port), { replicas }))
+          ? [master.port]
+          : undefined;
+      },
+    },
     stop: async () => {
       replicated.close();
       await redis[Symbol.asyncDispose]();

@@ -1,4 +1,5 @@
 import type { HistoryEvent } from '../../checker/history.js';
+import type { Apps } from '../apps/apps.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import type { Scribe } from '../history/scribe.js';
 import type { Replicated } from './replicated.js';
@@ -17,6 +18,8 @@ export interface Topology extends AsyncDisposable {
   readonly replicated?: Replicated;
   /** The workers, each with a line of its own to each server. */
   readonly seats: readonly Seat[];
+  /** Apps that are there before a fault; undefined where nothing takes over from anything. */
+  readonly apps?: Apps | undefined;
   readonly scribe: Scribe;
   /** What faults the topology is fit for. */
   readonly fitness: Fitness;

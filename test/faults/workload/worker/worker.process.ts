@@ -1,5 +1,4 @@
 import 'reflect-metadata';
-import { NestFactory } from '@nestjs/core';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deferred, until, type Deferred } from '../../../support/async.js';
 import { workerChannel } from '../../../support/worker-channel.js';
@@ -12,8 +11,7 @@ import { LoadRunner } from './load-runner.js';
 import { logStandstills } from './loop-log.js';
 import { ordersOf, type Library } from './orders.service.js';
 import { Recorder } from './recorder.js';
-import { openStore } from './open-store.js';
-import { TracedStore } from './traced-store.js';
+import { startApp } from './start-app.js';
 import { jumpWallClock } from './wall-clock.js';
 
 // A worker of the laboratory: a running Nest app with the real library, and callers who use it in every way.
@@ -38,20 +36,10 @@ process.on('unhandledRejection', unhandled('rejection'));
 process.on('uncaughtException', unhandled('exception'));
 process.on('warning', unhandled('warning'));
 
-const { keyPrefix, commandTimeoutMs, ...settings } = setup.settings;
-const redis = openStore(library, setup.redis, setup.process, commandTimeoutMs);
-const { clients } = redis;
-const store = new TracedStore(redis.store, recorder);
+const { keyPrefix, watchdogMs } = setup.settings;
 const OrdersService = ordersOf(library);
-const app = await NestFactory.createApplicationContext(
-  {
-    module: class AppModule {},
-    imports: [library.RedisLockModule.forRoot({ store, keyPrefix, ...settings })],
-    providers: [OrdersService],
-  },
-  { logger: false },
-);
-const locks = app.get(library.LockService);
+const { app, locks, store, redis } = await startApp(library, setup, recorder, [OrdersService]);
+const { clients } = redis;
 // After the first lock everything that is made once is there. A worker may be started while something is wrong.
 await until(() => locks.withLock(`start of ${setup.process}`, () => true), {
   timeoutMs: STARTED_MS,
@@ -71,7 +59,7 @@ const around: Surroundings = {
   locks,
   orders: app.get(OrdersService),
   keyPrefix,
-  watchdogMs: settings.watchdogMs,
+  watchdogMs,
   recorder,
   register,
   tell: (what) => channel.send({ type: 'told', what }),
