@@ -7,6 +7,7 @@
 //
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { APT_DOES, installWithApt, mayInstall } from './apt.mjs';
 import { exclusively } from './exclusive.mjs';
 import { onPath } from './process.mjs';
@@ -27,6 +28,7 @@ const NEEDS = [
     byHand:
       'install redis-server (Debian and Ubuntu: apt-get install redis-server; macOS: brew install redis) or valkey-server, so that it is on the PATH',
     required: true,
+    without: 'only the tests that need no server ran',
   },
   {
     name: 'libfaketime',
@@ -35,6 +37,7 @@ const NEEDS = [
     package: 'libfaketime',
     byHand: 'Debian and Ubuntu: apt-get install libfaketime',
     required: false,
+    without: 'the tests that set the clock of a server failed',
   },
 ];
 
@@ -52,38 +55,47 @@ const install = (need) => {
     throw new Error(`apt-get installed ${need.package}, but ${need.name} is not where it should be`);
 };
 
-/** Whether the tests can run, as far as this need goes. */
+/** Says in one line what there is of this need. Whether it is there in the end. */
 const provide = async (need, { dryRun }) => {
   const there = need.find();
   if (there) {
     say(`${need.name}: ${there}`);
     return true;
   }
-  say(`${need.name}: missing; ${need.why}`);
+  const missing = `${need.name}: missing; ${need.why}`;
   if (!mayInstall()) {
-    say(`${need.name}: not installed (that takes Linux, apt-get and root); ${need.byHand}`);
-    return !need.required;
+    say(`${missing}; not installed (that takes Linux, apt-get and root); ${need.byHand}`);
+    return false;
   }
   if (dryRun) {
-    say(`${need.name}: would be installed: ${APT_DOES(need.package)}`);
+    say(`${missing}; would be installed: ${APT_DOES(need.package)}`);
     return true;
   }
-  say(`${need.name}: installing it: ${APT_DOES(need.package)}`);
+  say(`${missing}; installing it: ${APT_DOES(need.package)}`);
   try {
     await exclusively(() => install(need));
     return true;
   } catch (error) {
     say(`${need.name}: ${error.message}; ${need.byHand}`);
-    return !need.required;
+    return false;
   }
 };
 
-const flags = process.argv.slice(2);
-const dryRun = flags.includes('--dry-run');
-const unknown = flags.filter((flag) => flag !== '--dry-run');
-if (unknown.length > 0) {
-  console.error(`machine: unknown option ${unknown.join(', ')}; there is --dry-run`);
-  process.exitCode = 1;
-} else {
-  for (const need of NEEDS) if (!(await provide(need, { dryRun }))) process.exitCode = 1;
+/** Installs what is missing, where that may be done. Resolves with what is missing all the same. */
+export const setUpMachine = async ({ dryRun = false } = {}) => {
+  const missing = [];
+  for (const need of NEEDS) if (!(await provide(need, { dryRun }))) missing.push(need);
+  return missing;
+};
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const flags = process.argv.slice(2);
+  const unknown = flags.filter((flag) => flag !== '--dry-run');
+  if (unknown.length > 0) {
+    console.error(`machine: unknown option ${unknown.join(', ')}; there is --dry-run`);
+    process.exitCode = 1;
+  } else {
+    const missing = await setUpMachine({ dryRun: flags.length > 0 });
+    if (missing.some(({ required }) => required)) process.exitCode = 1;
+  }
 }

@@ -3,10 +3,11 @@
 //   node .ci/matrix.mjs                    every row, with all of its suites
 //   node .ci/matrix.mjs --list             says which rows there are, and with which suites
 //   node .ci/matrix.mjs --only node-22,nest-11
-//   node .ci/matrix.mjs --short --minutes 20  what .ci/run does: the rows' short suites, no row begun after 20 minutes
+//   node .ci/matrix.mjs --short            the rows' short suites
+//   node .ci/matrix.mjs --minutes 40       begins no row after 40 minutes
 //   node .ci/matrix.mjs --strict           a row that cannot run here is a failure
 //
-// `--report=<file>` writes { "rows": [{ "name", "passed", "failed" }], "notRun": <a line> } as JSON.
+// `--report=<file>` writes { "passed", "failed", "failures", "notRun": <a line> } as JSON.
 // A row that cannot run here says why. It counts neither as passed nor as failed.
 import { spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
@@ -102,7 +103,7 @@ const runRow = (row, suites) => {
   console.log(
     `${name}: ${what} (${version}): ${passed} passed, ${failed} failed${without}; ${took}; ${suites.join(' ')}`,
   );
-  return { name, passed, failed };
+  return { name, passed, failed, failures: failures.map((failure) => `${what}: ${failure}`) };
 };
 
 /** Runs the rows one after the other: each uses all cores. */
@@ -124,7 +125,11 @@ const runAll = (rows, { short, minutes, strict, report }) => {
     missing.length > 0
       ? `matrix: not run: ${missing.map(({ name, notRun: why }) => `${name} (${why})`).join('; ')}`
       : '';
-  if (report) writeFileSync(report, JSON.stringify({ rows: results, notRun }));
+  if (report) {
+    const failures = results.flatMap((row) => row.failures ?? []);
+    const counts = { passed: total('passed'), failed: total('failed'), failures, notRun };
+    writeFileSync(report, JSON.stringify(counts));
+  }
   console.log('');
   if (notRun) console.log(notRun);
   console.log(

@@ -28,6 +28,7 @@ const outcome = (result, what) => {
   const how = result.signal ? `was ended by ${result.signal}` : `failed with exit code ${result.status}`;
   const error = new Error(`${what} ${how}`);
   error.output = `${result.stdout ?? ''}${result.stderr ?? ''}`;
+  error.status = result.status;
   throw error;
 };
 
@@ -58,9 +59,12 @@ const npmCommand = () => {
 };
 
 /** Runs npm with its output shown. */
-export const npm = (...args) => {
+export const npm = (...args) => npmWith(process.env, ...args);
+
+/** The same with another environment. */
+export const npmWith = (env, ...args) => {
   const [command, first] = npmCommand();
-  run(command, [...first, ...args], { name: `npm ${args.join(' ')}` });
+  run(command, [...first, ...args], { env, name: `npm ${args.join(' ')}` });
 };
 
 /** Runs npm quietly and returns its standard output. */

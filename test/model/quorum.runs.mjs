@@ -8,20 +8,22 @@ const [A, B, C] = [1, 2, 4];
 export const RUNS = [
   { name: 'quorum: no faults, every order', defines: {} },
   { name: 'quorum: without tokens', defines: { FENCED: 0, RENEWALS: 1 } },
-  { name: 'quorum: leases are renewed', defines: { RENEWALS: 1 } },
-  { name: 'quorum: writes come late', defines: { WRITES: 1 } },
+  { name: 'quorum: leases are renewed', long: true, defines: { RENEWALS: 1 } },
+  { name: 'quorum: writes come late', long: true, defines: { WRITES: 1 } },
   { name: 'quorum: a clock is ahead', defines: { AHEAD: 4 } },
   { name: 'quorum: a connection is lost', defines: { BREAKS: 1, FAULTY: C } },
   {
     name: 'quorum: a clock is ahead, a connection to that node is lost',
+    long: true,
     defines: { AHEAD: 4, BREAKS: 1, FAULTY: B },
   },
   {
     name: 'quorum: a clock is ahead, a connection to another node is lost',
+    long: true,
     defines: { AHEAD: 4, BREAKS: 1, FAULTY: A },
   },
-  { name: 'quorum: a node forgets', defines: { FORGETS: 1, FAULTY: C } },
-  { name: 'quorum: a client stops', defines: { STOPS: 1 } },
+  { name: 'quorum: a node forgets', long: true, defines: { FORGETS: 1, FAULTY: C } },
+  { name: 'quorum: a client stops', long: true, defines: { STOPS: 1 } },
   {
     name: 'quorum: two clients renew, a clock is ahead, connections are lost',
     defines: { CLIENTS: 2, RENEWALS: 1, AHEAD: 4, BREAKS: 2 },
@@ -32,6 +34,7 @@ export const RUNS = [
   },
   {
     name: 'quorum: two clients renew, one stops, a node forgets, a connection is lost',
+    long: true,
     defines: { CLIENTS: 2, RENEWALS: 1, STOPS: 1, FORGETS: 1, BREAKS: 1 },
   },
 ];

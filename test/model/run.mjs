@@ -3,6 +3,7 @@
 // deliberate mistake, which has to break its promise. Says in one line that it did not run where spin cannot be had.
 //
 //   node test/model/run.mjs                      minutes
+//   node test/model/run.mjs --short              a minute: without the runs that take longest ("long")
 //   node test/model/run.mjs --large              larger bounds: hours, and tens of GB of memory (`--memory`, in MB)
 //   node test/model/run.mjs --only 'one stops'   runs and mistakes whose names have that in them
 //   node test/model/run.mjs --trace 'keeping'    the same, and prints the shortest history that breaks the promise
@@ -31,6 +32,7 @@ const DEPTHS_OF_TRACES = [40, 55, 70, 90, 120, 160, 220, 300, 500];
 
 const OPTIONS = {
   report: { type: 'string' },
+  short: { type: 'boolean' },
   large: { type: 'boolean' },
   only: { type: 'string' },
   trace: { type: 'string' },
@@ -178,7 +180,8 @@ const main = async () => {
     return;
   }
   const wanted = values.trace ?? values.only;
-  const isWanted = ({ name }) => wanted === undefined || name.includes(wanted);
+  const isWanted = ({ name, long }) =>
+    (wanted === undefined || name.includes(wanted)) && !(values.short && long);
   const settings = { memory: values.memory, limitMs: values.large ? LARGE_LIMIT_MS : LIMIT_MS };
   const all = MODELS.flatMap(({ runs, large, mistakes }) => [...runs, ...large, ...mistakes]);
   refuseTwins(all);

@@ -13,8 +13,13 @@ const RESTART = { RESTARTS: 1, PROCESSES: 2, PROMPT: all, LATE_GRANTS: only(1), 
 
 /** `watched`: the processes for which it is shown that they have their turn in the end. */
 export const RUNS = [
-  { name: 'no faults, every order', defines: {}, watched: [2] },
-  { name: 'the server gives nothing at times', defines: { PLAIN: 1, PROMPT: only(0) }, watched: [2] },
+  { name: 'no faults, every order', long: true, defines: {}, watched: [2] },
+  {
+    name: 'the server gives nothing at times',
+    long: true,
+    defines: { PLAIN: 1, PROMPT: only(0) },
+    watched: [2],
+  },
   { name: 'the server refuses to arm a grant', defines: { REFUSES: 1, PROMPT: only(0) }, watched: [2] },
   { name: 'locks are forced', defines: { FORCED: 1, PROMPT: only(0, 1) }, watched: [2] },
   { name: 'sections block their loops', defines: { BLOCKS: all, PROMPT: only(0) }, watched: [] },
@@ -32,10 +37,11 @@ export const RUNS = [
     },
     watched: [1],
   },
-  { name: 'one loses its network, of two', defines: { ...NETWORK, HEALS: 1 }, watched: [0] },
+  { name: 'one loses its network, of two', long: true, defines: { ...NETWORK, HEALS: 1 }, watched: [0] },
   { name: 'the server starts again with old data', defines: { ...RESTART, LATE_GRANTS: 0 }, watched: [1] },
   {
     name: 'the same, and one hears late or never',
+    long: true,
     defines: { ...RESTART, LEASE: 4, FIRST_LEASE: 3 },
     watched: [],
   },

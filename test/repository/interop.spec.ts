@@ -53,9 +53,4 @@ describe('npm run test:interop', () => {
   ])('refuses %j', async (args, message) => {
     await expect(interop({}, ...args)).rejects.toThrow(message);
   });
-
-  it('is run by .ci/run in its short form', async () => {
-    const run = await readFile(join(repository, '.ci', 'run'), 'utf8');
-    expect(run).toContain('npm run --silent test:interop -- --short --report="$reports/interop.json"');
-  });
 });

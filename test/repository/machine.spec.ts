@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -49,7 +49,49 @@ describe('npm run setup', () => {
   it('comes before the tests of npm test, and is no part of the fast ones', async () => {
     const { scripts } = await readManifest();
     expect(scripts['setup']).toBe('node .ci/machine.mjs');
-    expect(scripts['test']).toMatch(/^node \.ci\/machine\.mjs && /);
+    expect(scripts['test']).toBe('node .ci/test.mjs');
     expect(scripts['test:fast']).not.toMatch(/machine|--build/);
+  });
+});
+
+describe('npm test on a machine without a Redis server that cannot be installed', () => {
+  let folder: string;
+
+  const program = async (name: string, source: string): Promise<void> => {
+    await writeFile(join(folder, name), source);
+    await chmod(join(folder, name), 0o755);
+  };
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'nest-redis-lock-npm-test-'));
+    guardFolder(folder);
+    await cp(join(repository, '.ci'), join(folder, '.ci'), { recursive: true });
+    for (const name of ['lib', 'sample-app', 'node_modules/.bin', 'node_modules/vitest'])
+      await mkdir(join(folder, name), { recursive: true });
+    const none = JSON.stringify({ exports: {}, packages: {} });
+    for (const name of ['package.json', 'package-lock.json', 'node_modules/.package-lock.json'])
+      await writeFile(join(folder, name), none);
+    for (const name of ['tsconfig.json', 'nest-cli.json']) await writeFile(join(folder, name), '{}');
+    await program('node_modules/.bin/nest', '#!/bin/sh\n');
+    await program('node_modules/.bin/tsc', '#!/bin/sh\n/bin/mkdir -p dist/cjs\n');
+    const vitest = `import { writeFileSync } from 'node:fs'; writeFileSync('ran', process.argv.slice(2).join(' '));`;
+    await writeFile(join(folder, 'node_modules', 'vitest', 'vitest.mjs'), vitest);
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  it('names it in one line, runs the tests that need no server, and fails at the end', async () => {
+    const options = { cwd: folder, env: { PATH: join(folder, 'nothing') }, timeoutMs: 20_000 };
+    const failure = await node(['.ci/test.mjs', '--reporter=dot'], options).catch((error: Error) => error);
+    expect(failure).toBeInstanceOf(Error);
+    const said = (failure as Error).message.split('\n');
+    expect(said.filter((line) => line.startsWith('machine: a Redis server'))).toEqual([
+      expect.stringMatching(/missing; .*; install redis-server/),
+    ]);
+    expect(said).toContain(
+      'npm test failed: a Redis server is missing; only the tests that need no server ran',
+    );
+    expect(await readFile(join(folder, 'ran'), 'utf8')).toBe(
+      'run --config vitest.fast.config.ts --reporter=dot',
+    );
   });
 });

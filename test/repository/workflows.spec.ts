@@ -18,7 +18,7 @@ describe('workflows', () => {
   beforeAll(async () => {
     for (const name of await readdir(FOLDER)) workflows.set(name, await readFile(join(FOLDER, name), 'utf8'));
     expect([...workflows.keys()]).toEqual(
-      expect.arrayContaining(['ci.yml', 'codeql.yml', 'pull-request.yml', 'release.yml']),
+      expect.arrayContaining(['ci.yml', 'codeql.yml', 'nightly.yml', 'pull-request.yml', 'release.yml']),
     );
   });
 
@@ -69,6 +69,11 @@ describe('workflows', () => {
       expect.soft(scripts.join('\n'), name).not.toContain('${{');
     }
     expect(read).toBeGreaterThan(0);
+  });
+
+  it('run the gate on each change, and what takes long each night', () => {
+    expect(workflows.get('ci.yml')).toContain('run: .ci/run --since="$SINCE"\n');
+    expect(workflows.get('nightly.yml')).toMatch(/ {4}- cron: '[^]*run: \.ci\/nightly --strict\n/);
   });
 
   describe('release', () => {

@@ -22,7 +22,7 @@ export interface Meaning {
 }
 
 const A_YEAR_MS = 366 * 24 * 3_600_000;
-const LONG_MS = 10 * A_YEAR_MS;
+const AN_HOUR_MS = 3_600_000;
 const WATCHDOG_MS = 30_000;
 
 const isWholeMs =
@@ -44,12 +44,14 @@ const waitMs: Meaning = {
   proves: async (world, options, ms: number) => {
     const free = world.takeElsewhere('k');
     const waiting = watched(world.locks.acquire('k', options as AcquireOptions));
-    await world.runtime.pass(ms === Infinity ? LONG_MS : Math.max(0, ms - 1));
+    // A waiter refreshes its queue entry each second: a year of that takes minutes, also on a virtual clock.
+    const isOver = ms <= AN_HOUR_MS;
+    await world.runtime.pass(isOver ? Math.max(0, ms - 1) : AN_HOUR_MS);
     expect(waiting.state).toBe(ms === 0 ? 'rejected' : 'pending');
-    if (ms === Infinity) free();
+    if (!isOver) free();
     await world.runtime.pass(2);
-    if (ms === Infinity) expect(waiting.state).toBe('fulfilled');
-    else expect(waiting.error).toMatchObject({ code: 'LOCK_TAKEN' });
+    if (isOver) expect(waiting.error).toMatchObject({ code: 'LOCK_TAKEN' });
+    else expect(waiting.state).toBe('fulfilled');
   },
 };
 

@@ -1,0 +1,32 @@
+#!/usr/bin/env node
+// `npm test`: sets up the machine and the checkout, then runs Vitest with the arguments that it was given. Where the
+// machine lacks something that cannot be installed here, one line says so, the tests that can do without it run, and
+// the exit code is 1. Plain Node: it runs before anything is installed.
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { buildIfChanged } from './build.mjs';
+import { installDependencies } from './dependencies.mjs';
+import { exclusively } from './exclusive.mjs';
+import { setUpMachine } from './machine.mjs';
+import { root } from './process.mjs';
+
+try {
+  const missing = await setUpMachine();
+  await exclusively(() => {
+    installDependencies();
+    buildIfChanged();
+  });
+  // The tests without a server are those that the fast loop runs.
+  const config = missing.some(({ required }) => required) ? ['--config', 'vitest.fast.config.ts'] : [];
+  const vitest = [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...config];
+  const { status, error } = spawnSync(process.execPath, [...vitest, ...process.argv.slice(2)], {
+    cwd: root,
+    stdio: 'inherit',
+  });
+  if (error) throw error;
+  for (const { name, without } of missing) console.error(`npm test failed: ${name} is missing; ${without}`);
+  process.exitCode = missing.length > 0 ? 1 : (status ?? 1);
+} catch (error) {
+  console.error(`npm test: ${error.message}`);
+  process.exitCode = 1;
+}
