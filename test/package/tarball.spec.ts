@@ -15,8 +15,8 @@ import {
   type Tarball,
 } from '../support/package/pack.js';
 
-const MAX_DOWNLOAD_BYTES = 870_000;
-const MAX_UNPACKED_BYTES = 5_200_000;
+const MAX_DOWNLOAD_BYTES = 900_000;
+const MAX_UNPACKED_BYTES = 5_400_000;
 
 const sourcesOf = async (folder: string): Promise<readonly string[]> =>
   (await readdir(join(repository, folder), { recursive: true })).filter((path) => path.endsWith('.ts'));
