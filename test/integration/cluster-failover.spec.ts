@@ -32,6 +32,29 @@ describe('a master of a cluster that fails over', { timeout: TEST_MS }, () => {
     expect(a.events('lost')).toEqual([]);
   });
 
+  it.each([
+    ['no connection', 0],
+    ['a connection to another master only', 1],
+    ['a connection to each master', 3],
+  ])('gives an app with %s its locks again, without a restart', async (_what, connections) => {
+    const a = lab.open({ commandTimeoutMs: 500 });
+    const key = newKey();
+    const before = await lab.redis.masterOf(holdName(key));
+    const others = (await lab.redis.masters()).filter((master) => master !== before);
+    const used = [...others, before].slice(0, connections);
+    for (const other of keysInSlots(40)) {
+      if (used.includes(await lab.redis.masterOf(holdName(other))))
+        await (await a.locks.acquire(other)).release();
+    }
+    await before.kill('SIGKILL');
+    const lease = await until(() => a.locks.acquire(key), {
+      timeoutMs: PATIENCE_MS,
+      what: 'the app acquires from the promoted replica',
+    });
+    expect(await lab.redis.masterOf(holdName(key))).not.toBe(before);
+    expect(await lease.release()).toBe('released');
+  });
+
   it('tells nobody that the store is closed: who waits for the old master asks the new one', async () => {
     const a = lab.open({ commandTimeoutMs: 20_000 });
     const key = newKey();

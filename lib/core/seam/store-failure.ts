@@ -50,8 +50,10 @@ export class StoreFailure extends Error {
   }
 }
 
-/** What has failed and why, as text for the log. */
-export const textWithCause = (failure: unknown): string =>
-  failure instanceof StoreFailure && failure.cause !== undefined
-    ? `${textOf(failure)} (${textOf(failure.cause)})`
-    : textOf(failure);
+/** What has failed and why, as text for the log. A cause that the message has already is not repeated. */
+export const textWithCause = (failure: unknown): string => {
+  const text = textOf(failure);
+  if (!(failure instanceof StoreFailure) || failure.cause === undefined) return text;
+  const cause = textOf(failure.cause);
+  return text.includes(cause) ? text : `${text} (${cause})`;
+};

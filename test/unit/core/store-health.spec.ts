@@ -25,6 +25,13 @@ describe('an outage of the store', () => {
     ]);
   });
 
+  it('names its cause once, also where the message has it already', () => {
+    const { log, health } = open();
+    const cause = new Error('MISCONF the disk is full');
+    health.failed(new StoreFailure(`Redis refused the command: ${cause.message}`, 'not-executed', { cause }));
+    expect(log.join().split(cause.message)).toHaveLength(2);
+  });
+
   it('soon after another one is told like that one: a server may be restarted twice', async () => {
     const { runtime, log, health } = open();
     for (let i = 0; i < 2; i++) {

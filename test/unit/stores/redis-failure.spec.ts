@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { cleanError } from '../../../lib/stores/redis/connection/clean-error.js';
 import {
   failureOf,
   isBusyScript,
@@ -187,6 +188,22 @@ describe('a failure of the store', () => {
       ['unknown', true],
     ]);
     expect(mayReconnect(new Error('connect ECONNREFUSED 127.0.0.1:6379'))).toBe(true);
+  });
+});
+
+describe('what the client says of a command that it could not end', () => {
+  it.each([
+    'Reached the max retries per request limit (which is 0). Refer to "maxRetriesPerRequest" option for details.',
+    "Stream isn't writeable and enableOfflineQueue options is false",
+    'Command aborted due to connection close',
+    'Connection is closed.',
+  ])('is told as what happened, without settings of the client: %s', (text) => {
+    const { message, stack } = cleanError(
+      Object.assign(new Error(text), { name: 'MaxRetriesPerRequestError' }),
+      [],
+    );
+    expect(message).toMatch(/^the connection (was closed|is closed|is down)/);
+    expect(`${message} ${stack}`).not.toMatch(/max ?retries|offlineQueue|writeable/i);
   });
 });
 

@@ -1,3 +1,4 @@
+import { unbound } from '../../../core/runtime.js';
 import type { RedisAddress } from '../connection/redis-client.js';
 import type { RedisConnection, RedisConnectionOptions } from '../connection/redis-connection.js';
 import type { Probe } from '../connection/probe.js';
@@ -16,6 +17,8 @@ import { sharded } from './sharded-scripts.js';
 import { SlotMap } from './slot-map.js';
 import { slotWithoutServer, textOfAddress, type NodeAddress } from './slots.js';
 
+/** How long connected servers are waited for before scouts are sent: those that hang must not delay the look. */
+const CONNECTED_MS = 300;
 /** How long a server without slots is kept that was getting one, in ms. */
 const GETTING_MS = 60_000;
 
@@ -183,7 +186,7 @@ export class RedisCluster implements RedisTopology {
       onMoved: () => this.looks.soon(),
     });
     server.connection.onAgain = () => this.onAgain();
-    server.connection.onEnd = () => this.looks.soon();
+    server.connection.onDown = (why) => (why === 'ended' ? this.looks.soon() : this.looks.unlessMended());
     if (this.closed) server.close();
     this.servers.set(name, server);
     return server;
@@ -201,15 +204,15 @@ export class RedisCluster implements RedisTopology {
     this.looks.soon();
   }
 
-  /** Whether there is a connection to each server that has been connected to. */
+  /** Whether there is a connection to each master that one was asked for, also where none ever came up. */
   private get isMended(): boolean {
-    return this.slots.masters.every(({ connection }) => connection.current ?? !connection.hasBeenUp);
+    return this.slots.masters.every(({ connection }) => connection.current ?? !connection.isWanted);
   }
 
   private async look(): Promise<void> {
     if (this.closed) throw closedFailure();
     const connected = this.slots.masters.filter(({ connection }) => connection.current);
-    const seen = connected.length > 0 ? await lookAt(connected).catch(() => undefined) : undefined;
+    const seen = connected.length > 0 ? await soonFrom(connected) : undefined;
     if (this.closed) throw closedFailure();
     // Those that are connected may be just the ones that are cut off from the others.
     const sight = seen?.isOk ? seen : await this.bestWithScouts(seen);
@@ -256,5 +259,13 @@ export class RedisCluster implements RedisTopology {
     }
   }
 }
+
+/** What connected servers see; undefined when none of them replies in time. */
+const soonFrom = (servers: readonly ClusterServer[]): Promise<Sight | undefined> =>
+  new Promise((resolve) => {
+    const timer = unbound(() => setTimeout(() => resolve(undefined), CONNECTED_MS));
+    const sight = lookAt(servers).catch(() => undefined);
+    void sight.then(resolve).finally(() => clearTimeout(timer));
+  });
 
 const closedFailure = (): RedisFailure => new RedisFailure('the lock store is closed', 'not-executed', {});

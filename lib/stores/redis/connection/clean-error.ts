@@ -56,7 +56,7 @@ export const cleanText = (text: string, secrets: readonly string[]): string => {
     if (secret.length < SHORTEST_SECRET) continue;
     for (const form of formsOf(secret)) clean = clean.replaceAll(form, '***');
   }
-  return clean;
+  return inOurWords(clean).replace('MaxRetriesPerRequestError', 'Error');
 };
 
 /** The last argument of AUTH, and of HELLO that has one, is the password which was tried. */
@@ -65,6 +65,17 @@ const secretsOfCommand = (command: unknown): string[] => {
   if (typeof name !== 'string' || !/^(auth|hello)$/i.test(name) || !Array.isArray(args)) return [];
   return args.slice(-1).map(String);
 };
+
+/** What ioredis says in terms of its own settings, which no user gave, and what has happened. */
+const OWN_WORDS: readonly (readonly [RegExp, string])[] = [
+  [/Reached the max retries per request limit[^\n]*/, 'the connection was closed before the reply came'],
+  [/Command aborted due to connection close[^\n]*/, 'the connection was closed before the reply came'],
+  [/Stream isn't writeable[^\n]*/, 'the connection is down'],
+  [/Connection is closed\./, 'the connection is closed'],
+];
+
+const inOurWords = (text: string): string =>
+  OWN_WORDS.reduce((said, [words, meaning]) => said.replace(words, meaning), text);
 
 /** What was thrown, as text; several addresses that were tried in vain have an error each, and no text together. */
 const messageOf = (thrown: unknown): string => {

@@ -73,8 +73,8 @@ export class RedisConnection implements Commands {
   private readonly masterSearch = new MasterSearch();
   /** Told when there is a connection again, before anything is asked on it. */
   onAgain: () => void = () => undefined;
-  /** Told when the connection has ended, unless it was closed from here. */
-  onEnd: () => void = () => undefined;
+  /** Notified when the connection has ended, unless it was closed from here, and when a request finds no connection. */
+  onDown: (why: 'ended' | 'needed') => void = () => undefined;
   private readonly timeoutMs: number;
   private readonly idlePingMs: number;
   private readonly scripts: readonly Script[];
@@ -107,9 +107,9 @@ export class RedisConnection implements Commands {
     return this.session;
   }
 
-  /** Whether there has been a connection. */
-  get hasBeenUp(): boolean {
-    return this.hadSession;
+  /** Whether a connection was asked for, also one that never came up. */
+  get isWanted(): boolean {
+    return this.#client.status !== 'wait';
   }
 
   /** What the probe answered on the current connection, or the error with which it failed. */
@@ -236,7 +236,7 @@ export class RedisConnection implements Commands {
         // Its end is not heard of yet, and nothing was sent: that is to be asked where everybody is who asks from now on.
         if (isUnwritable(error) && !isAgain) return this.exchangeWhenReady(request, resolve, reject, true);
         if (request.inFull && isNoScript(error)) this.send(request.inFull()).then(resolve, reject);
-        else reject(failureOf(error, session, this.clean, request));
+        else reject(failureOf(error, session, this.explained, request));
       },
     );
   }
@@ -275,9 +275,11 @@ export class RedisConnection implements Commands {
   /** Waits for the connection, within the command time-out. */
   private ready(): Promise<RedisSession> {
     if (this.closedBecause !== undefined) return Promise.reject(this.notSent(this.closedBecause));
+    this.onDown('needed');
     // A client that gave up (a foreign retryStrategy) is asked once more for each command.
-    const { status } = this.#client;
-    if (status === 'end' || status === 'wait') this.connect();
+    // What went wrong arrives as an 'error' event, too, and the client goes on trying.
+    if (['end', 'wait'].includes(this.#client.status))
+      this.#client.connect().catch((error: unknown) => (this.#lastError ??= error));
     // So is a server that refused the database: an operator may have mended that.
     if (this.life?.refused) void this.open(this.life);
     return this.awaited.next(() =>
@@ -285,11 +287,6 @@ export class RedisConnection implements Commands {
         `there was no connection to Redis within ${this.timeoutMs} ms${this.silentSentinels.text}`,
       ),
     );
-  }
-
-  private connect(): void {
-    // What went wrong arrives as an 'error' event too, and the client goes on trying.
-    this.#client.connect().catch((error: unknown) => (this.#lastError ??= error));
   }
 
   private async begin(): Promise<void> {
@@ -350,8 +347,12 @@ export class RedisConnection implements Commands {
     this.life = undefined;
     this.session = undefined;
     clearInterval(this.pinger);
-    if (!hadEnded && !this.closed) this.onEnd();
+    if (!hadEnded && !this.closed) this.onDown('ended');
   }
+
+  /** ioredis rejects commands in terms of its settings; the socket's own error says what ended the connection. */
+  private readonly explained = (error: unknown): Error =>
+    (isReplyError(error) ? undefined : this.whatWentWrong()) ?? this.clean(error);
 
   private readonly clean = (error: unknown): Error => cleanError(error, secretsOfClient(this.#client));
 

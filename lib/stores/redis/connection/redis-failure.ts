@@ -94,6 +94,8 @@ export const failureOf = (
   const message = error instanceof Error ? error.message : String(error);
   const cause = clean(error);
   if (isReplyError(error)) {
+    // The message has the reply: the log need not repeat it with what the server puts around it.
+    cause.message = unwrapped(cause.message);
     const reply = unwrapped(message);
     if (MOVED_WITHIN.test(message)) {
       const why =
@@ -103,7 +105,7 @@ export const failureOf = (
     const refusal = refusals.find(({ word }) => reply.startsWith(`${word} `));
     const isForeign = reply.startsWith('WRONGTYPE');
     return new RedisFailure(
-      describeReply(unwrapped(cause.message), isForeign, refusal, keys),
+      describeReply(cause.message, isForeign, refusal, keys),
       'not-executed',
       {
         cause,
