@@ -5,7 +5,11 @@
 //
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { root, tool } from './process.mjs';
+import { captureNpm, root, tool } from './process.mjs';
+
+// Stands for the owner of the repository, in package.json and in links of documents.
+const PLACEHOLDER = /\bOWNER\b/;
+const PLACEHOLDER_LINK = 'github.com/OWNER/';
 
 const at = (file) => join(root, file);
 const read = (file) => readFileSync(at(file), 'utf8');
@@ -29,7 +33,8 @@ const withShortHead = (work) => {
     writeFileSync(at('CHANGELOG.md'), before);
     throw error;
   }
-  writeFileSync(at('CHANGELOG.md'), head + splitChangelog().sections);
+  // A changeset links from its own folder.
+  writeFileSync(at('CHANGELOG.md'), head + splitChangelog().sections.replaceAll('](../', ']('));
 };
 
 const setLockedVersion = (version) => {
@@ -48,8 +53,27 @@ const prepare = () => {
   console.log(`release: ${version} is prepared; read CHANGELOG.md, commit it, and push the tag v${version}`);
 };
 
+const packedFiles = () => {
+  const [{ files }] = JSON.parse(captureNpm(['pack', '--dry-run', '--json', '--ignore-scripts']));
+  return files.map(({ path }) => path);
+};
+
+// npm shows these fields, and refuses provenance without the repository.
+const originProblems = (manifest) => {
+  const fields = ['author', 'repository', 'homepage', 'bugs'].filter((name) => {
+    const value = manifest[name];
+    return !value || PLACEHOLDER.test(JSON.stringify(value));
+  });
+  const files = packedFiles().filter((path) => read(path).includes(PLACEHOLDER_LINK));
+  return [
+    ...fields.map((name) => `package.json has no "${name}", or has the placeholder OWNER there`),
+    ...files.map((path) => `${path} has the placeholder ${PLACEHOLDER_LINK}`),
+  ].map((problem) => `${problem} (see CONTRIBUTING, Releases)`);
+};
+
 const check = (tag) => {
-  const { version, repository } = readJson('package.json');
+  const manifest = readJson('package.json');
+  const { version } = manifest;
   const problems = [];
   if (tag !== `v${version}`)
     problems.push(
@@ -59,10 +83,7 @@ const check = (tag) => {
     problems.push(`package-lock.json has another version than package.json: npm install mends it`);
   if (!read('CHANGELOG.md').includes(`\n## ${version}\n`))
     problems.push(`CHANGELOG.md has no section "## ${version}"`);
-  if (!repository)
-    problems.push(
-      'package.json has no "repository": npm refuses provenance without it (see CONTRIBUTING, Releases)',
-    );
+  problems.push(...originProblems(manifest));
   if (problems.length > 0) throw new Error(problems.join('\nrelease: '));
   console.log(`release: ${tag} can be published`);
 };

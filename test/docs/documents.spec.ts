@@ -1,20 +1,18 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import {
-  anchors,
-  codeSpans,
-  headings,
-  links,
-  readFromRoot,
-  section,
-  tableRows,
-} from '../support/markdown.js';
+import { deadLinks } from '../support/links.js';
+import { codeSpans, headings, links, readFromRoot, section, tableRows } from '../support/markdown.js';
 import { FOLDERS, pagesIn } from './pages.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const MOST_LINES_OF_README = 230;
+
+const { scripts, homepage } = JSON.parse(readFromRoot('package.json')) as {
+  readonly scripts: Readonly<Record<string, string>>;
+  readonly homepage: string;
+};
 
 const markdownIn = (folder: string): string[] =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
@@ -30,22 +28,10 @@ const documents = [
 
 describe('documents', () => {
   it.each(documents)('%s has only links that lead somewhere', (document) => {
-    const folder = join(ROOT, document, '..');
-    const dead = links(readFromRoot(document)).filter((target) => {
-      if (/^[a-z]+:/.test(target)) return false;
-      // A page of a package has another root than a page of a repository.
-      if (target.startsWith('/')) return true;
-      const [path = '', anchor] = target.split('#');
-      const file = path === '' ? join(ROOT, document) : join(folder, path);
-      if (!existsSync(file) || relative(ROOT, file).startsWith('..')) return true;
-      if (anchor === undefined) return false;
-      return statSync(file).isDirectory() || !anchors(readFromRoot(relative(ROOT, file))).includes(anchor);
-    });
-    expect(dead).toEqual([]);
+    expect(deadLinks(ROOT, document, homepage)).toEqual([]);
   });
 
   it.each(documents)('%s names only files and npm scripts that exist', (document) => {
-    const { scripts } = JSON.parse(readFromRoot('package.json')) as { scripts: Record<string, string> };
     const spans = codeSpans(readFromRoot(document));
     const commands = spans.flatMap((code) =>
       [...code.matchAll(/npm run ([\w:]+)/g)].map(([, name]) => name!),

@@ -7,11 +7,15 @@ const FILES = ['.ci', '.changeset', 'package.json', 'package-lock.json', 'CHANGE
 
 interface Manifest {
   version: string;
+  author?: string;
   repository?: unknown;
 }
 
 const release = async (copy: Copy, ...args: readonly string[]): Promise<string> =>
   (await node(['.ci/release.mjs', ...args], { cwd: copy.folder, timeoutMs: 60_000 })).stdout;
+
+const failureOf = (run: Promise<string>): Promise<string> =>
+  run.then((output) => `no failure: ${output}`, String);
 
 const changelogOf = (copy: Copy): Promise<string> => readFile(copy.path('CHANGELOG.md'), 'utf8');
 
@@ -33,7 +37,7 @@ const repositoryWith = async (version: string, changes: Readonly<Record<string, 
     if (name.endsWith('.md') && name !== 'README.md') await rm(copy.path('.changeset', name));
   }
   for (const [name, part] of Object.entries(changes)) {
-    const text = `---\n'nest-redis-lock': ${part}\n---\n\nThe change of ${name}.\n`;
+    const text = `---\n'nest-redis-lock': ${part}\n---\n\nThe change of ${name}. See [keys](../docs/guide/keys.md).\n`;
     await writeFile(copy.path('.changeset', `${name}.md`), text);
   }
   await copy.init();
@@ -51,6 +55,8 @@ describe('npm run release:prepare', () => {
     const changelog = await changelogOf(copy);
     expect(changelog.startsWith(`${head}\n## 3.2.0\n`)).toBe(true);
     expect(changelog).toMatch(/The change of new-thing\.[^]*The change of small-fix\./);
+    expect(changelog.match(/\[keys\]\(docs\/guide\/keys\.md\)/g)).toHaveLength(2);
+    expect(changelog).not.toContain('(../');
     expect(changelog.endsWith(before.slice(head.length))).toBe(true);
     expect((await readdir(copy.path('.changeset'))).sort()).toEqual(['README.md', 'config.json']);
   });
@@ -69,16 +75,34 @@ describe('npm run release:check', () => {
       manifest.version = '9.9.9';
       delete manifest.repository;
     });
-    const failure = String(await release(copy, 'check', 'v1.0.0').catch((error: unknown) => error));
+    const failure = await failureOf(release(copy, 'check', 'v1.0.0'));
     expect(failure).toContain('the tag is v1.0.0, but package.json has version 9.9.9: it has to be v9.9.9');
     expect(failure).toContain('package-lock.json has another version');
     expect(failure).toContain('CHANGELOG.md has no section "## 9.9.9"');
     expect(failure).toContain('package.json has no "repository"');
   });
 
-  it('lets through what is in order: the version that is prepared here, once its owner has said where it lives', async () => {
-    await using copy = await Copy.of(...FILES);
-    const { version } = await editManifest(copy, (manifest) => (manifest.repository = 'somewhere'));
+  it('refuses the placeholders of package.json, and links to them in what is packed', async () => {
+    await using copy = await Copy.of(...FILES, 'docs', 'README.md');
+    const { version } = await editManifest(copy, (manifest) => (manifest.author = 'Ada Lovelace'));
+    const failure = await failureOf(release(copy, 'check', `v${version}`));
+    for (const field of ['repository', 'homepage', 'bugs'])
+      expect(failure).toContain(`package.json has no "${field}", or has the placeholder OWNER there`);
+    expect(failure).not.toContain('"author"');
+    expect(failure).toContain('README.md has the placeholder github.com/OWNER/');
+    expect(failure).toContain('docs/guide/installation.md has the placeholder github.com/OWNER/');
+    expect(failure).not.toContain('docs/decisions');
+  });
+
+  it('passes the version that is prepared here, once the owner has replaced the placeholders', async () => {
+    await using copy = await Copy.of(...FILES, 'docs', 'README.md');
+    await copy.init();
+    const files = (await copy.git('grep', '-l', 'OWNER', '--', ':!.ci')).split('\n');
+    for (const file of files) {
+      const text = await readFile(copy.path(file), 'utf8');
+      await writeFile(copy.path(file), text.replaceAll('OWNER', 'ada'));
+    }
+    const version = await versionIn(copy, 'package.json');
     expect(await release(copy, 'check', `v${version}`)).toContain(`v${version} can be published`);
   });
 });

@@ -29,7 +29,7 @@ export const readmeBlock = (report: Report): string => {
   return [
     `\`npm run bench\`: ${machine.cpu}, Redis ${machine.redis} on loopback, medians of ${rounds} interleaved rounds. Every
 workload checks exclusion while it measures. Other workloads, charts, spreads, versions and what is not shown:
-[docs/benchmarks](docs/benchmarks/README.md).`,
+[docs/benchmarks](https://github.com/OWNER/nest-redis-lock/blob/main/docs/benchmarks/README.md).`,
     `${lead.title}:`,
     leadTable(lead),
   ].join('\n\n');
