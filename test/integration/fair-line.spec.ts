@@ -4,11 +4,9 @@ import { holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.j
 
 const lab = useLab();
 const fair = { fair: true } as const;
-/** A place counts as alive for this long at most beyond the one before it. */
+/** An entry counts as alive for this long at most without being refreshed. */
 const ALIVE_MS = 6_000;
-const PATIENT = { fair: true, waitMs: 20_000, watchdogMs: ALIVE_MS } as const;
-/** So long does the hold in the way last. */
-const LEASE_MS = SHORT_WATCHDOG.watchdogMs;
+const PATIENT = { fair: true, waitMs: 20_000 } as const;
 /** How long a machine with much else to do may take between two looks. */
 const SLACK_MS = 3_000;
 
@@ -19,15 +17,14 @@ const line = (key: string): Promise<string[]> => lab.admin.lrange(listOf(key), 0
 const inLine = (key: string, count: number): Promise<unknown> =>
   until(async () => (await line(key)).length === count, { what: `${count} wait for ${key}` });
 
-/** The end of each place is no further away than the hold in the way may last, and what each place up to it may live. */
-const expectNoDrift = async (key: string, leaseMs: number = LEASE_MS): Promise<void> => {
-  const owners = await line(key);
-  for (const [i, owner] of owners.entries()) {
+/** No entry lives for longer than without all the others. */
+const expectNoDrift = async (key: string): Promise<void> => {
+  for (const owner of await line(key)) {
     const moment = await lab.admin.zscore(setOf(key), owner);
     const [seconds] = await lab.admin.time();
     // Who has been served since has none any more.
     if (moment === null) continue;
-    expect(Number(moment) - Number(seconds) * 1_000).toBeLessThan(leaseMs + (i + 1) * ALIVE_MS + SLACK_MS);
+    expect(Number(moment) - Number(seconds) * 1_000).toBeLessThan(ALIVE_MS + SLACK_MS);
   }
 };
 
@@ -141,7 +138,7 @@ describe('the line of a fair lock', () => {
     const callers: Promise<unknown>[] = [];
     for (let i = 0; i < 12; i += 1) {
       const { locks } = i % 2 ? one : two;
-      callers.push(locks.withLock(key, PATIENT, () => expectNoDrift(key, ALIVE_MS)));
+      callers.push(locks.withLock(key, PATIENT, () => expectNoDrift(key)));
       await inLine(key, i + 1);
     }
     const checked = expectNoDrift(key);
@@ -149,13 +146,12 @@ describe('the line of a fair lock', () => {
     await lab.nothingLeft(one, two);
   }, 30_000);
 
-  it('ages by no more for a first waiter that has died than that one was patient', async () => {
+  it('is stopped by a dead first waiter for as long as its entry lives, not for as long as it would have waited', async () => {
     const [holder, waiter] = [lab.open(SHORT_WATCHDOG), lab.open()];
     const dead = await lab.worker();
     const lease = await holder.locks.acquire(newKey(), fair);
     const { key } = lease;
-    const patienceMs = 2_000;
-    dead.send({ type: 'acquire', id: 'dead', keys: key, options: { ...fair, waitMs: patienceMs } });
+    dead.send({ type: 'acquire', id: 'dead', keys: key, options: PATIENT });
     await inLine(key, 1);
     const callers = [1, 2, 3].map((i) => waiter.locks.withLock(key, PATIENT, () => i));
     await inLine(key, 4);
@@ -164,9 +160,57 @@ describe('the line of a fair lock', () => {
     const releasedAt = performance.now();
     await lease.release();
     expect(await Promise.all(callers)).toEqual([1, 2, 3]);
-    expect(performance.now() - releasedAt).toBeLessThan(LEASE_MS + patienceMs + SLACK_MS);
+    expect(performance.now() - releasedAt).toBeLessThan(ALIVE_MS + SLACK_MS);
     await lab.nothingLeft(holder, waiter);
   }, 30_000);
+
+  it('is served again within 10 s after a process with any number of waiters has been killed', async () => {
+    const [holder, next] = [lab.open(), lab.open()];
+    const dead = await lab.worker();
+    const waits = [{}, { waitMs: 20_000 }, { waitMs: Infinity }];
+    const cases = [1, 10, 1_000].map((count, i) => ({ key: newKey(), count, wait: waits[i]! }));
+    const leases = await Promise.all(cases.map(({ key }) => holder.locks.acquire(key, fair)));
+    // What a hold has left when a waiter comes says nothing of how long the waiter lives.
+    await leases[1]!.extend(3_600_000);
+    for (const { key, count, wait } of cases) {
+      for (let i = 0; i < count; i += 1) {
+        dead.send({ type: 'acquire', id: `${key}-${i}`, keys: key, options: { ...fair, ...wait } });
+      }
+      await inLine(key, count);
+    }
+    await dead.kill('SIGKILL');
+    await Promise.all(leases.map((lease) => lease.release()));
+    await within(
+      10_000,
+      Promise.all(cases.map(({ key }) => next.locks.withLock(key, PATIENT, () => undefined))),
+    );
+    await lab.nothingLeft(holder, next);
+  }, 40_000);
+
+  it('sets its entries back to their short life when the Redisson entries before them have gone', async () => {
+    const [holder, one, two] = [lab.open(), lab.open(), lab.open()];
+    const lease = await holder.locks.acquire(newKey(), fair);
+    const { key } = lease;
+    const [thread, waitMs] = ['1b4e28ba-2fa1-41d2-883f-0016d3cca427:7', 300_000];
+    const [seconds] = await lab.admin.time();
+    await lab.admin.zadd(setOf(key), Number(seconds) * 1_000 + waitMs, thread);
+    await lab.admin.rpush(listOf(key), thread);
+    const waiting = [one.locks.acquire(key, PATIENT)];
+    await inLine(key, 2);
+    waiting.push(two.locks.acquire(key, PATIENT));
+    await inLine(key, 3);
+    const ours = (await line(key)).slice(1);
+    const leftOf = async (owner: string): Promise<number> =>
+      Number(await lab.admin.zscore(setOf(key), owner)) - Number((await lab.admin.time())[0]) * 1_000;
+    for (const owner of ours) expect(await leftOf(owner)).toBeGreaterThan(waitMs);
+    // Its thread is interrupted: nothing is subtracted.
+    await lab.admin.lrem(listOf(key), 1, thread);
+    await lab.admin.zrem(setOf(key), thread);
+    await until(async () => (await Promise.all(ours.map(leftOf))).every((left) => left < 8_000));
+    await lease.release();
+    for (const next of waiting) await (await next).release();
+    await lab.nothingLeft(holder, one, two);
+  });
 
   it('lets who only tries have a free lock although somebody gave up just before', async () => {
     const [holder, other] = [lab.open(), lab.open()];

@@ -12,6 +12,8 @@ const WATCHDOG_MS = 3_000;
 const PROMPT_MS = 900;
 /** Who stands in line looks so often whether something has happened that nobody told. */
 const LOOK_MS = 1_000;
+/** So long an entry of Node lives without being refreshed. */
+const NODE_ENTRY_MS = 5_000;
 /** The median of wake-ups stays under it. */
 const MEDIAN_MS = 100;
 const WAKE_UPS = 12;
@@ -299,6 +301,68 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
       await lease.release();
       expect((await locked) - releasedAt).toBeLessThan(PROMPT_MS);
       await java.tell('unlock', { name, kind, thread: 'behind' });
+      await nothingIsLeft(name);
+    },
+    40_000,
+  );
+
+  also(
+    'keep their order when a thread of Java acquires after a wait that was longer than entries of Node live',
+    async () => {
+      const name = newName();
+      const holder = await locks.acquire(name, fair);
+      const heldSince = now();
+      const served: string[] = [];
+      const locking = async (thread: string): Promise<void> => {
+        await java.tell('lock', { name, kind, thread });
+        served.push(thread);
+        await java.tell('unlock', { name, kind, thread });
+      };
+      const callers = [locking('first thread')];
+      await listening(name, 1);
+      // Redisson's script subtracts 5 minutes from all entries behind it, as often as a thread of Java acquires.
+      callers.push(locking('second thread'));
+      await listening(name, 2);
+      await until(() => now() - heldSince > WATCHDOG_MS + NODE_ENTRY_MS + LOOK_MS, { timeoutMs: 20_000 });
+      callers.push(locks.withLock(name, fair, () => void served.push('caller')));
+      await listening(name, 3);
+      callers.push(locking('third thread'));
+      await listening(name, 4);
+      callers.push(other.withLock(name, fair, () => void served.push('last caller')));
+      await listening(name, 5);
+      const before = await line(name);
+      const tried = java.tell('tryLock', { name, kind, thread: 'gives up', waitMs: 500 });
+      await waiting(name, 6);
+      expect(await tried).toBe(false);
+      expect(await line(name)).toEqual(before);
+      await holder.release();
+      await Promise.all(callers);
+      expect(served).toEqual(['first thread', 'second thread', 'caller', 'third thread', 'last caller']);
+      await nothingIsLeft(name);
+    },
+    40_000,
+  );
+
+  also(
+    'go on within 10 s after a Node process is killed that waited with ten callers behind a thread of Java',
+    async () => {
+      const name = newName();
+      const node = await sides.node({ keyPrefix: '' });
+      const holder = await locks.acquire(name, fair);
+      const first = java.tell('lock', { name, kind, thread: 'first' });
+      await listening(name, 1);
+      for (let i = 0; i < 10; i += 1) {
+        node.send({ type: 'hold', key: name, fair: true });
+        await waiting(name, 2 + i);
+      }
+      const behind = other.acquire(name, fair);
+      await listening(name, 12);
+      await node.kill('SIGKILL');
+      await holder.release();
+      await first;
+      const unlockedAt = await java.tell('unlock', { name, kind, thread: 'first' });
+      await (await behind).release();
+      expect(now() - unlockedAt).toBeLessThan(10_000);
       await nothingIsLeft(name);
     },
     40_000,

@@ -8,7 +8,7 @@ import type { Releasing } from '../lease/releasing.js';
 import { enclosingEntry } from '../nesting/nested-entry.js';
 import { LockOrder } from '../nesting/lock-order.js';
 import { isNested, kindAround } from '../nesting/section.js';
-import type { Claim, PlaceTerms } from '../seam/claim.js';
+import type { Claim } from '../seam/claim.js';
 import type { KeyOfCall } from '../settings/acquire-options.js';
 import type { LockCall } from '../settings/lock-call.js';
 import { refuse } from '../settings/option-checks.js';
@@ -33,13 +33,6 @@ type WaitOfAll = Omit<Wait, 'key'>;
 
 const partOf = (hold: Hold, { key, finalKey }: NamedKey): LeasePart =>
   new LeasePart(key, finalKey, hold, undefined);
-
-/**
- * For how long the place of a caller counts beyond the one before it: as long as it waits, and where that is long no
- * longer than a crashed holder keeps others out. It is kept meanwhile, and lives long enough for that.
- */
-const patienceOf = ({ waitMs, watchdogMs }: LockCall, place: PlaceTerms | undefined): number =>
-  Math.min(waitMs, Math.max(watchdogMs, place?.aliveMs ?? 0));
 
 /** Takes one or several keys for a caller: all or none. */
 export class Acquisition implements HoldTerms {
@@ -243,7 +236,7 @@ export class Acquisition implements HoldTerms {
       ? core.places.termsFor(call.watchdogMs, mayPassOn ? tokens * MOST_LEASES : tokens)
       : undefined;
     const claim = { finalKey, owner, leaseMs, tokens, waits, place, counted: fencing === 'redisson' };
-    return kind === 'fair' ? { kind, ...claim, patienceMs: patienceOf(call, place) } : { kind, ...claim };
+    return { kind, ...claim };
   }
 
   /** Takes a hold that was passed on; undefined when it was lost on its way. Throws when it comes too late for its caller. */

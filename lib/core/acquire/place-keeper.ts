@@ -1,4 +1,5 @@
 import { CompactingMap } from '../compacting.js';
+import { kindOf } from '../kinds/kinds.js';
 import type { Runtime } from '../runtime.js';
 import { livingFor, type PlaceTerms } from '../seam/claim.js';
 import type { PlaceReply } from '../seam/reply.js';
@@ -9,9 +10,15 @@ import type { LinePlace } from './line-place.js';
 const PERIOD_MS = 1_000;
 /** One request more for each so many places is what the store can bear, in places for each ms. */
 const PLACES_PER_MS = 10;
+/** The longest period, in ms: a crashed process keeps others out for no longer than its places live. */
+const LONGEST_PERIOD_MS = 2_000;
 /** A place lives for so many periods without being kept, and so long beside that: one time-out drops nobody. */
 const PERIODS_ALIVE = 3;
 const ANSWER_MS = 2_000;
+
+/** How many processes stand before it. Callers that stand in line themselves are kept together by theirs. */
+const queuedBefore = ({ claim, position }: LinePlace): number =>
+  kindOf(claim.kind).eachInLine ? 0 : position;
 
 /** What the store says of one place. */
 export type PlaceAnswer = Exclude<PlaceReply, { status: 'failed' }>;
@@ -43,7 +50,7 @@ export class PlaceKeeper {
 
   add(place: LinePlace, lookNow: () => void): void {
     this.places.set(place, lookNow);
-    this.farthest = Math.max(this.farthest, place.position);
+    this.farthest = Math.max(this.farthest, queuedBefore(place));
     if (this.timer === undefined) this.arm();
   }
 
@@ -70,7 +77,8 @@ export class PlaceKeeper {
   }
 
   private get periodMs(): number {
-    return Math.max(PERIOD_MS, this.places.size / PLACES_PER_MS, this.farthest);
+    const bearable = Math.max(this.places.size / PLACES_PER_MS, this.farthest);
+    return Math.min(Math.max(PERIOD_MS, bearable), LONGEST_PERIOD_MS);
   }
 
   private get aliveMs(): number {
@@ -83,7 +91,7 @@ export class PlaceKeeper {
 
   private async keepAll(): Promise<void> {
     const places = [...this.places.keys()];
-    this.farthest = places.reduce((farthest, { position }) => Math.max(farthest, position), 0);
+    this.farthest = places.reduce((farthest, place) => Math.max(farthest, queuedBefore(place)), 0);
     this.arm();
     const kinds = new Set(places.map(({ claim }) => claim.kind));
     await Promise.all(

@@ -53,11 +53,6 @@ export interface ExclusiveClaim extends LinedClaim {
 /** At most one owner at a time, in the order in which they came. */
 export interface FairClaim extends LinedClaim {
   readonly kind: 'fair';
-  /**
-   * For how long its place counts as alive beyond the one before it, in ms. What is added to the line with it is taken
-   * off when it leaves, so this never changes.
-   */
-  readonly patienceMs: number;
 }
 
 /** Any number of owners at a time, while none writes. */
@@ -85,14 +80,13 @@ export const placeTermsOf = (claim: Claim): PlaceTerms | undefined =>
   claim.kind === 'permit' ? undefined : claim.place;
 
 /**
- * For how long the store may have the hold at most once it was asked for it, in ms: the claim may stand in line first. The
- * place of a fair lock lives on those before it, so that is not known: after so long nobody asks for it any more, and it
- * counts until its time is over, as that of a process that has crashed.
+ * For how long the store may have the hold at most once it was asked for it, in ms: the claim may stand in line first. A
+ * place of a fair lock behind a thread of Java may live longer: nobody asks for it any more, and it counts until its time is
+ * over, as that of a process that has crashed.
  */
 export const mayLastMs = (claim: Claim): number => {
   const terms = placeTermsOf(claim);
-  const patienceMs = claim.kind === 'fair' && claim.waits ? claim.patienceMs : 0;
-  return patienceMs + (terms ? terms.aliveMs + Math.max(terms.firstLeaseMs, claim.leaseMs) : claim.leaseMs);
+  return terms ? terms.aliveMs + Math.max(terms.firstLeaseMs, claim.leaseMs) : claim.leaseMs;
 };
 
 /** The same claim, with a place that lives for so long. */

@@ -10,11 +10,8 @@ import type { RedisTopology } from './connection/redis-topology.js';
 import { evictionWarning } from './eviction.js';
 import { readServer, readTime, TOKENS_PER_MS } from './server-times.js';
 import { AnyKind, FORCE_UNLOCK, type RedisKinds } from './kinds/any-kind.js';
-import {
-  EXCLUSIVE_BATCH_PARTS,
-  EXCLUSIVE_SCRIPTS,
-  RedisExclusive,
-} from './kinds/exclusive/redis-exclusive.js';
+import { BATCH_PARTS } from './kinds/batch-parts.js';
+import { EXCLUSIVE_SCRIPTS, RedisExclusive } from './kinds/exclusive/redis-exclusive.js';
 import { missingRules, withoutLine } from './kinds/exclusive/line-rights.js';
 import { FAIR_SCRIPTS, RedisFair } from './kinds/fair/redis-fair.js';
 import { LATCH_SCRIPTS, RedisLatches } from './kinds/latch/redis-latch.js';
@@ -80,7 +77,7 @@ export class RedisStore implements LockStore {
       timeoutMs,
       shardedPubSub,
       scripts: SCRIPTS,
-      batchParts: EXCLUSIVE_BATCH_PARTS,
+      batchParts: BATCH_PARTS,
       waitsForReplicas: waited !== undefined,
     });
     this.topology = topology;

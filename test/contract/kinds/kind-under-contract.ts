@@ -69,7 +69,6 @@ export const fairFor = (key: string, overrides: Partial<FairClaim> = {}): FairCl
   ...claimFor(key),
   kind: 'fair',
   owner: `${newProcess()}:fair:1`,
-  patienceMs: 5_000,
   place: undefined,
   ...overrides,
 });

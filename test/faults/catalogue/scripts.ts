@@ -11,7 +11,7 @@ import {
   LINE_RELEASE,
 } from '../../../lib/stores/redis/kinds/exclusive/line-scripts.js';
 import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
-import { EXCLUSIVE_BATCH_PARTS } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
+import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/batch-parts.js';
 import { FAIR_ACQUIRE, FAIR_KEEP, FAIR_RELEASE } from '../../../lib/stores/redis/kinds/fair/scripts.js';
 import { LATCH_COUNT_DOWN } from '../../../lib/stores/redis/kinds/latch/scripts.js';
 import { PERMIT_ACQUIRE } from '../../../lib/stores/redis/kinds/permit/scripts.js';
@@ -28,7 +28,7 @@ import { FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
 
 const shaOf = (source: string): string => new Script(source).sha;
 const TO_READ_OR_WRITE = [shaOf(READ_ACQUIRE), shaOf(WRITE_ACQUIRE)];
-const BATCH = batchOf(EXCLUSIVE_BATCH_PARTS).sha;
+const BATCH = batchOf(BATCH_PARTS).sha;
 
 /** How the requests that run a script are recognized on the line: by the script itself, or the batch it may be in. */
 export const SCRIPTS = {

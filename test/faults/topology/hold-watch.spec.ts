@@ -7,7 +7,7 @@ import {
   LINE_KEEP,
   LINE_RELEASE,
 } from '../../../lib/stores/redis/kinds/exclusive/line-scripts.js';
-import { EXCLUSIVE_BATCH_PARTS } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
+import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/batch-parts.js';
 import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
 import {
   EXCLUSIVE_ACQUIRE,
@@ -200,7 +200,7 @@ describe('the watch over a line', () => {
         ...line.releaseArgs('b:1'),
       ];
       const five = [keys, keys, keys, keys, keys].flat();
-      await client.eval(batchOf(EXCLUSIVE_BATCH_PARTS).source, five.length, ...five, 'AARAR', ...args);
+      await client.eval(batchOf(BATCH_PARTS).source, five.length, ...five, 'AARAR', ...args);
     });
     expect(seen(events)).toEqual([
       `a:1 has it for ${LEASE_MS} with 3`,

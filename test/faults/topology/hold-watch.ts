@@ -1,6 +1,6 @@
 import type { HistoryEvent } from '../../checker/history.js';
 import { LINE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/exclusive/line-scripts.js';
-import { EXCLUSIVE_BATCH_PARTS } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
+import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/batch-parts.js';
 import { EXCLUSIVE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
 import { FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
 import { READ_WRITE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/read-write/scripts.js';
@@ -39,7 +39,7 @@ interface Given {
 }
 
 /** How many arguments the parts of a batch take, by letter. */
-const ARGUMENTS = new Map(EXCLUSIVE_BATCH_PARTS.map(({ letter, args }) => [letter, args]));
+const ARGUMENTS = new Map(BATCH_PARTS.map(({ letter, args }) => [letter, args]));
 /** The parts that take a key, and which of their arguments says how many tokens they ask for. */
 const TOKENS_OF = new Map([...'aA'].map((letter) => [letter, 2]));
 const BATCH = new RegExp(`^[${[...ARGUMENTS.keys()].join('')}]+$`);

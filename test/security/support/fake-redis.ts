@@ -10,7 +10,7 @@ import {
 import { PROBE } from '../../../lib/stores/redis/kinds/exclusive/line-rights.js';
 import { LINE_RELEASE } from '../../../lib/stores/redis/kinds/exclusive/line-scripts.js';
 import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
-import { EXCLUSIVE_BATCH_PARTS } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
+import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/batch-parts.js';
 import { listenOnFreePort, LOOPBACK } from '../../support/loopback.js';
 import { readRequests, type Request } from './resp.js';
 
@@ -21,7 +21,7 @@ const SCRIPT_NAMES = new Map(
     extend: EXCLUSIVE_EXTEND,
     forceUnlock: EXCLUSIVE_FORCE_UNLOCK,
     inspect: EXCLUSIVE_INSPECT,
-    batch: batchOf(EXCLUSIVE_BATCH_PARTS).source,
+    batch: batchOf(BATCH_PARTS).source,
     probe: PROBE.source,
     lineRelease: LINE_RELEASE,
   }).map(([name, source]) => [new Script(source).sha, name]),

@@ -64,7 +64,7 @@ export class Host {
     this.links = { command: link('command'), subscriber: link('subscriber') };
     this.connection = new SimConnection(this.process, this.links.command, timeoutMs, randomOf('replies'));
     this.subscriber = new SimSubscriber(this.process, this.links.subscriber, { timeoutMs, pingMs, quirks });
-    const store = new SimStore(this.connection, this.subscriber, quirks, () => this.process.now());
+    const store = new SimStore(this.connection, this.subscriber, quirks);
     this.store = new RecordingStore(store, name, (event) => this.process.record(event));
     const lockSettings = {
       ...core.DEFAULT_SETTINGS,

@@ -16,8 +16,6 @@ export type Command =
       readonly name: 'keep';
       readonly claims: readonly Claim[];
       readonly deaf: boolean;
-      /** Of places in lines of fair locks: since when each was kept. */
-      readonly passedMs?: readonly number[];
     }
   | { readonly name: 'extend'; readonly claims: readonly Claim[] }
   | { readonly name: 'downgrade'; readonly claim: Claim }

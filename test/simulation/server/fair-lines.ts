@@ -19,9 +19,6 @@ export interface FairHost {
 /** The channel on which an owner is told that it is the first and the lock is free. */
 export const fairChannel = (key: string, owner: string): string => `${key}:${owner}`;
 
-/** What nobody has taken off by one that leaves. */
-const LEFT_MS = 2_000;
-
 /** Those who wait for one lock, in order, each with the moment at which it counts as dead. */
 type Line = Map<string, number>;
 
@@ -32,14 +29,14 @@ export class FairLines {
   constructor(private readonly host: FairHost) {}
 
   acquire(claim: FairClaim): SpaceReply {
-    const { finalKey: key, owner, waits, patienceMs } = claim;
+    const { finalKey: key, owner, waits } = claim;
     const left = this.leftOf(key);
     const mine = this.holderOf(key) === owner;
     const line = this.lineOf(key);
     const { head, dead } = this.look(line);
     if (mine || (left === undefined && (head === owner || head === undefined))) {
       for (const one of dead) line.delete(one);
-      if (head === owner) this.leave(line, owner, patienceMs);
+      if (head === owner) line.delete(owner);
       this.drop(key);
       if (mine && left !== undefined && left > claim.leaseMs && head !== undefined) this.tell(key, head);
       return this.host.take(claim);
@@ -56,21 +53,16 @@ export class FairLines {
     const till = line.get(owner);
     if (till === undefined || till <= wall) {
       line.delete(owner);
-      const last = [...line.values()].at(-1);
-      line.set(owner, wall + Math.max(0, last === undefined ? (left ?? 0) : last - wall) + patienceMs);
+      line.set(owner, wall + (claim.place?.aliveMs ?? 0));
     }
     return { status: 'queued', ...this.standing(line, owner, left) };
   }
 
-  /** `passedMs`: since the place was kept before. */
-  keep(claim: FairClaim, passedMs: number): PlaceReply {
-    const { finalKey: key, owner, patienceMs } = claim;
+  keep({ finalKey: key, owner, place }: FairClaim): PlaceReply {
     if (this.holderOf(key) === owner) return { status: 'held' };
     const line = this.lineOf(key);
-    const till = line.get(owner);
-    if (till === undefined) return { status: 'gone' };
-    const { wall } = this.host;
-    line.set(owner, till + passedMs <= wall ? wall + patienceMs : till + passedMs);
+    if (!line.has(owner)) return { status: 'gone' };
+    line.set(owner, this.host.wall + (place?.aliveMs ?? 0));
     const left = this.leftOf(key);
     const { head, dead } = this.look(line);
     if (dead.length > 0 && head !== undefined && head !== owner) this.tell(key, head);
@@ -79,14 +71,13 @@ export class FairLines {
   }
 
   release(claim: FairClaim, keepForMs: number | undefined): ReleaseReply {
-    const { finalKey: key, owner, patienceMs } = claim;
+    const { finalKey: key, owner } = claim;
     const line = this.lineOf(key);
     const wasHeld = this.holderOf(key) === owner;
-    const stood = line.has(owner);
     const { head, dead } = this.look(line, owner);
     for (const one of dead) line.delete(one);
     const concerns = wasHeld || dead.length > 0 || [...line.keys()][0] === owner;
-    if (stood) this.leave(line, owner, patienceMs);
+    line.delete(owner);
     this.drop(key);
     if (wasHeld) this.host.end(claim, keepForMs);
     const othersWaiting = concerns && head !== undefined && this.tell(key, head);
@@ -126,16 +117,6 @@ export class FairLines {
       dead.push(owner);
     }
     return { head: undefined, dead };
-  }
-
-  /** Who leaves takes its patience off those behind it, but leaves the next one two seconds of what it has. */
-  private leave(line: Line, owner: string, patienceMs: number): void {
-    const order = [...line];
-    const behind = order.slice(order.findIndex(([other]) => other === owner) + 1);
-    const spare = (behind[0]?.[1] ?? Infinity) - this.host.wall - LEFT_MS;
-    const offMs = Math.max(0, Math.min(patienceMs, spare));
-    for (const [other, till] of behind) line.set(other, till - offMs);
-    line.delete(owner);
   }
 
   /** Who is not the first has the lock only when that one is gone, too. */

@@ -177,10 +177,8 @@ export class SimServer implements Host {
         if (command.claim.kind === 'fair') return this.fair.acquire(command.claim);
         return this.space.acquire(command.claim, command.deaf);
       case 'keep':
-        return command.claims.map((claim, i) =>
-          claim.kind === 'fair'
-            ? this.fair.keep(claim, command.passedMs?.[i] ?? 0)
-            : this.space.keep(claim, command.deaf),
+        return command.claims.map((claim) =>
+          claim.kind === 'fair' ? this.fair.keep(claim) : this.space.keep(claim, command.deaf),
         );
       case 'extend':
         return command.claims.map((claim) => this.space.extend(claim));

@@ -43,10 +43,9 @@ export class SimStore implements LockStore, KindStore {
     private readonly connection: SimConnection,
     private readonly subscriber: SimSubscriber,
     private readonly quirks: Quirks,
-    now: () => number,
   ) {
     const readWrite = new SimReadWrite(this, connection);
-    const fair = new SimFair(this, connection, subscriber, now);
+    const fair = new SimFair(this, connection, subscriber);
     this.semaphores = new SimSemaphores(connection, subscriber);
     this.latches = new SimLatches(connection, subscriber);
     this.kinds = { exclusive: this, permit: this, fair, read: readWrite, write: readWrite };

@@ -34,9 +34,9 @@ const begin = (on: ScriptedStore = new LineStore()): void => {
 beforeEach(() => begin());
 
 /** A place that is kept from this moment on. */
-const kept = (key: string, position = 0): LinePlace => {
+const kept = (key: string, position = 0, kind: 'exclusive' | 'fair' = 'exclusive'): LinePlace => {
   const { place } = newPlace();
-  const claim: Claim = { ...claimOn(key), kind: 'exclusive', place: keeper.termsFor(30_000, 0) };
+  const claim: Claim = { ...claimOn(key), kind, place: keeper.termsFor(30_000, 0) };
   const one = new LinePlace(claim, 30_000, place, queued(place, position), runtime.now(), () => undefined);
   keeper.add(one, () => woken.push(key));
   return one;
@@ -114,13 +114,25 @@ describe('the keeper of places', () => {
   it('asks less often far behind in a line, as the store has told it', async () => {
     kept('a');
     await runtime.pass(1_000);
-    await next().answer([stands(4_000)]);
+    await next().answer([stands(1_500)]);
     await runtime.pass(1_000);
-    expect(livesFor(next())).toEqual(new Set([14_000]));
+    expect(livesFor(next())).toEqual(new Set([6_500]));
     await next().answer([stands(10)]);
-    await runtime.pass(3_999);
+    await runtime.pass(1_499);
     expect(store.open).toEqual([]);
     await runtime.pass(1);
+    expect(livesFor(next())).toEqual(new Set([5_000]));
+  });
+
+  it('has no place live for longer than 8 s, however far behind it stands', async () => {
+    kept('a', 4_000);
+    await runtime.pass(2_000);
+    expect(livesFor(next())).toEqual(new Set([8_000]));
+  });
+
+  it('asks once a second of places of which each caller has one, however far behind they stand', async () => {
+    kept('a', 4_000, 'fair');
+    await runtime.pass(1_000);
     expect(livesFor(next())).toEqual(new Set([5_000]));
   });
 

@@ -7,6 +7,7 @@ import type {
   ExtendReply,
   KeyState,
   PlaceReply,
+  Queued,
   ReleaseReply,
 } from '../../../../core/seam/reply.js';
 import { Script } from '../../connection/script.js';
@@ -16,10 +17,16 @@ import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { tokensAsked } from '../exclusive/redis-line.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { readFairAcquire, readFairPlaces, readWaiting } from './replies.js';
-import { FAIR_ACQUIRE, FAIR_FORCE_UNLOCK, FAIR_KEEP, FAIR_RELEASE, FAIR_WAITING } from './scripts.js';
+import {
+  FAIR_ACQUIRE,
+  FAIR_FORCE_UNLOCK,
+  FAIR_KEEP,
+  FAIR_RELEASE,
+  FAIR_WAITING,
+  MOST_LOOKED_AT,
+} from './scripts.js';
 
 const ACQUIRE = new Script(FAIR_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]);
-const RELEASE = new Script(FAIR_RELEASE);
 const KEEP = new Script(FAIR_KEEP);
 const WAITING = new Script(FAIR_WAITING);
 /** What ends a hold for which others stand in line. */
@@ -29,62 +36,95 @@ export const FAIR_FORCING: BatchPart = {
   keys: 3,
   args: 2,
 };
+/** Leaves of one tick share requests. */
+export const FAIR_RELEASING: BatchPart = { letter: 'l', script: new Script(FAIR_RELEASE), keys: 3, args: 4 };
 // A hold is that of the exclusive lock.
 const EXTEND = new Script(EXCLUSIVE_EXTEND);
 const INSPECT = new Script(EXCLUSIVE_INSPECT);
 
 /** What the fair lock runs beside what the exclusive lock runs, too. */
-export const FAIR_SCRIPTS: readonly Script[] = [ACQUIRE, RELEASE, KEEP, FAIR_FORCING.script, WAITING];
+export const FAIR_SCRIPTS: readonly Script[] = [
+  ACQUIRE,
+  FAIR_RELEASING.script,
+  KEEP,
+  FAIR_FORCING.script,
+  WAITING,
+];
+
+/** What this process knows of one of its places. */
+interface KnownPlace {
+  /** When it was kept last, in ms. */
+  readonly keptAt: number;
+  readonly position: number;
+}
 
 /** The fair lock in Redis: hash, list, sorted set and channels as Redisson's RFairLock has them. */
 export class RedisFair implements RedisKind<FairClaim> {
   /** From the first fair lock on that a caller wants. */
   inUse = false;
-  /** When each owner of this process that stands in line was last kept there, in ms. */
-  private readonly keptAt = new CompactingMap<string, number>();
+  /** The owners of this process that stand in line. */
+  private readonly places = new CompactingMap<string, KnownPlace>();
 
   constructor(private readonly link: RedisLink) {}
 
   /** How many owners wait in lines; for tests. */
   get waiting(): number {
-    return this.keptAt.size;
+    return this.places.size;
   }
 
   async acquire(claim: FairClaim): Promise<AcquireReply> {
     this.inUse = true;
-    const { finalKey, owner, leaseMs, tokens, waits, patienceMs } = claim;
+    const { finalKey, owner, leaseMs, tokens, waits, place: terms } = claim;
     const { commands, keys, publish } = this.link;
     const name = keys.name(finalKey);
     const touched = [...this.names(finalKey), ...(tokens > 0 ? [keys.fence(name)] : [])];
     const asked = tokensAsked(claim, tokens);
-    const args = [owner, leaseMs, asked, waits ? 1 : 0, patienceMs, keys.lockChannel(name), publish];
+    const aliveMs = waits ? (terms?.aliveMs ?? 0) : 0;
+    const args = [owner, leaseMs, asked, waits ? 1 : 0, aliveMs, keys.lockChannel(name), publish];
     const place = waits ? new PlaceInLine((doubt) => this.leave(claim, doubt)) : undefined;
-    // Counted from before it is sent, so that a place never counts for less than it was kept.
-    const sentAt = performance.now();
-    const reply = await commands.run(ACQUIRE, touched, args, (answer) =>
-      readFairAcquire(answer, claim, place),
-    );
-    if (reply.status === 'granted') this.keptAt.delete(owner);
-    else if (reply.status === 'queued' && !this.keptAt.has(owner)) this.keptAt.set(owner, sentAt);
-    return reply;
+    for (;;) {
+      // Counted from before it is sent, so that a place never counts for less than it was kept.
+      const sentAt = performance.now();
+      const reply = await commands.run(ACQUIRE, touched, args, (answer) =>
+        readFairAcquire(answer, claim, place),
+      );
+      // Each request clears some of the dead entries before it.
+      if (reply.status === 'again') continue;
+      if (reply.status === 'granted') this.places.delete(owner);
+      else if (reply.status === 'queued') return { ...reply, position: this.stands(owner, reply, sentAt) };
+      return reply;
+    }
   }
 
-  release(
-    { finalKey, owner, patienceMs }: FairClaim,
-    { doubt, keepForMs }: ReleaseOptions = {},
-  ): Promise<ReleaseReply> {
-    this.keptAt.delete(owner);
+  /** Notes what the store said of a place. Of one that stands far back it does not tell how far. */
+  private stands(
+    owner: string,
+    { position }: Pick<Queued, 'position'>,
+    sentAt: number,
+    isKept = false,
+  ): number {
+    const before = this.places.get(owner);
+    const keptAt = before && !isKept ? before.keptAt : sentAt;
+    const known = position < MOST_LOOKED_AT ? position : Math.max(position, before?.position ?? 0);
+    this.places.set(owner, { keptAt, position: known });
+    return known;
+  }
+
+  release({ finalKey, owner }: FairClaim, { doubt, keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
+    this.places.delete(owner);
     const { link } = this;
     const channel = link.keys.lockChannel(link.keys.name(finalKey));
-    const args = [owner, patienceMs, channel, link.publish, ...(keepForMs === undefined ? [] : [keepForMs])];
+    const run = {
+      part: FAIR_RELEASING,
+      keys: this.names(finalKey),
+      args: [owner, channel, link.publish, keepForMs ?? ''],
+    };
     const read = (reply: unknown): ReleaseReply => {
       const told = readExclusiveRelease(reply);
       if (typeof told !== 'number') return told;
       return { wasHeld: told !== -1, othersWaiting: told > 0 };
     };
-    return link.releaseAfter(doubt, finalKey, () =>
-      link.commands.run(RELEASE, this.names(finalKey), args, read),
-    );
+    return link.releaseAfter(doubt, finalKey, () => link.commands.runShared(run, read));
   }
 
   private async leave(claim: FairClaim, doubt: ReleaseOptions['doubt']): Promise<void> {
@@ -105,19 +145,19 @@ export class RedisFair implements RedisKind<FairClaim> {
     return link.inBatches(claims, async (batch) => {
       const sentAt = performance.now();
       const names = batch.flatMap(({ finalKey }) => this.names(finalKey));
-      const args = batch.flatMap(({ finalKey, owner, patienceMs }) => {
-        const passedMs = Math.round(sentAt - (this.keptAt.get(owner) ?? sentAt));
-        return [owner, patienceMs, passedMs, link.keys.lockChannel(link.keys.name(finalKey))];
+      const args = batch.flatMap(({ finalKey, owner, place }) => {
+        const passedMs = Math.round(sentAt - (this.places.get(owner)?.keptAt ?? sentAt));
+        return [owner, place?.aliveMs ?? 0, passedMs, link.keys.lockChannel(link.keys.name(finalKey))];
       });
       const replies = await link.commands.run(KEEP, names, [link.publish, ...args], (reply) =>
         readFairPlaces(reply, batch.length),
       );
-      for (const [i, { status }] of replies.entries()) {
+      return replies.map((reply, i) => {
         const { owner } = batch[i]!;
-        if (status === 'queued' && this.keptAt.has(owner)) this.keptAt.set(owner, sentAt);
-        else if (status === 'gone') this.keptAt.delete(owner);
-      }
-      return replies;
+        if (reply.status === 'gone') this.places.delete(owner);
+        if (reply.status !== 'queued' || !this.places.has(owner)) return reply;
+        return { ...reply, position: this.stands(owner, reply, sentAt, true) };
+      });
     });
   }
 

@@ -5,15 +5,23 @@ import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
 import { readAcquire } from '../exclusive/replies.js';
 import { refusedPlace } from '../shared-replies.js';
 
+/** Nothing is decided: the same request clears more dead entries. */
+interface Again {
+  readonly status: 'again';
+}
+
+const AGAIN: Again = { status: 'again' };
+
 export const readFairAcquire = (
   reply: unknown,
   { leaseMs, tokens }: FairClaim,
   place: Place | undefined,
-): AcquireReply => {
+): AcquireReply | Again => {
   const [status, first, second, ...more] = Array.isArray(reply) ? (reply as unknown[]) : [];
   if (status === 2 && place && more.length <= 1) {
     return { status: 'queued', place, ...standingOf(first, second, reply), ...anotherKind(more[0], reply) };
   }
+  if (status === 3 && first === undefined && !place) return AGAIN;
   const isGrant = status === 1 && typeof first === 'string' && second === undefined;
   const isRefusal = status === 0 && isNumberOrNone(first);
   if ((!isGrant && !isRefusal) || more.length > 0) throw impossible(reply);
