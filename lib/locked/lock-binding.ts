@@ -130,8 +130,10 @@ const noService = (name: string | undefined): string => {
   return (
     `this object has no LockService, so it does not run. ${module} has to be imported, and gives one to what Nest ` +
     `makes from a class and, when the app is initialised, to what useFactory and useValue provide (alone or in an ` +
-    `array). It cannot see what was made with new, by a request-scoped factory or in a lazily loaded module, what is ` +
-    `inside of another object, and what a Proxy hides: inject ModuleRef and make it with moduleRef.create(TheClass). ` +
+    `array). A constructor, a field initializer or a factory calls the method too early, since Nest injects the ` +
+    `LockService afterwards: call it in onModuleInit (of what a factory provides, in onApplicationBootstrap). The module ` +
+    `cannot see what was made with new, by a request-scoped factory or in a lazily loaded module, what is inside of ` +
+    `another object, and what a Proxy hides: inject ModuleRef and make it with moduleRef.create(TheClass). ` +
     `In tests use bindLocks(instance, locks) of 'nest-redis-lock/testing'.`
   );
 };

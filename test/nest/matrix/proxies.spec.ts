@@ -221,6 +221,19 @@ describe('where nobody can bind an object, the error names what helps, and it do
     await world.expectLocked('order:1', () => created.pay('1'));
   });
 
+  it('a method that its own constructor calls, since Nest injects the service afterwards', async () => {
+    class Eager extends Orders {
+      readonly paid = this.pay('1').catch((error: unknown) => error);
+    }
+    const app = await apps.context(rootModule(world.options(), { providers: [Eager] }));
+    const eager = app.get(Eager);
+    const error = await eager.paid;
+    expect(error).toBeInstanceOf(LockConfigurationError);
+    expect((error as Error).message).toMatch(/Orders\.pay.*constructor.*onModuleInit/s);
+    expect(world.takeRuns()).toEqual([]);
+    await world.expectLocked('order:1', () => eager.pay('1'));
+  });
+
   it('a method that was taken off its object is told as such', async () => {
     const app = await apps.context(rootModule(world.options(), { providers: [Orders] }));
     const { pay } = app.get(Orders);
