@@ -6,7 +6,14 @@ import {
   type DynamicModule,
   type OnModuleInit,
 } from '@nestjs/common';
-import { APP_INTERCEPTOR, DiscoveryModule, DiscoveryService, ModulesContainer } from '@nestjs/core';
+import {
+  APP_INTERCEPTOR,
+  DiscoveryModule,
+  DiscoveryService,
+  HttpAdapterHost,
+  ModuleRef,
+  ModulesContainer,
+} from '@nestjs/core';
 import { LockManager } from './core/lock-manager.js';
 import { LockConfigurationError } from './core/errors/lock.errors.js';
 import { refuse } from './core/settings/option-checks.js';
@@ -25,6 +32,7 @@ import { getLockServiceToken } from './redis-lock.tokens.js';
 import { endWithApp } from './shutdown-hooks.js';
 import { storeOf } from './store-of-options.js';
 import { LockInterceptor } from './transport/lock.interceptor.js';
+import { mapOutsideHandlers } from './transport/outside-handlers.filter.js';
 
 // Under `Symbol.for`: the modules of both builds have to recognize each other.
 const RESOLVED = Symbol.for('nest-redis-lock:resolved-options');
@@ -127,10 +135,15 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
     @Inject(SERVICE) private readonly locks: LockService,
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(ModulesContainer) private readonly modules: ModulesContainer,
+    @Inject(ModuleRef) moduleRef: ModuleRef,
+    @Inject(HttpAdapterHost) host: HttpAdapterHost,
+    @Inject(RESOLVED) { interceptor }: ResolvedOptions,
   ) {
     super();
     // Here and not in a hook: Nest calls none of a module that is loaded lazily.
     endWithApp(modules, manager);
+    // Nor in a hook: microservices read the filters before any.
+    mapOutsideHandlers(moduleRef, host, interceptor);
   }
 
   async onModuleInit(): Promise<void> {

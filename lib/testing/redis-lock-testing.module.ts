@@ -1,5 +1,12 @@
 import { Module, type DynamicModule, Inject, type OnModuleInit } from '@nestjs/common';
-import { APP_INTERCEPTOR, DiscoveryModule, DiscoveryService, ModulesContainer } from '@nestjs/core';
+import {
+  APP_INTERCEPTOR,
+  DiscoveryModule,
+  DiscoveryService,
+  HttpAdapterHost,
+  ModuleRef,
+  ModulesContainer,
+} from '@nestjs/core';
 import type { LockManager } from '../core/lock-manager.js';
 import { SETTING_NAMES, type LockSettingsInput } from '../core/settings/lock-settings.js';
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
@@ -12,6 +19,7 @@ import { resolveInterceptor } from '../redis-lock.options.js';
 import { getLockServiceToken } from '../redis-lock.tokens.js';
 import { endWithApp } from '../shutdown-hooks.js';
 import { LockInterceptor } from '../transport/lock.interceptor.js';
+import { mapOutsideHandlers } from '../transport/outside-handlers.filter.js';
 import { createTestingManager, type TestingMode } from './testing-locks.js';
 
 /** Options of `RedisLockTestingModule.forRoot`. */
@@ -77,8 +85,11 @@ export class RedisLockTestingModule implements OnModuleInit {
     @Inject(NAMES) private readonly names: readonly string[],
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(ModulesContainer) modules: ModulesContainer,
+    @Inject(ModuleRef) moduleRef: ModuleRef,
+    @Inject(HttpAdapterHost) host: HttpAdapterHost,
   ) {
     endWithApp(modules, manager);
+    mapOutsideHandlers(moduleRef, host, resolveInterceptor());
   }
 
   static forRoot(options: RedisLockTestingOptions = {}): DynamicModule {

@@ -63,9 +63,6 @@ type Host = Pick<ArgumentsHost, 'getType' | 'switchToHttp'>;
 
 /** The answer of an HTTP handler, and of anything else that Nest maps from its HTTP exceptions (GraphQL). */
 export const httpExceptionOf = (error: LockError, host: Host, settings: Settings): LockHttpException => {
-  if (host.getType() === 'http' && isTaken(error)) {
-    advise(host.switchToHttp().getResponse<Response>(), settings);
-  }
   const { code } = error;
   const status = statusOf(code, settings);
   if (host.getType<string>() !== 'graphql') return new LockHttpException(code, status, error);
@@ -92,6 +89,16 @@ export const mapLockError = async (error: LockError, host: Host, settings: Setti
   }
 };
 
+/** Sets `Retry-After` when a lock is taken. The headers of a stream that has begun are sent already. */
+export const adviseRetry = (error: LockError, host: Host, { retryAfterSeconds }: Settings): void => {
+  if (host.getType() !== 'http' || !isTaken(error)) return;
+  const response = host.switchToHttp().getResponse<Response>();
+  if (response.headersSent || response.sent) return;
+  const value = String(retryAfterSeconds);
+  if (typeof response.setHeader === 'function') response.setHeader('Retry-After', value);
+  else response.header?.('Retry-After', value);
+};
+
 /** Where error trackers look for it, but not among what is shown when an exception is serialized. */
 const withCause = <E extends Error>(exception: E, cause: LockError): E =>
   Object.defineProperty(exception, 'cause', {
@@ -100,11 +107,3 @@ const withCause = <E extends Error>(exception: E, cause: LockError): E =>
     writable: true,
     enumerable: false,
   });
-
-/** When to come back. On a stream that has begun, the headers are gone already. */
-const advise = (response: Response, { retryAfterSeconds }: Settings): void => {
-  if (response.headersSent || response.sent) return;
-  const value = String(retryAfterSeconds);
-  if (typeof response.setHeader === 'function') response.setHeader('Retry-After', value);
-  else response.header?.('Retry-After', value);
-};

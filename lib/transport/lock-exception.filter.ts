@@ -1,8 +1,10 @@
-import { Catch, Optional, type ArgumentsHost, type HttpServer } from '@nestjs/common';
+import { Catch, Logger, Optional, type ArgumentsHost, type HttpServer } from '@nestjs/common';
 import { BaseExceptionFilter } from '@nestjs/core';
+import type { RpcException } from '@nestjs/microservices';
+import { throwError } from 'rxjs';
 import { LockError } from '../core/errors/lock.errors.js';
 import { resolveInterceptor, type LockInterceptorOptions } from '../redis-lock.options.js';
-import { httpExceptionOf } from './lock-error-mapping.js';
+import { adviseRetry, httpExceptionOf, mapLockError } from './lock-error-mapping.js';
 import { MistakeLog } from './mistake-log.js';
 
 interface HttpRequest {
@@ -14,8 +16,10 @@ interface HttpRequest {
 }
 
 /**
- * The interceptor's mapping for errors that no interceptor sees: those of guards and of middleware. HTTP only.
+ * Maps lock errors as the interceptor does, for errors that no interceptor sees. `RedisLockModule` does this for guards and
+ * middleware; use the filter for gateways, with `interceptor: false`, or for another mapping.
  *
+ * @example @UseFilters(LockExceptionFilter)
  * @example { provide: APP_FILTER, useClass: LockExceptionFilter }
  * @example app.useGlobalFilters(new LockExceptionFilter(app.getHttpAdapter(), { takenStatus: 409 }));
  */
@@ -23,20 +27,52 @@ interface HttpRequest {
 export class LockExceptionFilter extends BaseExceptionFilter<LockError> {
   private readonly settings: Required<LockInterceptorOptions>;
   private readonly mistakes = new MistakeLog();
+  private readonly logger = new Logger('RedisLockModule');
 
   constructor(@Optional() adapter?: HttpServer, @Optional() options?: LockInterceptorOptions) {
     super(adapter);
     this.settings = resolveInterceptor(options);
   }
 
-  override catch(error: LockError, host: ArgumentsHost): void {
-    this.mistakes.tell(error, routeOf(host));
-    super.catch(httpExceptionOf(error, host, this.settings) as never, host);
+  override catch(error: LockError, host: ArgumentsHost): unknown {
+    const type = host.getType<string>();
+    if (type !== 'rpc' && type !== 'ws')
+      return this.answer(httpExceptionOf(error, host, this.settings), error, host);
+    const answered = mapLockError(error, host, this.settings).then((mapped) =>
+      this.answer(mapped, error, host),
+    );
+    if (type === 'rpc') return answered;
+    // Nest does not await a filter of a gateway.
+    answered.catch((failure: unknown) => this.logger.error('No client was sent a lock error.', failure));
+    return undefined;
+  }
+
+  /** Answers as Nest does when a handler throws `mapped`, unless a filter of the app catches it. */
+  protected answer(mapped: Error, error: LockError, host: ArgumentsHost): unknown {
+    this.beforeAnswer(error, host);
+    switch (host.getType<string>()) {
+      case 'rpc':
+        return throwError(() => (mapped as RpcException).getError());
+      case 'ws':
+        return import('@nestjs/websockets').then(({ BaseWsExceptionFilter }) =>
+          new BaseWsExceptionFilter().catch(mapped, host),
+        );
+      case 'graphql':
+        return mapped;
+      default:
+        return super.catch(mapped as never, host);
+    }
+  }
+
+  protected beforeAnswer(error: LockError, host: ArgumentsHost): void {
+    this.mistakes.tell(error, placeOf(host));
+    adviseRetry(error, host, this.settings);
   }
 }
 
-/** A filter is not told what threw, so the route stands for it. Middleware of Express has none yet. */
-const routeOf = (host: ArgumentsHost): string => {
+/** A filter does not know what threw, so the route stands for it. Middleware of Express has none yet. */
+const placeOf = (host: ArgumentsHost): string => {
+  if (host.getType() !== 'http') return `A guard (${host.getType<string>()})`;
   const { method, route, routeOptions } = host.switchToHttp().getRequest<HttpRequest | undefined>() ?? {};
   const path = route?.path ?? routeOptions?.url;
   return path === undefined ? 'A guard or middleware' : `${method} ${String(path)}`;

@@ -2,7 +2,7 @@ import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/com
 import { catchError, from, mergeMap, Observable, throwError } from 'rxjs';
 import { LockAbortedError, LockError } from '../core/errors/lock.errors.js';
 import type { LockInterceptorOptions } from '../redis-lock.options.js';
-import { mapLockError } from './lock-error-mapping.js';
+import { adviseRetry, mapLockError } from './lock-error-mapping.js';
 import { MistakeLog } from './mistake-log.js';
 import { requestContext, type RequestContext } from './request-context.js';
 
@@ -32,6 +32,7 @@ export class LockInterceptor implements NestInterceptor {
       catchError((error: unknown) => {
         if (!(error instanceof LockError)) return throwError(() => error);
         this.mistakes.tell(error, handlerOf(context));
+        adviseRetry(error, context, settings);
         return from(mapLockError(error, context, settings)).pipe(
           mergeMap((mapped) => throwError(() => mapped)),
         );

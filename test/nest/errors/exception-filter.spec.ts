@@ -1,35 +1,14 @@
-import {
-  Controller,
-  Get,
-  Injectable,
-  UseGuards,
-  type CanActivate,
-  type MiddlewareConsumer,
-  type NestModule,
-  Module,
-} from '@nestjs/common';
+import { Controller, Get, Module, UseGuards, type MiddlewareConsumer, type NestModule } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
 import { LockExceptionFilter, LockService, Locked, RedisLockModule } from 'nest-redis-lock';
 import { rootModule, useApps } from '../../support/nest/apps.js';
 import { createHttpApp, listen, PLATFORMS, startHttp } from '../../support/nest/http.js';
+import { QuotaGuard } from '../../support/nest/quota-guard.js';
 import { useWorld } from '../../support/nest/world.js';
 
 const world = useWorld();
 const apps = useApps();
-
-/** No interceptor stands around a guard. */
-@Injectable()
-class QuotaGuard implements CanActivate {
-  @Locked('quota:<<0>>', { waitMs: 0 })
-  async spend(user: string): Promise<boolean> {
-    return user !== '';
-  }
-
-  canActivate(): Promise<boolean> {
-    return this.spend('bob');
-  }
-}
 
 @Controller()
 class GuardedController {
@@ -49,8 +28,8 @@ class GuardedController {
 const metadata = { controllers: [GuardedController], providers: [QuotaGuard] };
 
 describe.each(PLATFORMS)('a lock error of a guard on %s', (platform) => {
-  it('answers 500 without the filter, because interceptors do not see it', async () => {
-    const http = await startHttp(apps, platform, rootModule(world.options(), metadata));
+  it('is a bare 500 with interceptor: false', async () => {
+    const http = await startHttp(apps, platform, rootModule(world.options({ interceptor: false }), metadata));
     const free = await world.takeElsewhere('quota:bob');
     const answer = await http.get('/guarded');
     await free();

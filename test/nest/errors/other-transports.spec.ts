@@ -1,4 +1,11 @@
-import { Catch, Controller, UseFilters, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import {
+  Catch,
+  Controller,
+  UseFilters,
+  UseGuards,
+  type ArgumentsHost,
+  type ExceptionFilter,
+} from '@nestjs/common';
 import {
   BaseRpcExceptionFilter,
   MessagePattern,
@@ -6,6 +13,7 @@ import {
   RpcException,
   Transport,
 } from '@nestjs/microservices';
+import { APP_FILTER } from '@nestjs/core';
 import type { Observable } from 'rxjs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { LockNotAcquiredError, LockStoreError, Locked, type RedisLockModuleOptions } from 'nest-redis-lock';
@@ -13,6 +21,7 @@ import { freePort, LOOPBACK } from '../../support/loopback.js';
 import { RedisServer } from '../../support/redis-server.js';
 import { rootModule, useApps } from '../../support/nest/apps.js';
 import { createHttpApp } from '../../support/nest/http.js';
+import { QuotaGuard } from '../../support/nest/quota-guard.js';
 import { connectTcp, startTcp } from '../../support/nest/tcp.js';
 import { useWorld } from '../../support/nest/world.js';
 
@@ -49,8 +58,20 @@ class OrdersController {
   }
 }
 
+@Controller()
+class GuardedController {
+  @MessagePattern('guarded')
+  @UseGuards(QuotaGuard)
+  guarded(): string {
+    return 'done';
+  }
+}
+
 const moduleWith = (options: Partial<RedisLockModuleOptions> = {}) =>
-  rootModule(world.options(options), { controllers: [OrdersController] });
+  rootModule(world.options(options), {
+    controllers: [OrdersController, GuardedController],
+    providers: [QuotaGuard],
+  });
 
 describe('lock errors of message handlers', () => {
   it('answer with code and status, without the key, when the lock is taken', async () => {
@@ -89,6 +110,35 @@ describe('lock errors of message handlers', () => {
     expect(thrown).toEqual([expect.any(LockNotAcquiredError)]);
   });
 
+  it('answer with code and status when a guard throws them, unless interceptor is false', async () => {
+    const [mapped, bare] = [
+      await startTcp(apps, moduleWith()),
+      await startTcp(apps, moduleWith({ interceptor: false })),
+    ];
+    const free = await world.takeElsewhere('quota:bob');
+    await expect(mapped.send('guarded', {})).rejects.toEqual({
+      status: 423,
+      code: 'LOCK_TAKEN',
+      message: 'The resource is busy. Try again shortly.',
+    });
+    await expect(bare.send('guarded', {})).rejects.toEqual({
+      status: 'error',
+      message: 'Internal server error',
+    });
+    await free();
+    await expect(mapped.send('guarded', {})).resolves.toBe('done');
+  });
+
+  it('reach a global filter as RpcException when a guard throws them', async () => {
+    const module = moduleWith();
+    const filter = { provide: APP_FILTER, useClass: Watching };
+    const client = await startTcp(apps, { ...module, providers: [...(module.providers ?? []), filter] });
+    const free = await world.takeElsewhere('quota:bob');
+    await expect(client.send('guarded', {})).rejects.toMatchObject({ status: 423, code: 'LOCK_TAKEN' });
+    await free();
+    expect(thrown).toEqual([expect.any(RpcException)]);
+  });
+
   it('do not touch errors of the method', async () => {
     const client = await startTcp(apps, moduleWith());
     await expect(client.send('fail', {})).rejects.toEqual({ reason: 'sold out' });
@@ -108,5 +158,8 @@ describe('lock errors of message handlers', () => {
     await expect(client.send('pay', { id: '1' })).rejects.toMatchObject({ status: 423, code: 'LOCK_TAKEN' });
     await free();
     await expect(client.send('pay', { id: '1' })).resolves.toBe('done');
+    const freeQuota = await world.takeElsewhere('quota:bob');
+    await expect(client.send('guarded', {})).rejects.toMatchObject({ status: 423, code: 'LOCK_TAKEN' });
+    await freeQuota();
   });
 });

@@ -1,13 +1,15 @@
 import { once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
+import { UseFilters, UseGuards } from '@nestjs/common';
 import { WsAdapter } from '@nestjs/platform-ws';
 import { MessageBody, SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { WebSocket } from 'ws';
 import { describe, expect, it } from 'vitest';
-import { Locked } from 'nest-redis-lock';
+import { LockExceptionFilter, Locked } from 'nest-redis-lock';
 import { LOOPBACK } from '../../support/loopback.js';
 import { rootModule, useApps } from '../../support/nest/apps.js';
 import { createHttpApp, listen } from '../../support/nest/http.js';
+import { QuotaGuard } from '../../support/nest/quota-guard.js';
 import { useWorld } from '../../support/nest/world.js';
 
 const world = useWorld();
@@ -26,6 +28,13 @@ class OrdersGateway {
   async below(@MessageBody('id') id: string): Promise<object> {
     return { event: 'sold', data: await world.work(`order:${id}`) };
   }
+
+  @SubscribeMessage('guarded')
+  @UseGuards(QuotaGuard)
+  @UseFilters(LockExceptionFilter)
+  guarded(): object {
+    return { event: 'sold' };
+  }
 }
 
 type Ask = (event: string, data: unknown) => Promise<unknown>;
@@ -34,7 +43,7 @@ const start = async (): Promise<Ask> => {
   const app = await createHttpApp(
     apps,
     'express',
-    rootModule(world.options(), { providers: [OrdersGateway] }),
+    rootModule(world.options(), { providers: [OrdersGateway, QuotaGuard] }),
   );
   app.useWebSocketAdapter(new WsAdapter(app));
   await listen(app);
@@ -60,5 +69,13 @@ describe('a WebSocket gateway', () => {
     const ask = await start();
     await world.expectLocked('order:7', () => ask(event, { id: '7' }), isRefused);
     expect(await ask(event, { id: '7' })).toEqual({ event: 'sold', data: 'done' });
+  });
+
+  it('answers with code and status when a guard throws a lock error, with LockExceptionFilter', async () => {
+    const ask = await start();
+    const free = await world.takeElsewhere('quota:bob');
+    await isRefused(ask('guarded', {}));
+    await free();
+    expect(await ask('guarded', {})).toEqual({ event: 'sold' });
   });
 });

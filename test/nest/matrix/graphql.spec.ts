@@ -1,4 +1,4 @@
-import { Injectable, Scope } from '@nestjs/common';
+import { Injectable, Scope, UseGuards } from '@nestjs/common';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import {
   Args,
@@ -15,6 +15,7 @@ import { describe, expect, it } from 'vitest';
 import { Locked } from 'nest-redis-lock';
 import { rootModule, useApps } from '../../support/nest/apps.js';
 import { startHttp, type HttpClient } from '../../support/nest/http.js';
+import { QuotaGuard } from '../../support/nest/quota-guard.js';
 import { useWorld } from '../../support/nest/world.js';
 
 const world = useWorld();
@@ -51,6 +52,12 @@ class OrderResolver {
   @Query(() => Order)
   async open(@Args('id') id: string): Promise<Order> {
     return { id };
+  }
+
+  @Query(() => String)
+  @UseGuards(QuotaGuard)
+  guarded(): string {
+    return 'done';
   }
 
   @Mutation(() => String)
@@ -101,7 +108,7 @@ const start = (waitMs = 0): Promise<HttpClient> => {
     // Nest runs interceptors around fields only when told to, so that is what the mapping of errors there needs.
     fieldResolverEnhancers: ['interceptors'],
   });
-  const providers = [OrderResolver, ScopedResolver];
+  const providers = [OrderResolver, ScopedResolver, QuotaGuard];
   return startHttp(apps, 'express', rootModule(world.options({ waitMs }), { imports: [graphql], providers }));
 };
 
@@ -136,6 +143,14 @@ describe('a GraphQL resolver', () => {
     const { data, errors } = await ask(http, query);
     expect(errors).toBeUndefined();
     expect(Object.values(data ?? {})).toHaveLength(1);
+  });
+
+  it('answers with code and status when a guard throws a lock error', async () => {
+    const http = await start();
+    const free = await world.takeElsewhere('quota:bob');
+    await isRefused(ask(http, '{ guarded }'));
+    await free();
+    expect((await ask(http, '{ guarded }')).data).toEqual({ guarded: 'done' });
   });
 
   it('gives two fields of one request the same lock in turn', async () => {

@@ -1,0 +1,62 @@
+import { Catch, type ArgumentsHost, type ExceptionFilter, type Type } from '@nestjs/common';
+import type { HttpAdapterHost, ModuleRef } from '@nestjs/core';
+import { LockError } from '../core/errors/lock.errors.js';
+import type { LockInterceptorOptions } from '../redis-lock.options.js';
+import { LockExceptionFilter } from './lock-exception.filter.js';
+
+/** Where `@Catch` leaves the types that it was given. */
+const CAUGHT_TYPES = '__filterCatchExceptions__';
+// Under `Symbol.for`: the modules of both builds have to recognize each other's filter.
+const OUTSIDE_HANDLERS = Symbol.for('nest-redis-lock:outside-handlers');
+
+const catches = (filter: ExceptionFilter, error: Error): boolean => {
+  // Nest 12 writes them to the prototype, too, whose constructor may be another class.
+  const types = (Reflect.getMetadata(CAUGHT_TYPES, Object.getPrototypeOf(filter) as object) ??
+    Reflect.getMetadata(CAUGHT_TYPES, filter.constructor)) as readonly Type<unknown>[] | undefined;
+  return !types?.length || types.some((type) => error instanceof type);
+};
+
+/**
+ * Maps the lock errors that no interceptor sees: those of guards and middleware. The app's global filters get the mapped
+ * exception, as they do when a handler throws; a filter that catches only `LockError` gets the error itself.
+ */
+@Catch(LockError)
+class OutsideHandlersFilter extends LockExceptionFilter {
+  readonly [OUTSIDE_HANDLERS] = true;
+
+  constructor(
+    adapter: HttpAdapterHost['httpAdapter'] | undefined,
+    settings: LockInterceptorOptions,
+    private readonly filtersOfApp: () => readonly ExceptionFilter[],
+  ) {
+    super(adapter, settings);
+  }
+
+  protected override answer(mapped: Error, error: LockError, host: ArgumentsHost): unknown {
+    for (const filter of [...this.filtersOfApp()].reverse()) {
+      const caught = [mapped, error].find((one) => catches(filter, one));
+      if (!caught) continue;
+      if (caught === mapped) this.beforeAnswer(error, host);
+      return filter.catch(caught, host);
+    }
+    return super.answer(mapped, error, host);
+  }
+}
+
+/**
+ * Makes the filter the last of the app's global filters, which is the first that Nest looks at. An `APP_FILTER` would
+ * stand between those of the app: after the root module's, before those of `useGlobalFilters`.
+ */
+export const mapOutsideHandlers = (
+  moduleRef: ModuleRef,
+  host: HttpAdapterHost,
+  settings: Required<LockInterceptorOptions> | undefined,
+): void => {
+  const config = moduleRef['container'].applicationConfig;
+  if (!settings || !config) return;
+  const getGlobalFilters = config.getGlobalFilters.bind(config);
+  const filtersOfApp = (): ExceptionFilter[] =>
+    getGlobalFilters().filter((filter) => filter && !(OUTSIDE_HANDLERS in filter));
+  const filter = new OutsideHandlersFilter(host.httpAdapter, settings, filtersOfApp);
+  config.getGlobalFilters = () => [...filtersOfApp(), filter];
+};
