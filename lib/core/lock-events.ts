@@ -20,10 +20,10 @@ export interface LockEvents {
     readonly heldAs?: HeldAs | undefined;
   };
   /**
-   * Its holder gave it back: to the store, where it may stay for `holdAtLeastMs`, or to the next caller of the process.
-   * A release that failed has no event.
+   * The holder released it: to the store, where it may stay for `holdAtLeastMs`, or to the next caller of the process.
+   * `confirmed` is false where the store failed: the store may still have it, at most until the lease ends.
    */
-  released: { readonly key: string; readonly heldMs: number };
+  released: { readonly key: string; readonly heldMs: number; readonly confirmed: boolean };
   /** The lease ended before its holder released it. */
   lost: { readonly key: string; readonly heldMs: number; readonly reason: LossReason };
   /** The store stopped working; said once for each outage. */

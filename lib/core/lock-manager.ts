@@ -9,7 +9,6 @@ import { currentSection, Section, runInSection } from './nesting/section.js';
 import type { Hold } from './lease/hold.js';
 import { Lease, type LeaseHost } from './lease/lease.js';
 import type { LeasePart } from './lease/lease-part.js';
-import { storeError } from './errors/error-messages.js';
 import { isTaken, withStackFromHere } from './errors/lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
 import type { KeyOfCall } from './settings/acquire-options.js';
@@ -115,14 +114,7 @@ export class LockManager implements LeaseHost {
   }
 
   private granted(parts: readonly LeasePart[], startedAt: number): Lease {
-    for (const { key, hold, entry } of parts) {
-      if (entry) continue;
-      this.core.events.emit('acquired', () => ({
-        key,
-        waitedMs: Math.round(this.runtime.now() - startedAt),
-        fencingToken: hold.token,
-      }));
-    }
+    this.releasing.acquired(parts, startedAt);
     return new Lease(this, parts);
   }
 
@@ -187,7 +179,6 @@ export class LockManager implements LeaseHost {
       if (!open.close()) await open.emptied();
       const ended = this.end(lease);
       if (call.awaitRelease) await ended;
-      else this.endsBehind(ended, lease);
     }
     // A loss that only the release tells of comes too late for who does not wait for that.
     if (call.onLost === 'throw' && lease.loss) throw lease.loss;
@@ -285,16 +276,6 @@ export class LockManager implements LeaseHost {
     if (lease.ending) return void (await lease.ending.catch(() => undefined));
     await (lease.ending = this.releasing.endAll(lease.parts));
     this.ended(lease);
-  }
-
-  /** Only a shutdown waits for this end. A store that answers with nonsense is then told of in the log. */
-  private endsBehind(ended: Promise<void>, lease: Lease): void {
-    const startedAt = this.runtime.now();
-    ended.catch((failure: unknown) => {
-      const afterMs = this.runtime.now() - startedAt;
-      this.core.logger.warn(storeError(lease.key, failure, 'releasing', afterMs).message);
-      this.ended(lease);
-    });
   }
 
   private async releaseParts(lease: Lease): Promise<Ending> {

@@ -13,7 +13,7 @@ describe('events', () => {
     await lease.release();
     const ms = expect.any(Number) as number;
     expect(one.events('acquired')).toEqual([{ key, waitedMs: ms, fencingToken: lease.fencingToken }]);
-    expect(one.events('released')).toEqual([{ key, heldMs: ms }]);
+    expect(one.events('released')).toEqual([{ key, heldMs: ms, confirmed: true }]);
     expect(one.events('released')[0]!.heldMs).toBeGreaterThanOrEqual(59);
     expect(two.events('busy')).toEqual([{ key, waitedMs: ms, waitersAhead: 0 }]);
     expect(two.events('busy')[0]!.waitedMs).toBeGreaterThanOrEqual(59);

@@ -59,6 +59,7 @@ export class Hold {
   private lengthened = false;
   private ownTurn: Turn | undefined;
   private leaseCount = 1;
+  private reportedCount = 0;
   private joinableUntil = -Infinity;
   private retry = Infinity;
   private look = Infinity;
@@ -189,6 +190,21 @@ export class Hold {
   /** How many leases have it. */
   get leases(): number {
     return this.leaseCount;
+  }
+
+  /** How many of its leases the event `acquired` has reported, and no event of their end yet. */
+  get reported(): number {
+    return this.reportedCount;
+  }
+
+  /** The event `acquired` reports one of its leases. */
+  reports(): void {
+    this.reportedCount += 1;
+  }
+
+  /** An event reports that so many of these leases have ended. */
+  endsReported(leases: number): void {
+    this.reportedCount -= leases;
   }
 
   /**

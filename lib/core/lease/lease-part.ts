@@ -20,6 +20,7 @@ export class LeasePart {
   private left = false;
   /** In how many parts of the hold it is nested. */
   private readonly depth: number;
+  private reported = false;
   private outsideListeners: Set<() => void> | undefined;
 
   constructor(
@@ -35,6 +36,20 @@ export class LeasePart {
 
   get state(): HoldState {
     return this.over ?? this.hold.state;
+  }
+
+  /** The event `acquired` reports the part. A nested part takes nothing in the store, and is not reported. */
+  reports(): void {
+    this.reported = true;
+    this.hold.reports();
+  }
+
+  /** The event `released` is to report its end. False when `acquired` did not report it, or `lost` has reported its end. */
+  endsReported(): boolean {
+    if (!this.reported || this.hold.reported === 0) return false;
+    this.reported = false;
+    this.hold.endsReported(1);
+    return true;
   }
 
   /** Whether it is nested in the other part. Parts of one hold are nested in each other, since one of them is in at a time. */

@@ -1,6 +1,8 @@
 import type { CoreContext } from '../core-context.js';
 import { lostError, storeError } from '../errors/error-messages.js';
+import { shown } from '../errors/describe.js';
 import type { ReleaseReply } from '../seam/reply.js';
+import { StoreFailure } from '../seam/store-failure.js';
 import type { Hold } from './hold.js';
 import type { LeasePart } from './lease-part.js';
 import type { Orphan } from './undo.js';
@@ -47,8 +49,8 @@ export class Releasing {
     const ending = part.end();
     if (part.entry) return Promise.resolve(ending);
     this.core.keeper.checkExpiry(part.hold);
-    if (!part.leavesToOthers()) return this.release(part.hold, onFailure);
-    if (part.state === 'released') this.tellReleased(part.hold);
+    if (!part.leavesToOthers()) return this.release(part, onFailure);
+    if (part.state === 'released') this.tellReleased(part, true);
     return Promise.resolve(part.state === 'lost' ? 'lost' : 'released');
   }
 
@@ -56,8 +58,9 @@ export class Releasing {
    * Releases a hold in the store. One that has to stay for a while is left there with just that time. A failure is a
    * `LockStoreError`, thrown or logged; either way a store that failed is asked again.
    */
-  private release(hold: Hold, onFailure: 'throw' | 'log'): Promise<Ending> {
+  private release(part: LeasePart, onFailure: 'throw' | 'log'): Promise<Ending> {
     const { core } = this;
+    const { hold } = part;
     if (hold.state === 'lost') {
       // A renewal that was never answered may have kept it in the store.
       if (hold.lossReason !== 'refused') core.undo.begin(orphanOf(hold));
@@ -67,8 +70,8 @@ export class Releasing {
     const passed = hold.head.passOn(hold);
     hold.release();
     core.keeper.remove(hold);
-    if (!passed) return this.send(hold, onFailure);
-    this.tellReleased(hold);
+    if (!passed) return this.send(part, onFailure);
+    this.tellReleased(part, true);
     return Promise.resolve('released');
   }
 
@@ -90,19 +93,46 @@ export class Releasing {
     return true;
   }
 
-  private tellReleased(hold: Hold): void {
+  /** A lease begins: reports each key that it has taken. What was lost on its way to the caller ends at once. */
+  acquired(parts: readonly LeasePart[], startedAt: number): void {
     const { events, runtime } = this.core;
-    events.emit('released', () => ({ key: hold.key, heldMs: Math.round(runtime.now() - hold.grantedAt) }));
+    for (const part of parts) {
+      const { key, hold, entry } = part;
+      if (entry) continue;
+      part.reports();
+      events.emit('acquired', () => ({
+        key,
+        waitedMs: Math.round(runtime.now() - startedAt),
+        fencingToken: hold.token,
+      }));
+      if (hold.state === 'lost') this.reportLost(hold);
+    }
+  }
+
+  private tellReleased(part: LeasePart, confirmed: boolean): void {
+    if (!part.endsReported()) return;
+    const { hold } = part;
+    this.core.events.emit('released', () => ({ key: hold.key, heldMs: this.heldMs(hold), confirmed }));
   }
 
   private tellLost(hold: Hold): void {
-    const { events, logger, runtime } = this.core;
-    const heldMs = Math.round(runtime.now() - hold.grantedAt);
-    const reason = hold.lossReason ?? 'refused';
-    logger.warn(lostError(hold.key, hold.claim, reason, heldMs).message);
-    for (let lease = 0; lease < Math.max(1, hold.leases); lease += 1) {
-      events.emit('lost', () => ({ key: hold.key, heldMs, reason }));
+    const { logger } = this.core;
+    logger.warn(lostError(hold.key, hold.claim, hold.lossReason ?? 'refused', this.heldMs(hold)).message);
+    this.reportLost(hold);
+  }
+
+  /** One event for each lease that `acquired` has reported: what was lost before its caller had it, no caller ever had. */
+  private reportLost(hold: Hold): void {
+    const { key, lossReason: reason = 'refused', reported } = hold;
+    const heldMs = this.heldMs(hold);
+    hold.endsReported(reported);
+    for (let lease = 0; lease < reported; lease += 1) {
+      this.core.events.emit('lost', () => ({ key, heldMs, reason }));
     }
+  }
+
+  private heldMs({ grantedAt }: Hold): number {
+    return Math.round(this.core.runtime.now() - grantedAt);
   }
 
   /** What follows from a loss that is noticed before the release. */
@@ -113,7 +143,8 @@ export class Releasing {
     hold.head.leave();
   };
 
-  private send(hold: Hold, onFailure: 'throw' | 'log'): Promise<Ending> {
+  private send(part: LeasePart, onFailure: 'throw' | 'log'): Promise<Ending> {
+    const { hold } = part;
     const { head, claim } = hold;
     const { requests, runtime } = this.core;
     const startedAt = runtime.now();
@@ -121,17 +152,22 @@ export class Releasing {
     const answer = requests.release(claim, keepForMs === undefined ? undefined : { keepForMs });
     head.releaseSent();
     return answer.then(
-      (reply) => this.answered(hold, reply, keepForMs === undefined),
-      (failure: unknown) => this.failed(hold, failure, startedAt, onFailure),
+      (reply: ReleaseReply | undefined) => {
+        if (typeof reply?.wasHeld === 'boolean') return this.answered(part, reply, keepForMs === undefined);
+        const nonsense = new StoreFailure(`the store replied ${shown(reply)} to a release`, 'unknown');
+        return this.failed(part, nonsense, startedAt, onFailure);
+      },
+      (failure: unknown) => this.failed(part, failure, startedAt, onFailure),
     );
   }
 
-  private answered(hold: Hold, reply: ReleaseReply, isFree: boolean): Ending {
+  private answered(part: LeasePart, reply: ReleaseReply, isFree: boolean): Ending {
+    const { hold } = part;
     this.core.requests.answered();
     // A hold that stays for a while cannot be taken by others, so this process need not yield.
     hold.head.releaseOver(reply.othersWaiting && isFree);
     if (reply.wasHeld) {
-      this.tellReleased(hold);
+      this.tellReleased(part, true);
       return 'released';
     }
     hold.wasGone(reply.entered ? 'entered' : 'refused');
@@ -139,10 +175,12 @@ export class Releasing {
     return 'lost';
   }
 
-  private failed(hold: Hold, failure: unknown, startedAt: number, onFailure: 'throw' | 'log'): Ending {
+  private failed(part: LeasePart, failure: unknown, startedAt: number, onFailure: 'throw' | 'log'): Ending {
     const { core } = this;
+    const { hold } = part;
     core.requests.releaseFailed(orphanOf(hold), failure);
     hold.head.releaseOver(undefined);
+    this.tellReleased(part, false);
     const error = storeError(hold.key, failure, 'releasing', core.runtime.now() - startedAt);
     if (onFailure === 'throw') throw error;
     core.logger.warn(`${error.message} The release is tried again until the lease is over.`);

@@ -2,6 +2,7 @@ import type fc from 'fast-check';
 import type { LockKind } from '../../../lib/core/kinds/kinds.js';
 import type { KindStore, KindStores, LockStore } from '../../../lib/core/seam/lock-store.js';
 import type { KeyState } from '../../../lib/core/seam/reply.js';
+import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import type { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 
@@ -31,7 +32,13 @@ export class SlowStore implements LockStore {
   private readonly answers: Line;
   private readonly hints: Line;
 
-  constructor(space: MemorySpace, scheduler: fc.Scheduler, name: string) {
+  /** @param failure with which a request of this name fails after it was executed; undefined: it is answered */
+  constructor(
+    space: MemorySpace,
+    scheduler: fc.Scheduler,
+    name: string,
+    private readonly failure: (what: string) => StoreFailure | undefined = () => undefined,
+  ) {
     this.store = new MemoryStore({ shared: space });
     this.requests = new Line(scheduler, `request of ${name}`);
     this.answers = new Line(scheduler, `answer to ${name}`);
@@ -82,7 +89,8 @@ export class SlowStore implements LockStore {
     return new Promise((resolve, reject) => {
       this.requests.send(what, () => {
         const answer = ask();
-        this.answers.send(what, () => void answer.then(resolve, reject));
+        const failure = this.failure(what);
+        this.answers.send(what, () => (failure ? reject(failure) : void answer.then(resolve, reject)));
       });
     });
   }

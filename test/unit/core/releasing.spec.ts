@@ -22,7 +22,9 @@ let events: string[];
 beforeEach(() => {
   core = coreUnderTest();
   events = [];
-  core.manager.on('released', ({ key }) => events.push(`released ${key}`));
+  core.manager.on('released', ({ key, confirmed }) =>
+    events.push(`released ${key}${confirmed ? '' : ', unconfirmed'}`),
+  );
   core.manager.on('lost', ({ key, reason }) => events.push(`lost ${key} ${reason}`));
 });
 
@@ -293,14 +295,22 @@ describe('a section whose caller does not wait for its release', () => {
     nothingLeft();
   });
 
-  it('goes on although the store answers with nonsense: that is a line', async () => {
-    const work = section(() => 'done', behind);
-    await core.store.next('acquire').answer(granted());
-    await core.store.next('release').answer(undefined as never);
-    expect(work.value).toBe('done');
-    expect(core.log.lines).toEqual([expect.stringContaining('failed while releasing "k"')]);
-    expect(core.manager.usage.leases).toBe(0);
-  });
+  it.each([undefined, null, {}, 'OK'])(
+    'goes on although the store replies %j: tried again',
+    async (nonsense) => {
+      const work = section(() => 'done', behind);
+      await core.store.next('acquire').answer(granted());
+      await core.store.next('release').answer(nonsense as never);
+      expect(work.value).toBe('done');
+      expect(events).toEqual(['released k, unconfirmed']);
+      expect(core.log.lines).toEqual([
+        expect.stringContaining('to a release'),
+        expect.stringContaining('failed while releasing "k"'),
+      ]);
+      await core.store.next('release').answer(released());
+      nothingLeft();
+    },
+  );
 
   it('fails with a loss that is known at its end, with onLost: throw', async () => {
     const go = deferred();
