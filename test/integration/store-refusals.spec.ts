@@ -75,7 +75,7 @@ describe('a server that loads its data (LOADING)', () => {
       what: 'the server knows that it will take long',
     });
     const opened = lab.open({ commandTimeoutMs });
-    await everythingFails(opened, 'order', /no connection to Redis/);
+    await everythingFails(opened, 'order', /no connection to Redis|LOADING/);
     expect(await isLoading(lab)).toBe(true);
     // Long before the time that the server itself still expected to need.
     await hurry();
@@ -99,6 +99,24 @@ describe('a server that loads its data (LOADING)', () => {
     await worksAgain(opened, 'order');
     expectOneOutage(opened);
     expect(await lease.release()).toBe('released');
+  });
+});
+
+describe('a server without a command, as vendors take them away', () => {
+  it.each(['info', 'client', 'config', 'script', 'pubsub'])('gives locks without %s', async (name) => {
+    await using lab = await Lab.start({ config: [`rename-command ${name} hidden-${name}`] });
+    const { locks, store } = lab.open({ commandTimeoutMs });
+    expect(await locks.withLock('order', () => 'ran')).toBe('ran');
+    expect(await store.diagnose()).not.toContainEqual(expect.stringContaining('scripts'));
+  });
+
+  it('says at the start that it runs no scripts, and each lock fails with its reason', async () => {
+    await using lab = await Lab.start({ config: ['rename-command eval ""', 'rename-command evalsha ""'] });
+    const { locks, store } = lab.open({ commandTimeoutMs });
+    expect(await store.diagnose()).toContainEqual(
+      expect.stringMatching(/^Redis runs no scripts \(ERR unknown command 'evalsha'/),
+    );
+    await storeFailure(locks.acquire('order'), /unknown command 'evalsha'/);
   });
 });
 

@@ -139,7 +139,7 @@ describe('a renewal that is answered with nonsense', () => {
     }));
 });
 
-describe.each(['info', 'client', 'script'])('a greeting (%s)', (name) => {
+describe.each(['ping', 'client', 'script'])('a greeting (%s)', (name) => {
   it('that makes no sense harms nothing, if the connection can be used', () =>
     withEach({ ...NONSENSE, ...NOTHING }, async (fake, answer, what) => {
       fake.answer(name, answer);

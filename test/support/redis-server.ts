@@ -219,7 +219,10 @@ export class RedisServer implements AsyncDisposable {
   // The answer has to come from our process: had another one taken the port, it would answer a PING as well.
   private async isReady(child: ChildProcess): Promise<boolean> {
     if (!this.isRunning) return false;
-    const info = await this.text('INFO');
+    const renamed = this.options.config
+      ?.map((line) => /^rename-command info (\S+)$/.exec(line)?.[1])
+      .find(Boolean);
+    const info = await this.text(renamed ?? 'INFO');
     const hasItsData = this.options.sentinel || info.includes('\r\nloading:0\r\n');
     return info.includes(`process_id:${child.pid}\r\n`) && hasItsData;
   }

@@ -25,6 +25,7 @@ import { ReplicatedKind } from './replicas/replicated-kind.js';
 import { ReplicatedSemaphores } from './replicas/replicated-semaphores.js';
 import { partWarning } from './server-part.js';
 import { topologyOf, type RedisSource } from './topology-of.js';
+import { scriptsWarning } from './scripts-refused.js';
 import { warningsOfAll } from './warnings-of-all.js';
 import { Replicas, replicasWarning, resolveReplicas, type ReplicasOptions } from './replicas/replicas.js';
 
@@ -141,7 +142,7 @@ export class RedisStore implements LockStore {
   }
 
   /**
-   * Warns of a server that evicts locks, that is a replica or one of a cluster, and of a Redis user who may not keep a line.
+   * Warns of a server that runs no scripts, evicts locks, is a replica or one of a cluster, and of a Redis user who may not keep a line.
    * Who may not run INFO is told nothing of the first. Leaves no connection open that was not: an app that then fails to start would not close it.
    */
   async diagnose(): Promise<readonly string[]> {
@@ -171,6 +172,7 @@ export class RedisStore implements LockStore {
     const { minReplicas, topology } = this;
     const [memory, replication, cluster] = await Promise.all(['memory', 'replication', 'cluster'].map(info));
     return [
+      await scriptsWarning(connection),
       partWarning(replication!, cluster!, { isInCluster: topology.hasSlots }),
       evictionWarning(memory!),
       minReplicas > 0 ? replicasWarning(replication!, minReplicas) : undefined,

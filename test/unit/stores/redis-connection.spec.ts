@@ -3,6 +3,7 @@ import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { RedisLike } from '../../../lib/stores/redis/connection/redis-client.js';
 import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
+import { replyError } from '../../../lib/stores/redis/connection/redis-failure.js';
 import { Script } from '../../../lib/stores/redis/connection/script.js';
 
 /** A client whose server takes everything; `packets` says how many commands were in each. */
@@ -101,8 +102,8 @@ describe('what is asked on a connection that has ended, before that is heard of'
     client.emit('close');
     client.emit('ready');
     expect(await asked).toBe('OK');
-    // The connection asks for its name first.
-    expect(client.asked).toBe(2);
+    // The connection first asks whether the server serves, and for its name.
+    expect(client.asked).toBe(3);
     connection.close();
   });
 
@@ -114,4 +115,53 @@ describe('what is asked on a connection that has ended, before that is heard of'
     });
     connection.close();
   });
+});
+
+describe('a connection whose server does not execute commands', () => {
+  class RefusingClient extends TakingClient {
+    reply: string | undefined;
+
+    override call(): Promise<unknown> {
+      return this.reply === undefined ? Promise.resolve('OK') : Promise.reject(replyError(this.reply));
+    }
+  }
+  const refusing = (reply: string) => {
+    const client = new RefusingClient();
+    client.reply = reply;
+    const connection = new RedisConnection(client as unknown as RedisLike, { timeoutMs: 100 });
+    return { client, connection, opened: connection.opened() };
+  };
+
+  it.each(['LOADING Redis is loading the dataset in memory', 'BUSY Redis is busy running a script'])(
+    'says so with the reason of the server, and is used as soon as it does: %s',
+    async (reply) => {
+      const { client, connection, opened } = refusing(reply);
+      await expect(opened).rejects.toMatchObject({
+        message: `Redis was not ready within 100 ms: ${reply}`,
+        outcome: 'not-executed',
+        passing: true,
+      });
+      client.reply = undefined;
+      await expect(connection.opened()).resolves.toMatchObject({ alive: true });
+      connection.close();
+    },
+  );
+
+  it('says why the server lets nobody in: NOAUTH', async () => {
+    const { connection, opened } = refusing('NOAUTH Authentication required.');
+    await expect(opened).rejects.toMatchObject({
+      message: 'Redis was not ready within 100 ms: NOAUTH Authentication required.',
+      passing: false,
+    });
+    connection.close();
+  });
+
+  it.each(["ERR unknown command 'PING'", "NOPERM this user has no permissions to run the 'ping' command"])(
+    'is used all the same when only PING is refused: %s',
+    async (reply) => {
+      const { connection, opened } = refusing(reply);
+      await expect(opened).resolves.toMatchObject({ alive: true });
+      connection.close();
+    },
+  );
 });

@@ -2,7 +2,7 @@ import { unbound } from '../../../core/runtime.js';
 import { AwaitedSession } from './awaited-session.js';
 import { cleanError, secretsOfClient } from './clean-error.js';
 import { CommandDeadlines } from './command-deadlines.js';
-import { chooseDatabase, refusedDatabase } from './database.js';
+import { openDatabase, refusedDatabase } from './database.js';
 import { watchHandshakes } from './handshake-watch.js';
 import { databaseOf, dropSocket, gatherTick, type RedisLike } from './redis-client.js';
 import {
@@ -12,6 +12,7 @@ import {
   isReplyError,
   isUnwritable,
   mayReconnect,
+  notReady,
 } from './redis-failure.js';
 import { MasterSearch } from './master-search.js';
 import { readBatch } from './batch-replies.js';
@@ -283,9 +284,7 @@ export class RedisConnection implements Commands {
     // So is a server that refused the database: an operator may have mended that.
     if (this.life?.refused) void this.open(this.life);
     return this.awaited.next(() =>
-      this.notSent(
-        `there was no connection to Redis within ${this.timeoutMs} ms${this.silentSentinels.text}`,
-      ),
+      this.notSent(notReady(this.whatWentWrong(), this.timeoutMs) + this.silentSentinels.text),
     );
   }
 
@@ -298,7 +297,7 @@ export class RedisConnection implements Commands {
   private async open(life: Life): Promise<void> {
     life.refused = false;
     const note = (error: unknown): void => void (this.#lastError = error);
-    const refusal = await chooseDatabase(this.#client, life, this.deadlines, this.timeoutMs, note);
+    const refusal = await openDatabase(this.#client, life, this.deadlines, note);
     if (!life.alive) return;
     if (refusal !== undefined) return this.refused(life, this.clean(refusal));
     let probed: unknown;
@@ -319,8 +318,10 @@ export class RedisConnection implements Commands {
   }
 
   private refused(life: Life, cause: Error): void {
-    life.refused = true;
     this.#lastError = cause;
+    // The next connection may be let in, with another password for example.
+    if (databaseOf(this.#client) === 0) return dropSocket(this.#client);
+    life.refused = true;
     this.awaited.refuse(() => refusedDatabase(databaseOf(this.#client), cause));
   }
 

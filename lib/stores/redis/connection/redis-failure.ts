@@ -68,6 +68,12 @@ export const isPassing = (error: unknown): boolean =>
  */
 export const mayReconnect = (cause: unknown): boolean => !isReplyError(cause) || isPassing(cause);
 
+/** Why there is no connection yet: the server's own reason, where there is a server that gives one. */
+export const notReady = (cause: Error | undefined, timeoutMs: number): string =>
+  isReplyError(cause)
+    ? `Redis was not ready within ${timeoutMs} ms: ${unwrapped(cause.message)}`
+    : `there was no connection to Redis within ${timeoutMs} ms`;
+
 /** ioredis has sent nothing: the connection is ending, and nothing that is sent on it will be. */
 export const isUnwritable = (error: unknown): boolean =>
   error instanceof Error && error.message.startsWith("Stream isn't writeable");

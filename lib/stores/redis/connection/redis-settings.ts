@@ -27,8 +27,9 @@ export const ownClientOptions = (commandTimeoutMs: number): RedisOptions => ({
   maxRetriesPerRequest: 0,
   autoResubscribe: false,
   enableAutoPipelining: false,
-  enableReadyCheck: true,
-  // How soon a server that loads its data is asked again; ioredis would wait for as long as that one estimates.
+  // It asks INFO, which some servers lack. The connection asks for itself when the server executes commands.
+  enableReadyCheck: false,
+  // Behind sentinels, where it is on: ioredis would wait for as long as a server that loads its data estimates.
   maxLoadingRetryTime: 250,
   connectTimeout: commandTimeoutMs,
   // ioredis arms this timer when it disconnects without a socket too, and nothing then clears it.

@@ -16,10 +16,14 @@ export const asksSentinels = (client: RedisLike): boolean => {
   return Array.isArray(sentinels) && !Connector;
 };
 
-/** Gives a client a time-out for each request to a sentinel, and lets it ask all of them again until one replies. */
+/**
+ * Gives a client a time-out for each request to a sentinel, lets it ask all of them again until one replies, and has it check
+ * the role of the server that they name (its ready check).
+ */
 export const setUpSentinels = (client: RedisLike): RedisLike => {
   if (!asksSentinels(client)) return client;
   const options = client.options as RedisOptions;
+  options.enableReadyCheck = true;
   options.sentinelCommandTimeout = timeoutOf(options);
   options.sentinelRetryStrategy = persistent(options.sentinelRetryStrategy);
   return client;
