@@ -233,9 +233,10 @@ export class Past {
       const seen = this.leaseOf(lease);
       seen.announced = Math.min(seen.announced, at);
     }
-    for (const { lease, at } of this.all('downgrades')) {
+    for (const { lease, process, at } of this.all('downgrades')) {
       const seen = this.leaseOf(lease);
-      seen.readsFrom = Math.min(seen.readsFrom, at);
+      // The request is sent before this is written down.
+      seen.readsFrom = Math.min(seen.readsFrom, this.begunAt(process, at, 'in its turn'));
     }
     for (const { lease, at } of this.all('ended')) {
       const seen = this.leaseOf(lease);

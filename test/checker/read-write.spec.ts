@@ -86,6 +86,16 @@ describe('of a read-write lock', () => {
     expect(rulesOf(reader, stay('read', 'p2:1', 1, 90))).toEqual(['tokens']);
   });
 
+  it('a writer that downgrades reads from its request on, also when its process stands still meanwhile', () => {
+    const reader = [call('b', 'p2', 'read', 60), ...lease('b', 'p2', 'p2:1', 65, 90)];
+    const writer = [call('a', 'p1', 'write', 0), ...lease('a', 'p1', 1, 1, 100)];
+    const downgrades: HistoryEvent = { type: 'downgrades', at: 80, process: 'p1', lease: 'La' };
+    const frozen: HistoryEvent = { type: 'frozen', at: 50, until: 80, process: 'p1', inTurn: true };
+    expect(rulesOf(writer, reader, [downgrades])).toEqual(['exclusion']);
+    expect(rulesOf(writer, reader, [downgrades, frozen])).toEqual(nothing);
+    expect(rulesOf(writer, reader, [downgrades, { ...frozen, inTurn: false }])).toEqual(['exclusion']);
+  });
+
   it('a hold is joined for the time of a turn', () => {
     const joined = (at: number) => [
       call('a', 'p1', 'read', 0),

@@ -27,12 +27,13 @@ describe('the record of what the callers of a worker see', () => {
   });
 
   /** What is written when a lease is given out 40 ms after the question, of which the process has worked so many. */
-  const record = async ({ workedMs = 0, marks = false }): Promise<readonly HistoryEvent[]> => {
-    const { manager, store, call } = coreUnderTest();
+  const record = async ({ workedMs = 0, marks = false, passMs = 0 }): Promise<readonly HistoryEvent[]> => {
+    const { manager, store, runtime, call } = coreUnderTest();
     const taking = manager.acquire(['k'], call());
     await settled();
     await store.next('acquire').answer(granted());
     const lease = await taking;
+    await runtime.pass(passMs);
     let [now, worked] = [100, 5];
     const recorder = new Recorder('w1', writer, { now: () => now, workedMs: () => worked });
     const name = recorder.call({ keys: ['k'], waitMs: 0, style: 'acquire' });
@@ -42,6 +43,11 @@ describe('the record of what the callers of a worker see', () => {
     recorder.granted(name, lease, []);
     return reader.read();
   };
+
+  it('tells of a loss that comes before anything listens for it', async () => {
+    const announced = (await record({ passMs: 100_000 })).filter(({ type }) => type === 'announced');
+    expect(announced).toEqual([{ type: 'announced', process: 'w1', lease: 'w1.L1', at: 140 }]);
+  });
 
   const frozenIn = (events: readonly HistoryEvent[]) => events.filter(({ type }) => type === 'frozen');
 

@@ -113,9 +113,12 @@ export class Recorder {
     const open = new OpenLease(id, lease, new Set(lease.parts.map(({ hold }) => hold)));
     this.open.add(open);
     this.believe(open);
-    lease.signal.addEventListener('abort', () => {
+    const announced = (): void => {
       if (this.open.has(open)) this.write({ type: 'announced', lease: id });
-    });
+    };
+    // A process that was stopped just now may find its lease over already.
+    if (lease.signal.aborted) announced();
+    else lease.signal.addEventListener('abort', announced);
     return open;
   }
 
