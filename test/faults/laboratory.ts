@@ -62,13 +62,15 @@ const ROUNDS_IN_A_ROW = 2;
 /** How many faults there are in a round, and how long they take. */
 export const WHOLE_ROUND: Length & { readonly among?: undefined } = { faults: 11, forMs: 8_000 };
 
-/** All of them, or those whose name has one of these in it. */
-export const kindsNamed = (parts?: readonly string[]): Readonly<Record<string, Kind>> =>
-  Object.fromEntries(
-    Object.entries({ ...KINDS, ...MANY }).filter(
-      ([name]) => parts === undefined || parts.some((part) => name.includes(part)),
-    ),
+/** All topologies, or those that one of these texts names: a whole name names one, a part all that have it. */
+export const kindsNamed = (texts?: readonly string[]): Readonly<Record<string, Kind>> => {
+  const all: Readonly<Record<string, Kind>> = { ...KINDS, ...MANY };
+  const isNamed = (name: string, text: string): boolean =>
+    text in all ? name === text : name.includes(text);
+  return Object.fromEntries(
+    Object.entries(all).filter(([name]) => texts === undefined || texts.some((text) => isNamed(name, text))),
   );
+};
 
 /** Which topology a round is run on, and which of its rounds it is. */
 const placeOf = (names: readonly string[], round: number): { kind: string; turn: number } => {
@@ -131,15 +133,10 @@ export async function* runLaboratory({
   }
 }
 
-/** What there is to say about a round in which something was wrong. */
-export const failureOf = (
-  seed: string,
-  round: number,
-  result: RoundResult,
-  among: readonly string[] = [],
-): Failure => ({
+/** What there is to say about a round in which something was wrong. `options` of the command say what else it was. */
+export const failureOf = (seed: string, round: number, result: RoundResult, options = ''): Failure => ({
   title: `Round ${round} of seed ${seed}, ${result.topology}`,
-  again: `npm run test:faults -- --seed ${seed} --round ${round}${among.map((name) => ` --topology "${name}"`).join('')}`,
+  again: `npm run test:faults -- --seed ${seed} --round ${round}${options}`,
   schedule: scheduleText(result.plan.schedule),
   events: result.events,
   violations: result.violations,

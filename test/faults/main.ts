@@ -13,18 +13,21 @@ import { parseArgs } from 'node:util';
 import { historyText, inOrder } from '../checker/history.js';
 import { FAULTS } from './catalogue/index.js';
 import { failureOf, kindsNamed, runLaboratory, WHOLE_ROUND, type Kind, type Only } from './laboratory.js';
+import { FailoverTable } from './report/failovers.js';
 import { reportOf } from './report/report.js';
 import { FaultTable } from './report/table.js';
 import type { RoundResult } from './round.js';
 
-const USAGE = `npm run test:faults -- [--minutes N] [--seed S] [--round N] [--topology NAME] [--fault NAME] [--history FOLDER]
+const USAGE = `npm run test:faults -- [--minutes N] [--seed S] [--round N] [--topology NAME] [--fault NAME] [--faults N]
+                       [--history FOLDER]
 
   --minutes  how long, 2 by default; 600 is a night
   --seed     whose schedules; one is made up otherwise
   --round    only this round of the seed
   --fault    only faults whose name has this in it
+  --faults   how many faults there are in a round, ${WHOLE_ROUND.faults} by default
   --history  writes what happened in each round to a file in this folder
-  --topology only those whose name has this in it, or one of these; all take turns otherwise:
+  --topology only one of these, or those whose name has this in it; all take turns otherwise:
              ${Object.keys(kindsNamed()).join('\n             ')}`;
 
 interface Options {
@@ -33,6 +36,7 @@ interface Options {
   readonly round: number | undefined;
   readonly topology: readonly string[] | undefined;
   readonly fault: string | undefined;
+  readonly faults: number;
   readonly history: string | undefined;
 }
 
@@ -52,6 +56,7 @@ const readOptions = (args: readonly string[]): Options | undefined => {
       round: { type: 'string' },
       topology: { type: 'string', multiple: true },
       fault: { type: 'string' },
+      faults: { type: 'string', default: String(WHOLE_ROUND.faults) },
       history: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
@@ -63,6 +68,7 @@ const readOptions = (args: readonly string[]): Options | undefined => {
     round: values.round === undefined ? undefined : numberOf('round', values.round, 0),
     topology: values.topology,
     fault: values.fault,
+    faults: numberOf('faults', values.faults, 1),
     history: values.history,
   };
 };
@@ -84,42 +90,50 @@ const lineOf = (
   );
 };
 
-/** Rounds as ever, but with some of the faults. */
+/** Rounds as long as usual for each fault, with some of the faults. */
 const onlyOf = (
   kinds: Readonly<Record<string, Kind>>,
-  part: string | undefined,
-): Readonly<Record<string, Only>> | undefined => {
-  if (part === undefined) return undefined;
-  const among = FAULTS.map(({ name }) => name).filter((name) => name.includes(part));
-  if (among.length === 0) throw new Error(`no fault has "${part}" in its name`);
-  return Object.fromEntries(Object.keys(kinds).map((name) => [name, { ...WHOLE_ROUND, among }]));
+  { fault, faults }: Options,
+): Readonly<Record<string, Only>> => {
+  const among = FAULTS.map(({ name }) => name).filter((name) => name.includes(fault ?? ''));
+  if (among.length === 0) throw new Error(`no fault has "${fault}" in its name`);
+  const forMs = (WHOLE_ROUND.forMs * faults) / WHOLE_ROUND.faults;
+  return Object.fromEntries(Object.keys(kinds).map((name) => [name, { faults, forMs, among }]));
 };
 
-const run = async ({ minutes, seed, round, topology, fault, history }: Options): Promise<boolean> => {
+/** The options that say which rounds a seed has. */
+const againOf = ({ topology = [], fault, faults }: Options): string => {
+  const texts = [...topology.map((name) => ['topology', name]), ...(fault ? [['fault', fault]] : [])];
+  const length = faults === WHOLE_ROUND.faults ? '' : ` --faults ${faults}`;
+  return `${texts.map(([option, text]) => ` --${option} "${text}"`).join('')}${length}`;
+};
+
+const run = async (options: Options): Promise<boolean> => {
+  const { minutes, seed, round, topology, history } = options;
   const kinds = kindsNamed(topology);
   if (Object.keys(kinds).length === 0)
     throw new Error(`no topology has "${topology?.join(' or ')}" in its name`);
   const endsAt = performance.now() + minutes * 60_000;
   const leftMs = (): number => (round === undefined ? endsAt - performance.now() : 0);
   console.log(`seed ${seed}`);
-  const table = new FaultTable();
+  const tables = [new FaultTable(), new FailoverTable()];
   let failed = false;
   const rounds = round === undefined ? from(0) : [round];
   const goesOn = (): boolean => round !== undefined || leftMs() > 0;
   let number = round ?? 0;
-  for await (const result of runLaboratory({ seed, kinds, rounds, goesOn, only: onlyOf(kinds, fault) })) {
+  for await (const result of runLaboratory({ seed, kinds, rounds, goesOn, only: onlyOf(kinds, options) })) {
     console.log(lineOf(number, result, leftMs()));
     if (history !== undefined) {
       const path = join(history, `${seed}-${number}.jsonl`);
       writeFileSync(path, historyText(inOrder(result.events)));
     }
     if (result.violations.length > 0)
-      console.error(`\n${reportOf(failureOf(seed, number, result, topology))}\n`);
+      console.error(`\n${reportOf(failureOf(seed, number, result, againOf(options)))}\n`);
     failed ||= result.violations.length > 0;
-    table.add(result);
+    for (const table of tables) table.add(result);
     number++;
   }
-  console.log(`\n${table.text()}`);
+  for (const table of tables) console.log(`\n${table.text()}`);
   return !failed;
 };
 

@@ -1,5 +1,6 @@
 import type { RoundResult } from '../round.js';
 import { overlapsIn } from '../rules/overlaps.js';
+import { columnsOf } from './columns.js';
 
 interface Row {
   times: number;
@@ -57,11 +58,7 @@ export class FaultTable {
         [topology, 'all rounds', ...numbersOf(runs), String(runs.overlaps), perThousand.toFixed(2)],
       ];
     });
-    const all = [HEAD, ...lines];
-    const widths = HEAD.map((_, column) => Math.max(...all.map((line) => line[column]!.length)));
-    const cell = (text: string, i: number): string =>
-      i < TEXTS ? text.padEnd(widths[i]!) : text.padStart(widths[i]!);
-    return all.map((line) => line.map(cell).join('  ').trimEnd()).join('\n');
+    return columnsOf([HEAD, ...lines], TEXTS);
   }
 
   private runsOf(topology: string): Runs {
