@@ -23,12 +23,18 @@ const OPENED_MS = 30_000;
 
 const APPS = new URL('./apps.process.ts', import.meta.url);
 
-const PLANS: readonly Omit<AppPlan, 'name'>[] = [
-  { connection: 'no connection', asksMeanwhile: true },
-  { connection: 'no connection', asksMeanwhile: false },
-  { connection: 'idle', asksMeanwhile: true },
-  { connection: 'idle', asksMeanwhile: false },
-  { connection: 'busy', asksMeanwhile: true },
+/** Sets of apps, one for each fault in turn. Each has all states of a connection. */
+const PLANS: readonly (readonly Omit<AppPlan, 'name'>[])[] = [
+  [
+    { connection: 'no connection', asksMeanwhile: true },
+    { connection: 'idle', asksMeanwhile: false },
+    { connection: 'busy', asksMeanwhile: true },
+  ],
+  [
+    { connection: 'no connection', asksMeanwhile: false },
+    { connection: 'idle', asksMeanwhile: true },
+    { connection: 'busy', asksMeanwhile: true },
+  ],
 ];
 
 /** How the apps of a topology ask its servers, and how the laboratory does. */
@@ -143,7 +149,8 @@ export class Apps implements AsyncDisposable {
   private async open(group: number, round: string): Promise<readonly AppPlan[]> {
     const { slotsOf, groups = 1 } = this.options.servers;
     const number = ++this.count;
-    const plans = PLANS.map((plan, i) => ({ ...plan, name: `app${number}.${i + 1}` }));
+    const set = PLANS[number % PLANS.length]!;
+    const plans = set.map((plan, i) => ({ ...plan, name: `app${number}.${i + 1}` }));
     const process = this.start();
     if (process.all('ready').length === 0) await process.next('ready', { timeoutMs: STARTED_MS });
     const slots = slotsOf && { slots: slotsOf(group), elsewhere: slotsOf((group + 1) % groups) };

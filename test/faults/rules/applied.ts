@@ -40,7 +40,7 @@ export const APPLIED: readonly Applied[] = [
   { rule: 'recovery', on: EVERYWHERE, needs: ['call', 'trouble'] },
   // On one server every key is seen to be given out again.
   { rule: 'dead key', on: ['quorum', 'sentinel', 'cluster'], needs: ['call'] },
-  { rule: 'failover', on: ['quorum'], needs: ['failover', 'served'] },
+  { rule: 'failover', on: ['quorum', 'sentinel', 'cluster'], needs: ['failover', 'served'] },
   { rule: 'laboratory', on: EVERYWHERE, needs: [] },
   // Of schedules by hand, in which slots move and nothing else is done.
   { rule: 'availability', on: ['cluster'], needs: ['call', 'refused'] },
