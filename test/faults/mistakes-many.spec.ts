@@ -5,11 +5,16 @@ import type { Violation } from '../checker/violation.js';
 import type { LaboratoryMistake } from '../mistakes/mistake.js';
 import { breakLibrary } from '../mistakes/source/broken-library.js';
 import { CLUSTER_MISTAKES, REPLICATED_MISTAKES } from '../mistakes/table/cluster.mistakes.js';
+import {
+  CLUSTER_FAILOVER_MISTAKES,
+  SENTINEL_FAILOVER_MISTAKES,
+} from '../mistakes/table/failover.mistakes.js';
 import { QUORUM_MISTAKES } from '../mistakes/table/quorum.mistakes.js';
 import { DirectedStage } from './directed/directed-stage.js';
 import { SETTINGS } from './settings.js';
 import { startCluster } from './topology/cluster.js';
 import { Quorum } from './topology/quorum.js';
+import { startSentinel } from './topology/sentinel.js';
 import type { Topology } from './topology/topology.js';
 import type { ReplicasWanted } from './workload/worker-messages.js';
 
@@ -22,6 +27,7 @@ const TIMEOUT_MS = 400_000;
 /** Replicas take over here only when they are told to, so not on a machine that stands still. */
 const NODE_TIMEOUT_MS = 60_000;
 
+const ON_CLUSTER = [...CLUSTER_MISTAKES, ...CLUSTER_FAILOVER_MISTAKES];
 const ON_QUORUM = QUORUM_MISTAKES.flatMap(({ laboratory, ...mistake }): LaboratoryMistake[] =>
   laboratory ? [{ ...mistake, laboratory }] : [],
 );
@@ -88,16 +94,22 @@ const onCluster = async (
   await playAll(cluster, mistakes);
 };
 
+const onSentinel = async (): Promise<void> => {
+  await using sentinel = await startSentinel({ name: 'sentinel', workers: WORKERS, settings: DIRECTED });
+  await playAll(sentinel, SENTINEL_FAILOVER_MISTAKES);
+};
+
 beforeAll(async () => {
   await Promise.all([
     onQuorum().then(() => onCluster(REPLICATED_MISTAKES, { min: 1, timeoutMs: 400 })),
-    onCluster(CLUSTER_MISTAKES),
+    onCluster(ON_CLUSTER).then(onSentinel),
   ]);
 }, TIMEOUT_MS);
 
 describe.each([
   ['in a quorum', ON_QUORUM],
-  ['in a cluster', CLUSTER_MISTAKES],
+  ['in a cluster', ON_CLUSTER],
+  ['behind Sentinel', SENTINEL_FAILOVER_MISTAKES],
   ['where replicas are waited for', REPLICATED_MISTAKES],
 ] as const)(
   '%s the checker sees what is wrong in a copy of the library that was broken on purpose',

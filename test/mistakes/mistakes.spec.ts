@@ -2,6 +2,7 @@ import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { MISTAKES } from './index.js';
 import { CLUSTER_MISTAKES, REPLICATED_MISTAKES } from './table/cluster.mistakes.js';
+import { CLUSTER_FAILOVER_MISTAKES, SENTINEL_FAILOVER_MISTAKES } from './table/failover.mistakes.js';
 import { QUORUM_MISTAKES } from './table/quorum.mistakes.js';
 import type { Mistake } from './mistake.js';
 import type { Edit } from './source/edit.js';
@@ -14,6 +15,8 @@ const IN_SOURCE: readonly Pick<Mistake, 'name' | 'edits'>[] = [
   ...QUORUM_MISTAKES,
   ...CLUSTER_MISTAKES,
   ...REPLICATED_MISTAKES,
+  ...CLUSTER_FAILOVER_MISTAKES,
+  ...SENTINEL_FAILOVER_MISTAKES,
 ];
 
 const printer = ts.createPrinter({ removeComments: true });

@@ -2,10 +2,14 @@ import type { HistoryEvent } from '../../checker/history.js';
 import type { Violation } from '../../checker/violation.js';
 import { until } from '../../support/async.js';
 import type { ProxyConnection } from '../../support/tcp-proxy.js';
+import type { Course } from '../apps/apps.js';
+import { duringOutage } from '../catalogue/outage.js';
 import { SCRIPTS, type ScriptName } from '../catalogue/scripts.js';
+import { withApps } from '../catalogue/with-apps.js';
 import { labNow } from '../history/lab-clock.js';
 import { instancesOf, settle } from '../round.js';
 import { judge } from '../rules/judge.js';
+import { AFTERMATH } from '../settings.js';
 import type { Role, Seat } from '../topology/seat.js';
 import type { Topology } from '../topology/topology.js';
 import type { Task } from '../workload/task.js';
@@ -22,6 +26,7 @@ export class DirectedStage {
     private readonly settings: WorkerSettings,
   ) {
     topology.takeHistory();
+    topology.begin(name);
     for (const seat of topology.seats) seat.begin(name);
   }
 
@@ -117,6 +122,14 @@ export class DirectedStage {
   /** From now on, for so long, this worker may be hampered by what is done to its line. */
   hampered(seat: Seat, forMs: number): void {
     this.topology.scribe.trouble('done by hand', labNow(), labNow() + forMs, seat.life.name);
+  }
+
+  /** Inflicts a failover of the first group while apps are there. Workers may be hampered by it. */
+  failover(what: string, work: (course: Course) => Promise<void>): Promise<void> {
+    const { topology } = this;
+    return withApps(topology, what, 0, (course) =>
+      duringOutage(topology, what, AFTERMATH.outage, () => work(course)),
+    );
   }
 
   /** Resolves when all tasks are over. */
