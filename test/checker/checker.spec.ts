@@ -463,6 +463,13 @@ describe('loss', () => {
     const stopped = { ...frozen(95, 'p1', 150), inTurn: false } as HistoryEvent;
     expect(rulesOf(lease(100), stopped, late)).toEqual(['loss']);
     expect(rulesOf(lease(100), { ...stopped, inTurn: true } as HistoryEvent, late)).toEqual(nothing);
+    // A renewal counts from its reply, also when the process has no processor to write that down.
+    const renewed = asked(80, 98, 'p1', 'extend');
+    expect(rulesOf(lease(100), renewed, frozen(99, 'p1', 149), late)).toEqual(nothing);
+    expect(rulesOf(lease(100), renewed, frozen(99, 'p1', 130), late)).toEqual(['loss']);
+    expect(rulesOf(lease(100), asked(80, 120, 'p1', 'extend'), frozen(121, 'p1', 149), late)).toEqual([
+      'loss',
+    ]);
   });
 
   it('a renewal never makes a lease shorter', () => {

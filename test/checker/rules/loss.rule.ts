@@ -1,6 +1,22 @@
+import type { EventOf } from '../history.js';
 import type { LeaseSeen, Past } from '../past.js';
 import type { Violation } from '../violation.js';
 import { ms, type Rule } from './rule.js';
+
+/** When a caller began to believe: its process may have had no processor between the reply and the record of it. */
+const believedFrom = (
+  past: Past,
+  { process }: LeaseSeen,
+  { key, at }: EventOf<'believes'>,
+  slackMs: number,
+) => {
+  const replies = past.requests.filter(
+    (one) => one.process === process && one.what === 'extend' && one.to <= at && one.keys.includes(key),
+  );
+  const repliedAt = Math.max(...replies.map(({ to }) => to));
+  const isRecord = past.unblockedMs(process, { from: repliedAt, to: at }) <= slackMs;
+  return isRecord ? repliedAt : past.begunAt(process, at, 'in its turn');
+};
 
 /** A lease that has run out, or of which the caller knows that it is lost, does not come back. */
 function* comebacks(past: Past, lease: LeaseSeen, slackMs: number): Generator<Violation> {
@@ -8,8 +24,7 @@ function* comebacks(past: Past, lease: LeaseSeen, slackMs: number): Generator<Vi
   for (const event of lease.beliefs) {
     const before = until.get(event.key);
     const over = Math.min(before ?? Infinity, lease.announced);
-    // It may have had no processor between the answer that it believes and this.
-    const from = past.begunAt(lease.process, event.at, 'in its turn');
+    const from = believedFrom(past, lease, event, slackMs);
     if (before !== undefined && from > over + slackMs && event.until > event.at) {
       const text = `${lease.id} (${lease.process}) believes again in "${event.key}", whose lease was over ${ms(from - over)} ago`;
       yield { rule: 'loss', at: event.at, text };
