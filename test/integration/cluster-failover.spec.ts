@@ -52,6 +52,7 @@ describe('a master of a cluster that fails over', { timeout: TEST_MS }, () => {
       what: 'the app acquires from the promoted replica',
     });
     expect(await lab.redis.masterOf(holdName(key))).not.toBe(before);
+    await a.locks.ping();
     expect(await lease.release()).toBe('released');
   });
 
