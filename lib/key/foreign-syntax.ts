@@ -1,34 +1,64 @@
 import { placeholderFor, type Parameter } from './parameter-names.js';
 import { quoteTemplate } from './template-syntax.js';
 
-const NAME = String.raw`[\p{ID_Start}_$][\p{ID_Continue}$]*`;
+const NAME = String.raw`([\p{ID_Start}_][\p{ID_Continue}$]*)`;
 const PATH = String.raw`((?:\??\.[\p{ID_Continue}$-]+)*)`;
-
-/** `${id}` in plain quotes, `{id}`, `#{id}`, `#id`, `:id`: placeholders of JavaScript and of other libraries. */
-const FOREIGN = new RegExp(String.raw`[$#]?\{\s*(${NAME})${PATH}\s*\}|[#:](?!\$\{)(${NAME})${PATH}`, 'gu');
+const OPENING = String.raw`[<$[({#@%&*~^|!?"'\x60«‹\\]+=?\s*`;
+const CLOSING = String.raw`\s*[>$\])}#@%&*~^|!?"'\x60»›]+`;
 
 /**
- * What is wrong with a template that has no placeholder of ours, but a parameter's name in the syntax of another
- * library: taken literally it would be one lock for all values. Undefined when nothing is.
+ * Placeholders of JavaScript and of other libraries: `${id}` in plain quotes, `{id}`, `#id`, `:id`, `<id>`, `$id`,
+ * `[id]`, `%id%` and their like.
+ */
+const FOREIGN = new RegExp(`(?:(${OPENING})|(?<=:))${NAME}${PATH}(?:${CLOSING})?`, 'gu');
+const WHOLE = new RegExp(`^${NAME}${PATH}$`, 'u');
+const OURS = /(<<.*?>>)/;
+
+/**
+ * Returns what is wrong with a template that has a parameter's name in the syntax of another library, or that is only
+ * such a name: taken literally, it is one lock for all values. Beside a placeholder of ours only an opening `<` or `$` is
+ * a mistake, since a word such as `:status` can be literal text there.
  */
 export const foreignPlaceholder = (
   template: string,
   parameters: readonly Parameter[],
 ): string | undefined => {
+  const [, name = '', path = ''] = WHOLE.exec(template) ?? [];
+  const whole = placeholderFor(name, parameters);
+  if (whole !== undefined) {
+    return (
+      `is a parameter's name and no placeholder. For one lock for each value write ` +
+      `${quoteTemplate(`<<${whole}${withoutOptional(path)}>>`)}; for one lock for all calls write ` +
+      `() => ${quoteTemplate(template)}`
+    );
+  }
+  const parts = template.split(OURS);
+  const hasOurs = parts.length > 1;
   let found: string | undefined;
-  const meant = template.replace(
-    FOREIGN,
-    (text: string, braced: string | undefined, bracedPath: string, plain: string, plainPath: string) => {
-      const placeholder = placeholderFor(braced ?? plain, parameters);
-      if (placeholder === undefined) return text;
-      found ??= text;
-      const path = (braced === undefined ? plainPath : bracedPath).replaceAll('?', '');
-      // A colon separates the parts of a key, so it stays.
-      return `${text.startsWith(':') ? ':' : ''}<<${placeholder}${path}>>`;
-    },
-  );
+  const replaceForeign = (literal: string): string =>
+    literal.replace(FOREIGN, (text: string, opened: string | undefined, name: string, path: string) => {
+      const opening = opened ?? '';
+      const meant = hasOurs && !/[<$]/.test(opening) ? undefined : rootFor(opening, name, parameters);
+      if (meant === undefined) return text;
+      found ??= opening === '' ? `:${text}` : text;
+      return `<<${meant}${withoutOptional(path)}>>`;
+    });
+  const corrected = parts.map((part, i) => (i % 2 === 0 ? replaceForeign(part) : part)).join('');
   return found === undefined
     ? undefined
-    : `has ${found} in it, which is no placeholder here, so all calls would share one lock. Write ` +
-        `${quoteTemplate(meant)}; if the text is meant as it is, give it as a function: () => ${quoteTemplate(template)}`;
+    : `has ${found} in it, which is no placeholder here, so ${hasOurs ? 'calls that differ in it' : 'all calls'} would share ` +
+        `one lock. Write ${quoteTemplate(corrected)}; if the text is meant as it is, give it as a function: ` +
+        `() => ${quoteTemplate(template)}`;
+};
+
+const withoutOptional = (path: string): string => path.replaceAll('?', '');
+
+/** The root of the placeholder that was meant; `__id__` stands for `id`, and `<$tenant>` for `<<$tenant>>`. */
+const rootFor = (opening: string, name: string, parameters: readonly Parameter[]): string | undefined => {
+  const isContextName = /[<{[(]\$$/.test(opening) || (opening.endsWith('$') && name === 'request');
+  return (
+    placeholderFor(name, parameters) ??
+    placeholderFor(name.replace(/^_+|_+$/g, ''), parameters) ??
+    (isContextName ? `$${name}` : undefined)
+  );
 };

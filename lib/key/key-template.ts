@@ -53,8 +53,7 @@ export function compileKey(template: string | readonly string[], site: KeySite):
     const compiled = compile(text, signature, (placeholder, problem) =>
       argumentReader(placeholder, site.parameters, problem),
     );
-    const foreign =
-      compiled.slots.length === 0 ? foreignPlaceholder(compiled.text, site.parameters ?? []) : undefined;
+    const foreign = foreignPlaceholder(compiled.text, site.parameters ?? []);
     if (foreign !== undefined) throw problemOf(compiled.text, signature)(foreign);
     return { ...compiled, where };
   });

@@ -196,7 +196,7 @@ describe('placeholders of other libraries are refused, and the right form is sho
     'order:${tenant}',
     'order:userIds',
     'order:user',
-    'userId',
+    'users',
     '#1',
     'order:{<<userId>>}',
     'userId:<<userId>>',
