@@ -102,10 +102,21 @@ function remedy({ text, root }: Placeholder, value: unknown): string {
   if (value === undefined) {
     return `${allowed}${contextHint(root, value) || '; defaults of parameters are not applied yet when the key is made'}`;
   }
-  if (typeof value === 'object' && value !== null) {
-    return `${allowed}: name a property of it, such as ${text.slice(0, -2)}.id>>, or use a key function`;
+  if (typeof value !== 'object' || value === null) return allowed;
+  const property = exampleProperty(value);
+  const path =
+    property && `name ${property.kind} of it, such as ${text.slice(0, -2)}.${property.name}>>, or `;
+  return `${allowed}: ${path ?? ''}use a key function with lockKey`;
+}
+
+/** What a path can read of an object. Of what has no own properties (a Date, a Set, a class with getters) none is known. */
+function exampleProperty(value: object): { kind: string; name: string } | undefined {
+  if (describe(value) === 'an array') return { kind: 'an element', name: '0' };
+  try {
+    return Object.keys(value).length > 0 ? { kind: 'a property', name: 'id' } : undefined;
+  } catch {
+    return undefined; // a Proxy that throws: a path would fail as well
   }
-  return allowed;
 }
 
 const contextHint = (root: string, value: unknown): string =>

@@ -175,6 +175,25 @@ describe('compileKey refuses at call time', () => {
     expect(error.key).toBe('order:<<id>>');
   });
 
+  it.each<[string, unknown, string]>([
+    ['<<dto>>', ['a', 'b'], 'name an element of it, such as <<dto.0>>, or use a key function with lockKey.'],
+    ['<<dto.ids>>', { ids: [1] }, 'name an element of it, such as <<dto.ids.0>>, or use a key function with'],
+    ['<<dto.ids>>', { ids: [] }, 'name an element of it, such as <<dto.ids.0>>, or use a key function with'],
+    ['<<1>>', ['a'], 'name an element of it, such as <<1.0>>, or use a key function with lockKey.'],
+    ['<<rest>>', 'a', 'name an element of it, such as <<rest.0>>, or use a key function with lockKey.'],
+    ['<<dto.user>>', { user: { id: 1 } }, 'name a property of it, such as <<dto.user.id>>, or use a key'],
+    [
+      '<<dto.at>>',
+      { at: new Date() },
+      'a finite number, a bigint or a boolean: use a key function with lockKey.',
+    ],
+    ['<<dto.ids>>', { ids: new Set([1]) }, 'a bigint or a boolean: use a key function with lockKey.'],
+  ])('%s with %o, suggesting what can work', (template, value, suggestion) => {
+    const parameters = [...named('dto', 'other'), { name: 'rest', rest: true }];
+    const { message } = refusal(() => compile(template, parameters).render([value, value, value]));
+    expect(message).toContain(suggestion);
+  });
+
   it('a missing argument', () => {
     expect(refusal(() => compile('order:<<id>>', named('id')).render([])).message).toContain(
       '<<id>> is undefined',
