@@ -16,3 +16,8 @@ export const permit = {
   becomes: undefined,
   owners: 'random',
 } as const satisfies Kind;
+
+/** The reason a store gives when it has no number of permits for a key and the claim brings none. */
+export const NO_NUMBER_OF_PERMITS =
+  'the store has no number of permits for this key: it was never given, it expired with the last lease, or the store has ' +
+  'lost its data. Pass permits in each decorator or call';

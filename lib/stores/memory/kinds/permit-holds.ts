@@ -1,3 +1,4 @@
+import { NO_NUMBER_OF_PERMITS } from '../../../core/kinds/permit.kind.js';
 import type { PermitClaim } from '../../../core/seam/claim.js';
 import type { AcquireReply, ExtendReply, KeyState } from '../../../core/seam/reply.js';
 import { StoreFailure } from '../../../core/seam/store-failure.js';
@@ -37,7 +38,7 @@ export class PermitHolds {
   acquire({ finalKey, owner, leaseMs, of }: PermitClaim): AcquireReply {
     const now = this.clock.now();
     if (this.keys.size >= this.sweepAt) this.sweep();
-    const permits = this.find(finalKey, now) ?? this.begin(finalKey, of);
+    const permits = this.find(finalKey, now) ?? this.begin(of);
     const { limit: before, taken } = permits;
     permits.limit = of ?? before;
     const changed = permits.limit === before ? {} : { limitBefore: before };
@@ -112,13 +113,9 @@ export class PermitHolds {
     return true;
   }
 
-  private begin(finalKey: string, of: number | undefined): Permits {
+  private begin(of: number | undefined): Permits {
     if (of !== undefined) return { limit: of, keptUntil: 0, taken: new Map() };
-    throw new StoreFailure(
-      `nobody has said yet how many permits '${finalKey}' has: pass the number as permits`,
-      'not-executed',
-      { keyOnly: true, claimOnly: true },
-    );
+    throw new StoreFailure(NO_NUMBER_OF_PERMITS, 'not-executed', { keyOnly: true, claimOnly: true });
   }
 
   private sweep(): void {

@@ -1,3 +1,5 @@
+import { NO_NUMBER_OF_PERMITS } from '../../../../core/kinds/permit.kind.js';
+
 /**
  * The scripts of permits, in the layout of Redisson's RPermitExpirableSemaphore: a counter of the permits that are
  * free, and a sorted set with one member of 16 bytes for each that is not; its score is when it ends, in whole ms of
@@ -63,7 +65,7 @@ end
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] limit, '' to leave it  ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH
  * Reply: list: 1 when granted, else 0; when refused, ms until the next permit ends, -1 when none ever does; the limit
  *        before, when the given one has changed it, else -1
- *        error PERMITS when nobody has given a limit yet, WRONGTYPE when the counter is no number
+ *        error PERMITS when there is no limit, WRONGTYPE when the counter is no number
  */
 export const PERMIT_ACQUIRE = `${COMMON}
 local member = bytes(ARGV[1])
@@ -71,7 +73,7 @@ local text = redis.call('get', KEYS[1])
 local free = counted(text)
 if text and not free then return redis.error_reply(NO_COUNTER) end
 if not text and ARGV[3] == '' then
-  return redis.error_reply('PERMITS nobody has said yet how many there are: pass the number as permits')
+  return redis.error_reply('PERMITS ${NO_NUMBER_OF_PERMITS}')
 end
 local own = tonumber(redis.call('zscore', KEYS[2], member) or '0')
 local ended = redis.call('zcount', KEYS[2], 0, whole(now))
