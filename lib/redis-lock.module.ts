@@ -18,6 +18,7 @@ import { LockManager } from './core/lock-manager.js';
 import { LockConfigurationError } from './core/errors/lock.errors.js';
 import { refuse } from './core/settings/option-checks.js';
 import { LockService } from './lock.service.js';
+import type { ContextSources } from './locked/context-values.js';
 import { bindAll } from './locked/lock-binder.js';
 import {
   checkAsyncOptions,
@@ -65,6 +66,12 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
       withName(definition, name),
     )
     .build();
+
+const importedTwice = (name: string | null): LockConfigurationError =>
+  new LockConfigurationError(
+    `RedisLockModule.forRoot() is imported twice ${name === null ? 'without a name' : `as "${name}"`}. ` +
+      `It is global: import it once, in the root module, and give further ones a name of their own.`,
+  );
 
 /**
  * Makes `@Locked`, `@Limited` and `LockService` work everywhere in the app. Import it once, in the root module; it is
@@ -137,39 +144,40 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
     @Inject(ModulesContainer) private readonly modules: ModulesContainer,
     @Inject(ModuleRef) moduleRef: ModuleRef,
     @Inject(HttpAdapterHost) host: HttpAdapterHost,
-    @Inject(RESOLVED) { interceptor }: ResolvedOptions,
+    @Inject(RESOLVED) private readonly options: ResolvedOptions,
   ) {
     super();
     // Here and not in a hook: Nest calls none of a module that is loaded lazily.
     endWithApp(modules, manager);
     // Nor in a hook: microservices read the filters before any.
-    mapOutsideHandlers(moduleRef, host, interceptor);
+    mapOutsideHandlers(moduleRef, host, options.interceptor);
   }
 
   async onModuleInit(): Promise<void> {
-    const managers = this.managersOfSameName();
-    if (managers.length > 1) {
-      // Nest runs no shutdown hooks of an app that did not start, and a store may have been given open.
-      await Promise.all(managers.map((manager) => manager.close()));
-      throw new LockConfigurationError(
-        `RedisLockModule.forRoot() is imported twice ${this.name === null ? 'without a name' : `as "${this.name}"`}. ` +
-          `It is global: import it once, in the root module, and give further ones a name of their own.`,
+    const lockModules = [...this.modules.values()].filter(
+      ({ metatype }) => (metatype as unknown as Record<symbol, unknown>)[MODULE],
+    );
+    const ofSameName = lockModules.filter((module) => module.getProviderByKey(NAME)?.instance === this.name);
+    try {
+      if (ofSameName.length > 1) throw importedTwice(this.name);
+      // The interceptor of one lock module offers the request to the keys of all.
+      const isOffered = lockModules.some(
+        (module) => module.getProviderByKey<ResolvedOptions>(RESOLVED)?.instance?.interceptor !== undefined,
       );
+      this.bind({ context: this.options.context !== undefined, request: isOffered });
+    } catch (error) {
+      // Nest runs no shutdown hooks of an app that did not start, and a store may have been given open.
+      const managers = ofSameName.map((module) => module.getProviderByKey<LockManager>(MANAGER).instance);
+      await Promise.all(managers.map((manager) => manager.close()));
+      throw error;
     }
-    const wrappers = [...this.discovery.getProviders(), ...this.discovery.getControllers()];
-    bindAll(wrappers, this.name ?? undefined, this.locks, this.logger);
     this.warnWithoutShutdownHooks();
     void this.warnOfStore();
   }
 
-  private managersOfSameName(): LockManager[] {
-    const managers: LockManager[] = [];
-    for (const module of this.modules.values()) {
-      if (!(module.metatype as unknown as Record<symbol, unknown>)[MODULE]) continue;
-      if (module.getProviderByKey(NAME)?.instance !== this.name) continue;
-      managers.push(module.getProviderByKey<LockManager>(MANAGER).instance);
-    }
-    return managers;
+  private bind(sources: ContextSources): void {
+    const wrappers = [...this.discovery.getProviders(), ...this.discovery.getControllers()];
+    bindAll(wrappers, this.name ?? undefined, this.locks, this.logger, sources);
   }
 
   /** Does not hold up the start; a store that is not there yet is asked again at the first lock. */

@@ -31,6 +31,8 @@ export interface CompiledKey {
    * @throws LockKeyError when an argument cannot be part of a key; nothing else is ever thrown
    */
   render(args: readonly unknown[], context?: ContextLookup): string[];
+  /** Placeholders that read no argument: `<<$name>>`. */
+  readonly contextPlaceholders: readonly Placeholder[];
 }
 
 /**
@@ -57,7 +59,9 @@ export function compileKey(template: string | readonly string[], site: KeySite):
     if (foreign !== undefined) throw problemOf(compiled.text, signature)(foreign);
     return { ...compiled, where };
   });
+  const placeholders = templates.flatMap(({ slots }) => slots.map(({ placeholder }) => placeholder));
   return {
+    contextPlaceholders: placeholders.filter(({ root }) => root.startsWith('$')),
     render: (args, context) => templates.map((compiled) => renderTemplate(compiled, args, context)),
   };
 }

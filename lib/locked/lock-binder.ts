@@ -1,6 +1,7 @@
 import type { LockLogger } from '../core/lock-events.js';
 import { isArray } from '../core/errors/describe.js';
 import type { LockService } from '../lock.service.js';
+import { checkContextValues, type ContextSources } from './context-values.js';
 import { bindService, lockedMethodsOf, serviceOf } from './lock-binding.js';
 import { suspicions } from './suspicions.js';
 
@@ -13,12 +14,15 @@ interface InstanceWrapper {
 /**
  * At start-up: gives the service to objects that Nest did not make itself (`useFactory`, `useValue`, also several in
  * an array), and warns of methods that are probably not locked in the way that was meant.
+ *
+ * @param sources of values for `<<$name>>`; undefined: they are not checked
  */
 export const bindAll = (
   wrappers: readonly InstanceWrapper[],
   name: string | undefined,
   locks: LockService,
   logger: LockLogger,
+  sources?: ContextSources,
 ): void => {
   const checked = new Set<object>();
   for (const { instance: provided } of wrappers) {
@@ -26,6 +30,7 @@ export const bindAll = (
       if (typeof instance !== 'object' || instance === null) continue;
       const services = lockedMethodsOf(instance).map(({ method }) => method.service);
       if (!services.includes(name)) continue;
+      if (sources) checkContextValues(instance, name, sources);
       if (!serviceOf(instance, name)) bindService(instance, name, locks);
       for (const warning of suspicions(instance, name, checked)) logger.warn(warning);
     }

@@ -1,5 +1,6 @@
 import { Inject } from '@nestjs/common';
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
+import type { Placeholder } from '../key/template-syntax.js';
 import type { LockService } from '../lock.service.js';
 import { getLockServiceToken } from '../redis-lock.tokens.js';
 import type { DecoratorName } from './check-use.js';
@@ -33,6 +34,8 @@ export interface LockedMethod {
   readonly decorator: DecoratorName;
   readonly name: PropertyKey;
   readonly service: string | undefined;
+  /** Placeholders of its key that the module has to give a value: `<<$name>>`. */
+  readonly contextPlaceholders: readonly Placeholder[];
   /** What the decorator found: the method itself, or what a decorator below has made of it. */
   readonly original: Method;
   readonly wrapper: Method;

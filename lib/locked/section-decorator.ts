@@ -12,7 +12,7 @@ import { parameterNames } from '../key/parameter-names.js';
 import type { LockService } from '../lock.service.js';
 import { requestContext } from '../transport/request-context.js';
 import { checkTarget, GRANTS, refuseBareUse, whereOf, type DecoratorName } from './check-use.js';
-import { register, requireService } from './lock-binding.js';
+import { register, requireService, type LockedMethod } from './lock-binding.js';
 import { wrapMethod, type LockedMethodSpec, type ResultStyle, type RunSection } from './locked-method.js';
 import {
   LIMITED_METADATA,
@@ -63,20 +63,21 @@ export const sectionDecorator =
       }
       const options = checkedOptions(decorator, given as AnyOptions, where);
       const style = resultStyle(decorator.name, target, property, original, where);
+      const { keysOf, contextPlaceholders } = keySource(
+        decorator,
+        key as Key | undefined,
+        owner,
+        property as string | symbol,
+        original,
+        where,
+      );
       const spec: LockedMethodSpec = {
         decorator: decorator.name,
         run: decorator.run,
         original,
         where,
         options,
-        keysOf: keysOf(
-          decorator,
-          key as Key | undefined,
-          owner,
-          property as string | symbol,
-          original,
-          where,
-        ),
+        keysOf,
         serviceOf: (instance) => requireService(decorator.name, instance, options.service, where),
         callSignal: () => requestContext.getStore()?.signal,
         streamBegins: () => requestContext.getStore()?.streamBegins?.(),
@@ -90,6 +91,7 @@ export const sectionDecorator =
         decorator: decorator.name,
         name: property,
         service: options.service,
+        contextPlaceholders,
         original,
         wrapper,
       });
@@ -172,17 +174,27 @@ const resultStyle = (
   return declared ? 'iterable' : 'unknown';
 };
 
-const keysOf = (
+/** Where the keys of a method come from. */
+type KeySource = Pick<LockedMethodSpec, 'keysOf'> & Pick<LockedMethod, 'contextPlaceholders'>;
+
+const keySource = (
   { name, severalKeys }: SectionDecorator,
   key: Key | undefined,
   owner: object,
   property: string | symbol,
   original: AnyMethod,
   where: string,
-): LockedMethodSpec['keysOf'] => {
+): KeySource => {
+  const withoutContext = (keysOf: LockedMethodSpec['keysOf']): KeySource => ({
+    keysOf,
+    contextPlaceholders: [],
+  });
   if (typeof key === 'function') {
-    if (severalKeys) return (_locks, args) => checkKeys(key(...args), where);
-    return (_locks, args) => [checkOneKey(key(...args), `${where}: ${name}`)];
+    return withoutContext(
+      severalKeys
+        ? (_locks, args) => checkKeys(key(...args), where)
+        : (_locks, args) => [checkOneKey(key(...args), `${where}: ${name}`)],
+    );
   }
   if (!severalKeys && isArray(key)) {
     throw new LockKeyError(`${where}: ${oneKey(name)}`);
@@ -193,7 +205,7 @@ const keysOf = (
         `${where}: without a key the class needs a name. Name the class or give a key.`,
       );
     }
-    return () => [where];
+    return withoutContext(() => [where]);
   }
   const { templates, modes } = templatesOf(key, where);
   const compiled = compileKey(templates, {
@@ -205,12 +217,14 @@ const keysOf = (
     compiled.render(args, (name) =>
       name === 'request' ? requestContext.getStore()?.request : locks.contextValue(name),
     );
-  if (!modes.some(Boolean)) return render;
-  return (locks, args) =>
+  const { contextPlaceholders } = compiled;
+  if (!modes.some(Boolean)) return { keysOf: render, contextPlaceholders };
+  const keysOf: LockedMethodSpec['keysOf'] = (locks, args) =>
     render(locks, args).map((rendered, i) => {
       const mode = modes[i];
       return mode ? { key: rendered, mode } : rendered;
     });
+  return { keysOf, contextPlaceholders };
 };
 
 /** The templates of a key, and the modes that those of a list have of their own. What is no template is compiled as it is. */

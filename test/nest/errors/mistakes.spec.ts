@@ -79,7 +79,11 @@ const start = async (
   providers: ModuleMetadata['providers'] = [],
 ) => {
   const metadata = { controllers: [Reports], providers: [TenantGuard, ...providers] };
-  const app = await createHttpApp(apps, platform, rootModule(world.options(options), metadata));
+  const app = await createHttpApp(
+    apps,
+    platform,
+    rootModule(world.options({ context: () => ({}), ...options }), metadata),
+  );
   app.useLogger(logger);
   return listen(app);
 };
@@ -129,7 +133,11 @@ describe.each(PLATFORMS)('a mistake in the code that a client on %s hears of as 
 
 describe('a mistake in the code that a caller of a microservice hears of', () => {
   it('is in the log, once', async () => {
-    const client = await startTcp(apps, rootModule(world.options(), { controllers: [Reports] }), logger);
+    const client = await startTcp(
+      apps,
+      rootModule(world.options({ context: () => ({}) }), { controllers: [Reports] }),
+      logger,
+    );
     for (const _ of [1, 2]) {
       await expect(client.send('report', {})).rejects.toMatchObject({ code: 'LOCK_KEY_INVALID' });
     }

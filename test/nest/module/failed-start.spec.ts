@@ -13,6 +13,7 @@ describe('an app that does not start', () => {
     ['the factory of another provider', 'no such database'],
     ['the options of another lock module', 'no such database'],
     ['a second lock module without a name', 'imported twice'],
+    ['a $name in a key without a context option', 'which never has a value'],
     ['onModuleInit of a provider', 'no such database'],
     ['onApplicationBootstrap of a provider', 'no such database'],
   ])('because of %s leaves no connection, and its process ends by itself', async (way, reason) => {

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import type { DynamicModule, ModuleMetadata, OnApplicationBootstrap, OnModuleInit } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { RedisLockModule } from 'nest-redis-lock';
+import { Locked, RedisLockModule } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
 import { workerChannel } from '../../support/worker-channel.js';
 
@@ -24,6 +24,10 @@ class FailsAtBootstrap implements OnApplicationBootstrap {
     fail();
   }
 }
+class LocksWithoutContext {
+  @Locked('report:<<$tenant>>')
+  async report(): Promise<void> {}
+}
 
 const [redis, way] = process.argv.slice(2);
 const locks = RedisLockModule.forRoot({ redis });
@@ -35,6 +39,7 @@ const TROUBLE: Record<string, () => ModuleMetadata> = {
     imports: [RedisLockModule.forRootAsync({ name: 'billing', useFactory: fail })],
   }),
   'a second lock module without a name': () => ({ imports: [RedisLockModule.forRoot({ redis, waitMs: 1 })] }),
+  'a $name in a key without a context option': () => ({ providers: [LocksWithoutContext] }),
   'onModuleInit of a provider': () => ({ providers: [FailsAtInit] }),
   'onApplicationBootstrap of a provider': () => ({ providers: [FailsAtBootstrap] }),
 };
