@@ -52,8 +52,8 @@ export interface RedisLockModuleOptions extends LockSettingsInput {
   readonly shardedPubSub?: boolean;
   /**
    * With a list in `redis` only: for how long a server that was started counts as failed, in ms, since it may have forgotten
-   * locks. 0: not at all, for servers that have all on disk before they answer. Default: the longest lease that this process has
-   * asked for, and at least `watchdogMs`.
+   * locks. 0: not at all, for servers that have all on disk before they answer. Default: the longest lease that this process
+   * asked for before the start and that had not ended then, and at least `watchdogMs`.
    */
   readonly delayAfterRestartMs?: number;
   /**

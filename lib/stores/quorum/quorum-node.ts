@@ -13,8 +13,8 @@ import { ServerSight } from './server-sight.js';
 /** What a node has to know of the quorum that it is in. */
 export interface NodeHost {
   readonly runtime: Runtime;
-  /** For how long a server has to be up before it counts, in ms. */
-  readonly delayAfterRestartMs: number;
+  /** For how long a server that was started then has to be up before it counts, in ms. */
+  delayAfterStartMs(startedAt: number): number;
   /** The name of a node before this one that is the same server. */
   sameAs(node: QuorumNode): string | undefined;
   /** By how many ms the node's clock is too far off; undefined when it is not. */
@@ -170,7 +170,7 @@ export class QuorumNode {
     const { host } = this;
     const { seen } = this.sight;
     if (!seen) return undefined;
-    const restsForMs = seen.startedAt + host.delayAfterRestartMs - host.runtime.now();
+    const restsForMs = seen.startedAt + host.delayAfterStartMs(seen.startedAt) - host.runtime.now();
     if (restsForMs > 0) {
       const since = Math.max(0, host.runtime.now() - seen.startedAt);
       return this.failure(

@@ -5,6 +5,7 @@ import { systemRuntime, type Runtime } from '../../core/runtime.js';
 import type { KindStores, LockStore } from '../../core/seam/lock-store.js';
 import type { Holder, KeyState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
+import { AskedLeases } from './asked-leases.js';
 import { Ballot, majorityOf, PATIENCE_MS } from './ballot.js';
 import { Leftovers } from './leftovers.js';
 import { NodeClocks } from './node-clocks.js';
@@ -24,7 +25,8 @@ export interface QuorumStoreOptions {
   readonly names?: readonly string[];
   /**
    * For how long a server that was started counts as failed, in ms: it may have forgotten holds. 0: not at all, for servers
-   * that keep all on disk. Default: the longest lease that was asked for here, and at least `leastDelayMs`.
+   * that keep all on disk. Default: the longest lease that was asked for here before the start and had not ended then, and
+   * at least `leastDelayMs`.
    */
   readonly delayAfterRestartMs?: number | undefined;
   /** See `delayAfterRestartMs`. Default: 30,000; the module gives its `watchdogMs`. */
@@ -52,7 +54,7 @@ export class QuorumStore implements LockStore {
   private readonly holds: QuorumHolds;
   private readonly underWay = new Set<Promise<unknown>>();
   private readonly host: QuorumHost;
-  private longestLeaseMs = 0;
+  private readonly asked = new AskedLeases();
   /** Which node votes for a server, by the run of that: the first that was found to be it. */
   private readonly voters = new Map<string, QuorumNode>();
   private onWarn: ((warning: string) => void) | undefined;
@@ -68,13 +70,10 @@ export class QuorumStore implements LockStore {
     const delayMs = checkMs('delayAfterRestartMs', delayAfterRestartMs);
     const leastMs = checkMs('leastDelayMs', leastDelayMs) ?? DEFAULT_DELAY_MS;
     const clock = runtime ?? systemRuntime();
-    const delay = (): number => delayMs ?? Math.max(leastMs, this.longestLeaseMs);
     const clocks = new NodeClocks(() => this.nodes, clock);
     const nodeHost = {
       runtime: clock,
-      get delayAfterRestartMs() {
-        return delay();
-      },
+      delayAfterStartMs: (startedAt: number) => delayMs ?? Math.max(leastMs, this.asked.longestAt(startedAt)),
       clockOff: (node: QuorumNode) => clocks.off(node),
       tokenAhead: (tokenMs: number) => clocks.tokenAhead(tokenMs),
       lookAgain: (node: QuorumNode) => clocks.lookAgain(node),
@@ -93,7 +92,7 @@ export class QuorumStore implements LockStore {
       runtime: clock,
       leftovers: this.leftovers,
       random: random ?? Math.random,
-      asksFor: (leaseMs) => (this.longestLeaseMs = Math.max(this.longestLeaseMs, leaseMs)),
+      asksFor: (leaseMs) => this.asked.add(leaseMs, clock.now()),
       pause: (ms) => new Promise((resolve) => void clock.setTimer(resolve, ms, true)),
       run: (work) => this.run(work),
     };

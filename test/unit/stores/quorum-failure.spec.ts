@@ -12,7 +12,7 @@ const nodes = ['a', 'b', 'c'].map(
   (name) =>
     new QuorumNode(name, new ScriptedStore(), {
       runtime: new VirtualRuntime(),
-      delayAfterRestartMs: 0,
+      delayAfterStartMs: () => 0,
       sameAs: () => undefined,
       clockOff: () => undefined,
       tokenAhead: () => undefined,

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
+import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { clockOff, type ClockSeen } from '../../../lib/stores/quorum/clocks.js';
 import type { QuorumStoreOptions } from '../../../lib/stores/quorum/quorum.store.js';
@@ -7,6 +9,7 @@ import { claimFor, expectGranted, expectTaken, newKey } from '../../support/stor
 import { type NodeServer, threeNodes } from '../../support/stores/quorum-nodes.js';
 
 const DELAY_MS = 30_000;
+const LONG_MS = 600_000;
 
 const three = (options: Partial<QuorumStoreOptions> = {}) => {
   const { runtime, servers, store, warnings } = threeNodes(options);
@@ -98,6 +101,51 @@ describe('a node whose server has restarted', () => {
     await runtime.pass(1_000);
     servers[2]!.isDown = true;
     expect(await givenBy(take())).toEqual(['a', 'b']);
+  });
+
+  it.each<readonly [string, (store: LockStore, claim: ExclusiveClaim) => Promise<unknown>]>([
+    ['an acquire', (store, claim) => store.kinds.exclusive!.acquire({ ...claim, leaseMs: LONG_MS })],
+    [
+      'an extension',
+      async (store, claim) => {
+        expectGranted(await store.kinds.exclusive!.acquire(claim));
+        await store.kinds.exclusive!.extendMany([{ ...claim, leaseMs: LONG_MS }]);
+      },
+    ],
+    [
+      'a release that keeps the key',
+      async (store, claim) => {
+        expectGranted(await store.kinds.exclusive!.acquire(claim));
+        await store.kinds.exclusive!.release(claim, { keepForMs: LONG_MS });
+      },
+    ],
+    [
+      'a downgrade',
+      async (store, { finalKey, owner }) => {
+        const claim = { ...claimFor(finalKey, { owner, tokens: 0 }), kind: 'write' as const };
+        expectGranted(await store.kinds.write!.acquire(claim));
+        await store.kinds.write!.downgrade!({ ...claim, leaseMs: LONG_MS });
+      },
+    ],
+  ])('cannot have forgotten a lease that %s asks for after its start', async (_, askFor) => {
+    const { runtime, servers, store, take } = three({ leastDelayMs: 5_000 });
+    await take(1_000);
+    servers[1]!.restart();
+    await runtime.pass(4_000);
+    await askFor(store, claimFor(newKey(), { leaseMs: 5_000, tokens: 0 }));
+    await runtime.pass(1_000);
+    servers[2]!.isDown = true;
+    expect(await givenBy(take())).toEqual(['a', 'b']);
+  });
+
+  it('cannot have forgotten a lease that had ended before its start', async () => {
+    const { runtime, servers, take } = three({ leastDelayMs: 5_000 });
+    await take(LONG_MS);
+    await runtime.pass(LONG_MS);
+    servers[1]!.restart();
+    await runtime.pass(5_000);
+    servers[2]!.isDown = true;
+    expect(await givenBy(take(1_000))).toEqual(['a', 'b']);
   });
 
   it('stays out for as long as it is told, and not at all with 0', async () => {
