@@ -4,7 +4,15 @@ import type { Lease } from './core/lease/lease.js';
 import type { LockEventListener, LockEvents } from './core/lock-events.js';
 import type { CountDownLatch } from './core/objects/count-down-latch.js';
 import type { Semaphore } from './core/objects/semaphore.js';
-import type { Attempt, HeldLock, LockManager, LockSection, LockUsage } from './core/lock-manager.js';
+import type {
+  Attempt,
+  HeldLock,
+  LockManager,
+  LockSection,
+  LockUsage,
+  OneOfSeveral,
+} from './core/lock-manager.js';
+import type { Section } from './core/nesting/section.js';
 import type {
   AcquireOptions,
   KeyWithMode,
@@ -303,8 +311,18 @@ class Service {
   }
 
   /** @internal What a section of `withLocks` asks of this service. */
-  callOfSection(options: SectionOptions): Pick<LockCall, 'kind' | 'waitMs' | 'onLost' | 'awaitRelease'> {
+  callOfSection(options: SectionOptions): LockCall {
     return this.callOf(options, this.defaults, 'withLock');
+  }
+
+  /** @internal See {@link LockManager.acquireOneOfSeveral}. */
+  acquireOneOfSeveral(key: string, call: LockCall, alone: boolean): Promise<OneOfSeveral> {
+    return this.manager.acquireOneOfSeveral(key, call, alone);
+  }
+
+  /** @internal See {@link LockManager.openSection}. */
+  openSection(lease: Lease, enclosing: Section | undefined): Section {
+    return this.manager.openSection(lease, enclosing);
   }
 
   private callOf(

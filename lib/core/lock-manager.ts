@@ -45,6 +45,13 @@ export interface HeldLock {
   readonly remainingMs: number;
 }
 
+/** A lease of a call that wants locks of several services. */
+export interface OneOfSeveral {
+  readonly lease: Lease;
+  /** The locks of the other services are held, too: its fixed lease and its minimum time begin, and `acquired` reports it. */
+  readonly allHeld: () => Promise<void>;
+}
+
 /** Sizes of all that could grow; zero when nothing is held and nobody waits. */
 export interface LockUsage {
   /** Leases that callers have, nested ones too, and callers that wait for one, or for a semaphore or a latch. */
@@ -113,6 +120,23 @@ export class LockManager implements LeaseHost {
     );
   }
 
+  /** Acquires a key for a call that wants keys of several services. Unless it is `alone`, its lease is renewed until all are held. */
+  async acquireOneOfSeveral(key: string, call: LockCall, alone: boolean): Promise<OneOfSeveral> {
+    const startedAt = this.runtime.now();
+    const leaseMeanwhile = alone ? call.leaseMs : undefined;
+    this.inFlight.begin();
+    try {
+      const parts = await this.acquisition.takeOneOfSeveral(key, startedAt, call, leaseMeanwhile);
+      const allHeld = async (): Promise<void> => {
+        await this.acquisition.allHeld(parts, call, leaseMeanwhile);
+        this.releasing.acquired(parts, startedAt);
+      };
+      return { lease: new Lease(this, parts), allHeld };
+    } catch (error) {
+      return this.refused(error, [key], startedAt);
+    }
+  }
+
   private granted(parts: readonly LeasePart[], startedAt: number): Lease {
     this.releasing.acquired(parts, startedAt);
     return new Lease(this, parts);
@@ -155,12 +179,17 @@ export class LockManager implements LeaseHost {
   }
 
   async runSection<T>(lease: Lease, section: LockSection<T>): Promise<T> {
-    const open = new Section(this, lease, currentSection());
+    const open = this.openSection(lease, currentSection());
     try {
       return await runInSection(open, section, lease);
     } finally {
       if (!open.close()) await open.emptied();
     }
+  }
+
+  /** Opens a section of the lease, inside the one that encloses it. To be closed by the caller. */
+  openSection(lease: Lease, enclosing: Section | undefined): Section {
+    return new Section(this, lease, enclosing);
   }
 
   private async runUnder<T>(
@@ -170,7 +199,7 @@ export class LockManager implements LeaseHost {
   ): Promise<T> {
     const lease = await granted;
     let result: T;
-    const open = new Section(this, lease, currentSection());
+    const open = this.openSection(lease, currentSection());
     try {
       // The lease may be over before its section begins, because this process stood still.
       lease.mustBeHeld('run');

@@ -53,6 +53,6 @@ export class MultiLease {
 
   /** How long all of them are certainly still valid, in whole ms; 0 when one is lost, or they are released. */
   remainingMs(): number {
-    return Math.min(...this.parts.map(({ lease }) => lease.remainingMs()));
+    return this.parts.reduce((least, { lease }) => Math.min(least, lease.remainingMs()), Infinity);
   }
 }

@@ -1,6 +1,8 @@
 import { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
 import type { SectionOptions, Without } from '../core/settings/acquire-options.js';
+import type { LockCall } from '../core/settings/lock-call.js';
 import { oneKindOf } from '../core/acquire/keys-of-call.js';
+import { closeAll, currentSection, runInSection, type Section } from '../core/nesting/section.js';
 import { checkOneKey, elementsOf } from '../key/key-check.js';
 import { checkedSection, type LockService } from '../lock.service.js';
 import { MultiLease, type PartOfLease } from './multi-lease.js';
@@ -28,7 +30,7 @@ const FIELDS: ReadonlySet<string> = new Set<keyof LockOfService>(['service', 'ke
 interface WantedLock {
   readonly service: LockService;
   readonly key: string;
-  readonly call: ReturnType<LockService['callOfSection']>;
+  readonly call: LockCall;
 }
 
 /** Each key of each service once, in an order that is the same in all processes: by key, then by the module's name. */
@@ -36,7 +38,7 @@ const inOrder = (locks: readonly LockOfService[], options: ForSection): readonly
   if (!Array.isArray(locks) || locks.length === 0) {
     throw new LockConfigurationError('withLocks needs a list of { service, key } with one lock at least.');
   }
-  const once: WantedLock[] = [];
+  const ofServices = new Map<LockService, Map<string, WantedLock>>();
   for (const [i, given] of (locks as readonly (Partial<LockOfService> | undefined)[]).entries()) {
     const service: unknown = given?.service;
     if (!isService(service)) {
@@ -57,10 +59,12 @@ const inOrder = (locks: readonly LockOfService[], options: ForSection): readonly
     const key = checkOneKey(given?.key, 'each lock of withLocks');
     const mode = given?.mode;
     const call = service.callOfSection(mode === undefined ? options : { ...options, mode });
-    const at = once.findIndex((one) => one.service === service && one.key === key);
-    if (at === -1) once.push({ service, key, call });
-    else once[at] = { service, key, call: { ...call, kind: oneKindOf(key, once[at]!.call.kind, call.kind) } };
+    const ofService = ofServices.get(service) ?? new Map<string, WantedLock>();
+    ofServices.set(service, ofService);
+    const kind = oneKindOf(key, ofService.get(key)?.call.kind ?? call.kind, call.kind);
+    ofService.set(key, { service, key, call: { ...call, kind } });
   }
+  const once = [...ofServices.values()].flatMap((ofService) => [...ofService.values()]);
   const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
   return once.sort((a, b) => compare(a.key, b.key) || compare(a.service.moduleName, b.service.moduleName));
 };
@@ -69,34 +73,46 @@ const giveBack = async (parts: readonly PartOfLease[]): Promise<void> => {
   await Promise.all(parts.map(({ lease }) => lease[Symbol.asyncDispose]()));
 };
 
-/** The half of a read-write lock that is wanted, if it is one. */
-const modeOf = ({ kind }: WantedLock['call']): { mode?: 'read' | 'write' } =>
-  kind === 'read' || kind === 'write' ? { mode: kind } : {};
+/** Waits for all, also when one of them fails; then rejects with the first failure. */
+const allOf = async (promises: readonly Promise<void>[]): Promise<void> => {
+  for (const ending of await Promise.allSettled(promises)) {
+    if (ending.status === 'rejected') throw ending.reason;
+  }
+};
 
 /** All or none: what was taken is given back when one of them cannot be had. */
-const takeAll = async (
-  locks: readonly WantedLock[],
-  waitMs: number,
-  { onLost: _onLost, awaitRelease: _awaitRelease, ...options }: ForSection,
-): Promise<MultiLease> => {
+const takeAll = async (locks: readonly WantedLock[], waitMs: number): Promise<MultiLease> => {
   const parts: PartOfLease[] = [];
+  const held: (() => Promise<void>)[] = [];
   const startedAt = performance.now();
   try {
     for (const { service, key, call } of locks) {
       const spentMs = parts.length === 0 ? 0 : Math.round(performance.now() - startedAt);
-      const left = { ...options, ...modeOf(call), waitMs: Math.max(0, waitMs - spentMs) };
-      parts.push({ service, key, lease: await service.acquire(key, left) });
+      const left = { ...call, waitMs: Math.max(0, waitMs - spentMs) };
+      const { lease, allHeld } = await service.acquireOneOfSeveral(key, left, locks.length === 1);
+      parts.push({ service, key, lease });
+      held.push(allHeld);
     }
-    const { leaseMs } = options;
-    // The first has been held for as long as the others were waited for. A lock of a call around this one keeps its own lease.
-    if (leaseMs !== undefined && parts.length > 1) {
-      const taken = parts.filter(({ lease }) => lease.parts.every(({ entry }) => !entry));
-      await Promise.all(taken.map(({ lease }) => lease.extend(leaseMs)));
-    }
+    await allOf(held.map((allHeld) => allHeld()));
     return new MultiLease(parts);
   } catch (error) {
     await giveBack(parts);
     throw error;
+  }
+};
+
+/** Runs what has all the locks inside a section of each: the last of them is the innermost. */
+const runInside = async <T>(all: MultiLease, section: MultiSection<T>): Promise<T> => {
+  const open: Section[] = [];
+  try {
+    for (const { service, lease } of all.parts) {
+      // A lease may be over before its section begins, because this process stood still.
+      lease.mustBeHeld('run');
+      open.push(service.openSection(lease, open.at(-1) ?? currentSection()));
+    }
+    return await runInSection(open.at(-1), section, all);
+  } finally {
+    await closeAll(open);
   }
 };
 
@@ -107,9 +123,9 @@ const takeAll = async (
  * deadlock each other, however they list their locks. One that is listed in both modes is taken to write.
  *
  * Options: those of `withLock`. `waitMs` counts for all together; what is left of it when a lock is asked for is that
- * lock's. A fixed `leaseMs` counts from when all are held. Where modules differ in their defaults, the longest `waitMs`
- * counts, `onLost: 'throw'` of one, and `awaitRelease: false` only of all. A lock that is lost does not end the others:
- * `lease.signal` aborts, and `lease.loss` says which it was.
+ * lock's. A fixed `leaseMs` and `holdAtLeastMs` count from when all are held; until then all are renewed. Where modules
+ * differ in their defaults, the longest `waitMs` counts, `onLost: 'throw'` of one, and `awaitRelease: false` only of all.
+ * A lock that is lost does not end the others: `lease.signal` aborts, and `lease.loss` says which it was.
  *
  * Throws like `withLock`, for the first lock that cannot be had; the others are given back by then.
  *
@@ -135,17 +151,11 @@ export async function withLocks<T>(
   const ordered = inOrder(locks, options);
   checkedSection('withLocks', section);
   const calls = ordered.map(({ call }) => call);
-  const waitMs = Math.max(...calls.map((call) => call.waitMs));
-  const all = await takeAll(ordered, waitMs, options);
+  const waitMs = calls.reduce((longest, call) => Math.max(longest, call.waitMs), 0);
+  const all = await takeAll(ordered, waitMs);
   let result: T;
   try {
-    const inside = all.parts.reduceRight<() => Promise<T>>(
-      (run, { lease }) =>
-        () =>
-          lease.run(run),
-      async () => section(all),
-    );
-    result = await inside();
+    result = await runInside(all, section);
   } finally {
     const released = giveBack(all.parts);
     if (calls.some(({ awaitRelease }) => awaitRelease)) await released;

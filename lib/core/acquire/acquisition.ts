@@ -67,6 +67,32 @@ export class Acquisition implements HoldTerms {
     return hold.then((taken) => this.complete([partOf(taken, only)], call));
   }
 
+  /**
+   * Takes one key of a call that wants keys of several services, with a lease for the time until {@link allHeld}:
+   * undefined renews it.
+   */
+  takeOneOfSeveral(
+    key: string,
+    startedAt: number,
+    call: LockCall,
+    leaseMeanwhile: number | undefined,
+  ): Promise<LeasePart[]> {
+    const { waitMs, signal } = call;
+    const wait = { startedAt, waitMs, signal, nested: isNested(this.scope) };
+    return this.takeInto([], this.withName(key), wait, call, leaseMeanwhile);
+  }
+
+  /** All keys that a call wants together are taken: its fixed lease and its minimum time begin. */
+  async allHeld(
+    parts: LeasePart[],
+    call: LockCall,
+    leaseMeanwhile: number | undefined,
+  ): Promise<LeasePart[]> {
+    if (leaseMeanwhile !== call.leaseMs) await this.several.fixLeases(parts, call.leaseMs!);
+    this.several.throwIfLost(parts);
+    return this.complete(parts, call);
+  }
+
   /** All is taken: the minimum time begins. */
   private complete(parts: LeasePart[], { holdAtLeastMs }: LockCall): LeasePart[] {
     if (holdAtLeastMs === 0) return parts;
@@ -90,14 +116,12 @@ export class Acquisition implements HoldTerms {
         const asked = one.kind === call.kind ? call : { ...call, kind: one.kind };
         await this.takeInto(parts, one, wait, asked, leaseMeanwhile);
       }
-      if (leaseMeanwhile !== call.leaseMs) await this.several.fixLeases(parts, call.leaseMs!);
-      this.several.throwIfLost(parts);
+      return await this.allHeld(parts, call, leaseMeanwhile);
     } catch (error) {
       // The caller's waitMs is used up: it does not wait for the releases as well. A shutdown does.
       this.core.undo.track(Promise.all(parts.reverse().map((part) => this.releasing.endPart(part))));
       throw error;
     }
-    return this.complete(parts, call);
   }
 
   private withName(key: string): NamedKey {

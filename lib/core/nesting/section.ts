@@ -63,8 +63,15 @@ export const currentSection = (): Section | undefined => {
   return section === undefined || section.open ? section : section.parent;
 };
 
-export const runInSection = <T>(section: Section, work: (lease: Lease) => T, lease: Lease): T =>
+export const runInSection = <T, L>(section: Section | undefined, work: (lease: L) => T, lease: L): T =>
   storage.run(section, work, lease);
+
+/** Closes sections of which each encloses the next, and resolves when all nested calls have left. */
+export const closeAll = async (sections: readonly Section[]): Promise<void> => {
+  for (let i = sections.length - 1; i >= 0; i -= 1) {
+    if (!sections[i]!.close()) await sections[i]!.emptied();
+  }
+};
 
 /** Whether the caller runs inside any section of this service. */
 export const isNested = (scope: object): boolean => {
