@@ -48,20 +48,27 @@ export const checkedSection = <T extends object>(method: string, section: T): T 
   );
 };
 
+/**
+ * Locks and permits, by hand. Injected by its class wherever `RedisLockModule` is imported once.
+ *
+ * @example constructor(private readonly locks: LockService) {}
+ */
 @Injectable()
-class Service {
+class LockService {
+  /** @internal The name of its module; empty without one. */
+  readonly moduleName: string;
   private readonly defaults: LockCall;
   private readonly tryDefaults: LockCall;
   private readonly permitDefaults: LockCall;
   private readonly tryPermitDefaults: LockCall;
 
-  /** @internal Injected, never made by hand. */
+  /** Nest injects it; code does not make it. */
   constructor(
     private readonly manager: LockManager,
     private readonly context?: () => Record<string, unknown>,
-    /** @internal That of its module; empty for the one without a name. */
-    readonly moduleName: string = '',
+    moduleName = '',
   ) {
+    this.moduleName = moduleName;
     this.defaults = defaultCall(manager.settings);
     this.tryDefaults = { ...this.defaults, waitMs: 0 };
     this.permitDefaults = { ...this.defaults, kind: 'permit' };
@@ -351,8 +358,7 @@ class Service {
   }
 }
 
-Object.defineProperty(Service, 'name', { value: 'LockService' });
-
-/** Locks and permits, by hand. Injected by its class wherever `RedisLockModule` is imported once. */
-export const LockService = processWide('LockService', Service);
-export type LockService = Service;
+const shared = processWide('LockService', LockService);
+type shared = LockService;
+// Under the name of the class: editors and compiler messages show that one.
+export { shared as LockService };

@@ -110,6 +110,7 @@ const importedTwice = (name: string | null): LockConfigurationError =>
   ],
 })
 export class RedisLockModule extends ConfigurableModuleClass implements OnModuleInit {
+  /** @internal */
   static readonly [MODULE] = true;
 
   /**

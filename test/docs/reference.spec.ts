@@ -105,9 +105,9 @@ describe('the documentation', () => {
 
   it('names every method of the service in the section "LockService" of the README', () => {
     const named = wordsIn(section(README, 'LockService'));
-    expect(membersOf(program, 'lib/lock.service.ts', 'Service').filter((name) => !named.has(name))).toEqual(
-      [],
-    );
+    expect(
+      membersOf(program, 'lib/lock.service.ts', 'LockService').filter((name) => !named.has(name)),
+    ).toEqual([]);
   });
 
   it('has one table of options, with every option and where it may be given', () => {

@@ -37,7 +37,7 @@ interface Details {
 
 /** The base of every error this library throws. `cause` holds what was underneath. */
 export class LockError extends Error {
-  /** Survives minification, unlike the class name. */
+  /** @internal Survives minification, unlike the class name. */
   static readonly kind: string = 'LockError';
   readonly code: LockErrorCode;
   /** The key as the caller wrote it; undefined when no key is concerned. */
@@ -73,6 +73,7 @@ interface NotAcquired extends Details {
 
 /** The lock could not be had: the wait was over (also for permits or a latch), the queue was full, or nesting is not allowed. */
 export class LockNotAcquiredError extends LockError {
+  /** @internal */
   static override readonly kind: string = 'LockNotAcquiredError';
   /**
    * About how many stood before this caller when it gave up: callers of this process, and the other processes in the
@@ -108,11 +109,13 @@ export const isTaken = (error: unknown): error is LockNotAcquiredError =>
 
 /** The lease ended before its holder released it, so the work may have overlapped with somebody else's. */
 export class LockLostError extends LockError {
+  /** @internal */
   static override readonly kind: string = 'LockLostError';
 }
 
 /** The store failed. It says nothing about whether the key is taken. */
 export class LockStoreError extends LockError {
+  /** @internal */
   static override readonly kind: string = 'LockStoreError';
 
   constructor(
@@ -130,6 +133,7 @@ export class LockStoreError extends LockError {
 
 /** The key cannot be rendered or used. The method did not run. */
 export class LockKeyError extends LockError {
+  /** @internal */
   static override readonly kind: string = 'LockKeyError';
 
   constructor(message: string, options: Details = {}) {
@@ -139,6 +143,7 @@ export class LockKeyError extends LockError {
 
 /** The library is set up or called in a way that cannot work. */
 export class LockConfigurationError extends LockError {
+  /** @internal */
   static override readonly kind: string = 'LockConfigurationError';
 
   constructor(message: string, options: Details = {}) {
@@ -148,5 +153,6 @@ export class LockConfigurationError extends LockError {
 
 /** The wait was given up: the caller's signal aborted (`LOCK_ABORTED`) or the app is stopping (`LOCK_SHUTDOWN`). */
 export class LockAbortedError extends LockError {
+  /** @internal */
   static override readonly kind: string = 'LockAbortedError';
 }

@@ -35,12 +35,12 @@ export interface Subscription {
  */
 export class MemorySpace {
   private readonly kinds: { readonly [K in LockKind]: KindHolds<ClaimOf<K>> };
-  /** What semaphores and latches are: as in Redis, the same for both. */
+  /** @internal What semaphores and latches are: as in Redis, the same for both. */
   readonly numbers: Numbers;
   private readonly subscriptions = new Map<string, Set<Subscription>>();
   /** Who hears of its turn, by owner. */
   private readonly waiting = new Map<string, (grant: Grant) => void>();
-  /** How owners are told of their turn, where not each of them listens here: see {@link hear}. */
+  /** @internal How owners are told of their turn, where not each of them listens here: see {@link hear}. */
   tellTurn: TellTurn = (owner, grant) => {
     const listener = this.waiting.get(owner);
     listener?.(grant);
@@ -86,13 +86,13 @@ export class MemorySpace {
     return [...new Set<KindHolds<never>>(Object.values(this.kinds))];
   }
 
-  /** The holds of one kind. */
+  /** @internal The holds of one kind. */
   of<K extends LockKind>(kind: K): KindHolds<ClaimOf<K>> {
     return this.kinds[kind];
   }
 
   /**
-   * The same, to take a key. One of which there are permits is no lock, and the other way round: that is refused, as a
+   * @internal The same, to take a key. One of which there are permits is no lock, and the other way round: that is refused, as a
    * value of another type is in Redis. Locks of other kinds are in the way of each other.
    */
   toTake<K extends LockKind>(kind: K, finalKey: string): KindHolds<ClaimOf<K>> {
@@ -124,24 +124,24 @@ export class MemorySpace {
     return kinds[0] === kinds[1] || kinds.every((kind) => 'inTheWay' in kind);
   }
 
-  /** See `LockStore.inspect`. */
+  /** @internal See `LockStore.inspect`. */
   inspect(finalKey: string): KeyState | null {
     for (const kind of this.allHolds) if (kind.has(finalKey)) return kind.inspect(finalKey);
     return null;
   }
 
-  /** See `LockStore.forceUnlock`. */
+  /** @internal See `LockStore.forceUnlock`. */
   forceUnlock(finalKey: string): boolean {
     return this.allHolds.some((kind) => kind.forceUnlock(finalKey));
   }
 
-  /** Tells an owner that waits when the key is its own. The returned function ends that. */
+  /** @internal Tells an owner that waits when the key is its own. The returned function ends that. */
   hear(owner: string, listener: (grant: Grant) => void): () => void {
     this.waiting.set(owner, listener);
     return () => this.waiting.delete(owner);
   }
 
-  /** Registers a watcher of the key and returns what takes it away again. */
+  /** @internal Registers a watcher of the key and returns what takes it away again. */
   subscribe(finalKey: string, subscription: Subscription): () => void {
     const ofKey = this.subscriptions.get(finalKey) ?? new Set();
     this.subscriptions.set(finalKey, ofKey.add(subscription));
@@ -151,7 +151,7 @@ export class MemorySpace {
     };
   }
 
-  /** Whether somebody else than this store instance waits for the key. */
+  /** @internal Whether somebody else than this store instance waits for the key. */
   othersWatch(finalKey: string, process: object): boolean {
     for (const subscription of this.subscriptions.get(finalKey) ?? []) {
       if (subscription.process !== process) return true;

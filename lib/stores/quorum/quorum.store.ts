@@ -31,8 +31,9 @@ export interface QuorumStoreOptions {
   readonly delayAfterRestartMs?: number | undefined;
   /** See `delayAfterRestartMs`. Default: 30,000; the module gives its `watchdogMs`. */
   readonly leastDelayMs?: number | undefined;
-  /** For tests: clock and timers, and numbers from 0 to 1. */
+  /** @internal Clock and timers, for tests. */
   readonly runtime?: Runtime;
+  /** @internal Numbers from 0 to 1, for tests. */
   readonly random?: () => number;
 }
 
@@ -109,7 +110,7 @@ export class QuorumStore implements LockStore {
     };
   }
 
-  /** What is kept at this moment; for tests. */
+  /** @internal What is kept at this moment; for tests. */
   get size(): { readonly owners: number; readonly leftovers: number } {
     return { owners: this.holds.size, leftovers: this.leftovers.size };
   }

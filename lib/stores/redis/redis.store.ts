@@ -103,7 +103,7 @@ export class RedisStore implements LockStore {
     this.latches = whenReady<LatchStore>(topology, new RedisLatches(link), LATCH_METHODS);
   }
 
-  /** Number of channels this process listens to; for tests. */
+  /** @internal Number of channels that this process listens to; for tests. */
   get subscriptions(): number {
     return this.topology.subscriptions;
   }
