@@ -10,6 +10,7 @@ import { deadlineOf, type Wait } from './wait.js';
 import type { LinePlace } from './line-place.js';
 import { WakeUp } from './wake-up.js';
 import { KEEP_AFTER_TURN_MS, Yielding } from './yielding.js';
+import { ArrivalOrder } from './arrival-order.js';
 import { NotTheHead } from './not-the-head.js';
 
 interface Waiter {
@@ -33,7 +34,7 @@ const nothing = (): void => undefined;
 export type Beside = Waiter;
 
 /** What all queues have until somebody waits: most keys are wanted by one caller at a time. Never added to. */
-const NOBODY = new Set<Waiter>();
+const NOBODY = new ArrivalOrder<Waiter>();
 
 /** How many ask beside the head where it is not known how many can be granted. */
 const MOST_BESIDE = 64;
@@ -230,12 +231,12 @@ export class LocalQueue implements Head {
   requestOver(tell: boolean): void {
     this.unanswered = false;
     if (!tell || this.waiters.size === 0) return;
-    for (const waiter of [...this.waiters]) if (waiter.due) waiter.refuse(this.takenError(waiter));
+    for (const waiter of this.waiters.all) if (waiter.due) waiter.refuse(this.takenError(waiter));
   }
 
   /** The store failed: all waiters hear of it, or only those whose time is over anyway. */
   failed(failure: unknown, doing: string, who: 'all' | 'due' = 'all'): void {
-    for (const waiter of [...this.waiters]) {
+    for (const waiter of this.waiters.all) {
       if (waiter.asking || (who === 'due' && !waiter.due)) continue;
       const { key, startedAt } = waiter.wait;
       // Their own requests were never sent.
@@ -245,7 +246,7 @@ export class LocalQueue implements Head {
 
   /** Refuses all waiters for whom `refusal` has an error; the head looks for itself. */
   shutDown(refusal: (wait: Wait) => Error | undefined): void {
-    for (const waiter of [...this.waiters]) {
+    for (const waiter of this.waiters.all) {
       const error = waiter.asking ? undefined : refusal(waiter.wait);
       if (error) waiter.refuse(error);
     }
@@ -265,13 +266,13 @@ export class LocalQueue implements Head {
   /** Makes the next caller the head and gives it the hold, if its turn goes on and that caller may have it. */
   passOn(hold: Hold): boolean {
     if (this.waiters.size === 0 || hold.watchdogMs === undefined) return false;
-    const next = this.waiters.values().next();
-    if (next.done || next.value.watchdogMs !== hold.watchdogMs) return false;
+    const next = this.waiters.first;
+    if (next?.watchdogMs !== hold.watchdogMs) return false;
     const passed = passedOn(hold, this.host.runtime.now());
     if (!passed) return false;
     this.host.keepAlive(passed);
     this.held = passed;
-    next.value.admit(passed);
+    next.admit(passed);
     return true;
   }
 
@@ -296,10 +297,10 @@ export class LocalQueue implements Head {
     this.held = undefined;
     const { place } = this;
     // Also a waiter whose time is over: it asks once, since it is unknown whether the store works.
-    const next = this.waiters.values().next();
+    const next = this.waiters.first;
     // One that asks beside the head is before the others, and is the next head if it is refused.
-    this.hasHead = !next.done && !next.value.asking;
-    if (this.hasHead) return next.value!.admit();
+    this.hasHead = next !== undefined && !next.asking;
+    if (this.hasHead) return next!.admit();
     if (place) this.host.leaveLine(place);
     this.place = undefined;
     this.rest();
@@ -333,7 +334,7 @@ export class LocalQueue implements Head {
   private shareOut(hold: Hold): void {
     this.shared = hold;
     const now = this.host.runtime.now();
-    for (const waiter of [...this.waiters]) {
+    for (const waiter of this.waiters.all) {
       const { asking, watchdogMs } = waiter;
       if (asking || watchdogMs === undefined || !hold.joins(watchdogMs, now)) continue;
       this.waiters.delete(waiter);
@@ -362,7 +363,7 @@ export class LocalQueue implements Head {
   }
 
   private add(waiter: Waiter): Waiter {
-    if (this.waiters === NOBODY) this.waiters = new Set();
+    if (this.waiters === NOBODY) this.waiters = new ArrivalOrder();
     this.waiters.add(waiter);
     return waiter;
   }
@@ -375,8 +376,7 @@ export class LocalQueue implements Head {
   /** About how many stand before a waiter: those of this process, a head that has the key left out, and those in line. */
   private aheadOf(waiter: Waiter): number | undefined {
     if (waiter.wait.waitMs === 0) return undefined;
-    const here = [...this.waiters].indexOf(waiter);
-    return here + (this.hasHead && !this.held ? 1 : 0) + (this.place?.position ?? 0);
+    return this.waiters.aheadOf(waiter) + (this.hasHead && !this.held ? 1 : 0) + (this.place?.position ?? 0);
   }
 
   /** Somebody has said that the key may be free. If it is this process's own just now, it may have been forced open. */

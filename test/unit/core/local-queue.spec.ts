@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { LocalQueue } from '../../../lib/core/acquire/local-queue.js';
 import type { Wait } from '../../../lib/core/acquire/wait.js';
 import {
@@ -158,6 +158,38 @@ describe('while a request of the head is unanswered', () => {
     await settled();
     expect(due.error).toBeInstanceOf(LockStoreError);
     expect(other.state).toBe('pending');
+  });
+});
+
+/** How many entries of sets and maps are visited while something runs. */
+const visitsDuring = (run: () => void): number => {
+  const iterators = [new Set().values(), new Map().values()].map(
+    (one) => Object.getPrototypeOf(one) as { next: () => unknown },
+  );
+  let visits = 0;
+  const spies = iterators.map((one) => {
+    const next = one.next;
+    return vi.spyOn(one, 'next').mockImplementation(function (this: unknown) {
+      visits += 1;
+      return next.call(this);
+    });
+  });
+  run();
+  for (const spy of spies) spy.mockRestore();
+  return visits;
+};
+
+describe('a crowd whose wait ends at once', () => {
+  it('is told "taken" in visits that grow with the crowd, and not with its square', async () => {
+    const crowd = 2_000;
+    queue.enter();
+    queue.requestSent();
+    const over = { startedAt: runtime.now() - 1 };
+    const all = Array.from({ length: crowd }, () => wait(1, over));
+    await settled();
+    expect(visitsDuring(() => queue.requestOver(true)) / crowd).toBeLessThan(5);
+    await settled();
+    for (const { error } of all) expect(error).toMatchObject({ code: 'LOCK_TAKEN', waitersAhead: 1 });
   });
 });
 

@@ -1,0 +1,90 @@
+/** Fewer places than this are not worth a smaller tree. */
+const LEAST_PLACES = 64;
+
+/**
+ * Members in the order in which they came. How many came before one of them, and are there still, takes a number of steps
+ * that grows only with the logarithm of the crowd: thousands of callers may ask for it in one moment.
+ *
+ * The steps go through a Fenwick tree over the places in the order. It is built by the first question, since most crowds
+ * are never asked, and again once the places are used up.
+ */
+export class ArrivalOrder<T> {
+  /** With the place of each member. */
+  private readonly members = new Map<T, number>();
+  private tree: Int32Array | undefined;
+  private nextPlace = 1;
+  /** Steps made so far; for tests. */
+  steps = 0;
+
+  get size(): number {
+    return this.members.size;
+  }
+
+  /** The member that came first. */
+  get first(): T | undefined {
+    const [first] = this.members.keys();
+    return first;
+  }
+
+  /** All members at this moment. */
+  get all(): readonly T[] {
+    return [...this.members.keys()];
+  }
+
+  add(member: T): void {
+    const place = this.nextPlace++;
+    this.members.set(member, place);
+    if (this.tree && place >= this.tree.length) this.tree = undefined;
+    this.count(place, 1);
+  }
+
+  delete(member: T): void {
+    const place = this.members.get(member);
+    if (place === undefined) return;
+    this.members.delete(member);
+    this.count(place, -1);
+  }
+
+  clear(): void {
+    this.members.clear();
+    this.tree = undefined;
+  }
+
+  /** How many came before a member, and are there still; 0 for one that has left. */
+  aheadOf(member: T): number {
+    if (!this.members.has(member)) return 0;
+    const tree = (this.tree ??= this.build());
+    let ahead = 0;
+    for (let at = this.members.get(member)! - 1; at > 0; at -= at & -at) {
+      ahead += tree[at]!;
+      this.steps++;
+    }
+    return ahead;
+  }
+
+  private count(place: number, change: 1 | -1): void {
+    const { tree } = this;
+    if (!tree) return;
+    for (let at = place; at < tree.length; at += at & -at) {
+      tree[at]! += change;
+      this.steps++;
+    }
+  }
+
+  /** Gives the members the first places, with room for as many more. */
+  private build(): Int32Array {
+    this.nextPlace = 1;
+    const tree = new Int32Array(2 * Math.max(this.members.size, LEAST_PLACES) + 1);
+    for (const member of this.members.keys()) {
+      const place = this.nextPlace++;
+      this.members.set(member, place);
+      tree[place] = 1;
+    }
+    for (let at = 1; at < tree.length; at++) {
+      const above = at + (at & -at);
+      if (above < tree.length) tree[above]! += tree[at]!;
+      this.steps++;
+    }
+    return tree;
+  }
+}

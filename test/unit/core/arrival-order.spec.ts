@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest';
+import { ArrivalOrder } from '../../../lib/core/acquire/arrival-order.js';
+
+/** Numbers from 0 to 1 that look random, and are the same each time. */
+const numbers = (): (() => number) => {
+  let state = 1;
+  return () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
+};
+
+describe('the order of arrival', () => {
+  it('tells how many came before a member and are there still, whoever comes and goes', () => {
+    const random = numbers();
+    const oneOf = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)]!;
+    const order = new ArrivalOrder<object>();
+    let present: object[] = [];
+    for (let i = 0; i < 3_000; i++) {
+      if (present.length === 0 || random() < 0.55) {
+        const member = {};
+        order.add(member);
+        present.push(member);
+      } else {
+        const leaver = oneOf(present);
+        order.delete(leaver);
+        present = present.filter((one) => one !== leaver);
+      }
+      if (present.length === 0 || random() < 0.7) continue;
+      const asked = oneOf(present);
+      expect(order.aheadOf(asked)).toBe(present.indexOf(asked));
+      expect([order.size, order.first]).toEqual([present.length, present[0]]);
+    }
+    expect(order.all).toEqual(present);
+  });
+
+  it('counts nobody ahead of a member that has left, and one that leaves twice leaves once', () => {
+    const order = new ArrivalOrder<object>();
+    const [first, second, third] = [{}, {}, {}];
+    for (const one of [first, second, third]) order.add(one);
+    expect(order.aheadOf(third)).toBe(2);
+    order.delete(first);
+    order.delete(first);
+    expect([order.aheadOf(first), order.aheadOf(third)]).toEqual([0, 1]);
+    order.clear();
+    expect([order.aheadOf(third), order.size]).toEqual([0, 0]);
+  });
+
+  it('makes a few steps for each member of a crowd in which everybody asks and leaves', () => {
+    const order = new ArrivalOrder<number>();
+    const crowd = 20_000;
+    for (let i = 0; i < crowd; i++) order.add(i);
+    let wrong = 0;
+    for (let i = crowd - 1; i >= 0; i--) {
+      if (order.aheadOf(i) !== i) wrong += 1;
+      order.delete(i);
+    }
+    expect(wrong).toBe(0);
+    expect(order.steps / crowd).toBeLessThan(2 * Math.log2(2 * crowd) + 4);
+  });
+
+  it('makes no step for a crowd that is never asked', () => {
+    const order = new ArrivalOrder<number>();
+    for (let i = 0; i < 1_000; i++) order.add(i);
+    for (let i = 0; i < 1_000; i++) order.delete(i);
+    expect(order.steps).toBe(0);
+  });
+});
