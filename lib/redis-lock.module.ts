@@ -30,7 +30,7 @@ import {
   type ResolvedOptions,
 } from './redis-lock.options.js';
 import { getLockServiceToken } from './redis-lock.tokens.js';
-import { endWithApp } from './shutdown-hooks.js';
+import { endWithApp, groupOf } from './shutdown-hooks.js';
 import { storeOf } from './store-of-options.js';
 import { LockInterceptor } from './transport/lock.interceptor.js';
 import { mapOutsideHandlers } from './transport/outside-handlers.filter.js';
@@ -90,11 +90,12 @@ const importedTwice = (name: string | null): LockConfigurationError =>
     { provide: RESOLVED, useFactory: resolveOptions, inject: [MODULE_OPTIONS_TOKEN] },
     {
       provide: MANAGER,
-      useFactory: (options: ResolvedOptions) => {
+      useFactory: (options: ResolvedOptions, modules: ModulesContainer) => {
         const { settings } = options;
-        return new LockManager(storeOf(options), settings, new Logger('RedisLockModule'));
+        const logger = new Logger('RedisLockModule');
+        return new LockManager(storeOf(options), settings, logger, undefined, groupOf(modules));
       },
-      inject: [RESOLVED],
+      inject: [RESOLVED, ModulesContainer],
     },
     {
       provide: SERVICE,

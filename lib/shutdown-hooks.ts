@@ -1,8 +1,19 @@
 import type { ModulesContainer } from '@nestjs/core';
 import type { LockManager } from './core/lock-manager.js';
+import { processWide } from './core/process-wide.js';
+import { ServiceGroup } from './core/service-group.js';
 
 /** What ends when an app does. */
 type Stoppable = Pick<LockManager, 'refuseNew' | 'shutDown' | 'close'>;
+
+const groups = processWide('groups', new WeakMap<ModulesContainer, ServiceGroup>());
+
+/** The group of the managers of one app. Two apps in one process have two. */
+export const groupOf = (modules: ModulesContainer): ServiceGroup => {
+  const group = groups.get(modules) ?? new ServiceGroup();
+  groups.set(modules, group);
+  return group;
+};
 
 /**
  * Has a manager end with its app: no caller waits from the first moment on; once all modules are destroyed

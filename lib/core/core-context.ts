@@ -10,6 +10,7 @@ import { harmless, LockEventHub, type LockLogger } from './lock-events.js';
 import type { Runtime } from './runtime.js';
 import type { LockStore } from './seam/lock-store.js';
 import type { LockSettings } from './settings/lock-settings.js';
+import type { ServiceGroup } from './service-group.js';
 import { StoreHealth } from './store-health.js';
 import { StoreRequests } from './store-requests.js';
 
@@ -21,7 +22,7 @@ export class CoreContext {
   readonly requests: StoreRequests;
   readonly keeper: LeaseKeeper;
   readonly places: PlaceKeeper;
-  /** `stopping`: only work that runs already may take locks. `closed`: nobody may. */
+  /** `stopping`: only what runs under a lock of the group may take locks. `closed`: nobody may. */
   phase: 'open' | 'stopping' | 'closed' = 'open';
   private readonly instanceId: string;
   private ownerCount = 0;
@@ -32,6 +33,7 @@ export class CoreContext {
     readonly settings: LockSettings,
     readonly runtime: Runtime,
     logger: LockLogger,
+    readonly group: ServiceGroup,
   ) {
     this.logger = harmless(logger);
     this.events = new LockEventHub(this.logger);

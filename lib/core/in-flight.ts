@@ -1,7 +1,7 @@
 /** Counts the leases and waits of a service instance, so that a shutdown can wait for their end. */
 export class InFlight {
   count = 0;
-  private onOver: (() => void) | undefined;
+  private readonly onOver: (() => void)[] = [];
 
   begin(): void {
     this.count++;
@@ -9,11 +9,11 @@ export class InFlight {
 
   end(): void {
     this.count--;
-    if (this.count === 0) this.onOver?.();
+    if (this.count === 0) for (const tell of this.onOver.splice(0)) tell();
   }
 
   /** Resolves as soon as nothing is under way. */
   over(): Promise<void> {
-    return this.count === 0 ? Promise.resolve() : new Promise((resolve) => (this.onOver = resolve));
+    return this.count === 0 ? Promise.resolve() : new Promise((resolve) => this.onOver.push(resolve));
   }
 }

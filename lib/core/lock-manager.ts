@@ -20,6 +20,7 @@ import { ObjectContext } from './objects/object-context.js';
 import { Semaphore } from './objects/semaphore.js';
 import { Releasing, type Ending } from './lease/releasing.js';
 import { systemRuntime, type Runtime } from './runtime.js';
+import { ServiceGroup } from './service-group.js';
 import { Shutdown } from './shutdown.js';
 
 /** What runs while the lock is held. */
@@ -78,12 +79,13 @@ export class LockManager implements LeaseHost {
     readonly settings: LockSettings,
     logger: LockLogger,
     private readonly runtime: Runtime = systemRuntime(),
+    group = new ServiceGroup(),
   ) {
-    this.core = new CoreContext(store, settings, runtime, logger);
+    this.core = new CoreContext(store, settings, runtime, logger, group);
     this.core.requests.checkKind('exclusive');
     this.releasing = new Releasing(this.core);
     this.acquisition = new Acquisition(this, this.core, this.releasing);
-    this.objects = new ObjectContext(this.core, this, this.inFlight);
+    this.objects = new ObjectContext(this.core, this.inFlight);
     this.shutdown = new Shutdown(this.core, this.inFlight);
     store.onWarning?.((warning) => this.core.logger.warn(warning));
   }
@@ -189,7 +191,7 @@ export class LockManager implements LeaseHost {
 
   /** Opens a section of the lease, inside the one that encloses it. To be closed by the caller. */
   openSection(lease: Lease, enclosing: Section | undefined): Section {
-    return new Section(this, lease, enclosing);
+    return new Section(this, this.core.group, lease, enclosing);
   }
 
   private async runUnder<T>(

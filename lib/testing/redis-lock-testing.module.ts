@@ -17,7 +17,7 @@ import { LockService } from '../lock.service.js';
 import { bindAll } from '../locked/lock-binder.js';
 import { resolveInterceptor } from '../redis-lock.options.js';
 import { getLockServiceToken } from '../redis-lock.tokens.js';
-import { endWithApp } from '../shutdown-hooks.js';
+import { endWithApp, groupOf } from '../shutdown-hooks.js';
 import { LockInterceptor } from '../transport/lock.interceptor.js';
 import { mapOutsideHandlers } from '../transport/outside-handlers.filter.js';
 import { createTestingManager, type TestingMode } from './testing-locks.js';
@@ -100,7 +100,11 @@ export class RedisLockTestingModule implements OnModuleInit {
       module: RedisLockTestingModule,
       global: true,
       providers: [
-        { provide: MANAGER, useFactory: () => createTestingManager(mode, settings) },
+        {
+          provide: MANAGER,
+          useFactory: (modules: ModulesContainer) => createTestingManager(mode, settings, groupOf(modules)),
+          inject: [ModulesContainer],
+        },
         { provide: NAMES, useValue: names },
         {
           provide: LockService,

@@ -3,6 +3,7 @@ import type { LockLogger } from '../core/lock-events.js';
 import { resolveSettings, SETTING_NAMES, type LockSettingsInput } from '../core/settings/lock-settings.js';
 import { reading } from '../core/settings/option-checks.js';
 import { checkNames } from '../core/settings/option-names.js';
+import type { ServiceGroup } from '../core/service-group.js';
 import { systemRuntime } from '../core/runtime.js';
 import { LockService } from '../lock.service.js';
 import { bindService, lockedMethodsOf } from '../locked/lock-binding.js';
@@ -25,7 +26,11 @@ const storeWithoutLimits = (): MemoryStore => {
 const SILENT: LockLogger = { warn: () => undefined, log: () => undefined };
 
 /** @internal */
-export const createTestingManager = (mode: TestingMode, settings: LockSettingsInput): LockManager => {
+export const createTestingManager = (
+  mode: TestingMode,
+  settings: LockSettingsInput,
+  group?: ServiceGroup,
+): LockManager => {
   if (mode !== 'memory' && mode !== 'off') {
     throw new LockConfigurationError(`mode must be 'memory' or 'off', but is ${shown(mode)}.`);
   }
@@ -37,6 +42,7 @@ export const createTestingManager = (mode: TestingMode, settings: LockSettingsIn
     resolved,
     SILENT,
     runtime,
+    group,
   );
 };
 

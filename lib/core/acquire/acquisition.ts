@@ -55,7 +55,7 @@ export class Acquisition implements HoldTerms {
   /** What can be said without asking the store is thrown at once for one key, and else rejected. */
   take(keys: readonly KeyOfCall[], startedAt: number, call: LockCall): Promise<LeasePart[]> {
     const { waitMs, signal } = call;
-    const wait = { startedAt, waitMs, signal, nested: isNested(this.scope) };
+    const wait = { startedAt, waitMs, signal, nested: isNested(this.core.group) };
     const [first] = keys;
     if (keys.length !== 1 || typeof first !== 'string') return this.takeSeveral(keys, wait, call);
     const only = this.withName(first);
@@ -78,7 +78,7 @@ export class Acquisition implements HoldTerms {
     leaseMeanwhile: number | undefined,
   ): Promise<LeasePart[]> {
     const { waitMs, signal } = call;
-    const wait = { startedAt, waitMs, signal, nested: isNested(this.scope) };
+    const wait = { startedAt, waitMs, signal, nested: isNested(this.core.group) };
     return this.takeInto([], this.withName(key), wait, call, leaseMeanwhile);
   }
 

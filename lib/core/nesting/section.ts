@@ -18,6 +18,8 @@ export class Section {
   constructor(
     /** The service instance the section belongs to: sections of another one never match. */
     readonly scope: object,
+    /** The service instances that stop together with that one. */
+    readonly group: object,
     /** Undefined once the section has ended. */
     public lease: Lease | undefined,
     private enclosing: Section | undefined,
@@ -73,10 +75,10 @@ export const closeAll = async (sections: readonly Section[]): Promise<void> => {
   }
 };
 
-/** Whether the caller runs inside any section of this service. */
-export const isNested = (scope: object): boolean => {
+/** Whether the caller runs inside any section of these service instances. */
+export const isNested = (group: object): boolean => {
   for (let section = currentSection(); section; section = section.parent)
-    if (section.scope === scope) return true;
+    if (section.group === group) return true;
   return false;
 };
 

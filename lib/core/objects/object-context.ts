@@ -24,10 +24,8 @@ const isNotExecuted = (failure: unknown): boolean =>
 export class ObjectContext {
   private readonly waiters = new CompactingMap<string, Waiters>();
 
-  /** @param scope the service instance, of which a caller may have locks */
   constructor(
     readonly core: CoreContext,
-    private readonly scope: object,
     private readonly inFlight: InFlight,
   ) {
     core.wakeOthers = () => this.wakeAll();
@@ -82,7 +80,7 @@ export class ObjectContext {
 
   waitOf(key: string, { waitMs, signal }: ObjectCall): Wait {
     const startedAt = this.core.runtime.now();
-    return { key, startedAt, waitMs, signal, nested: isNested(this.scope) };
+    return { key, startedAt, waitMs, signal, nested: isNested(this.core.group) };
   }
 
   /** The callers at one object; `name` tells it from all others. */

@@ -1,7 +1,15 @@
 import { Controller, Get, Injectable } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LockService, Locked, currentLease, type RedisLockModuleOptions } from 'nest-redis-lock';
+import {
+  getLockServiceToken,
+  LockService,
+  Locked,
+  currentLease,
+  RedisLockModule,
+  withLocks,
+  type RedisLockModuleOptions,
+} from 'nest-redis-lock';
 import { deferred, until, within, type Deferred } from '../../support/async.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import { Apps, rootModule } from '../../support/nest/apps.js';
@@ -140,5 +148,94 @@ describe('an app that is closed', () => {
     await expect(locks.acquire('order')).rejects.toMatchObject({ code: 'LOCK_SHUTDOWN' });
     expect(locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
     expect(await world.holds()).toEqual([]);
+  });
+});
+
+describe('an app with several lock modules that stops', () => {
+  const GRACE_MS = 10_000;
+  let destroyed: Deferred<void>;
+  beforeEach(() => {
+    destroyed = deferred();
+  });
+  const twoModules = async () => {
+    const module = rootModule(world.options({ shutdownGraceMs: GRACE_MS }), {
+      providers: [{ provide: 'last', useValue: { onModuleDestroy: () => destroyed.resolve() } }],
+      imports: [
+        RedisLockModule.forRoot({
+          ...world.options({ keyPrefix: 'billing:', shutdownGraceMs: GRACE_MS }),
+          name: 'billing',
+        }),
+      ],
+    });
+    const app = await NestFactory.createApplicationContext(module, { logger: ['fatal'] });
+    return {
+      app,
+      first: app.get(LockService),
+      second: app.get<LockService>(getLockServiceToken('billing')),
+    };
+  };
+  type Modules = Awaited<ReturnType<typeof twoModules>>;
+
+  const OUTER: Record<string, (modules: Modules, section: () => Promise<string>) => Promise<string>> = {
+    'the first module': ({ first }, section) => first.withLock('outer', section),
+    'the second module': ({ second }, section) => second.withLock('outer', section),
+    'both modules': ({ first, second }, section) =>
+      withLocks(
+        [first, second].map((service) => ({ service, key: 'outer' })),
+        section,
+      ),
+  };
+  const INNER: Record<string, (modules: Modules) => Promise<string>> = {
+    'a lock of the first': ({ first }) => first.withLock('inner', () => 'ran'),
+    'a lock of the second': ({ second }) => second.withLock('inner', () => 'ran'),
+    'a permit of the first': ({ first }) => first.withPermit('permit', { permits: 1 }, () => 'ran'),
+    'a read lock of the second': ({ second }) => second.withLock('rw', { mode: 'read' }, () => 'ran'),
+    'locks of both': ({ first, second }) =>
+      withLocks(
+        [first, second].map((service) => ({ service, key: 'inner' })),
+        () => 'ran',
+      ),
+    'permits of a semaphore of the first': async ({ first }) => {
+      await first.semaphore('seats').release(1);
+      await first.semaphore('seats').acquire(1);
+      return 'ran';
+    },
+  };
+
+  it.each(Object.keys(OUTER))(
+    'lets a section under a lock of %s take locks of every module',
+    async (outer) => {
+      const modules = await twoModules();
+      const section = OUTER[outer]!(modules, async () => {
+        running.resolve();
+        await work.promise;
+        const taken: string[] = [];
+        for (const [what, take] of Object.entries(INNER)) taken.push(`${await take(modules)}: ${what}`);
+        return taken.join();
+      });
+      await running.promise;
+      const closing = modules.app.close();
+      await destroyed.promise;
+      // A few round trips later a module that nobody works in would have closed.
+      for (let i = 0; i < 5; i += 1) await world.redis.ping();
+      work.resolve('go on');
+      expect(await section).toBe(
+        Object.keys(INNER)
+          .map((what) => `ran: ${what}`)
+          .join(),
+      );
+      await within(5_000, closing, 'closing the app');
+      expect(await world.redis.keys('*:{outer}*')).toEqual([]);
+    },
+  );
+
+  it('does not count a section of another app in the same process as its own', async () => {
+    const [stopping, other] = [await twoModules(), await twoModules()];
+    await other.first.withLock('outer', async () => {
+      await stopping.app.close();
+      await expect(stopping.second.acquire('inner')).rejects.toMatchObject({ code: 'LOCK_SHUTDOWN' });
+      expect(await other.second.withLock('inner', () => 'ran')).toBe('ran');
+    });
+    await other.app.close();
   });
 });

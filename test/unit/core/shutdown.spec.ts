@@ -1,9 +1,14 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LockAbortedError } from '../../../lib/core/errors/lock.errors.js';
-import { deferred } from '../../support/async.js';
-import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
+import { LockManager } from '../../../lib/core/lock-manager.js';
+import { ServiceGroup } from '../../../lib/core/service-group.js';
+import { defaultCall } from '../../../lib/core/settings/lock-call.js';
+import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
+import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
+import { deferred, type Deferred } from '../../support/async.js';
+import { coreUnderTest, Log, watched } from '../../support/core/core-under-test.js';
 import { granted, released, taken } from '../../support/core/scripted-store.js';
-import { settled } from '../../support/core/virtual-runtime.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 const GRACE_MS = 4_000;
 
@@ -162,5 +167,86 @@ describe('shutdown', () => {
     await core.manager.close();
     expect(core.store.closed).toBe(true);
     expect(core.runtime.due).toEqual([]);
+  });
+});
+
+describe('shutdown of services that stop together', () => {
+  const SHORT_GRACE_MS = 1_000;
+  let runtime: VirtualRuntime;
+  let [first, second]: LockManager[] = [];
+  let work: Deferred<void>;
+  const call = defaultCall(resolveSettings({}));
+  const serviceOf = (group: ServiceGroup | undefined, shutdownGraceMs: number): LockManager =>
+    new LockManager(new MemoryStore(), resolveSettings({ shutdownGraceMs }), new Log(), runtime, group);
+
+  beforeEach(() => {
+    runtime = new VirtualRuntime();
+    work = deferred();
+    const group = new ServiceGroup();
+    [first, second] = [serviceOf(group, SHORT_GRACE_MS), serviceOf(group, GRACE_MS)];
+  });
+
+  /** A section of one service that takes a lock of the other each time it is told to go on. */
+  const sectionOf = (outer: LockManager, inner: LockManager) =>
+    watched(
+      outer.withLock(['outer'], call, async (lease) => {
+        await work.promise;
+        return inner.withLock(['inner'], call, (nested) => [lease.lost, nested.lost]);
+      }),
+    );
+  const stop = () => {
+    first!.refuseNew();
+    second!.refuseNew();
+    return [watched(first!.shutDown()), watched(second!.shutDown())];
+  };
+
+  it('waits with all of them for the work of each, which may take locks of all', async () => {
+    for (const inTurn of [true, false]) {
+      const [outer, inner] = inTurn ? [first!, second!] : [second!, first!];
+      const section = sectionOf(outer, inner);
+      await settled();
+      const stopping = stop();
+      await runtime.pass(SHORT_GRACE_MS - 1);
+      expect(stopping.map(({ state }) => state)).toEqual(['pending', 'pending']);
+      work.resolve();
+      await settled();
+      expect(section.value).toEqual([false, false]);
+      expect(stopping.map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled']);
+      const group = new ServiceGroup();
+      [first, second] = [serviceOf(group, SHORT_GRACE_MS), serviceOf(group, GRACE_MS)];
+      work = deferred();
+    }
+  });
+
+  it('ends when all work that still runs has had the grace of its service', async () => {
+    const section = sectionOf(second!, first!);
+    await settled();
+    const stopping = stop();
+    await runtime.pass(GRACE_MS - 1);
+    expect(stopping.map(({ state }) => state)).toEqual(['pending', 'pending']);
+    await runtime.pass(1);
+    expect(stopping.map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled']);
+    work.resolve();
+    await settled();
+    expect(section.error).toMatchObject({ code: 'LOCK_SHUTDOWN', key: 'inner' });
+  });
+
+  it('waits for no service that does not stop, and for none of another group', async () => {
+    const [sameGroup, alone] = [sectionOf(second!, first!), serviceOf(undefined, GRACE_MS)];
+    await settled();
+    const stopping = watched(first!.shutDown());
+    await settled();
+    expect([stopping.state, sameGroup.state]).toEqual(['fulfilled', 'pending']);
+    work.resolve();
+    await settled();
+    expect(sameGroup.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
+    const refused = watched(
+      second!.withLock(['outer'], call, () => {
+        alone.refuseNew();
+        return alone.acquire(['inner'], call);
+      }),
+    );
+    await settled();
+    expect(refused.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
   });
 });
