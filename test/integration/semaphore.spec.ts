@@ -188,7 +188,7 @@ describe('a semaphore', () => {
     const error = await semaphore.acquire().catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(LockStoreError);
     expect(error).toMatchObject({ outcome: 'unknown' });
-    expect((error as Error).message).toMatch(/nobody can tell, so nothing was given back/);
+    expect((error as Error).message).toMatch(/nobody can tell, so nothing more is given back/);
     // Redis had executed it.
     expect(await lab.admin.get(nameOf(semaphore.key))).toBe('0');
     expect(await semaphore.availablePermits()).toBe(0);

@@ -13,7 +13,7 @@ import { waitAt } from './wait-at.js';
 
 const ACQUIRING: Question = {
   doing: 'acquiring permits of',
-  ifUnknown: 'nobody can tell, so nothing was given back, and the permits may be missing from now on.',
+  ifUnknown: 'nobody can tell, so nothing more is given back, and the permits may be missing from now on.',
 };
 const RELEASING: Question = {
   doing: 'releasing permits of',

@@ -95,7 +95,7 @@ export class RedisStore implements LockStore {
       permit: new RedisPermit(link),
     };
     this.anyKind = whenReady(topology, new AnyKind(link.commands, kinds), ['inspect', 'forceUnlock']);
-    const semaphores = whenReady<SemaphoreStore>(topology, new RedisSemaphores(link), SEMAPHORE_METHODS);
+    const semaphores = whenReady(topology, new RedisSemaphores(link), SEMAPHORE_METHODS);
     const confirming = waited && new Replicas(link, waited);
     const ready = mapKinds(kinds, (kind) => whenReady(topology, kind, KIND_METHODS));
     this.kinds = confirming ? mapKinds(ready, (kind) => new ReplicatedKind(kind, confirming)) : ready;

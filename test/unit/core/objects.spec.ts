@@ -203,7 +203,7 @@ describe('waiting for permits of a semaphore', () => {
     controller.abort();
     await store.question.fail(unknown());
     expect(caller.error).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'unknown' });
-    expect((caller.error as Error).message).toContain('nothing was given back');
+    expect((caller.error as Error).message).toContain('nothing more is given back');
   });
 
   it('fails when it can never hear', async () => {

@@ -9,7 +9,7 @@ const connectionWith = (answer: (reply: (value: unknown) => number) => Promise<n
   const connection = {
     current: { alive: true, id: '1', address: undefined } as object | undefined,
     sent: 0,
-    send: ({ read }: { read: (value: unknown) => number }) => {
+    sendOnlyOn: (_: unknown, { read }: { read: (value: unknown) => number }) => {
       connection.sent += 1;
       return answer(read);
     },

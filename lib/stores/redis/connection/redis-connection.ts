@@ -13,6 +13,7 @@ import {
   isUnwritable,
   mayReconnect,
   notReady,
+  unanswered,
 } from './redis-failure.js';
 import { MasterSearch } from './master-search.js';
 import { readBatch } from './batch-replies.js';
@@ -154,7 +155,18 @@ export class RedisConnection implements Commands {
 
   send<T>(request: RedisRequest<T>): Promise<T> {
     this.batch.flush();
-    return this.session ? this.sendOn(this.session, request) : this.sendWhenReady(request);
+    if (this.session) return this.sendOn(this.session, request);
+    return new Promise((resolve, reject) => this.exchangeWhenReady(request, resolve, reject));
+  }
+
+  /**
+   * The same on this session, or not at all: a later one may lead to a server that lacks what was done on this one. Then the
+   * outcome is `not-executed`.
+   */
+  sendOnlyOn<T>(session: RedisSession, request: RedisRequest<T>): Promise<T> {
+    this.batch.flush();
+    if (this.session !== session) return Promise.reject(this.notSent('the connection to Redis was lost'));
+    return new Promise((resolve, reject) => this.exchange(session, request, resolve, reject, true));
   }
 
   /** @param why what is told to whoever waits for it, and asks later. */
@@ -164,10 +176,6 @@ export class RedisConnection implements Commands {
     this.#client.disconnect();
     this.end();
     this.awaited.refuse(() => this.notSent(because));
-  }
-
-  private sendWhenReady<T>(request: RedisRequest<T>): Promise<T> {
-    return new Promise((resolve, reject) => this.exchangeWhenReady(request, resolve, reject));
   }
 
   private sendOn<T>(session: RedisSession, request: RedisRequest<T>): Promise<T> {
@@ -197,13 +205,13 @@ export class RedisConnection implements Commands {
     request: RedisRequest<T>,
     resolve: (value: T) => void,
     reject: (failure: unknown) => void,
-    isAgain = false,
+    isOnlyHere = false,
   ): void {
     // Where no script can be run for several keys, what is asked in one tick shares a packet at least.
     if (!this.batchScript && !this.deadlines.idle) gatherTick(this.#client);
     const inFlight = this.deadlines.add(() => {
       inFlight.done = true;
-      reject(this.unanswered(session));
+      reject(unanswered(this.timeoutMs, this.whatWentWrong(), session));
       // Replies come in order, so nothing sent on this connection since then was answered either.
       this.drop(session);
     });
@@ -235,9 +243,11 @@ export class RedisConnection implements Commands {
         if (inFlight.done) return;
         inFlight.done = true;
         // Its end is not heard of yet, and nothing was sent: that is to be asked where everybody is who asks from now on.
-        if (isUnwritable(error) && !isAgain) return this.exchangeWhenReady(request, resolve, reject, true);
-        if (request.inFull && isNoScript(error)) this.send(request.inFull()).then(resolve, reject);
-        else reject(failureOf(error, session, this.explained, request));
+        if (isUnwritable(error) && !isOnlyHere) return this.exchangeWhenReady(request, resolve, reject, true);
+        if (request.inFull && isNoScript(error)) {
+          const inFull = request.inFull();
+          (isOnlyHere ? this.sendOnlyOn(session, inFull) : this.send(inFull)).then(resolve, reject);
+        } else reject(failureOf(error, session, this.explained, request));
       },
     );
   }
@@ -356,15 +366,6 @@ export class RedisConnection implements Commands {
     (isReplyError(error) ? undefined : this.whatWentWrong()) ?? this.clean(error);
 
   private readonly clean = (error: unknown): Error => cleanError(error, secretsOfClient(this.#client));
-
-  private unanswered(session: RedisSession): RedisFailure {
-    return new RedisFailure(
-      `Redis did not answer within ${this.timeoutMs} ms`,
-      'unknown',
-      { cause: this.whatWentWrong(), passing: true },
-      session,
-    );
-  }
 
   private notSent(message: string): RedisFailure {
     const cause = this.whatWentWrong();

@@ -74,6 +74,19 @@ export const notReady = (cause: Error | undefined, timeoutMs: number): string =>
     ? `Redis was not ready within ${timeoutMs} ms: ${unwrapped(cause.message)}`
     : `there was no connection to Redis within ${timeoutMs} ms`;
 
+/** A command that was sent has no reply within the time-out. */
+export const unanswered = (
+  timeoutMs: number,
+  cause: Error | undefined,
+  session: RedisSession,
+): RedisFailure =>
+  new RedisFailure(
+    `Redis did not answer within ${timeoutMs} ms`,
+    'unknown',
+    { cause, passing: true },
+    session,
+  );
+
 /** ioredis has sent nothing: the connection is ending, and nothing that is sent on it will be. */
 export const isUnwritable = (error: unknown): boolean =>
   error instanceof Error && error.message.startsWith("Stream isn't writeable");

@@ -123,7 +123,9 @@ class MasterOfReplicas {
     }
     let acknowledged: number;
     try {
-      acknowledged = await connection.send({ command: 'wait', args: [min, timeoutMs], read: readCount });
+      // On another connection nothing was written, and all replicas have that.
+      const wait = { command: 'wait', args: [min, timeoutMs], read: readCount };
+      acknowledged = await connection.sendOnlyOn(session, wait);
     } catch (cause) {
       throw this.failure(cause instanceof Error ? cause.message : String(cause), { session, cause });
     }

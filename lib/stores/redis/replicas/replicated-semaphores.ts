@@ -1,14 +1,18 @@
+import { textOf } from '../../../core/errors/describe.js';
 import type { Watch, WatchListener } from '../../../core/seam/lock-store.js';
 import type { SemaphoreStore } from '../../../core/seam/object-stores.js';
+import { RedisFailure } from '../connection/redis-failure.js';
+import type { RedisSemaphores } from '../kinds/semaphore/redis-semaphore.js';
 import type { Replicas } from './replicas.js';
 
 /**
- * Counting semaphores whose permits count as taken only once replicas know of it. Nothing names who took them, so what
- * too few acknowledged is given back as a number.
+ * Counting semaphores whose permits count as taken only once replicas know of it. A permit has no owner, so permits that too
+ * few replicas acknowledged are given back as a number, and only on the session that took them: a replica without the take
+ * may have been promoted, and would have too many permits from then on.
  */
 export class ReplicatedSemaphores implements SemaphoreStore {
   constructor(
-    private readonly semaphores: SemaphoreStore,
+    private readonly semaphores: RedisSemaphores,
     private readonly replicas: Replicas,
   ) {}
 
@@ -48,11 +52,23 @@ export class ReplicatedSemaphores implements SemaphoreStore {
     if (taken === 0) return 0;
     try {
       await confirm();
-      return taken;
     } catch (failure) {
-      // When that fails, too, they are gone as those of a process that has crashed; the failure that is told is the first.
-      await this.semaphores.add(finalKey, taken).catch(() => undefined);
-      throw failure;
+      throw await this.givenBack(finalKey, taken, failure);
     }
+    return taken;
+  }
+
+  /** Gives back what was not acknowledged. Returns the failure that the caller gets. */
+  private async givenBack(finalKey: string, taken: number, failure: unknown): Promise<unknown> {
+    if (!(failure instanceof RedisFailure) || !failure.session) return failure;
+    const { message, cause, passing, session } = failure;
+    try {
+      await this.semaphores.giveBack(session, finalKey, taken);
+    } catch (second) {
+      const why = `${message}, and giving back what was taken failed: ${textOf(second)}`;
+      return new RedisFailure(why, 'unknown', { cause, passing }, session);
+    }
+    const done = `${message}; what was taken was given back`;
+    return new RedisFailure(done, 'not-executed', { cause, passing }, session);
   }
 }

@@ -1,5 +1,8 @@
 import type { Watch, WatchListener } from '../../../../core/seam/lock-store.js';
 import type { SemaphoreStore } from '../../../../core/seam/object-stores.js';
+import { RedisFailure } from '../../connection/redis-failure.js';
+import { requestFor } from '../../connection/redis-request.js';
+import type { RedisSession } from '../../connection/redis-session.js';
 import { Script } from '../../connection/script.js';
 import { readDone, readNumber, readVoid } from '../numbers.js';
 import type { RedisLink } from '../redis-link.js';
@@ -36,6 +39,15 @@ export class RedisSemaphores implements SemaphoreStore {
 
   add(finalKey: string, permits: number): Promise<void> {
     return this.run(ADD, finalKey, [permits, ...this.announcing(finalKey)], readVoid);
+  }
+
+  /** Gives permits back on the session that took them. A later one may lead to a server on which they were never taken. */
+  async giveBack(session: RedisSession, finalKey: string, permits: number): Promise<void> {
+    const { topology, keys } = this.link;
+    const connection = topology.connectionOf(session);
+    if (!connection) throw new RedisFailure('the connection to Redis was lost', 'not-executed', {});
+    const args = [permits, ...this.announcing(finalKey)];
+    await connection.sendOnlyOn(session, requestFor(ADD, [keys.name(finalKey)], args, readVoid));
   }
 
   free(finalKey: string): Promise<number> {
