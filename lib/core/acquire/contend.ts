@@ -199,7 +199,7 @@ class Contention {
    */
   private accept(grant: Grant, sentAt: number, forced: boolean): Hold | LossReason {
     const { core, queue, wait, wanted, claim, leases } = this;
-    const { token, tokens = leases, validForMs, lost, grantedBy, waiting } = grant;
+    const { token, tokens = leases, validForMs, lost, grantedBy, owner, waiting } = grant;
     const now = core.runtime.now();
     const { alone } = kindOf(claim.kind);
     this.tellOfLimit(grant);
@@ -210,6 +210,7 @@ class Contention {
       validForMs,
       lost,
       grantedBy,
+      owner,
     });
     const over = core.reasonToStop(wait);
     if (!over && !forced && now < hold.validUntil && !lost?.aborted) {

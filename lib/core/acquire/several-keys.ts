@@ -49,8 +49,8 @@ export class SeveralKeys {
       hold.lose(reply.status === 'taken' && isEntered(reply) ? 'entered' : 'refused');
       throw lostError(hold.key, claim, hold.lossReason ?? 'refused', now - hold.grantedAt);
     }
-    const { token, validForMs } = reply;
-    hold.rearmed(claim, { token, sentAt, validForMs, grantedAt: now });
+    const { token, validForMs, owner } = reply;
+    hold.rearmed(claim, { token, sentAt, validForMs, grantedAt: now, owner });
     core.keeper.schedule(hold);
   }
 }

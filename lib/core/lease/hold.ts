@@ -35,6 +35,8 @@ export interface Granted {
   readonly lost?: AbortSignal | undefined;
   /** See `Grant.grantedBy`. */
   readonly grantedBy?: readonly string[] | undefined;
+  /** See `Grant.owner`. */
+  readonly owner?: string | undefined;
 }
 
 /**
@@ -47,6 +49,7 @@ export class Hold {
   private reason: LossReason | undefined;
   private watchdog: number | undefined;
   private claimed: Claim;
+  private storeOwner: string;
   private fencingToken: number | undefined;
   private confirmedAt: number;
   private certainUntil: number;
@@ -79,7 +82,7 @@ export class Hold {
     private queueHead: Head,
     claim: Claim,
     watchdogMs: number | undefined,
-    { token, grantedAt, sentAt, validForMs, lost, grantedBy }: Granted,
+    { token, grantedAt, sentAt, validForMs, lost, grantedBy, owner = claim.owner }: Granted,
   ) {
     this.claimed = claim;
     this.takenAs = claim.kind;
@@ -88,6 +91,7 @@ export class Hold {
     this.grantedAt = grantedAt;
     this.lost = lost;
     this.grantedBy = grantedBy;
+    this.storeOwner = owner;
     this.confirmedAt = sentAt;
     this.certainUntil = sentAt + validForMs;
     this.lastUntil = grantedAt + validForMs;
@@ -109,6 +113,11 @@ export class Hold {
 
   get claim(): Claim {
     return this.claimed;
+  }
+
+  /** The name of its owner in the store. */
+  get owner(): string {
+    return this.storeOwner;
   }
 
   get token(): number | undefined {
@@ -278,8 +287,9 @@ export class Hold {
   }
 
   /** The store gave it the claim's lease anew, and a new token. */
-  rearmed(claim: Claim, { token, sentAt, validForMs, grantedAt }: Granted): void {
+  rearmed(claim: Claim, { token, sentAt, validForMs, grantedAt, owner = claim.owner }: Granted): void {
     this.claimed = claim;
+    this.storeOwner = owner;
     this.fencingToken = token;
     this.confirm(sentAt, validForMs);
     this.mayLast(grantedAt + validForMs);
@@ -320,8 +330,8 @@ export class Hold {
 
   /** The same hold for the next lease: with a token of its own, and without listeners. */
   successor(token: number | undefined, grantedAt: number): Hold {
-    const { key, head, claimed, watchdog, confirmedAt, validForMs, lost, grantedBy } = this;
-    const granted = { token, grantedAt, sentAt: confirmedAt, validForMs, lost, grantedBy };
+    const { key, head, claimed, watchdog, confirmedAt, validForMs, lost, grantedBy, owner } = this;
+    const granted = { token, grantedAt, sentAt: confirmedAt, validForMs, lost, grantedBy, owner };
     const next = new Hold(key, head, claimed, watchdog, granted);
     next.lastUntil = this.lastUntil;
     next.firstLeaseMs = this.firstLeaseMs;

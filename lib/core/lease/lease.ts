@@ -91,7 +91,7 @@ export class Lease implements AsyncDisposable {
 
   /** The owner of one of the keys. Throws `LockKeyError` for a key that the lease does not have. */
   ownerOf(key: string): string {
-    return this.#partFor(key).hold.claim.owner;
+    return this.#partFor(key).hold.owner;
   }
 
   /**

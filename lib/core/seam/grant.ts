@@ -13,6 +13,8 @@ export interface Grant {
   readonly lost?: AbortSignal;
   /** The names of the stores that gave it, where several give a key together. */
   readonly grantedBy?: readonly string[];
+  /** The name of the owner in the store, as `inspect` shows it. Default: that of the claim. */
+  readonly owner?: string;
   /** The limit that was in force before this claim set its own; see `PermitClaim.of`. */
   readonly limitBefore?: number;
 }

@@ -121,15 +121,15 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     ballot: Ballot<AcquireReply>,
     grants: readonly NodeGrant[],
   ): AcquireReply | Promise<AcquireReply> {
-    if (claim.tokens === 0) return this.grantOf(grants, undefined);
+    if (claim.tokens === 0) return this.grantOf(asked, grants, undefined);
     return commitTokens(this.host, asked, ballot).then((token) => {
       if (token === undefined) return this.refused(claim, asked, ballot);
       this.holds.committed(claim.owner, token + claim.tokens - 1);
-      return this.grantOf(granting(ballot), token);
+      return this.grantOf(asked, granting(ballot), token);
     });
   }
 
-  private grantOf(grants: readonly NodeGrant[], token: number | undefined): Grant {
+  private grantOf({ owner }: C, grants: readonly NodeGrant[], token: number | undefined): Grant {
     const { majority } = this.host;
     const leftMs = reachedBy(
       majority,
@@ -140,6 +140,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
       validForMs: Math.max(0, withoutDrift(leftMs)),
       ...(token !== undefined && { token }),
       grantedBy: grants.map(({ node }) => node.name),
+      owner,
     };
   }
 

@@ -1,10 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
+import { LockManager } from '../../../lib/core/lock-manager.js';
+import { defaultCall, type LockCall } from '../../../lib/core/settings/lock-call.js';
+import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import type { Claim, ReadClaim, WriteClaim } from '../../../lib/core/seam/claim.js';
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { QuorumStore } from '../../../lib/stores/quorum/quorum.store.js';
+import { Log, watched } from '../../support/core/core-under-test.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 import { claimFor, expectGranted, expectTaken, HintCounter, newKey } from '../../support/stores/harness.js';
 import { NodeServer } from '../../support/stores/quorum-nodes.js';
@@ -363,6 +367,40 @@ describe('a release', () => {
     await store.kinds.exclusive!.acquire(mine);
     for (const server of servers.slice(1)) server.space.forceUnlock(mine.finalKey);
     expect((await store.kinds.exclusive!.release(mine)).wasHeld).toBe(false);
+    expect(holds(servers)).toEqual([0, 0, 0]);
+  });
+});
+
+describe('the owner of a lease', () => {
+  interface Options {
+    readonly kind?: 'read' | 'write';
+    readonly downgrades?: boolean;
+    readonly leaseMs?: number;
+  }
+  it.each<readonly [string, Options]>([
+    ['an exclusive', {}],
+    ['a write', { kind: 'write' }],
+    ['a read', { kind: 'read' }],
+    ['a downgraded', { kind: 'write', downgrades: true }],
+    ['a short exclusive', { leaseMs: 5_000 }],
+  ])('of %s lock is the one that inspect shows, also after a split vote', async (_, options) => {
+    const { runtime, servers, store } = quorumOf(3);
+    const { kind = 'exclusive', leaseMs, downgrades = false } = options;
+    const settings = resolveSettings({ keyPrefix: '' });
+    const manager = new LockManager(store, settings, new Log(), runtime);
+    // Two of three nodes are other owners', and the third one grants.
+    for (const [i, one] of servers.slice(0, 2).entries()) {
+      const other = claimFor('k', { leaseMs: 400 + 100 * i, tokens: 0 });
+      expectGranted(await one.connect().kinds.exclusive!.acquire(other));
+    }
+    const keys = leaseMs === undefined ? ['k'] : ['k', 'l'];
+    const call: LockCall = { ...defaultCall(settings), kind, leaseMs, waitMs: 60_000 };
+    const acquired = watched(manager.acquire(keys, call));
+    await runtime.pass(5_000);
+    const lease = acquired.value!;
+    if (downgrades) await lease.downgrade();
+    expect((await store.inspect('k'))!.holders).toMatchObject([{ owner: lease.ownerOf('k') }]);
+    await lease.release();
     expect(holds(servers)).toEqual([0, 0, 0]);
   });
 });
