@@ -48,11 +48,6 @@ export const checkedSection = <T extends object>(method: string, section: T): T 
   );
 };
 
-/**
- * Locks and permits, by hand. Injected by its class wherever `RedisLockModule` is imported once.
- *
- * @example constructor(private readonly locks: LockService) {}
- */
 @Injectable()
 class LockService {
   /** @internal The name of its module; empty without one. */
@@ -358,7 +353,12 @@ class LockService {
   }
 }
 
+/**
+ * Locks and permits, by hand. Injected by its class wherever `RedisLockModule` is imported once.
+ *
+ * @example constructor(private readonly locks: LockService) {}
+ */
 const shared = processWide('LockService', LockService);
 type shared = LockService;
-// Under the name of the class: editors and compiler messages show that one.
+// The class itself has the public name, because editors and compiler messages show that of the class.
 export { shared as LockService };

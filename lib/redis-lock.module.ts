@@ -78,7 +78,7 @@ const importedTwice = (name: string | null): LockConfigurationError =>
  * global.
  *
  * @example
- * @Module({ imports: [RedisLockModule.forRoot({ redis: 'redis://localhost:6379' })] })
+ * `@Module({ imports: [RedisLockModule.forRoot({ redis: 'redis://localhost:6379' })] })`
  * export class AppModule {}
  */
 @Module({
@@ -115,7 +115,11 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
   static readonly [MODULE] = true;
 
   /**
-   * Options are in the README; they are checked when the app starts, with `LockConfigurationError` for what is wrong.
+   * Makes the lock service of the app, on Redis (`redis`) or another store (`store`), and sets the defaults of all locks: see
+   * {@link RedisLockModuleOptions}. `name` makes one more service beside the unnamed one.
+   *
+   * The options are checked when the app starts, with `LockConfigurationError` for what is wrong. A server that cannot be
+   * reached does not stop the start; `await locks.ping()` in `main.ts` does.
    *
    * @example RedisLockModule.forRoot({ redis: 'redis://localhost:6379', waitMs: 2_000 })
    */

@@ -78,17 +78,14 @@ export type LockedDecorator<A extends unknown[], O> = <M extends AnyFunction>(
   descriptor: TypedPropertyDescriptor<M> & CheckResult<M, O> & CheckOptions<O> & CheckParameters<M, A>,
 ) => void;
 
-/** The signatures of a decorator, by its options and by what a key may be. */
+/**
+ * The signatures of a decorator after its first, by its options and by what a key may be. They have no documentation of
+ * their own: editors show that of the first one then.
+ */
 interface SectionDecorator<Options extends DecoratorOptions, Key> {
-  // First, because a function is given its return type by the first signature that is tried: modes are words there.
-  /** A function of the method's first parameters; what it returns is used verbatim. */
-  <A extends unknown[], const O extends Options>(
-    key: (...args: A) => Key,
-    options?: O,
-  ): LockedDecorator<A, O>;
-  /** No key: it is `ClassName.methodName`. For jobs that must run once. */
-  <const O extends Options>(options?: O): LockedDecorator<[], O>;
-  /** `@Locked<Service['method']>(…)`: the method's parameters are inferred. */
+  // No key: it is `ClassName.methodName`. For jobs that must run once.
+  <const O extends Options>(options?: O & Options): LockedDecorator<[], O>;
+  // `@Locked<Service['method']>(…)`: the method's parameters are inferred.
   <M extends AnyFunction = never>(
     key: (...args: Parameters<M>) => Key,
     options: Options & SkipOptions,
@@ -97,9 +94,9 @@ interface SectionDecorator<Options extends DecoratorOptions, Key> {
     key: (...args: Parameters<M>) => Key,
     options?: Options,
   ): LockedDecorator<Parameters<M>, Record<never, never>>;
-  // Last, because the compiler shows what is wrong with the last: mostly that is an option beside a template.
-  /** A template, or (of `@Locked`) several that are taken all or none. */
-  <const O extends Options>(key: Key, options?: O): LockedDecorator<[], O>;
+  // A template, or (of `@Locked`) several that are taken all or none. Last, because the compiler shows what is wrong with the
+  // last: mostly that is an option beside a template.
+  <const O extends Options>(key: Key, options?: O & Options): LockedDecorator<[], O>;
 }
 
 interface SkipOptions {
@@ -107,8 +104,56 @@ interface SkipOptions {
   readonly waitMs?: 0;
 }
 
+type OptionsOfLocked = LockedOptions & Without<'permits'>;
+type OptionsOfLimited = LimitedOptions & Without<'reentrant' | 'fair' | 'mode'>;
+
 /** The signatures of `@Locked`. */
-export type Locked = SectionDecorator<LockedOptions & Without<'permits'>, KeyResult>;
+export interface Locked extends SectionDecorator<OptionsOfLocked, KeyResult> {
+  // First, because a function is given its return type by the first signature that is tried: modes are words there.
+  /**
+   * Runs a method of any provider or controller inside a lock: the key is rendered from the arguments, the lock is
+   * taken, kept while the method runs, and released whatever happens. A locked method never runs without its lock.
+   *
+   * Keys: `'order:<<userId>>'` by parameter name, `'cart:<<cart.owner.id>>:<<1>>'` by path or index, several for all
+   * or none, a function (used verbatim), `<<$request.user.id>>` on HTTP, `<<$name>>` from the module's `context`, or
+   * none for `ClassName.methodName`. Mistakes in a key are `LockKeyError` when the class is loaded.
+   *
+   * Options and their defaults: `LockedOptions`; durations are whole ms. Mistakes in them are
+   * `LockConfigurationError` when the class is loaded.
+   *
+   * At a call it throws `LockNotAcquiredError` (taken for longer than `waitMs`), `LockStoreError` (the store failed),
+   * `LockKeyError` (an argument cannot be part of a key), `LockAbortedError` (client gone, app stopping), `LockLostError`
+   * (over before the method began, inside a lock on the key that was lost, or after it with `onLost: 'throw'`),
+   * `LockConfigurationError` (no lock service, an endless wait against the order). The method's own errors pass
+   * untouched.
+   *
+   * @example
+   * `@Locked('order:<<userId>>', { waitMs: 2_000 })`
+   * async placeOrder(userId: string, items: Item[]): Promise<Order> { … }
+   */
+  <A extends unknown[], const O extends OptionsOfLocked>(
+    key: (...args: A) => KeyResult,
+    options?: O & OptionsOfLocked,
+  ): LockedDecorator<A, O>;
+}
 
 /** The signatures of `@Limited`. */
-export type Limited = SectionDecorator<LimitedOptions & Without<'reentrant' | 'fair' | 'mode'>, string>;
+export interface Limited extends SectionDecorator<OptionsOfLimited, string> {
+  /**
+   * Runs a method of any provider or controller with one of the key's permits, of which there are `permits`: so many
+   * calls run at once, over all processes, and the others wait. A limited method never runs without its permit.
+   *
+   * Keys, `onBusy`, `service` and what it throws at a call are those of `@Locked`, but it takes one key, its lease has no
+   * fencing token, and a call inside another of the same key takes a permit more. Where callers give different numbers,
+   * the last one decides. Without `permits` the number that the store has for the key counts; with none there the call
+   * fails with `LockStoreError`.
+   *
+   * @example
+   * `@Limited('crm:<<tenant>>', { permits: 3 })`
+   * async sync(tenant: string): Promise<void> { … }
+   */
+  <A extends unknown[], const O extends OptionsOfLimited>(
+    key: (...args: A) => string,
+    options?: O & OptionsOfLimited,
+  ): LockedDecorator<A, O>;
+}

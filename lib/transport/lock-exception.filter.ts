@@ -19,7 +19,7 @@ interface HttpRequest {
  * Maps lock errors as the interceptor does, for errors that no interceptor sees. `RedisLockModule` does this for guards and
  * middleware; use the filter for gateways, with `interceptor: false`, or for another mapping.
  *
- * @example @UseFilters(LockExceptionFilter)
+ * @example `@UseFilters(LockExceptionFilter)`
  * @example { provide: APP_FILTER, useClass: LockExceptionFilter }
  * @example app.useGlobalFilters(new LockExceptionFilter(app.getHttpAdapter(), { takenStatus: 409 }));
  */

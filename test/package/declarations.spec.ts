@@ -53,4 +53,82 @@ describe('the declarations of the package', () => {
     const members = Object.entries(MEMBERS).map(([name, list]) => [name, list.split(' ').sort()]);
     expect(types.members()).toEqual(Object.fromEntries(members));
   });
+
+  it('have no decorator in an example that an editor takes for a tag', () => {
+    expect([...types.tags()].sort()).toEqual(['example', 'param', 'throws']);
+  });
+
+  describe('in an editor', () => {
+    const IMPORTS = "import { Limited, Locked, LockService, RedisLockModule } from 'nest-redis-lock';\n";
+
+    it.each([
+      ['no key', '@▸Locked()'],
+      ['options alone', '@▸Locked({ waitMs: 5 })'],
+      ['a template', "@▸Locked('order:<<id>>', { waitMs: 5 })"],
+      ['several templates', "@▸Locked(['order:<<id>>', 'log'])"],
+      ['a key function', '@▸Locked((id: string) => id, { waitMs: 5 })'],
+      ['a key function of a method', "@▸Locked<Shop['sell']>((id) => id)"],
+      ['such a function and skip', "@▸Locked<Shop['sell']>((id) => id, { onBusy: 'skip' })"],
+    ])('shows the documentation of @Locked with %s, and its example', (_case, decorator) => {
+      const [hover] = types.hovers(
+        `${IMPORTS}class Shop { ${decorator} async sell(id: string): Promise<void> {} }`,
+      );
+      expect(hover?.docs).toContain('Runs a method of any provider or controller inside a lock');
+      expect(hover?.docs).toContain("@Locked('order:<<userId>>', { waitMs: 2_000 })");
+    });
+
+    it.each([
+      ['a template', "@▸Limited('crm:<<id>>', { permits: 3 })"],
+      ['a key function', '@▸Limited((id: string) => id, { permits: 3 })'],
+    ])('shows the documentation of @Limited with %s, and its example', (_case, decorator) => {
+      const [hover] = types.hovers(
+        `${IMPORTS}class Shop { ${decorator} async sell(id: string): Promise<void> {} }`,
+      );
+      expect(hover?.docs).toContain("with one of the key's permits");
+      expect(hover?.docs).toContain("@Limited('crm:<<tenant>>', { permits: 3 })");
+    });
+
+    it.each([
+      ['@Locked without a key', '@Locked({ ▸waitMs: 5, ▸holdAtLeastMs: 5, ▸onBusy: () => undefined })'],
+      ['@Locked', "@Locked('order:<<id>>', { ▸waitMs: 5, ▸holdAtLeastMs: 5, ▸onBusy: () => undefined })"],
+      [
+        '@Locked with a function',
+        '@Locked((id: string) => id, { ▸waitMs: 5, ▸holdAtLeastMs: 5, ▸onBusy: () => undefined })',
+      ],
+      [
+        '@Limited',
+        "@Limited('crm', { ▸waitMs: 5, ▸holdAtLeastMs: 5, ▸onBusy: () => undefined, ▸permits: 3 })",
+      ],
+    ])('shows the documentation of each option of %s', (_case, decorator) => {
+      const hovers = types.hovers(
+        `${IMPORTS}class Shop { ${decorator} async sell(id: string): Promise<void> {} }`,
+      );
+      const docs = [
+        'How long to wait for the lock',
+        'After an early finish',
+        'What happens instead of an error',
+        'How many',
+      ];
+      expect(hovers.map((hover) => hover.docs)).toEqual(
+        docs.slice(0, hovers.length).map((text) => expect.stringContaining(text) as unknown),
+      );
+    });
+
+    it('shows the documentation of forRoot, and of each option in it', () => {
+      const [forRoot, redis, waitMs] = types.hovers(
+        `${IMPORTS}RedisLockModule.▸forRoot({ ▸redis: 'redis://localhost', ▸waitMs: 5 });`,
+      );
+      expect(forRoot?.docs).toContain('Makes the lock service of the app');
+      expect(redis?.docs).toContain('Where Redis is');
+      expect(waitMs?.docs).toContain('How long');
+    });
+
+    it('shows the lock service under its public name, with its documentation', () => {
+      const [type, variable] = types.hovers(
+        `${IMPORTS}export const use = (locks: ▸LockService) => ▸locks.ping();`,
+      );
+      expect(type?.docs).toContain('Locks and permits, by hand');
+      expect(variable?.signature).toBe('(parameter) locks: LockService');
+    });
+  });
 });

@@ -108,6 +108,19 @@ export class PackedTypes implements AsyncDisposable {
     );
   }
 
+  /** The names of all tags in the documentation of the declarations. */
+  tags(): ReadonlySet<string> {
+    const names = new Set<string>();
+    const visit = (node: ts.Node): void => {
+      for (const doc of ts.getJSDocCommentsAndTags(node)) {
+        if (ts.isJSDoc(doc)) for (const { tagName } of doc.tags ?? []) names.add(tagName.text);
+      }
+      ts.forEachChild(node, visit);
+    };
+    this.declarations().forEach(visit);
+    return names;
+  }
+
   /** What is shown for each marked place of a program, in their order. The program has to compile. */
   hovers(marked: string): readonly Hover[] {
     const [first = '', ...rest] = marked.split(MARK);
