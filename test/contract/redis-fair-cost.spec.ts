@@ -1,11 +1,11 @@
-import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { FairClaim } from '../../lib/core/seam/claim.js';
 import type { Queued } from '../../lib/core/seam/reply.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';
 import { fairFor, fairWaiter } from './kinds/kind-under-contract.js';
-import { until, within } from '../support/async.js';
+import { within } from '../support/async.js';
 import { holdName, newKey, useLab } from '../support/redis/lab.js';
+import { visitsOf } from '../support/redis/script-commands.js';
 
 const lab = useLab();
 const stores: RedisStore[] = [];
@@ -40,22 +40,7 @@ const heldWith = async (store: RedisStore, count: number, aliveMs = 8_000) => {
   return { name, holder, waiters };
 };
 
-/** The commands that scripts run meanwhile, each with its ranges: these say how many entries it visits. */
-const commandsOf = async (what: () => Promise<unknown>): Promise<string[]> => {
-  const monitor = await new Redis(lab.server.url).monitor();
-  const seen: string[] = [];
-  let isOver = false;
-  monitor.on('monitor', (_time: string, [command, ...args]: string[], source: string) => {
-    if (command?.toLowerCase() === 'echo') isOver = true;
-    if (source !== 'lua') return;
-    seen.push([command, ...args.filter((arg) => /^-?\d{1,4}$/.test(arg))].join(' '));
-  });
-  await what();
-  await lab.admin.echo('over');
-  await until(() => isOver, { what: 'the monitor has seen all' });
-  monitor.disconnect();
-  return seen;
-};
+const commandsOf = (what: () => Promise<unknown>): Promise<string[]> => visitsOf(lab.server, what);
 
 describe('the cost of a fair lock does not depend on the number of waiters:', () => {
   it.each([

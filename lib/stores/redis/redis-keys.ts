@@ -97,6 +97,11 @@ export class RedisKeys {
     return `${this.readTimeouts(holdName)}:${owner}:rwlock_timeout:1`;
   }
 
+  /** The sorted set of the readers of this library, by the ends of their leases. */
+  readerIndex(holdName: string): string {
+    return `${FENCE_PREFIX}readers:${inBraces(holdName)}`;
+  }
+
   /** The line of those that wait for a read or a write lock. */
   readWriteLine(holdName: string): string {
     return `${FENCE_PREFIX}rwline:${inBraces(holdName)}`;

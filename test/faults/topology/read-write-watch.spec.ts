@@ -18,6 +18,7 @@ import { RedisMonitor, type MonitoredCommand } from './redis-monitor.js';
 const HASH = 'lock:a';
 const BEFORE_OWNERS = `{${HASH}}`;
 const LINE = `nest_redis_lock_fence:rwline:{${HASH}}`;
+const INDEX = `nest_redis_lock_fence:readers:{${HASH}}`;
 const FENCE = 'nest_redis_lock_fence:{7}';
 const CHANNEL = `redisson_rwlock:{${HASH}}`;
 const LEASE_MS = 60_000;
@@ -47,10 +48,11 @@ const timeoutOf = (owner: string): string => `${BEFORE_OWNERS}:${owner}:rwlock_t
 const read = (owner: string, leaseMs = LEASE_MS): Promise<unknown> =>
   client.eval(
     READ_ACQUIRE,
-    3,
+    4,
     HASH,
     timeoutOf(owner),
     LINE,
+    INDEX,
     owner,
     leaseMs,
     0,
@@ -61,11 +63,12 @@ const read = (owner: string, leaseMs = LEASE_MS): Promise<unknown> =>
 const write = (owner: string, tokens: number, leaseMs = LEASE_MS): Promise<unknown> =>
   client.eval(
     WRITE_ACQUIRE,
-    4,
+    5,
     HASH,
     timeoutOf(owner),
     LINE,
     FENCE,
+    INDEX,
     owner,
     leaseMs,
     0,
@@ -75,11 +78,11 @@ const write = (owner: string, tokens: number, leaseMs = LEASE_MS): Promise<unkno
   );
 const release = (owner: string): Promise<unknown> =>
   client.eval(
-    READ_WRITE_RELEASE, 4, HASH, timeoutOf(owner), LINE, `nest_redis_lock_fence:line:{${HASH}}`,
+    READ_WRITE_RELEASE, 5, HASH, timeoutOf(owner), LINE, `nest_redis_lock_fence:line:{${HASH}}`, INDEX,
     owner, CHANNEL, 'PUBLISH', BEFORE_OWNERS, 'channel', '',
   ); // prettier-ignore
 const extend = (owner: string, leaseMs: number): Promise<unknown> =>
-  client.eval(READ_WRITE_EXTEND, 2, HASH, timeoutOf(owner), owner, leaseMs);
+  client.eval(READ_WRITE_EXTEND, 3, HASH, timeoutOf(owner), INDEX, owner, leaseMs);
 
 /** What the watch has seen by now of all that the server did since the last time, at one moment of its history. */
 const watching = () => {
@@ -135,9 +138,10 @@ describe('the watch over a read-write lock', () => {
     await write('a:1', 0);
     await client.eval(
       READ_WRITE_DOWNGRADE,
-      2,
+      3,
       HASH,
       timeoutOf('a:1'),
+      INDEX,
       'a:1',
       LEASE_MS + 5,
       CHANNEL,
@@ -162,7 +166,7 @@ describe('the watch over a read-write lock', () => {
     await read('a:1');
     await read('b:1');
     await hear(0);
-    await client.eval(READ_WRITE_FORCE_UNLOCK, 2, HASH, 'line', CHANNEL, 'PUBLISH', BEFORE_OWNERS, 'channel');
+    await client.eval(READ_WRITE_FORCE_UNLOCK, 3, HASH, 'line', INDEX, CHANNEL, 'PUBLISH', 'channel');
     expect(await hear(5)).toEqual(['unprotected', 'a:1 forced at 5', 'b:1 forced at 5']);
   });
 

@@ -24,7 +24,7 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
       },
       {
         in: 'ReadWriteHolds.waitMs',
-        find: "claim.kind === 'write' ? longest(shared, now) : writer",
+        find: "claim.kind === 'write' ? longest(shared) : writer",
         replace: 'writer',
       },
     ],
@@ -49,8 +49,8 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
       },
       {
         in: 'ReadWriteHolds.waitMs',
-        find: "claim.kind === 'write' ? longest(shared, now) : writer",
-        replace: "claim.kind === 'write' ? longest(shared, now) : undefined",
+        find: "claim.kind === 'write' ? longest(shared) : writer",
+        replace: "claim.kind === 'write' ? longest(shared) : undefined",
       },
     ],
     simulation: { rules: ['exclusion'] },
@@ -69,7 +69,7 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'READ_WRITE_RELEASE',
-        find: 'local others = others_left(hash, ARGV[4], me)',
+        find: 'local others = others_left(hash, index, ARGV[4], me)',
         replace: 'local others = 0',
       },
       {
@@ -100,19 +100,18 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'READ_WRITE_EXTEND',
-        find: 'if not has then return -1 end',
+        find: 'if not has then',
         replace: `if not has then
           redis.call('set', timeout, '1', 'px', whole(lease))
           redis.call('hset', hash, 'mode', 'read', me, 1)
           redis.call('pexpire', hash, whole(lease))
-          return lease
-        end`,
+          if lease then return lease end`,
       },
       {
         in: 'ReadWriteHolds.extend',
         find: "if (!own) return { status: 'lost' };",
         replace: `if (!own) {
-          const anew = shared ?? { writer: undefined, readers: new Map(), line: new Line() };
+          const anew = shared ?? { writer: undefined, readers: new Readers(), line: new Line() };
           anew.readers.set(owner, { since: now, leaseMs });
           this.keys.set(finalKey, anew);
           return { status: 'held', validForMs: leaseMs };
@@ -191,7 +190,7 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'ReadWriteHolds.find',
-        find: 'for (const [owner, own] of readers) if (left(own, now) <= 0) readers.delete(owner);',
+        find: 'if (readers.longest && left(readers.longest, now) <= 0) readers.clear();',
         replace: '',
       },
     ],

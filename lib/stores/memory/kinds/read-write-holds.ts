@@ -2,6 +2,7 @@ import type { ReadClaim, WriteClaim } from '../../../core/seam/claim.js';
 import type { ExtendReply, Holder, KeyState, PlaceReply, Standing } from '../../../core/seam/reply.js';
 import type { KindHolds, SpaceReply } from './kind-holds.js';
 import { Line } from './line.js';
+import { Readers } from './readers.js';
 import { FIRST_SWEEP_AT, left, type InTheWay, type SpaceClock, type Timed } from './space-clock.js';
 import type { Tokens } from './tokens.js';
 
@@ -10,7 +11,7 @@ type ReadWriteClaim = ReadClaim | WriteClaim;
 /** One key: a writer, or readers by owner, and those who wait for it. */
 interface Shared {
   writer: (Timed & { readonly owner: string }) | undefined;
-  readonly readers: Map<string, Timed>;
+  readonly readers: Readers;
   readonly line: Line<ReadWriteClaim>;
 }
 
@@ -29,8 +30,10 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
 
   get size(): number {
     this.sweep();
+    const now = this.clock.now();
     let size = 0;
-    for (const { writer, readers } of this.keys.values()) size += readers.size + (writer ? 1 : 0);
+    for (const { writer, readers } of this.keys.values())
+      size += readers.alive(now).length + (writer ? 1 : 0);
     return size;
   }
 
@@ -42,7 +45,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
   inTheWay(finalKey: string): InTheWay | undefined {
     const now = this.clock.now();
     const shared = this.find(finalKey, now);
-    const own = shared && longest(shared, now);
+    const own = shared && longest(shared);
     return own && { since: own.since, leaseMs: own.leaseMs, kind: shared.writer ? 'write' : 'read' };
   }
 
@@ -53,10 +56,10 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     if (this.keys.size >= this.sweepAt) this.sweep();
     const shared = this.find(finalKey, now) ?? {
       writer: undefined,
-      readers: new Map<string, Timed>(),
+      readers: new Readers(),
       line: new Line<ReadWriteClaim>(),
     };
-    const own = this.own(shared, owner);
+    const own = this.own(shared, owner, now);
     if (own && this.kindOf(shared, owner) === claim.kind) {
       const granted = this.grant(shared, claim, now);
       if (left(own, now) > leaseMs) this.notify(finalKey);
@@ -77,7 +80,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     const { finalKey, owner } = claim;
     const now = this.clock.now();
     const shared = this.find(finalKey, now);
-    if (shared && this.own(shared, owner)) return { status: 'held' };
+    if (shared && this.own(shared, owner, now)) return { status: 'held' };
     if (!shared?.line.has(owner)) return { status: 'gone' };
     shared.line.keep(claim, now, false);
     const waitMs = this.waitMs(shared, claim, now);
@@ -93,7 +96,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
   extend({ finalKey, owner, leaseMs }: ReadWriteClaim): ExtendReply {
     const now = this.clock.now();
     const shared = this.find(finalKey, now);
-    const own = shared && this.own(shared, owner);
+    const own = shared && this.own(shared, owner, now);
     if (!own) return { status: 'lost' };
     const remainingMs = left(own, now);
     if (remainingMs >= leaseMs) return { status: 'held', validForMs: remainingMs };
@@ -105,9 +108,9 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
   downgrade({ finalKey, owner, leaseMs }: ReadWriteClaim): ExtendReply {
     const now = this.clock.now();
     const shared = this.find(finalKey, now);
-    const own = shared && this.own(shared, owner);
+    const own = shared && this.own(shared, owner, now);
     if (!own) return { status: 'lost' };
-    if (shared.readers.has(owner)) return { status: 'held', validForMs: left(own, now) };
+    if (own !== shared.writer) return { status: 'held', validForMs: left(own, now) };
     const validForMs = Math.max(left(own, now), leaseMs);
     shared.writer = undefined;
     shared.readers.set(owner, { since: now, leaseMs: validForMs });
@@ -129,9 +132,9 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     const shared = this.find(finalKey, now);
     if (!shared) return false;
     const stood = shared.line.remove(owner);
-    const held = this.own(shared, owner) !== undefined;
+    const held = this.own(shared, owner, now) !== undefined;
     if (held && keepForMs !== undefined) this.arm(shared, owner, { since: now, leaseMs: keepForMs });
-    else if (held) this.end(shared, owner);
+    else this.end(shared, owner);
     this.find(finalKey, now);
     if (held || stood) this.notify(finalKey);
     return held;
@@ -141,7 +144,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
   inspect(finalKey: string): KeyState | null {
     const now = this.clock.now();
     const shared = this.find(finalKey, now);
-    if (!shared || !longest(shared, now)) return null;
+    if (!shared || !longest(shared)) return null;
     const { writer, readers, line } = shared;
     const holderOf = (owner: string, own: Timed): Holder => ({
       owner,
@@ -150,7 +153,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     });
     const holders = writer
       ? [holderOf(writer.owner, writer)]
-      : [...readers].map(([owner, own]) => holderOf(owner, own));
+      : readers.alive(now).map(([owner, own]) => holderOf(owner, own));
     return { kind: writer ? 'write' : 'read', holders, waiting: line.owners };
   }
 
@@ -158,7 +161,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
   forceUnlock(finalKey: string): boolean {
     const now = this.clock.now();
     const shared = this.find(finalKey, now);
-    if (!shared || !longest(shared, now)) return false;
+    if (!shared || !longest(shared)) return false;
     shared.writer = undefined;
     shared.readers.clear();
     this.find(finalKey, now);
@@ -178,7 +181,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     if (other) return left(other, now);
     const { writer, line } = shared;
     let waitMs = line.waitMs(claim.owner, now, (before) => claim.kind === 'write' || before.kind === 'write');
-    const inTheWay = claim.kind === 'write' ? longest(shared, now) : writer;
+    const inTheWay = claim.kind === 'write' ? longest(shared) : writer;
     if (inTheWay) waitMs = left(inTheWay, now);
     return waitMs;
   }
@@ -193,8 +196,8 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     return { status: 'granted', validForMs: leaseMs, ...(token === undefined ? {} : { token }) };
   }
 
-  private own({ writer, readers }: Shared, owner: string): Timed | undefined {
-    return writer?.owner === owner ? writer : readers.get(owner);
+  private own({ writer, readers }: Shared, owner: string, now: number): Timed | undefined {
+    return writer?.owner === owner ? writer : readers.get(owner, now);
   }
 
   private kindOf({ writer }: Shared, owner: string): 'read' | 'write' {
@@ -223,17 +226,13 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     if (!shared) return undefined;
     const { writer, readers, line } = shared;
     if (writer && left(writer, now) <= 0) shared.writer = undefined;
-    for (const [owner, own] of readers) if (left(own, now) <= 0) readers.delete(owner);
+    if (readers.longest && left(readers.longest, now) <= 0) readers.clear();
     line.removeDead(now);
-    if (shared.writer || readers.size > 0 || line.length > 0) return shared;
+    if (shared.writer || !readers.isEmpty || line.length > 0) return shared;
     this.keys.delete(finalKey);
     return undefined;
   }
 }
 
-/** The hold of a key that lasts longest. */
-const longest = ({ writer, readers }: Shared, now: number): Timed | undefined => {
-  let found: Timed | undefined = writer;
-  for (const own of readers.values()) if (!found || left(own, now) > left(found, now)) found = own;
-  return found;
-};
+/** The hold of a key that lasts longest: a writer is alone. */
+const longest = ({ writer, readers }: Shared): Timed | undefined => writer ?? readers.longest;

@@ -18,8 +18,8 @@ export const beside = (prefix: string, hold: string): string =>
  */
 export const counterOf = (hold: string): string => beside(COUNTER_PREFIX, hold);
 
-/** Owners of this library's own locks, as Lua patterns: the process, whose id is a UUID of version 8, and a number. */
-const OWN_PROCESS = '%x+%-%x+%-8%x+%-%x+%-%x+';
+/** What owners of this library begin with, as a Lua pattern: the process, whose id is a UUID of version 8. */
+export const OWN_PROCESS = '%x+%-%x+%-8%x+%-%x+%-%x+';
 
 /**
  * What has a hold that is not the caller's: as a string, where it is no exclusive lock of this library, else nil. 'read' or

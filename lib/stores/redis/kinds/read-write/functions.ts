@@ -2,44 +2,14 @@ import { IN_THE_WAY } from '../exclusive/scripts.js';
 
 /** The Lua functions that the scripts of the read-write lock share; see `scripts.ts`. */
 
-/** So many holds of one reader are looked at: a foreign count may be anything. */
-const MOST_COUNTED = 1_000;
-
-/** What all of them need: names, times to live, and what readers there are. */
+/** The functions and the clock that all these scripts need. */
 export const READ_WRITE_BASICS = `
 if redis.replicate_commands then redis.replicate_commands() end
+local clock = redis.call('time')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local function whole(n) return string.format('%.0f', n) end
 local function refused(reply) return type(reply) == 'table' and reply.err end
 local function foreign(reply) return refused(reply) and string.find(reply.err, 'WRONGTYPE', 1, true) end
-local function timeout_of(prefix, owner, n) return prefix .. ':' .. owner .. ':rwlock_timeout:' .. whole(n) end
--- What is left of the longest hold of a reader, in ms; 0 when none is left.
-local function left_of(prefix, owner, count)
-  local latest = 0
-  for n = count, math.max(1, count - ${MOST_COUNTED - 1}), -1 do
-    latest = math.max(latest, redis.call('pttl', timeout_of(prefix, owner, n)))
-  end
-  return latest
-end
-local function counted(text) return #text <= 15 and string.match(text, '^%d+$') and tonumber(text) end
--- The fields of the hash that are readers, with their counts.
-local function readers(hash)
-  local fields, found = redis.call('hgetall', hash), {}
-  for i = 1, #fields, 2 do
-    local owner, count = fields[i], counted(fields[i + 1])
-    if owner ~= 'mode' and string.sub(owner, -6) ~= ':write' and count then
-      found[#found + 1] = { owner = owner, count = count }
-    end
-  end
-  return found
-end
--- What is left of the holds of all readers but one, in ms; 0 when nothing is.
-local function others_left(hash, prefix, me)
-  local latest = 0
-  for _, one in ipairs(readers(hash)) do
-    if one.owner ~= me then latest = math.max(latest, left_of(prefix, one.owner, one.count)) end
-  end
-  return latest
-end
 -- How the owner has the lock: 'write', 'read', or nil; and for how many ms still.
 local function held(hash, timeout, me)
   local mode = redis.call('hget', hash, 'mode')
@@ -64,8 +34,6 @@ end
  * one that comes now; an entry that nobody has kept, or whose time comes from another clock, stands before nobody.
  */
 export const READ_WRITE_LINE = `
-local clock = redis.call('time')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local function waiting(line, me)
   local fields = redis.call('hgetall', line)
   local found = { last = 0, all = {}, dead = {}, size = #fields / 2 }
@@ -147,13 +115,19 @@ local function entry(hash, kind, found, me)
   if mode == 'read' and kind == 'read' then return blocked, count, left end
   return left == -1 and -1 or math.max(1, left), count, left
 end
-local function enter(hash, timeout, kind, me, lease, left)
+local function enter(hash, timeout, index, kind, me, lease, left)
   local field = kind == 'write' and me .. ':write' or me
+  local outdated = is_outdated(hash, index)
   if kind == 'read' then redis.call('set', timeout, '1', 'px', lease) end
-  local done = redis.pcall('hset', hash, 'mode', kind, field, 1)
+  if outdated then redis.call('del', index) end
+  local done = kind == 'read' and note(index, me, tonumber(lease))
+  if not refused(done) then done = redis.pcall('hset', hash, 'mode', kind, field, 1) end
   if not refused(done) then done = raise(hash, left, tonumber(lease)) end
   if refused(done) then
-    if kind == 'read' then redis.call('del', timeout) end
+    if kind == 'read' then
+      redis.call('del', timeout)
+      redis.pcall('zrem', index, me)
+    end
     if left == -2 then redis.call('del', hash) else redis.call('hdel', hash, field) end
     return done
   end

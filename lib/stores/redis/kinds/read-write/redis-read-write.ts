@@ -41,8 +41,8 @@ const DOWNGRADE = new Script(READ_WRITE_DOWNGRADE);
 export const READ_WRITE_FORCING: BatchPart = {
   letter: 'w',
   script: new Script(READ_WRITE_FORCE_UNLOCK),
-  keys: 2,
-  args: 4,
+  keys: 3,
+  args: 3,
 };
 const INSPECT = new Script(READ_WRITE_INSPECT);
 
@@ -75,13 +75,14 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     const name = keys.name(finalKey);
     const aliveMs = claim.waits ? (claim.place?.aliveMs ?? 0) : 0;
     const own = [name, keys.readTimeout(name, owner), keys.readWriteLine(name)];
+    const index = keys.readerIndex(name);
     const args = [owner, leaseMs, aliveMs, keys.readWriteChannel(name), publish];
     const answer =
       kind === 'read'
-        ? commands.run(ACQUIRE_TO_READ, own, [...args, keys.readTimeouts(name)], (reply) =>
+        ? commands.run(ACQUIRE_TO_READ, [...own, index], [...args, keys.readTimeouts(name)], (reply) =>
             readReadAcquire(reply, leaseMs),
           )
-        : commands.run(ACQUIRE_TO_WRITE, [...own, keys.fence(name)], [...args, asked], (reply) =>
+        : commands.run(ACQUIRE_TO_WRITE, [...own, keys.fence(name), index], [...args, asked], (reply) =>
             readWriteAcquire(reply, leaseMs, tokens > 0),
           );
     return answer.then((reply): AcquireReply => {
@@ -97,7 +98,8 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     return link.inBatches(claims, (batch) => {
       const keys = batch.flatMap(({ finalKey, owner }) => {
         const name = link.keys.name(finalKey);
-        return [name, link.keys.readTimeout(name, owner), link.keys.readWriteLine(name)];
+        const beside = [link.keys.readTimeout(name, owner), link.keys.readWriteLine(name)];
+        return [name, ...beside, link.keys.readerIndex(name)];
       });
       const args = batch.flatMap(({ kind, owner, leaseMs, place }) => {
         return [owner, kind, place?.aliveMs ?? 0, place?.firstLeaseMs ?? leaseMs];
@@ -113,7 +115,8 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     const { link } = this;
     const { keys, publish } = link;
     const name = keys.name(finalKey);
-    const touched = [name, keys.readTimeout(name, owner), keys.readWriteLine(name), keys.line(name)];
+    const lines = [keys.readWriteLine(name), keys.line(name)];
+    const touched = [name, keys.readTimeout(name, owner), ...lines, keys.readerIndex(name)];
     const channels = [keys.readWriteChannel(name), publish, keys.readTimeouts(name), keys.lockChannel(name)];
     const args = [owner, ...channels, keepForMs ?? ''];
     // Who waits stands in line: the order is the store's.
@@ -129,7 +132,7 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     return link.inBatches(claims, (batch) => {
       const keys = batch.flatMap(({ finalKey, owner }) => {
         const name = link.keys.name(finalKey);
-        return [name, link.keys.readTimeout(name, owner)];
+        return [name, link.keys.readTimeout(name, owner), link.keys.readerIndex(name)];
       });
       const args = batch.flatMap(({ owner, leaseMs }) => [owner, leaseMs]);
       return link.commands.run(EXTEND, keys, args, (reply) => readExtend(reply, batch.length));
@@ -140,7 +143,8 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     const { commands, keys, publish } = this.link;
     const name = keys.name(finalKey);
     const args = [owner, leaseMs, keys.readWriteChannel(name), publish];
-    return commands.run(DOWNGRADE, [name, keys.readTimeout(name, owner)], args, readDowngrade);
+    const touched = [name, keys.readTimeout(name, owner), keys.readerIndex(name)];
+    return commands.run(DOWNGRADE, touched, args, readDowngrade);
   }
 
   commit({ finalKey, owner }: ReadWriteClaim, token: number): Promise<boolean> {
@@ -155,14 +159,14 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
   inspect(finalKey: string): Promise<KeyState | null> {
     const { commands, keys } = this.link;
     const name = keys.name(finalKey);
-    const touched = [name, keys.readWriteLine(name)];
+    const touched = [name, keys.readWriteLine(name), keys.readerIndex(name)];
     return commands.run(INSPECT, touched, [keys.readTimeouts(name)], readReadWriteInspect);
   }
 
   forcing(finalKey: string): PartRun {
     const { keys, publish } = this.link;
     const name = keys.name(finalKey);
-    const args = [keys.readWriteChannel(name), publish, keys.readTimeouts(name), keys.lockChannel(name)];
-    return { part: READ_WRITE_FORCING, keys: [name, keys.line(name)], args };
+    const args = [keys.readWriteChannel(name), publish, keys.lockChannel(name)];
+    return { part: READ_WRITE_FORCING, keys: [name, keys.line(name), keys.readerIndex(name)], args };
   }
 }
