@@ -48,6 +48,9 @@ const NAMES = 'maxRetriesPerRequest, retryStrategy, connectTimeout';
 describe('options of ioredis that have no effect on the locks', () => {
   it('are named in one warning, when given as options', () => {
     expect(named(warningsOf({ ...AT, ...WITHOUT_EFFECT }))).toEqual([NAMES]);
+    const dnsLookup = (): void => undefined;
+    expect(named(warningsOf({ ...AT, dnsLookup } as RedisOptions))).toEqual(['dnsLookup']);
+    expect(named(warningsOf({ ...SENTINEL, dnsLookup } as RedisOptions))).toEqual(['dnsLookup']);
     expect(named(warningsOf({ ...AT, hots: 'misspelt' } as RedisOptions))).toEqual(['hots']);
     expect(named(warningsOf('redis://127.0.0.1:1?commandTimeout=50'))).toEqual(['commandTimeout']);
   });

@@ -14,6 +14,7 @@ import {
   notTakenWarning,
   withoutDefaults,
 } from '../connection/taken-options.js';
+import { connectorWith, type DnsLookup } from './lookup-connector.js';
 import type { NodeAddress } from './slots.js';
 
 /** Options of ioredis for each server of a Redis Cluster, and some of its servers: the others are found out from these. */
@@ -100,16 +101,21 @@ const endpointOf = (
   for (const name of ['db', 'path', 'sentinels', 'name'] as const) refuseInCluster(address, name);
   for (const name of ['host', 'port', 'path', 'db'] as const) delete address[name];
   checkAddress({ ...address }, refuse);
+  const { dnsLookup, ...others } = options as RedisOptions & { dnsLookup?: unknown };
+  if (dnsLookup !== undefined && typeof dnsLookup !== 'function') {
+    return refuse('redis.dnsLookup', 'a function', dnsLookup);
+  }
   const keyPrefix: unknown = options.keyPrefix ?? '';
   if (typeof keyPrefix !== 'string') return refuse('redis.keyPrefix', 'a string', keyPrefix);
   const own = ownClientOptions(commandTimeoutMs);
-  const settings = { keepAlive: KEEP_ALIVE_MS, ...address, ...own };
+  const byLookup = dnsLookup && { Connector: connectorWith(dnsLookup as DnsLookup) };
+  const settings = { keepAlive: KEEP_ALIVE_MS, ...byLookup, ...address, ...own };
   const connect = (at: NodeAddress): RedisLike =>
     new Redis({ ...settings, ...seenFromHere(at, options.natMap) });
   const seeds = all.map(({ at }) => at);
   // Made once to see that it can be made.
   connect(seeds[0]!);
-  return { keyPrefix, seeds, connect, warning: notTakenWarning(options, own) };
+  return { keyPrefix, seeds, connect, warning: notTakenWarning(others, own) };
 };
 
 const refuseInCluster = (address: RedisOptions, name: 'db' | 'path' | 'sentinels' | 'name'): void => {

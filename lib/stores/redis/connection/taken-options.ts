@@ -8,7 +8,7 @@ const TAKEN_OPTIONS = [
   'host', 'port', 'path', 'family', 'username', 'password', 'tls', 'db', 'sentinels', 'name', 'natMap',
   'sentinelUsername', 'sentinelPassword', 'sentinelTLS', 'enableTLSForSentinelMode', 'updateSentinels',
   'sentinelCommandTimeout', 'sentinelRetryStrategy', 'sentinelReconnectStrategy', 'sentinelMaxConnections',
-  'failoverDetector', 'dnsLookup', 'connectionName', 'disableClientInfo', 'clientInfoTag', 'Connector', 'keepAlive',
+  'failoverDetector', 'connectionName', 'disableClientInfo', 'clientInfoTag', 'Connector', 'keepAlive',
 ] as const; // prettier-ignore
 
 type Options = Readonly<Record<string, unknown>>;
