@@ -7,6 +7,7 @@ import { KINDS, kindOf, type LockKind } from './kinds/kinds.js';
 import { LeaseKeeper } from './lease/lease-keeper.js';
 import type { Undo } from './lease/undo.js';
 import { harmless, LockEventHub, type LockLogger } from './lock-events.js';
+import { Outages } from './outage/outages.js';
 import type { Runtime } from './runtime.js';
 import type { LockStore } from './seam/lock-store.js';
 import type { LockSettings } from './settings/lock-settings.js';
@@ -22,9 +23,11 @@ export class CoreContext {
   readonly requests: StoreRequests;
   readonly keeper: LeaseKeeper;
   readonly places: PlaceKeeper;
+  readonly outages: Outages;
   /** `stopping`: only what runs under a lock of the group may take locks. `closed`: nobody may. */
   phase: 'open' | 'stopping' | 'closed' = 'open';
   private readonly instanceId: string;
+  private readonly stopListeners = new Set<() => void>();
   private ownerCount = 0;
   private readonly queues: Readonly<Record<LockKind, LocalQueues>>;
 
@@ -37,11 +40,12 @@ export class CoreContext {
   ) {
     this.logger = harmless(logger);
     this.events = new LockEventHub(this.logger);
-    this.health = new StoreHealth(runtime, this.events, this.logger);
+    this.instanceId = runtime.newId();
+    this.outages = new Outages(runtime, this.instanceId);
+    this.health = new StoreHealth(runtime, this.events, this.logger, this.outages);
     this.requests = new StoreRequests(store, runtime, this.health);
     this.keeper = new LeaseKeeper(this.requests, runtime);
     this.places = new PlaceKeeper(this.requests, runtime);
-    this.instanceId = runtime.newId();
     const kinds = Object.keys(KINDS) as LockKind[];
     this.queues = Object.fromEntries(kinds.map((kind) => [kind, this.queuesOf(kind)])) as Record<
       LockKind,
@@ -57,6 +61,7 @@ export class CoreContext {
       keepAlive: (hold) => this.keeper.add(hold),
       lookAt: (hold) => this.keeper.lookAtHold(hold),
       watch: (claim, listener) => this.requests.watch(claim, listener),
+      outages: this.outages,
       leaveLine: (place) => {
         this.places.remove(place);
         this.undo.leave(place.leave());
@@ -109,6 +114,12 @@ export class CoreContext {
     return Object.values(this.queues).reduce((sum, { keyCount }) => sum + keyCount, 0);
   }
 
+  /** Calls the listener when {@link reasonToStop} may have changed; the returned function ends that. */
+  onStop(listener: () => void): () => void {
+    this.stopListeners.add(listener);
+    return () => this.stopListeners.delete(listener);
+  }
+
   /** Wakes who waits elsewhere than in a local queue; whether they may go on, they ask {@link reasonToStop}. */
   wakeOthers: () => void = () => undefined;
 
@@ -117,5 +128,6 @@ export class CoreContext {
       for (const queue of ofKind.all()) queue.shutDown(this.refusal);
     }
     this.wakeOthers();
+    for (const listener of [...this.stopListeners]) listener();
   }
 }

@@ -1,5 +1,6 @@
 import type { LockEventHub, LockLogger } from './lock-events.js';
 import type { Runtime } from './runtime.js';
+import type { Outages } from './outage/outages.js';
 import { StoreFailure, textWithCause } from './seam/store-failure.js';
 
 /**
@@ -22,14 +23,17 @@ export class StoreHealth {
     private readonly runtime: Runtime,
     private readonly events: LockEventHub,
     private readonly logger: LockLogger,
+    /** The keys for which it fails, although it may work for others. */
+    private readonly outages: Pick<Outages, 'size' | 'storeFails'>,
   ) {}
 
   works(): void {
-    if (this.downSince === undefined) return;
+    if (this.downSince === undefined || this.outages.size > 0) return;
     const now = this.runtime.now();
     if (this.soonAgain >= SOON_AGAIN && now - this.failedAt < QUIET_MS) return;
     const downMs = Math.round(now - this.downSince);
     this.downSince = undefined;
+    this.outages.storeFails = false;
     this.upSince = now;
     this.logger.log(`The lock store works again, after ${downMs} ms.`);
     this.events.emit('store-up', () => ({ downMs }));
@@ -48,6 +52,7 @@ export class StoreHealth {
     if (this.downSince !== undefined) return;
     this.soonAgain = now - this.upSince < QUIET_MS ? this.soonAgain + 1 : 0;
     this.downSince = now;
+    this.outages.storeFails = true;
     this.logger.warn(
       `The lock store does not work: ${textWithCause(cause)}. Locks cannot be taken until it does.`,
     );

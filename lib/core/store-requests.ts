@@ -60,6 +60,16 @@ export class StoreRequests {
     return this.kind(claims[0]!.kind).keepPlaces?.(claims);
   }
 
+  /** Resolves when the store replies about a key, also where it refuses just that; rejects when it fails for a passing reason. */
+  async look(finalKey: string): Promise<undefined> {
+    try {
+      await this.store.inspect(finalKey);
+    } catch (failure) {
+      if (failure instanceof StoreFailure && failure.passing) throw failure;
+    }
+    return undefined;
+  }
+
   watch(claim: Claim, listener: WatchListener): Watch {
     return this.kind(claim.kind).watch(claim, listener);
   }

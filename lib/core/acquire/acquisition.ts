@@ -1,5 +1,11 @@
 import type { CoreContext } from '../core-context.js';
-import { abortedError, lostError, notReentrantError, waitsForItselfError } from '../errors/error-messages.js';
+import {
+  abortedError,
+  lostError,
+  notReentrantError,
+  storeError,
+  waitsForItselfError,
+} from '../errors/error-messages.js';
 import { isTaken } from '../errors/lock.errors.js';
 import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { Hold } from '../lease/hold.js';
@@ -187,7 +193,13 @@ export class Acquisition implements HoldTerms {
     if (signal?.aborted) throw abortedError(key, signal, this.core.runtime.now() - startedAt);
   }
 
-  private takeHold(wait: Wait, finalKey: string, call: LockCall, leaseMs: number | undefined): Promise<Hold> {
+  private takeHold(
+    wait: Wait,
+    finalKey: string,
+    call: LockCall,
+    leaseMs: number | undefined,
+    storeReplied = false,
+  ): Promise<Hold> {
     const { core } = this;
     const over = core.reasonToStop(wait);
     if (over) throw over;
@@ -199,11 +211,34 @@ export class Acquisition implements HoldTerms {
     const shared = shares ? queue.join(call.watchdogMs) : undefined;
     if (shared) return Promise.resolve(shared);
     if (queue.enter()) return this.ask(contend(core, queue, wait, wanted, this, true), wait);
+    if (queue.held && core.outages.storeFails && !storeReplied) {
+      const again = (): Promise<Hold> => this.takeHold(wait, finalKey, call, leaseMs, true);
+      return this.ask(this.ifStoreReplies(queue.held, wait).then(again), wait);
+    }
     // Who shares what the head gets need not ask.
     const beside = shares ? undefined : queue.besideBegins(wait, call.permits);
     return beside
       ? this.ask(this.contendBeside(queue, beside, wait, wanted), wait)
       : this.lineUp(queue, wait, wanted);
+  }
+
+  /**
+   * While the store fails, a caller does not queue behind a holder of its process for long. Its own request finds out whether
+   * the store fails still: to extend the hold by nothing.
+   */
+  private async ifStoreReplies(hold: Hold, wait: Wait): Promise<void> {
+    const { requests, runtime } = this.core;
+    hold.holdersRequest('sent', runtime.now(), 1);
+    const over = (): void => hold.holdersRequest('over', runtime.now(), 1);
+    try {
+      const [reply] = await requests.extendMany([{ ...hold.claim, leaseMs: 1, tokens: 0 }]).finally(over);
+      if (reply?.status === 'failed') throw reply.cause;
+      if (reply?.status === 'lost') hold.lose(reply.entered ? 'entered' : 'refused');
+      requests.answered();
+    } catch (failure) {
+      requests.failed(failure);
+      throw storeError(wait.key, failure, 'acquiring', runtime.now() - wait.startedAt, 'not-executed');
+    }
   }
 
   private ask(contention: Promise<Hold>, wait: Wait): Promise<Hold> {

@@ -7,33 +7,31 @@ import { mayLastMs, type Claim } from '../seam/claim.js';
 import type { Grant } from '../seam/grant.js';
 import type { PlaceOutcome } from '../seam/place.js';
 import type { AcquireReply, HeldAs, Queued, Standing, Taken } from '../seam/reply.js';
-import { StoreFailure } from '../seam/store-failure.js';
+import { unlessOver } from '../outage/unless-over.js';
+import { harmless, StoreFailure } from '../seam/store-failure.js';
 import { LinePlace } from './line-place.js';
 import type { LocalQueue } from './local-queue.js';
 import type { PlaceAnswer } from './place-keeper.js';
+import { letOthersLook, neverHeard, pauseInOutage, yieldToOthers } from './pauses.js';
 import { beginTurn, LONGEST_TURN_MS, MOST_LEASES, turnFor } from './turn.js';
 import { deadlineOf, type Wait } from './wait.js';
 import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
 
 /** How soon to ask again a store that says "not now", in ms. */
 const TRANSIENT_RETRY_MS = 50;
-/** Whoever hears of a foreign release waits so long for each one before it in line, in ms; and at most so long. */
-const LONGEST_STEP_ASIDE_MS = 20;
 /** How soon to look again while no wake-up can arrive, in ms. */
 const DEAF_RETRY_MS = 1_000;
 
 /** After so many grants that had run out when they arrived, the caller gets `LockLostError`. */
 const VAIN_GRANTS = 3;
 
-/** The store asks for another try. */
-interface NotNow {
-  readonly status: 'not-now';
+/** The store asks for another try, or fails for a passing reason. */
+interface Failed {
+  readonly status: 'not-now' | 'failing';
 }
 
-const NOT_NOW: NotNow = { status: 'not-now' };
-
 /** What becomes of a question for the key, or about the place in its line. */
-type Answer = AcquireReply | PlaceAnswer | NotNow;
+type Answer = AcquireReply | PlaceAnswer | Failed;
 
 /**
  * Takes the key in the store for the head of a local queue, in one of two ways, and the store says which.
@@ -60,6 +58,8 @@ class Contention {
   private leases = 1;
   /** See `Kind.eachInLine`. */
   private readonly eachInLine: boolean;
+  /** The outcome of a request was unknown, and is being undone. */
+  private isUndone = false;
   /** As what the key is held, where that is another kind of lock. */
   private heldAs: HeldAs | undefined;
 
@@ -81,7 +81,8 @@ class Contention {
     const { core, queue, wait, isHead } = this;
     try {
       for (let vain = 0; ;) {
-        if (isHead && wait.waitMs > 0 && queue.yieldingUntil !== undefined) await this.yieldToOthers();
+        if (isHead && wait.waitMs > 0 && queue.yieldingUntil !== undefined)
+          await yieldToOthers(core, queue, wait, this.claim);
         const over = core.reasonToStop(wait);
         if (over) throw over;
         let won: Hold | LossReason | 'gone' | undefined;
@@ -97,8 +98,7 @@ class Contention {
             this.answered(reply);
           } catch (failure) {
             if (isHead) queue.requestOver(false);
-            this.throwUnlessTransient(failure);
-            reply = NOT_NOW;
+            reply = this.failed(failure);
           }
           if (reply.status === 'granted') {
             won = this.accept(reply, this.sentAt, this.number <= queue.forcedUpTo);
@@ -146,13 +146,25 @@ class Contention {
   }
 
   private ask(): Promise<Answer> {
-    const { core, place } = this;
+    const { core, place, queue } = this;
+    if (queue.outage.isOn) return this.askAfterOutage();
     return place && !this.eachInLine ? core.places.ask(place) : core.requests.acquire(this.asked());
   }
 
-  private answered({ status }: Answer): void {
-    if (this.eachInLine) this.placeIsOver();
-    if (this.isHead) this.queue.answered(status !== 'granted');
+  /** What leaves nothing to undo goes first: how the place stands, or who has the key. Nothing at the end of the wait. */
+  private async askAfterOutage(): Promise<Answer> {
+    const { core, place, wait, wanted } = this;
+    const look = (): Promise<PlaceAnswer | undefined> =>
+      harmless(place ? core.places.ask(place) : core.requests.look(wanted.finalKey));
+    const standing = await unlessOver(core, wait, look, () => this.outageError());
+    return standing ?? core.requests.acquire(this.asked());
+  }
+
+  private answered(reply: Answer): void {
+    // A reply about the place, after an outage, leaves it where it is.
+    if (this.eachInLine && (reply.status === 'granted' || reply.status === 'taken' || 'place' in reply))
+      this.placeIsOver();
+    if (this.isHead) this.queue.answered(reply.status !== 'granted');
     this.core.requests.answered();
   }
 
@@ -229,22 +241,45 @@ class Contention {
     return lost?.aborted ? 'refused' : 'expired';
   }
 
-  /** A store that asks for another try gets one, within the wait. Its other failures reach all callers for the key. */
-  private throwUnlessTransient(failure: unknown): void {
+  /**
+   * A store that asks for another try gets one, within the wait. One that fails for a passing reason is tried again until
+   * the wait is over, if the head waits since before that. All other failures reach all callers for the key.
+   */
+  private failed(failure: unknown): Failed {
     const { core, queue, wait, claim } = this;
     if (!(failure instanceof StoreFailure)) throw failure;
     if (this.place && !this.eachInLine) core.requests.failed(failure);
     else core.requests.acquireFailed(claim, failure);
+    const isUnknown = failure.outcome === 'unknown';
     // That undoes the place as well as a hold.
-    if (this.eachInLine && failure.outcome === 'unknown') this.placeIsOver();
-    if (failure.outcome === 'unknown') this.confirming = false;
-    if (failure.outcome !== 'unknown' && failure.transient && core.runtime.now() < deadlineOf(wait)) {
+    if (this.eachInLine && isUnknown) this.placeIsOver();
+    if (isUnknown) this.confirming = false;
+    const isLate = core.runtime.now() >= deadlineOf(wait);
+    if (failure.outcome !== 'unknown' && failure.transient && !isLate) {
       // A waiter whose time is over already does not wait for the outcome of another try.
       if (this.isHead) queue.failed(failure, 'acquiring', 'due');
-      return;
+      return { status: 'not-now' };
     }
+    if (this.isHead && failure.passing && queue.outage.headHasWaited)
+      return this.goOnThrough(failure, isLate);
     if (this.isHead && !failure.claimOnly) queue.failed(failure, 'acquiring');
     throw core.reasonToStop(wait) ?? storeError(wait.key, failure, 'acquiring', this.waitedMs());
+  }
+
+  private goOnThrough(failure: StoreFailure, isLate: boolean): Failed {
+    const isUnknown = failure.outcome === 'unknown';
+    this.queue.failing(failure, this.sentAt);
+    this.isUndone ||= isUnknown;
+    if (isLate) throw this.core.reasonToStop(this.wait) ?? this.outageError();
+    // What is being undone may not be asked for again.
+    if (isUnknown && !this.place) this.beAnotherOwner();
+    return { status: 'failing' };
+  }
+
+  private outageError(): Error {
+    const { queue, wait } = this;
+    const outcome = this.place || this.isUndone ? 'unknown' : 'not-executed';
+    return queue.storeError(wait, queue.outage.failure, 'waiting for', outcome);
   }
 
   /** Waits until it is worth to ask again. Throws that the lock is taken when the wait was over before the answer came. */
@@ -253,7 +288,7 @@ class Contention {
     const { wakeUp } = queue;
     const deadline = deadlineOf(wait);
     const now = core.runtime.now();
-    if (reply.status === 'taken') this.tellOfLimit(reply);
+    if (reply.status === 'failing') return pauseInOutage(core, queue, wait, this.claim);
     if (reply.status === 'taken' || reply.status === 'queued') this.hears(reply);
     if (reply.status === 'queued' && 'place' in reply) this.standInLine(reply);
     const { place } = this;
@@ -277,10 +312,10 @@ class Contention {
         const wakeAt = Math.min(deadline, Math.max(this.lookAgainAt(reply, now), at) + 1);
         await wakeUp.hinted(Math.ceil(wakeAt - at), wait.signal, true);
       }
-      await this.letOthersLook(hintsBefore);
+      // Of those who stand in line themselves only the first is notified.
+      if (!this.eachInLine) await letOthersLook(queue, wait, hintsBefore);
     } catch (failure) {
-      queue.failed(failure, 'waiting for');
-      throw storeError(wait.key, failure, 'waiting for', this.waitedMs());
+      throw neverHeard(core, queue, wait, failure);
     } finally {
       place?.onOutcome(undefined);
     }
@@ -298,7 +333,7 @@ class Contention {
       doubted,
     );
     queue.standsAt(place);
-    core.places.add(place, () => queue.wakeHead());
+    core.places.add(place, (cause) => queue.placeFailed(cause));
   }
 
   /** The place that the caller asked from is over, or is that of the answer. */
@@ -318,37 +353,11 @@ class Contention {
     return this.queue.wakeUp.hearing ? retryAt : Math.min(retryAt, now + DEAF_RETRY_MS);
   }
 
-  /** All in line hear that a foreign holder has gone: the first of them asks first. */
-  private async letOthersLook(hintsBefore: number): Promise<void> {
-    const { place, queue, wait } = this;
-    if (!place || place.outcome || place.position === 0 || queue.hints === hintsBefore) return;
-    // Only who is the first hears anything.
-    if (this.eachInLine) return;
-    await queue.wakeUp.hinted(Math.min(place.position, LONGEST_STEP_ASIDE_MS), wait.signal);
-  }
-
-  /** This process had the lock just now and others wait for it: they go first. */
-  private async yieldToOthers(): Promise<void> {
-    const { core, queue, wait, claim } = this;
-    queue.wakeUp.listen(claim);
-    for (;;) {
-      const until = queue.yieldingUntil;
-      const now = core.runtime.now();
-      const leftMs = deadlineOf(wait) - now;
-      if (until === undefined || leftMs <= 0 || wait.signal?.aborted) return;
-      try {
-        await queue.wakeUp.hinted(Math.min(until - now, leftMs), wait.signal);
-      } catch {
-        // Nothing can be heard; asking the store will show whether that matters.
-        return;
-      }
-    }
-  }
-
   /** What the store said of the hold in the way: those who wait behind the head are told so as well. */
-  private hears({ heldAs }: Taken | Standing): void {
-    this.heldAs = heldAs;
-    if (this.isHead) this.queue.heldAs = heldAs;
+  private hears(reply: Taken | Standing): void {
+    if ('limitBefore' in reply) this.tellOfLimit(reply);
+    this.heldAs = reply.heldAs;
+    if (this.isHead) this.queue.heldAs = reply.heldAs;
   }
 
   private tellOfLimit({ limitBefore }: Grant | Taken): void {

@@ -4,6 +4,7 @@ import type { Runtime } from '../runtime.js';
 import type { Claim } from '../seam/claim.js';
 import type { HeldAs } from '../seam/reply.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
+import { StoreFailure, type StoreOutcome } from '../seam/store-failure.js';
 import { waitFor } from '../wait-for.js';
 import { passedOn } from './turn.js';
 import { deadlineOf, type Wait } from './wait.js';
@@ -12,9 +13,13 @@ import { WakeUp } from './wake-up.js';
 import { KEEP_AFTER_TURN_MS, Yielding } from './yielding.js';
 import { ArrivalOrder } from './arrival-order.js';
 import { NotTheHead } from './not-the-head.js';
+import { KeyOutage } from '../outage/key-outage.js';
+import type { Outages } from '../outage/outages.js';
 
 interface Waiter {
   readonly wait: Wait;
+  /** See {@link KeyOutage.arrive}. */
+  readonly number: number;
   /**
    * Its time is over while the head's request is under way. What becomes of it is decided when that ends: a store that
    * failed must not be reported as a taken lock.
@@ -54,6 +59,8 @@ export interface QueueHost {
   lookAt(hold: Hold): void;
   /** See `KindStore.watch`. */
   readonly watch: (claim: Claim, listener: WatchListener) => Watch;
+  /** See {@link KeyOutage}. */
+  readonly outages: Outages;
   /** Gives up a place in the store's line. */
   leaveLine(place: LinePlace): void;
   /** None of its callers wants the key any more. */
@@ -85,10 +92,12 @@ export class LocalQueue implements Head {
   /** Of a kind whose holds are shared: the last one that was. */
   private shared: Hold | undefined;
   /** What the head has taken, of a kind with one owner at a time. */
-  private held: Hold | undefined;
+  held: Hold | undefined;
   private ownWakeUp: WakeUp | undefined;
   private ownYielding: Yielding | undefined;
   private idleTimer: unknown;
+  /** The store fails for this key, and those who wait already go on. */
+  readonly outage: KeyOutage;
   /** What the holds of this queue tell of their end. */
   readonly head: Head;
 
@@ -104,6 +113,7 @@ export class LocalQueue implements Head {
     private readonly host: QueueHost,
     readonly finalKey: string,
   ) {
+    this.outage = new KeyOutage(host.outages, () => this.wakeHead());
     this.head = host.alone ? this : new NotTheHead(this, this.yielding, host.runtime);
   }
 
@@ -128,6 +138,7 @@ export class LocalQueue implements Head {
   enter(): boolean {
     if (this.hasHead || this.waiters.size > 0) return false;
     this.hasHead = true;
+    this.outage.head = this.outage.arrive();
     return true;
   }
 
@@ -144,6 +155,7 @@ export class LocalQueue implements Head {
     this.besides++;
     return this.add({
       wait,
+      number: this.outage.arrive(),
       due: false,
       asking: true,
       watchdogMs: undefined,
@@ -180,10 +192,13 @@ export class LocalQueue implements Head {
           this.besides--;
           waiter = Object.assign(beside, settles);
           if (!this.hasHead) this.leave();
-        } else waiter = this.add({ wait, due: false, watchdogMs, ...settles });
+        } else waiter = this.add({ wait, number: this.outage.arrive(), due: false, watchdogMs, ...settles });
+        // Whether the store fails still, the head finds out now: this caller does not wait for an outage to end.
+        if (this.host.outages.storeFails) this.ownWakeUp?.wakeIfDue();
         return () => this.waiters.delete(waiter);
       },
       onTime: ({ reject }) => {
+        if (this.outage.isOn) return reject(this.storeError(waiter.wait, this.outage.failure));
         // A request without an answer may be the sign of a dead store, which must not pass for a taken lock. And what
         // the store said a while ago is no sign that it works: the head asks again.
         // So does one that asks beside it, and then is the head itself; and one that lets other processes go first.
@@ -224,6 +239,7 @@ export class LocalQueue implements Head {
    */
   answered(refused: boolean): void {
     this.refused = refused;
+    this.outage.replied();
     this.requestOver(refused || this.host.alone);
   }
 
@@ -238,10 +254,36 @@ export class LocalQueue implements Head {
   failed(failure: unknown, doing: string, who: 'all' | 'due' = 'all'): void {
     for (const waiter of this.waiters.all) {
       if (waiter.asking || (who === 'due' && !waiter.due)) continue;
-      const { key, startedAt } = waiter.wait;
-      // Their own requests were never sent.
-      waiter.refuse(storeError(key, failure, doing, this.host.runtime.now() - startedAt, 'not-executed'));
+      waiter.refuse(this.storeError(waiter.wait, failure, doing));
     }
+  }
+
+  /** The store failed for a passing reason: the head and those who wait already go on waiting. */
+  failing(failure: StoreFailure, sentAt: number): void {
+    this.outage.failed(failure, sentAt);
+    for (const waiter of this.waiters.all) {
+      if (waiter.asking || (!waiter.due && this.outage.hasWaited(waiter.number))) continue;
+      waiter.refuse(this.storeError(waiter.wait, failure));
+    }
+  }
+
+  /** The place in line could not be kept. The head looks for itself: at once, or when all try again. */
+  placeFailed(cause: unknown): void {
+    if (!(cause instanceof StoreFailure) || !cause.passing) return this.wakeHead();
+    // What is asked at this moment tells it, too.
+    if (!this.unanswered && this.outage.headHasWaited) this.failing(cause, this.host.runtime.now());
+  }
+
+  /** The error of a caller whose own request, if it waits behind the head, was never sent. */
+  storeError(
+    wait: Wait,
+    failure: unknown,
+    doing = 'waiting for',
+    outcome: StoreOutcome = 'not-executed',
+  ): Error {
+    const now = this.host.runtime.now();
+    const failedForMs = this.outage.isOn ? this.outage.failedForMs(now) : undefined;
+    return storeError(wait.key, failure, doing, now - wait.startedAt, outcome, failedForMs);
   }
 
   /** Refuses all waiters for whom `refusal` has an error; the head looks for itself. */
@@ -272,12 +314,14 @@ export class LocalQueue implements Head {
     if (!passed) return false;
     this.host.keepAlive(passed);
     this.held = passed;
+    this.outage.head = next.number;
     next.admit(passed);
     return true;
   }
 
   /** The head has the key. */
   has(hold: Hold): void {
+    this.outage.replied();
     this.heldAs = undefined;
     this.held = hold;
   }
@@ -293,14 +337,18 @@ export class LocalQueue implements Head {
 
   /** The head is done. What it has of a place in the store's line is the next head's, or is left. */
   leave(): void {
-    this.refused = false;
+    this.refused = this.outage.isOn;
     this.held = undefined;
     const { place } = this;
     // Also a waiter whose time is over: it asks once, since it is unknown whether the store works.
     const next = this.waiters.first;
     // One that asks beside the head is before the others, and is the next head if it is refused.
-    this.hasHead = next !== undefined && !next.asking;
-    if (this.hasHead) return next!.admit();
+    this.hasHead = next?.asking === false;
+    if (this.hasHead) {
+      this.outage.head = next!.number;
+      return next!.admit();
+    }
+    if (this.waiters.size === 0) this.outage.left();
     if (place) this.host.leaveLine(place);
     this.place = undefined;
     this.rest();
@@ -325,6 +373,7 @@ export class LocalQueue implements Head {
    * wait do at once.
    */
   granted(isHead: boolean, shared?: Hold): void {
+    if (isHead) this.outage.replied();
     this.heldAs = undefined;
     this.holds++;
     if (shared) this.shareOut(shared);

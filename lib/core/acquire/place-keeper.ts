@@ -28,8 +28,8 @@ export type PlaceAnswer = Exclude<PlaceReply, { status: 'failed' }>;
  * it asks less often, and says so: a place tells how long it is to live.
  */
 export class PlaceKeeper {
-  /** With what makes the caller at its place look for itself. */
-  private readonly places = new CompactingMap<LinePlace, () => void>();
+  /** With what to call when the place could not be kept. */
+  private readonly places = new CompactingMap<LinePlace, (cause: unknown) => void>();
   private timer: unknown;
   /** How far behind in its line the last of them was, when all were asked about. Each claim asks for that. */
   private farthest = 0;
@@ -48,8 +48,8 @@ export class PlaceKeeper {
     return { aliveMs: this.aliveMs, firstLeaseMs: Math.max(1, Math.floor(watchdogMs / 3)), tokens };
   }
 
-  add(place: LinePlace, lookNow: () => void): void {
-    this.places.set(place, lookNow);
+  add(place: LinePlace, onFailure: (cause: unknown) => void): void {
+    this.places.set(place, onFailure);
     this.farthest = Math.max(this.farthest, queuedBefore(place));
     if (this.timer === undefined) this.arm();
   }
@@ -106,14 +106,14 @@ export class PlaceKeeper {
     try {
       replies = await this.requests.keepPlaces(places.map((place) => livingFor(place.claim, this.aliveMs)));
     } catch (failure) {
-      // Whoever waits asks by itself, and hears then what is wrong.
+      // A caller that waits for a place goes on from here: it looks for itself, or waits for the store.
       replies = places.map(() => ({ status: 'failed', cause: failure }));
     }
     for (const [i, place] of places.entries()) {
       const reply = replies?.[i];
-      const lookNow = this.places.get(place);
-      if (!reply || !lookNow) continue;
-      if (reply.status === 'failed') lookNow();
+      const onFailure = this.places.get(place);
+      if (!reply || !onFailure) continue;
+      if (reply.status === 'failed') onFailure(reply.cause);
       else place.answered(reply, sentAt);
     }
   }

@@ -109,16 +109,23 @@ const BEFORE_WORK: ReadonlySet<string> = new Set([
   'reading the count of',
 ]);
 
+/** For how long the store had failed when the wait was over. */
+const failedFor = (failedForMs: number | undefined): string =>
+  failedForMs === undefined ? '' : `The store has failed for ${ms(failedForMs)}. `;
+
+/** `failedForMs`: where the caller waited through an outage, for how long that has lasted. */
 export const storeError = (
   key: string | undefined,
   failure: unknown,
   doing: string,
   afterMs: number,
   outcome = failure instanceof StoreFailure ? failure.outcome : 'unknown',
+  failedForMs?: number,
 ): LockStoreError =>
   new LockStoreError(
     `The lock store failed while ${doing}${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ` +
       `${textOf(failure).replace(/\.+$/, '')}. ` +
+      failedFor(failedForMs) +
       (outcome === 'unknown' ? whenUnknown(doing) : '') +
       'This says nothing about whether the lock is taken.' +
       whatToDo(failure),
@@ -137,10 +144,12 @@ export const objectStoreError = (
   { doing, ifUnknown }: { readonly doing: string; readonly ifUnknown?: string },
   afterMs: number,
   outcome = failure instanceof StoreFailure ? failure.outcome : 'unknown',
+  failedForMs?: number,
 ): LockStoreError =>
   new LockStoreError(
     `The lock store failed while ${doing} "${key}", after ${ms(afterMs)}: ` +
       `${textOf(failure).replace(/\.+$/, '')}.` +
+      ` ${failedFor(failedForMs)}`.trimEnd() +
       (outcome === 'unknown' && ifUnknown !== undefined ? ` It may have been done: ${ifUnknown}` : '') +
       whatToDo(failure),
     outcome,

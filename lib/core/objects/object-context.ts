@@ -91,6 +91,7 @@ export class ObjectContext {
       runtime: this.core.runtime,
       inOrder,
       watch,
+      outages: this.core.outages,
       onIdle: () => {
         if (this.waiters.get(name) === waiters) this.waiters.delete(name);
       },

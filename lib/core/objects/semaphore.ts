@@ -174,6 +174,7 @@ export class Semaphore {
       inOrder: true,
       maxWaiters,
       ask: () => store.take(finalKey, permits),
+      look: async () => (await store.free(finalKey)) >= permits,
       busy: (waitedMs) => noPermitsError(key, permits, waitedMs, call.waitMs),
       full: () => semaphoreFullError(key, maxWaiters),
     });

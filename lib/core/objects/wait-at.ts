@@ -1,7 +1,8 @@
 import { deadlineOf, type Wait } from '../acquire/wait.js';
 import { objectStoreError } from '../errors/error-messages.js';
 import { withStackFromHere } from '../errors/lock.errors.js';
-import { StoreFailure } from '../seam/store-failure.js';
+import { unlessOver } from '../outage/unless-over.js';
+import { harmless, StoreFailure } from '../seam/store-failure.js';
 import type { ObjectContext, Question } from './object-context.js';
 import type { Waiters } from './waiters.js';
 
@@ -20,6 +21,8 @@ export interface WaitedFor {
   readonly maxWaiters: number;
   /** `shares`: an answer to a question that is under way will do, if that was sent after the last hint. */
   ask(shares: boolean): Promise<boolean>;
+  /** Whether asking may be worth it: a question that changes nothing. Left out where `ask` is one. */
+  readonly look?: () => Promise<boolean>;
   busy(waitedMs: number): Error;
   /** What more callers than that get; not needed where there is no limit. */
   readonly full?: () => Error;
@@ -54,15 +57,20 @@ class ObjectWait {
         const over = context.core.reasonToStop(wait);
         if (over) throw over;
         if (!context.core.settings.excludes) return;
-        if (this.isDue()) {
+        if (waiters.outage.isOn || this.comesInOutage()) await this.waitForStore();
+        else if (this.isDue()) {
           if (await this.ask()) return;
-          continue;
-        }
-        await this.sleep();
+        } else await this.sleep();
       }
     } finally {
       waiters.leave(this.caller);
     }
+  }
+
+  /** It would only line up, while the store fails for others. */
+  private comesInOutage(): boolean {
+    const { context, what } = this;
+    return context.core.outages.storeFails && !this.mayAsk() && !what.waiters.hasWaited(this.caller!);
   }
 
   /** Whether to ask now. */
@@ -82,12 +90,16 @@ class ObjectWait {
     const { context, wait, what } = this;
     const { waiters } = what;
     const shares = this.asked !== -1 && this.now() < deadlineOf(wait);
+    // A connection that nothing is heard on may be dead: a question that changes nothing leaves nothing unknown there.
+    const looks = this.asked !== -1 && waiters.isDeaf && what.look;
+    const sentAt = this.now();
     this.asked = waiters.hints;
     this.retryAt = Infinity;
     try {
-      if (await context.judged(() => what.ask(shares))) return true;
+      const isWorthIt = !looks || (await this.send(() => harmless(looks())));
+      if (isWorthIt && (await this.send(() => what.ask(shares)))) return true;
     } catch (failure) {
-      this.throwUnlessTransient(failure);
+      this.failed(failure, sentAt);
       return false;
     }
     if (this.now() >= deadlineOf(wait)) {
@@ -97,20 +109,57 @@ class ObjectWait {
     return false;
   }
 
-  /** A store that asks for another try gets one, within the wait. Its other failures reach all who stand in line. */
-  private throwUnlessTransient(failure: unknown): void {
+  private send(question: () => Promise<boolean>): Promise<boolean> {
+    return this.context.judged(async () => {
+      const answer = await question();
+      this.what.waiters.replied();
+      return answer;
+    });
+  }
+
+  /**
+   * The store fails. Of those who wait since before that the first looks from time to time whether it works again. Each that
+   * comes later looks at once, and is rejected when that fails.
+   */
+  private async waitForStore(): Promise<void> {
     const { context, wait, what } = this;
+    const { waiters } = what;
+    const hasWaited = waiters.hasWaited(this.caller!);
+    if (hasWaited && this.now() >= deadlineOf(wait)) throw this.outageError();
+    if (hasWaited && !waiters.looks(this.caller!)) return this.sleep();
+    const look = (): Promise<boolean> => this.send(() => harmless(what.look?.() ?? what.ask(false)));
+    const sentAt = this.now();
+    try {
+      await (hasWaited ? unlessOver(context.core, wait, look, () => this.outageError()) : look());
+    } catch (failure) {
+      this.failed(failure, sentAt);
+    }
+  }
+
+  /**
+   * A store that asks for another try gets one, within the wait. A caller that waits since before the store began to fail for
+   * a passing reason goes on waiting, unless nobody can tell what became of its request. Other failures reach all in line.
+   */
+  private failed(failure: unknown, sentAt: number): void {
+    const { context, wait, what } = this;
+    const { waiters } = what;
     if (!(failure instanceof StoreFailure)) throw failure;
-    const { outcome, transient } = failure;
-    if (outcome === 'not-executed' && transient && this.now() < deadlineOf(wait)) {
+    const { transient, passing } = failure;
+    const isCertain = failure.outcome === 'not-executed';
+    const isLate = this.now() >= deadlineOf(wait);
+    if (isCertain && transient && !isLate) {
       this.retryAt = this.now() + TRANSIENT_RETRY_MS;
       return;
     }
-    if (what.inOrder && !failure.claimOnly && what.waiters.isFirst(this.caller!)) {
-      what.waiters.failAll(() => this.error(failure, 'not-executed'));
+    const hasWaited = passing && waiters.hasWaited(this.caller!);
+    if (hasWaited) waiters.outage.failed(failure, sentAt);
+    const goesOn = hasWaited && (isCertain || !what.look);
+    if (goesOn && !isLate) return;
+    if (what.inOrder && !failure.claimOnly && !hasWaited && waiters.isFirst(this.caller!)) {
+      waiters.failAll(() => this.error(failure, 'not-executed'));
     }
-    const stopped = outcome === 'not-executed' ? context.core.reasonToStop(wait) : undefined;
-    throw stopped ?? this.error(failure);
+    const stopped = isCertain ? context.core.reasonToStop(wait) : undefined;
+    throw stopped ?? (goesOn ? this.outageError() : this.error(failure));
   }
 
   private async sleep(): Promise<void> {
@@ -120,7 +169,7 @@ class ObjectWait {
     const now = this.now();
     let wakeAt = deadlineOf(wait);
     // Whoever may not ask is woken by the one who may.
-    if (this.mayAsk()) wakeAt = Math.min(wakeAt, this.retryAt, this.deafUntil(now));
+    if (this.mayAsk() && !waiters.outage.isOn) wakeAt = Math.min(wakeAt, this.retryAt, this.deafUntil(now));
     try {
       // Timers may come a moment early.
       await waiters.sleep(this.caller!, Math.ceil(wakeAt - now) + 1, wait.signal);
@@ -143,8 +192,15 @@ class ObjectWait {
     return this.what.waiters.hearing ? Infinity : now + DEAF_RETRY_MS;
   }
 
-  private error(failure: StoreFailure, outcome = failure.outcome): Error {
-    return objectStoreError(this.wait.key, failure, this.what.question, this.waitedMs(), outcome);
+  private error(failure: StoreFailure, outcome = failure.outcome, failedForMs?: number): Error {
+    const { question } = this.what;
+    return objectStoreError(this.wait.key, failure, question, this.waitedMs(), outcome, failedForMs);
+  }
+
+  /** The wait is over, and the store fails. */
+  private outageError(): Error {
+    const { outage } = this.what.waiters;
+    return this.error(outage.failure, 'not-executed', outage.failedForMs(this.now()));
   }
 
   private waitedMs(): number {

@@ -2,10 +2,14 @@ import { CompactingMap } from '../compacting.js';
 import type { Runtime } from '../runtime.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
 import type { StoreFailure } from '../seam/store-failure.js';
+import { KeyOutage } from '../outage/key-outage.js';
+import type { Outages } from '../outage/outages.js';
 import { waitFor } from '../wait-for.js';
 
 /** One caller, and how to reach it while it sleeps. */
 interface Sleeper {
+  /** See {@link KeyOutage.arrive}. */
+  readonly number: number;
   /** It was refused, or stands behind somebody who was. */
   waits?: boolean;
   wake?: (() => void) | undefined;
@@ -18,6 +22,8 @@ export interface WaitersHost {
   /** Whether only the first of them asks the store; else each does. */
   readonly inOrder: boolean;
   watch(listener: WatchListener): Watch;
+  /** See {@link KeyOutage}. */
+  readonly outages: Outages;
   /** The last one has left. */
   onIdle(): void;
 }
@@ -34,17 +40,28 @@ export class Waiters {
   private watching: Watch | undefined;
   private failure: StoreFailure | undefined;
 
-  constructor(private readonly host: WaitersHost) {}
+  readonly outage: KeyOutage;
+  /** While the store fails: the first of them is to look whether it works again. */
+  private isToLook = false;
+
+  constructor(private readonly host: WaitersHost) {
+    this.outage = new KeyOutage(host.outages, () => this.lookAgain());
+  }
 
   /** Whether hints can arrive. */
   get hearing(): boolean {
     return this.watching?.live ?? false;
   }
 
+  /** Whether hints are wanted, and cannot arrive. */
+  get isDeaf(): boolean {
+    return this.watching?.live === false;
+  }
+
   /** A caller comes, as the last one; it is to {@link leave}. */
   enter(): object {
     const caller = {};
-    this.sleepers.set(caller, {});
+    this.sleepers.set(caller, { number: this.outage.arrive() });
     return caller;
   }
 
@@ -55,8 +72,35 @@ export class Waiters {
     if (this.sleepers.size === 0) {
       this.watching?.close();
       this.watching = undefined;
+      this.outage.left();
       this.host.onIdle();
     } else if (wasFirst && this.host.inOrder) this.first?.wake?.();
+    if (wasFirst && this.outage.isOn) this.lookAgain();
+  }
+
+  /** Whether a caller goes on waiting while the store fails. */
+  hasWaited(caller: object): boolean {
+    return this.outage.hasWaited(this.sleepers.get(caller)!.number);
+  }
+
+  /** Whether a caller is the one that looks now whether the store works again. */
+  looks(caller: object): boolean {
+    if (!this.isToLook || !this.isFirst(caller)) return false;
+    this.isToLook = false;
+    return true;
+  }
+
+  /** The store replied to one of them. After an outage something may have been missed. */
+  replied(): void {
+    const { isOn } = this.outage;
+    this.outage.replied();
+    this.isToLook = false;
+    if (isOn) this.hint();
+  }
+
+  private lookAgain(): void {
+    this.isToLook = true;
+    this.first?.wake?.();
   }
 
   isFirst(caller: object): boolean {
@@ -123,6 +167,7 @@ export class Waiters {
 
   private hint(): void {
     this.hints++;
+    if (this.outage.isOn) return this.lookAgain();
     if (this.host.inOrder) this.first?.wake?.();
     else this.wakeAll();
   }

@@ -57,3 +57,11 @@ export const textWithCause = (failure: unknown): string => {
   const cause = textOf(failure.cause);
   return text.includes(cause) ? text : `${text} (${cause})`;
 };
+
+/** The same request, of which it does not matter whether it was executed: its failure for a passing reason left nothing. */
+export const harmless = <T>(request: Promise<T>): Promise<T> =>
+  request.catch((failure: unknown): never => {
+    if (!(failure instanceof StoreFailure) || !failure.passing) throw failure;
+    const { message, cause, transient, passing } = failure;
+    throw new StoreFailure(message, 'not-executed', { cause, transient, passing });
+  });

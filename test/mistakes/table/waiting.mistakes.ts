@@ -128,7 +128,7 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     name: 'a store that fails taken for a lock that is taken',
     edits: [
       {
-        in: 'Contention.throwUnlessTransient',
+        in: 'Contention.failed',
         find: "storeError(wait.key, failure, 'acquiring', this.waitedMs())",
         replace: 'takenError(wait.key, this.waitedMs(), wait.waitMs)',
       },

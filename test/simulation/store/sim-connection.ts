@@ -12,6 +12,9 @@ const STEPS = [0, 0, 0, 1, 2, 3, 4, 6];
 /** How long a client waits before it connects again, in ms. */
 const RECONNECT_MS = 30;
 
+/** What a server says that may answer otherwise without anything being changed there. */
+const PASSING = /^(READONLY|LOADING)/;
+
 interface Waiter {
   resolve(session: Session): void;
   reject(failure: SimFailure): void;
@@ -76,7 +79,9 @@ export class SimConnection {
         },
       };
       const deadline = new Deadline(this.process, this.timeoutMs, () => {
-        sent.fail(new SimFailure(`no answer within ${this.timeoutMs} ms`, 'unknown', {}, session));
+        sent.fail(
+          new SimFailure(`no answer within ${this.timeoutMs} ms`, 'unknown', { passing: true }, session),
+        );
         this.drop(session);
       });
       this.sent.add(sent);
@@ -93,7 +98,9 @@ export class SimConnection {
   }
 
   private refusal({ refused, transient, keyOnly }: Refusal, session: Session): SimFailure {
-    return new SimFailure(`the server refused: ${refused}`, 'not-executed', { transient, keyOnly }, session);
+    const passing = PASSING.test(refused);
+    const options = { transient, passing, keyOnly };
+    return new SimFailure(`the server refused: ${refused}`, 'not-executed', options, session);
   }
 
   private ready(): Promise<Session> {
@@ -114,7 +121,9 @@ export class SimConnection {
         },
       };
       const deadline = new Deadline(this.process, this.timeoutMs, () =>
-        waiter.reject(new SimFailure(`no connection within ${this.timeoutMs} ms`, 'not-executed')),
+        waiter.reject(
+          new SimFailure(`no connection within ${this.timeoutMs} ms`, 'not-executed', { passing: true }),
+        ),
       );
       this.waiters.add(waiter);
     });
@@ -165,7 +174,14 @@ export class SimConnection {
     if (this.session === session) this.session = undefined;
     for (const sent of [...this.sent]) {
       if (sent.session !== session) continue;
-      sent.fail(new SimFailure('the connection was lost before the answer came', 'unknown', {}, session));
+      sent.fail(
+        new SimFailure(
+          'the connection was lost before the answer came',
+          'unknown',
+          { passing: true },
+          session,
+        ),
+      );
     }
     this.connectLater();
   }

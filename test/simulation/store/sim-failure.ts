@@ -6,7 +6,7 @@ export class SimFailure extends StoreFailure {
   constructor(
     message: string,
     outcome: StoreOutcome,
-    options: { transient?: boolean; keyOnly?: boolean } = {},
+    options: { transient?: boolean; passing?: boolean; keyOnly?: boolean } = {},
     /** Undefined when the command was never sent. */
     readonly session?: Session,
   ) {

@@ -1,4 +1,5 @@
 import { LocalQueue, type QueueHost } from '../../../lib/core/acquire/local-queue.js';
+import { Outages } from '../../../lib/core/outage/outages.js';
 import type { Runtime } from '../../../lib/core/runtime.js';
 import type { Claim } from '../../../lib/core/seam/claim.js';
 import type { ScriptedStore } from './scripted-store.js';
@@ -25,6 +26,7 @@ export const queueOn = (store: ScriptedStore, runtime: Runtime, host: HostOfQueu
       keepAlive: () => undefined,
       lookAt: () => undefined,
       watch: (claim, listener) => store.watch(claim, listener),
+      outages: new Outages(runtime, 'process'),
       leaveLine: () => undefined,
       onIdle: () => undefined,
       ...host,

@@ -5,6 +5,7 @@ import { Hold } from '../../../lib/core/lease/hold.js';
 import { LeaseKeeper } from '../../../lib/core/lease/lease-keeper.js';
 import { LockEventHub } from '../../../lib/core/lock-events.js';
 import { StoreRequests } from '../../../lib/core/store-requests.js';
+import { Outages } from '../../../lib/core/outage/outages.js';
 import { StoreHealth } from '../../../lib/core/store-health.js';
 import { Log } from '../../support/core/core-under-test.js';
 import { claimOn, queueOn } from '../../support/core/queue-on.js';
@@ -56,7 +57,7 @@ beforeEach(() => {
   store = new ScriptedStore();
   log = new Log();
   count = 0;
-  const health = new StoreHealth(runtime, new LockEventHub(log), log);
+  const health = new StoreHealth(runtime, new LockEventHub(log), log, new Outages(runtime, 'process'));
   keeper = new LeaseKeeper(new StoreRequests(store, runtime, health), runtime);
 });
 

@@ -154,17 +154,20 @@ describe('waiting for permits of a semaphore', () => {
     expect(second.state).toBe('fulfilled');
   });
 
-  it('looks every second while it cannot hear', async () => {
+  it('looks every second while it cannot hear, and asks when that may be worth it', async () => {
     const { store, runtime, semaphore } = underTest();
-    const caller = watched(semaphore.acquire(1, { waitMs: Infinity }));
+    const caller = watched(semaphore.acquire(2, { waitMs: Infinity }));
     await settled();
     await store.question.answer(false);
     await runtime.pass(900);
     expect(store.asked).toEqual([]);
     await runtime.pass(200);
-    expect(store.asked).toEqual(['take 1']);
-    await store.question.answer(false);
+    expect(store.asked).toEqual(['free']);
+    await store.question.answer(1);
+    expect(store.asked).toEqual([]);
     await runtime.pass(1_100);
+    await store.question.answer(2);
+    expect(store.asked).toEqual(['take 2']);
     await store.question.answer(true);
     expect(caller.state).toBe('fulfilled');
   });
@@ -177,6 +180,8 @@ describe('waiting for permits of a semaphore', () => {
     await store.question.fail(moving);
     expect(store.asked).toEqual([]);
     await runtime.pass(60);
+    // It cannot hear yet.
+    await store.question.answer(1);
     await store.question.answer(true);
     expect(caller.state).toBe('fulfilled');
   });

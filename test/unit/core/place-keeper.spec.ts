@@ -3,6 +3,7 @@ import { LinePlace } from '../../../lib/core/acquire/line-place.js';
 import { PlaceKeeper } from '../../../lib/core/acquire/place-keeper.js';
 import { LockEventHub } from '../../../lib/core/lock-events.js';
 import { placeTermsOf, type Claim } from '../../../lib/core/seam/claim.js';
+import { Outages } from '../../../lib/core/outage/outages.js';
 import { StoreHealth } from '../../../lib/core/store-health.js';
 import { StoreRequests } from '../../../lib/core/store-requests.js';
 import { Log, watched } from '../../support/core/core-under-test.js';
@@ -27,7 +28,7 @@ const begin = (on: ScriptedStore = new LineStore()): void => {
   store = on;
   woken = [];
   const log = new Log();
-  const health = new StoreHealth(runtime, new LockEventHub(log), log);
+  const health = new StoreHealth(runtime, new LockEventHub(log), log, new Outages(runtime, 'process'));
   keeper = new PlaceKeeper(new StoreRequests(store, runtime, health), runtime);
 };
 

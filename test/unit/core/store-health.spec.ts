@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { LockEventHub } from '../../../lib/core/lock-events.js';
+import { Outages } from '../../../lib/core/outage/outages.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { StoreHealth } from '../../../lib/core/store-health.js';
 import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
@@ -8,7 +9,13 @@ const open = () => {
   const runtime = new VirtualRuntime();
   const log: string[] = [];
   const logger = { log: (line: string) => void log.push(line), warn: (line: string) => void log.push(line) };
-  return { runtime, log, health: new StoreHealth(runtime, new LockEventHub(logger), logger) };
+  const outages = new Outages(runtime, 'process');
+  return {
+    runtime,
+    log,
+    outages,
+    health: new StoreHealth(runtime, new LockEventHub(logger), logger, outages),
+  };
 };
 const failure = new StoreFailure('refused', 'not-executed');
 
@@ -30,6 +37,22 @@ describe('an outage of the store', () => {
     const cause = new Error('MISCONF the disk is full');
     health.failed(new StoreFailure(`Redis refused the command: ${cause.message}`, 'not-executed', { cause }));
     expect(log.join().split(cause.message)).toHaveLength(2);
+  });
+
+  it('is not over while it fails for a key that callers wait for, though it works for others', () => {
+    const { log, health, outages } = open();
+    const key = {};
+    outages.failed(key, () => undefined);
+    health.failed(failure);
+    expect(outages.storeFails).toBe(true);
+    health.works();
+    health.failed(failure);
+    health.works();
+    expect(log).toHaveLength(1);
+    outages.over(key, true);
+    health.works();
+    expect(log).toHaveLength(2);
+    expect(outages.storeFails).toBe(false);
   });
 
   it('soon after another one is told like that one: a server may be restarted twice', async () => {

@@ -1,0 +1,84 @@
+import type { Runtime } from '../runtime.js';
+
+/** The pause before all try again, in ms; it doubles with each try in vain, up to the longest. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 500;
+/** How many keys try in one go, and the pause between two goes once the store works again, in ms. */
+const BATCH = 64;
+const BATCH_EVERY_MS = 5;
+
+/** Part of the pause that differs from process to process: they do not come back in one moment. */
+const JITTER = 0.5;
+
+/** A number from 0 to 1 for a process's id. */
+const shareOf = (id: string): number =>
+  [...id].reduce((sum, character) => (31 * sum + character.charCodeAt(0)) % 1_024, 7) / 1_024;
+
+/**
+ * The keys and objects of one service for which the store fails for a passing reason, and when their callers try again. One
+ * timer serves all: while the store fails, a few of them try at a time; as soon as it works for one, the others follow in
+ * batches.
+ */
+export class Outages {
+  /** Whether the store fails, as far as the service knows: for some keys at least. */
+  storeFails = false;
+  /** With what makes its caller try; undefined while a try is under way. */
+  private readonly failing = new Set<object>();
+  private readonly pausing = new Map<object, () => void>();
+  private readonly spread: number;
+  private pauseMs = FIRST_PAUSE_MS;
+  private isRecovering = false;
+  private timer: unknown;
+
+  constructor(
+    private readonly runtime: Runtime,
+    id: string,
+  ) {
+    this.spread = 1 - JITTER / 2 + JITTER * shareOf(id);
+  }
+
+  /** For how many keys and objects the store fails. */
+  get size(): number {
+    return this.failing.size;
+  }
+
+  /** A request for a key failed. Its caller tries again when `retry` is called, which happens once. */
+  failed(key: object, retry: () => void): void {
+    this.failing.add(key);
+    this.isRecovering = false;
+    this.pausing.set(key, retry);
+    this.arm();
+  }
+
+  /** Nobody waits for the key any more, or the store works for it: then the others try, too. */
+  over(key: object, works: boolean): void {
+    if (!this.failing.delete(key)) return;
+    this.pausing.delete(key);
+    if (works || this.failing.size === 0) this.pauseMs = FIRST_PAUSE_MS;
+    if (this.pausing.size > 0 && !works) return;
+    this.disarm();
+    if (this.pausing.size === 0) return;
+    this.isRecovering = true;
+    this.arm();
+  }
+
+  private arm(): void {
+    if (this.timer !== undefined) return;
+    const ms = this.isRecovering ? BATCH_EVERY_MS : this.pauseMs * this.spread;
+    this.timer = this.runtime.setTimer(() => this.tryAgain(), ms);
+  }
+
+  private disarm(): void {
+    this.runtime.clearTimer(this.timer);
+    this.timer = undefined;
+  }
+
+  private tryAgain(): void {
+    this.timer = undefined;
+    this.pauseMs = Math.min(2 * this.pauseMs, LONGEST_PAUSE_MS);
+    const batch = [...this.pausing].slice(0, BATCH);
+    for (const [key] of batch) this.pausing.delete(key);
+    if (this.pausing.size > 0) this.arm();
+    for (const [, retry] of batch) retry();
+  }
+}

@@ -1,0 +1,28 @@
+import { deadlineOf, type Wait } from '../acquire/wait.js';
+import type { CoreContext } from '../core-context.js';
+import { waitFor } from '../wait-for.js';
+
+/**
+ * Sends a request that changes nothing, while the store fails: the end of the wait, an abort and a shutdown do not wait
+ * for its reply. `late`: the error at the end of the wait.
+ */
+export const unlessOver = <T>(
+  core: CoreContext,
+  wait: Wait,
+  send: () => Promise<T>,
+  late: () => Error,
+): Promise<T> =>
+  waitFor<T>(core.runtime, {
+    ms: deadlineOf(wait) - core.runtime.now(),
+    signal: wait.signal,
+    listen: ({ resolve, reject }) => {
+      const stop = (): void => {
+        const over = core.reasonToStop(wait);
+        if (over) reject(over);
+      };
+      if (core.runtime.now() < deadlineOf(wait)) send().then(resolve, reject);
+      return core.onStop(stop);
+    },
+    onTime: ({ reject }) => reject(late()),
+    onAbort: ({ reject }) => reject(core.reasonToStop(wait)!),
+  });
