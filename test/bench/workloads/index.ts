@@ -20,6 +20,7 @@ import { quorumFar } from './quorum/far.js';
 import { quorumFree } from './quorum/free.js';
 import { quorumHot } from './quorum/hot.js';
 import { readWrite } from './read-write.js';
+import { scale } from './scale.js';
 import { semaphore } from './semaphore.js';
 import { waiting } from './waiting.js';
 import { wakeUp } from './wake-up.js';
@@ -33,5 +34,5 @@ export const workloads: readonly Workload[] = [
   ...[readWrite, semaphore],
   ...[waiting, freeKeys],
   ...[quorumFree, quorumHot, quorumFar, quorumDead, cluster],
-  ...[cpuTime, idleListener, decorator, awaitRelease, heldLeases, cycles],
+  ...[cpuTime, idleListener, decorator, awaitRelease, heldLeases, scale, cycles],
 ];
