@@ -1,6 +1,8 @@
 import 'reflect-metadata';
 import { parseOptions, USAGE, UsageError, type DemoOptions } from './demo/options.js';
-import { reportTable, reportText } from './demo/report.js';
+import { introduction } from './demo/introduction.js';
+import { paintFor } from './demo/paint.js';
+import { COLUMNS_TEXT, reportTable, reportText } from './demo/report.js';
 import { Resources } from './demo/resources.js';
 import { runSale, type SaleReport } from './demo/run-sale.js';
 import { serve } from './demo/serve.js';
@@ -13,6 +15,7 @@ const EXIT = { ok: 0, broken: 1, usage: 2, interrupted: 130 } as const;
 const demo = async (options: DemoOptions, signal: AbortSignal): Promise<number> => {
   const { buyers, items, strategies } = options;
   const output = options.json ? process.stderr : process.stdout;
+  const paint = paintFor(output);
   const say = (text: string) => void output.write(`${wrap(text)}\n`);
 
   await using resources = new Resources();
@@ -26,14 +29,14 @@ const demo = async (options: DemoOptions, signal: AbortSignal): Promise<number> 
     return EXIT.ok;
   }
 
-  say(
-    `${buyers} buyers want ${items} items; every tenth clicks five times. Three instances of the app sell.\n`,
-  );
+  say(introduction(options, paint));
   const reports: SaleReport[] = [];
   for (const strategy of strategies)
-    reports.push(await runSale(stage, strategy, { buyers, items, signal, output }));
+    reports.push(await runSale(stage, strategy, { buyers, items, signal, output, paint }));
 
-  say(`\n${reportTable(reports)}\n${reportText(reports, items)}`);
+  say(
+    `\n${reportTable(reports, paint)}\n${reportText(reports, items, paint)}\n\n${paint('aside', COLUMNS_TEXT)}`,
+  );
   const ok = reports.every((report) => report.complaints.length === 0);
   if (options.json) {
     const { redis, database } = stage;

@@ -23,8 +23,9 @@ export class FlashSaleCli {
   private readonly ended: Promise<unknown>;
 
   constructor(args: readonly string[], env: Record<string, string | undefined> = {}) {
-    // Only what a test names counts, not the servers of whoever runs the tests.
-    const environment = { ...process.env, REDIS_URL: undefined, DATABASE_URL: undefined, ...env };
+    // Only what a test names counts, not the servers and colours of the one who runs the tests.
+    const own = { REDIS_URL: undefined, DATABASE_URL: undefined, FORCE_COLOR: undefined };
+    const environment = { ...process.env, ...own, ...env };
     this.child = spawn(process.execPath, [fromRoot('dist/sample-app/cli.js'), ...args], {
       env: environment,
       stdio: ['ignore', 'pipe', 'pipe'],

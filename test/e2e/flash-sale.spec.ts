@@ -1,4 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PassThrough } from 'node:stream';
+import { WriteStream } from 'node:tty';
+import { stripVTControlCharacters } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { paintFor } from '../../sample-app/src/demo/paint.js';
 import { reportTable } from '../../sample-app/src/demo/report.js';
 import type { SaleReport } from '../../sample-app/src/demo/run-sale.js';
 import type { StrategyName } from '../../sample-app/src/flash-sale/strategies/strategy-names.js';
@@ -113,6 +117,45 @@ describe('a flash sale on three instances, with a Redis given by REDIS_URL', () 
   it('prints a table with a line for every strategy', () => {
     for (const { strategy, facts } of result.reports) {
       expect(stderr).toMatch(new RegExp(`^${strategy} +${facts.sold} +${facts.oversold} `, 'm'));
+    }
+  });
+
+  it('says before the first sale how long it takes, and why one locks although an UPDATE does', () => {
+    const [before] = stderr.split(/^none +\d+ %/m);
+    expect(before).toMatch(/It takes about \d+ (?:seconds|minutes)/);
+    expect(before).toContain('Why lock, when sql is as right, and faster?');
+    for (const { strategy } of result.reports)
+      expect(before).toMatch(new RegExp(`^  ${strategy} .*\\(\\d+ s\\)`, 'm'));
+  });
+
+  it('shows at the end of each sale what the table counts', () => {
+    const ends = [...stderr.matchAll(/^(\S+) +100 % \| .* \| (\d+) sold/gm)];
+    expect(ends.map(([, strategy, sold]) => [strategy, Number(sold)])).toEqual(
+      result.reports.map(({ strategy, facts }) => [strategy, facts.sold]),
+    );
+  });
+
+  it('explains its columns', () => {
+    for (const column of ['refused', 'stale writes refused', 'p50, p99', 'longest outage']) {
+      expect(stderr).toMatch(new RegExp(`^${column}: `, 'm'));
+    }
+  });
+
+  it('has colours on a terminal, and none in a pipe or with NO_COLOR', () => {
+    expect(stderr).not.toContain('\u001b');
+    const { getColorDepth } = WriteStream.prototype;
+    const terminal = (env: NodeJS.ProcessEnv) =>
+      Object.assign(new PassThrough(), { isTTY: true, getColorDepth: () => getColorDepth(env) });
+    vi.stubEnv('FORCE_COLOR', undefined);
+    try {
+      const table = reportTable(result.reports, paintFor(terminal({ TERM: 'xterm-256color' })));
+      expect(table).toContain('\u001b');
+      expect(stripVTControlCharacters(table)).toBe(reportTable(result.reports));
+      expect(reportTable(result.reports, paintFor(terminal({ NO_COLOR: '1' })))).toBe(
+        reportTable(result.reports),
+      );
+    } finally {
+      vi.unstubAllEnvs();
     }
   });
 

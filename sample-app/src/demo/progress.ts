@@ -1,4 +1,5 @@
 import { Presets, SingleBar } from 'cli-progress';
+import type { Paint } from './paint.js';
 
 /** stdout or stderr. */
 export type ProgressStream = NodeJS.WriteStream;
@@ -8,40 +9,59 @@ export interface Progress {
   update(done: number, sold: number): void;
   /** Something worth telling has happened. */
   event(text: string): void;
+  /** The sale is over, with these numbers. */
+  finish(done: number, sold: number): void;
+  /** Gives the terminal back, also after a sale that failed. */
   stop(): void;
 }
 
 const LABEL_WIDTH = 10;
 
 /** A bar on a terminal; elsewhere a line for every quarter and every event. */
-export const startProgress = (stream: ProgressStream, label: string, total: number): Progress =>
-  stream.isTTY
-    ? bar(stream, label.padEnd(LABEL_WIDTH), total)
-    : lines(stream, label.padEnd(LABEL_WIDTH), total);
+export const startProgress = (
+  stream: ProgressStream,
+  label: string,
+  total: number,
+  paint: Paint,
+): Progress => {
+  const padded = paint('name', label) + ' '.repeat(Math.max(0, LABEL_WIDTH - label.length));
+  return stream.isTTY ? bar(stream, padded, total) : lines(stream, padded, total);
+};
+
+/** What a sale took, in words. */
+const took = (startedAt: number): string => `${Math.round((performance.now() - startedAt) / 1_000)} s`;
 
 const bar = (stream: ProgressStream, label: string, total: number): Progress => {
   const format = `${label} {bar} {percentage} % of {total} clicks, {sold} sold{event}`;
   const single = new SingleBar({ format, stream, hideCursor: true, barsize: 16 }, Presets.shades_classic);
+  const startedAt = performance.now();
   single.start(total, 0, { sold: 0, event: '' });
   return {
     update: (done, sold) => single.update(done, { sold }),
     // All of it has to fit into one line.
     event: (text) => single.update({ event: `, ${text.replace(/ while .*/, '')}` }),
+    finish: (done, sold) => single.update(done, { sold, event: `, ${took(startedAt)}` }),
     stop: () => single.stop(),
   };
 };
 
 const lines = (stream: ProgressStream, label: string, total: number): Progress => {
+  const startedAt = performance.now();
   let shown = -1;
+  const line = (quarter: number, done: number, sold: number, end = '') => {
+    const percentage = String(25 * quarter).padStart(3);
+    stream.write(`${label} ${percentage} % | ${done} of ${total} clicks | ${sold} sold${end}\n`);
+  };
   return {
     update: (done, sold) => {
       const quarter = Math.floor((4 * done) / total);
-      if (quarter === shown) return;
+      // The last line is that of the finish.
+      if (quarter === shown || quarter === 4) return;
       shown = quarter;
-      const percentage = String(25 * quarter).padStart(3);
-      stream.write(`${label} ${percentage} % | ${done} of ${total} clicks | ${sold} sold\n`);
+      line(quarter, done, sold);
     },
     event: (text) => void stream.write(`${label}       | ${text}\n`),
+    finish: (done, sold) => line(Math.floor((4 * done) / total), done, sold, ` | ${took(startedAt)}`),
     stop: () => undefined,
   };
 };

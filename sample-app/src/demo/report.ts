@@ -1,5 +1,6 @@
+import { plain, type Paint } from './paint.js';
 import type { SaleReport } from './run-sale.js';
-import { table } from './table.js';
+import { table, type PaintCell } from './table.js';
 
 const TITLES = [
   'strategy',
@@ -14,8 +15,30 @@ const TITLES = [
   'longest\noutage\nms',
 ];
 
+/** What the columns are that do not say it themselves. */
+export const COLUMNS_TEXT = `refused: clicks without an order: all was sold, or the buyer had one already
+stale writes refused: writes of an instance that had lost its lock; the database
+  knew them by their fencing token
+p50, p99: what a click took, in half and in 99 % of the cases; a hundred clicks
+  queue for one article at any time
+longest outage: the longest time without a sale; with locked that is the lease
+  of an instance that was stopped or killed, two seconds here`;
+
+/** The first of these columns that count what must not happen, and the last. */
+const WRONGS = [2, 4] as const;
+
+/** Red for what must not happen. */
+const paintCell =
+  (paint: Paint): PaintCell =>
+  (text, row, column) => {
+    if (row < 0) return paint('head', text);
+    if (column === 0) return paint('name', text);
+    if (column < WRONGS[0] || column > WRONGS[1]) return text;
+    return paint(text.startsWith('0') ? 'good' : 'bad', text);
+  };
+
 /** The table of all sales. */
-export const reportTable = (reports: readonly SaleReport[]): string =>
+export const reportTable = (reports: readonly SaleReport[], paint: Paint = plain): string =>
   table(
     TITLES,
     reports.map(({ strategy, facts, refused, p50Ms, p99Ms }) => [
@@ -30,13 +53,14 @@ export const reportTable = (reports: readonly SaleReport[]): string =>
       p99Ms,
       facts.longestOutageMs,
     ]),
+    paintCell(paint),
   );
 
 const SQL_NOTE =
   '* sql makes no promise about payments: a crash between order and charge leaves an order nobody knows to be paid.';
 
 /** What the table shows, in two sentences; and what went wrong, if anything did. */
-export const reportText = (reports: readonly SaleReport[], items: number): string => {
+export const reportText = (reports: readonly SaleReport[], items: number, paint: Paint = plain): string => {
   const of = (strategy: string) => reports.filter((report) => report.strategy === strategy);
   return [
     ...of('sql').map(() => SQL_NOTE),
@@ -44,7 +68,7 @@ export const reportText = (reports: readonly SaleReport[], items: number): strin
     ...of('none').map((none) => noneSentence(none, items)),
     ...of('locked').map((locked) => lockedSentence(locked, items)),
     ...reports.flatMap(({ strategy, complaints }) =>
-      complaints.map((text) => `BROKEN: ${strategy} ${text}.`),
+      complaints.map((text) => `${paint('bad', 'BROKEN')}: ${strategy} ${text}.`),
     ),
     ...reports
       .filter((report) => report.gaveUp > 0)

@@ -1,9 +1,11 @@
 import type { StrategyName } from '../flash-sale/strategies/strategy-names.js';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { clicksOf, sendCrowd, type Answer } from './crowd.js';
 import { NO_FAULTS, rehearseFaults, type FaultReport } from './fault-drill.js';
 import { startProgress, type ProgressStream } from './progress.js';
 import { complaints } from './promises.js';
 import type { Facts } from './sales.js';
+import type { Paint } from './paint.js';
 import type { Stage } from './stage.js';
 
 export interface SaleOptions {
@@ -12,6 +14,7 @@ export interface SaleOptions {
   readonly signal: AbortSignal;
   /** Where the progress is shown. */
   readonly output: ProgressStream;
+  readonly paint: Paint;
 }
 
 export interface SaleReport {
@@ -32,6 +35,7 @@ export interface SaleReport {
 }
 
 const INSTANCES = 3;
+const COUNT_EVERY_MS = 200;
 
 /** The strategy whose instances are killed and stopped. */
 const UNDER_FAULTS: StrategyName = 'locked';
@@ -51,12 +55,11 @@ export const runSale = async (
   const instances = await stage.startInstances(INSTANCES, strategy, strategy === UNDER_FAULTS);
 
   const answers: Answer[] = [];
-  let sold = 0;
-  const progress = startProgress(options.output, strategy, clicksOf(buyers).length);
+  let bought = 0;
+  const progress = startProgress(options.output, strategy, clicksOf(buyers).length, options.paint);
   const onAnswer = (answer: Answer) => {
     answers.push(answer);
-    if (answer.outcome === 'bought') sold++;
-    progress.update(answers.length, sold);
+    if (answer.outcome === 'bought') bought++;
   };
 
   const over = new AbortController();
@@ -67,22 +70,31 @@ export const runSale = async (
           items,
           owner: (key) => stage.locks.owner(key),
           fence: () => stage.sales.fence(sku),
-          soldShare: () => sold / items,
+          soldShare: () => bought / items,
           onEvent: (text) => progress.event(text),
           signal: AbortSignal.any([signal, over.signal]),
         })
       : Promise.resolve(NO_FAULTS);
+  const urls = instances.map(({ url }) => url);
+  const crowd = sendCrowd({ sku, buyers, urls, signal, onAnswer }).finally(() => over.abort());
+  // What is shown is what the table counts: orders in the database. A buyer whose instance was killed has an order, but no
+  // answer that says so.
+  const shown = untilOver(over.signal, async () =>
+    progress.update(answers.length, await stage.sales.sold(sku)),
+  );
 
+  let report: FaultReport;
+  let facts: Facts;
   try {
-    await sendCrowd({ sku, buyers, urls: instances.map(({ url }) => url), signal, onAnswer });
+    await Promise.all([crowd, shown]);
+    report = await faults;
+    // Only when no instance can write any more are the facts final.
+    await Promise.all(instances.map((instance) => instance.stop()));
+    facts = await stage.sales.facts(sku, items);
+    progress.finish(answers.length, facts.sold);
   } finally {
-    over.abort();
     progress.stop();
   }
-  const report = await faults;
-  // Only when no instance can write any more are the facts final.
-  await Promise.all(instances.map((instance) => instance.stop()));
-  const facts = await stage.sales.facts(sku, items);
 
   const times = answers.map((answer) => answer.tookMs).sort((a, b) => a - b);
   const lost = answers.filter((answer) => answer.outcome === 'gave-up');
@@ -98,6 +110,13 @@ export const runSale = async (
     p99Ms: percentile(times, 0.99),
     complaints: [...complaints(strategy, { facts, items, buyers }), ...missing],
   };
+};
+
+const untilOver = async (over: AbortSignal, work: () => Promise<void>): Promise<void> => {
+  while (!over.aborted) {
+    await work();
+    await sleep(COUNT_EVERY_MS, undefined, { signal: over }).catch(() => undefined);
+  }
 };
 
 /** A run in which the faults did not happen shows nothing. */

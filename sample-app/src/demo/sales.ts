@@ -63,6 +63,11 @@ export class Sales implements AsyncDisposable {
     };
   }
 
+  /** How many orders there are at this moment: what `facts` says in the end. */
+  sold(sku: string): Promise<number> {
+    return this.database.getRepository(Order).countBy({ sku });
+  }
+
   /** The highest fencing token that has come with a write. */
   async fence(sku: string): Promise<number> {
     return (await this.database.getRepository(Stock).findOneByOrFail({ sku })).fence;
