@@ -18,7 +18,10 @@ await runPart(async () => {
   app.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true }));
   app.enableShutdownHooks();
   if (settings.underFaults) askBeforeWriting(app.get(FencedStock));
+  const locks = app.get(LockService);
+  // An instance without Redis could not sell: it does not start.
+  await locks.ping();
   await app.listen(settings.port, '127.0.0.1');
-  await reportAcquisitions(app.get(LockService));
+  await reportAcquisitions(locks);
   return app.getUrl();
 });

@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import type { Server } from 'node:http';
 import * as common from '@nestjs/common';
 import { type INestApplication, type Type } from '@nestjs/common';
 import * as core from '@nestjs/core';
@@ -11,6 +12,7 @@ import * as libTesting from 'nest-redis-lock/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { requestContext } from '../../lib/transport/request-context.js';
 import { RecordingLogger } from '../support/nest/recording-logger.js';
+import { freePort } from '../support/loopback.js';
 import { RedisServer } from '../support/redis-server.js';
 import { examplesOf, run } from './examples.js';
 import { codeBlocks } from '../support/markdown.js';
@@ -41,6 +43,8 @@ interface Reports {
   ofYear(): Promise<string>;
 }
 
+const INSTALLATION = 'docs/guide/installation.md';
+
 describe('the examples of the documentation', () => {
   let redis: RedisServer;
   let app: INestApplication;
@@ -53,6 +57,17 @@ describe('the examples of the documentation', () => {
     create: async (module: Type) => (app = await core.NestFactory.create(module, { logger: false })),
   };
 
+  const modules: Record<string, unknown> = {
+    '@nestjs/common': common,
+    '@nestjs/core': { ...core, NestFactory },
+    '@nestjs/schedule': schedule,
+    '@nestjs/testing': testing,
+    '@nestjs-cls/transactional': { Transactional: world.Transactional },
+    'nest-redis-lock': lib,
+    'nest-redis-lock/testing': libTesting,
+    './world.js': world,
+  };
+
   const onTestServers = (source: string): string =>
     source
       .replace('app.listen(3000)', "app.listen(0, '127.0.0.1')")
@@ -62,16 +77,6 @@ describe('the examples of the documentation', () => {
 
   beforeAll(async () => {
     redis = await RedisServer.start();
-    const modules: Record<string, unknown> = {
-      '@nestjs/common': common,
-      '@nestjs/core': { ...core, NestFactory },
-      '@nestjs/schedule': schedule,
-      '@nestjs/testing': testing,
-      '@nestjs-cls/transactional': { Transactional: world.Transactional },
-      'nest-redis-lock': lib,
-      'nest-redis-lock/testing': libTesting,
-      './world.js': world,
-    };
     for (const { page: path, fileName, source } of examplesOf(examplesOnPages())) {
       const exports = await run(onTestServers(source), modules);
       modules[`./${fileName.replace(/\.ts$/, '.js')}`] = exports;
@@ -132,7 +137,7 @@ describe('the examples of the documentation', () => {
   });
 
   it('main.ts awaits nothing outside of a function, which CommonJS apps cannot', () => {
-    const [main = ''] = codeBlocks(page('docs/guide/installation.md'), 'ts');
+    const [main = ''] = codeBlocks(page(INSTALLATION), 'ts');
     expect(main).toContain('// main.ts');
     expect(main).not.toMatch(/^\S.*\bawait\b/m);
   });
@@ -140,6 +145,22 @@ describe('the examples of the documentation', () => {
   it('main.ts starts on a real Redis', async () => {
     await expect(app.get(LockService).ping()).resolves.toBeUndefined();
     expect(await app.getUrl()).toMatch(/^http:/);
+  });
+
+  it('main.ts fails fast while Redis cannot be reached, and does not listen', async () => {
+    const main = examplesOf(examplesOnPages()).find(({ page: path }) => path === INSTALLATION)!;
+    const started = app;
+    try {
+      const elsewhere = main.source.replace('localhost:6379', `127.0.0.1:${await freePort()}`);
+      await expect(run(onTestServers(elsewhere), modules)).rejects.toMatchObject({
+        code: 'LOCK_STORE_FAILED',
+      });
+      expect(app).not.toBe(started);
+      expect((app.getHttpServer() as Server).listening).toBe(false);
+      await app.close();
+    } finally {
+      app = started;
+    }
   });
 
   it('order() holds the lock, and hands the token to the database and the signal to the payment', async () => {
