@@ -67,7 +67,7 @@ end
  *        before, when the given one has changed it, else -1
  *        error PERMITS when there is no limit, WRONGTYPE when the counter is no number
  */
-export const PERMIT_ACQUIRE = `${COMMON}
+export const PERMIT_ACQUIRE: string = `${COMMON}
 local member = bytes(ARGV[1])
 local text = redis.call('get', KEYS[1])
 local free = counted(text)
@@ -147,7 +147,7 @@ return { 0, tonumber(first) - now, before }
  * ARGV[1] owner  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH  ARGV[4] for how many more ms it stays, '' for none
  * Reply: integer  number of subscribers that were told, -1 when the owner did not have it any more
  */
-export const PERMIT_RELEASE = `${COMMON}
+export const PERMIT_RELEASE: string = `${COMMON}
 local member = bytes(ARGV[1])
 local score = redis.pcall('zscore', KEYS[2], member)
 if foreign(score) then return -1 end
@@ -193,7 +193,7 @@ return -1
  * ARGV[2i-1]  owner    ARGV[2i] lease in ms
  * Reply: list, for each: integer what is left in ms, -1 when lost, or a string: the error
  */
-export const PERMIT_EXTEND = `${COMMON}
+export const PERMIT_EXTEND: string = `${COMMON}
 local replies = {}
 for i = 1, #KEYS / 2 do
   local counter, set = KEYS[2 * i - 1], KEYS[2 * i]
@@ -226,7 +226,7 @@ return replies
  * KEYS[1] counter  KEYS[2] sorted set
  * Reply: list, for each: owner (32 hexadecimal digits), time left in ms (-1 for one without an end)
  */
-export const PERMIT_INSPECT = `${COMMON}
+export const PERMIT_INSPECT: string = `${COMMON}
 local text = redis.call('get', KEYS[1])
 if text and not counted(text) then return redis.error_reply(NO_COUNTER) end
 local found = redis.call('zrangebyscore', KEYS[2], '(' .. whole(now), '+inf', 'withscores', 'limit', 0, 100)
@@ -250,7 +250,7 @@ return reply
  * ARGV[1] channel  ARGV[2] PUBLISH or SPUBLISH
  * Reply: integer  1 when somebody had one, else 0
  */
-export const PERMIT_FORCE_UNLOCK = `${COMMON}
+export const PERMIT_FORCE_UNLOCK: string = `${COMMON}
 local text = redis.call('get', KEYS[1])
 local free = counted(text)
 if text and not free then return redis.error_reply(NO_COUNTER) end

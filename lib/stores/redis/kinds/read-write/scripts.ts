@@ -41,7 +41,7 @@ import { READER_INDEX } from './reader-index.js';
  *                 't <ms until it may look again> <what has the name>': the same for one that does not wait
  *        integer  ms until it may look again, -1 when there is no end to that
  */
-export const READ_ACQUIRE = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}${READ_WRITE_ENTER}
+export const READ_ACQUIRE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}${READ_WRITE_ENTER}
 local hash, timeout, line, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
 local lease, span = tonumber(ARGV[2]), tonumber(ARGV[3])
 local has, ends = held(hash, timeout, me)
@@ -81,7 +81,7 @@ return in_line(count, wait, other)
  *        integer  ms until it may look again, -1 when there is no end to that
  *        error    FENCE when the fence key, or the counter, holds no usable number
  */
-export const WRITE_ACQUIRE = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}${READ_WRITE_ENTER}
+export const WRITE_ACQUIRE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}${READ_WRITE_ENTER}
 local hash, timeout, line, fence, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], ARGV[1]
 local lease, span, block = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6])
 local has, ends = held(hash, timeout, me)
@@ -130,7 +130,7 @@ return whole(token)
  * Reply: list, for each: 'q …', as `READ_ACQUIRE` answers it: it stands in line; 'h': it has the lock; 'gone'; or
  *        'error <its text>'
  */
-export const READ_WRITE_KEEP = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}${READ_WRITE_ENTER}
+export const READ_WRITE_KEEP: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}${READ_WRITE_ENTER}
 local function keep(hash, timeout, line, index, me, kind, span, lease)
   local found = waiting(line, me)
   if not found.mine then return held(hash, timeout, me) and 'h' or 'gone' end
@@ -168,7 +168,7 @@ return replies
  * ARGV[5] channel of the plain lock  ARGV[6] for how many more ms the hold stays, '' for none
  * Reply: integer  1 when it was held, 0 when it stood in line, -1 when neither
  */
-export const READ_WRITE_RELEASE = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}
+export const READ_WRITE_RELEASE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}
 local hash, timeout, line, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[1]
 local there = redis.pcall('hexists', hash, 'mode')
 if refused(there) and not foreign(there) then return there end
@@ -242,7 +242,7 @@ return 1
  * ARGV[2i-1]  owner  ARGV[2i] lease in ms
  * Reply: list, for each: integer what is left in ms, -1 when lost, or a string: the error
  */
-export const READ_WRITE_EXTEND = `${READ_WRITE_BASICS}${READER_INDEX}
+export const READ_WRITE_EXTEND: string = `${READ_WRITE_BASICS}${READER_INDEX}
 local function extend(hash, timeout, index, me, lease)
   local has, left = held(hash, timeout, me)
   if not has then
@@ -273,7 +273,7 @@ return replies
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] channel  ARGV[4] PUBLISH or SPUBLISH
  * Reply: list of one: integer what is left in ms, -1 when the owner does not have the lock any more
  */
-export const READ_WRITE_DOWNGRADE = `${READ_WRITE_BASICS}${READER_INDEX}
+export const READ_WRITE_DOWNGRADE: string = `${READ_WRITE_BASICS}${READER_INDEX}
 local hash, timeout, index, me = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local has, left = held(hash, timeout, me)
 if not has then return { -1 } end
@@ -305,7 +305,7 @@ const NO_LOCK = `redis.error_reply('WRONGTYPE the value there is no read-write l
  * Reply: integer  1 when there was a hold, else 0
  *        error    WRONGTYPE when something else is there
  */
-export const READ_WRITE_FORCE_UNLOCK = `
+export const READ_WRITE_FORCE_UNLOCK: string = `
 local hash = KEYS[1]
 if redis.call('exists', hash) == 0 then return 0 end
 if redis.call('hexists', hash, 'mode') == 0 then return ${NO_LOCK} end
@@ -326,7 +326,7 @@ return 1
  *        list of owners
  *        error    WRONGTYPE when something else is there
  */
-export const READ_WRITE_INSPECT = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}
+export const READ_WRITE_INSPECT: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}
 local hash, index = KEYS[1], KEYS[3]
 local left = redis.call('pttl', hash)
 if left == -2 then return nil end
