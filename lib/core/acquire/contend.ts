@@ -242,8 +242,8 @@ class Contention {
   }
 
   /**
-   * A store that asks for another try gets one, within the wait. One that fails for a passing reason is tried again until
-   * the wait is over, if the head waits since before that. All other failures reach all callers for the key.
+   * Requests again within the wait if the store asks for another try; and until the wait is over if it fails for a passing
+   * reason and the head has waited since before. Each other failure reaches all callers for the key.
    */
   private failed(failure: unknown): Failed {
     const { core, queue, wait, claim } = this;
