@@ -255,7 +255,7 @@ class Contention {
     if (this.eachInLine && isUnknown) this.placeIsOver();
     if (isUnknown) this.confirming = false;
     const isLate = core.runtime.now() >= deadlineOf(wait);
-    if (failure.outcome !== 'unknown' && failure.transient && !isLate) {
+    if (failure.outcome !== 'unknown' && failure.transient && !isLate && !queue.outage.isOn) {
       // A waiter whose time is over already does not wait for the outcome of another try.
       if (this.isHead) queue.failed(failure, 'acquiring', 'due');
       return { status: 'not-now' };

@@ -137,8 +137,9 @@ class ObjectWait {
   }
 
   /**
-   * A store that asks for another try gets one, within the wait. A caller that waits since before the store began to fail for
-   * a passing reason goes on waiting, unless nobody can tell what became of its request. Other failures reach all in line.
+   * A store that asks for another try gets one, within the wait; in an outage that is a failure like the others, since there
+   * `Outages` decides when to try again. A caller that waits since before the store began to fail for a passing reason goes on
+   * waiting, unless the outcome of its request is unknown. Other failures reach all in line.
    */
   private failed(failure: unknown, sentAt: number): void {
     const { context, wait, what } = this;
@@ -147,7 +148,7 @@ class ObjectWait {
     const { transient, passing } = failure;
     const isCertain = failure.outcome === 'not-executed';
     const isLate = this.now() >= deadlineOf(wait);
-    if (isCertain && transient && !isLate) {
+    if (isCertain && transient && !isLate && !waiters.outage.isOn) {
       this.retryAt = this.now() + TRANSIENT_RETRY_MS;
       return;
     }

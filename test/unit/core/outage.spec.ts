@@ -21,6 +21,9 @@ import { settled } from '../../support/core/virtual-runtime.js';
 const passing = (text = 'no connection', outcome: 'not-executed' | 'unknown' = 'not-executed') =>
   new StoreFailure(text, outcome, { passing: true });
 
+/** The reply of a Redis Cluster of which a server has just come back. */
+const notNow = new StoreFailure('CLUSTERDOWN', 'not-executed', { transient: true });
+
 let core: ReturnType<typeof coreUnderTest>;
 let events: string[];
 
@@ -74,6 +77,20 @@ describe('a caller that waits already, while the store fails for a passing reaso
     expect(caller.state).toBe('fulfilled');
     expect(events).toEqual(['down', 'up']);
     expect(core.log.lines).toHaveLength(2);
+  });
+
+  it('goes on, at the pace of an outage, while the store asks for another try', async () => {
+    const caller = await waits();
+    await core.store.watching[0]!.hint();
+    await failsFor(500);
+    const before = core.store.sent.length;
+    await failsFor(5_000, notNow);
+    expect(core.store.sent.length - before).toBeLessThan(30);
+    await untilAsked();
+    await core.store.next('inspect').answer(null);
+    await core.store.next('acquire').answer(granted());
+    expect(caller.state).toBe('fulfilled');
+    expect(events).toEqual(['down', 'up']);
   });
 
   it('is rejected when its wait is over, at once, and hears for how long the store had failed', async () => {
@@ -464,6 +481,35 @@ describe('semaphores and latches', () => {
       await failFor(5_000);
       expect(store().questions.length - before).toBeLessThan(30);
       expect(callers.every(({ state }) => state === 'pending')).toBe(true);
+    },
+  );
+
+  it.each(['permits', 'latch'] as const)(
+    '%s: a waiter goes on, at the pace of an outage, while the store asks for another try',
+    async (what) => {
+      const caller = await refused(what);
+      await store().watching[0]!.hint();
+      await failFor(500);
+      const before = store().questions.length;
+      await failFor(5_000, notNow);
+      expect(store().questions.length - before).toBeLessThan(30);
+      await untilQuestion();
+      await store().question.answer(what === 'latch' ? 0 : 1);
+      await store().question.answer(what === 'latch' ? 0 : true);
+      expect(caller.state).toBe('fulfilled');
+      expect(events).toEqual(['down', 'up']);
+    },
+  );
+
+  it.each(['permits', 'latch'] as const)(
+    '%s: a caller that comes in an outage is rejected when the store asks for another try',
+    async (what) => {
+      await refused(what);
+      await store().watching[0]!.hint();
+      await failFor(500);
+      const late = await begin(what);
+      await store().question.fail(notNow);
+      expect(late.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
     },
   );
 
