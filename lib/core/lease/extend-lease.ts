@@ -2,13 +2,20 @@ import type { ExtendReply } from '../seam/reply.js';
 import type { CoreContext } from '../core-context.js';
 import { storeError } from '../errors/error-messages.js';
 import type { Lease } from './lease.js';
+import { cutsOver } from './shortening.js';
 import { checkMs } from '../settings/option-checks.js';
 
 /** Makes all holds of a lease last at least `ms` from now. Throws when it is over, or the store fails. */
 export const extendLease = async (core: CoreContext, lease: Lease, ms: number): Promise<void> => {
   checkMs('extend', ms ?? null, { min: 1 });
   lease.mustBeHeld('extend');
-  for (const { hold } of lease.parts) hold.lengthenedByHolder();
+  for (const part of lease.parts) part.hold.lengthenedBy(part, core.runtime.now() + ms);
+  const cuts = lease.parts.map(({ hold }) => cutsOver(hold)).filter((cut) => cut !== undefined);
+  if (cuts.length > 0) {
+    await Promise.all(cuts);
+    lease.mustBeHeld('extend');
+    for (const part of lease.parts) part.hold.lengthenedBy(part, core.runtime.now() + ms);
+  }
   await askFor(core, lease, ms, 'extending');
   lease.mustBeHeld('extend');
 };
@@ -44,6 +51,8 @@ const askFor = async (core: CoreContext, lease: Lease, ms: number, doing: string
     const now = runtime.now();
     if (now >= hold.validUntil) hold.lose('expired');
     if (hold.state !== 'held') return;
+    // The lease has ended meanwhile: its hold, if others have it, was cut behind this.
+    if (lease.parts[i]!.state !== 'held') return;
     if (reply.status === 'lost') hold.lose(reply.entered ? 'entered' : 'refused');
     else if (reply.status === 'failed') failure ??= storeError(hold.key, reply.cause, doing, now - sentAt);
     else {

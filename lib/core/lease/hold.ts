@@ -60,6 +60,9 @@ export class Hold {
   private isRenewing = false;
   private requests = 0;
   private lengthened = false;
+  /** Until when leases asked for it beyond its lease, by the part of each. */
+  private demands: Map<object, number> | undefined;
+  private ownUntil: number;
   private ownTurn: Turn | undefined;
   private leaseCount = 1;
   private reportedCount = 0;
@@ -94,6 +97,7 @@ export class Hold {
     this.storeOwner = owner;
     this.confirmedAt = sentAt;
     this.certainUntil = sentAt + validForMs;
+    this.ownUntil = this.certainUntil;
     this.lastUntil = grantedAt + validForMs;
     this.firstLeaseMs = validForMs;
   }
@@ -276,9 +280,37 @@ export class Hold {
     this.mayLast(at + askedMs);
   }
 
-  /** Its holder asked for more than its lease: the next holder must not inherit that. */
-  lengthenedByHolder(): void {
+  /** The lease of the part asks for more than its lease: no other holder may inherit that. */
+  lengthenedBy(part: object, until: number): void {
     this.lengthened = true;
+    this.demands ??= new Map();
+    this.demands.set(part, Math.max(until, this.demands.get(part) ?? 0));
+  }
+
+  /** The lease of the part has ended. True when it had asked for more than its lease. */
+  dropsDemand(part: object): boolean {
+    return this.demands?.delete(part) ?? false;
+  }
+
+  /** For how long its leases want it from now on, in ms, where the store may have it for longer; else undefined. */
+  wantedMs(now: number): number | undefined {
+    if (this.current !== 'held' || now >= this.certainUntil) return undefined;
+    const { watchdog, ownUntil, claimed } = this;
+    const own = watchdog === undefined && ownUntil > now ? ownUntil : now + (watchdog ?? claimed.leaseMs);
+    const until = Math.max(own, this.keptUntil, ...(this.demands?.values() ?? []));
+    return this.lastUntil > until ? Math.ceil(until - now) : undefined;
+  }
+
+  /** The store is asked to keep it for just that time. */
+  cut(sentAt: number, keepForMs: number): void {
+    this.requests += 1;
+    this.confirm(sentAt, Math.min(keepForMs, this.certainUntil - sentAt));
+  }
+
+  /** That is over. `until`: when it ends in the store at the latest; undefined when the request failed. */
+  cutOver(until: number | undefined): void {
+    this.requests -= 1;
+    this.lastUntil = until ?? this.lastUntil;
   }
 
   /** From now on it has a fixed lease: a renewal would lengthen it again. */
@@ -292,6 +324,7 @@ export class Hold {
     this.storeOwner = owner;
     this.fencingToken = token;
     this.confirm(sentAt, validForMs);
+    this.ownUntil = this.certainUntil;
     this.mayLast(grantedAt + validForMs);
   }
 

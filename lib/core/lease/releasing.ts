@@ -5,6 +5,7 @@ import type { ReleaseReply } from '../seam/reply.js';
 import { StoreFailure } from '../seam/store-failure.js';
 import type { Hold } from './hold.js';
 import type { LeasePart } from './lease-part.js';
+import { cutToWanted } from './shortening.js';
 import type { Orphan } from './undo.js';
 
 export type Ending = 'released' | 'lost';
@@ -47,11 +48,18 @@ export class Releasing {
   private end(part: LeasePart, onFailure: 'throw' | 'log'): Promise<Ending> {
     if (part.entry) this.core.keeper.checkExpiry(part.hold);
     const ending = part.end();
-    if (part.entry) return Promise.resolve(ending);
+    if (part.entry) return this.left(part, ending);
     this.core.keeper.checkExpiry(part.hold);
     if (!part.leavesToOthers()) return this.release(part, onFailure);
     if (part.state === 'released') this.tellReleased(part, true);
-    return Promise.resolve(part.state === 'lost' ? 'lost' : 'released');
+    return this.left(part, part.state === 'lost' ? 'lost' : 'released');
+  }
+
+  /** The part has ended, and others have its hold on: for no longer than they asked for. */
+  private left(part: LeasePart, ending: Ending): Promise<Ending> {
+    const { hold } = part;
+    if (!hold.dropsDemand(part)) return Promise.resolve(ending);
+    return cutToWanted(this.core, hold).then(() => ending);
   }
 
   /**

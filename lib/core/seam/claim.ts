@@ -4,7 +4,7 @@ import type { LockKind } from '../kinds/kinds.js';
 interface BaseClaim {
   /** Prefix and key, exactly as the store shall name it. */
   readonly finalKey: string;
-  /** Names one hold. Never used again after a grant, or after a release or undo of it was sent. */
+  /** Names one hold. Never used again after a grant, or after a release (that does not continue) or undo of it was sent. */
   readonly owner: string;
   /** How long the hold lives without renewal, in ms: a whole number, at least 1. */
   readonly leaseMs: number;

@@ -19,6 +19,10 @@ export interface ReleaseOptions {
    * or less than what is left. Waiters get a hint all the same, since they were told another time.
    */
   readonly keepForMs?: number | undefined;
+  /**
+   * With `keepForMs`: only the time to live changes. The owner has the hold on, and renews and releases it later.
+   */
+  readonly continues?: boolean;
 }
 
 /**

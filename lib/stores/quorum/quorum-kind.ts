@@ -12,7 +12,7 @@ import type { QuorumHost } from './quorum-host.js';
 import { kindAt } from './quorum-node.js';
 import { QuorumRenewal } from './quorum-renewal.js';
 import { QuorumWatch } from './quorum-watch.js';
-import { reachedBy, withoutDrift } from './validity.js';
+import { reachedBy, withDrift, withoutDrift } from './validity.js';
 
 /**
  * Callers of whom nobody got a majority try again after a time in this range, in ms: not all at once. From one time to the next
@@ -69,6 +69,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   release(claim: C, how: ReleaseOptions = {}): Promise<ReleaseReply> {
     const { host, givenBack } = this;
     const { finalKey } = claim;
+    if (how.continues) return host.run(() => this.cutAtAll(claim, how));
     const answer = host.run(() => this.releaseAtAll(claim, how));
     // An undo waits for every node, and nobody is to wait for that.
     if (how.doubt) return answer;
@@ -180,6 +181,28 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
       const doubt = doubtOf(vote);
       if (doubt) host.leftovers.giveBack(vote.node, asked, { doubt }, until);
     }
+  }
+
+  /** Cuts a hold that goes on. Nodes that failed are not asked again: by then it may have been lengthened. */
+  private async cutAtAll(claim: C, how: ReleaseOptions): Promise<ReleaseReply> {
+    const { host, holds } = this;
+    const { nodes, majority } = host;
+    const asked = asNode(claim, holds.nameOf(claim.owner));
+    const keepForMs = withDrift(how.keepForMs ?? claim.leaseMs);
+    host.asksFor(keepForMs);
+    const ballot = new Ballot<ReleaseReply>(nodes, (node) =>
+      node.ask(() => kindAt(node, asked.kind).release(asked, { ...how, keepForMs })),
+    );
+    const most = nodes.length - majority;
+    await ballot.until((replies) => {
+      const were = replies.filter(({ wasHeld }) => wasHeld).length;
+      return were >= majority || replies.length - were > most;
+    });
+    const { answers, failures } = ballot;
+    const were = answers.filter(({ wasHeld }) => wasHeld).length;
+    if (were < majority && answers.length - were <= most) throw new QuorumFailure(failures, host, 'unknown');
+    const entered = answers.some((reply) => reply.entered);
+    return { wasHeld: were >= majority, othersWaiting: false, ...(entered && { entered }) };
   }
 
   /**

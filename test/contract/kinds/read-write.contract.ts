@@ -219,6 +219,21 @@ function describeEnds(context: ContractContext): void {
       expect(retryInMs).toBeGreaterThan(2_000);
       expect(retryInMs).toBeLessThanOrEqual(5_000);
     });
+
+    it('may be cut while its owner goes on, who renews and releases it after that', async () => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const key = newKey();
+      const claim = readFor(key);
+      await take(a, claim);
+      const { wasHeld } = await a.kinds.read.release(claim, { keepForMs: 5_000, continues: true });
+      expect(wasHeld).toBe(true);
+      // A quorum adds what clocks may run apart.
+      expect(await refused(b, writeFor(key))).toBeLessThanOrEqual(5_100);
+      const renewed = await a.kinds.read.extendMany([{ ...claim, leaseMs: 20_000 }]);
+      expect(renewed).toMatchObject([{ status: 'held' }]);
+      expect((await a.kinds.read.release(claim)).wasHeld).toBe(true);
+      await take(b, writeFor(key));
+    });
   });
 }
 

@@ -174,7 +174,9 @@ const extendsLease = (actor: number, ms: number): ServiceCommand =>
       await extending;
       for (const { hold } of parts) {
         hold.longestMs = Math.max(hold.longestMs, ms);
-        if (hold.endsAt < Infinity) hold.endsAt = Math.max(hold.endsAt, world.now() + ms);
+        const until = world.now() + ms;
+        hold.demands.set(opened.lease, Math.max(until, hold.demands.get(opened.lease) ?? 0));
+        if (hold.endsAt < Infinity) hold.endsAt = Math.max(hold.endsAt, until);
       }
     },
     (model) => {

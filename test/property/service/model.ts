@@ -23,6 +23,10 @@ export interface Hold {
   isLost: boolean;
   /** The longest that its holder has asked for. */
   longestMs: number;
+  /** Without what its leases asked for beyond it. */
+  readonly own: { readonly endsAt: number; readonly leaseMs: number };
+  /** Until when its leases want it. */
+  readonly demands: Map<Lease, number>;
 }
 
 /** A lease or an open section of an actor. What is nested has the hold of an enclosing one. */
@@ -153,6 +157,16 @@ export class Model {
   drop(entry: Entry): void {
     const own = new Set(entry.parts.filter(({ isOwn }) => isOwn).map(({ hold }) => hold));
     this.holds = this.holds.filter((hold) => !own.has(hold));
+    if (entry.isLease) for (const { hold } of entry.parts) this.dropDemand(hold, entry.opened.lease);
+  }
+
+  /** A lease that extended a hold is over: the hold lasts only as long as the others want it. */
+  private dropDemand(hold: Hold, lease: Lease): void {
+    const { own, demands } = hold;
+    if (!demands.delete(lease)) return;
+    const now = this.world.now();
+    const ownEnd = own.endsAt > now ? own.endsAt : now + own.leaseMs;
+    hold.endsAt = Math.min(hold.endsAt, Math.max(ownEnd, ...demands.values()));
   }
 
   /** A service that heard of a forced unlock elsewhere has looked, and knows. One that did not hear of it need not. */
@@ -198,7 +212,9 @@ export class Model {
     const { remainingMs } = this.world.services[service]!.held().find((held) => held.key === key)!;
     const endsAt = leaseMs === undefined ? Infinity : this.world.now() + remainingMs;
     const longestMs = Math.max(WATCHDOG_MS, leaseMs ?? 0);
-    const hold = { service, key, token, endsAt, inStore: true, isLost: false, longestMs };
+    const own = { endsAt, leaseMs: leaseMs ?? Infinity };
+    const demands = new Map<Lease, number>();
+    const hold = { service, key, token, endsAt, inStore: true, isLost: false, longestMs, own, demands };
     this.holds.push(hold);
     return hold;
   }
