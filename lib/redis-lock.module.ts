@@ -4,6 +4,7 @@ import {
   Logger,
   Module,
   type DynamicModule,
+  type OnApplicationBootstrap,
   type OnModuleInit,
 } from '@nestjs/common';
 import {
@@ -93,7 +94,10 @@ const importedTwice = (name: string | null): LockConfigurationError =>
       useFactory: (options: ResolvedOptions, modules: ModulesContainer) => {
         const { settings } = options;
         const logger = new Logger('RedisLockModule');
-        return new LockManager(storeOf(options), settings, logger, undefined, groupOf(modules));
+        const manager = new LockManager(storeOf(options), settings, logger, undefined, groupOf(modules));
+        // A store that was given belongs to the app, and another app may use it, too.
+        if (!options.store) manager.startsWithApp();
+        return manager;
       },
       inject: [RESOLVED, ModulesContainer],
     },
@@ -110,7 +114,7 @@ const importedTwice = (name: string | null): LockConfigurationError =>
     },
   ],
 })
-export class RedisLockModule extends ConfigurableModuleClass implements OnModuleInit {
+export class RedisLockModule extends ConfigurableModuleClass implements OnModuleInit, OnApplicationBootstrap {
   /** @internal */
   static readonly [MODULE] = true;
 
@@ -179,6 +183,10 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
     }
     this.warnWithoutShutdownHooks();
     void this.warnOfStore();
+  }
+
+  onApplicationBootstrap(): void {
+    this.manager.started();
   }
 
   private bind(sources: ContextSources): void {

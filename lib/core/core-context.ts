@@ -12,6 +12,7 @@ import type { Runtime } from './runtime.js';
 import type { LockStore } from './seam/lock-store.js';
 import type { LockSettings } from './settings/lock-settings.js';
 import type { ServiceGroup } from './service-group.js';
+import type { Starting } from './starting.js';
 import { StoreHealth } from './store-health.js';
 import { StoreRequests } from './store-requests.js';
 
@@ -79,6 +80,14 @@ export class CoreContext {
     if (owners === 'random') return this.runtime.newId().replaceAll('-', '');
     const number = ++this.ownerCount;
     return owners === 'counted' ? `${this.instanceId}:${number}` : `${this.instanceId}:${kind}:${number}`;
+  }
+
+  /** Set until the app of the service has started. */
+  starting: Starting | undefined;
+
+  /** Work that a caller waits for: it keeps the process alive, also where nothing else of the service does. */
+  awaited<T>(work: Promise<T>): Promise<T> {
+    return this.starting ? this.starting.during(work) : work;
   }
 
   /** The error for a caller that may not take locks any more; undefined while it may. */

@@ -21,6 +21,7 @@ import { Semaphore } from './objects/semaphore.js';
 import { Releasing, type Ending } from './lease/releasing.js';
 import { systemRuntime, type Runtime } from './runtime.js';
 import { ServiceGroup } from './service-group.js';
+import { Starting } from './starting.js';
 import { Shutdown } from './shutdown.js';
 
 /** What runs while the lock is held. */
@@ -116,9 +117,11 @@ export class LockManager implements LeaseHost {
     } catch (error) {
       taking = Promise.reject(error);
     }
-    return taking.then(
-      (parts) => this.granted(parts, startedAt),
-      (error: unknown) => this.refused(error, keys, startedAt),
+    return this.core.awaited(
+      taking.then(
+        (parts) => this.granted(parts, startedAt),
+        (error: unknown) => this.refused(error, keys, startedAt),
+      ),
     );
   }
 
@@ -128,9 +131,10 @@ export class LockManager implements LeaseHost {
     const leaseMeanwhile = alone ? call.leaseMs : undefined;
     this.inFlight.begin();
     try {
-      const parts = await this.acquisition.takeOneOfSeveral(key, startedAt, call, leaseMeanwhile);
+      const taking = this.acquisition.takeOneOfSeveral(key, startedAt, call, leaseMeanwhile);
+      const parts = await this.core.awaited(taking);
       const allHeld = async (): Promise<void> => {
-        await this.acquisition.allHeld(parts, call, leaseMeanwhile);
+        await this.core.awaited(this.acquisition.allHeld(parts, call, leaseMeanwhile));
         this.releasing.acquired(parts, startedAt);
       };
       return { lease: new Lease(this, parts), allHeld };
@@ -217,30 +221,34 @@ export class LockManager implements LeaseHost {
   }
 
   extend(lease: Lease, ms: number): Promise<void> {
-    return extendLease(this.core, lease, ms);
+    return this.core.awaited(extendLease(this.core, lease, ms));
   }
 
   verify(lease: Lease): Promise<boolean> {
-    return verifyLease(this.core, lease);
+    return this.core.awaited(verifyLease(this.core, lease));
   }
 
   downgrade(lease: Lease): Promise<void> {
-    return downgradeLease(this.core, lease);
+    return this.core.awaited(downgradeLease(this.core, lease));
   }
 
   release(lease: Lease): Promise<Ending> {
-    return (lease.ending ??= this.releaseParts(lease));
+    return (lease.ending ??= this.core.awaited(this.releaseParts(lease)));
   }
 
   inspect(key: string): Promise<KeyState | null> {
-    return this.core.requests.ask(key, 'inspecting', () => this.store.inspect(this.settings.keyPrefix + key));
+    const asking = this.core.requests.ask(key, 'inspecting', () =>
+      this.store.inspect(this.settings.keyPrefix + key),
+    );
+    return this.core.awaited(asking);
   }
 
   async forceUnlock(key: string): Promise<boolean> {
     const finalKey = this.settings.keyPrefix + key;
     const sentAt = this.runtime.now();
     const forced = this.core.forcing(finalKey);
-    const ended = await this.core.requests.ask(key, 'unlocking', () => this.store.forceUnlock(finalKey));
+    const unlocking = this.core.requests.ask(key, 'unlocking', () => this.store.forceUnlock(finalKey));
+    const ended = await this.core.awaited(unlocking);
     forced();
     for (const hold of this.core.keeper.all) {
       // One that was asked for later came after it, even if both answers are here.
@@ -269,7 +277,7 @@ export class LockManager implements LeaseHost {
   }
 
   async ping(): Promise<void> {
-    await this.core.requests.ask(undefined, 'pinging it', () => this.store.ping());
+    await this.core.awaited(this.core.requests.ask(undefined, 'pinging it', () => this.store.ping()));
   }
 
   /** What endangers locks in the way the store is set up, as sentences for the log. */
@@ -285,6 +293,21 @@ export class LockManager implements LeaseHost {
       undoing: this.core.undo.size,
     };
   }
+
+  /** The app of the service begins to start: until {@link started}, only callers that wait keep the process alive. */
+  startsWithApp(): void {
+    const starting = new Starting(this.runtime);
+    const tellStore = this.store.startsWithApp?.(() => starting.isNeeded);
+    this.core.starting = starting;
+    this.started = () => {
+      this.core.starting = undefined;
+      tellStore?.();
+      this.started = () => undefined;
+    };
+  }
+
+  /** The app has started. */
+  started: () => void = () => undefined;
 
   /** See `Shutdown.refuseNew`. */
   refuseNew(): void {
@@ -305,7 +328,7 @@ export class LockManager implements LeaseHost {
   /** Ends a lease and never throws: trouble has been logged, and the section's own result stands. */
   async end(lease: Lease): Promise<void> {
     if (lease.ending) return void (await lease.ending.catch(() => undefined));
-    await (lease.ending = this.releasing.endAll(lease.parts));
+    await (lease.ending = this.core.awaited(this.releasing.endAll(lease.parts)));
     this.ended(lease);
   }
 

@@ -75,7 +75,7 @@ export class Undo {
       }
       const leftMs = until - this.runtime.now();
       if (leftMs <= 0) return;
-      await new Promise<void>((resolve) => this.runtime.setTimer(resolve, Math.min(pause, leftMs)));
+      await new Promise<void>((resolve) => this.runtime.setTimer(resolve, Math.min(pause, leftMs), true));
     }
   }
 }

@@ -47,7 +47,7 @@ export class ObjectContext {
   async during<T>(work: () => Promise<T>): Promise<T> {
     this.inFlight.begin();
     try {
-      return await work();
+      return await this.core.awaited(work());
     } finally {
       this.inFlight.end();
     }

@@ -140,6 +140,13 @@ export interface LockStore {
    */
   onWarning?(listener: (warning: string) => void): void;
 
+  /**
+   * The app that made the store begins to start. Until the returned function is called, an idle connection does not keep the
+   * process alive, and attempts to connect go on only while `isNeeded`: nobody closes the store of an app that fails to start.
+   * At most once, before the first request.
+   */
+  startsWithApp?(isNeeded: () => boolean): () => void;
+
   /** Ends what the store opened, and nothing else. Safe to call twice. */
   close(): Promise<void>;
 }

@@ -171,6 +171,11 @@ export class QuorumStore implements LockStore {
     this.onAtRisk = listener;
   }
 
+  startsWithApp(isNeeded: () => boolean): () => void {
+    const started = this.nodes.map(({ store }) => store.startsWithApp?.(isNeeded));
+    return () => started.forEach((tell) => tell?.());
+  }
+
   onWarning(listener: (warning: string) => void): void {
     this.onWarn = listener;
     // What the options of several nodes show at once is one warning.

@@ -6,6 +6,7 @@ import type { KeyState } from '../../core/seam/reply.js';
 import type { RedisAddress } from './connection/redis-client.js';
 import type { RedisConnection } from './connection/redis-connection.js';
 import { RedisFailure, isReplyError } from './connection/redis-failure.js';
+import { StartingClients } from './connection/starting-clients.js';
 import type { RedisTopology } from './connection/redis-topology.js';
 import { evictionWarning } from './eviction.js';
 import { readServer, readTime, TOKENS_PER_MS } from './server-times.js';
@@ -57,6 +58,7 @@ export class RedisStore implements LockStore {
   private readonly keys: RedisKeys;
   private readonly topology: RedisTopology;
   private readonly anyKind: AnyKind;
+  private readonly starting = new StartingClients();
   private readonly minReplicas: number;
   /** The connections of {@link diagnose}, where there were none yet. */
   private readonly checks = new Set<RedisTopology>();
@@ -80,6 +82,7 @@ export class RedisStore implements LockStore {
       scripts: SCRIPTS,
       batchParts: BATCH_PARTS,
       waitsForReplicas: waited !== undefined,
+      starting: this.starting,
     });
     this.topology = topology;
     this.notTaken = warning;
@@ -185,6 +188,10 @@ export class RedisStore implements LockStore {
    */
   onRisk(listener: (finalKey?: string) => void): void {
     this.topology.onAgain = () => listener();
+  }
+
+  startsWithApp(isNeeded: () => boolean): () => void {
+    return this.starting.begin(isNeeded);
   }
 
   onWarning(listener: (warning: string) => void): void {

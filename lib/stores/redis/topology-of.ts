@@ -8,6 +8,8 @@ import type { Script } from './connection/script.js';
 import type { RedisTopology } from './connection/redis-topology.js';
 import { createClients, resolveEndpoint, type ServerSource } from './connection/redis-settings.js';
 import { lineProbe } from './kinds/exclusive/line-rights.js';
+import type { StartingClients } from './connection/starting-clients.js';
+import type { NodeAddress } from './cluster/slots.js';
 import { RedisKeys } from './redis-keys.js';
 
 /**
@@ -25,12 +27,13 @@ interface TopologyOptions {
   readonly batchParts: readonly BatchPart[];
   /** Whether replicas are waited for: then on the server that has the slot. */
   readonly waitsForReplicas: boolean;
+  readonly starting: StartingClients;
 }
 
 /** One server or a cluster, and what keys are called there. Nothing connects yet. */
 export const topologyOf = (
   source: RedisSource,
-  { timeoutMs, shardedPubSub, scripts, batchParts, waitsForReplicas }: TopologyOptions,
+  { timeoutMs, shardedPubSub, scripts, batchParts, waitsForReplicas, starting }: TopologyOptions,
 ): {
   readonly topology: RedisTopology;
   readonly keys: RedisKeys;
@@ -43,7 +46,8 @@ export const topologyOf = (
     const probeFor = (name: string) => lineProbe(keys, name);
     const sharding = checkSharding(shardedPubSub);
     const options = { timeoutMs, scripts, probeFor, shardedPubSub: sharding };
-    const topology = new RedisCluster(cluster, { ...options, followsAsk: !waitsForReplicas });
+    const watched = { ...cluster, connect: (at: NodeAddress) => starting.add(cluster.connect(at)) };
+    const topology = new RedisCluster(watched, { ...options, followsAsk: !waitsForReplicas });
     return { topology, keys, warning: cluster.warning };
   }
   if (shardedPubSub !== undefined) {
@@ -54,7 +58,8 @@ export const topologyOf = (
   const endpoint = resolveEndpoint(source as ServerSource, timeoutMs);
   const keys = new RedisKeys(endpoint.keyPrefix);
   const options = { timeoutMs, scripts, batchParts, probe: lineProbe(keys) };
-  const topology = new OneServer(...createClients(endpoint), options);
+  const [commands, subscriber] = createClients(endpoint);
+  const topology = new OneServer(starting.add(commands), starting.add(subscriber), options, starting);
   return { topology, keys, warning: endpoint.warning };
 };
 

@@ -1,8 +1,13 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
 import { TestWorker } from '../../support/worker.js';
 import { useWorld } from '../../support/nest/world.js';
+import { LOOPBACK } from '../../support/loopback.js';
+import { RedisServer } from '../../support/redis-server.js';
+import { RedisClusterServers } from '../../support/redis/redis-cluster.js';
+import { RedisSentinels } from '../../support/redis/redis-sentinels.js';
 import type { FromFailingApp } from './failing-app.process.js';
+import type { FromUsedAtStart, UsedAtStart } from './used-at-start.process.js';
 
 const world = useWorld();
 const connections = async (): Promise<number> =>
@@ -24,5 +29,73 @@ describe('an app that does not start', () => {
     await until(async () => (await connections()) === 1, { what: 'only the test is connected' });
     expect(worker.isRunning).toBe(true);
     await expect(worker.finish({ timeoutMs: 5_000 })).resolves.toEqual({ code: 0, signal: null });
+  });
+});
+
+type Redis = UsedAtStart['options']['redis'];
+
+/** Nothing listens there. */
+const NOWHERE = { host: LOOPBACK, port: 1 };
+
+/** Where Redis is. What is started for that is stopped after the test. */
+const PLACES: Record<string, () => Promise<Redis>> = {
+  'one server': async () => world.server.url,
+  'a server that is not there': async () => NOWHERE,
+  Sentinel: async () => started(await RedisSentinels.start()).options,
+  'sentinels that are not there': async () => ({ sentinels: [NOWHERE], name: 'mymaster' }),
+  'a cluster': async () => started(await RedisClusterServers.start({ replicas: false })).options,
+  'a quorum of which a server is not there': async () => {
+    const other = await RedisServer.start();
+    running.push(() => other.stop());
+    return [world.server.url, other.url, NOWHERE];
+  },
+};
+const running: (() => PromiseLike<void>)[] = [];
+const started = <T extends AsyncDisposable>(servers: T): T => {
+  running.push(() => servers[Symbol.asyncDispose]());
+  return servers;
+};
+afterEach(async () => {
+  for (const stop of running.splice(0)) await stop();
+});
+
+const OUTCOME = { released: 'ran', held: 'held' };
+
+describe('an app that has used a lock before its start failed', () => {
+  const start = (used: UsedAtStart): TestWorker<never, FromUsedAtStart> =>
+    TestWorker.start<never, FromUsedAtStart>(new URL('./used-at-start.process.ts', import.meta.url), {
+      args: [JSON.stringify(used)],
+    });
+
+  it.each(
+    Object.keys(PLACES).flatMap((place) =>
+      (['released', 'held'] as const).map((use) => [place, use] as const),
+    ),
+  )('ends by itself, with %s, where the lock is %s', async (name, use) => {
+    const redis = await PLACES[name]!();
+    const forQuorum = Array.isArray(redis) && { delayAfterRestartMs: 0 };
+    const options = { redis, commandTimeoutMs: 1_000, keyPrefix: `${name} ${use}:`, ...forQuorum };
+    await using worker = start({ options, use, starts: false });
+    const isThere = !/^(a server|sentinels) that/.test(name);
+    const { outcome } = await worker.next('used');
+    expect(outcome).toBe(isThere ? OUTCOME[use] : 'LOCK_STORE_FAILED');
+    expect((await worker.next('over')).outcome).toBe('no such database');
+    await expect(worker.finish()).resolves.toEqual({ code: 0, signal: null });
+  });
+
+  it('lives while a caller waits for a lock', async () => {
+    const options = world.options({ keyPrefix: 'waited for:' });
+    await using worker = start({ options, use: 'waited for', starts: false });
+    // Nothing else keeps the process alive.
+    const ended = worker.finish();
+    await expect(ended).resolves.toEqual({ code: 0, signal: null });
+  });
+
+  it('stays alive with its connections when it has started', async () => {
+    const options = world.options({ keyPrefix: 'started:' });
+    await using worker = start({ options, use: 'released', starts: true });
+    expect((await worker.next('over')).outcome).toBe('started');
+    await until(() => world.redis.exists('started:alive'), { what: 'the process lives and takes a lock' });
+    expect(worker.isRunning).toBe(true);
   });
 });

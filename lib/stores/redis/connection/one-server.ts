@@ -2,6 +2,7 @@ import { addressOf, twinOf, type RedisAddress, type RedisLike } from './redis-cl
 import { RedisConnection, type RedisConnectionOptions } from './redis-connection.js';
 import { RedisSubscriber } from './redis-subscriber.js';
 import type { RedisTopology } from './redis-topology.js';
+import { StartingClients } from './starting-clients.js';
 import { asksSentinels, setUpSentinels } from './sentinels/sentinel-settings.js';
 import { SentinelWatch } from './sentinels/sentinel-watch.js';
 
@@ -17,9 +18,16 @@ export class OneServer implements RedisTopology {
   private readonly sentinels: SentinelWatch | undefined;
   private openTwin: (() => RedisTopology | undefined) | undefined;
 
-  constructor(commands: RedisLike, subscriber: RedisLike, options: RedisConnectionOptions) {
+  constructor(
+    commands: RedisLike,
+    subscriber: RedisLike,
+    options: RedisConnectionOptions,
+    starting = new StartingClients(),
+  ) {
     this.address = addressOf(commands);
-    this.sentinels = asksSentinels(commands) ? new SentinelWatch([commands, subscriber]) : undefined;
+    this.sentinels = asksSentinels(commands)
+      ? new SentinelWatch([commands, subscriber], starting)
+      : undefined;
     this.commands = new RedisConnection(commands, options);
     this.channels = new RedisSubscriber(subscriber, options.timeoutMs);
     this.commands.onAgain = () => this.onAgain();

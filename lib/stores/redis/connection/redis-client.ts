@@ -10,7 +10,7 @@ export interface RedisLike {
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
   subscribe(...channels: string[]): Promise<unknown>;
   unsubscribe(...channels: string[]): Promise<unknown>;
-  on(event: 'connect' | 'ready' | 'close' | 'end' | 'moved', listener: () => void): unknown;
+  on(event: 'connect' | 'ready' | 'close' | 'reconnecting' | 'end' | 'moved', listener: () => void): unknown;
   on(event: 'error' | 'sentinelError', listener: (error: Error) => void): unknown;
   on(event: 'message' | 'smessage', listener: (channel: string, message: string) => void): unknown;
 }
@@ -32,6 +32,8 @@ export interface ClientSocket {
   destroy(): void;
   cork?(): void;
   uncork?(): void;
+  ref?(): void;
+  unref?(): void;
 }
 
 /** What a client has chosen on its connection; ioredis does not declare it. */

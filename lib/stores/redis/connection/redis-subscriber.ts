@@ -88,7 +88,7 @@ export class RedisSubscriber {
 
   /** Connects, unless that has been done; the client goes on trying by itself. */
   open(): void {
-    if (this.#client.status === 'wait') void this.#client.connect().catch(() => undefined);
+    if (['end', 'wait'].includes(this.#client.status)) void this.#client.connect().catch(() => undefined);
   }
 
   /** True when messages of the channel arrive here. */

@@ -10,6 +10,9 @@ const SENTINEL_TIMEOUT_MS = 500;
 /** Longest pause before a listener connects to its sentinel again, in ms. ioredis waits for a minute. */
 const MAX_PAUSE_MS = 2_000;
 
+/** Where ioredis reads how to ask the sentinels again. */
+export type WithSentinelRetry = Pick<RedisOptions, 'sentinelRetryStrategy'>;
+
 /** Whether ioredis asks sentinels where the master is. */
 export const asksSentinels = (client: RedisLike): boolean => {
   const { sentinels, Connector } = client.options as RedisOptions;

@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { seenFromHere, type ServerAddress } from '../nat-map.js';
 import { socketOf, type ClientSocket, type RedisLike } from '../redis-client.js';
+import type { StartingClients } from '../starting-clients.js';
 import { SentinelListener } from './sentinel-listener.js';
 import { sentinelSettingsOf, type SentinelSettings } from './sentinel-settings.js';
 
@@ -25,7 +26,10 @@ export class SentinelWatch {
   private closed = false;
 
   /** Begins with the first connection of the first client. */
-  constructor(private readonly clients: readonly [RedisLike, RedisLike]) {
+  constructor(
+    private readonly clients: readonly [RedisLike, RedisLike],
+    private readonly starting: StartingClients,
+  ) {
     this.settings = sentinelSettingsOf(clients[0]);
     clients[0].on('connect', () => this.add(this.settings.addresses));
     for (const client of clients) {
@@ -46,7 +50,8 @@ export class SentinelWatch {
     for (const at of addresses) {
       const name = `${at.host}:${at.port}`;
       if (this.closed || listeners.size >= settings.max || this.isListenedTo(at)) continue;
-      const listener = new SentinelListener(settings.connect(at), settings.timeoutMs, settings.name, {
+      const client = this.starting.add(settings.connect(at));
+      const listener = new SentinelListener(client, settings.timeoutMs, settings.name, {
         master: (master, isNews) => this.moved(seenFromHere(master, settings.natMap), isNews),
         others: (others) => {
           if (settings.discovers) this.add(others.map((other) => seenFromHere(other, settings.natMap)));

@@ -1,0 +1,35 @@
+import type { Runtime } from './runtime.js';
+
+/** Longest delay of a timer of Node, in ms. */
+const VERY_LONG_MS = 2 ** 31 - 1;
+
+/**
+ * A service whose app has not started yet. If the start fails, no hook of the service is called, so that its connections and
+ * holds stay. Until the app has started, only callers that wait for a reply keep the process alive.
+ */
+export class Starting {
+  private waiting = 0;
+  private timer: unknown;
+
+  constructor(private readonly runtime: Runtime) {}
+
+  /** Whether a caller waits. */
+  get isNeeded(): boolean {
+    return this.waiting > 0;
+  }
+
+  /** Keeps the process alive until the work is over. */
+  async during<T>(work: Promise<T>): Promise<T> {
+    this.waiting += 1;
+    this.timer ??= this.runtime.setTimer(() => undefined, VERY_LONG_MS);
+    try {
+      return await work;
+    } finally {
+      this.waiting -= 1;
+      if (this.waiting === 0) {
+        this.runtime.clearTimer(this.timer);
+        this.timer = undefined;
+      }
+    }
+  }
+}

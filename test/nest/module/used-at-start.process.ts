@@ -1,0 +1,62 @@
+import 'reflect-metadata';
+import type { DynamicModule, OnApplicationBootstrap } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { LockService, RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { workerChannel } from '../../support/worker-channel.js';
+
+/** What the app does with its locks while it starts, and whether it starts. */
+export interface UsedAtStart {
+  readonly options: RedisLockModuleOptions;
+  readonly use: 'released' | 'held' | 'waited for';
+  readonly starts: boolean;
+}
+export type FromUsedAtStart =
+  { readonly type: 'used'; readonly outcome: string } | { readonly type: 'over'; readonly outcome: string };
+
+const channel = workerChannel<never, FromUsedAtStart>();
+const { options, use, starts } = JSON.parse(process.argv[2]!) as UsedAtStart;
+
+const USES: Record<UsedAtStart['use'], (locks: LockService) => Promise<unknown>> = {
+  released: (locks) => locks.withLock('k', () => 'ran'),
+  held: (locks) => locks.acquire('k').then(() => 'held'),
+  'waited for': async (locks) => {
+    await locks.acquire('k');
+    const waits = locks.acquire('k', { waitMs: 1_000 });
+    return waits.catch((error: { code: string }) => error.code);
+  },
+};
+
+class App implements OnApplicationBootstrap {
+  constructor(private readonly locks: LockService) {}
+
+  async onApplicationBootstrap(): Promise<void> {
+    if (starts) return;
+    await this.locks.acquire('last').catch(() => undefined);
+    throw new Error('no such database');
+  }
+}
+
+const root: DynamicModule = {
+  module: class AppModule {},
+  imports: [RedisLockModule.forRoot(options)],
+  providers: [
+    {
+      provide: App,
+      inject: [LockService],
+      useFactory: async (locks: LockService) => {
+        const outcome = await USES[use](locks).catch((error: { code: string }) => error.code);
+        channel.send({ type: 'used', outcome: String(outcome) });
+        if (!starts) throw new Error('no such database');
+        return new App(locks);
+      },
+    },
+  ],
+};
+const starting = NestFactory.createApplicationContext(root, { logger: false, abortOnError: false });
+const app = await starting.catch((error: Error) => error);
+channel.send({ type: 'over', outcome: app instanceof Error ? app.message : 'started' });
+if (!(app instanceof Error)) {
+  process.disconnect();
+  // It fires only where something else keeps the process alive.
+  setTimeout(() => void app.get(LockService).acquire('alive'), 200).unref();
+}
