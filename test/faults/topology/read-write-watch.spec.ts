@@ -133,6 +133,14 @@ describe('the watch over a read-write lock', () => {
     expect(await hear(0)).toEqual([`a:1 has it until ${LEASE_MS + 5}`, 'a:1 released at 0']);
   });
 
+  it('sees the tokens of a writer that comes before the index of the last readers has expired', async () => {
+    const { hear, given } = watching();
+    await client.zadd(INDEX, Date.now(), 'b:1');
+    await write('a:1', 3);
+    await hear(0);
+    expect(given.map(({ token, lastToken }) => lastToken! - token! + 1)).toEqual([3]);
+  });
+
   it('sees a writer read on', async () => {
     const { hear } = watching();
     await write('a:1', 0);

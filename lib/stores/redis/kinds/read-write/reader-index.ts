@@ -44,7 +44,7 @@ local function in_chunks(command, key, members)
 end
 local function is_outdated(hash, index)
   local longest = redis.call('zrange', index, -1, -1)[1]
-  return longest ~= nil and redis.call('hexists', hash, longest) == 0
+  return longest ~= nil and not redis.call('hget', hash, longest)
 end
 -- Whether every reader of the hash is in the index.
 local function covers(hash, index)
