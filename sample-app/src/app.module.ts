@@ -16,6 +16,8 @@ export class AppModule {
           redis: settings.redisUrl,
           keyPrefix: settings.keyPrefix,
           watchdogMs: settings.watchdogMs,
+          // Instances that start together on a busy machine need more than a third of the demo's short watchdog.
+          commandTimeoutMs: Math.min(2_000, settings.watchdogMs - 1),
         }),
         FlashSaleModule.forRoot(settings),
       ],
