@@ -480,6 +480,21 @@ describe('loss', () => {
     const slow = [believes(450, 'a', 'p1', 600), ended(470, 'a', 'p1'), ...asked(40, 450, 'p1', 'extend')];
     expect(rulesOf(lease(1_000), slow)).toEqual(nothing);
   });
+
+  it('the end of another lease takes away what that one had asked for, and no more', () => {
+    const other = [
+      call(0, 'b', 'p1', 0),
+      granted(0, 'b', 'p1', { sharedWith: 'La' }),
+      { type: 'extends', at: 5, process: 'p1', lease: 'Lb', ms: 1_000 } as HistoryEvent,
+      believes(6, 'a', 'p1', 1_000),
+      ended(40, 'b', 'p1'),
+    ];
+    const after = (until: number) => [believes(40, 'a', 'p1', until), ended(70, 'a', 'p1')];
+    expect(rulesOf(lease(600), other, after(600))).toEqual(nothing);
+    expect(rulesOf(lease(600), other, after(500))).toEqual(['shortened']);
+    const [, , , longer] = other;
+    expect(rulesOf(lease(600), longer!, after(600))).toEqual(['shortened']);
+  });
 });
 
 describe('errors', () => {

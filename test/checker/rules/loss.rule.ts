@@ -46,10 +46,30 @@ const underWayMs = (past: Past, process: string, key: string, at: number): numbe
   return Math.max(0, ...newest.map(({ from, to }) => to - past.begunAt(process, from)));
 };
 
-/** A renewal never takes anything away. */
+/** Whether a lease lasts at this moment: it ends with the last of those that run inside it, once its process is at work. */
+const lasts = (past: Past, lease: LeaseSeen, at: number): boolean => {
+  const isInside = ({ granted }: LeaseSeen): boolean =>
+    granted.at <= at && granted.parts.some(({ sharedWith }) => sharedWith === lease.id);
+  return (
+    at < past.awakeAt(lease.process, lease.ended) ||
+    [...past.leases.values()].some((one) => isInside(one) && lasts(past, one, at))
+  );
+};
+
+/** Whether another lease in the process has extended its hold on the key, and lasts at this moment. */
+const isLent = (past: Past, lease: LeaseSeen, { key, at }: EventOf<'believes'>): boolean =>
+  past.all('extends').some((extension) => {
+    if (extension.at > at || at > extension.at + extension.ms) return false;
+    const other = past.leases.get(extension.lease);
+    if (!other || other === lease || other.process !== lease.process) return false;
+    return other.granted.parts.some((part) => part.key === key) && lasts(past, other, at);
+  });
+
+/** A renewal never takes anything away from what a lease has without the extensions of others. */
 function* shortenings(past: Past, lease: LeaseSeen, byMs: number): Generator<Violation> {
   const until = new Map<string, number>();
   for (const event of lease.beliefs) {
+    if (isLent(past, lease, event)) continue;
     const lessMs = (until.get(event.key) ?? -Infinity) - event.until;
     until.set(event.key, event.until);
     if (lessMs <= byMs + underWayMs(past, lease.process, event.key, event.at)) continue;

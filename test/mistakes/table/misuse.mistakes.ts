@@ -90,8 +90,8 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
       },
       {
         in: 'LockManager.release',
-        find: 'return (lease.ending ??= this.releaseParts(lease));',
-        replace: 'return (lease.ending = this.releaseParts(lease));',
+        find: 'return (lease.ending ??= this.core.awaited(this.releaseParts(lease)));',
+        replace: 'return (lease.ending = this.core.awaited(this.releaseParts(lease)));',
       },
     ],
     simulation: { rules: ['exclusion', 'leftovers'] },
@@ -101,8 +101,8 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'extendLease',
-        find: "lease.mustBeHeld('extend'); for",
-        replace: 'if (lease.loss) throw lease.loss; for',
+        find: "checkMs('extend', ms ?? null, { min: 1 }); lease.mustBeHeld('extend');",
+        replace: "checkMs('extend', ms ?? null, { min: 1 }); if (lease.loss) throw lease.loss;",
       },
     ],
     simulation: { rules: ['terms'] },
