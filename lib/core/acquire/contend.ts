@@ -7,6 +7,7 @@ import { mayLastMs, type Claim } from '../seam/claim.js';
 import type { Grant } from '../seam/grant.js';
 import type { PlaceOutcome } from '../seam/place.js';
 import type { AcquireReply, HeldAs, Queued, Standing, Taken } from '../seam/reply.js';
+import { ANOTHER_TRY_MS, getsAnotherTry } from '../outage/another-try.js';
 import { unlessOver } from '../outage/unless-over.js';
 import { harmless, StoreFailure } from '../seam/store-failure.js';
 import { LinePlace } from './line-place.js';
@@ -17,8 +18,6 @@ import { beginTurn, LONGEST_TURN_MS, MOST_LEASES, turnFor } from './turn.js';
 import { deadlineOf, type Wait } from './wait.js';
 import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
 
-/** How soon to ask again a store that says "not now", in ms. */
-const TRANSIENT_RETRY_MS = 50;
 /** How soon to look again while no wake-up can arrive, in ms. */
 const DEAF_RETRY_MS = 1_000;
 
@@ -242,8 +241,8 @@ class Contention {
   }
 
   /**
-   * Requests again within the wait if the store asks for another try; and until the wait is over if it fails for a passing
-   * reason and the head has waited since before. Each other failure reaches all callers for the key.
+   * Requests again if the store asks for another try; and until the wait is over if it fails for a passing reason and the
+   * head has waited since before. Each other failure reaches all callers for the key.
    */
   private failed(failure: unknown): Failed {
     const { core, queue, wait, claim } = this;
@@ -255,13 +254,13 @@ class Contention {
     if (this.eachInLine && isUnknown) this.placeIsOver();
     if (isUnknown) this.confirming = false;
     const isLate = core.runtime.now() >= deadlineOf(wait);
-    if (failure.outcome !== 'unknown' && failure.transient && !isLate && !queue.outage.isOn) {
+    const hasWaited = this.isHead && queue.outage.headHasWaited;
+    if (!isLate && getsAnotherTry(failure, queue.outage, { hasWaited, waitedMs: this.waitedMs() })) {
       // A waiter whose time is over already does not wait for the outcome of another try.
       if (this.isHead) queue.failed(failure, 'acquiring', 'due');
       return { status: 'not-now' };
     }
-    if (this.isHead && failure.passing && queue.outage.headHasWaited)
-      return this.goOnThrough(failure, isLate);
+    if (failure.passing && hasWaited) return this.goOnThrough(failure, isLate);
     if (this.isHead && !failure.claimOnly) queue.failed(failure, 'acquiring');
     throw core.reasonToStop(wait) ?? storeError(wait.key, failure, 'acquiring', this.waitedMs());
   }
@@ -346,7 +345,7 @@ class Contention {
 
   /** When to ask again although nothing was heard. Counted from the send: the reply may have lain in the socket. */
   private lookAgainAt(reply: Exclude<Answer, Grant>, now: number): number {
-    if (reply.status === 'not-now') return now + TRANSIENT_RETRY_MS;
+    if (reply.status === 'not-now') return now + ANOTHER_TRY_MS;
     // A place is kept, and its keeper hears what becomes of it.
     if (reply.status !== 'taken') return this.place?.lookAgainAt ?? Infinity;
     const retryAt = this.sentAt + reply.retryInMs;

@@ -1,13 +1,12 @@
 import { deadlineOf, type Wait } from '../acquire/wait.js';
 import { objectStoreError } from '../errors/error-messages.js';
 import { withStackFromHere } from '../errors/lock.errors.js';
+import { ANOTHER_TRY_MS, getsAnotherTry } from '../outage/another-try.js';
 import { unlessOver } from '../outage/unless-over.js';
 import { harmless, StoreFailure } from '../seam/store-failure.js';
 import type { ObjectContext, Question } from './object-context.js';
 import type { Waiters } from './waiters.js';
 
-/** How soon to ask again a store that says "not now", in ms. */
-const TRANSIENT_RETRY_MS = 50;
 /** How soon to look again while no wake-up can arrive, in ms. */
 const DEAF_RETRY_MS = 1_000;
 
@@ -137,26 +136,25 @@ class ObjectWait {
   }
 
   /**
-   * A store that asks for another try gets one, within the wait; in an outage that is a failure like the others, since there
-   * `Outages` decides when to try again. A caller that waits since before the store began to fail for a passing reason goes on
-   * waiting, unless the outcome of its request is unknown. Other failures reach all in line.
+   * A store that asks for another try may get one; see `getsAnotherTry`. A caller that waits since before the store began
+   * to fail for a passing reason goes on waiting, unless the outcome of its request is unknown. Other failures reach all in line.
    */
   private failed(failure: unknown, sentAt: number): void {
     const { context, wait, what } = this;
     const { waiters } = what;
     if (!(failure instanceof StoreFailure)) throw failure;
-    const { transient, passing } = failure;
     const isCertain = failure.outcome === 'not-executed';
     const isLate = this.now() >= deadlineOf(wait);
-    if (isCertain && transient && !isLate && !waiters.outage.isOn) {
-      this.retryAt = this.now() + TRANSIENT_RETRY_MS;
+    const hasWaited = waiters.hasWaited(this.caller!);
+    if (!isLate && getsAnotherTry(failure, waiters.outage, { hasWaited, waitedMs: this.waitedMs() })) {
+      this.retryAt = this.now() + ANOTHER_TRY_MS;
       return;
     }
-    const hasWaited = passing && waiters.hasWaited(this.caller!);
-    if (hasWaited) waiters.outage.failed(failure, sentAt);
-    const goesOn = hasWaited && (isCertain || !what.look);
+    const isOutage = failure.passing && hasWaited;
+    if (isOutage) waiters.outage.failed(failure, sentAt);
+    const goesOn = isOutage && (isCertain || !what.look);
     if (goesOn && !isLate) return;
-    if (what.inOrder && !failure.claimOnly && !hasWaited && waiters.isFirst(this.caller!)) {
+    if (what.inOrder && !failure.claimOnly && !isOutage && waiters.isFirst(this.caller!)) {
       waiters.failAll(() => this.error(failure, 'not-executed'));
     }
     const stopped = isCertain ? context.core.reasonToStop(wait) : undefined;

@@ -155,7 +155,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     name: 'an acquire that was not answered sent again by the same owner',
     edits: [
       {
-        in: 'Contention.failed',
+        in: 'getsAnotherTry',
         find: "failure.outcome !== 'unknown' && failure.transient",
         replace: "(failure.outcome === 'unknown' || failure.transient)",
       },

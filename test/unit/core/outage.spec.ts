@@ -256,6 +256,15 @@ describe('a caller that comes while the store fails', () => {
     expect(core.manager.usage).toMatchObject({ leases: 0, keys: 0 });
   });
 
+  it('as the first one for its key asks a store that asks for another try for 2 s, and is rejected then', async () => {
+    const caller = acquire({ waitMs: Infinity });
+    await failsFor(1_900, notNow);
+    expect(caller.state).toBe('pending');
+    await failsFor(200, notNow);
+    expect(caller.error).toMatchObject({ code: 'LOCK_STORE_FAILED', retryable: true });
+    expect(core.manager.usage).toMatchObject({ leases: 0, keys: 0 });
+  });
+
   it('behind a holder of its process finds out whether the store fails, and is rejected if it does', async () => {
     const holder = acquire();
     await settled();
@@ -510,6 +519,17 @@ describe('semaphores and latches', () => {
       const late = await begin(what);
       await store().question.fail(notNow);
       expect(late.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
+    },
+  );
+
+  it.each(['permits', 'latch'] as const)(
+    '%s: a first caller asks a store that asks for another try for 2 s, and is rejected then',
+    async (what) => {
+      const caller = await begin(what);
+      await failFor(1_900, notNow);
+      expect(caller.state).toBe('pending');
+      await failFor(200, notNow);
+      expect(caller.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
     },
   );
 
