@@ -8,6 +8,7 @@ import { LeaseKeeper } from './lease/lease-keeper.js';
 import type { Undo } from './lease/undo.js';
 import { harmless, LockEventHub, type LockLogger } from './lock-events.js';
 import { Outages } from './outage/outages.js';
+import { Portions } from './portions.js';
 import type { Runtime } from './runtime.js';
 import type { LockStore } from './seam/lock-store.js';
 import type { LockSettings } from './settings/lock-settings.js';
@@ -25,6 +26,7 @@ export class CoreContext {
   readonly keeper: LeaseKeeper;
   readonly places: PlaceKeeper;
   readonly outages: Outages;
+  private readonly portions: Portions;
   /** `stopping`: only what runs under a lock of the group may take locks. `closed`: nobody may. */
   phase: 'open' | 'stopping' | 'closed' = 'open';
   private readonly instanceId: string;
@@ -43,6 +45,7 @@ export class CoreContext {
     this.events = new LockEventHub(this.logger);
     this.instanceId = runtime.newId();
     this.outages = new Outages(runtime, this.instanceId);
+    this.portions = new Portions(runtime);
     this.health = new StoreHealth(runtime, this.events, this.logger, this.outages);
     this.requests = new StoreRequests(store, runtime, this.health);
     this.keeper = new LeaseKeeper(this.requests, runtime);
@@ -63,6 +66,7 @@ export class CoreContext {
       lookAt: (hold) => this.keeper.lookAtHold(hold),
       watch: (claim, listener) => this.requests.watch(claim, listener),
       outages: this.outages,
+      portions: this.portions,
       leaveLine: (place) => {
         this.places.remove(place);
         this.undo.leave(place.leave());

@@ -8,6 +8,7 @@ import { StoreFailure, type StoreOutcome } from '../seam/store-failure.js';
 import { waitFor } from '../wait-for.js';
 import { passedOn } from './turn.js';
 import { deadlineOf, type Wait } from './wait.js';
+import type { Waiter } from './waiter.js';
 import type { LinePlace } from './line-place.js';
 import { WakeUp } from './wake-up.js';
 import { KEEP_AFTER_TURN_MS, Yielding } from './yielding.js';
@@ -15,23 +16,7 @@ import { ArrivalOrder } from './arrival-order.js';
 import { NotTheHead } from './not-the-head.js';
 import { KeyOutage } from '../outage/key-outage.js';
 import type { Outages } from '../outage/outages.js';
-
-interface Waiter {
-  readonly wait: Wait;
-  /** See {@link KeyOutage.arrive}. */
-  readonly number: number;
-  /**
-   * Its time is over while the head's request is under way. What becomes of it is decided when that ends: a store that
-   * failed must not be reported as a taken lock.
-   */
-  due: boolean;
-  /** Its question is under way beside the head's. It keeps its place in the order, for when it is refused. */
-  asking: boolean;
-  /** It may have the hold of the one before if the watchdog renews that with this lease; undefined: it may not. */
-  readonly watchdogMs: number | undefined;
-  admit: (passed?: Hold) => void;
-  refuse: (error: Error) => void;
-}
+import type { Portions } from '../portions.js';
 
 const nothing = (): void => undefined;
 
@@ -61,6 +46,8 @@ export interface QueueHost {
   readonly watch: (claim: Claim, listener: WatchListener) => Watch;
   /** See {@link KeyOutage}. */
   readonly outages: Outages;
+  /** Tells a crowd that its time is over. */
+  readonly portions: Portions;
   /** Gives up a place in the store's line. */
   leaveLine(place: LinePlace): void;
   /** None of its callers wants the key any more. */
@@ -204,7 +191,7 @@ export class LocalQueue implements Head {
         // So does one that asks beside it, and then is the head itself; and one that lets other processes go first.
         const asks = this.unanswered || this.ownWakeUp?.wakeIfDue() || this.besides > 0;
         if (asks || (!this.host.alone && this.yieldingUntil !== undefined)) waiter.due = true;
-        else reject(this.takenError(waiter));
+        else this.refuseTaken(waiter);
       },
       onAbort: ({ reject }) => reject(abortedError(wait.key, wait.signal!, runtime.now() - wait.startedAt)),
     });
@@ -247,7 +234,7 @@ export class LocalQueue implements Head {
   requestOver(tell: boolean): void {
     this.unanswered = false;
     if (!tell || this.waiters.size === 0) return;
-    for (const waiter of this.waiters.all) if (waiter.due) waiter.refuse(this.takenError(waiter));
+    for (const waiter of this.waiters.all) if (waiter.due) this.refuseTaken(waiter);
   }
 
   /** The store failed: all waiters hear of it, or only those whose time is over anyway. */
@@ -417,9 +404,14 @@ export class LocalQueue implements Head {
     return waiter;
   }
 
-  private takenError(waiter: Waiter): Error {
+  /** Its time is over, and the store has said that the lock is taken: it leaves now, and hears so in its portion. */
+  private refuseTaken(waiter: Waiter): void {
     const { key, startedAt, waitMs } = waiter.wait;
-    return takenError(key, this.host.runtime.now() - startedAt, waitMs, this.aheadOf(waiter), this.heldAs);
+    const { heldAs } = this;
+    const ahead = this.aheadOf(waiter);
+    this.waiters.delete(waiter);
+    const { portions, runtime } = this.host;
+    portions.add(() => waiter.refuse(takenError(key, runtime.now() - startedAt, waitMs, ahead, heldAs)));
   }
 
   /** About how many stand before a waiter: those of this process, a head that has the key left out, and those in line. */

@@ -1,5 +1,6 @@
 import { LocalQueue, type QueueHost } from '../../../lib/core/acquire/local-queue.js';
 import { Outages } from '../../../lib/core/outage/outages.js';
+import { Portions } from '../../../lib/core/portions.js';
 import type { Runtime } from '../../../lib/core/runtime.js';
 import type { Claim } from '../../../lib/core/seam/claim.js';
 import type { ScriptedStore } from './scripted-store.js';
@@ -27,6 +28,7 @@ export const queueOn = (store: ScriptedStore, runtime: Runtime, host: HostOfQueu
       lookAt: () => undefined,
       watch: (claim, listener) => store.watch(claim, listener),
       outages: new Outages(runtime, 'process'),
+      portions: new Portions(runtime),
       leaveLine: () => undefined,
       onIdle: () => undefined,
       ...host,

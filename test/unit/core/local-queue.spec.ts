@@ -188,9 +188,29 @@ describe('a crowd whose wait ends at once', () => {
     const all = Array.from({ length: crowd }, () => wait(1, over));
     await settled();
     expect(visitsDuring(() => queue.requestOver(true)) / crowd).toBeLessThan(5);
-    await settled();
+    while (all.some(({ state }) => state === 'pending')) await settled();
     for (const { error } of all) expect(error).toMatchObject({ code: 'LOCK_TAKEN', waitersAhead: 1 });
   });
+
+  it.each(['the time-outs', 'a reply'])(
+    'is told so in portions, one in each turn of the event loop, after %s',
+    async (what) => {
+      const turns: (() => void)[] = [];
+      runtime.soon = (action) => void turns.push(action);
+      queue.enter();
+      if (what === 'a reply') queue.requestSent();
+      const all = Array.from({ length: 600 }, () => wait(1));
+      await runtime.pass(1);
+      if (what === 'a reply') queue.requestOver(true);
+      const told: number[] = [];
+      for (let next: (() => void) | undefined = () => undefined; next; next = turns.shift()) {
+        next();
+        await settled();
+        told.push(all.filter(({ state }) => state === 'rejected').length);
+      }
+      expect(told).toEqual([250, 500, 600, 600]);
+    },
+  );
 });
 
 describe('a release', () => {
