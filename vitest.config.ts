@@ -4,7 +4,13 @@ import { fromOtherPackages } from './test/support/other-packages/vite-plugin.js'
 
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
-const LABORATORY = ['test/faults/{faults,many,mistakes,mistakes-many}.spec.ts'];
+const LABORATORY = ['test/faults/{faults,many}.spec.ts'];
+
+/** Whether simulation and laboratory notice deliberate mistakes: `npm run test:mistakes`, once a night. */
+const MISTAKES = [
+  'test/simulation/{,quorum/}mistakes.spec.ts',
+  'test/faults/{mistakes,mistakes-many}.spec.ts',
+];
 
 export default defineConfig({
   plugins: [fromOtherPackages()],
@@ -23,7 +29,7 @@ export default defineConfig({
         test: {
           name: 'tests',
           include: ['test/**/*.spec.ts'],
-          exclude: [...LABORATORY, 'test/{interop,package}/**', 'node_modules/**'],
+          exclude: [...LABORATORY, ...MISTAKES, 'test/{interop,package}/**', 'node_modules/**'],
           sequence: { groupOrder: 0 },
         },
       },
@@ -32,6 +38,15 @@ export default defineConfig({
         test: {
           name: 'laboratory',
           include: LABORATORY,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'mistakes',
+          include: MISTAKES,
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
         },

@@ -36,6 +36,8 @@ const STEPS = {
     { name: 'matrix', script: 'test:matrix', args: ['--', '--minutes=40'], strict: true, read: counts },
     { name: 'interop', script: 'test:interop', args: ['--'], read: counts },
     { name: 'laboratory', script: 'test:faults', args: ['--', '--minutes=18'] },
+    { name: 'mistakes', script: 'test:mistakes', args: vitest(), read: readTestReport },
+    { name: 'simulation', script: 'test:simulation', args: ['--', '--minutes=5'] },
     { name: 'models', script: 'test:model', args: ['--'], read: counts },
     { name: 'soak', script: 'test:soak', args: ['--'] },
   ],

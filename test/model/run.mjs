@@ -64,14 +64,15 @@ const flagsOf = (defines) => Object.entries(defines).map(([name, value]) => `-D$
 const pathOf = ({ model }) => join(import.meta.dirname, model);
 
 /** Makes the checker of a model. `live`: the process that has to have its turn in the end; else assertions are checked. */
-const compile = (folder, part, { memory, shortest = false }) => {
+const compile = (folder, part, { memory, shortest = false, optimized = true }) => {
   const { defines, live } = part;
   const cwd = folder;
   const watched = live === undefined ? {} : { WATCHED: live };
   capture('spin', ['-a', ...flagsOf({ ...defines, ...watched }), pathOf(part)], { cwd });
   const kind = live === undefined ? ['-DSAFETY', '-DNOCLAIM'] : ['-DNOFAIR'];
   const reach = shortest ? ['-DREACH'] : [];
-  capture('gcc', ['-O2', '-w', `-DMEMLIM=${memory}`, ...kind, ...reach, '-o', 'pan', 'pan.c'], { cwd });
+  const level = optimized ? '-O2' : '-O0';
+  capture('gcc', [level, '-w', `-DMEMLIM=${memory}`, ...kind, ...reach, '-o', 'pan', 'pan.c'], { cwd });
 };
 
 const search = (folder, { live }, depth, limitMs) => {
@@ -125,11 +126,11 @@ const check = (run, settings) => {
   });
 };
 
-/** Whether the mistake breaks its promise. */
+/** Whether the mistake breaks its promise. That is found sooner than gcc would be done with optimizing. */
 const catches = (mistake, settings) => {
   const { name, breaks } = mistake;
   const { found, seconds } = inFolder((folder) => {
-    compile(folder, mistake, settings);
+    compile(folder, mistake, { ...settings, optimized: false });
     return search(folder, mistake, 3_000_000, settings.limitMs);
   });
   const promise = found && broken(found, mistake);

@@ -16,7 +16,7 @@ import { farmSeeds } from './seeds/seed-farm.js';
 import { reportOn } from './shrink/report.js';
 
 /** `SIMULATION_SEEDS=1000000 npx vitest run test/simulation` runs more of them, from `SIMULATION_FROM` on. */
-const SEEDS = Number(process.env['SIMULATION_SEEDS'] ?? 20_000);
+const SEEDS = Number(process.env['SIMULATION_SEEDS'] ?? 6_000);
 const FROM = Number(process.env['SIMULATION_FROM'] ?? 1);
 /** A seed takes one or two ms. */
 const TIMEOUT_MS = 120_000 + SEEDS * 20;

@@ -1,30 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { breakLibrary } from '../../mistakes/source/broken-library.js';
-import { QUORUM_MISTAKES, type QuorumMistake } from '../../mistakes/table/quorum.mistakes.js';
 import { quorumPlan } from './quorum-plan.js';
 import { isFarOff } from './sim-node.js';
-import { QUORUM_PARTS, simulateQuorum, type QuorumParts } from './simulate-quorum.js';
+import { simulateQuorum } from './simulate-quorum.js';
 
 /** `QUORUM_SEEDS=100000 npx vitest run test/simulation/quorum` runs more of them, from `QUORUM_FROM` on. */
 const SEEDS = Number(process.env['QUORUM_SEEDS'] ?? 1_000);
 const FROM = Number(process.env['QUORUM_FROM'] ?? 1);
 /** A seed takes some 20 ms. */
 const TIMEOUT_MS = 120_000 + SEEDS * 150;
-/** How many seeds may pass a mistake by. */
-const MOST_SEEDS = 4_000;
-
-const PART_NAMES = Object.keys(QUORUM_PARTS) as (keyof QuorumParts)[];
-
-/** The first seed in which one of the rules sees it. */
-const seedThatSees = async ({ name, edits, rules }: QuorumMistake): Promise<number | undefined> => {
-  using library = breakLibrary(name, edits);
-  const parts = await library.load<QuorumParts>(...PART_NAMES);
-  for (let seed = 1; seed <= MOST_SEEDS; seed++) {
-    const { broken } = await simulateQuorum(quorumPlan(seed), parts);
-    if (broken.some(({ rule }) => rules.includes(rule))) return seed;
-  }
-  return undefined;
-};
 
 describe('the simulation of quorums', () => {
   it('is the same run for the same seed', async () => {
@@ -70,14 +53,5 @@ describe('the simulation of quorums', () => {
     expect([...told.keys()].sort()).toEqual(
       expect.arrayContaining(['failed, not-executed', 'failed, unknown', 'lost', 'released', 'taken']),
     );
-  });
-});
-
-describe('a deliberate mistake in the quorum is noticed', () => {
-  it.each(QUORUM_MISTAKES)('$name', { timeout: 600_000 }, async (mistake) => {
-    const seed = await seedThatSees(mistake);
-    expect(seed, 'no rule noticed it').toBeDefined();
-    const { broken } = await simulateQuorum(quorumPlan(seed!));
-    expect(broken, 'without the mistake nothing is wrong').toEqual([]);
   });
 });
