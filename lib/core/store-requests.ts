@@ -9,7 +9,10 @@ import type { AcquireReply, ExtendReply, PlaceReply, ReleaseReply } from './seam
 import { StoreFailure } from './seam/store-failure.js';
 import type { StoreHealth } from './store-health.js';
 
-/** The one way to the store: finds the kind's part of it, judges failures, and undoes what has no owner any more. */
+/**
+ * Requests about holds and places: finds the kind's part of the store, judges failures, and undoes what has no owner any
+ * more. Requests about anything else (inspect, forced unlock, semaphores, latches) are sent where they are made, by `ask`.
+ */
 export class StoreRequests {
   readonly undo: Undo;
 

@@ -14,8 +14,8 @@ export const hashTag = (name: string): string => {
 };
 
 /**
- * What no store takes as the name of a hold, so that a test on one store finds what another one would refuse: a name
- * that fencing tokens have (as a lock it would stop every other lock of its slot), and one whose channel would live in
+ * What each store of this package refuses as the name of a hold, whether or not it has to: so a test on the memory store
+ * finds what Redis would refuse. A name that fencing tokens have (as a lock it would stop every other lock of its slot), and one whose channel would live in
  * another slot (in a cluster, Java could take it but never release it).
  *
  * @param name the key as it is in the store; it may have a prefix more than the key of the message.
