@@ -89,6 +89,9 @@ const lockFailure = async (opened: OpenLocks, ask = () => opened.locks.acquire('
 
 const encoded = encodeURIComponent(PASSWORD);
 
+/** For how long a busy machine may look through all that a service has. */
+const LOOKING_MS = 120_000;
+
 describe('no part of the password is in the error', () => {
   it('of a wrong password', async () => {
     const wrong = `${PASSWORD}-wrong`;
@@ -266,7 +269,7 @@ describe('no part of the password is in what is printed of', () => {
     ['options', () => userOf('app')],
     ['a URL', () => `redis://app:${encoded}@${lab.server.host}:${lab.server.port}`],
     ['a function', () => (_role, settings) => new Redis({ ...userOf('app'), ...settings })],
-  ])('the store and the service, made from %s', async (_what, source) => {
+  ])('the store and the service, made from %s', { timeout: LOOKING_MS }, async (_what, source) => {
     const opened = open(source());
     const other = open(userOf('app'));
     await other.locks.withLock('taken', async () => {

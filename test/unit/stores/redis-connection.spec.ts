@@ -11,16 +11,20 @@ class TakingClient extends EventEmitter {
   readonly status = 'ready';
   readonly options = {};
   readonly packets: number[] = [];
-  readonly stream = new Writable({
-    write: (_chunk, _encoding, done) => {
-      this.packets.push(1);
-      done();
-    },
-    writev: (chunks, done) => {
-      this.packets.push(chunks.length);
-      done();
-    },
-  });
+  stream = this.connect();
+
+  connect(): Writable {
+    return (this.stream = new Writable({
+      write: (_chunk, _encoding, done) => {
+        this.packets.push(1);
+        done();
+      },
+      writev: (chunks, done) => {
+        this.packets.push(chunks.length);
+        done();
+      },
+    }));
+  }
 
   call(): Promise<unknown> {
     this.stream.write('a command');
@@ -99,6 +103,7 @@ describe('what is asked on a connection that has ended, before that is heard of'
     await tick();
     expect(connection.current).toBeUndefined();
     client.isGone = false;
+    client.connect();
     client.emit('close');
     client.emit('ready');
     expect(await asked).toBe('OK');
@@ -153,6 +158,31 @@ describe('a connection whose server does not execute commands', () => {
       message: 'Redis was not ready within 100 ms: NOAUTH Authentication required.',
       passing: false,
     });
+    connection.close();
+  });
+
+  it('says why the server lets nobody in, also with a client that is ready although it has given up', async () => {
+    const client = new RefusingClient();
+    client.call = () =>
+      Promise.reject(new Error("Stream isn't writeable and enableOfflineQueue options is false"));
+    const connection = new RedisConnection(client as unknown as RedisLike, { timeoutMs: 100 });
+    const opened = connection.opened();
+    client.emit('connect');
+    client.emit('error', replyError('WRONGPASS invalid username-password pair'));
+    client.emit('ready');
+    await expect(opened).rejects.toMatchObject({
+      message: 'Redis was not ready within 100 ms: WRONGPASS invalid username-password pair',
+      passing: false,
+    });
+    connection.close();
+  });
+
+  it('lets a client try again that is ready although its connection has ended', () => {
+    const client = Object.assign(new TakingClient(), { reconnectTimeout: {} });
+    const connection = new RedisConnection(client as unknown as RedisLike, { timeoutMs: 100 });
+    client.stream.destroy();
+    client.emit('ready');
+    expect(client.status).toBe('reconnecting');
     connection.close();
   });
 

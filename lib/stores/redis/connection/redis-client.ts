@@ -73,6 +73,23 @@ export const socketOf = (client: RedisLike): ClientSocket | undefined => {
   return stream && !stream.destroyed ? stream : undefined;
 };
 
+/** What a client knows of its next attempt; ioredis does not declare it. */
+interface WithAttempts {
+  status: string;
+  readonly reconnectTimeout?: unknown;
+}
+
+/**
+ * Whether a client says that it is ready, although its connection has ended meanwhile. ioredis 5 does where the server has not
+ * replied to its CLIENT SETINFO, and then takes itself for connected at each attempt to connect. So its state is put right.
+ */
+export const isReadyInVain = (client: RedisLike): boolean => {
+  if (!(client as WithStream).stream?.destroyed) return false;
+  const attempts = client as unknown as WithAttempts;
+  attempts.status = attempts.reconnectTimeout ? 'reconnecting' : 'end';
+  return true;
+};
+
 /** How much has arrived on the current socket; 0 where that cannot be told. */
 export const bytesHeard = (client: RedisLike): number => (client as WithStream).stream?.bytesRead ?? 0;
 

@@ -67,6 +67,8 @@ export class RedisConnection implements Commands {
   private readonly batch = new ScriptBatch((runs) => this.sendBatch(runs));
   /** The error as the client made it, with all that it put into it; cleaned before a caller gets it. */
   #lastError: unknown;
+  /** The client has said what is wrong with the connection that it has now. */
+  private hasErred = false;
   private answerOfProbe: unknown;
   private pinger: NodeJS.Timeout | undefined;
   private closed = false;
@@ -95,11 +97,14 @@ export class RedisConnection implements Commands {
     this.deadlines = new CommandDeadlines(timeoutMs);
     this.awaited = new AwaitedSession(this.deadlines);
     this.silentSentinels = new SilentSentinels(client, this.clean);
-    client.on('error', (error: unknown) => (this.#lastError = error));
-    client.on('ready', () => void this.begin());
+    client.on('connect', () => (this.hasErred = false));
+    client.on('error', (error: unknown) => {
+      this.#lastError = error;
+      this.hasErred = true;
+    });
     client.on('close', () => this.end());
     client.on('end', () => this.end());
-    watchHandshakes(client, this.deadlines);
+    watchHandshakes(client, this.deadlines, () => void this.begin());
     // Else it connects when it is first asked for something.
     if (client.status === 'ready') void this.begin();
   }
@@ -318,7 +323,7 @@ export class RedisConnection implements Commands {
     };
     const name = await nameSession(this.#client, this.scripts, this.deadlines, probe);
     if (!life.alive) return;
-    this.#lastError = undefined;
+    this.wentWrong(undefined);
     this.answerOfProbe = probed;
     this.session = Object.assign(life, name, { of: this.id });
     this.startPinging(this.session);
@@ -328,7 +333,7 @@ export class RedisConnection implements Commands {
   }
 
   private refused(life: Life, cause: Error): void {
-    this.#lastError = cause;
+    this.wentWrong(cause);
     // The next connection may be let in, with another password for example.
     if (databaseOf(this.#client) === 0) return dropSocket(this.#client);
     life.refused = true;
@@ -347,7 +352,7 @@ export class RedisConnection implements Commands {
   /** Gives the connection up at once, so that what is asked next waits for the new one. */
   private drop(session: RedisSession, because?: unknown): void {
     if (!session.alive) return;
-    this.#lastError = because;
+    this.wentWrong(because);
     this.end();
     dropSocket(this.#client);
   }
@@ -359,6 +364,11 @@ export class RedisConnection implements Commands {
     this.session = undefined;
     clearInterval(this.pinger);
     if (!hadEnded && !this.closed) this.onDown('ended');
+  }
+
+  /** What follows when the client gives a connection up, as for a wrong password, is not why. */
+  private wentWrong(error: unknown): void {
+    if (!this.hasErred) this.#lastError = error;
   }
 
   /** ioredis rejects commands in terms of its settings; the socket's own error says what ended the connection. */

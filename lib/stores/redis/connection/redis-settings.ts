@@ -131,13 +131,13 @@ const endpointFrom = (source: ServerSource, settings: RedisOptions): RedisEndpoi
 
 /** What a URL says. Other schemes, and whatever else it does not know, ioredis takes for the path of a socket. */
 export const optionsOf = (url: string): RedisOptions => {
-  if (!url.includes('://') && !url.startsWith('/') && /[@/]/.test(url)) {
+  const scheme = /^([a-z][a-z\d+.-]*):\/\//i.exec(url)?.[1];
+  if (scheme === undefined && !url.startsWith('/') && /[@/]/.test(url)) {
     // It may have a password, and is not shown.
     throw new LockConfigurationError(
       'redis: a text is a URL (redis://host:port), host:port, or the path of a socket from / on, but this one is none of them.',
     );
   }
-  const scheme = /^([a-z][a-z\d+.-]*):\/\//i.exec(url)?.[1];
   if (scheme !== undefined && !/^rediss?$/i.test(scheme)) {
     throw new LockConfigurationError(
       `redis: a URL starts with redis:// or rediss://, but this one with ${scheme}://.`,

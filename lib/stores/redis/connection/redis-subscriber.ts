@@ -81,9 +81,8 @@ export class RedisSubscriber {
       this.heard = true;
       this.hint(this.channels.get(channel), text);
     });
-    client.on('ready', () => this.resubscribe());
     client.on('close', () => this.deafen());
-    watchHandshakes(client, this.deadlines);
+    watchHandshakes(client, this.deadlines, () => this.resubscribe());
   }
 
   /** Connects, unless that has been done; the client goes on trying by itself. */

@@ -38,10 +38,9 @@ export class SentinelListener {
     this.deadlines = new CommandDeadlines(timeoutMs);
     // Only the locks' own connections report what is wrong; the client goes on trying.
     client.on('error', () => undefined);
-    client.on('ready', () => this.listen());
     client.on('close', () => clearInterval(this.pinger));
     client.on('message', (_channel, text) => this.told(text));
-    watchHandshakes(client, this.deadlines);
+    watchHandshakes(client, this.deadlines, () => this.listen());
     client.connect().catch(() => undefined);
   }
 
