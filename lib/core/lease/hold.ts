@@ -301,10 +301,10 @@ export class Hold {
     return this.lastUntil > until ? Math.ceil(until - now) : undefined;
   }
 
-  /** The store is asked to keep it for just that time. */
+  /** The store is asked to keep it for just that time. Replies to requests before that count still: they are in that time. */
   cut(sentAt: number, keepForMs: number): void {
     this.requests += 1;
-    this.confirm(sentAt, Math.min(keepForMs, this.certainUntil - sentAt));
+    this.certainUntil = Math.min(this.certainUntil, sentAt + keepForMs);
   }
 
   /** That is over. `until`: when it ends in the store at the latest; undefined when the request failed. */

@@ -1,26 +1,45 @@
 import type { CoreContext } from '../core-context.js';
+import { shown } from '../errors/describe.js';
+import type { ReleaseReply } from '../seam/reply.js';
+import { StoreFailure } from '../seam/store-failure.js';
 import type { Hold } from './hold.js';
 
 /** How soon to ask again a store that failed, in ms. */
 const RETRY_MS = 1_000;
 
-/** The requests under way that cut a hold. */
-const underWay = new WeakMap<Hold, Promise<void>>();
+/** The cut of a hold that is under way, and the one behind it: for all leases that have ended since that was sent. */
+interface Cuts {
+  readonly now: Promise<void>;
+  next?: Promise<void>;
+}
+
+const underWay = new WeakMap<Hold, Cuts>();
+/** Holds whose cut is to be tried again. */
+const failed = new WeakSet<Hold>();
 
 /** Resolves when no cut of the hold is under way: a longer time that is asked for has to come behind it. */
-export const cutsOver = (hold: Hold): Promise<void> | undefined => underWay.get(hold);
+export const cutsOver = (hold: Hold): Promise<void> | undefined => {
+  const cuts = underWay.get(hold);
+  return cuts?.next ?? cuts?.now;
+};
 
 /**
  * Cuts a hold to what its remaining leases asked for, after one that asked for more has ended. Never throws: a store that
  * failed is asked again, until the hold is over or lasts no longer than that.
  */
 export const cutToWanted = (core: CoreContext, hold: Hold): Promise<void> => {
-  const before = underWay.get(hold);
-  const cutting = before ? before.then(() => cut(core, hold)) : cut(core, hold);
-  underWay.set(hold, cutting);
-  return cutting.finally(() => {
-    if (underWay.get(hold) === cutting) underWay.delete(hold);
+  const cuts = underWay.get(hold);
+  if (!cuts) return begin(core, hold);
+  return (cuts.next ??= cuts.now.then(() => begin(core, hold)));
+};
+
+const begin = (core: CoreContext, hold: Hold): Promise<void> => {
+  const now = cut(core, hold).finally(() => {
+    if (cuts.next === undefined) underWay.delete(hold);
   });
+  const cuts: Cuts = { now };
+  underWay.set(hold, cuts);
+  return now;
 };
 
 const cut = async (core: CoreContext, hold: Hold): Promise<void> => {
@@ -30,18 +49,31 @@ const cut = async (core: CoreContext, hold: Hold): Promise<void> => {
   if (keepForMs === undefined) return;
   hold.cut(sentAt, keepForMs);
   keeper.schedule(hold);
+  let reply: ReleaseReply | undefined;
   try {
-    const reply = await requests.release(hold.claim, { keepForMs, continues: true });
-    const now = runtime.now();
-    hold.cutOver(now + keepForMs);
-    requests.answered();
-    if (hold.state !== 'held') return;
-    if (now >= hold.validUntil) hold.lose('expired');
-    else if (!reply.wasHeld) hold.lose(reply.entered ? 'entered' : 'refused');
-    else hold.confirm(sentAt, keepForMs);
+    reply = await requests.release(hold.claim, { keepForMs, continues: true });
+    if (typeof reply?.wasHeld !== 'boolean')
+      throw new StoreFailure(`the store replied ${shown(reply)} to a release`, 'unknown');
   } catch (failure) {
     hold.cutOver(undefined);
     requests.failed(failure);
-    runtime.setTimer(() => void cutToWanted(core, hold), RETRY_MS, true);
+    return tryAgain(core, hold);
   }
+  const now = runtime.now();
+  hold.cutOver(now + keepForMs);
+  requests.answered();
+  if (hold.state !== 'held') return;
+  if (now >= hold.validUntil) hold.lose('expired');
+  else if (!reply.wasHeld) hold.lose(reply.entered ? 'entered' : 'refused');
+  else hold.confirm(sentAt, keepForMs);
+};
+
+const tryAgain = (core: CoreContext, hold: Hold): void => {
+  if (failed.has(hold)) return;
+  failed.add(hold);
+  const again = (): void => {
+    failed.delete(hold);
+    void cutToWanted(core, hold);
+  };
+  core.runtime.setTimer(again, RETRY_MS, true);
 };

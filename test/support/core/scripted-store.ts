@@ -103,7 +103,7 @@ const about = (finalKey: string): Claim => ({
 /** A store without a will of its own: every request waits until the test answers it. */
 export class ScriptedStore implements LockStore, KindStore {
   /** Whichever kind is asked for: the test sees it in the claim. */
-  readonly kinds: KindStores = { exclusive: this, fair: this, permit: this };
+  readonly kinds: KindStores = { exclusive: this, fair: this, permit: this, read: this, write: this };
   /** All requests ever sent, oldest first. */
   readonly sent: Request[] = [];
   readonly watches: ScriptedWatch[] = [];
