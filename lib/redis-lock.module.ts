@@ -74,6 +74,14 @@ const importedTwice = (name: string | null): LockConfigurationError =>
       `It is global: import it once, in the root module, and give further ones a name of their own.`,
   );
 
+/** Tells how the lock module came into the app: Nest counts its distance from the root only when the app starts. */
+@Module({})
+class Arrival {}
+
+/** Whether the app has started already. A module that is loaded lazily gets no hook that would say so. */
+const isLoadedLazily = (modules: ModulesContainer): boolean =>
+  [...modules.values()].find(({ metatype }) => metatype === Arrival)?.distance === 0;
+
 /**
  * Makes `@Locked`, `@Limited` and `LockService` work everywhere in the app. Import it once, in the root module; it is
  * global.
@@ -83,7 +91,7 @@ const importedTwice = (name: string | null): LockConfigurationError =>
  * export class AppModule {}
  */
 @Module({
-  imports: [DiscoveryModule],
+  imports: [DiscoveryModule, Arrival],
   providers: [
     // What forRoot() brings takes the place of these two.
     { provide: NAME, useFactory: withoutForRoot },
@@ -96,7 +104,7 @@ const importedTwice = (name: string | null): LockConfigurationError =>
         const logger = new Logger('RedisLockModule');
         const manager = new LockManager(storeOf(options), settings, logger, undefined, groupOf(modules));
         // A store that was given belongs to the app, and another app may use it, too.
-        if (!options.store) manager.startsWithApp();
+        if (!options.store && !isLoadedLazily(modules)) manager.startsWithApp();
         return manager;
       },
       inject: [RESOLVED, ModulesContainer],

@@ -91,11 +91,14 @@ describe('an app that has used a lock before its start failed', () => {
     await expect(ended).resolves.toEqual({ code: 0, signal: null });
   });
 
-  it('stays alive with its connections when it has started', async () => {
-    const options = world.options({ keyPrefix: 'started:' });
-    await using worker = start({ options, use: 'released', starts: true });
+  it.each([
+    ['has started', false],
+    ['has started, and loads the module after that', true],
+  ])('stays alive with its connections when it %s', async (how, isLazy) => {
+    const options = world.options({ keyPrefix: `${how}:` });
+    await using worker = start({ options, use: 'released', starts: true, isLazy });
     expect((await worker.next('over')).outcome).toBe('started');
-    await until(() => world.redis.exists('started:alive'), { what: 'the process lives and takes a lock' });
+    await until(() => world.redis.exists(`${how}:alive`), { what: 'the process lives and takes a lock' });
     expect(worker.isRunning).toBe(true);
   });
 });

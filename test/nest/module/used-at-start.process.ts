@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import type { DynamicModule, OnApplicationBootstrap } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { LazyModuleLoader, NestFactory } from '@nestjs/core';
 import { LockService, RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { workerChannel } from '../../support/worker-channel.js';
 
@@ -9,12 +9,14 @@ export interface UsedAtStart {
   readonly options: RedisLockModuleOptions;
   readonly use: 'released' | 'held' | 'waited for';
   readonly starts: boolean;
+  /** Loads the lock module when it has started. */
+  readonly isLazy?: boolean;
 }
 export type FromUsedAtStart =
   { readonly type: 'used'; readonly outcome: string } | { readonly type: 'over'; readonly outcome: string };
 
 const channel = workerChannel<never, FromUsedAtStart>();
-const { options, use, starts } = JSON.parse(process.argv[2]!) as UsedAtStart;
+const { options, use, starts, isLazy = false } = JSON.parse(process.argv[2]!) as UsedAtStart;
 
 const USES: Record<UsedAtStart['use'], (locks: LockService) => Promise<unknown>> = {
   released: (locks) => locks.withLock('k', () => 'ran'),
@@ -36,11 +38,12 @@ class App implements OnApplicationBootstrap {
   }
 }
 
+const lockModule = (): DynamicModule => RedisLockModule.forRoot(options);
 const root: DynamicModule = {
   module: class AppModule {},
-  imports: [RedisLockModule.forRoot(options)],
+  imports: isLazy ? [] : [lockModule()],
   providers: [
-    {
+    !isLazy && {
       provide: App,
       inject: [LockService],
       useFactory: async (locks: LockService) => {
@@ -50,13 +53,16 @@ const root: DynamicModule = {
         return new App(locks);
       },
     },
-  ],
+  ].filter((one) => one !== false),
 };
 const starting = NestFactory.createApplicationContext(root, { logger: false, abortOnError: false });
 const app = await starting.catch((error: Error) => error);
 channel.send({ type: 'over', outcome: app instanceof Error ? app.message : 'started' });
 if (!(app instanceof Error)) {
+  const loaded = isLazy && (await app.get(LazyModuleLoader).load(lockModule));
+  const locks = (loaded || app).get(LockService, { strict: false });
+  await USES[use](locks);
   process.disconnect();
   // It fires only where something else keeps the process alive.
-  setTimeout(() => void app.get(LockService).acquire('alive'), 200).unref();
+  setTimeout(() => void locks.acquire('alive'), 200).unref();
 }

@@ -1,6 +1,6 @@
 import { unbound } from '../../../core/runtime.js';
 import { AwaitedSession } from './awaited-session.js';
-import { cleanError, secretsOfClient } from './clean-error.js';
+import { ClientErrors } from './client-errors.js';
 import { CommandDeadlines } from './command-deadlines.js';
 import { openDatabase, refusedDatabase } from './database.js';
 import { watchHandshakes } from './handshake-watch.js';
@@ -65,10 +65,7 @@ export class RedisConnection implements Commands {
   private readonly deadlines: CommandDeadlines;
   private readonly awaited: AwaitedSession;
   private readonly batch = new ScriptBatch((runs) => this.sendBatch(runs));
-  /** The error as the client made it, with all that it put into it; cleaned before a caller gets it. */
-  #lastError: unknown;
-  /** The client has said what is wrong with the connection that it has now. */
-  private hasErred = false;
+  private readonly errors: ClientErrors;
   private answerOfProbe: unknown;
   private pinger: NodeJS.Timeout | undefined;
   private closed = false;
@@ -96,12 +93,8 @@ export class RedisConnection implements Commands {
     this.scripts = this.batchScript ? [...scripts, this.batchScript] : scripts;
     this.deadlines = new CommandDeadlines(timeoutMs);
     this.awaited = new AwaitedSession(this.deadlines);
-    this.silentSentinels = new SilentSentinels(client, this.clean);
-    client.on('connect', () => (this.hasErred = false));
-    client.on('error', (error: unknown) => {
-      this.#lastError = error;
-      this.hasErred = true;
-    });
+    this.errors = new ClientErrors(client);
+    this.silentSentinels = new SilentSentinels(client, this.errors.clean);
     client.on('close', () => this.end());
     client.on('end', () => this.end());
     watchHandshakes(client, this.deadlines, () => void this.begin());
@@ -216,7 +209,7 @@ export class RedisConnection implements Commands {
     if (!this.batchScript && !this.deadlines.idle) gatherTick(this.#client);
     const inFlight = this.deadlines.add(() => {
       inFlight.done = true;
-      reject(unanswered(this.timeoutMs, this.whatWentWrong(), session));
+      reject(unanswered(this.timeoutMs, this.errors.last, session));
       // Replies come in order, so nothing sent on this connection since then was answered either.
       this.drop(session);
     });
@@ -252,7 +245,7 @@ export class RedisConnection implements Commands {
         if (request.inFull && isNoScript(error)) {
           const inFull = request.inFull();
           (isOnlyHere ? this.sendOnlyOn(session, inFull) : this.send(inFull)).then(resolve, reject);
-        } else reject(failureOf(error, session, this.explained, request));
+        } else reject(failureOf(error, session, this.errors.explained, request));
       },
     );
   }
@@ -271,7 +264,10 @@ export class RedisConnection implements Commands {
           const answer = answers[i];
           if (!(answer instanceof Error)) return run.resolve(answer);
           run.reject(
-            failureOf(answer, session, this.clean, { keys: run.keys, refusals: run.part.script.refusals }),
+            failureOf(answer, session, this.errors.clean, {
+              keys: run.keys,
+              refusals: run.part.script.refusals,
+            }),
           );
         }),
       (failure: RedisFailure) => {
@@ -295,11 +291,11 @@ export class RedisConnection implements Commands {
     // A client that gave up (a foreign retryStrategy) is asked once more for each command.
     // What went wrong arrives as an 'error' event, too, and the client goes on trying.
     if (['end', 'wait'].includes(this.#client.status))
-      this.#client.connect().catch((error: unknown) => (this.#lastError ??= error));
+      this.#client.connect().catch((error: unknown) => this.errors.noteIfUnknown(error));
     // So is a server that refused the database: an operator may have mended that.
     if (this.life?.refused) void this.open(this.life);
     return this.awaited.next(() =>
-      this.notSent(notReady(this.whatWentWrong(), this.timeoutMs) + this.silentSentinels.text),
+      this.notSent(notReady(this.errors.last, this.timeoutMs) + this.silentSentinels.text),
     );
   }
 
@@ -311,19 +307,19 @@ export class RedisConnection implements Commands {
   /** A new connection counts as ready once it is in its database, and it is known how to end it from elsewhere. */
   private async open(life: Life): Promise<void> {
     life.refused = false;
-    const note = (error: unknown): void => void (this.#lastError = error);
+    const note = (error: unknown): void => this.errors.note(error);
     const refusal = await openDatabase(this.#client, life, this.deadlines, note);
     if (!life.alive) return;
-    if (refusal !== undefined) return this.refused(life, this.clean(refusal));
+    if (refusal !== undefined) return this.refused(life, this.errors.clean(refusal));
     let probed: unknown;
     const probe = async (): Promise<void> => {
       const due = typeof this.probe === 'function' ? this.probe() : this.probe;
       const answer = due && (await runProbe(this.#client, due));
-      probed = answer instanceof Error ? this.clean(answer) : answer;
+      probed = answer instanceof Error ? this.errors.clean(answer) : answer;
     };
     const name = await nameSession(this.#client, this.scripts, this.deadlines, probe);
     if (!life.alive) return;
-    this.wentWrong(undefined);
+    this.errors.note(undefined);
     this.answerOfProbe = probed;
     this.session = Object.assign(life, name, { of: this.id });
     this.startPinging(this.session);
@@ -333,7 +329,7 @@ export class RedisConnection implements Commands {
   }
 
   private refused(life: Life, cause: Error): void {
-    this.wentWrong(cause);
+    this.errors.note(cause);
     // The next connection may be let in, with another password for example.
     if (databaseOf(this.#client) === 0) return dropSocket(this.#client);
     life.refused = true;
@@ -352,7 +348,7 @@ export class RedisConnection implements Commands {
   /** Gives the connection up at once, so that what is asked next waits for the new one. */
   private drop(session: RedisSession, because?: unknown): void {
     if (!session.alive) return;
-    this.wentWrong(because);
+    this.errors.note(because);
     this.end();
     dropSocket(this.#client);
   }
@@ -366,24 +362,9 @@ export class RedisConnection implements Commands {
     if (!hadEnded && !this.closed) this.onDown('ended');
   }
 
-  /** What follows when the client gives a connection up, as for a wrong password, is not why. */
-  private wentWrong(error: unknown): void {
-    if (!this.hasErred) this.#lastError = error;
-  }
-
-  /** ioredis rejects commands in terms of its settings; the socket's own error says what ended the connection. */
-  private readonly explained = (error: unknown): Error =>
-    (isReplyError(error) ? undefined : this.whatWentWrong()) ?? this.clean(error);
-
-  private readonly clean = (error: unknown): Error => cleanError(error, secretsOfClient(this.#client));
-
   private notSent(message: string): RedisFailure {
-    const cause = this.whatWentWrong();
+    const cause = this.errors.last;
     const passing = message !== STORE_CLOSED && mayReconnect(cause);
     return new RedisFailure(message, 'not-executed', { cause, passing });
-  }
-
-  private whatWentWrong(): Error | undefined {
-    return this.#lastError === undefined ? undefined : this.clean(this.#lastError);
   }
 }

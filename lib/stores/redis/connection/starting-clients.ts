@@ -11,37 +11,42 @@ interface WithReconnectTimer {
  * process alive, and neither do their attempts to connect again.
  */
 export class StartingClients {
-  /** Clients whose connection does not keep the process alive; undefined while no app starts. */
-  private idle: Set<RedisLike> | undefined;
+  /** Undefined once the app has started. */
+  private clients: Set<RedisLike> | undefined = new Set();
+  private isStarting = false;
   private isNeeded: () => boolean = () => true;
 
   /** See `LockStore.startsWithApp`. */
   begin(isNeeded: () => boolean): () => void {
-    this.idle = new Set();
+    this.isStarting = true;
     this.isNeeded = isNeeded;
+    // A function may give clients that are connected.
+    for (const client of this.clients ?? []) this.letGo(client);
     return () => this.end();
   }
 
   /** Watches a new client. */
   add(client: RedisLike): RedisLike {
+    this.clients?.add(client);
     client.on('connect', () => this.letGo(client));
     client.on('reconnecting', () => this.letGo(client));
-    client.on('end', () => this.idle?.delete(client));
+    client.on('end', () => this.clients?.delete(client));
     if (asksSentinels(client)) this.limitRetries(client.options);
     return client;
   }
 
   private letGo(client: RedisLike): void {
-    if (!this.idle) return;
-    this.idle.add(client);
+    if (!this.isStarting) return;
+    this.clients?.add(client);
     socketOf(client)?.unref?.();
     (client as WithReconnectTimer).reconnectTimeout?.unref?.();
   }
 
   private end(): void {
-    const { idle = [] } = this;
-    this.idle = undefined;
-    for (const client of idle) {
+    const { clients = [] } = this;
+    this.clients = undefined;
+    this.isStarting = false;
+    for (const client of clients) {
       socketOf(client)?.ref?.();
       (client as WithReconnectTimer).reconnectTimeout?.ref?.();
     }
@@ -50,6 +55,7 @@ export class StartingClients {
   /** The pause of ioredis before it asks all sentinels again keeps the process alive: ends the attempts, until the next request. */
   private limitRetries(options: WithSentinelRetry): void {
     const { sentinelRetryStrategy: retry } = options;
-    options.sentinelRetryStrategy = (attempt) => (this.idle && !this.isNeeded() ? null : retry?.(attempt));
+    options.sentinelRetryStrategy = (attempt) =>
+      this.isStarting && !this.isNeeded() ? null : retry?.(attempt);
   }
 }
