@@ -62,6 +62,9 @@ const buildLib = () => {
   tool('nest', 'build', 'lib');
   rmSync(at('dist', 'cjs'), { recursive: true, force: true });
   tool('tsc', '-p', 'lib/tsconfig.cjs.json');
+  // Comments stand in the declarations and in the sources. One pass of tsc keeps them everywhere, or nowhere.
+  const declarations = ['--declaration', '--emitDeclarationOnly', '--removeComments', 'false'];
+  tool('tsc', '-p', 'lib/tsconfig.cjs.json', ...declarations);
   writeFileSync(at('dist', 'cjs', 'package.json'), '{ "type": "commonjs" }\n');
   shareDeclarations();
 };

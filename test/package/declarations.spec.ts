@@ -28,10 +28,10 @@ const MEMBERS: Readonly<Record<string, string>> = {
   MemoryStore: `${STORE} semaphores latches space size`,
   MultiLease: 'parts of signal lost loss remainingMs',
   PlaceInLine: 'tell mayHaveMissed listen leave',
-  QuorumStore: `${STORE} diagnose onRisk onWarning`,
-  RedisLockModule: 'forRoot forRootAsync onModuleInit',
+  QuorumStore: `${STORE} diagnose onRisk onWarning startsWithApp`,
+  RedisLockModule: 'forRoot forRootAsync onModuleInit onApplicationBootstrap',
   RedisLockTestingModule: 'forRoot onModuleInit',
-  RedisStore: `${STORE} semaphores latches address serverTimes diagnose onRisk onWarning`,
+  RedisStore: `${STORE} semaphores latches address serverTimes diagnose onRisk onWarning startsWithApp`,
   Semaphore: 'key acquire tryAcquire release trySetPermits addPermits availablePermits drainPermits delete',
   StoreFailure: '[hasInstance] name outcome transient passing keyOnly claimOnly',
 };

@@ -16,7 +16,7 @@ import {
   type Tarball,
 } from '../support/package/pack.js';
 
-const MAX_DOWNLOAD_BYTES = 900_000;
+const MAX_DOWNLOAD_BYTES = 850_000;
 const MAX_UNPACKED_BYTES = 5_400_000;
 
 const filesIn = async (folder: string, ending: string): Promise<readonly string[]> =>
