@@ -11,8 +11,8 @@ interface WithReconnectTimer {
  * process alive, and neither do their attempts to connect again.
  */
 export class StartingClients {
-  /** Undefined once the app has started. */
-  private clients: Set<RedisLike> | undefined = new Set();
+  /** Undefined once the app has started. Private to the language: clients know the password. */
+  #clients: Set<RedisLike> | undefined = new Set();
   private isStarting = false;
   private isNeeded: () => boolean = () => true;
 
@@ -21,30 +21,30 @@ export class StartingClients {
     this.isStarting = true;
     this.isNeeded = isNeeded;
     // A function may give clients that are connected.
-    for (const client of this.clients ?? []) this.letGo(client);
+    for (const client of this.#clients ?? []) this.letGo(client);
     return () => this.end();
   }
 
   /** Watches a new client. */
   add(client: RedisLike): RedisLike {
-    this.clients?.add(client);
+    this.#clients?.add(client);
     client.on('connect', () => this.letGo(client));
     client.on('reconnecting', () => this.letGo(client));
-    client.on('end', () => this.clients?.delete(client));
+    client.on('end', () => this.#clients?.delete(client));
     if (asksSentinels(client)) this.limitRetries(client.options);
     return client;
   }
 
   private letGo(client: RedisLike): void {
     if (!this.isStarting) return;
-    this.clients?.add(client);
+    this.#clients?.add(client);
     socketOf(client)?.unref?.();
     (client as WithReconnectTimer).reconnectTimeout?.unref?.();
   }
 
   private end(): void {
-    const { clients = [] } = this;
-    this.clients = undefined;
+    const clients = this.#clients ?? [];
+    this.#clients = undefined;
     this.isStarting = false;
     for (const client of clients) {
       socketOf(client)?.ref?.();
