@@ -160,7 +160,8 @@ export class HoldWatch {
 
   /** The server's clock went forward, or back: all leases end so much sooner, or later. */
   clockJumped(ms: number, at: number): void {
-    this.finish();
+    // What is over does not come back with a clock that goes back.
+    this.settle(at);
     this.permits.clockJumped(ms, at);
     this.readWrite.clockJumped(ms, at);
     for (const [key, hold] of [...this.holds]) {

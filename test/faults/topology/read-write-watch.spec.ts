@@ -178,6 +178,14 @@ describe('the watch over a read-write lock', () => {
     expect(await hear(5)).toEqual(['unprotected', 'a:1 forced at 5', 'b:1 forced at 5']);
   });
 
+  it('has no lease come back that was over when the clock went back', async () => {
+    const { hear, watch } = watching();
+    await read('a:1', 20);
+    await hear(0);
+    watch.clockJumped(-100, 30);
+    expect(await hear(30)).toEqual(['a:1 expired at 20']);
+  });
+
   it('has leases end sooner when the clock goes forward, and nobody in a server that lost all', async () => {
     const { hear, watch } = watching();
     await read('a:1', LEASE_MS);
