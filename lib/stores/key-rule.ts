@@ -14,9 +14,9 @@ export const hashTag = (name: string): string => {
 };
 
 /**
- * What each store of this package refuses as the name of a hold, whether or not it has to: so a test on the memory store
- * finds what Redis would refuse. A name that fencing tokens have (as a lock it would stop every other lock of its slot), and one whose channel would live in
- * another slot (in a cluster, Java could take it but never release it).
+ * Each store of this package refuses two sorts of names, also where it could keep them: a test on the memory store finds what
+ * Redis would refuse. Fencing tokens are kept under the first sort: a lock of that name would stop every other lock of its
+ * slot. The channel of the second sort would live in another slot: in a cluster, Java could take the lock but never release it.
  *
  * @param name the key as it is in the store; it may have a prefix more than the key of the message.
  */

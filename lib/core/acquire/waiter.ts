@@ -7,8 +7,8 @@ export interface Waiter {
   /** See `KeyOutage.arrive`. */
   readonly number: number;
   /**
-   * Its time is over while the head's request is under way. What becomes of it is decided when that ends: a store that
-   * failed must not be reported as a taken lock.
+   * Its time is over while the head's request is under way. The outcome of that decides its error: a failed store must not be
+   * reported as a taken lock.
    */
   due: boolean;
   /** Its question is under way beside the head's. It keeps its place in the order, for when it is refused. */

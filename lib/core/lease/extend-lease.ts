@@ -12,6 +12,7 @@ export const extendLease = async (core: CoreContext, lease: Lease, ms: number): 
   for (const part of lease.parts) part.hold.lengthenedBy(part, core.runtime.now() + ms);
   const cuts = lease.parts.map(({ hold }) => cutsOver(hold)).filter((cut) => cut !== undefined);
   if (cuts.length > 0) {
+    // A cut that is sent meanwhile keeps that time; the lease counts from when the store is asked.
     await Promise.all(cuts);
     lease.mustBeHeld('extend');
     for (const part of lease.parts) part.hold.lengthenedBy(part, core.runtime.now() + ms);

@@ -14,7 +14,7 @@ interface Caller {
   readonly waitedMs: number;
 }
 
-/** Whether a store that asks for another try gets one soon. In an outage it does not: there `Outages` decides when to try again. */
+/** Whether a store that asks for another try gets one soon. It does not in an outage, in which `Outages` sets the pace. */
 export const getsAnotherTry = (
   failure: StoreFailure,
   outage: KeyOutage,

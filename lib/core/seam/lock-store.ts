@@ -142,8 +142,8 @@ export interface LockStore {
 
   /**
    * The app that made the store begins to start. Until the returned function is called, an idle connection does not keep the
-   * process alive, and attempts to connect go on only while `isNeeded`: nobody closes the store of an app that fails to start.
-   * At most once, before the first request.
+   * process alive, and attempts to connect go on only while `isNeeded`. An app that fails to start never closes its store. At
+   * most once, before the first request.
    */
   startsWithApp?(isNeeded: () => boolean): () => void;
 

@@ -160,7 +160,7 @@ export class HoldWatch {
 
   /** The server's clock went forward, or back: all leases end so much sooner, or later. */
   clockJumped(ms: number, at: number): void {
-    // What is over does not come back with a clock that goes back.
+    // A clock that goes back brings back no lease that is over.
     this.settle(at);
     this.permits.clockJumped(ms, at);
     this.readWrite.clockJumped(ms, at);

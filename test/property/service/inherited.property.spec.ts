@@ -113,7 +113,7 @@ const play = async (
   let running = plans.length;
   const work = plans.map((one) =>
     perform(one, 0)
-      // What its caller is told is tested elsewhere.
+      // Other tests check the errors of callers.
       .catch((error: unknown) => {
         if (!(error instanceof LockError)) throw error;
       })

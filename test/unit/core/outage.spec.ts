@@ -465,14 +465,19 @@ describe('semaphores and latches', () => {
     },
   );
 
-  it.each(['permits', 'latch'] as const)(
-    '%s: who comes in an outage is rejected with its own question',
-    async (what) => {
+  it.each([
+    ['permits', passing()],
+    ['permits', notNow],
+    ['latch', passing()],
+    ['latch', notNow],
+  ] as const)(
+    '%s: a caller that comes in an outage is rejected with its own question: %s',
+    async (what, failure) => {
       const first = await refused(what);
       await store().watching[0]!.hint();
       await failFor(500);
       const late = await begin(what);
-      await store().question.fail(passing());
+      await store().question.fail(failure);
       expect([first.state, late.error]).toMatchObject(['pending', { code: 'LOCK_STORE_FAILED' }]);
     },
   );
@@ -507,18 +512,6 @@ describe('semaphores and latches', () => {
       await store().question.answer(what === 'latch' ? 0 : true);
       expect(caller.state).toBe('fulfilled');
       expect(events).toEqual(['down', 'up']);
-    },
-  );
-
-  it.each(['permits', 'latch'] as const)(
-    '%s: a caller that comes in an outage is rejected when the store asks for another try',
-    async (what) => {
-      await refused(what);
-      await store().watching[0]!.hint();
-      await failFor(500);
-      const late = await begin(what);
-      await store().question.fail(notNow);
-      expect(late.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
     },
   );
 

@@ -25,7 +25,7 @@ export class ClientErrors {
     return this.#last === undefined ? undefined : this.clean(this.#last);
   }
 
-  /** The connection works, or fails for this reason. What follows when the client gives it up, as for a wrong password, is none. */
+  /** The connection works, or fails for this reason, unless the client has said why, as for a wrong password. */
   note(error: unknown): void {
     if (!this.hasSaid) this.#last = error;
   }
