@@ -1,6 +1,8 @@
 import eslint from '@eslint/js';
+import markdown from '@eslint/markdown';
 import { defineConfig, globalIgnores } from 'eslint/config';
 import tseslint from 'typescript-eslint';
+import plain from './.ci/eslint/plain-sentences.mjs';
 
 const typescript = ['**/*.ts'];
 
@@ -22,9 +24,30 @@ const SLEEPS = [
 }));
 
 export default defineConfig(
-  globalIgnores(['dist/', 'coverage/', 'node_modules/', 'docs/', 'test/package/apps/']),
+  globalIgnores([
+    'dist/',
+    'coverage/',
+    'node_modules/',
+    'test/package/apps/',
+    // Records: they keep the words of their time.
+    'docs/decisions/',
+    'CHANGELOG.md',
+  ]),
   {
     linterOptions: { reportUnusedDisableDirectives: 'error', reportUnusedInlineConfigs: 'error' },
+  },
+
+  {
+    files: ['**/*.{ts,js,mjs,cjs}'],
+    plugins: { plain },
+    rules: { 'plain/comments': 'error', 'plain/test-titles': 'error' },
+  },
+
+  {
+    files: ['**/*.md'],
+    plugins: { markdown, plain },
+    language: 'markdown/gfm',
+    rules: { 'plain/markdown': 'error' },
   },
 
   {
