@@ -32,6 +32,7 @@ export type { Lease } from './core/lease/lease.js';
 export type {
   AcquireOptions,
   KeyWithMode,
+  LockMode,
   PermitOptions,
   PermitSectionOptions,
   SectionOptions,

@@ -35,8 +35,8 @@ export type LockKeys = string | readonly (string | KeyWithMode)[];
 type ForAcquire = AcquireOptions & Without<'onLost' | 'awaitRelease' | 'onBusy' | 'service' | 'permits'>;
 type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits'>;
 type ForPermit = PermitOptions &
-  Without<'onLost' | 'awaitRelease' | 'onBusy' | 'service' | 'reentrant' | 'fair' | 'mode'>;
-type ForPermitSection = PermitSectionOptions & Without<'onBusy' | 'service' | 'reentrant' | 'fair' | 'mode'>;
+  Without<'onLost' | 'awaitRelease' | 'onBusy' | 'service' | 'reentrant' | 'mode'>;
+type ForPermitSection = PermitSectionOptions & Without<'onBusy' | 'service' | 'reentrant' | 'mode'>;
 
 /** The body of a generator runs when it is read, and that is after the section. */
 export const checkedSection = <T extends object>(method: string, section: T): T => {

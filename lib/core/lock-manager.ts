@@ -35,7 +35,7 @@ export interface HeldLock {
   /** As the caller wrote it, without the prefix. */
   readonly key: string;
   /**
-   * `exclusive` for a plain lock, `fair` for one taken with `fair: true`, `read` or `write` with a `mode`, `permit` for a
+   * the `mode` of a lock (`exclusive`, `fair`, `read`, `write`), `permit` for a
    * permit.
    */
   readonly kind: LockKind;

@@ -105,7 +105,7 @@ interface SkipOptions {
 }
 
 type OptionsOfLocked = LockedOptions & Without<'permits'>;
-type OptionsOfLimited = LimitedOptions & Without<'reentrant' | 'fair' | 'mode'>;
+type OptionsOfLimited = LimitedOptions & Without<'reentrant' | 'mode'>;
 
 /** The signatures of `@Locked`. */
 export interface Locked extends SectionDecorator<OptionsOfLocked, KeyResult> {

@@ -115,7 +115,7 @@ describe('dead entries of a fair lock', () => {
       const { name, holder } = await heldWith(store, 1_000, 1);
       await store.kinds.fair.release(holder);
       const key = name.slice(holdName('').length);
-      const lease = await within(2_000, lab.open().locks.acquire(key, { fair: true, waitMs }));
+      const lease = await within(2_000, lab.open().locks.acquire(key, { mode: 'fair', waitMs }));
       await lease.release();
       const keys = [`redisson_lock_queue:{${name}}`, `redisson_lock_timeout:{${name}}`];
       expect(await lab.admin.exists(...keys)).toBe(0);

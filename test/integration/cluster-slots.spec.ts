@@ -24,7 +24,7 @@ describe('a slot that moves to another server', { timeout: TEST_MS }, () => {
 
   it.each([
     ['of a lock', {}],
-    ['of a fair lock', { fair: true }],
+    ['of a fair lock', { mode: 'fair' }],
     ['to write', { mode: 'write' }],
   ] as const)('keeps those who wait %s, who hear of the release where it is now', async (_, options) => {
     const clock = new ToldClock();

@@ -7,6 +7,7 @@ import {
   LockConfigurationError,
   LockKeyError,
   RedisLockModule,
+  type LockMode,
   type RedisLockModuleOptions,
 } from 'nest-redis-lock';
 import { describe, expect, it } from 'vitest';
@@ -86,15 +87,15 @@ describe('locks on a Redis Cluster', { timeout: TEST_MS }, () => {
   });
 
   it.each([
-    ['fair', { fair: true }],
+    ['fair', { mode: 'fair' }],
     ['read', { mode: 'read' }],
     ['write', { mode: 'write' }],
-  ] as [string, { fair?: boolean; mode?: 'read' | 'write' }][])(
+  ] as [string, { mode: LockMode }][])(
     'of the kind %s pass from one service to the other',
     async (_, options) => {
       const [a, b] = [lab.open(), lab.open()];
       const key = newKey();
-      const lease = await a.locks.acquire(key, options.fair ? options : { mode: 'write' });
+      const lease = await a.locks.acquire(key, options.mode === 'fair' ? options : { mode: 'write' });
       const waiting = b.locks.acquire(key, { waitMs: PATIENCE_MS, ...options });
       await until(async () => b.store.subscriptions > 0);
       await lease.release();

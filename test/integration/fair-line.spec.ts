@@ -3,10 +3,10 @@ import { until, within } from '../support/async.js';
 import { holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
 
 const lab = useLab();
-const fair = { fair: true } as const;
+const fair = { mode: 'fair' } as const;
 /** An entry counts as alive for this long at most without being refreshed. */
 const ALIVE_MS = 6_000;
-const PATIENT = { fair: true, waitMs: 20_000 } as const;
+const PATIENT = { mode: 'fair', waitMs: 20_000 } as const;
 /** How long a machine with much else to do may take between two looks. */
 const SLACK_MS = 3_000;
 

@@ -4,8 +4,8 @@ import { until, within } from '../support/async.js';
 import { channelOf, holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
 
 const lab = useLab();
-const fair = { fair: true } as const;
-const PATIENT = { fair: true, waitMs: 20_000 } as const;
+const fair = { mode: 'fair' } as const;
+const PATIENT = { mode: 'fair', waitMs: 20_000 } as const;
 /** Who stands in line says so and looks this often. */
 const LOOK_MS = 1_000;
 

@@ -61,7 +61,7 @@ describe("tokens of Redisson's counter", () => {
   it('are the same for a caller that takes the lock with fair, at once or after it stood in line', async () => {
     const [one, two] = [lab.open(COUNTED), lab.open(COUNTED)];
     const key = newKey();
-    const fair = { fair: true, waitMs: 20_000 } as const;
+    const fair = { mode: 'fair', waitMs: 20_000 } as const;
     const lease = await one.locks.acquire(key, fair);
     const waiting = two.locks.acquire(key, fair);
     await until(async () => (await two.locks.inspect(key))?.waiting.length === 1);

@@ -8,7 +8,7 @@ const lab = useLab();
 
 /** Takes a lock of every kind: from then on the process knows how to end each. */
 const useEveryKind = async (locks: LockService): Promise<void> => {
-  for (const options of [{ fair: true }, { mode: 'write' as const }]) {
+  for (const options of [{ mode: 'fair' }, { mode: 'write' }] as const) {
     await locks.withLock(newKey(), options, () => undefined);
   }
   await locks.withPermit(newKey(), { permits: 1 }, () => undefined);
@@ -84,8 +84,8 @@ describe('forceUnlock', () => {
       return client;
     });
     await useEveryKind(other.locks);
-    const lease = await holder.locks.acquire(newKey(), { fair: true });
-    const waiting = waiter.locks.acquire(lease.key, { fair: true, waitMs: 20_000 });
+    const lease = await holder.locks.acquire(newKey(), { mode: 'fair' });
+    const waiting = waiter.locks.acquire(lease.key, { mode: 'fair', waitMs: 20_000 });
     await until(async () => (await waiter.locks.inspect(lease.key))?.waiting.length === 1);
     const woken = deferred();
     for (const client of clients) sendOneScriptBefore(client, woken.promise);
@@ -100,7 +100,7 @@ describe('forceUnlock', () => {
 
   it.each([
     ['an exclusive lock', (locks: LockService) => locks.acquire(newKey())],
-    ['a fair lock', (locks: LockService) => locks.acquire(newKey(), { fair: true })],
+    ['a fair lock', (locks: LockService) => locks.acquire(newKey(), { mode: 'fair' })],
     ['a lock to read', (locks: LockService) => locks.acquire(newKey(), { mode: 'read' })],
     ['a lock to write', (locks: LockService) => locks.acquire(newKey(), { mode: 'write' })],
     ['a permit', (locks: LockService) => locks.acquirePermit(newKey(), { permits: 2 })],

@@ -189,7 +189,7 @@ describe('a fair lock of this library', () => {
   it('is named, and is not looked at: its end is announced', async () => {
     const [one, two] = [lab.open(), lab.open()];
     const key = newKey();
-    const lease = await one.locks.acquire(key, { fair: true });
+    const lease = await one.locks.acquire(key, { mode: 'fair' });
     expect(await refusalOf(two.locks.acquire(key, { waitMs: 0 }))).toMatchObject({ heldAs: 'fair' });
     const waiting = two.locks.acquire(key);
     await lab.hearing(key);
@@ -252,8 +252,8 @@ describe.each([
   it('is noticed by a fair lock, too: by the renewal and by the release, which take nothing away from it', async () => {
     const { locks, events } = lab.open(SHORT_WATCHDOG);
     const [renewed, released] = [newKey(), newKey()];
-    const byRenewal = await locks.acquire(renewed, { fair: true });
-    const byRelease = await locks.acquire(released, { fair: true, leaseMs: 10_000 });
+    const byRenewal = await locks.acquire(renewed, { mode: 'fair' });
+    const byRelease = await locks.acquire(released, { mode: 'fair', leaseMs: 10_000 });
     const theirs = [await enter(renewed), await enter(released)];
     expect(await byRelease.release()).toBe('lost');
     await until(() => byRenewal.lost);

@@ -1,3 +1,4 @@
+import type { LockMode } from 'nest-redis-lock';
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { Lab } from '../support/redis/lab.js';
@@ -20,7 +21,7 @@ interface Waiting {
   wait(waiter: OpenLocks, waitMs: number, signal?: AbortSignal): Promise<unknown>;
 }
 
-const lock = (options: { fair?: boolean; mode?: 'read' | 'write' }): Waiting => ({
+const lock = (options: { mode?: LockMode }): Waiting => ({
   take: async ({ locks }) => {
     const lease = await locks.acquire('order', options);
     return () => lease.release();
@@ -30,7 +31,7 @@ const lock = (options: { fair?: boolean; mode?: 'read' | 'write' }): Waiting => 
 
 const KINDS: Readonly<Record<string, Waiting>> = {
   lock: lock({}),
-  'fair lock': lock({ fair: true }),
+  'fair lock': lock({ mode: 'fair' }),
   'write lock': lock({ mode: 'write' }),
   permit: {
     take: async ({ locks }) => {

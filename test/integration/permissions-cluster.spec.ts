@@ -45,7 +45,7 @@ describe('the documented user of Redis, in a cluster,', { timeout: TEST_MS }, ()
   const open = (options = {}): OpenLocks => lab.open(options, { ...lab.redis.options, ...documentedLogin });
 
   const everything = async (a: OpenLocks, b: OpenLocks): Promise<void> => {
-    for (const options of [{}, { fair: true }, { mode: 'read' }, { mode: 'write' }] as const) {
+    for (const options of [{}, { mode: 'fair' }, { mode: 'read' }, { mode: 'write' }] as const) {
       const key = newKey();
       const lease = await a.locks.acquire(key, options.mode ? { mode: 'write' } : options);
       const waiting = b.locks.acquire(key, { waitMs: PATIENCE_MS, ...options });

@@ -12,7 +12,7 @@ const WITH_FAIR_LOCKS = [...DOCUMENTED_RULES, ...FAIR_RULES];
 /** With braces and without: what belongs to them is named in different ways. */
 const NAMES = { order: '{lock:order}', 'stock:{7}': 'lock:stock:{7}' };
 
-const fair = { fair: true } as const;
+const fair = { mode: 'fair' } as const;
 const lab = useLab();
 
 /** Two processes of a user with these rules, on a server that has refused nothing yet. */

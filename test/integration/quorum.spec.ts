@@ -234,7 +234,7 @@ describe.each([3, 5])('a quorum of %i servers', { timeout: 60_000 }, (count) => 
 
   it('refuses what it cannot keep, by name', async () => {
     const { locks } = open();
-    await expect(locks.acquire(newKey(), { fair: true })).rejects.toThrow(
+    await expect(locks.acquire(newKey(), { mode: 'fair' })).rejects.toThrow(
       /cannot keep locks of the kind "fair"/,
     );
     await expect(locks.acquirePermit(newKey(), { permits: 1 })).rejects.toThrow(/kind "permit"/);

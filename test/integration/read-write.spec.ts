@@ -168,7 +168,7 @@ describe('a read-write lock', () => {
 
   it.each([
     ['exclusive', {}],
-    ['fair', { fair: true }],
+    ['fair', { mode: 'fair' }],
   ] as const)(
     'of a name that is an %s lock is taken, and the error says as what',
     async (heldAs, options) => {

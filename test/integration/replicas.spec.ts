@@ -30,7 +30,7 @@ describe('replicas: { min }', { timeout: 60_000 }, () => {
 
   it.each([
     ['exclusive', {}],
-    ['fair', { fair: true }],
+    ['fair', { mode: 'fair' }],
     ['read', { mode: 'read' }],
     ['write', { mode: 'write' }],
   ] as const)('gives an %s lock that a replica has', async (_, options) => {
@@ -67,7 +67,7 @@ describe('replicas: { min }', { timeout: 60_000 }, () => {
 
   it.each([
     ['exclusive', {}],
-    ['fair', { fair: true }],
+    ['fair', { mode: 'fair' }],
     ['read', { mode: 'read' }],
     ['write', { mode: 'write' }],
   ] as const)('gives an %s lock back that no replica has, and says so', async (_, options) => {

@@ -182,9 +182,9 @@ describe('several keys, each with a mode of its own', () => {
     const twice = locks.acquire([a, b, { key: b, mode: 'read' }]);
     await expect(twice).rejects.toThrow(/as a lock and as a read lock, which exclude each other/);
     await expect(twice).rejects.toBeInstanceOf(LockConfigurationError);
-    const fair = locks.acquire([a, { key: b, mode: 'read' }], { fair: true });
+    const fair = locks.acquire([a, { key: b, mode: 'read' }], { mode: 'fair' });
     await expect(fair).rejects.toBeInstanceOf(LockConfigurationError);
-    for (const wrong of [{ key: b, mode: 'append' }, { key: b, fair: true }, { mode: 'read' }]) {
+    for (const wrong of [{ key: b, mode: 'append' }, { key: b, mode: 'fair' }, { mode: 'read' }]) {
       await expect(locks.acquire([a, wrong as never])).rejects.toBeInstanceOf(LockKeyError);
     }
     await lab.nothingLeft();

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockMode } from 'nest-redis-lock';
 import type { RedisClusterOptions } from '../../lib/stores/redis/cluster/cluster-settings.js';
 import { clientOf } from './client-of.js';
 import { openLocks, type LocksOptions } from '../support/redis/open-locks.js';
@@ -27,8 +28,7 @@ export type ToContender =
       readonly callers: number;
       readonly rounds: number;
       readonly counter: string;
-      readonly fair?: boolean;
-      readonly mode?: 'read' | 'write';
+      readonly mode?: LockMode;
     }
   /** Looks at the counter twice, as a reader, `rounds` times with each caller. */
   | {
@@ -43,8 +43,7 @@ export type ToContender =
       readonly key: string;
       /** One of its permits, and not the lock. */
       readonly permit?: boolean;
-      readonly fair?: boolean;
-      readonly mode?: 'read' | 'write';
+      readonly mode?: LockMode;
     };
 
 export type FromContender =
@@ -89,14 +88,14 @@ channel.on('contend', async ({ key, callers, workMs, forMs }) => {
   channel.send({ type: 'contended', had });
 });
 
-channel.on('count', async ({ key, callers, rounds, counter, fair, mode }) => {
+channel.on('count', async ({ key, callers, rounds, counter, mode }) => {
   const increment = async () => {
     const before = Number(await client.get(counter));
     await sleep(1);
     await client.set(counter, before + 1);
   };
   await times(callers, async () => {
-    for (let round = 0; round < rounds; round += 1) await locks.withLock(key, { fair, mode }, increment);
+    for (let round = 0; round < rounds; round += 1) await locks.withLock(key, { mode }, increment);
   });
   channel.send({ type: 'counted' });
 });
@@ -114,8 +113,8 @@ channel.on('compare', async ({ key, callers, rounds, counter }) => {
   channel.send({ type: 'compared', changed });
 });
 
-channel.on('hold', async ({ key, permit, fair, mode }) => {
-  await (permit ? locks.acquirePermit(key) : locks.acquire(key, { fair, mode }));
+channel.on('hold', async ({ key, permit, mode }) => {
+  await (permit ? locks.acquirePermit(key) : locks.acquire(key, { mode }));
   channel.send({ type: 'holding' });
 });
 

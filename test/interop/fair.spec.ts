@@ -18,7 +18,7 @@ const NODE_ENTRY_MS = 5_000;
 const MEDIAN_MS = 100;
 const WAKE_UPS = 12;
 const kind = 'fair';
-const fair = { fair: true };
+const fair = { mode: 'fair' } as const;
 
 let names = 0;
 const newName = (): string => `fair-${(names += 1)}`;
@@ -109,7 +109,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
       const [threads, callers] = [4, 4];
       const rounds = roundsFor(threads + processes.length * callers);
       for (const one of processes) {
-        one.send({ type: 'count', key: name, counter, callers, rounds, fair: true });
+        one.send({ type: 'count', key: name, counter, callers, rounds, mode: 'fair' });
       }
       await Promise.all([
         java.tell('count', { name, kind, counter, threads, rounds }),
@@ -259,7 +259,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
     async () => {
       const name = newName();
       const node = await sides.node({ watchdogMs: WATCHDOG_MS, keyPrefix: '' });
-      node.send({ type: 'hold', key: name, fair: true });
+      node.send({ type: 'hold', key: name, mode: 'fair' });
       await node.next('holding');
       const locked = java.tell('lock', { name, kind });
       await listening(name, 1);
@@ -279,7 +279,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
       const node = await sides.node({ watchdogMs: 1_000, commandTimeoutMs: 900, keyPrefix: '' });
       const victim = await sides.java({ version, watchdogMs: WATCHDOG_MS });
       const holder = await locks.acquire(name, fair);
-      node.send({ type: 'hold', key: name, fair: true });
+      node.send({ type: 'hold', key: name, mode: 'fair' });
       await waiting(name, 1);
       victim.tell('tryLock', { name, kind, waitMs: 4_000 }).catch(() => undefined);
       await waiting(name, 2);
@@ -352,7 +352,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
       const first = java.tell('lock', { name, kind, thread: 'first' });
       await listening(name, 1);
       for (let i = 0; i < 10; i += 1) {
-        node.send({ type: 'hold', key: name, fair: true });
+        node.send({ type: 'hold', key: name, mode: 'fair' });
         await waiting(name, 2 + i);
       }
       const behind = other.acquire(name, fair);

@@ -32,7 +32,7 @@ export const eachOnce = (keys: readonly KeyOfCall[], { kind: kindOfCall }: LockC
     const [key, kind] = typeof one === 'string' ? [one, kindOfCall] : [one.key, one.mode];
     if (kindOfCall === 'fair' && kind !== 'fair') {
       throw new LockConfigurationError(
-        `"${key}" has a mode, and the call has fair: true. A read-write lock has an order of its own: leave out fair.`,
+        `"${key}" has a mode, and the call has mode: "fair". A read-write lock has an order of its own: leave out one of them.`,
         { key },
       );
     }

@@ -1,3 +1,7 @@
+/** The kinds of lock that a call may ask for. */
+export const LOCK_MODES = ['exclusive', 'fair', 'read', 'write'] as const;
+export type LockMode = (typeof LOCK_MODES)[number];
+
 /** Options of one acquisition. Durations are whole milliseconds; an explicit `undefined` keeps the default. */
 export interface AcquireOptions {
   /**
@@ -32,15 +36,11 @@ export interface AcquireOptions {
    */
   readonly reentrant?: boolean;
   /**
-   * True takes the lock in the order in which callers came, over all processes and Redisson's `RFairLock`: each caller
-   * stands in line in the store itself. It excludes callers without it. Not together with `mode`. Default: false.
+   * The kind of lock. `'exclusive'`: one holder. `'fair'`: one holder, in the order in which callers came, over all processes
+   * and Redisson's `RFairLock`. `'read'` and `'write'`: the halves of a read-write lock, many readers or one writer.
+   * Callers with one key in different modes exclude each other, except readers. Default: `'exclusive'`.
    */
-  readonly fair?: boolean;
-  /**
-   * Takes one half of a read-write lock instead of a plain lock: many callers may have it to `read`, one to `write`, and
-   * then nobody else. Not together with `fair: true`. Default: none, a plain lock.
-   */
-  readonly mode?: 'read' | 'write';
+  readonly mode?: LockMode;
 }
 
 /** One key of several, with a mode of its own. */
@@ -72,7 +72,7 @@ export interface SectionOptions extends AcquireOptions {
 }
 
 /** Options of one acquisition of a permit. */
-export interface PermitOptions extends Omit<AcquireOptions, 'reentrant' | 'fair' | 'mode'> {
+export interface PermitOptions extends Omit<AcquireOptions, 'reentrant' | 'mode'> {
   /**
    * How many owners there may be at once, each with one permit: a whole number from 1 to 1,000,000. Where callers
    * differ, the last one decides. Default: the number that the store has for the key; with none there, the call fails.

@@ -1,11 +1,12 @@
 import { isArray } from '../errors/describe.js';
 import { LockConfigurationError } from '../errors/lock.errors.js';
 import type { LockKind } from '../kinds/kinds.js';
-import type {
-  AcquireOptions,
-  PermitOptions,
-  PermitSectionOptions,
-  SectionOptions,
+import {
+  LOCK_MODES,
+  type AcquireOptions,
+  type PermitOptions,
+  type PermitSectionOptions,
+  type SectionOptions,
 } from './acquire-options.js';
 import type { LockSettings } from './lock-settings.js';
 import { checkChoice, checkMs, reading, refuse } from './option-checks.js';
@@ -62,7 +63,6 @@ const ACQUIRE_NAMES: Names<AcquireOptions> = {
   holdAtLeastMs: true,
   signal: true,
   reentrant: true,
-  fair: true,
   mode: true,
 };
 
@@ -121,18 +121,6 @@ export const resolveCall = (
   settings: LockSettings,
 ): LockCall => reading('options', () => readCall(options, defaults, name, settings));
 
-/** The kind of lock that the options name, if they do. */
-const checkKind = ({ fair, mode }: AnyCallOptions): LockKind | undefined => {
-  const isFair = checkChoice('fair', fair, [true, false]) === true;
-  const half = checkChoice('mode', mode, ['read', 'write'] as const);
-  if (isFair && half !== undefined) {
-    throw new LockConfigurationError(
-      `Both fair and mode are given. A read-write lock has an order of its own: leave out fair.`,
-    );
-  }
-  return isFair ? 'fair' : half;
-};
-
 const readCall = (
   options: AnyCallOptions,
   defaults: LockCall,
@@ -159,7 +147,7 @@ const readCall = (
     refuse('holdAtLeastMs', `at most leaseMs, which is ${leaseMs} ms and not renewed`, holdAtLeastMs);
   }
   return {
-    kind: checkKind(options) ?? defaults.kind,
+    kind: checkChoice('mode', options.mode, LOCK_MODES) ?? defaults.kind,
     permits: checkPermits(options.permits) ?? defaults.permits,
     waitMs: checkMs('waitMs', options.waitMs, { infinite: true }) ?? defaults.waitMs,
     leaseMs,

@@ -23,7 +23,6 @@ const HOMES: Readonly<Record<string, string>> = {
   watchdogMs: `${OF_CALLS}, and of the module`,
   ...{ onLost: OF_SECTIONS, awaitRelease: OF_SECTIONS },
   ...{ onBusy: OF_DECORATORS, service: OF_DECORATORS },
-  fair: 'of @Locked, and of the methods of LockService that take locks',
   permits: 'of @Limited, and of withPermit, acquirePermit and tryAcquirePermit of LockService',
   mode: `${OF_LOCKS_ONLY}, and another one ${OF_TESTING}`,
   names: OF_TESTING,

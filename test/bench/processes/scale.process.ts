@@ -116,7 +116,7 @@ const queued = async (kind: ScaleKind, key: string, entries: number): Promise<vo
   });
 };
 
-const OPTIONS = { exclusive: {}, fair: { fair: true }, write: { mode: 'write' } } as const;
+const OPTIONS = { exclusive: {}, fair: { mode: 'fair' }, write: { mode: 'write' } } as const;
 
 /** Callers wait for what another process has: they are aborted, come again, and have it one after the other. */
 const measureWaiters = async (

@@ -123,7 +123,7 @@ describe('@Locked with a mode', () => {
     for (const key of metadata.key as readonly unknown[]) expect(Object.isFrozen(key)).toBe(true);
   });
 
-  it('of a kind that there is not, of a key without a name, and beside fair, is an error when the class is loaded', () => {
+  it('that does not exist, or of a key without a name, is an error when the class is loaded', () => {
     const declare =
       (key: never, options: object = {}) =>
       () => {
@@ -143,10 +143,9 @@ describe('@Locked with a mode', () => {
       return error;
     };
     expect(refused('a' as never, { mode: 'append' })).toBeInstanceOf(LockConfigurationError);
-    expect(refused('a' as never, { mode: 'read', fair: true })).toBeInstanceOf(LockConfigurationError);
     for (const wrong of [
       { key: 'a', mode: 'append' },
-      { key: 'a', fair: true },
+      { key: 'a', mode: 'fair' },
       { key: '', mode: 'read' },
       { key: 'a:<<nobody>>', mode: 'read' },
       { mode: 'read' },

@@ -117,7 +117,11 @@ describe('locks of several services', () => {
     ]) {
       await expect(withLocks(wrong, () => 'ran')).rejects.toBeInstanceOf(LockConfigurationError);
     }
-    const fair = withLocks([part, { service: stock, key: 'sku', mode: 'read' }], { fair: true }, () => 'ran');
+    const fair = withLocks(
+      [part, { service: stock, key: 'sku', mode: 'read' }],
+      { mode: 'fair' },
+      () => 'ran',
+    );
     await expect(fair).rejects.toBeInstanceOf(LockConfigurationError);
     await nothingHeld();
   });

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import type {
   AcquireOptions,
+  LockMode,
   PermitSectionOptions,
   SectionOptions,
 } from '../../../lib/core/settings/acquire-options.js';
@@ -131,23 +132,13 @@ export const CALL_OPTIONS: Readonly<Record<Exclude<keyof SectionOptions, 'signal
   onLost,
   awaitRelease,
   watchdogMs,
-  fair: {
-    allows: isOneOf(true, false),
-    examples: [true, false],
-    otherwise: false,
-    proves: async ({ locks }, options, isFair: boolean) => {
-      await locks.withLock('k', options, async () =>
-        expect((await locks.inspect('k'))?.kind).toBe(isFair ? 'fair' : 'exclusive'),
-      );
-    },
-  },
   mode: {
-    allows: isOneOf('read', 'write'),
-    examples: ['read', 'write'],
-    otherwise: undefined,
-    proves: async ({ locks }, options, mode: 'read' | 'write' | undefined) => {
+    allows: isOneOf('exclusive', 'fair', 'read', 'write'),
+    examples: ['exclusive', 'fair', 'read', 'write'],
+    otherwise: 'exclusive',
+    proves: async ({ locks }, options, mode: LockMode) => {
       await locks.withLock('k', options, async () => {
-        expect((await locks.inspect('k'))?.kind).toBe(mode ?? 'exclusive');
+        expect((await locks.inspect('k'))?.kind).toBe(mode);
       });
     },
   },

@@ -35,7 +35,7 @@ const plan: fc.Arbitrary<Plan> = fc.record({
   how: fc.constantFrom(...HOWS),
   service: fc.nat(SERVICES - 1),
   keys: fc.constantFrom(['a'], ['a'], ['b'], ['a', 'b'], ['a', 'b', 'c']),
-  kind: fc.constantFrom({}, {}, { fair: true }, { mode: 'read' }, { mode: 'write' }),
+  kind: fc.constantFrom({}, {}, { mode: 'fair' }, { mode: 'read' }, { mode: 'write' }),
   waitMs: fc.constantFrom(0, 30, 1_000),
   leaseMs: fc.constantFrom(undefined, undefined, 40),
   awaitRelease: fc.boolean(),

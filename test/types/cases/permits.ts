@@ -65,7 +65,7 @@ export class Refused {
   async reentrant(): Promise<void> {}
 
   // @ts-expect-error No overload matches this call
-  @Limited('crm', { permits: 3, fair: true })
+  @Limited('crm', { permits: 3, mode: 'fair' })
   async inTheirOrder(): Promise<void> {}
 
   // @ts-expect-error No overload matches this call
@@ -136,8 +136,8 @@ export const service = async (): Promise<void> => {
   await locks.acquirePermit('crm', { permits: 3, onLost: 'throw' });
   // @ts-expect-error Type 'false' is not assignable to type 'undefined'
   await locks.tryAcquirePermit('crm', { permits: 3, awaitRelease: false });
-  // @ts-expect-error Type 'true' is not assignable to type 'undefined'
-  await locks.withPermit('crm', { permits: 3, fair: true }, () => 1);
+  // @ts-expect-error Type 'string' is not assignable to type 'undefined'
+  await locks.withPermit('crm', { permits: 3, mode: 'fair' }, () => 1);
   // @ts-expect-error Type 'string' is not assignable to type 'undefined'
   await locks.acquirePermit('crm', { permits: 3, mode: 'read' });
   // @ts-expect-error Type 'number' is not assignable to type 'undefined'

@@ -254,36 +254,25 @@ describe('the option fair', () => {
   const any = (options: object): never => options as never;
 
   it('is refused by name where permits are taken, and permits where it is given', async () => {
-    const elsewhere =
-      'fair is no option of withPermit. It is one of @Locked, and of the methods of LockService';
-    await expect(locks.withPermit('k', any({ permits: 2, fair: true }), () => 1)).rejects.toThrow(elsewhere);
-    await expect(locks.withLock('k', any({ permits: 2, fair: true }), () => 1)).rejects.toThrow(
+    const elsewhere = 'mode is no option of withPermit. It is one of @Locked, withLock';
+    await expect(locks.withPermit('k', any({ permits: 2, mode: 'fair' }), () => 1)).rejects.toThrow(
+      elsewhere,
+    );
+    await expect(locks.withLock('k', any({ permits: 2, mode: 'fair' }), () => 1)).rejects.toThrow(
       'permits is no option of withLock',
     );
     expect(() =>
-      Limited('k', any({ permits: 2, fair: true }))({}, 'm', any({ value: async () => {} })),
-    ).toThrow('fair is no option of @Limited');
-    await expect(locks.acquire('k', any({ fair: 'yes' }))).rejects.toThrow('fair must be true or false');
-  });
-
-  it('is refused together with a mode, and false is not', async () => {
-    for (const mode of ['read', 'write'] as const) {
-      await expect(locks.acquire('k', { fair: true, mode })).rejects.toThrow('Both fair and mode are given');
-      await using _lease = await locks.acquire('k', { fair: false, mode });
-      expect(locks.held()).toMatchObject([{ key: 'k', kind: mode }]);
-    }
-  });
-
-  it('false takes the exclusive lock', async () => {
-    await using _lease = await locks.acquire('k', { fair: false });
-    expect(locks.held()).toMatchObject([{ key: 'k', kind: 'exclusive' }]);
-    expect((await locks.inspect('k'))?.kind).toBe('exclusive');
+      Limited('k', any({ permits: 2, mode: 'fair' }))({}, 'm', any({ value: async () => {} })),
+    ).toThrow('mode is no option of @Limited');
+    await expect(locks.acquire('k', any({ mode: 'just' }))).rejects.toThrow(
+      'mode must be "exclusive" or "fair" or "read" or "write"',
+    );
   });
 
   it('is in the decorator, too, and the first come is the first served in memory', async () => {
     class Auction {
       readonly served: number[] = [];
-      @Locked('auction', { fair: true })
+      @Locked('auction', { mode: 'fair' })
       async bid(no: number): Promise<void> {
         this.served.push(no);
         expect((await locks.inspect('auction'))?.kind).toBe('fair');

@@ -64,7 +64,7 @@ const reports = (): string[] => {
 describe('withLocks with a fixed lease that is shorter than the wait', () => {
   it.each([
     ['plain locks', {}, []],
-    ['fair locks', { fair: true }, []],
+    ['fair locks', { mode: 'fair' }, []],
     ['read locks', { mode: 'read' }, []],
     ['a read lock, a write lock and a plain lock', {}, ['read', 'write', undefined]],
   ] as const)('has all of its time from when all are held, with %s', async (_kinds, options, modes) => {

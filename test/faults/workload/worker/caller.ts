@@ -141,7 +141,13 @@ export class Caller {
       case AFTERWARDS:
       case 'withLock, fair': {
         const fair = style === 'withLock, fair' || (style === AFTERWARDS && first === FAIR_KEY);
-        const options = { waitMs: waitMs ?? Infinity, leaseMs, holdAtLeastMs, signal, fair, mode };
+        const options = {
+          waitMs: waitMs ?? Infinity,
+          leaseMs,
+          holdAtLeastMs,
+          signal,
+          mode: fair ? 'fair' : mode,
+        } as const;
         await locks.withLock(this.namesOf(keys), options, section);
         return true;
       }
@@ -188,8 +194,7 @@ export class Caller {
         ? await locks[style](this.nameOf(keys[0]!), { ...options, permits: permits ?? undefined })
         : await locks[style.startsWith('try') ? 'tryAcquire' : 'acquire'](this.namesOf(keys), {
             ...options,
-            fair: style.endsWith('fair'),
-            mode,
+            mode: style.endsWith('fair') ? 'fair' : mode,
           });
     if (!lease) return false;
     const open = begin(lease);

@@ -38,7 +38,7 @@ export const ordersOf = ({ Locked, currentLease }: Library): Type<Orders> => {
       await section(currentLease(`${round}:${id}`));
     }
 
-    @Locked('<<round>>:<<id>>', { waitMs: DECORATED.waitMs, fair: true })
+    @Locked('<<round>>:<<id>>', { waitMs: DECORATED.waitMs, mode: 'fair' })
     async inTurn(round: string, id: string, section: Section): Promise<void> {
       await section(currentLease(`${round}:${id}`));
     }
