@@ -6,6 +6,7 @@ export type {
 } from './redis-lock.options.js';
 export { InjectLockService, getLockServiceToken, type LockServiceToken } from './redis-lock.tokens.js';
 export { LockService, type LockKeys } from './lock.service.js';
+export type { Permits } from './permits.js';
 export { withLocks, type LockOfService, type MultiSection } from './multi-lock/with-locks.js';
 export type { MultiLease, PartOfLease } from './multi-lock/multi-lease.js';
 
@@ -35,6 +36,7 @@ export type {
   LockMode,
   PermitOptions,
   PermitSectionOptions,
+  PermitsOptions,
   SectionOptions,
 } from './core/settings/acquire-options.js';
 export type { WaitOptions } from './core/settings/object-call.js';
@@ -90,6 +92,7 @@ export type {
   HeldAs,
   Holder,
   KeyState,
+  PermitState,
   PlaceReply,
   Queued,
   ReleaseReply,

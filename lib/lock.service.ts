@@ -16,14 +16,14 @@ import type { Section } from './core/nesting/section.js';
 import type {
   AcquireOptions,
   KeyWithMode,
-  PermitOptions,
-  PermitSectionOptions,
+  PermitsOptions,
   SectionOptions,
   Without,
 } from './core/settings/acquire-options.js';
-import { defaultCall, resolveCall, type CallName, type LockCall } from './core/settings/lock-call.js';
-import { LockConfigurationError } from './core/errors/lock.errors.js';
+import { defaultCall, type LockCall } from './core/settings/lock-call.js';
 import { checkKey, checkKeys, checkOneKey } from './key/key-check.js';
+import { callAndSection, callOf } from './call-arguments.js';
+import { Permits } from './permits.js';
 import { processWide } from './core/process-wide.js';
 
 /**
@@ -34,19 +34,6 @@ export type LockKeys = string | readonly (string | KeyWithMode)[];
 
 type ForAcquire = AcquireOptions & Without<'onLost' | 'awaitRelease' | 'onBusy' | 'service' | 'permits'>;
 type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits'>;
-type ForPermit = PermitOptions &
-  Without<'onLost' | 'awaitRelease' | 'onBusy' | 'service' | 'reentrant' | 'mode'>;
-type ForPermitSection = PermitSectionOptions & Without<'onBusy' | 'service' | 'reentrant' | 'mode'>;
-
-/** The body of a generator runs when it is read, and that is after the section. */
-export const checkedSection = <T extends object>(method: string, section: T): T => {
-  if (!/Generator/.test(Object.prototype.toString.call(section))) return section;
-  throw new LockConfigurationError(
-    `${method} was given a generator function, whose body would run after the ${method === 'withPermit' ? 'permit' : 'lock'}. ` +
-      `Put ${method === 'withPermit' ? '@Limited' : '@Locked'} on a method that is one, ` +
-      'or read it inside the section.',
-  );
-};
 
 @Injectable()
 class LockService {
@@ -55,7 +42,6 @@ class LockService {
   private readonly defaults: LockCall;
   private readonly tryDefaults: LockCall;
   private readonly permitDefaults: LockCall;
-  private readonly tryPermitDefaults: LockCall;
 
   /** Nest injects it; code does not make it. */
   constructor(
@@ -67,7 +53,6 @@ class LockService {
     this.defaults = defaultCall(manager.settings);
     this.tryDefaults = { ...this.defaults, waitMs: 0 };
     this.permitDefaults = { ...this.defaults, kind: 'permit' };
-    this.tryPermitDefaults = { ...this.permitDefaults, waitMs: 0 };
   }
 
   /**
@@ -94,7 +79,13 @@ class LockService {
   ): Promise<T> {
     // Not async, so that the manager's promise is the caller's: one more around it costs as much as the rest here.
     try {
-      const [call, section] = this.callAndSection('withLock', optionsOrSection, maybeSection, this.defaults);
+      const [call, section] = callAndSection(
+        'withLock',
+        optionsOrSection,
+        maybeSection,
+        this.defaults,
+        this.manager.settings,
+      );
       return this.manager.withLock(checkKeys(key), call, section);
     } catch (error) {
       return Promise.reject(error);
@@ -121,11 +112,12 @@ class LockService {
     optionsOrSection: SectionOptions | LockSection<T> | undefined,
     maybeSection?: LockSection<T>,
   ): Promise<Attempt<T>> {
-    const [call, section] = this.callAndSection(
+    const [call, section] = callAndSection(
       'tryWithLock',
       optionsOrSection,
       maybeSection,
       this.tryDefaults,
+      this.manager.settings,
     );
     return this.manager.tryWithLock(checkKeys(key), call, section);
   }
@@ -137,7 +129,10 @@ class LockService {
    * @example await using lease = await locks.acquire('report', { waitMs: 2_000 });
    */
   async acquire(key: LockKeys, options?: ForAcquire): Promise<Lease> {
-    return this.manager.acquire(checkKeys(key), this.callOf(options, this.defaults, 'acquire'));
+    return this.manager.acquire(
+      checkKeys(key),
+      callOf(options, this.defaults, 'acquire', this.manager.settings),
+    );
   }
 
   /**
@@ -150,61 +145,30 @@ class LockService {
    * if (!lease) return 'running elsewhere';
    */
   async tryAcquire(key: LockKeys, options?: ForAcquire): Promise<Lease | null> {
-    return this.manager.tryAcquire(checkKeys(key), this.callOf(options, this.tryDefaults, 'tryAcquire'));
-  }
-
-  /**
-   * Runs `section` with one of the key's permits, of which there are `permits`, and gives it back, whatever happens. As
-   * {@link withLock} otherwise, but for one key, without a fencing token, and a permit inside another of the same key
-   * is one more. Options and their defaults: {@link PermitSectionOptions}; durations are whole ms.
-   *
-   * Throws like {@link withLock}; `LockStoreError` also when no number is given and the store has none.
-   *
-   * @example
-   * await locks.withPermit(lockKey('crm:<<tenant>>', { tenant }), { permits: 3 }, () => crm.sync(tenant));
-   */
-  withPermit<T>(key: string, section: LockSection<T>): Promise<T>;
-  withPermit<T>(key: string, options: ForPermitSection | undefined, section: LockSection<T>): Promise<T>;
-  async withPermit<T>(
-    key: string,
-    optionsOrSection: PermitSectionOptions | LockSection<T> | undefined,
-    maybeSection?: LockSection<T>,
-  ): Promise<T> {
-    const [call, section] = this.callAndSection(
-      'withPermit',
-      optionsOrSection,
-      maybeSection,
-      this.permitDefaults,
-    );
-    return this.manager.withLock([checkOneKey(key, 'withPermit')], call, section);
-  }
-
-  /**
-   * Takes one of the key's permits until `release()` or the end of the `await using` block. Options and their defaults:
-   * {@link PermitOptions}; durations are whole ms. Throws like {@link withPermit}. The lease has no fencing token:
-   * several may have a permit at once.
-   *
-   * @example await using lease = await locks.acquirePermit('render', { permits: 2 });
-   */
-  async acquirePermit(key: string, options?: ForPermit): Promise<Lease> {
-    return this.manager.acquire(
-      [checkOneKey(key, 'acquirePermit')],
-      this.callOf(options, this.permitDefaults, 'acquirePermit'),
-    );
-  }
-
-  /**
-   * Like {@link acquirePermit}, but answers null when all permits are taken, and does not wait unless `waitMs` (default
-   * here: 0 ms) says so. Throws all else that {@link acquirePermit} throws.
-   *
-   * @example
-   * await using lease = await locks.tryAcquirePermit('render', { permits: 2 });
-   * if (!lease) return 'busy';
-   */
-  async tryAcquirePermit(key: string, options?: ForPermit): Promise<Lease | null> {
     return this.manager.tryAcquire(
-      [checkOneKey(key, 'tryAcquirePermit')],
-      this.callOf(options, this.tryPermitDefaults, 'tryAcquirePermit'),
+      checkKeys(key),
+      callOf(options, this.tryDefaults, 'tryAcquire', this.manager.settings),
+    );
+  }
+
+  /**
+   * Returns the permits of a key: `permits` callers, over all processes, may hold one each. See {@link Permits}. Sends no
+   * request.
+   *
+   * @param options.permits how many there are, 1 to 1,000,000. Where callers give different numbers, the last one decides.
+   *   Default: the number that the store has for the key
+   * @throws LockKeyError for a value that cannot be a key
+   * @throws LockConfigurationError for another number or option
+   *
+   * @example
+   * await locks.permits('crm:acme', { permits: 3 }).withPermit(() => crm.sync('acme'));
+   */
+  permits(key: string, options?: PermitsOptions): Permits {
+    const { manager, permitDefaults } = this;
+    return new Permits(
+      manager,
+      checkOneKey(key, 'permits'),
+      callOf(options, permitDefaults, 'permits', manager.settings),
     );
   }
 
@@ -294,27 +258,9 @@ class LockService {
     return this.manager.ping();
   }
 
-  private callAndSection<T>(
-    method: 'withLock' | 'tryWithLock' | 'withPermit',
-    optionsOrSection: PermitSectionOptions | SectionOptions | LockSection<T> | undefined,
-    maybeSection: LockSection<T> | undefined,
-    defaults: LockCall,
-  ): [LockCall, LockSection<T>] {
-    if (typeof optionsOrSection === 'function') {
-      if (maybeSection === undefined) return [defaults, checkedSection(method, optionsOrSection)];
-      throw new LockConfigurationError(
-        `${method} takes its options before the section: ${method}(key, options, fn).`,
-      );
-    }
-    if (typeof maybeSection !== 'function') {
-      throw new LockConfigurationError(`${method} needs a function to run: ${method}(key, options, fn).`);
-    }
-    return [this.callOf(optionsOrSection, defaults, method), checkedSection(method, maybeSection)];
-  }
-
   /** @internal What a section of `withLocks` asks of this service. */
   callOfSection(options: SectionOptions): LockCall {
-    return this.callOf(options, this.defaults, 'withLock');
+    return callOf(options, this.defaults, 'withLock', this.manager.settings);
   }
 
   /** @internal See {@link LockManager.acquireOneOfSeveral}. */
@@ -325,14 +271,6 @@ class LockService {
   /** @internal See {@link LockManager.openSection}. */
   openSection(lease: Lease, enclosing: Section | undefined): Section {
     return this.manager.openSection(lease, enclosing);
-  }
-
-  private callOf(
-    options: SectionOptions | PermitSectionOptions | undefined,
-    defaults: LockCall,
-    name: CallName,
-  ): LockCall {
-    return options === undefined ? defaults : resolveCall(options, defaults, name, this.manager.settings);
   }
 
   /** @internal What `<<$name>>` in a key template stands for. */

@@ -1,7 +1,7 @@
 import { Acquisition } from './acquire/acquisition.js';
 import { InFlight } from './in-flight.js';
 import type { LockKind } from './kinds/kinds.js';
-import type { KeyState } from './seam/reply.js';
+import type { KeyState, PermitState } from './seam/reply.js';
 import { CoreContext } from './core-context.js';
 import { downgradeLease } from './lease/downgrade-lease.js';
 import { extendLease, verifyLease } from './lease/extend-lease.js';
@@ -9,7 +9,7 @@ import { currentSection, Section, runInSection } from './nesting/section.js';
 import type { Hold } from './lease/hold.js';
 import { Lease, type LeaseHost } from './lease/lease.js';
 import type { LeasePart } from './lease/lease-part.js';
-import { isTaken, withStackFromHere } from './errors/lock.errors.js';
+import { isTaken, LockConfigurationError, withStackFromHere } from './errors/lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
 import type { KeyOfCall } from './settings/acquire-options.js';
 import type { LockCall } from './settings/lock-call.js';
@@ -240,6 +240,13 @@ export class LockManager implements LeaseHost {
     const asking = this.core.requests.ask(key, 'inspecting', () =>
       this.store.inspect(this.settings.keyPrefix + key),
     );
+    return this.core.awaited(asking);
+  }
+
+  async permits(key: string): Promise<PermitState | null> {
+    const { store, settings } = this;
+    if (!store.permits) throw new LockConfigurationError('This store cannot keep permits.');
+    const asking = this.core.requests.ask(key, 'inspecting', () => store.permits!(settings.keyPrefix + key));
     return this.core.awaited(asking);
   }
 

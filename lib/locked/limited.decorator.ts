@@ -1,16 +1,20 @@
-import type { PermitSectionOptions } from '../core/settings/acquire-options.js';
-import { PERMIT_SECTION_NAMES } from '../core/settings/lock-call.js';
+import { LIMITED_NAMES } from '../core/settings/lock-call.js';
 import { LIMITED_METADATA } from './locked.metadata.js';
+import type { LimitedOptions } from './locked.options.js';
+import type { Permits } from '../permits.js';
 import type { Limited as LimitedSignature } from './locked.types.js';
 import { sectionDecorator } from './section-decorator.js';
 
 /** Runs a method of any provider or controller with one of a key's permits. */
 export const Limited = sectionDecorator({
   name: '@Limited',
-  method: 'withPermit',
-  optionNames: { ...PERMIT_SECTION_NAMES, onBusy: true, service: true },
+  method: '@Limited',
+  optionNames: { ...LIMITED_NAMES, onBusy: true, service: true },
   severalKeys: false,
   metadataKey: LIMITED_METADATA,
-  run: (locks, [key], options: PermitSectionOptions, section) =>
-    locks.withPermit(key as string, options, section),
+  run: async (locks, [key], { permits, ...options }: Omit<LimitedOptions, 'onBusy' | 'service'>, section) => {
+    // A mock may return nothing: then the section does not run, which is reported as such.
+    const handle = locks.permits(key as string, { permits }) as Permits | undefined;
+    await handle?.withPermit(options, section);
+  },
 }) as LimitedSignature;

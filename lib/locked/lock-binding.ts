@@ -103,7 +103,7 @@ export const bindService = (instance: object, name: string | undefined, service:
 };
 
 /** What each decorator asks of its service. */
-const NEEDS = { '@Locked': 'withLock', '@Limited': 'withPermit' } as const satisfies Record<
+const NEEDS = { '@Locked': 'withLock', '@Limited': 'permits' } as const satisfies Record<
   DecoratorName,
   keyof LockService
 >;

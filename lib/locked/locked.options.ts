@@ -1,4 +1,8 @@
-import type { PermitSectionOptions, SectionOptions } from '../core/settings/acquire-options.js';
+import type {
+  PermitSectionOptions,
+  PermitsOptions,
+  SectionOptions,
+} from '../core/settings/acquire-options.js';
 import type { LockNotAcquiredError } from '../core/errors/lock.errors.js';
 
 /** What a decorator takes beside the options of its section. */
@@ -17,7 +21,7 @@ export interface DecoratorOptions {
 export interface LockedOptions extends SectionOptions, DecoratorOptions {}
 
 /** Options of `@Limited`. */
-export interface LimitedOptions extends PermitSectionOptions, DecoratorOptions {}
+export interface LimitedOptions extends PermitSectionOptions, PermitsOptions, DecoratorOptions {}
 
 /** Runs in the place of a method whose lock is taken, or for which no permit is free. */
 export type BusyFallback = (this: never, error: LockNotAcquiredError, ...args: never[]) => unknown;

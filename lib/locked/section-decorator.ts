@@ -34,7 +34,7 @@ export interface SectionDecorator {
   readonly name: DecoratorName;
   readonly optionNames: Names<LockedOptions> | Names<LimitedOptions>;
   /** The method of `LockService` whose options these are, beside those of the decorator itself. */
-  readonly method: 'withLock' | 'withPermit';
+  readonly method: 'withLock' | '@Limited';
   readonly severalKeys: boolean;
   readonly metadataKey: string;
   readonly run: RunSection;

@@ -4,7 +4,8 @@ import type { LockCall } from '../core/settings/lock-call.js';
 import { oneKindOf } from '../core/acquire/keys-of-call.js';
 import { closeAll, currentSection, runInSection, type Section } from '../core/nesting/section.js';
 import { checkOneKey, elementsOf } from '../key/key-check.js';
-import { checkedSection, type LockService } from '../lock.service.js';
+import { checkedSection } from '../call-arguments.js';
+import type { LockService } from '../lock.service.js';
 import { MultiLease, type PartOfLease } from './multi-lease.js';
 
 /** A key of one lock service. */

@@ -11,7 +11,7 @@ const useEveryKind = async (locks: LockService): Promise<void> => {
   for (const options of [{ mode: 'fair' }, { mode: 'write' }] as const) {
     await locks.withLock(newKey(), options, () => undefined);
   }
-  await locks.withPermit(newKey(), { permits: 1 }, () => undefined);
+  await locks.permits(newKey(), { permits: 1 }).withPermit(() => undefined);
 };
 
 /** Makes a connection send one more script, and the others when `later` resolves. */
@@ -103,7 +103,7 @@ describe('forceUnlock', () => {
     ['a fair lock', (locks: LockService) => locks.acquire(newKey(), { mode: 'fair' })],
     ['a lock to read', (locks: LockService) => locks.acquire(newKey(), { mode: 'read' })],
     ['a lock to write', (locks: LockService) => locks.acquire(newKey(), { mode: 'write' })],
-    ['a permit', (locks: LockService) => locks.acquirePermit(newKey(), { permits: 2 })],
+    ['a permit', (locks: LockService) => locks.permits(newKey(), { permits: 2 }).acquire()],
   ])('ends %s, also in a process that knows every kind', async (_kind, take) => {
     const [holder, other] = [lab.open(), lab.open()];
     await useEveryKind(other.locks);

@@ -35,10 +35,10 @@ const KINDS: Readonly<Record<string, Waiting>> = {
   'write lock': lock({ mode: 'write' }),
   permit: {
     take: async ({ locks }) => {
-      const lease = await locks.acquirePermit('order', { permits: 1 });
+      const lease = await locks.permits('order', { permits: 1 }).acquire();
       return () => lease.release();
     },
-    wait: ({ locks }, waitMs, signal) => locks.acquirePermit('order', { permits: 1, waitMs, signal }),
+    wait: ({ locks }, waitMs, signal) => locks.permits('order', { permits: 1 }).acquire({ waitMs, signal }),
   },
   semaphore: {
     take: async ({ locks }) => {

@@ -56,7 +56,7 @@ describe('the documented user of Redis, in a cluster,', { timeout: TEST_MS }, ()
       await lease.release();
       await (await waiting).release();
     }
-    const permit = await a.locks.acquirePermit(newKey(), { permits: 2 });
+    const permit = await a.locks.permits(newKey(), { permits: 2 }).acquire();
     await permit.release();
     const semaphore = a.locks.semaphore(newKey());
     await semaphore.trySetPermits(1);

@@ -42,9 +42,9 @@ const refused = async (): Promise<string[]> => {
 const usePermits = async (rules: readonly string[]): Promise<void> => {
   const [one, two] = await openFor(rules);
   for (const [key, channel] of Object.entries(CHANNELS)) {
-    const lease = await one.locks.acquirePermit(key, { permits: 1 });
+    const lease = await one.locks.permits(key, { permits: 1 }).acquire();
     expect((await two.locks.inspect(key))?.kind).toBe('permit');
-    const waiting = two.locks.acquirePermit(key, { permits: 1, waitMs: 20_000 });
+    const waiting = two.locks.permits(key, { permits: 1 }).acquire({ waitMs: 20_000 });
     const woken = until(async () => (await lab.channels()).includes(channel))
       .then(() => lease.release())
       .then(() => waiting);
@@ -55,12 +55,12 @@ const usePermits = async (rules: readonly string[]): Promise<void> => {
   }
   // A counter that Java has made has no time to live, and neither has its set.
   await lab.admin.set('lock:java', 1);
-  await using _java = await one.locks.acquirePermit('java');
+  await using _java = await one.locks.permits('java').acquire();
   // Beside one that is held there is one whose time is over: it is cleared away.
-  await using _held = await one.locks.acquirePermit('mail', { permits: 2 });
-  const ended = await one.locks.acquirePermit('mail', { permits: 2, leaseMs: 20 });
+  await using _held = await one.locks.permits('mail', { permits: 2 }).acquire();
+  const ended = await one.locks.permits('mail', { permits: 2 }).acquire({ leaseMs: 20 });
   await until(async () => (await lab.admin.zcount('{lock:mail}:timeout', '-inf', Date.now())) === 1);
-  await two.locks.withPermit('mail', { permits: 2 }, () => undefined);
+  await two.locks.permits('mail', { permits: 2 }).withPermit(() => undefined);
   expect(await ended.release()).toBe('lost');
 };
 
@@ -83,22 +83,22 @@ describe('the smallest user of Redis that uses permits, too,', () => {
     'loses no permit and gets none for nothing when it may not use %s any more',
     async (rule) => {
       const [one, two] = await openFor(WITH_PERMITS);
-      const held = await one.locks.acquirePermit('mail', { permits: 3 });
-      const kept = await one.locks.acquirePermit('mail', { holdAtLeastMs: 30_000 });
+      const held = await one.locks.permits('mail', { permits: 3 }).acquire();
+      const kept = await one.locks.permits('mail').acquire({ holdAtLeastMs: 30_000 });
       await lab.admin.set('lock:forced', 3);
-      await one.locks.acquirePermit('forced');
-      const only = await one.locks.acquirePermit('only', { permits: 3 });
-      await one.locks.acquirePermit('mail', { leaseMs: 20 });
+      await one.locks.permits('forced').acquire();
+      const only = await one.locks.permits('only', { permits: 3 }).acquire();
+      await one.locks.permits('mail').acquire({ leaseMs: 20 });
       await until(async () => (await lab.admin.zcount('{lock:mail}:timeout', '-inf', Date.now())) === 1);
       await lab.admin.call('ACL', 'SETUSER', documentedLogin.username, rule.replace('+', '-'));
       const outcomes = await Promise.allSettled([
-        two.locks.tryAcquirePermit('mail'),
+        two.locks.permits('mail').tryAcquire(),
         held.extend(60_000),
         held.release(),
         kept.release(),
         only.release(),
         one.locks.forceUnlock('forced'),
-        two.locks.tryAcquirePermit('new', { permits: 3 }),
+        two.locks.permits('new', { permits: 3 }).tryAcquire(),
       ]);
       expect(outcomes.map(({ status }) => status)).toContain('rejected');
       for (const name of ['lock:mail', 'lock:only', 'lock:forced', 'lock:new']) {
@@ -116,7 +116,7 @@ describe('the smallest user of Redis that uses permits, too,', () => {
 
   it('still uses every lock without these rules, and hears that permits are refused', async () => {
     const [one, two] = await openFor(DOCUMENTED_RULES);
-    await expect(one.locks.acquirePermit('crm', { permits: 1 })).rejects.toBeInstanceOf(LockStoreError);
+    await expect(one.locks.permits('crm', { permits: 1 }).acquire()).rejects.toBeInstanceOf(LockStoreError);
     const lease = await one.locks.acquire('order');
     expect(await two.locks.inspect('order')).toMatchObject({
       kind: 'exclusive',

@@ -19,7 +19,7 @@ describe('permits', () => {
     let [inside, most, served] = [0, 0, 0];
     await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
-        services[i % 3]!.locks.withPermit(key, { permits: 11, waitMs: 30_000 }, async () => {
+        services[i % 3]!.locks.permits(key, { permits: 11 }).withPermit({ waitMs: 30_000 }, async () => {
           most = Math.max(most, (inside += 1));
           for (let n = 0; n < 1 + (i % 5); n += 1) await lab.admin.ping();
           inside -= 1;
@@ -36,10 +36,10 @@ describe('permits', () => {
     const [holder, waiter] = [lab.open(), lab.open()];
     const key = newKey();
     const leases = [
-      await holder.locks.acquirePermit(key, { permits: 2 }),
-      await holder.locks.acquirePermit(key, { permits: 2 }),
+      await holder.locks.permits(key, { permits: 2 }).acquire(),
+      await holder.locks.permits(key, { permits: 2 }).acquire(),
     ];
-    const waiting = waiter.locks.acquirePermit(key, { permits: 2, waitMs: 25_000 });
+    const waiting = waiter.locks.permits(key, { permits: 2 }).acquire({ waitMs: 25_000 });
     await listening(key);
     await leases[0]!.release();
     const next = await within(SOON_MS, waiting);
@@ -50,10 +50,10 @@ describe('permits', () => {
   it('are refused when the wait is over, and nothing is taken then', async () => {
     const { locks, events } = lab.open();
     const key = newKey();
-    await using _all = await locks.acquirePermit(key, { permits: 1 });
-    const refused = locks.acquirePermit(key, { permits: 1, waitMs: 60 });
+    await using _all = await locks.permits(key, { permits: 1 }).acquire();
+    const refused = locks.permits(key, { permits: 1 }).acquire({ waitMs: 60 });
     await expect(refused).rejects.toMatchObject({ code: 'LOCK_TAKEN', key });
-    expect(await locks.tryAcquirePermit(key, { permits: 1 })).toBeNull();
+    expect(await locks.permits(key, { permits: 1 }).tryAcquire()).toBeNull();
     expect(events('busy')).toHaveLength(2);
     expect((await locks.inspect(key))?.holders).toHaveLength(1);
     expect(locks.usage.leases).toBe(1);
@@ -62,10 +62,10 @@ describe('permits', () => {
   it('are more as soon as a caller says so, for who waits in the same process too', async () => {
     const { locks } = lab.open();
     const key = newKey();
-    await using _first = await locks.acquirePermit(key, { permits: 1 });
-    const waiting = locks.acquirePermit(key, { waitMs: 20_000 });
+    await using _first = await locks.permits(key, { permits: 1 }).acquire();
+    const waiting = locks.permits(key).acquire({ waitMs: 20_000 });
     await listening(key);
-    await using _second = await lab.open().locks.acquirePermit(key, { permits: 3 });
+    await using _second = await lab.open().locks.permits(key, { permits: 3 }).acquire();
     await using _third = await within(SOON_MS, waiting);
     expect((await locks.inspect(key))?.holders).toHaveLength(3);
   });
@@ -74,10 +74,10 @@ describe('permits', () => {
     await using own = await Lab.start({ appendFsync: 'always' });
     const patient = { commandTimeoutMs: 10_000 };
     const [holder, waiter] = [own.open(patient), own.open(patient)];
-    const lease = await holder.locks.acquirePermit('mail', { permits: 1 });
+    const lease = await holder.locks.permits('mail', { permits: 1 }).acquire();
     let done = 0;
     const waiting = Array.from({ length: 10 }, () =>
-      waiter.locks.withPermit('mail', { permits: 1, waitMs: 25_000 }, () => (done += 1)),
+      waiter.locks.permits('mail', { permits: 1 }).withPermit({ waitMs: 25_000 }, () => (done += 1)),
     );
     // Each acquire counts the permits once: the holder's, the waiter's, and that of the waiter when it listens.
     await until(async () => (await own.calls())['zcount'] === 3, { what: 'the waiter has asked twice' });

@@ -237,7 +237,7 @@ describe.each([3, 5])('a quorum of %i servers', { timeout: 60_000 }, (count) => 
     await expect(locks.acquire(newKey(), { mode: 'fair' })).rejects.toThrow(
       /cannot keep locks of the kind "fair"/,
     );
-    await expect(locks.acquirePermit(newKey(), { permits: 1 })).rejects.toThrow(/kind "permit"/);
+    await expect(locks.permits(newKey(), { permits: 1 }).acquire()).rejects.toThrow(/kind "permit"/);
     expect(() => locks.semaphore(newKey())).toThrow(LockConfigurationError);
     expect(() => locks.countDownLatch(newKey())).toThrow(LockConfigurationError);
   });

@@ -219,7 +219,7 @@ describe('a release that its caller does not wait for', () => {
   const lockOf = (locks: LockService) => (key: string, section: () => string) =>
     locks.withLock(key, options, section);
   const permitOf = (locks: LockService) => (key: string, section: () => string) =>
-    locks.withPermit(key, { ...options, permits: 1 }, section);
+    locks.permits(key, { permits: 1 }).withPermit(options, section);
 
   it.each([
     ['a lock', lockOf],

@@ -43,7 +43,7 @@ describe('replicas: { min }', { timeout: 60_000 }, () => {
   });
 
   it('gives a permit that a replica has', async () => {
-    const lease = await open().locks.acquirePermit(newKey(), { permits: 2 });
+    const lease = await open().locks.permits(newKey(), { permits: 2 }).acquire();
     expect(await copied(lease.key)).toBe(1);
     await lease.release();
   });

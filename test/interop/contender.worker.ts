@@ -114,7 +114,7 @@ channel.on('compare', async ({ key, callers, rounds, counter }) => {
 });
 
 channel.on('hold', async ({ key, permit, mode }) => {
-  await (permit ? locks.acquirePermit(key) : locks.acquire(key, { mode }));
+  await (permit ? locks.permits(key).acquire() : locks.acquire(key, { mode }));
   channel.send({ type: 'holding' });
 });
 

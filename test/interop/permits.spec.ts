@@ -73,7 +73,7 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
       const rounds = roundsFor(threads + 2 * callers);
       expect(await java.permits('trySetPermits', { name, permits })).toBe(true);
       const takes = (of: OpenLocks['locks'], number?: number) => async () => {
-        const lease = await of.acquirePermit(name, { permits: number, waitMs: Infinity });
+        const lease = await of.permits(name, { permits: number }).acquire({ waitMs: Infinity });
         return () => lease.release();
       };
       const [theirs, ...ours] = await Promise.all([
@@ -94,7 +94,10 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
       const name = newName();
       await java.permits('trySetPermits', { name, permits: 1 });
       const { permit } = await java.permits('acquire', { name });
-      const acquired = locks.acquirePermit(name).then((lease) => ({ lease, at: now() }));
+      const acquired = locks
+        .permits(name)
+        .acquire()
+        .then((lease) => ({ lease, at: now() }));
       await listening(name);
       const givenAt = await java.permits('release', { name, permit });
       const { lease, at } = await acquired;
@@ -117,7 +120,7 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
 
   also('renewed here, a permit stays taken for Java; lengthened there, it stays taken here', async () => {
     const name = newName();
-    const lease = await locks.acquirePermit(name, { permits: 1, watchdogMs: 1_100 });
+    const lease = await locks.permits(name, { permits: 1 }).acquire({ watchdogMs: 1_100 });
     expect(await java.permits('tryAcquire', { name, waitMs: 2_500 })).toBeNull();
     expect(lease.lost).toBe(false);
     expect(await java.permits('acquiredPermits', { name })).toBe(1);
@@ -127,7 +130,7 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
     const [before] = (await locks.inspect(name))!.holders;
     expect(before).toMatchObject({ owner: permit, count: 1 });
     expect(await java.permits('updateLeaseTime', { name, permit, leaseMs: 30_000 })).toBe(true);
-    expect(await locks.tryAcquirePermit(name, { waitMs: 1_500 })).toBeNull();
+    expect(await locks.permits(name).tryAcquire({ waitMs: 1_500 })).toBeNull();
     const [after] = (await locks.inspect(name))!.holders;
     expect(after!.owner).toBe(permit);
     expect(after!.remainingMs).toBeGreaterThan(before!.remainingMs);
@@ -155,7 +158,7 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
     await victim.permits('trySetPermits', { name, permits: 1 });
     await victim.permits('acquire', { name, leaseMs: WATCHDOG_MS });
     const takenAt = now();
-    const acquired = locks.acquirePermit(name);
+    const acquired = locks.permits(name).acquire();
     await listening(name);
     await victim.kill();
     const lease = await acquired;
@@ -179,7 +182,7 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
 
   also('deleted by Java, are lost here at the next renewal, and none is added', async () => {
     const name = newName();
-    const lease = await locks.acquirePermit(name, { permits: 2 });
+    const lease = await locks.permits(name, { permits: 2 }).acquire();
     expect(await java.permits('delete', { name })).toBe(true);
     await until(() => lease.lost);
     expect(await lease.release()).toBe('lost');
@@ -191,7 +194,7 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
     await java.permits('trySetPermits', { name, permits: 2 });
     const rounds = 8;
     const abandons = async (of: OpenLocks['locks']) => {
-      for (let i = 0; i < rounds; i += 1) await of.acquirePermit(name, { leaseMs: SHORT_LEASE_MS });
+      for (let i = 0; i < rounds; i += 1) await of.permits(name).acquire({ leaseMs: SHORT_LEASE_MS });
     };
     const both = Promise.all([
       java.permits('abandon', { name, threads: 2, rounds, leaseMs: SHORT_LEASE_MS, thread: 'abandons' }),
@@ -203,16 +206,16 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
       what: 'all permits are back',
     });
     expect(await counted(name)).toEqual({ free: 4, taken: 0 });
-    const leases = await Promise.all([0, 1, 2, 3].map(() => locks.tryAcquirePermit(name)));
+    const leases = await Promise.all([0, 1, 2, 3].map(() => locks.permits(name).tryAcquire()));
     expect(leases).not.toContain(null);
-    expect(await other.tryAcquirePermit(name)).toBeNull();
+    expect(await other.permits(name).tryAcquire()).toBeNull();
     expect(await java.permits('tryAcquire', { name })).toBeNull();
   });
 
   also('wake each other when there are more of them', async () => {
     const name = newName();
-    const first = await locks.acquirePermit(name, { permits: 1 });
-    const acquired = other.acquirePermit(name);
+    const first = await locks.permits(name, { permits: 1 }).acquire();
+    const acquired = other.permits(name).acquire();
     await listening(name);
     const addedAt = await java.permits('addPermits', { name, permits: 1 });
     const second = await acquired;
@@ -221,11 +224,11 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
 
     const got = java.permits('acquire', { name, leaseMs: 60_000 });
     await listening(name);
-    const third = await locks.acquirePermit(name, { permits: 4 });
+    const third = await locks.permits(name, { permits: 4 }).acquire();
     const { permit } = await got;
     expect(await java.permits('getPermits', { name })).toBe(4);
     await java.permits('setPermits', { name, permits: 3 });
-    expect(await locks.tryAcquirePermit(name)).toBeNull();
+    expect(await locks.permits(name).tryAcquire()).toBeNull();
     for (const lease of [first, second, third]) expect(await lease.release()).toBe('released');
     await java.permits('release', { name, permit });
     expect(await counted(name)).toEqual({ free: 3, taken: 0 });
@@ -233,7 +236,7 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
 
   also('of a number that was made here and raised by Java, are Java’s after ours have ended', async () => {
     const name = newName();
-    const lease = await locks.acquirePermit(name, { permits: 1, leaseMs: 1_000 });
+    const lease = await locks.permits(name, { permits: 1 }).acquire({ leaseMs: 1_000 });
     await java.permits('addPermits', { name, permits: 1 });
     const { permit } = await java.permits('acquire', { name });
     expect(await lease.release()).toBe('released');
@@ -251,7 +254,7 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
     await java.permits('trySetPermits', { name, permits: 1 });
     const { permit } = await java.permits('acquire', { name });
     expect((await locks.inspect(name))!.holders).toMatchObject([{ owner: permit }]);
-    const acquired = locks.acquirePermit(name);
+    const acquired = locks.permits(name).acquire();
     await listening(name);
     await java.permits('release', { name, permit });
     const lease = await acquired;

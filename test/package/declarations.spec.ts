@@ -21,17 +21,18 @@ const MEMBERS: Readonly<Record<string, string>> = {
   LockLostError: ERROR,
   LockNotAcquiredError: `${ERROR} waitersAhead heldAs`,
   LockService:
-    'withLock tryWithLock acquire tryAcquire withPermit acquirePermit tryAcquirePermit semaphore countDownLatch inspect ' +
+    'withLock tryWithLock acquire tryAcquire permits semaphore countDownLatch inspect ' +
     'isLocked forceUnlock held usage ping on',
   LockStoreError: `${ERROR} outcome`,
   MemorySpace: 'size',
-  MemoryStore: `${STORE} semaphores latches space size`,
+  MemoryStore: `${STORE} permits semaphores latches space size`,
   MultiLease: 'parts of signal lost loss remainingMs',
+  Permits: 'key withPermit acquire tryAcquire inspect',
   PlaceInLine: 'tell mayHaveMissed listen leave',
   QuorumStore: `${STORE} diagnose onRisk onWarning startsWithApp`,
   RedisLockModule: 'forRoot forRootAsync onModuleInit onApplicationBootstrap',
   RedisLockTestingModule: 'forRoot onModuleInit',
-  RedisStore: `${STORE} semaphores latches address serverTimes diagnose onRisk onWarning startsWithApp`,
+  RedisStore: `${STORE} permits semaphores latches address serverTimes diagnose onRisk onWarning startsWithApp`,
   Semaphore: 'key acquire tryAcquire release trySetPermits addPermits availablePermits drainPermits delete',
   StoreFailure: '[hasInstance] name outcome transient passing keyOnly claimOnly',
 };

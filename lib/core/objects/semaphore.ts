@@ -37,7 +37,7 @@ const DELETING: Question = { doing: 'deleting', ifUnknown: 'delete() can be call
 /**
  * A counting semaphore: a number of permits in the store that callers take and give back, shared with Redisson's
  * `RSemaphore`. Nobody owns a permit: it has no lease, whoever likes may give one back, and those of a process that
- * dies stay taken. Where that must not be, take `withPermit` or `acquirePermit` of the service.
+ * dies stay taken. Where that must not be, take `LockService.permits`.
  *
  * Made by `LockService.semaphore`; it keeps nothing itself, and may be made anew for each call.
  *

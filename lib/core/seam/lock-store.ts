@@ -1,7 +1,7 @@
 import type { LockKind } from '../kinds/kinds.js';
 import type { Claim, ClaimOf } from './claim.js';
 import type { LatchStore, SemaphoreStore } from './object-stores.js';
-import type { AcquireReply, ExtendReply, KeyState, PlaceReply, ReleaseReply } from './reply.js';
+import type { AcquireReply, ExtendReply, KeyState, PermitState, PlaceReply, ReleaseReply } from './reply.js';
 import type { StoreFailure } from './store-failure.js';
 import type { Watch, WatchListener } from './watch.js';
 
@@ -112,6 +112,9 @@ export interface LockStore {
 
   /** What is there, of whatever kind; null when nobody holds the key. */
   inspect(finalKey: string): Promise<KeyState | null>;
+
+  /** The permits of a key; null when the store has no number for it. A store without it keeps no permits. */
+  permits?(finalKey: string): Promise<PermitState | null>;
 
   /** Ends whatever holds are there, of whatever kind, and wakes waiters. True when there was one. */
   forceUnlock(finalKey: string): Promise<boolean>;

@@ -80,6 +80,16 @@ export interface Holder {
   readonly remainingMs: number;
 }
 
+/** The permits of a key at this moment. */
+export interface PermitState {
+  /** How many there are. */
+  readonly permits: number;
+  /** How many of them are free. */
+  readonly free: number;
+  /** The holders of the others: the first 100. */
+  readonly holders: readonly Holder[];
+}
+
 /** What the store knows about a key at this moment. */
 export interface KeyState {
   readonly kind: HeldAs;

@@ -5,8 +5,8 @@ export type LockMode = (typeof LOCK_MODES)[number];
 /** Options of one acquisition. Durations are whole milliseconds; an explicit `undefined` keeps the default. */
 export interface AcquireOptions {
   /**
-   * How long to wait for the lock, in ms. Default: the module's `waitMs` (5,000); 0 for `tryAcquire`, `tryWithLock`,
-   * `tryAcquirePermit` and with `onBusy: 'skip'`. `Infinity` waits without end. 0 asks once: with a store that does not
+   * How long to wait for the lock, in ms. Default: the module's `waitMs` (5,000); 0 for `tryAcquire`, `tryWithLock`
+   * and with `onBusy: 'skip'`. `Infinity` waits without end. 0 asks once: with a store that does not
    * answer it still ends after the command time-out.
    */
   readonly waitMs?: number;
@@ -71,16 +71,19 @@ export interface SectionOptions extends AcquireOptions {
   readonly awaitRelease?: boolean;
 }
 
-/** Options of one acquisition of a permit. */
-export interface PermitOptions extends Omit<AcquireOptions, 'reentrant' | 'mode'> {
+/** Options of `LockService.permits`. */
+export interface PermitsOptions {
   /**
-   * How many owners there may be at once, each with one permit: a whole number from 1 to 1,000,000. Where callers
-   * differ, the last one decides. Default: the number that the store has for the key; with none there, the call fails.
+   * How many callers may hold a permit at once: a whole number from 1 to 1,000,000. Where callers give different numbers,
+   * the last one decides. Default: the number that the store has for the key; without one there, the call fails.
    */
   readonly permits?: number;
 }
 
-/** Options of a section under a permit: `withPermit` and `@Limited`. */
+/** Options of one acquisition of a permit. */
+export interface PermitOptions extends Omit<AcquireOptions, 'reentrant' | 'mode'> {}
+
+/** Options of a section under a permit: `withPermit`, and with {@link PermitsOptions} `@Limited`. */
 export interface PermitSectionOptions
   extends PermitOptions, Pick<SectionOptions, 'onLost' | 'awaitRelease'> {}
 

@@ -6,6 +6,7 @@ import {
   type AcquireOptions,
   type PermitOptions,
   type PermitSectionOptions,
+  type PermitsOptions,
   type SectionOptions,
 } from './acquire-options.js';
 import type { LockSettings } from './lock-settings.js';
@@ -78,11 +79,17 @@ const PERMIT_NAMES: Names<PermitOptions> = {
   watchdogMs: true,
   holdAtLeastMs: true,
   signal: true,
-  permits: true,
 };
 
-/** The options of a section under a permit, by name. */
-export const PERMIT_SECTION_NAMES: Names<PermitSectionOptions> = { ...PERMIT_NAMES, ...OF_SECTIONS };
+const PERMIT_SECTION_NAMES: Names<PermitSectionOptions> = { ...PERMIT_NAMES, ...OF_SECTIONS };
+
+const NUMBER_OF_PERMITS: Names<PermitsOptions> = { permits: true };
+
+/** The options of a section of `@Limited`, by name. */
+export const LIMITED_NAMES: Names<PermitSectionOptions & PermitsOptions> = {
+  ...PERMIT_SECTION_NAMES,
+  ...NUMBER_OF_PERMITS,
+};
 
 /** Every way to ask for a lock or a permit, and the options it takes. */
 const CALL_NAMES = {
@@ -90,9 +97,11 @@ const CALL_NAMES = {
   tryAcquire: ACQUIRE_NAMES,
   withLock: SECTION_NAMES,
   tryWithLock: SECTION_NAMES,
-  acquirePermit: PERMIT_NAMES,
-  tryAcquirePermit: PERMIT_NAMES,
+  permits: NUMBER_OF_PERMITS,
   withPermit: PERMIT_SECTION_NAMES,
+  'permits().acquire': PERMIT_NAMES,
+  'permits().tryAcquire': PERMIT_NAMES,
+  '@Limited': LIMITED_NAMES,
 };
 
 /** More than anybody can mean. */
@@ -108,7 +117,7 @@ const checkPermits = (value: unknown): number | undefined => {
 /** A call that takes options, by its name. */
 export type CallName = keyof typeof CALL_NAMES;
 
-type AnyCallOptions = SectionOptions & PermitSectionOptions;
+export type AnyCallOptions = SectionOptions & PermitSectionOptions & PermitsOptions;
 
 /**
  * Puts a call's options over the defaults. Throws `LockConfigurationError` naming the option that is wrong, or that

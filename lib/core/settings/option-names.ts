@@ -23,7 +23,7 @@ const HOMES: Readonly<Record<string, string>> = {
   watchdogMs: `${OF_CALLS}, and of the module`,
   ...{ onLost: OF_SECTIONS, awaitRelease: OF_SECTIONS },
   ...{ onBusy: OF_DECORATORS, service: OF_DECORATORS },
-  permits: 'of @Limited, and of withPermit, acquirePermit and tryAcquirePermit of LockService',
+  permits: 'of @Limited and of locks.permits(key, { permits })',
   mode: `${OF_LOCKS_ONLY}, and another one ${OF_TESTING}`,
   names: OF_TESTING,
   name: `${OF_MODULE}, and with forRootAsync it stands beside the factory: forRootAsync({ name, useFactory })`,

@@ -1,7 +1,7 @@
 import type { ClaimOf } from '../../core/seam/claim.js';
 import type { LockKind } from '../../core/kinds/kinds.js';
 import type { Grant } from '../../core/seam/grant.js';
-import type { KeyState } from '../../core/seam/reply.js';
+import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { checkFunction } from '../../core/settings/option-checks.js';
 import { ExclusiveHolds, type TellTurn } from './kinds/exclusive-holds.js';
@@ -35,6 +35,7 @@ export interface Subscription {
  */
 export class MemorySpace {
   private readonly kinds: { readonly [K in LockKind]: KindHolds<ClaimOf<K>> };
+  private readonly permitHolds: PermitHolds;
   /** @internal What semaphores and latches are: as in Redis, the same for both. */
   readonly numbers: Numbers;
   private readonly subscriptions = new Map<string, Set<Subscription>>();
@@ -64,10 +65,11 @@ export class MemorySpace {
     const readWrite: ReadWriteHolds = new ReadWriteHolds(clock, notify, tokens, (finalKey) =>
       withOneOwner.inTheWay(finalKey),
     );
+    this.permitHolds = new PermitHolds(clock, notify);
     this.kinds = {
       exclusive: withOneOwner,
       fair: withOneOwner,
-      permit: new PermitHolds(clock, notify),
+      permit: this.permitHolds,
       read: readWrite,
       write: readWrite,
     };
@@ -128,6 +130,12 @@ export class MemorySpace {
   inspect(finalKey: string): KeyState | null {
     for (const kind of this.allHolds) if (kind.has(finalKey)) return kind.inspect(finalKey);
     return null;
+  }
+
+  /** @internal See `LockStore.permits`. */
+  permits(finalKey: string): PermitState | null {
+    this.toTake('permit', finalKey);
+    return this.permitHolds.state(finalKey);
   }
 
   /** @internal See `LockStore.forceUnlock`. */

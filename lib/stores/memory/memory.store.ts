@@ -1,6 +1,6 @@
 import type { AllKindStores, LockStore, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import { checkStoreKey } from '../key-rule.js';
-import type { KeyState } from '../../core/seam/reply.js';
+import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { reading, refuse } from '../../core/settings/option-checks.js';
 import { later } from './later.js';
@@ -81,6 +81,10 @@ export class MemoryStore implements LockStore {
     return this.ask(() => inWholeMs(this.space.inspect(finalKey)));
   }
 
+  permits(finalKey: string): Promise<PermitState | null> {
+    return this.ask(() => inWholeMs(this.space.permits(finalKey)));
+  }
+
   forceUnlock(finalKey: string): Promise<boolean> {
     return this.ask(() => this.space.forceUnlock(finalKey));
   }
@@ -148,7 +152,7 @@ export class MemoryStore implements LockStore {
 }
 
 /** As Redis tells it; the clock here is finer. */
-const inWholeMs = (state: KeyState | null): KeyState | null =>
+const inWholeMs = <T extends Pick<KeyState, 'holders'>>(state: T | null): T | null =>
   state && {
     ...state,
     holders: state.holders.map((one) => ({ ...one, remainingMs: Math.ceil(one.remainingMs) })),

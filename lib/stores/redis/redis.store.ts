@@ -2,7 +2,7 @@ import { checkMs, reading } from '../../core/settings/option-checks.js';
 import type { Claim } from '../../core/seam/claim.js';
 import type { AllKindStores, KindStore, LockStore, ServerTimes } from '../../core/seam/lock-store.js';
 import type { LatchStore, SemaphoreStore } from '../../core/seam/object-stores.js';
-import type { KeyState } from '../../core/seam/reply.js';
+import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import type { RedisAddress } from './connection/redis-client.js';
 import type { RedisConnection } from './connection/redis-connection.js';
 import { RedisFailure, isReplyError } from './connection/redis-failure.js';
@@ -97,7 +97,11 @@ export class RedisStore implements LockStore {
       exclusive: new RedisExclusive(link, (missing) => this.warnWithoutLine(missing)),
       permit: new RedisPermit(link),
     };
-    this.anyKind = whenReady(topology, new AnyKind(link.commands, kinds), ['inspect', 'forceUnlock']);
+    this.anyKind = whenReady(topology, new AnyKind(link.commands, kinds), [
+      'inspect',
+      'permits',
+      'forceUnlock',
+    ]);
     const semaphores = whenReady(topology, new RedisSemaphores(link), SEMAPHORE_METHODS);
     const confirming = waited && new Replicas(link, waited);
     const ready = mapKinds(kinds, (kind) => whenReady(topology, kind, KIND_METHODS));
@@ -117,6 +121,10 @@ export class RedisStore implements LockStore {
 
   inspect(finalKey: string): Promise<KeyState | null> {
     return this.anyKind.inspect(finalKey);
+  }
+
+  permits(finalKey: string): Promise<PermitState | null> {
+    return this.anyKind.permits(finalKey);
   }
 
   forceUnlock(finalKey: string): Promise<boolean> {

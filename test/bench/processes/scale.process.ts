@@ -181,7 +181,7 @@ const measureHolders = async (kind: 'read' | 'permit', count: number): Promise<O
       const options = { leaseMs: LEASE_MS, waitMs: WAIT_MS, ...(signal && { signal }) };
       return kind === 'read'
         ? locks.acquire(name, { ...options, mode: 'read' })
-        : locks.acquirePermit(name, { ...options, permits });
+        : locks.permits(name, { permits }).acquire(options);
     };
   const acquire = acquireOf(key, count);
 
@@ -191,11 +191,11 @@ const measureHolders = async (kind: 'read' | 'permit', count: number): Promise<O
   });
   const intruder = await (kind === 'read'
     ? other.locks.tryAcquire(key, { mode: 'write' })
-    : other.locks.tryAcquirePermit(key, { permits: count }));
+    : other.locks.permits(key, { permits: count }).tryAcquire());
   const released = await costOf(count, () => Promise.all(leases.map((lease) => lease.release())));
   const held = await (kind === 'read'
     ? other.locks.acquire(full, { mode: 'write' })
-    : other.locks.acquirePermit(full, { permits: 1 }));
+    : other.locks.permits(full, { permits: 1 }).acquire());
   const crowd = crowdOf(count, callers, acquireOf(full, 1), () => Promise.resolve());
   if (kind === 'read') await queued(kind, full, 1);
   else await sleep(SETTLED_MS);

@@ -55,7 +55,7 @@ export const nestRedisLock: Subject = {
         'withLock, awaitRelease: false': (key, section) =>
           locks.withLock(key, { awaitRelease: false }, section),
         'read-write': (key, section, mode) => locks.withLock(key, { mode }, section),
-        withPermit: (key, section) => locks.withPermit(key, { permits: PERMITS }, section),
+        withPermit: (key, section) => locks.permits(key, { permits: PERMITS }).withPermit(section),
         semaphore: async (key, section) => {
           const semaphore = locks.semaphore(key);
           // Whoever comes first says how many there are.

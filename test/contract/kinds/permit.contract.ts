@@ -292,6 +292,36 @@ function describeEnds(context: ContractContext): void {
 
 function describeLimits(context: ContractContext): void {
   describe('the number of permits', () => {
+    it('is counted: all, those that are free, and the holders of the others', async () => {
+      const store = await context.connect();
+      const key = newKey();
+      expect(await store.permits(key)).toBeNull();
+      const [one, brief] = [permitFor(key, { of: 3 }), permitFor(key, { of: 3, leaseMs: 40 })];
+      for (const claim of [one, brief]) expectGranted(await store.kinds.permit.acquire(claim));
+      const { holders, ...numbers } = (await store.permits(key))!;
+      expect(numbers).toEqual({ permits: 3, free: 1 });
+      expect(holders.map(({ owner }) => owner).sort()).toEqual([one.owner, brief.owner].sort());
+      await context.harness.pass(40);
+      expect(await store.permits(key)).toMatchObject({ permits: 3, free: 2, holders: [{ owner: one.owner }] });
+      await store.kinds.permit.release(one);
+      expect(await store.permits(key)).toEqual({ permits: 3, free: 3, holders: [] });
+    });
+
+    it('is never less than none free, also when it was lowered below the number of holders', async () => {
+      const store = await context.connect();
+      const key = newKey();
+      await takeAll(store, key, 3);
+      expectTaken(await store.kinds.permit.acquire(permitFor(key, { of: 2 })));
+      expect(await store.permits(key)).toMatchObject({ permits: 2, free: 0 });
+    });
+
+    it('cannot be counted where the key has something else', async () => {
+      const store = await context.connect();
+      const key = newKey();
+      expectGranted(await store.kinds.exclusive.acquire(claimFor(key)));
+      expect(await refusalOf(store.permits(key))).toMatchObject(KEY_ONLY);
+    });
+
     it('is raised by a later caller, who is told the one before, and who waits is woken', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();

@@ -211,8 +211,10 @@ describe.each(PLACES)('@Limited over two instances of an app, with its permits i
   it('gets the permit of an instance that is gone when its lease is over', async () => {
     const [one, two] = await startTwo();
     // Nobody renews or releases it, as after a crash.
-    const crashed = await one.locks.acquirePermit('render', { permits: 1, leaseMs: 200 });
-    const waiting = two.locks.withPermit('render', { permits: 1, waitMs: 60_000 }, () => 'rendered');
+    const crashed = await one.locks.permits('render', { permits: 1 }).acquire({ leaseMs: 200 });
+    const waiting = two.locks
+      .permits('render', { permits: 1 })
+      .withPermit({ waitMs: 60_000 }, () => 'rendered');
     expect(await within(10_000, waiting, 'the waiter')).toBe('rendered');
     expect(await crashed.release()).toBe('lost');
   });
@@ -235,13 +237,11 @@ describe.each(PLACES)('@Limited over two instances of an app, with its permits i
 
   it('stops waiting when its signal says so', async () => {
     const [one] = await startTwo();
-    await using _held = await one.locks.acquirePermit('report', { permits: 1 });
+    await using _held = await one.locks.permits('report', { permits: 1 }).acquire();
     const gone = new AbortController();
-    const waiting = one.locks.withPermit(
-      'report',
-      { permits: 1, waitMs: 60_000, signal: gone.signal },
-      () => 1,
-    );
+    const waiting = one.locks
+      .permits('report', { permits: 1 })
+      .withPermit({ waitMs: 60_000, signal: gone.signal }, () => 1);
     await until(() => one.locks.usage.leases === 2);
     gone.abort();
     await expect(waiting).rejects.toBeInstanceOf(LockAbortedError);
@@ -261,14 +261,14 @@ describe('instances that pass different numbers, as during a deploy', () => {
     const [old, young] = [await open(), await open()];
     const warnings = () => logger.warnings.filter((line) => line.includes('permits of "mail"'));
 
-    await using _one = await old.acquirePermit('mail', { permits: 1 });
-    expect(await old.tryAcquirePermit('mail', { permits: 1 })).toBeNull();
-    await using two = await young.tryAcquirePermit('mail', { permits: 2 });
+    await using _one = await old.permits('mail', { permits: 1 }).acquire();
+    expect(await old.permits('mail', { permits: 1 }).tryAcquire()).toBeNull();
+    await using two = await young.permits('mail', { permits: 2 }).tryAcquire();
     expect(two).not.toBeNull();
     expect(warnings()).toEqual([expect.stringContaining('The permits of "mail" were 1 and are 2 now')]);
     // The limit is lowered below what is taken; nobody loses a permit by that.
-    expect(await old.tryAcquirePermit('mail', { permits: 1 })).toBeNull();
-    expect(await young.tryAcquirePermit('mail', { permits: 2 })).toBeNull();
+    expect(await old.permits('mail', { permits: 1 }).tryAcquire()).toBeNull();
+    expect(await young.permits('mail', { permits: 2 }).tryAcquire()).toBeNull();
     expect(two?.lost).toBe(false);
     expect(warnings()).toHaveLength(2);
   });

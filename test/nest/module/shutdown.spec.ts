@@ -188,7 +188,7 @@ describe('an app with several lock modules that stops', () => {
   const INNER: Record<string, (modules: Modules) => Promise<string>> = {
     'a lock of the first': ({ first }) => first.withLock('inner', () => 'ran'),
     'a lock of the second': ({ second }) => second.withLock('inner', () => 'ran'),
-    'a permit of the first': ({ first }) => first.withPermit('permit', { permits: 1 }, () => 'ran'),
+    'a permit of the first': ({ first }) => first.permits('permit', { permits: 1 }).withPermit(() => 'ran'),
     'a read lock of the second': ({ second }) => second.withLock('rw', { mode: 'read' }, () => 'ran'),
     'locks of both': ({ first, second }) =>
       withLocks(

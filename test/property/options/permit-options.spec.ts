@@ -1,21 +1,28 @@
 import { describe, expect, it } from 'vitest';
 import type { LockService } from 'nest-redis-lock';
-import type { PermitOptions, PermitSectionOptions } from '../../../lib/core/settings/acquire-options.js';
+import type {
+  PermitOptions,
+  PermitSectionOptions,
+  PermitsOptions,
+} from '../../../lib/core/settings/acquire-options.js';
 import { forAnyValue } from '../../support/property/any-value.js';
 import { isLockable } from './good-keys.js';
 import { PERMIT_OPTIONS } from './meanings.js';
 import { expectAccepted, expectKeyRefusal, expectRefusal, outcomeOf } from './refusal.js';
 import { VirtualLocks } from './virtual-locks.js';
 
-type Call = (locks: LockService, key: string, options: PermitSectionOptions | undefined) => Promise<unknown>;
+type Options = PermitSectionOptions & PermitsOptions;
+type Call = (locks: LockService, key: string, options: Options) => Promise<unknown>;
 
 /** Options of one call, past what its types say. */
-const loose = (options: PermitSectionOptions | undefined): PermitOptions | undefined => options;
+const loose = (options: object): PermitOptions => options;
 
 const CALLS: Readonly<Record<string, Call>> = {
-  withPermit: (locks, key, options) => locks.withPermit(key, options, () => 'ran'),
-  acquirePermit: (locks, key, options) => locks.acquirePermit(key, loose(options)),
-  tryAcquirePermit: (locks, key, options) => locks.tryAcquirePermit(key, loose(options)),
+  withPermit: (locks, key, { permits, ...options }) =>
+    locks.permits(key, { permits }).withPermit(options, () => 'ran'),
+  acquire: (locks, key, { permits, ...options }) => locks.permits(key, { permits }).acquire(loose(options)),
+  tryAcquire: (locks, key, { permits, ...options }) =>
+    locks.permits(key, { permits }).tryAcquire(loose(options)),
 };
 
 const NEEDS = { permits: 1 };
@@ -25,9 +32,7 @@ const OF_SECTIONS = ['onLost', 'awaitRelease'];
 const callWith = async (options: unknown, isAllowed: boolean, name: string): Promise<void> => {
   for (const [callName, call] of Object.entries(CALLS)) {
     if (OF_SECTIONS.includes(name) && callName !== 'withPermit') continue;
-    const outcome = await outcomeOf(() =>
-      call(new VirtualLocks().locks, 'k', options as PermitSectionOptions),
-    );
+    const outcome = await outcomeOf(() => call(new VirtualLocks().locks, 'k', options as Options));
     if (isAllowed) expectAccepted(outcome, name);
     else expectRefusal(outcome, name);
   }
@@ -54,19 +59,19 @@ describe('an option of a call for a permit', () => {
   it('permits: so many get one, whatever the number, and one more does not', async () => {
     for (const permits of [1, 2, 3, 50]) {
       const { locks } = new VirtualLocks();
-      for (let i = 0; i < permits; i++) await locks.acquirePermit('k', { permits, waitMs: 0 });
-      expect(await locks.tryAcquirePermit('k', { permits })).toBeNull();
+      for (let i = 0; i < permits; i++) await locks.permits('k', { permits }).acquire({ waitMs: 0 });
+      expect(await locks.permits('k', { permits }).tryAcquire()).toBeNull();
       expect((await locks.inspect('k'))?.holders).toHaveLength(permits);
     }
   });
 
   it('permits: undefined leaves the number to the store, whose own counts', async () => {
     const { locks } = new VirtualLocks();
-    const without = await outcomeOf(() => locks.acquirePermit('k', { permits: undefined }));
+    const without = await outcomeOf(() => locks.permits('k', { permits: undefined }).acquire());
     expect(without).toMatchObject({ thrown: { code: 'LOCK_STORE_FAILED' } });
-    await locks.acquirePermit('k', { permits: 2 });
-    expect(await locks.tryAcquirePermit('k')).not.toBeNull();
-    expect(await locks.tryAcquirePermit('k', {})).toBeNull();
+    await locks.permits('k', { permits: 2 }).acquire();
+    expect(await locks.permits('k').tryAcquire()).not.toBeNull();
+    expect(await locks.permits('k').tryAcquire()).toBeNull();
   });
 
   it('reentrant: is none, and refused by name', async () => {
@@ -116,14 +121,17 @@ describe('the section of withPermit', () => {
   it('is a function, and no generator, or refused before a permit is taken', async () => {
     const generators: (() => unknown)[] = [function* () {}, async function* () {}];
     for (const section of generators) {
-      const outcome = await outcomeOf(() => new VirtualLocks().locks.withPermit('k', NEEDS, section));
+      const outcome = await outcomeOf(() => new VirtualLocks().locks.permits('k', NEEDS).withPermit(section));
       expectRefusal(outcome, 'a generator function');
       expectRefusal(outcome, 'Limited');
     }
     await forAnyValue([], async (value) => {
       if (typeof value === 'function') return;
       const { locks } = new VirtualLocks();
-      expectRefusal(await outcomeOf(() => locks.withPermit('k', NEEDS, value as () => string)), 'function');
+      expectRefusal(
+        await outcomeOf(() => locks.permits('k', NEEDS).withPermit(value as () => string)),
+        'function',
+      );
       expect(await locks.isLocked('k')).toBe(false);
     });
   });

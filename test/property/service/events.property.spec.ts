@@ -91,7 +91,7 @@ const perform = async (one: Plan, services: readonly LockService[], step: Step):
           locks.withLock(keys, { ...options, ...kind }, section),
         );
       case 'permit':
-        return locks.withPermit('permit', { ...options, permits: 2 }, section);
+        return locks.permits('permit', { permits: 2 }).withPermit(options, section);
       case 'lease': {
         const lease = await locks.acquire(keys, { ...options, ...kind });
         await section();

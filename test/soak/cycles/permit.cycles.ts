@@ -24,13 +24,13 @@ const waiting: readonly Cycle[] = [
   { waitMs: LONG_WAIT_MS, signal: abortsSoon },
 ].map(({ waitMs, signal }) => ({ locks, longLived, occupancy, n }) => {
   const key = permitKey(n);
-  const options = { permits: PERMITS, waitMs, signal: signal?.() ?? longLived };
-  return locks.withPermit(key, options, inside(occupancy.of(PERMITS), key));
+  const options = { waitMs, signal: signal?.() ?? longLived };
+  return locks.permits(key, { permits: PERMITS }).withPermit(options, inside(occupancy.of(PERMITS), key));
 });
 
 const tried: Cycle = async ({ locks, occupancy, n }) => {
   const key = permitKey(n);
-  const lease = await locks.tryAcquirePermit(key, { permits: PERMITS });
+  const lease = await locks.permits(key, { permits: PERMITS }).tryAcquire();
   if (!lease) return 'refused';
   await lease.run(inside(occupancy.of(PERMITS), key));
   await lease.release();
@@ -40,11 +40,11 @@ const tried: Cycle = async ({ locks, occupancy, n }) => {
 /** One more permit inside a permit, which may not be free in time; and a lock inside that. */
 const within: Cycle = async ({ locks, others, longLived, occupancy, n }) => {
   const key = permitKey(n);
-  await using lease = await others.acquirePermit(key, { permits: PERMITS, signal: longLived });
+  await using lease = await others.permits(key, { permits: PERMITS }).acquire({ signal: longLived });
   return await lease.run(() =>
-    locks.withPermit(key, { permits: PERMITS, waitMs: SHORT_WAIT_MS }, () =>
-      locks.withLock(coldKey(n), inside(occupancy, coldKey(n))),
-    ),
+    locks
+      .permits(key, { permits: PERMITS })
+      .withPermit({ waitMs: SHORT_WAIT_MS }, () => locks.withLock(coldKey(n), inside(occupancy, coldKey(n)))),
   );
 };
 

@@ -37,7 +37,7 @@ export interface Leftovers {
 
 /** A store that has all kinds, and the objects without a holder. */
 export type FullStore = LockStore &
-  Required<Pick<LockStore, 'semaphores' | 'latches'>> & { readonly kinds: AllKindStores };
+  Required<Pick<LockStore, 'permits' | 'semaphores' | 'latches'>> & { readonly kinds: AllKindStores };
 
 export type MakeHarness = () => Promise<StoreHarness>;
 

@@ -110,10 +110,10 @@ export class Refused {
 }
 
 export const service = async (): Promise<void> => {
-  const number = await locks.withPermit('crm', { permits: 3 }, () => 1);
-  const text = await locks.withPermit('crm', async ({ key }) => key);
-  const lease = await locks.acquirePermit('crm', { permits: 3, waitMs: 5 });
-  const maybe = await locks.tryAcquirePermit('crm');
+  const number = await locks.permits('crm', { permits: 3 }).withPermit(() => 1);
+  const text = await locks.permits('crm').withPermit(async ({ key }) => key);
+  const lease = await locks.permits('crm', { permits: 3 }).acquire({ waitMs: 5 });
+  const maybe = await locks.permits('crm').tryAcquire();
   expectTypeOf(number).toEqualTypeOf<number>();
   expectTypeOf(text).toEqualTypeOf<string>();
   expectTypeOf(lease).toEqualTypeOf<Lease>();
@@ -125,21 +125,21 @@ export const service = async (): Promise<void> => {
   expectTypeOf(locks.held()[0]!.kind).toEqualTypeOf<LockKind>();
   expectTypeOf<LimitedMetadata['options']>().toEqualTypeOf<LimitedOptions>();
   // @ts-expect-error Type 'string' is not assignable to type 'number'
-  await locks.withPermit('crm', { permits: '3' }, () => 1);
+  await locks.permits('crm', { permits: '3' }).withPermit(() => 1);
   // @ts-expect-error Argument of type 'string[]' is not assignable
-  await locks.withPermit(['a', 'b'], { permits: 3 }, () => 1);
+  await locks.permits(['a', 'b'], { permits: 3 }).withPermit(() => 1);
   // @ts-expect-error Argument of type 'string[]' is not assignable
-  await locks.acquirePermit(['a', 'b'], { permits: 3 });
+  await locks.permits(['a', 'b'], { permits: 3 }).acquire();
   // @ts-expect-error Type 'false' is not assignable to type 'undefined'
-  await locks.withPermit('crm', { permits: 3, reentrant: false }, () => 1);
+  await locks.permits('crm', { permits: 3 }).withPermit({ reentrant: false }, () => 1);
   // @ts-expect-error Type 'string' is not assignable to type 'undefined'
-  await locks.acquirePermit('crm', { permits: 3, onLost: 'throw' });
+  await locks.permits('crm', { permits: 3 }).acquire({ onLost: 'throw' });
   // @ts-expect-error Type 'false' is not assignable to type 'undefined'
-  await locks.tryAcquirePermit('crm', { permits: 3, awaitRelease: false });
+  await locks.permits('crm', { permits: 3 }).tryAcquire({ awaitRelease: false });
   // @ts-expect-error Type 'string' is not assignable to type 'undefined'
-  await locks.withPermit('crm', { permits: 3, mode: 'fair' }, () => 1);
+  await locks.permits('crm', { permits: 3 }).withPermit({ mode: 'fair' }, () => 1);
   // @ts-expect-error Type 'string' is not assignable to type 'undefined'
-  await locks.acquirePermit('crm', { permits: 3, mode: 'read' });
+  await locks.permits('crm', { permits: 3 }).acquire({ mode: 'read' });
   // @ts-expect-error Type 'number' is not assignable to type 'undefined'
   await locks.withLock('crm', { permits: 3 }, () => 1);
   // @ts-expect-error Type 'number' is not assignable to type 'undefined'
@@ -155,15 +155,13 @@ export const inVariables = async (
   plain: PermitOptions,
   locked: LockedOptions,
 ): Promise<void> => {
-  await locks.withPermit('crm', section, () => 1);
-  await locks.withPermit('crm', plain, () => 1);
-  await locks.acquirePermit('crm', plain);
+  await locks.permits('crm').withPermit(section, () => 1);
+  await locks.permits('crm').withPermit(plain, () => 1);
+  await locks.permits('crm').acquire(plain);
   // @ts-expect-error Types of property 'onLost' are incompatible
-  await locks.acquirePermit('crm', section);
+  await locks.permits('crm').acquire(section);
   // @ts-expect-error Argument of type 'LimitedOptions' is not assignable
-  await locks.withPermit('crm', limited, () => 1);
+  await locks.permits('crm').withPermit(limited, () => 1);
   // @ts-expect-error Argument of type 'LockedOptions' is not assignable
-  await locks.withPermit('crm', locked, () => 1);
-  // @ts-expect-error Argument of type 'PermitOptions' is not assignable
-  await locks.acquire('crm', plain);
+  await locks.permits('crm').withPermit(locked, () => 1);
 };

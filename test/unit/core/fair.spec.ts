@@ -255,9 +255,7 @@ describe('the option fair', () => {
 
   it('is refused by name where permits are taken, and permits where it is given', async () => {
     const elsewhere = 'mode is no option of withPermit. It is one of @Locked, withLock';
-    await expect(locks.withPermit('k', any({ permits: 2, mode: 'fair' }), () => 1)).rejects.toThrow(
-      elsewhere,
-    );
+    await expect(locks.permits('k').withPermit(any({ mode: 'fair' }), () => 1)).rejects.toThrow(elsewhere);
     await expect(locks.withLock('k', any({ permits: 2, mode: 'fair' }), () => 1)).rejects.toThrow(
       'permits is no option of withLock',
     );

@@ -65,7 +65,7 @@ afterEach(async () => {
 });
 
 const takeAll = async (): Promise<void> => {
-  held = [await locks.acquire('k'), await locks.acquirePermit('permits', { permits: 1 })];
+  held = [await locks.acquire('k'), await locks.permits('permits', { permits: 1 }).acquire()];
 };
 
 const read = async (rows: AsyncIterable<unknown>): Promise<void> => {
@@ -99,7 +99,7 @@ const SECTIONS: readonly Call[] = [
     'withLock with a signal',
     () => locks.withLock('k', { waitMs: 20, signal: new AbortController().signal }, declined),
   ],
-  ['withPermit', () => locks.withPermit('permits', { waitMs: 20, permits: 1 }, declined)],
+  ['withPermit', () => locks.permits('permits', { permits: 1 }).withPermit({ waitMs: 20 }, declined)],
   ['withLocks', () => withLocks([{ service: locks, key: 'k' }], { waitMs: 20 }, declined)],
 ];
 
@@ -119,7 +119,7 @@ describe('the stack of an error names the caller', () => {
     ['acquire', () => locks.acquire('k', { waitMs: 20 })],
     ['acquire of several keys', () => locks.acquire(['j', 'k'], { waitMs: 20 })],
     ['acquire without a wait', () => locks.acquire('k', { waitMs: 0 })],
-    ['acquirePermit', () => locks.acquirePermit('permits', { waitMs: 20, permits: 1 })],
+    ['acquire of a permit', () => locks.permits('permits', { permits: 1 }).acquire({ waitMs: 20 })],
     ['semaphore.acquire', () => locks.semaphore('none').acquire(1, { waitMs: 20 })],
     ['latch.wait', () => closedLatch({ waitMs: 20 })],
   ] satisfies Call[])('of %s, when the wait times out', async (_name, call) => {

@@ -144,7 +144,7 @@ describe('a limited method', () => {
 
   it('shares its permits with withPermit of the same key, and not with locks of other keys', async () => {
     const { instance, locks } = lockedInstance(Crm);
-    await locks.withPermit('busy', { permits: 1 }, async () => {
+    await locks.permits('busy', { permits: 1 }).withPermit(async () => {
       expect(await instance.fallBack()).toBe('busy');
     });
     expect(await instance.fallBack()).toBe('ran');
@@ -153,13 +153,13 @@ describe('a limited method', () => {
   it('without a key is limited by its name, and skips when no permit is free', async () => {
     const { instance, locks } = lockedInstance(Crm);
     expect(await instance.skip()).toBe('Crm.skip');
-    await using _other = await locks.acquirePermit('Crm.skip', { permits: 1 });
+    await using _other = await locks.permits('Crm.skip', { permits: 1 }).acquire();
     expect(await instance.skip()).toBeUndefined();
   });
 
   it('waits for a permit no longer than waitMs, and then throws', async () => {
     const { instance, locks } = lockedInstance(Crm);
-    await using _other = await locks.acquirePermit('failing', { permits: 1 });
+    await using _other = await locks.permits('failing', { permits: 1 }).acquire();
     await expect(instance.fail()).rejects.toBeInstanceOf(LockNotAcquiredError);
   });
 
@@ -184,13 +184,13 @@ describe('a limited method', () => {
   it('without a number counts by the one that is there, and fails where there is none', async () => {
     const { instance, locks } = lockedInstance(Crm);
     await expect(instance.withoutNumber()).rejects.toMatchObject({ code: 'LOCK_STORE_FAILED' });
-    await using _one = await locks.acquirePermit('unsaid', { permits: 2 });
+    await using _one = await locks.permits('unsaid', { permits: 2 }).acquire();
     await expect(instance.withoutNumber()).resolves.toBe('ran');
   });
 
   it('is shown by held() and inspect() as a permit', async () => {
     const locks = createTestingLocks();
-    await using lease = await locks.acquirePermit('crm', { permits: 2 });
+    await using lease = await locks.permits('crm', { permits: 2 }).acquire();
     expect(locks.held()).toMatchObject([{ key: 'crm', kind: 'permit', fencingToken: undefined }]);
     expect(await locks.inspect('crm')).toEqual({
       kind: 'permit',
@@ -382,15 +382,15 @@ describe('a limited method never runs without its permit', () => {
     await expect(new Crm().skip()).rejects.toThrow(UNBOUND);
   });
 
-  it('with a service that has no withPermit, such as a mock of yesterday', async () => {
+  it('with a service that has no permits, such as a mock of yesterday', async () => {
     const mock = { withLock: () => Promise.resolve() } as unknown as LockService;
     const crm = bindLocks(new Crm(), mock);
     await expect(crm.skip()).rejects.toThrow(LockConfigurationError);
-    await expect(crm.skip()).rejects.toThrow(/is @Limited, but .* a mock without withPermit/);
+    await expect(crm.skip()).rejects.toThrow(/is @Limited, but .* a mock without permits/);
   });
 
   it('with a mock that does not run it', async () => {
-    const crm = bindLocks(new Crm(), { withPermit: () => undefined } as unknown as LockService);
+    const crm = bindLocks(new Crm(), { permits: () => undefined } as unknown as LockService);
     const notRun = /is @Limited, but its LockService did not run it: it is a mock/;
     await expect(crm.skip()).rejects.toThrow(notRun);
     await expect(firstValueFrom(crm.observable('a'))).rejects.toThrow(notRun);
@@ -398,7 +398,7 @@ describe('a limited method never runs without its permit', () => {
     expect(most).toBe(0);
   });
 
-  it('and one that is locked needs no withPermit', async () => {
+  it('and one that is locked needs no permits', async () => {
     class Orders {
       @Locked('order')
       async pay(): Promise<string> {

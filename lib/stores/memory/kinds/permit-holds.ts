@@ -1,6 +1,6 @@
 import { NO_NUMBER_OF_PERMITS } from '../../../core/kinds/permit.kind.js';
 import type { PermitClaim } from '../../../core/seam/claim.js';
-import type { AcquireReply, ExtendReply, KeyState } from '../../../core/seam/reply.js';
+import type { AcquireReply, ExtendReply, KeyState, PermitState } from '../../../core/seam/reply.js';
 import { StoreFailure } from '../../../core/seam/store-failure.js';
 import { FIRST_SWEEP_AT, left, type SpaceClock, type Timed } from './space-clock.js';
 
@@ -88,15 +88,22 @@ export class PermitHolds {
 
   /** See `LockStore.inspect`. */
   inspect(finalKey: string): KeyState | null {
+    const holders = this.state(finalKey)?.holders ?? [];
+    return holders.length === 0 ? null : { kind: 'permit', holders, waiting: [] };
+  }
+
+  /** See `LockStore.permits`. */
+  state(finalKey: string): PermitState | null {
     const now = this.clock.now();
     const permits = this.find(finalKey, now);
-    if (!permits || permits.taken.size === 0) return null;
-    const holders = [...permits.taken].map(([owner, own]) => ({
+    if (!permits) return null;
+    const { limit, taken } = permits;
+    const holders = [...taken].slice(0, 100).map(([owner, own]) => ({
       owner,
       count: 1,
       remainingMs: left(own, now),
     }));
-    return { kind: 'permit', holders, waiting: [] };
+    return { permits: limit, free: Math.max(0, limit - taken.size), holders };
   }
 
   /** See `LockStore.forceUnlock`. */

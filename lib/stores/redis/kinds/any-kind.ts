@@ -1,12 +1,12 @@
 import type { LockKind } from '../../../core/kinds/kinds.js';
 import type { ClaimOf } from '../../../core/seam/claim.js';
-import type { KeyState } from '../../../core/seam/reply.js';
+import type { KeyState, PermitState } from '../../../core/seam/reply.js';
 import type { Commands } from '../connection/commands.js';
 import { RedisFailure, isNotPermitted, isWrongType } from '../connection/redis-failure.js';
 import { firstOf, keysAndArgs, type PartRun } from '../connection/script-batch.js';
 import { EXCLUSIVE_FORCING, type RedisExclusive } from './exclusive/redis-exclusive.js';
 import { FAIR_FORCING } from './fair/redis-fair.js';
-import { PERMIT_FORCING } from './permit/redis-permit.js';
+import { PERMIT_FORCING, type RedisPermit } from './permit/redis-permit.js';
 import { READ_WRITE_FORCING } from './read-write/redis-read-write.js';
 import type { RedisKind } from './redis-link.js';
 import { readForceUnlock } from './shared-replies.js';
@@ -14,6 +14,7 @@ import { readForceUnlock } from './shared-replies.js';
 /** All kinds, as Redis keeps them: the compiler names the one that is missing. */
 export type RedisKinds = { readonly [K in LockKind]: RedisKind<ClaimOf<K>> } & {
   readonly exclusive: RedisExclusive;
+  readonly permit: RedisPermit;
 };
 
 /** What ends a hold of any kind. */
@@ -37,6 +38,11 @@ export class AnyKind {
       throw failure;
     });
     return more ?? state;
+  }
+
+  /** See `LockStore.permits`. */
+  permits(finalKey: string): Promise<PermitState | null> {
+    return this.kinds.permit.permits(finalKey);
   }
 
   /**

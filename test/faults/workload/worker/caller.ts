@@ -152,14 +152,10 @@ export class Caller {
         return true;
       }
       case 'withPermit': {
-        const options = {
-          permits: permits ?? undefined,
-          waitMs: waitMs ?? Infinity,
-          leaseMs,
-          holdAtLeastMs,
-          signal,
-        };
-        await locks.withPermit(this.nameOf(first!), options, section);
+        const options = { waitMs: waitMs ?? Infinity, leaseMs, holdAtLeastMs, signal };
+        await locks
+          .permits(this.nameOf(first!), { permits: permits ?? undefined })
+          .withPermit(options, section);
         return true;
       }
       case 'locked':
@@ -179,7 +175,7 @@ export class Caller {
     }
   }
 
-  /** Nothing releases these leases but their caller. False when `tryAcquire` or `tryAcquirePermit` answered null. */
+  /** Nothing releases these leases but their caller. False when a `tryAcquire` resolved with null. */
   private async byHand(
     style: ByHand,
     { keys, waitMs, leaseMs, steps, permits, mode }: Task,
@@ -191,7 +187,9 @@ export class Caller {
     const options = { waitMs: waitMs ?? Infinity, leaseMs, signal };
     const lease =
       style === 'acquirePermit' || style === 'tryAcquirePermit'
-        ? await locks[style](this.nameOf(keys[0]!), { ...options, permits: permits ?? undefined })
+        ? await locks
+            .permits(this.nameOf(keys[0]!), { permits: permits ?? undefined })
+            [style === 'acquirePermit' ? 'acquire' : 'tryAcquire'](options)
         : await locks[style.startsWith('try') ? 'tryAcquire' : 'acquire'](this.namesOf(keys), {
             ...options,
             mode: style.endsWith('fair') ? 'fair' : mode,

@@ -1,11 +1,17 @@
 import type { PermitClaim } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
-import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from '../../../../core/seam/reply.js';
+import type {
+  AcquireReply,
+  ExtendReply,
+  KeyState,
+  PermitState,
+  ReleaseReply,
+} from '../../../../core/seam/reply.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { readExtend, readRelease } from '../shared-replies.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
-import { readPermitAcquire, readPermitInspect } from './replies.js';
+import { readPermitAcquire, readPermitInspect, readPermits } from './replies.js';
 import {
   PERMIT_ACQUIRE,
   PERMIT_EXTEND,
@@ -73,13 +79,22 @@ export class RedisPermit implements RedisKind<PermitClaim> {
   }
 
   inspect(finalKey: string): Promise<KeyState | null> {
-    const [counter, set] = this.names(finalKey);
-    return this.link.commands.run(INSPECT, [counter, set], [], readPermitInspect);
+    return this.look(finalKey, readPermitInspect);
+  }
+
+  /** See `LockStore.permits`. */
+  permits(finalKey: string): Promise<PermitState | null> {
+    return this.look(finalKey, readPermits);
   }
 
   forcing(finalKey: string): PartRun {
     const [counter, set, channel] = this.names(finalKey);
     return { part: PERMIT_FORCING, keys: [counter, set], args: [channel, this.link.publish] };
+  }
+
+  private look<T>(finalKey: string, read: (reply: unknown) => T): Promise<T> {
+    const [counter, set] = this.names(finalKey);
+    return this.link.commands.run(INSPECT, [counter, set], [], read);
   }
 
   private names(finalKey: string): [counter: string, set: string, channel: string] {

@@ -221,23 +221,27 @@ return replies
 `;
 
 /**
- * Tells who has a permit whose time is not over: the first 100.
+ * Counts permits, and names the first 100 holders whose time is not over.
  *
  * KEYS[1] counter  KEYS[2] sorted set
- * Reply: list, for each: owner (32 hexadecimal digits), time left in ms (-1 for one without an end)
+ * Reply: list: the number of permits, -1 without a counter; how many are free; then for each holder: owner (32
+ *        hexadecimal digits), time left in ms (-1 for one without an end)
  */
 export const PERMIT_INSPECT: string = `${COMMON}
 local text = redis.call('get', KEYS[1])
-if text and not counted(text) then return redis.error_reply(NO_COUNTER) end
+local free = counted(text)
+if text and not free then return redis.error_reply(NO_COUNTER) end
+local permits = free and math.max(0, tonumber(free) + redis.call('zcard', KEYS[2])) or -1
+local living = redis.call('zcount', KEYS[2], '(' .. whole(now), '+inf')
 local found = redis.call('zrangebyscore', KEYS[2], '(' .. whole(now), '+inf', 'withscores', 'limit', 0, 100)
-local reply = {}
+local reply = { permits, math.max(0, permits - living) }
 for i = 1, #found, 2 do
   local digits = string.gsub(string.sub(found[i], 1, 128), '.', function(c)
     return string.format('%02x', string.byte(c))
   end)
-  reply[i] = digits
-  reply[i + 1] = -1
-  if found[i + 1] ~= '922337203685477' then reply[i + 1] = tonumber(found[i + 1]) - now end
+  reply[i + 2] = digits
+  reply[i + 3] = -1
+  if found[i + 1] ~= '922337203685477' then reply[i + 3] = tonumber(found[i + 1]) - now end
 end
 return reply
 `;

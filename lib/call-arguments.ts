@@ -1,0 +1,44 @@
+import { LockConfigurationError } from './core/errors/lock.errors.js';
+import type { LockSection } from './core/lock-manager.js';
+import { resolveCall, type AnyCallOptions, type CallName, type LockCall } from './core/settings/lock-call.js';
+import type { LockSettings } from './core/settings/lock-settings.js';
+
+/** The methods that run a section. */
+type SectionMethod = 'withLock' | 'tryWithLock' | 'withPermit';
+
+/** Returns the section. Refuses a generator function, since its body would run when it is read, after the section. */
+export const checkedSection = <T extends object>(method: string, section: T): T => {
+  if (!/Generator/.test(Object.prototype.toString.call(section))) return section;
+  throw new LockConfigurationError(
+    `${method} was given a generator function, whose body would run after the ${method === 'withPermit' ? 'permit' : 'lock'}. ` +
+      `Put ${method === 'withPermit' ? '@Limited' : '@Locked'} on a method that is one, ` +
+      'or read it inside the section.',
+  );
+};
+
+/** Returns the resolved options of a call. */
+export const callOf = (
+  options: AnyCallOptions | undefined,
+  defaults: LockCall,
+  name: CallName,
+  settings: LockSettings,
+): LockCall => (options === undefined ? defaults : resolveCall(options, defaults, name, settings));
+
+/** Returns the resolved options and the section of a method that takes the options first, or none. */
+export const callAndSection = <T>(
+  method: SectionMethod,
+  optionsOrSection: AnyCallOptions | LockSection<T> | undefined,
+  maybeSection: LockSection<T> | undefined,
+  defaults: LockCall,
+  settings: LockSettings,
+): [LockCall, LockSection<T>] => {
+  const inFull = method === 'withPermit' ? 'withPermit(options, fn)' : `${method}(key, options, fn)`;
+  if (typeof optionsOrSection === 'function') {
+    if (maybeSection === undefined) return [defaults, checkedSection(method, optionsOrSection)];
+    throw new LockConfigurationError(`${method} takes its options before the section: ${inFull}.`);
+  }
+  if (typeof maybeSection !== 'function') {
+    throw new LockConfigurationError(`${method} needs a function to run: ${inFull}.`);
+  }
+  return [callOf(optionsOrSection, defaults, method, settings), checkedSection(method, maybeSection)];
+};
