@@ -242,7 +242,7 @@ describe('the documentation', () => {
   });
 
   it('says how long a returned stream may stay unread', () => {
-    const streams = section(page('docs/guide/streams.md'), 'A stream that nobody reads');
+    const streams = section(page('docs/guide/streams.md'), 'An unread stream');
     expect(streams).toContain(`within ${UNREAD_STREAM_MS / 1_000} s`);
     expect(codeSpans(streams)).toContain('UNREAD_STREAM_MS');
   });
