@@ -270,7 +270,9 @@ describe('the examples of the documentation', () => {
 
   it('the health check answers while Redis does', async () => {
     type Health = Type<{ check(): Promise<string> }>;
-    const { service } = await instance(onPage<Health>('docs/operations/runbook.md', 'HealthController'));
+    const { service } = await instance(
+      onPage<Health>('docs/operations/troubleshooting.md', 'HealthController'),
+    );
     expect(await service.check()).toBe('ok');
   });
 

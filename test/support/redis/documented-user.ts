@@ -42,7 +42,7 @@ export const READ_WRITE_RULES = rulesIn('With read-write locks');
 /** What the user needs beside these for semaphores and latches. */
 export const OBJECT_RULES = rulesIn('With semaphores and latches');
 /** Those of them that are for the line alone. */
-export const LINE_RULES = rulesIn('For turns in order');
+export const LINE_RULES = rulesIn('For the wait queue');
 
 /** The user as the documents had it before there were lines. */
 export const RULES_WITHOUT_LINE = DOCUMENTED_RULES.filter((rule) => !LINE_RULES.includes(rule));
