@@ -68,7 +68,7 @@ const originProblems = (manifest) => {
   return [
     ...fields.map((name) => `package.json has no "${name}", or has the placeholder OWNER there`),
     ...files.map((path) => `${path} has the placeholder ${PLACEHOLDER_LINK}`),
-  ].map((problem) => `${problem} (see CONTRIBUTING, Releases)`);
+  ].map((problem) => `${problem} (see .github/RELEASING.md)`);
 };
 
 const check = (tag) => {

@@ -22,7 +22,9 @@ const markdownIn = (folder: string): string[] =>
 
 const documents = [
   ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
-  ...['.changeset/README.md', '.github/pull_request_template.md', 'test/simulation/README.md'],
+  ...['.changeset/README.md', '.ci/README.md', '.github/RELEASING.md', '.github/pull_request_template.md'],
+  ...['', 'interop/', 'model/', 'simulation/'].map((folder) => `test/${folder}README.md`),
+  'lib/core/kinds/README.md',
   ...markdownIn('docs'),
 ];
 
