@@ -1,7 +1,7 @@
 import { LockError, LockStoreError, type Lease, type LockService } from 'nest-redis-lock';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { collectUnhandledRejections, until, type RejectionCollector } from '../support/async.js';
-import { openLocks, type LocksOptions } from '../support/redis/open-locks.js';
+import { openLocks, type LocksOptions, type OpenLocks } from '../support/redis/open-locks.js';
 import { inTime } from './support/answers.js';
 import { FakeRedis } from './support/fake-redis.js';
 import { ERRORS, GARBAGE, NONSENSE, NOTHING, UNFINISHED } from './support/hostile-replies.js';
@@ -38,6 +38,35 @@ const withEach = async (
 const open = (fake: FakeRedis, options: LocksOptions = {}) =>
   openLocks(fake.url, { commandTimeoutMs: COMMAND_TIMEOUT_MS, ...options });
 
+/**
+ * The same with locks that are connected. They connect one after the other, and before the first test runs: on a busy
+ * machine all of them together take longer than a command may.
+ */
+const withEachConnected = async (
+  answers: Readonly<Record<string, string | Buffer>>,
+  test: (opened: OpenLocks, fake: FakeRedis, answer: string | Buffer, what: string) => Promise<void>,
+  options: LocksOptions = {},
+): Promise<void> => {
+  const all: [FakeRedis, OpenLocks, answer: string | Buffer, what: string][] = [];
+  try {
+    for (const [what, answer] of Object.entries(answers)) {
+      const fake = await FakeRedis.start();
+      const opened = open(fake, options);
+      all.push([fake, opened, answer, what]);
+      await opened.locks.ping();
+    }
+    const ends = await Promise.allSettled(
+      all.map(([fake, opened, answer, what]) => test(opened, fake, answer, what)),
+    );
+    for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  } finally {
+    for (const [fake, opened] of all) {
+      await opened[Symbol.asyncDispose]();
+      await fake[Symbol.asyncDispose]();
+    }
+  }
+};
+
 /** What asks a script, by its name. The lease was granted before, on another key. */
 const REQUESTS: Readonly<Record<string, (locks: LockService, lease: Lease) => Promise<unknown>>> = {
   acquire: (locks) => locks.acquire('order', { waitMs: WAIT_MS }),
@@ -50,9 +79,7 @@ const REQUESTS: Readonly<Record<string, (locks: LockService, lease: Lease) => Pr
 describe.each(Object.entries(REQUESTS))('an answer to %s', (name, request) => {
   /** Expects each of the answers to end the request as a failure of the store, with a cause. */
   const expectFailure = (answers: Readonly<Record<string, string | Buffer>>, outcome: string) =>
-    withEach(answers, async (fake, answer, what) => {
-      await using opened = open(fake);
-      const { locks } = opened;
+    withEachConnected(answers, async ({ locks }, fake, answer, what) => {
       const lease = await locks.acquire('granted before');
       const before = fake.asked(name);
       fake.answer(name, answer);
@@ -87,10 +114,12 @@ describe('an answer to a batch', () => {
   };
 
   /** The first caller is alone and gets its lock; what the others are told at once. */
-  const failuresOf = async (fake: FakeRedis, answer: string | Buffer, what: string): Promise<unknown[]> => {
-    await using opened = open(fake);
-    const { locks } = opened;
-    await locks.ping();
+  const failuresOf = async (
+    { locks }: OpenLocks,
+    fake: FakeRedis,
+    answer: string | Buffer,
+    what: string,
+  ): Promise<unknown[]> => {
     fake.answer('batch', answer);
     const keys = Array.from({ length: CALLERS + 1 }, (_, i) => `key-${i}`);
     const asked = keys.map((key) => locks.acquire(key, { waitMs: 0 }));
@@ -102,10 +131,10 @@ describe('an answer to a batch', () => {
   };
 
   it('that no script gives, in whole or in part: nobody knows what happened', () =>
-    withEach(
+    withEachConnected(
       { ...NONSENSE, ...NOTHING, ...GARBAGE, ...UNFINISHED, ...OF_ONE },
-      async (fake, answer, what) => {
-        const failures = await failuresOf(fake, answer, what);
+      async (opened, fake, answer, what) => {
+        const failures = await failuresOf(opened, fake, answer, what);
         expect(failures, what).toHaveLength(CALLERS);
         for (const failure of failures) {
           expect(failure, what).toBeInstanceOf(LockStoreError);
@@ -115,8 +144,8 @@ describe('an answer to a batch', () => {
     ));
 
   it('that is an error: each is asked for by itself', () =>
-    withEach(ERRORS, async (fake, answer, what) => {
-      const leases = await failuresOf(fake, answer, what);
+    withEachConnected(ERRORS, async (opened, fake, answer, what) => {
+      const leases = await failuresOf(opened, fake, answer, what);
       expect(
         leases.map((lease) => lease instanceof Error),
         what,
@@ -129,14 +158,17 @@ describe('a renewal that is answered with nonsense', () => {
   const PER_LEASE = { 'a list of one nothing': '*1\r\n$-1\r\n', 'a list of one -2': '*1\r\n:-2\r\n' };
 
   it('does not keep a lease alive: it is lost when it is over', () =>
-    withEach({ ...NONSENSE, ...NOTHING, ...PER_LEASE }, async (fake, answer, what) => {
-      await using opened = open(fake, { watchdogMs: 1_000 });
-      const lease = await opened.locks.acquire('order');
-      fake.answer('extend', answer);
-      await until(() => lease.signal.aborted, { what: `the lease is lost: ${what}` });
-      expect(fake.asked('extend'), what).toBeGreaterThan(0);
-      expect(opened.events('lost')).toMatchObject([{ key: 'order', reason: 'expired' }]);
-    }));
+    withEachConnected(
+      { ...NONSENSE, ...NOTHING, ...PER_LEASE },
+      async (opened, fake, answer, what) => {
+        const lease = await opened.locks.acquire('order');
+        fake.answer('extend', answer);
+        await until(() => lease.signal.aborted, { what: `the lease is lost: ${what}` });
+        expect(fake.asked('extend'), what).toBeGreaterThan(0);
+        expect(opened.events('lost')).toMatchObject([{ key: 'order', reason: 'expired' }]);
+      },
+      { watchdogMs: 1_000 },
+    ));
 });
 
 describe.each(['ping', 'client', 'script'])('a greeting (%s)', (name) => {
@@ -179,27 +211,28 @@ describe('what nobody asked for', () => {
   };
 
   it('ends in errors of the library at most, and all works on a new connection', () =>
-    withEach(UNASKED, async (fake, bytes, what) => {
-      await using opened = open(fake, { watchdogMs: 1_500 });
-      const { locks } = opened;
-      await locks.ping();
-      fake.say(bytes);
-      const asked = [
-        locks.tryAcquire('a').then((lease) => lease?.key ?? 'a'),
-        locks.inspect('a').then((state) => state?.holders[0]?.owner),
-        locks.withLock('b', () => 'ran'),
-        locks.ping().then(() => 'PONG'),
-      ];
-      const ends = await inTime(Promise.allSettled(asked), 5_000, COMMAND_TIMEOUT_MS);
-      const answers = ends.map((end) => (end.status === 'rejected' ? (end.reason as unknown) : end.value));
-      const orError = (answer: string) =>
-        expect.toSatisfy((one) => one === answer || one instanceof LockError) as unknown;
-      expect(answers, what).toEqual(['a', 'somebody:1', 'ran', 'PONG'].map(orError));
-      const [, inspected] = answers;
-      expect(inspected instanceof LockStoreError ? inspected.outcome : 'answered', what).toBe(
-        INSPECTED[what],
-      );
-      fake.hangUp();
-      await until(() => locks.withLock('order', { waitMs: 0 }, () => true), { what: 'locks work again' });
-    }));
+    withEachConnected(
+      UNASKED,
+      async ({ locks }, fake, bytes, what) => {
+        fake.say(bytes);
+        const asked = [
+          locks.tryAcquire('a').then((lease) => lease?.key ?? 'a'),
+          locks.inspect('a').then((state) => state?.holders[0]?.owner),
+          locks.withLock('b', () => 'ran'),
+          locks.ping().then(() => 'PONG'),
+        ];
+        const ends = await inTime(Promise.allSettled(asked), 5_000, COMMAND_TIMEOUT_MS);
+        const answers = ends.map((end) => (end.status === 'rejected' ? (end.reason as unknown) : end.value));
+        const orError = (answer: string) =>
+          expect.toSatisfy((one) => one === answer || one instanceof LockError) as unknown;
+        expect(answers, what).toEqual(['a', 'somebody:1', 'ran', 'PONG'].map(orError));
+        const [, inspected] = answers;
+        expect(inspected instanceof LockStoreError ? inspected.outcome : 'answered', what).toBe(
+          INSPECTED[what],
+        );
+        fake.hangUp();
+        await until(() => locks.withLock('order', { waitMs: 0 }, () => true), { what: 'locks work again' });
+      },
+      { watchdogMs: 1_500 },
+    ));
 });
