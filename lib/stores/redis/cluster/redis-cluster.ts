@@ -82,8 +82,8 @@ export class RedisCluster implements RedisTopology {
       hostOf: (connection) => this.hostOf(connection),
     });
     this.channels = new ClusterChannels({
-      // Without sharded Pub/Sub every server announces all messages. The slot's server counts the listeners of PUBSUB
-      // NUMSUB.
+      // Without sharded Pub/Sub every server announces all messages, but only scripts at the slot's server count its
+      // listeners.
       listensAt: (channel) => this.slots.serverOf(channel),
       known: () => this.known(),
       refresh: () => this.looks.soon(),
