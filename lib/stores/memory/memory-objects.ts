@@ -4,10 +4,10 @@ import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { Numbers } from './kinds/numbers.js';
 import type { MemoryHost } from './memory-kind.js';
 
-/** The largest number that Java has for permits; below zero there can be as many. */
+/** Largest number of permits, as in Java; the same limit applies below zero. */
 const MOST_PERMITS = 2 ** 31 - 1;
 
-/** What semaphores and latches in memory share. */
+/** Common base of semaphores and latches in memory. */
 class MemoryNumbers {
   constructor(private readonly host: MemoryHost) {}
 

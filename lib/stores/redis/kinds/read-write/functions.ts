@@ -91,8 +91,8 @@ const OTHER_KIND_RETRY_MS = 1_000;
 /**
  * Functions for acquiring.
  *
- * - `entry` tells whether an owner may enter now: 0, or for how many ms it has to wait at most. It also tells the number
- *   of entries before it, the PTTL of the hash, and which other kind of lock has the name, if any.
+ * - `entry` tells whether an owner may enter now: 0, or for how many ms it has to wait at most. It also tells the
+ *   number of entries before it, the PTTL of the hash, and which other kind of lock has the name, if any.
  * - `kept_out` is the reply to an owner that does not wait, and `in_line` the reply to one that waits.
  * - `enter` lets the owner in. When a command is refused, it takes back what it has written.
  */
