@@ -17,7 +17,6 @@ export interface MemoryHost {
 /** Returns the claim with a queue entry that never expires: in memory no process dies alone. */
 const forEver = <C extends Claim>(claim: C): C => livingFor(claim, Infinity);
 
-/** One kind of lock in memory. */
 export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   /** The queued claims of this store, by owner, and how to end their notifications. */
   private readonly waiting = new Map<

@@ -2,7 +2,6 @@ import type { Runtime } from '../../core/runtime.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { QuorumNode } from './quorum-node.js';
 
-/** The reply of one node. */
 export type Vote<T> =
   | { readonly node: QuorumNode; readonly status: 'answered'; readonly answer: T }
   | { readonly node: QuorumNode; readonly status: 'failed'; readonly failure: StoreFailure };

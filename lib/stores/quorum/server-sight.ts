@@ -9,7 +9,6 @@ import type { ClockSeen } from './clocks.js';
 const LOOK_AGAIN_MS = 10_000;
 const LOOK_FIRST_MS = 60_000;
 
-/** Server info. */
 interface Seen {
   readonly at: number;
   /** Latest possible start of the server, on the runtime's clock. */

@@ -1,4 +1,3 @@
-/** Warnings of one server. */
 export interface WarningsOfOne {
   /** Name that distinguishes the server; undefined when there is only one. */
   readonly name: string | undefined;

@@ -5,7 +5,6 @@ import { left, type Timed } from './space-clock.js';
 /** A claim of a lock with a single holder. */
 export type OneOwnerClaim = ExclusiveClaim | FairClaim;
 
-/** A claim that can be queued. */
 type LinedClaim = OneOwnerClaim | ReadClaim | WriteClaim;
 
 /** A waiting owner; the lease is the time to live of its queue entry. */

@@ -1,6 +1,5 @@
 import type { HeldAs } from '../../../core/seam/reply.js';
 
-/** Clocks of a memory space. */
 export interface SpaceClock {
   /** Returns the time in ms; never goes back. */
   now(): number;

@@ -42,7 +42,6 @@ export interface ClusterEndpoint {
   readonly warning?: string | undefined;
   /** Servers that are asked first for the others. */
   readonly seeds: readonly NodeAddress[];
-  /** Creates a client of one of its servers. */
   connect(address: NodeAddress): RedisLike;
 }
 

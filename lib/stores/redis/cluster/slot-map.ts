@@ -18,7 +18,6 @@ export class SlotMap {
     return this.slots !== undefined;
   }
 
-  /** Returns the server with the slot of a name; undefined when that is unknown. */
   serverOf(name: string): ClusterServer | undefined {
     return this.slots?.[hashSlot(name)];
   }

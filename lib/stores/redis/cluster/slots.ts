@@ -6,7 +6,6 @@ export interface NodeAddress {
   readonly port: number;
 }
 
-/** A range of slots that one master has. */
 export interface SlotRange {
   readonly from: number;
   readonly to: number;

@@ -38,7 +38,6 @@ const formsOf = (secret: string): string[] => [
   ...encoded(secret),
 ];
 
-/** Returns the passwords in ioredis options. */
 export const secretsOf = (options: unknown): string[] =>
   [peek(options, 'password'), peek(options, 'sentinelPassword')].filter(
     (one): one is string => typeof one === 'string',

@@ -105,7 +105,6 @@ export class RedisConnection implements Commands {
     if (client.status === 'ready') void this.begin();
   }
 
-  /** Current connection; undefined while there is none. */
   get current(): RedisSession | undefined {
     return this.session;
   }

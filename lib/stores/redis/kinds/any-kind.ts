@@ -16,7 +16,6 @@ export type RedisKinds = { readonly [K in LockKind]: RedisKind<ClaimOf<K>> } & {
   readonly exclusive: RedisExclusive;
 };
 
-/** Script that ends a hold of any kind. */
 export const FORCE_UNLOCK = firstOf([FAIR_FORCING, ...EXCLUSIVE_FORCING, READ_WRITE_FORCING, PERMIT_FORCING]);
 
 /** Requests for a key whose kind of lock is unknown. */

@@ -11,7 +11,6 @@ import { COMMIT } from './commit.js';
 import { readDone } from './numbers.js';
 import type { RedisKeys } from '../redis-keys.js';
 
-/** A claim whose request failed. */
 interface Failed {
   readonly status: 'failed';
   readonly cause: unknown;

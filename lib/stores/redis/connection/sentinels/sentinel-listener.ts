@@ -43,7 +43,6 @@ export class SentinelListener {
     client.connect().catch(() => undefined);
   }
 
-  /** Socket to the sentinel; undefined while there is none. */
   get socket(): ClientSocket | undefined {
     return socketOf(this.#client);
   }

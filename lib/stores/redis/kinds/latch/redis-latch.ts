@@ -12,7 +12,6 @@ const COUNT_DOWN = new Script(LATCH_COUNT_DOWN);
 const COUNT = new Script(LATCH_COUNT);
 const REMOVE = new Script(LATCH_REMOVE);
 
-/** Scripts of latches. */
 export const LATCH_SCRIPTS: readonly Script[] = [SET, COUNT_DOWN, COUNT, REMOVE];
 
 /** Countdown latches in Redis, as Redisson's RCountDownLatch. */

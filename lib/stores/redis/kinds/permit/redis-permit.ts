@@ -20,7 +20,6 @@ const ACQUIRE = new Script(PERMIT_ACQUIRE, [
 const RELEASE = new Script(PERMIT_RELEASE);
 const EXTEND = new Script(PERMIT_EXTEND);
 const INSPECT = new Script(PERMIT_INSPECT);
-/** Script that releases all permits. */
 export const PERMIT_FORCING: BatchPart = {
   letter: 'p',
   script: new Script(PERMIT_FORCE_UNLOCK),
@@ -28,7 +27,6 @@ export const PERMIT_FORCING: BatchPart = {
   args: 2,
 };
 
-/** Scripts of permits. */
 export const PERMIT_SCRIPTS: readonly Script[] = [ACQUIRE, RELEASE, EXTEND, PERMIT_FORCING.script, INSPECT];
 
 /** Permits in Redis, with the counter and the sorted set of Redisson's RPermitExpirableSemaphore. */

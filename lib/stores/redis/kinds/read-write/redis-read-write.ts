@@ -37,7 +37,6 @@ const KEEP = new Script(READ_WRITE_KEEP);
 const RELEASE = new Script(READ_WRITE_RELEASE);
 const EXTEND = new Script(READ_WRITE_EXTEND);
 const DOWNGRADE = new Script(READ_WRITE_DOWNGRADE);
-/** Script that ends all holds of either half. */
 export const READ_WRITE_FORCING: BatchPart = {
   letter: 'w',
   script: new Script(READ_WRITE_FORCE_UNLOCK),
@@ -46,7 +45,6 @@ export const READ_WRITE_FORCING: BatchPart = {
 };
 const INSPECT = new Script(READ_WRITE_INSPECT);
 
-/** Scripts of read-write locks. */
 export const READ_WRITE_SCRIPTS: readonly Script[] = [
   ACQUIRE_TO_READ,
   ACQUIRE_TO_WRITE,

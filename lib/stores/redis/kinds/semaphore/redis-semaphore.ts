@@ -22,7 +22,6 @@ const FREE = new Script(SEMAPHORE_FREE);
 const DRAIN = new Script(SEMAPHORE_DRAIN);
 const REMOVE = new Script(SEMAPHORE_REMOVE);
 
-/** Scripts of semaphores. */
 export const SEMAPHORE_SCRIPTS: readonly Script[] = [TAKE_PERMITS, ADD, SET, FREE, DRAIN, REMOVE];
 
 /** Counting semaphores in Redis, as Redisson's RSemaphore. */
