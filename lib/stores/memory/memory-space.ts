@@ -108,9 +108,7 @@ export class MemorySpace {
     return this.kinds[kind];
   }
 
-  /**
-   * Returns the kind of lock that has the key. With `wanted`, leaves out kinds that a claim of that kind can wait for.
-   */
+  /** Returns the kind of lock that has the key. With `wanted`, leaves out kinds that a claim of it can wait for. */
   private kindAt(finalKey: string, wanted?: LockKind): LockKind | undefined {
     for (const name in this.kinds) {
       const kind = name as LockKind;

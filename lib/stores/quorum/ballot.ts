@@ -6,9 +6,7 @@ export type Vote<T> =
   | { readonly node: QuorumNode; readonly status: 'answered'; readonly answer: T }
   | { readonly node: QuorumNode; readonly status: 'failed'; readonly failure: StoreFailure };
 
-/**
- * Factor of the time that a majority took to reply: the call waits that long for the others while nothing is decided.
- */
+/** Factor of the time in which a majority replied: the call waits that long for the others to decide. */
 const MORE_PATIENT = 3;
 
 /** Minimum time to wait for silent nodes, in ms, when a majority has replied and nothing is decided. */

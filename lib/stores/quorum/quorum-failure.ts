@@ -2,9 +2,7 @@ import { textOf } from '../../core/errors/describe.js';
 import { StoreFailure, type StoreOutcome } from '../../core/seam/store-failure.js';
 import type { QuorumNode } from './quorum-node.js';
 
-/**
- * The failure of a quorum call: too few nodes replied. `cause` is an `AggregateError` with the failure of each node.
- */
+/** The failure of a quorum call: too few nodes replied. `cause` is an `AggregateError` with those of the nodes. */
 export class QuorumFailure extends StoreFailure {
   constructor(
     /** Failures by node. */

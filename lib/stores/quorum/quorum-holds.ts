@@ -69,9 +69,7 @@ export class QuorumHolds {
     if (standing) standing.isEnding = true;
   }
 
-  /**
-   * Records that the node is asked to reacquire a hold that it has lost. Returns false when it is being asked already.
-   */
+  /** Records that the node is asked to reacquire a lost hold. Returns false when it is being asked already. */
   takesAgain(owner: string, node: QuorumNode): boolean {
     const standing = this.standings.get(owner);
     if (!standing || standing.taking?.has(node)) return false;

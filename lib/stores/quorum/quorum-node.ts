@@ -20,17 +20,11 @@ export interface NodeHost {
   clockOff(node: QuorumNode): number | undefined;
   /** Returns by how many ms a token, and so the clock behind it, is too far ahead; undefined when it is not. */
   tokenAhead(tokenMs: number): number | undefined;
-  /**
-   * Asks the node and a majority for their clocks. Resolves with by how many ms the node's is too far off, as
-   * `clockOff` does.
-   */
+  /** Asks the node and a majority for their clocks. Resolves with by how many ms the node's is off, as `clockOff`. */
   lookAgain(node: QuorumNode): Promise<number | undefined>;
   /** Returns whether there is a majority without the nodes that fail at the moment. */
   hasEnoughWithoutFailing(): boolean;
-  /**
-   * Receives a warning each time the node begins to count as failed although it replies, and when it has failed for
-   * long.
-   */
+  /** Receives a warning when the node begins to count as failed although it replies, and when it fails for long. */
   warn(warning: string): void;
 }
 
@@ -214,10 +208,7 @@ export class QuorumNode {
   }
 }
 
-/**
- * Resolves with the reply once the server's times are known. Without them the outcome is unknown, because the request
- * may have been executed.
- */
+/** Resolves with the reply once the server's times are known. If they stay unknown, so does the outcome. */
 const afterLook = async <T>(answer: Promise<T>, looked: Promise<void>): Promise<T> => {
   const [reply, seen] = await Promise.allSettled([answer, known(looked, 'since when its server is up')]);
   if (reply.status === 'rejected') throw reply.reason;
@@ -225,10 +216,7 @@ const afterLook = async <T>(answer: Promise<T>, looked: Promise<void>): Promise<
   return reply.value;
 };
 
-/**
- * Resolves with the result of a look. Its failure makes the outcome unknown, because the request may have been
- * executed.
- */
+/** Resolves with what a look finds. Its failure leaves the outcome unknown: the request may have been executed. */
 const known = async <T>(looked: Promise<T>, what: string): Promise<T> => {
   try {
     return await looked;

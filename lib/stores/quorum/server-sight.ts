@@ -58,10 +58,7 @@ export class ServerSight {
     this.looking = undefined;
   }
 
-  /**
-   * Refreshes the server info when it is unknown or old. Returns a promise when requests have to wait for it before
-   * they count.
-   */
+  /** Refreshes old server info. Returns a promise when requests have to wait for it before they count. */
   lookWhereDue(): Promise<void> | undefined {
     const { store, current, runtime } = this;
     if (!store.serverTimes) return undefined;

@@ -29,10 +29,7 @@ export const hashSlot = (name: string): number => crc16(hashTag(name)) % SLOTS;
 
 let tags: readonly string[] | undefined;
 
-/**
- * Returns the smallest decimal number that hashes to the slot, as a text. The names of keys depend on it: it never
- * changes.
- */
+/** Returns the smallest decimal number that hashes to the slot. It is part of key names, so it never changes. */
 export const tagOfSlot = (slot: number): string => {
   tags ??= buildTags();
   return tags[slot]!;

@@ -23,9 +23,7 @@ export interface LockNames {
   readonly channel: string;
 }
 
-/**
- * Names of everything in Redis that belongs to a lock. Names and brace rule are Redisson's, the fence keys are ours.
- */
+/** Names of everything in Redis that belongs to a lock. Names and braces are Redisson's, fence keys are ours. */
 export class RedisKeys {
   private readonly names = new Map<string, LockNames>();
 
@@ -121,9 +119,7 @@ export class RedisKeys {
     return `${FENCE_PREFIX}line:${inBraces(holdName)}`;
   }
 
-  /**
-   * Key for finding out whether wait queues can be used; like their names it has braces. In the name's slot, if given.
-   */
+  /** Key for finding out whether wait queues can be used, with braces like theirs. In the name's slot, if given. */
   lineProbe(holdName?: string): string {
     return `${FENCE_PREFIX}line:probe${holdName === undefined ? '' : `:${slotTag(holdName)}`}`;
   }

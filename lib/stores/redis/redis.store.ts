@@ -49,6 +49,11 @@ export interface RedisStoreOptions {
  *
  * Opens up to two connections to each server, and closes them. The one for commands opens at the first request for a
  * lock there. The one for messages opens when a caller first waits for a taken lock.
+ *
+ * @throws {LockConfigurationError} (from the constructor) when an option cannot be used
+ *
+ * @example
+ * RedisLockModule.forRoot({ store: new RedisStore({ redis: 'redis://localhost:6379' }) });
  */
 export class RedisStore implements LockStore {
   readonly kinds: AllKindStores;
@@ -130,10 +135,7 @@ export class RedisStore implements LockStore {
     );
   }
 
-  /**
-   * Returns the uptime and the clock of the server. INFO gives the uptime in whole seconds, of which the last may not
-   * be over.
-   */
+  /** Returns the server's uptime and clock. INFO counts whole seconds, of which the last may not be over. */
   async serverTimes(): Promise<ServerTimes> {
     if (this.topology.hasSlots) {
       throw new RedisFailure('a cluster is no node of a quorum: it has many servers', 'not-executed', {});
@@ -212,9 +214,7 @@ export class RedisStore implements LockStore {
     if (warning) warn(warning);
   }
 
-  /**
-   * Returns the warning about missing rights; undefined when none is missing, and when the warning was given before.
-   */
+  /** Returns the warning about missing rights; undefined when none is missing, and after the first time. */
   private lineWarning(missing: readonly string[]): string | undefined {
     if (missing.length === 0 || this.warnedWithoutLine) return undefined;
     this.warnedWithoutLine = true;

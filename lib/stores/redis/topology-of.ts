@@ -22,10 +22,7 @@ export type RedisSource = ServerSource | RedisClusterOptions | ClusterLike;
 interface TopologyOptions {
   readonly timeoutMs: number;
   readonly shardedPubSub: unknown;
-  /**
-   * Scripts of all kinds, also of seldom used ones: a script that is sent again in full would come after later
-   * requests.
-   */
+  /** Scripts of all kinds, also of rare ones: a script that is sent again in full would come after later requests. */
   readonly scripts: readonly Script[];
   readonly batchParts: readonly BatchPart[];
   /** Whether to wait for replicas. Then requests are sent only to the server that has the slot. */

@@ -161,10 +161,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     return { status: 'granted', validForMs: leaseMs, ...(token === undefined ? {} : { token }) };
   }
 
-  /**
-   * Grants a key. A caller that only ends a hold must not fail for lack of a token: the next owner gets that failure
-   * when it asks.
-   */
+  /** Grants a key. For lack of a token, only an asking caller fails: the next owner gets that failure when it asks. */
   private tryTake(claim: OneOwnerClaim, now: number, isAsking: boolean): Grant | undefined {
     try {
       return this.take(claim, now);
@@ -180,10 +177,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     return grant;
   }
 
-  /**
-   * Grants a free key to the first waiter that receives the notification; the reply notifies `asking`. Returns whether
-   * one got it.
-   */
+  /** Grants a free key to the first waiter that is notified, `asking` by the reply. Returns whether one got it. */
   private serve(finalKey: string, now: number, asking?: string): boolean {
     const line = this.lineOf(finalKey, now);
     for (const { claim, deaf } of line?.alive(now) ?? []) {

@@ -17,18 +17,12 @@ export interface KindHolds<C extends Claim = Claim> {
   release(claim: C, keepForMs?: number): boolean;
   inspect(finalKey: string): KeyState | null;
   forceUnlock(finalKey: string): boolean;
-  /**
-   * Returns the hold that blocks a lock of another kind. Only for locks: a permit and a lock of one name do not wait
-   * for each other.
-   */
+  /** Returns the hold that blocks a lock of another kind. Only for locks: permits and locks do not block each other. */
   inTheWay?(finalKey: string): InTheWay | undefined;
   /** See `KindStore.downgrade`. Only for a kind that downgrades to another one. */
   downgrade?(claim: C): ExtendReply;
   /** See `KindStore.commit`. Only for a kind with tokens. */
   commit?(claim: C, token: number): boolean;
-  /**
-   * Refreshes a queue entry. Only for a kind with a wait queue. `deaf`: the claim's process is not subscribed to
-   * messages.
-   */
+  /** Refreshes a queue entry. Only for kinds with a wait queue. `deaf`: the claim's process is not subscribed. */
   keep?(claim: C, deaf?: boolean): PlaceReply;
 }

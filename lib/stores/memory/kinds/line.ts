@@ -14,9 +14,7 @@ interface InLine<C> extends Timed {
   readonly deaf: boolean;
 }
 
-/**
- * Returns whether an entry may get a grant. An entry with more time left than it asked for comes from another clock.
- */
+/** Returns whether an entry may get a grant. An entry with more time left than it asked for is of another clock. */
 const isAlive = (one: Timed, now: number): boolean => left(one, now) <= one.leaseMs;
 
 /** The wait queue of one key, in order, like the hash of a wait queue in Redis. */
@@ -59,10 +57,7 @@ export class Line<C extends LinedClaim> {
     for (const one of this.places.values()) if (isAlive(one, now)) yield one;
   }
 
-  /**
-   * Returns the maximum time that the entries before an owner may stay, in ms; 0 when there are none. `isMeant` selects
-   * them.
-   */
+  /** Returns how long the entries before an owner that `isMeant` selects may stay at most, in ms; 0 without any. */
   waitMs(owner: string, now: number, isMeant: (before: C) => boolean): number {
     let waitMs = 0;
     for (const one of this.places.values()) {

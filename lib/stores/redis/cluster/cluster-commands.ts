@@ -26,10 +26,7 @@ export interface CommandsHost {
   moved(slot: number, to: NodeAddress): void;
   /** Called when a server says that the cluster is down: another one may know better. */
   lookSoon(): void;
-  /**
-   * Whether to follow ASK to a server that is importing the slot. Otherwise the request waits until that server has the
-   * slot.
-   */
+  /** Whether to follow ASK to a server that imports the slot. Otherwise the request waits until that server has it. */
   readonly followsAsk: boolean;
   /** Returns a connection to a server that is importing a slot. */
   connectionAt(address: NodeAddress): RedisConnection;

@@ -18,10 +18,7 @@ const lookupBy =
       else done(null, address, family);
     });
 
-/**
- * Returns the class with which ioredis connects to a host that `dnsLookup` resolves. ioredis itself has no such option
- * for one server.
- */
+/** Returns the class with which ioredis connects to a host that `dnsLookup` resolves: it has no option for that. */
 export const connectorWith = (dnsLookup: DnsLookup): NonNullable<RedisOptions['Connector']> =>
   class LookupConnector extends AbstractConnector {
     private readonly options: RedisOptions;

@@ -17,10 +17,7 @@ import { sharded } from './sharded-scripts.js';
 import { SlotMap } from './slot-map.js';
 import { slotWithoutServer, textOfAddress, type NodeAddress } from './slots.js';
 
-/**
- * Time to wait for connected servers before the discovery connections ask, in ms: hanging servers must not delay a
- * refresh.
- */
+/** Time to wait for connected servers, in ms. Hanging ones must not delay the discovery connections for longer. */
 const CONNECTED_MS = 300;
 /** Time for which a server without slots is kept that was importing one, in ms. */
 const GETTING_MS = 60_000;
@@ -30,10 +27,7 @@ export interface ClusterOptions extends Omit<RedisConnectionOptions, 'probe'> {
   readonly probeFor: (name: string) => Probe;
   /** Whether to use sharded Pub/Sub. Default: when the servers have it. */
   readonly shardedPubSub?: boolean | undefined;
-  /**
-   * Whether to follow ASK to a server that is importing a slot. Default: true. Otherwise requests wait until that
-   * server has the slot.
-   */
+  /** Whether to follow ASK to a server that imports a slot, or to wait until it has the slot. Default: true. */
   readonly followsAsk?: boolean;
 }
 
@@ -150,7 +144,6 @@ export class RedisCluster implements RedisTopology {
     return Promise.all(masters.map(({ connection, at }) => ask(connection, textOfAddress(at))));
   }
 
-  /** Resolves when it is known which server has which slots. */
   known(): Promise<void> {
     if (this.closed) return Promise.reject(closedFailure());
     return this.slots.isKnown ? Promise.resolve() : this.looks.now();

@@ -6,9 +6,7 @@ const DEEPEST = 4;
 /** Minimum length of a secret, in characters: a shorter one occurs in too many other words to be replaced. */
 const SHORTEST_SECRET = 3;
 
-/**
- * Credentials before the host of a URL. Reaches to the last @ of the line, because a password may contain @ and spaces.
- */
+/** Credentials before the host of a URL, up to the last @ of the line: a password may contain @ and spaces. */
 const CREDENTIALS_OF_URL = /\b([a-z][a-z\d+.-]*:\/\/).*@/gi;
 /** Arguments that Redis repeats when it does not know a command, AUTH for example. Redis may cut them off anywhere. */
 const ECHOED_ARGUMENTS = /,? with args beginning with:.*/gi;
@@ -78,9 +76,7 @@ const OWN_WORDS: readonly (readonly [RegExp, string])[] = [
 const inOurWords = (text: string): string =>
   OWN_WORDS.reduce((said, [words, meaning]) => said.replace(words, meaning), text);
 
-/**
- * Returns the text of a thrown value. An error of several failed addresses has no text: joins the texts of its parts.
- */
+/** Returns the text of a thrown value. An error of several failed addresses has only the texts of its parts. */
 const messageOf = (thrown: unknown): string => {
   const several = peek(thrown, 'errors');
   return textOf(thrown) || (Array.isArray(several) ? several.map(textOf).join('; ') : '');

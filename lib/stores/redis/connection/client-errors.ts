@@ -25,10 +25,7 @@ export class ClientErrors {
     return this.#last === undefined ? undefined : this.clean(this.#last);
   }
 
-  /**
-   * Records why the connection fails, or that it works. Keeps a reason that the client reported itself, as for a wrong
-   * password.
-   */
+  /** Records why the connection fails, or that it works. A reason from the client itself (a wrong password) stays. */
   note(error: unknown): void {
     if (!this.hasSaid) this.#last = error;
   }
@@ -38,10 +35,7 @@ export class ClientErrors {
     this.#last ??= error;
   }
 
-  /**
-   * Returns the error for a rejected command: the server's reply, else the socket's error. ioredis only names its
-   * settings.
-   */
+  /** Returns the error of a rejected command: the server's reply, else the socket's error, which ioredis omits. */
   readonly explained = (error: unknown): Error =>
     (isReplyError(error) ? undefined : this.last) ?? this.clean(error);
 

@@ -85,9 +85,7 @@ export class CommandDeadlines {
     for (const entry of overdue) if (!entry.done) entry.onOverdue();
   }
 
-  /**
-   * Extends overdue deadlines by the time that the loop was blocked, once a command: its bytes may have left only now.
-   */
+  /** Extends overdue deadlines once, by the time that the loop was blocked: the bytes may have left only now. */
   private spare(now: number, ms: number): void {
     for (let entry = this.first; entry && entry.dueAt <= now; entry = entry.next) {
       entry.spared = true;

@@ -10,10 +10,7 @@ const LOOK_AGAIN_MS = 1_000;
 export class MasterSearch {
   private lookedAt = -Infinity;
 
-  /**
-   * Returns whether a reply, an error or a list with errors shows that this server is not, or may no longer be, the
-   * master.
-   */
+  /** Returns whether a reply, an error or a list with errors shows that this server may not be the master any more. */
   isDueTo(reply: unknown): boolean {
     const says = textsOf(reply);
     if (says.some((text) => NO_MASTER.test(text))) return true;
@@ -27,10 +24,7 @@ export class MasterSearch {
   }
 }
 
-/**
- * Returns the texts that may be errors. In a list an error is a string, a list with a string, or a string after "error
- * ".
- */
+/** Returns the texts that may be errors: of an error, or in a list a string, a nested list or "error …". */
 const textsOf = (reply: unknown): string[] => {
   if (isReplyError(reply)) return [unwrapped(reply.message)];
   if (!isArray(reply)) return [];

@@ -96,8 +96,8 @@ export const isReadyInVain = (client: RedisLike): boolean => {
 export const bytesHeard = (client: RedisLike): number => (client as WithStream).stream?.bytesRead ?? 0;
 
 /**
- * Destroys the socket at once, so that the client reconnects. A graceful end would wait for the other side, and a
- * half-open connection never ends it.
+ * Destroys the socket at once, so that the client reconnects. A graceful end would wait for the other side,
+ * which never replies on a half-open connection.
  */
 export const dropSocket = (client: RedisLike): void => {
   const { stream } = client as WithStream;

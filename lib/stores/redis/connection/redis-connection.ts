@@ -40,9 +40,7 @@ interface Life {
 
 export interface RedisConnectionOptions {
   readonly timeoutMs: number;
-  /**
-   * Scripts to load on each new connection. A script that is sent again in full would be overtaken by later commands.
-   */
+  /** Scripts to load on each new connection. A script sent again in full would be overtaken by later commands. */
   readonly scripts?: readonly Script[];
   /** Scripts that can share a request. */
   readonly batchParts?: readonly BatchPart[];
@@ -59,9 +57,7 @@ export interface RedisConnectionOptions {
  */
 export class RedisConnection implements Commands {
   readonly id = Symbol('connection');
-  /**
-   * ECMAScript-private: the client knows the password, and a logger that prints a lease or a service would print it.
-   */
+  /** ECMAScript-private: the client knows the password, and a logger that prints a lease would print that, too. */
   readonly #client: RedisLike;
   private session: RedisSession | undefined;
   private life: Life | undefined;
@@ -133,10 +129,7 @@ export class RedisConnection implements Commands {
     return this.send(requestFor(script, keys, args, read));
   }
 
-  /**
-   * Runs a script that can share a request with others of its tick. Sends it at once when no other request is under
-   * way.
-   */
+  /** Runs a script that can share a request with others of its tick. On an idle connection it is sent at once. */
   runShared<T>(
     run: Pick<ScriptRun, 'part' | 'keys' | 'batchKeys' | 'args'>,
     read: (reply: unknown) => T,
@@ -309,10 +302,7 @@ export class RedisConnection implements Commands {
     await this.open(this.life);
   }
 
-  /**
-   * Makes a new connection ready: waits for its database, loads the scripts, and asks for the id by which it can be
-   * killed.
-   */
+  /** Makes a new connection ready: its database, the scripts, and the id by which it can be killed. */
   private async open(life: Life): Promise<void> {
     life.refused = false;
     const note = (error: unknown): void => this.errors.note(error);

@@ -72,10 +72,7 @@ const isClient = (source: object): source is RedisLike =>
   CLIENT_METHODS.every((name) => typeof (source as RedisLike)[name] === 'function') &&
   typeof (source as RedisLike).options === 'object';
 
-/**
- * Returns whether an object is plain. In others (a Promise, a URL, a Map, an array) ioredis finds no address and takes
- * localhost.
- */
+/** Returns whether an object is plain. For others (a Promise, a URL, a Map, an array) ioredis takes localhost. */
 const isOptions = (source: object): source is RedisOptions =>
   Object.prototype.toString.call(source) === '[object Object]';
 
@@ -150,10 +147,7 @@ const endpointFrom = (source: ServerSource, settings: RedisOptions): RedisEndpoi
   return endpointOf({ ...givenOptions(source), db: databaseOf(source) }, settings);
 };
 
-/**
- * Returns the options of a URL. ioredis takes other schemes, and everything else that it does not know, for the path of
- * a socket.
- */
+/** Returns the options of a URL. ioredis takes anything that it does not know for the path of a socket. */
 export const optionsOf = (url: string): RedisOptions => {
   const scheme = /^([a-z][a-z\d+.-]*):\/\//i.exec(url)?.[1];
   if (scheme === undefined && !url.startsWith('/') && /[@/]/.test(url)) {
@@ -172,9 +166,7 @@ export const optionsOf = (url: string): RedisOptions => {
   return given;
 };
 
-/**
- * Rejects like `refuse`, without the value: in a URL with an unencoded password, a part of that is taken for the port.
- */
+/** Rejects like `refuse`, without the value: part of an unencoded password may have been taken for the port. */
 const refuseInUrl = (name: string, expected: string): never => {
   throw new LockConfigurationError(
     `redis: the URL gives a ${name} that is not ${expected.replace(/^an? /, 'a ')}. Where its user name or password has ` +

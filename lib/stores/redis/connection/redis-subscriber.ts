@@ -37,9 +37,7 @@ export interface SubscriberOptions {
   readonly onMoved?: () => void;
 }
 
-/**
- * Returns whether an error of ioredis 5 means a reply without a request: the server has ended a subscription by itself.
- */
+/** Returns whether ioredis 5 got a reply without a request: the server has ended a subscription by itself. */
 const isUnasked = ({ message }: Error): boolean => message.startsWith('Command queue state error');
 
 /** Splits names into halves. A SUBSCRIBE fails as a whole when one channel is refused: halving finds that channel. */
@@ -91,7 +89,6 @@ export class RedisSubscriber {
     if (['end', 'wait'].includes(this.#client.status)) void this.#client.connect().catch(() => undefined);
   }
 
-  /** Returns whether messages of the channel arrive here. */
   isLive(channel: string): boolean {
     return this.channels.get(channel)?.live ?? false;
   }
@@ -101,9 +98,7 @@ export class RedisSubscriber {
     return [...this.channels.values()].filter(isWaitedFor).length;
   }
 
-  /**
-   * Calls `listener` as described at {@link KindStore.watch}, for one channel. Each watch needs a listener of its own.
-   */
+  /** See `Channels.watch`. */
   watch(name: string, listener: MessageListener): Watch {
     if (this.closed) {
       const failure = new RedisFailure('the lock store is closed', 'not-executed', {});
@@ -202,9 +197,7 @@ export class RedisSubscriber {
     for (let i = 0; i < names.length; i += batch) this.subscribe(names.slice(i, i + batch));
   }
 
-  /**
-   * Marks all channels as not subscribed. If that lasts, waiters ask the store themselves: Redis may be gone for good.
-   */
+  /** Marks all channels as not subscribed. If that lasts, waiters ask the store: Redis may be gone for good. */
   private deafen(): void {
     const deafened = [...this.channels.values()].filter((channel) => channel.live);
     for (const channel of deafened) channel.live = false;
@@ -243,9 +236,7 @@ export class RedisSubscriber {
     this.pinger = undefined;
   }
 
-  /**
-   * Waits for a reply. Drops the connection of a subscriber that does not reply in time, so that the client reconnects.
-   */
+  /** Waits for a reply. Drops the connection when none comes in time, so that the client reconnects. */
   private async ask(answer: Promise<unknown>): Promise<void> {
     const inFlight = this.deadlines.add(() => {
       inFlight.done = true;

@@ -43,9 +43,7 @@ export interface RedisTopology {
   groupOf(name: string): number;
   /** Sends a request to each server. `name` distinguishes the servers; undefined when there is only one. */
   askEach<T>(ask: (connection: RedisConnection, name?: string) => Promise<T>): Promise<readonly T[]>;
-  /**
-   * Opens further connections with the same settings, which the caller has to close. Returns undefined when it cannot.
-   */
+  /** Opens further connections with the same settings, to be closed by the caller; undefined when it cannot. */
   twin(): RedisTopology | undefined;
   close(): void;
 }

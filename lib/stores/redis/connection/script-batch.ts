@@ -1,8 +1,6 @@
 import { Script } from './script.js';
 
-/**
- * The Lua function `time`, for scripts. It asks the server for its time once a request, even when that has many runs.
- */
+/** The Lua function `time`, for scripts. It asks the server for its time once a request, however many runs it has. */
 export const TIME = `local clock
 local function time()
   if not clock then
@@ -86,9 +84,7 @@ export const keysAndArgs = (
   return [keys, args];
 };
 
-/**
- * Runs the parts one after the other, each as a function with its own keys and arguments. `step` handles each reply.
- */
+/** Runs the parts one after the other, each as a function of its own keys and arguments. `step` handles each reply. */
 const scriptOf = (parts: readonly BatchPart[], step: string, reply: string): Script =>
   new Script(`${TIME}
 local parts = {}

@@ -52,10 +52,7 @@ export class StartingClients {
     }
   }
 
-  /**
-   * Ends the attempts to reach the sentinels, until the next request: the pause of ioredis between them keeps the
-   * process alive.
-   */
+  /** Ends the attempts to reach sentinels until the next request: their pauses keep the process alive. */
   private limitRetries(options: WithSentinelRetry): void {
     const { sentinelRetryStrategy: retry } = options;
     options.sentinelRetryStrategy = (attempt) =>

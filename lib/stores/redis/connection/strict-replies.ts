@@ -7,9 +7,6 @@ export const impossible = (reply: unknown): Error => {
   return new Error(`no script of this library answers ${shown.slice(0, 60)}`);
 };
 
-/**
- * Returns whether a reply is a whole number, or -1 for none: remaining time as in PTTL, or a number of notified
- * listeners.
- */
+/** Returns whether a reply is a whole number, or -1 for none: a PTTL, or a number of notified listeners. */
 export const isNumberOrNone = (reply: unknown): reply is number =>
   Number.isInteger(reply) && (reply as number) >= -1;

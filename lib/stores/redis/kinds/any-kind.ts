@@ -95,10 +95,7 @@ export class AnyKind {
   }
 }
 
-/**
- * Resolves with the first state that was found. Rejects when all fail, if possible with another failure than a wrong
- * type.
- */
+/** Resolves with the first state found. If all fail, prefers another failure than a wrong type. */
 const firstAnswer = async <T>(asked: readonly Promise<T>[]): Promise<T> => {
   const outcomes = await Promise.allSettled(asked);
   const answers = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));

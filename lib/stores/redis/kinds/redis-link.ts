@@ -25,10 +25,7 @@ export interface RedisKind<C extends Claim> extends KindStore<C> {
   readonly inUse: boolean;
   /** Returns the state of a key; see `LockStore.inspect`. Rejects for a lock of another kind as for a wrong type. */
   inspect(finalKey: string): Promise<KeyState | null>;
-  /**
-   * Returns the run of a script that ends the holds of this kind; see `LockStore.forceUnlock`. Its reply is 1 when
-   * there was a hold, else 0.
-   */
+  /** Returns the run of a script that ends the holds of this kind. Its reply is 1 when there was a hold, else 0. */
   forcing(finalKey: string): PartRun;
 }
 
@@ -103,10 +100,7 @@ export class RedisLink {
     return commands.runShared(run, readDone);
   }
 
-  /**
-   * Releases a hold. When its acquire is uncertain, resolves only with a final reply: the acquire was executed, or
-   * never will be.
-   */
+  /** Releases a hold. After an uncertain acquire only a final reply counts: it was executed, or never will be. */
   releaseAfter(
     doubt: StoreFailure | undefined,
     finalKey: string,

@@ -103,9 +103,7 @@ export class SentinelListener {
   }
 }
 
-/**
- * Reads the reply of SENTINEL SENTINELS: fields and values in alternation. Leaves out sentinels that are disconnected.
- */
+/** Reads the reply of SENTINEL SENTINELS: alternating fields and values. Leaves out disconnected sentinels. */
 const readSentinels = (reply: unknown): readonly ServerAddress[] =>
   (isArray(reply) ? reply : []).flatMap((one) => {
     const fields = isArray(one) ? one.map(String) : [];

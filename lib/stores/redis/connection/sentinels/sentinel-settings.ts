@@ -5,10 +5,7 @@ import { reconnectInMs } from '../reconnect.js';
 import type { RedisLike } from '../redis-client.js';
 import { givenOptions } from '../taken-options.js';
 
-/**
- * Default time-out of a request to a sentinel, in ms. ioredis has none and would wait for a hanging sentinel without
- * end.
- */
+/** Default time-out of a request to a sentinel, in ms. ioredis has none: a hanging sentinel would block it. */
 const SENTINEL_TIMEOUT_MS = 500;
 /** Longest pause before a listener reconnects to its sentinel, in ms. That of ioredis is a minute. */
 const MAX_PAUSE_MS = 2_000;

@@ -83,9 +83,7 @@ export class SentinelWatch {
   }
 }
 
-/**
- * Ends the connection of a client, unless it leads to this server. With `isNews`, ends it also when that is unknown.
- */
+/** Ends the connection of a client unless it leads to this server; with `isNews` also when that is unknown. */
 const leave = async (client: RedisLike, to: ServerAddress, isNews: boolean): Promise<void> => {
   const socket = socketOf(client);
   if (!socket || (await leadsTo(socket, to, !isNews))) return;

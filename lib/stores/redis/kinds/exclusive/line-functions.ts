@@ -48,9 +48,7 @@ export const LONGEST_MOMENT_MS = 50;
 export const MOST_OWED_MS = 500;
 /** Time for which the deficit is remembered while the queue is empty, in ms. */
 export const REMEMBERED_MS = 1_000;
-/**
- * Interval and length of the yield window for clients that only poll, in ms: Redisson's spin lock asks every 128 ms.
- */
+/** Interval and length of the yield window for clients that only poll, in ms: Redisson's spin lock polls every 128. */
 export const POLLERS_EVERY_MS = 1_000;
 export const POLLERS_MOMENT_MS = 40;
 /** When one of those has it after its moment, the first in line looks whether it is over, at first so often, in ms. */

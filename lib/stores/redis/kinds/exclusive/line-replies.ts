@@ -55,10 +55,7 @@ export const readLineKeep = (reply: unknown, wereKept: readonly boolean[]): Plac
   return reply.map((one, i) => readPlace(one, wereKept[i]));
 };
 
-/**
- * Reads the reply to a release: 0 when the hold was the owner's, 1 when the owner was queued, -1 when neither; or
- * 'entered'.
- */
+/** Reads the reply to a release: 0 when it was held, 1 when it was queued, -1 when neither; or 'entered'. */
 export const readLineRelease = (reply: unknown): ReleaseReply => {
   if (reply === ENTERED_WORD) return ENTERED;
   if (reply !== 0 && reply !== 1 && reply !== -1) throw impossible(reply);

@@ -53,8 +53,8 @@ import { LEAVE, NOT_READ_WRITE, TAKE, TAKEN } from './scripts.js';
  * KEYS[1] hold  KEYS[2] fence key of the slot  KEYS[3] wait queue
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] number of tokens, 0 for none, negative: of Redisson's counter
  * ARGV[4] '' when it does not wait, else '<time to live of its entry in ms> <provisional lease of a grant by message
- *         in ms> <number of tokens of that> <1 when its process is not subscribed yet, else 0>': few arguments, because most
- *         locks are free
+ *         in ms> <number of tokens of that> <1 when its process is not subscribed yet, else 0>': few arguments, because
+ *         most locks are free
  * ARGV[5] PUBLISH or SPUBLISH (only when reacquiring: to notify waiters that the hold ends sooner now)
  * Reply: integer  remaining ms of the other hold, -1 for a hold without an end
  *        string   granted: the first token, '0' when none was asked for

@@ -252,10 +252,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     return state && { ...state, waiting };
   }
 
-  /**
-   * Ends the hold, with or without the wait queue. `run` sends the script, by itself or with the scripts of other
-   * kinds.
-   */
+  /** Ends the hold, with or without the wait queue. `run` sends the script, perhaps with those of other kinds. */
   forceUnlock(finalKey: string, run: (forcing: PartRun) => Promise<boolean>): Promise<boolean> {
     return this.inLine(
       finalKey,

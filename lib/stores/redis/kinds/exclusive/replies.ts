@@ -14,9 +14,7 @@ import { readExtend, readRelease, retryInMs } from '../shared-replies.js';
  * them on channels of their own, or not at all, and such a hold may end sooner than its first remaining time.
  */
 export const FOREIGN_LOOK_MS = 75;
-/**
- * The same pause after the first look, in ms. Such a hold may stay for long, and each look costs the server a request.
- */
+/** The same pause after the first look, in ms. Such a hold may stay long, and each look costs a request. */
 export const NEXT_FOREIGN_LOOK_MS = 120;
 
 const OTHER_KINDS = ['read', 'write', 'fair'] as const;
@@ -27,10 +25,7 @@ const OWN_FAIR = 'own_fair';
 const kindCalled = (by: string): (typeof OTHER_KINDS)[number] | undefined =>
   by === OWN_FAIR ? 'fair' : OTHER_KINDS.find((kind) => kind === by);
 
-/**
- * Returns the reply about a blocking hold. `lookInMs` is the pause before this process looks at a foreign hold by
- * itself.
- */
+/** Returns the reply about a blocking hold. `lookInMs` is the pause before the next look at a foreign one. */
 export const inTheWay = (
   leftMs: number,
   by: string | undefined,

@@ -8,9 +8,7 @@ import { TIME } from '../../connection/script-batch.js';
  * Every script checks all it depends on before its first write, so an error reply means that no hold was changed.
  */
 
-/**
- * Returns a Lua expression for the key that Redisson keeps beside a hold under this prefix. `hold` is one for its name.
- */
+/** Returns a Lua expression for the key that Redisson has beside a hold. `hold` is one for the name of the hold. */
 export const beside = (prefix: string, hold: string): string =>
   `'${prefix}' .. (string.find(${hold}, '{', 1, true) and ${hold} or '{' .. ${hold} .. '}')`;
 

@@ -27,9 +27,7 @@ import { IN_THE_WAY, LEAVE, NOT_READ_WRITE } from '../exclusive/scripts.js';
 
 /** Maximum number of dead entries that one script clears, and of entries that it reads to find a position. */
 export const MOST_LOOKED_AT = 64;
-/**
- * Time to live of our entries, in ms, after the Redisson entries before them have gone and until they are refreshed.
- */
+/** Time to live of our entries after the Redisson entries before them have gone, until a refresh, in ms. */
 const REFRESHED_MS = 5_000;
 /** Only behind a Redisson entry, an entry of ours has more time left than this, in ms. */
 const LONGEST_ALIVE_MS = 10_000;

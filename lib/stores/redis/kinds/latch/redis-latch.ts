@@ -49,9 +49,7 @@ export class RedisLatches implements LatchStore {
     return commands.run(script, [keys.name(finalKey)], args, read);
   }
 
-  /**
-   * Rejects a name with braces: Redisson's channel name puts braces around it, so the channel may be in another slot.
-   */
+  /** Rejects a name with braces: Redisson puts braces around it, so the channel may be in another slot. */
   private checkSlots(finalKey: string): void {
     const channel = this.channel(finalKey);
     if (hashSlot(channel) === hashSlot(this.link.keys.name(finalKey))) return;
