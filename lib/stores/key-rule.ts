@@ -1,11 +1,11 @@
 import { LockKeyError } from '../core/errors/lock.errors.js';
 
-/** The names under which fencing tokens are kept, beside the holds. */
+/** Prefix of the names under which fencing tokens are kept, beside the holds. */
 export const FENCE_PREFIX = 'nest_redis_lock_fence:';
-/** The names under which Redisson keeps the fencing tokens of its RFencedLock. */
+/** Prefix of the names under which Redisson keeps the fencing tokens of its RFencedLock. */
 export const COUNTER_PREFIX = 'redisson_lock_token:';
 
-/** The part of a name that decides its slot: what stands in the first non-empty braces, else the whole name. */
+/** Returns the part of a name that decides its slot: the text in the first non-empty braces, else the whole name. */
 export const hashTag = (name: string): string => {
   const open = name.indexOf('{');
   if (open === -1) return name;
@@ -14,11 +14,16 @@ export const hashTag = (name: string): string => {
 };
 
 /**
- * Each store of this package refuses two sorts of names, also where it could keep them: a test on the memory store finds what
- * Redis would refuse. Fencing tokens are kept under the first sort: a lock of that name would stop every other lock of its
- * slot. The channel of the second sort would live in another slot: in a cluster, Java could take the lock but never release it.
+ * Rejects two sorts of names. Each store of this package does so, also where it could keep them, so that a test on the
+ * memory store finds what Redis would reject.
  *
- * @param name the key as it is in the store; it may have a prefix more than the key of the message.
+ * - Names of fencing tokens: a lock of that name would stop every other lock of its slot.
+ * - Names whose braces enclose nothing: their channel would be in another slot. In a cluster, Java could acquire such a
+ *   lock but never release it.
+ *
+ * @param name the key as it is in the store; it may have one prefix more than the key in the message.
+ *
+ * @throws {LockKeyError} for such a name
  */
 export const checkStoreKey = (key: string, name = key): void => {
   if (name.startsWith(FENCE_PREFIX) || name.startsWith(COUNTER_PREFIX)) {

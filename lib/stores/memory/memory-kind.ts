@@ -6,20 +6,19 @@ import type { AcquireReply, ExtendReply, PlaceReply, ReleaseReply } from '../../
 import { later } from './later.js';
 import type { MemorySpace } from './memory-space.js';
 
-/** What the kinds of one memory store share. */
+/** Shared parts of the kinds of one memory store. */
 export interface MemoryHost {
   readonly space: MemorySpace;
-  /** Does the work at once, so that requests take effect in the order of the calls; a throw becomes a rejection. */
+  /** Runs the work at once, so that requests take effect in the order of the calls. A throw becomes a rejection. */
   ask<T>(work: () => T): Promise<T>;
   watch(finalKey: string, listener: WatchListener): Watch;
 }
 
-/** In memory nobody dies alone: a place lives until it is left. */
+/** Returns the claim with a queue entry that never expires: in memory no process dies alone. */
 const forEver = <C extends Claim>(claim: C): C => livingFor(claim, Infinity);
 
-/** One kind of lock in memory. */
 export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
-  /** The claims of this store that stand in line, by owner, and what ends that they hear of their turn. */
+  /** The queued claims of this store, by owner, and how to end their notifications. */
   private readonly waiting = new Map<
     string,
     { readonly claim: ClaimOf<K>; readonly stopHearing: () => void }
@@ -50,12 +49,12 @@ export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
     return this.host.ask(() => this.host.space.of(this.kind).commit?.(claim, token) ?? false);
   }
 
-  // A doubt cannot arise here: nothing is ever under way, so the first answer is final.
+  // Nothing is ever under way in memory, so no acquire is uncertain and the first reply is final.
   release(claim: ClaimOf<K>, { keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
     this.stopHearing(claim.owner);
     return this.host.ask(() => ({
       wasHeld: this.host.space.of(this.kind).release(claim, keepForMs),
-      // Of those who stand in line the space has the order.
+      // For kinds with a wait queue the space keeps the order.
       othersWaiting:
         !this.host.space.of(this.kind).keep && this.host.space.othersWatch(claim.finalKey, this.host),
     }));
@@ -67,7 +66,7 @@ export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
     if (!claim.waits || !placeTermsOf(claim)) return holds.acquire(claim) as AcquireReply;
     const { owner } = claim;
     const place = new PlaceInLine(() => this.release(claim).then(() => undefined));
-    // Told later, never inside the call that causes it, as it would be over a network.
+    // Notify later, never inside the call that causes it, as over a network.
     const stopHearing = space.hear(owner, (grant) => {
       this.stopHearing(owner);
       later(() => place.tell(grant));
@@ -79,17 +78,17 @@ export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
       this.stopHearing(owner);
       return reply;
     } catch (failure) {
-      // Its caller hears that nothing was done, so it does not stand in line either.
+      // The caller is told that nothing was done, so it must not stay in the queue either.
       this.stopHearing(owner);
       holds.release(claim);
       throw failure;
     }
   }
 
-  /** Gives up all places: nobody is there any more for whom the key would be taken. */
+  /** Removes all queue entries of this store, because no caller is left to receive a grant. */
   leaveAll(): void {
     const left = [...this.waiting.values()];
-    // All of them first, so that none of them is granted when another one goes.
+    // End all notifications first, so that no entry gets a grant when another one is removed.
     for (const { stopHearing } of left) stopHearing();
     this.waiting.clear();
     for (const { claim } of left) this.host.space.of(this.kind).release(claim);

@@ -4,10 +4,9 @@ import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { Numbers } from './kinds/numbers.js';
 import type { MemoryHost } from './memory-kind.js';
 
-/** The largest number that Java has for permits; below zero there can be as many. */
+/** Largest number of permits, as in Java; the same limit applies below zero. */
 const MOST_PERMITS = 2 ** 31 - 1;
 
-/** What semaphores and latches in memory share. */
 class MemoryNumbers {
   constructor(private readonly host: MemoryHost) {}
 
@@ -33,7 +32,6 @@ class MemoryNumbers {
   }
 }
 
-/** Counting semaphores in memory. */
 export class MemorySemaphores extends MemoryNumbers implements SemaphoreStore {
   take(finalKey: string, permits: number): Promise<boolean> {
     return this.ask((numbers) => {
@@ -81,7 +79,6 @@ export class MemorySemaphores extends MemoryNumbers implements SemaphoreStore {
   }
 }
 
-/** Countdown latches in memory. */
 export class MemoryLatches extends MemoryNumbers implements LatchStore {
   set(finalKey: string, count: number): Promise<boolean> {
     return this.setNew(finalKey, count);

@@ -14,34 +14,34 @@ import { Tokens } from './kinds/tokens.js';
 
 /** Clocks of a {@link MemorySpace}. */
 export interface MemorySpaceOptions {
-  /** A clock that never goes back, in ms; leases are measured with it. Default: `performance.now()`. */
+  /** A clock that never goes back, in ms; it measures leases. Default: `performance.now()`. */
   readonly now?: () => number;
   /** The wall clock in µs; fencing tokens start from it. Default: `Date.now()` times 1,000. */
   readonly wallClockMicros?: () => number;
 }
 
-/** One watcher of one key. `process` tells the watchers of one store instance from those of the others. */
+/** One watcher of one key. `process` distinguishes the watchers of one store instance from the others. */
 export interface Subscription {
   readonly process: object;
   readonly notify: () => void;
 }
 
 /**
- * What the Redis server is to the Redis store: the holds, the watchers and the last fencing token. Stores that
- * share one space behave towards each other like processes that share one Redis.
+ * The shared state of memory stores, as a Redis server is for Redis stores: holds, watchers and the last fencing token.
+ * Stores that share one space behave like processes that share one Redis.
  *
- * There are no timers in it. A lease ends because the next caller that looks sees that its time is over, so the space
- * works under fake timers and keeps no process alive.
+ * It has no timers. A lease expires because the next caller that looks sees that its time is over. So the space works
+ * under fake timers and does not keep the process alive.
  */
 export class MemorySpace {
   private readonly kinds: { readonly [K in LockKind]: KindHolds<ClaimOf<K>> };
   private readonly permitHolds: PermitHolds;
-  /** @internal What semaphores and latches are: as in Redis, the same for both. */
+  /** @internal The numbers of semaphores and latches: both share them, as in Redis. */
   readonly numbers: Numbers;
   private readonly subscriptions = new Map<string, Set<Subscription>>();
-  /** Who hears of its turn, by owner. */
+  /** Listeners for grants, by owner. */
   private readonly waiting = new Map<string, (grant: Grant) => void>();
-  /** @internal How owners are told of their turn, where not each of them listens here: see {@link hear}. */
+  /** @internal Notifies an owner of its grant. Replaced where owners do not all listen here; see {@link hear}. */
   tellTurn: TellTurn = (owner, grant) => {
     const listener = this.waiting.get(owner);
     listener?.(grant);
@@ -50,7 +50,7 @@ export class MemorySpace {
 
   constructor(options: MemorySpaceOptions = {}) {
     const clock: SpaceClock = {
-      // Looked up at each call, because fake timers replace them.
+      // Look the clocks up at each call, because fake timers replace them.
       now: checkFunction('now', options.now) ?? (() => performance.now()),
       wallClockMicros:
         checkFunction('wallClockMicros', options.wallClockMicros) ?? (() => Date.now() * 1_000),
@@ -75,7 +75,7 @@ export class MemorySpace {
     };
   }
 
-  /** What is kept at this moment: holds whose lease runs, and watched subscriptions. */
+  /** Current number of holds whose lease runs, and of subscriptions. */
   get size(): { readonly holds: number; readonly watches: number } {
     let [holds, watches] = [0, 0];
     for (const kind of this.allHolds) holds += kind.size;
@@ -83,7 +83,7 @@ export class MemorySpace {
     return { holds, watches };
   }
 
-  /** Each once: two kinds may be kept together. */
+  /** Each implementation once: two kinds may share one. */
   private get allHolds(): readonly KindHolds<never>[] {
     return [...new Set<KindHolds<never>>(Object.values(this.kinds))];
   }
@@ -94,8 +94,8 @@ export class MemorySpace {
   }
 
   /**
-   * @internal The same, to take a key. One of which there are permits is no lock, and the other way round: that is refused, as a
-   * value of another type is in Redis. Locks of other kinds are in the way of each other.
+   * @internal Returns the holds of one kind, to acquire a key. Rejects a key with permits for a lock, and the other way
+   * round, as Redis rejects another type of value. Locks of different kinds block each other instead.
    */
   toTake<K extends LockKind>(kind: K, finalKey: string): KindHolds<ClaimOf<K>> {
     const there = this.kindAt(finalKey, kind);
@@ -110,7 +110,7 @@ export class MemorySpace {
     return this.kinds[kind];
   }
 
-  /** The kind of lock that has the key; `wanted`: only one for which a claim of that kind cannot wait. */
+  /** Returns the kind of lock that has the key. With `wanted`, leaves out kinds that a claim of it can wait for. */
   private kindAt(finalKey: string, wanted?: LockKind): LockKind | undefined {
     for (const name in this.kinds) {
       const kind = name as LockKind;
@@ -120,7 +120,7 @@ export class MemorySpace {
     return undefined;
   }
 
-  /** Whether they are in the way of each other, or the same. */
+  /** Returns whether the kinds block each other, or are the same. */
   private areLocks(one: LockKind, other: LockKind): boolean {
     const kinds: readonly KindHolds<never>[] = [this.kinds[one], this.kinds[other]];
     return kinds[0] === kinds[1] || kinds.every((kind) => 'inTheWay' in kind);
@@ -143,13 +143,13 @@ export class MemorySpace {
     return this.allHolds.some((kind) => kind.forceUnlock(finalKey));
   }
 
-  /** @internal Tells an owner that waits when the key is its own. The returned function ends that. */
+  /** @internal Notifies a waiting owner of its grant. The returned function ends that. */
   hear(owner: string, listener: (grant: Grant) => void): () => void {
     this.waiting.set(owner, listener);
     return () => this.waiting.delete(owner);
   }
 
-  /** @internal Registers a watcher of the key and returns what takes it away again. */
+  /** @internal Registers a watcher of the key. The returned function removes it. */
   subscribe(finalKey: string, subscription: Subscription): () => void {
     const ofKey = this.subscriptions.get(finalKey) ?? new Set();
     this.subscriptions.set(finalKey, ofKey.add(subscription));
@@ -159,7 +159,7 @@ export class MemorySpace {
     };
   }
 
-  /** @internal Whether somebody else than this store instance waits for the key. */
+  /** @internal Returns whether another store instance than this one waits for the key. */
   othersWatch(finalKey: string, process: object): boolean {
     for (const subscription of this.subscriptions.get(finalKey) ?? []) {
       if (subscription.process !== process) return true;

@@ -8,34 +8,35 @@ import { MemoryLatches, MemorySemaphores } from './memory-objects.js';
 import { MemoryKind, type MemoryHost } from './memory-kind.js';
 import { MemorySpace, type MemorySpaceOptions } from './memory-space.js';
 
-/** Either the space of another store, or the clocks of a space of its own. */
+/** Either the space of another store, or the clocks of a new space. */
 export type MemoryStoreOptions =
   (MemorySpaceOptions & { readonly shared?: undefined }) | { readonly shared: MemorySpace };
 
 /**
- * Keeps locks in the memory of this process and behaves at the seam as the Redis store does. For tests and for
- * apps that are one process; it excludes nobody in another process.
+ * Keeps locks in the memory of this process, for tests and for apps that are one process. At the seam it behaves like
+ * the Redis store, but it does not exclude other processes.
  *
- * Two stores with the same `shared` space exclude each other, as two processes on one Redis do:
+ * Two stores with the same `shared` space exclude each other, as two processes on one Redis do.
  *
- * ```ts
+ * The store starts no timers and does not poll, so it works under fake timers. Install them before you acquire the
+ * first lock: replacing the clock during a lease moves the end of that lease.
+ *
+ * @throws {StoreFailure} (from its methods) after {@link close}, when the wall clock allows no exact fencing token,
+ * when the key is something else already, and when the number of permits was never set
+ *
+ * @throws {LockKeyError} (from {@link checkKey}) for keys that Redis rejects
+ *
+ * @example
  * const space = new MemorySpace();
  * const here = new MemoryStore({ shared: space });
  * const there = new MemoryStore({ shared: space });
- * ```
- *
- * It starts no timers and polls nothing, so it works under fake timers. Install those before the first lock is
- * taken: a clock that is exchanged under a running lease moves the end of that lease.
- *
- * Throws `StoreFailure` after {@link close}, when the wall clock allows no exact fencing token, when the key is
- * something else already, and when nobody has given a number of permits. {@link checkKey} throws `LockKeyError`.
  */
 export class MemoryStore implements LockStore {
   readonly kinds: AllKindStores;
   readonly semaphores: MemorySemaphores;
   readonly latches: MemoryLatches;
 
-  /** Where the holds are; hand it to another store as `shared` to simulate a second process. */
+  /** The space with the holds. Pass it to another store as `shared` to simulate a second process. */
   readonly space: MemorySpace;
   private readonly leaveAllLines: () => void;
   private readonly watches = new Set<Watch>();
@@ -46,7 +47,7 @@ export class MemoryStore implements LockStore {
     this.space = reading('shared', () => {
       const { shared } = options;
       if (shared === undefined) return new MemorySpace(options);
-      // Not instanceof: the space may come from the other build.
+      // Not `instanceof`: the space may come from the other build.
       return typeof shared.subscribe === 'function' ? shared : refuse('shared', 'a MemorySpace', shared);
     });
     const host: MemoryHost = {
@@ -67,12 +68,16 @@ export class MemoryStore implements LockStore {
     this.leaveAllLines = () => Object.values(kinds).forEach((kind) => kind.leaveAll());
   }
 
-  /** How many running holds and subscriptions the space keeps, those of stores sharing it included. */
+  /** Number of running holds and of subscriptions in the space, including other stores that share it. */
   get size(): { readonly holds: number; readonly watches: number } {
     return this.space.size;
   }
 
-  /** Refuses the keys that Redis refuses, although they would work here. */
+  /**
+   * Rejects the keys that Redis rejects, although they would work here.
+   *
+   * @throws {LockKeyError} for such a key
+   */
   checkKey(finalKey: string): void {
     checkStoreKey(finalKey);
   }
@@ -94,8 +99,8 @@ export class MemoryStore implements LockStore {
   }
 
   /**
-   * Ends the watches of this store, and gives up its places in lines. Holds stay until their lease ends, as those of a
-   * process that exits do.
+   * Ends the watches of this store, and removes its queue entries. Holds stay until their lease ends, like the holds of
+   * a process that exits.
    */
   close(): Promise<void> {
     this.closed = true;
@@ -118,7 +123,7 @@ export class MemoryStore implements LockStore {
         this.watches.delete(watch);
       },
     };
-    // Hints arrive later, never inside the call that causes them, as they would over a network.
+    // Wake-ups arrive later, never inside the call that causes them, as over a network.
     const hint = () => later(() => (open ? listener.hint() : undefined));
 
     this.watches.add(watch);
@@ -135,7 +140,7 @@ export class MemoryStore implements LockStore {
     return watch;
   }
 
-  /** Does the work at once, so that requests take effect in the order of the calls; a throw becomes a rejection. */
+  /** Runs the work at once, so that requests take effect in the order of the calls. A throw becomes a rejection. */
   private ask<T>(work: () => T): Promise<T> {
     return new Promise((resolve) => {
       if (this.closed) throw this.closedFailure();
@@ -151,7 +156,7 @@ export class MemoryStore implements LockStore {
   }
 }
 
-/** As Redis tells it; the clock here is finer. */
+/** Rounds remaining times up to whole ms, as Redis returns them; the clock here is finer. */
 const inWholeMs = <T extends Pick<KeyState, 'holders'>>(state: T | null): T | null =>
   state && {
     ...state,

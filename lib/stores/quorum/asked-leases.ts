@@ -1,21 +1,21 @@
-/** Leases that are asked for within this part of the shorter one count as one, asked for with the first of them. */
+/** Leases requested within this fraction of the shorter one count as one lease, requested at the time of the first. */
 const SAME_WITHIN = 1 / 32;
 
 interface Asked {
   readonly askedAt: number;
-  /** When it has ended. */
+  /** Time at which it ends. */
   readonly until: number;
   readonly leaseMs: number;
 }
 
 /**
- * The leases that this process asked its quorum for, as far as a server that restarts may forget them: a lease that was asked
- * for after the start, or had ended before it, cannot be forgotten.
+ * The leases that this process requested from its quorum and that a restarted server may forget. A server cannot forget
+ * a lease that was requested after its start, or that ended before it.
  */
 export class AskedLeases {
   /**
-   * In the order in which they were asked for. Each ends later than the one before: a lease that ends before an earlier one
-   * never matters. The distance of two of them grows with their length, so there are a few hundred of them at most.
+   * In the order of the requests. Each lease ends later than the one before: a lease that ends before an earlier one
+   * never matters. The distance between two of them grows with their length, so there are at most a few hundred.
    */
   private readonly leases: Asked[] = [];
 
@@ -26,7 +26,7 @@ export class AskedLeases {
   add(leaseMs: number, now: number): void {
     const { leases } = this;
     const until = now + leaseMs;
-    // A server that was started while a lease ran stays out for the whole of it.
+    // A server that was started during a lease stays out for the whole length of that lease.
     while (leases.length > 0 && leases[0]!.until + leases[0]!.leaseMs <= now) leases.shift();
     const last = leases.at(-1);
     if (last && last.until >= until) return;
@@ -41,7 +41,7 @@ export class AskedLeases {
     }
   }
 
-  /** The longest of those that ran at that time, in ms; 0 when none did. */
+  /** Returns the longest of the leases that ran at that time, in ms; 0 when none did. */
   longestAt(time: number): number {
     let longestMs = 0;
     for (const { askedAt, until, leaseMs } of this.leases) {

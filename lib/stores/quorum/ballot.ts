@@ -2,35 +2,34 @@ import type { Runtime } from '../../core/runtime.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { QuorumNode } from './quorum-node.js';
 
-/** What one node said. */
 export type Vote<T> =
   | { readonly node: QuorumNode; readonly status: 'answered'; readonly answer: T }
   | { readonly node: QuorumNode; readonly status: 'failed'; readonly failure: StoreFailure };
 
-/** How long the others are waited for once a majority has answered and nothing is decided: so often as long as that took. */
+/** Factor of the time in which a majority replied: the call waits that long for the others to decide. */
 const MORE_PATIENT = 3;
 
-/** How long nodes that do not answer are waited for, in ms at least, while a majority has and nothing is decided. */
+/** Minimum time to wait for silent nodes, in ms, when a majority has replied and nothing is decided. */
 export const PATIENCE_MS = 100;
 
-/** How nodes that do not answer are waited for while a majority has. */
+/** How long to wait for silent nodes once a majority has replied. */
 export interface Patience {
   readonly runtime: Runtime;
-  /** So long at least, in ms. */
+  /** Minimum time, in ms. */
   readonly leastMs: number;
 }
 
-/** More than half of all nodes, also of those that are down: any two majorities have a node in common. */
+/** Returns more than half of all nodes, also counting nodes that are down: any two majorities have a node in common. */
 export const majorityOf = (nodes: number): number => Math.floor(nodes / 2) + 1;
 
-/** The same question to all nodes, and what they have said so far. */
+/** A quorum call: the same request to all nodes, and their replies so far. */
 export class Ballot<T> {
   readonly votes: Vote<T>[] = [];
   private readonly given: T[] = [];
   private listener: (() => void) | undefined;
   private readonly onVote = new Set<() => void>();
   private lateListener: ((vote: Vote<T>) => void) | undefined;
-  /** What is no failure of a store is a bug in one: it is thrown to whoever asks. */
+  /** An error that is no `StoreFailure` is a bug in a store: it is thrown to the caller. */
   private bug: { readonly error: unknown } | undefined;
 
   constructor(
@@ -52,17 +51,16 @@ export class Ballot<T> {
     }
   }
 
-  /** Whether every node has said something. */
+  /** Whether every node has replied or failed. */
   get isComplete(): boolean {
     return this.votes.length === this.nodes.length;
   }
 
-  /** The answers so far. */
   get answers(): readonly T[] {
     return this.given;
   }
 
-  /** The nodes that failed so far, and how; those, too, that have not answered and failed at what was asked before. */
+  /** Failures by node. Includes the last failure of nodes that failed before and have not replied to this call yet. */
   get failures(): ReadonlyMap<QuorumNode, StoreFailure> {
     const failures = new Map<QuorumNode, StoreFailure>();
     for (const node of this.silent) {
@@ -82,10 +80,11 @@ export class Ballot<T> {
   }
 
   /**
-   * Resolves as soon as the answers decide, or every node has said something. A failure never decides, so an error can name
-   * what each node said. Where a majority has answered, and does not agree, nobody waits for a node that failed at what was
-   * asked before: it would hold up those who have to try again. With `patience` nobody waits long for one that does not
-   * answer, either.
+   * Resolves as soon as the replies decide, or every node has replied or failed. A failure never decides, so that an
+   * error can name the reply of each node.
+   *
+   * Once a majority has replied without a decision, the call does not wait for nodes that failed before: they would
+   * delay the callers that have to retry. With `patience` it does not wait long for other silent nodes either.
    */
   until(isDecided: (answers: readonly T[]) => boolean, patience?: Patience): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -109,12 +108,12 @@ export class Ballot<T> {
     });
   }
 
-  /** Resolves when every node has said something. */
+  /** Resolves when every node has replied or failed. */
   async complete(): Promise<void> {
     while (!this.isComplete) await new Promise<void>((resolve) => this.onVote.add(resolve));
   }
 
-  /** Tells of each vote, also of those that came before. At most one listener. */
+  /** Calls the listener for each node reply, also for the earlier ones. At most one listener. */
   onEach(listener: (vote: Vote<T>) => void): void {
     this.lateListener = listener;
     for (const vote of [...this.votes]) listener(vote);

@@ -1,13 +1,13 @@
-/** How far the clock of a node may be from those of the others, in ms. Fencing tokens begin with it. */
+/** Maximum distance of a node's clock from the median of all, in ms. Fencing tokens begin with that clock. */
 const MOST_APART_MS = 1_000;
 
-/** What is known of the clock of one node: how far it is ahead of this process's, and how exactly that is known. */
+/** A node's clock: its distance from this process's clock, and the uncertainty of that. */
 export interface ClockSeen {
   readonly aheadMs: number;
   readonly uncertainMs: number;
 }
 
-/** By how much a clock is certainly off from the middle of all, in ms; undefined when that is not too much. */
+/** Returns by how many ms a clock is off from the median of all; undefined while it is not certainly too far off. */
 export const clockOff = (own: ClockSeen, all: readonly ClockSeen[]): number | undefined => {
   if (all.length < 3) return undefined;
   const sorted = all.map(({ aheadMs }) => aheadMs).sort((a, b) => a - b);

@@ -9,16 +9,16 @@ import type { QuorumHost } from './quorum-host.js';
 import { kindAt, type QuorumNode } from './quorum-node.js';
 
 /**
- * Makes sure that every later grant has larger tokens than these: the largest token of those that a majority has given is
- * made known to a majority of nodes, and one counts only if the owner has the key there at that moment. The next owner has
- * to be granted by one of them, after this one's hold has ended there, and so after it knew of the token. Known to just any
- * majority, the token could come to a node that has given the key to the next owner already.
+ * Makes every later grant have larger tokens than these: commits the largest token of the granting nodes to a majority.
+ * Resolves with the first token; undefined when the owner has the key at too few nodes.
  *
- * A node that grants only now is told as well: another one may have failed since it granted.
+ * A commit counts only if the owner has the key at that node at that moment. One of these nodes has to grant the key to
+ * the next owner. It does so after this owner's hold has ended there, so it knows the token by then. A commit to just
+ * any majority could reach a node that has already granted the key to the next owner.
  *
- * Undefined when the key is the owner's at too few nodes.
+ * A node that grants late gets the commit as well, because another one may have failed since it granted.
  *
- * @param ballot the acquire, granted by a majority.
+ * @param ballot the acquire, granted by a majority
  */
 export const commitTokens = (
   host: QuorumHost,
@@ -49,7 +49,7 @@ export const commitTokens = (
       told(false);
     };
     const tell = (node: QuorumNode, { token }: Grant): void => {
-      // Who has given it knows it.
+      // The node that gave the largest token knows it already.
       if (token === first) return told(true);
       node
         .ask(() => kindAt(node, claim.kind).commit!(claim, last))

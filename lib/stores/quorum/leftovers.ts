@@ -6,25 +6,25 @@ import { kindAt, type QuorumNode } from './quorum-node.js';
 
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
-/** How many are given back at a time to a node that answers again. */
+/** Maximum number of concurrent releases at a node that replies again. */
 const AT_ONCE = 100;
 
-/** What one node has, or may have, and nobody holds. */
+/** A hold that one node has, or may have, without an owner that wants it. */
 interface Leftover {
   readonly claim: Claim;
   readonly how: ReleaseOptions;
-  /** When it has ended in any case. */
+  /** Time at which it has ended in any case. */
   readonly until: number;
 }
 
 /**
- * What single nodes have, and nobody holds: of a caller that did not get a majority, or of a node that did not answer the
- * release. It is given back in the background, until the node says so for certain or it has ended by itself. A node that does
- * not answer is asked about one after the other, and about all once it does: there may be many.
+ * Pending releases: holds on single nodes that no owner wants. They belong to callers that got no majority, or to nodes
+ * that did not reply to a release. Each is released in the background, until the node confirms it or the hold has
+ * expired. A node that does not reply gets one release at a time, and all once it replies: there may be many.
  */
 export class Leftovers {
   private readonly asking = new Set<Promise<unknown>>();
-  /** What is to be given back to nodes that did not answer. */
+  /** Releases for nodes that did not reply. */
   private readonly kept = new Map<QuorumNode, Leftover[]>();
   private readonly timers = new Map<unknown, () => void>();
   private count = 0;
@@ -32,21 +32,21 @@ export class Leftovers {
 
   constructor(private readonly runtime: Runtime) {}
 
-  /** How much is being given back. */
+  /** Number of pending releases. */
   get size(): number {
     return this.count;
   }
 
-  /** @param until when it has ended in any case. */
+  /**  @param until time at which the hold has ended in any case */
   giveBack(node: QuorumNode, claim: Claim, how: ReleaseOptions, until: number): void {
     const leftover: Leftover = { claim, how, until };
     this.count += 1;
-    // One of them finds out whether it still fails.
+    // One release finds out whether the node still fails.
     if (node.failing) this.keep(node, leftover, 0);
     else void this.whileAsking(this.ask(node, leftover));
   }
 
-  /** Ends the retries, and resolves when the requests that are under way have ended. */
+  /** Ends the retries, and resolves when the requests under way have ended. */
   async close(): Promise<void> {
     this.closed = true;
     for (const [timer, wake] of this.timers) {
@@ -63,7 +63,7 @@ export class Leftovers {
     return answer;
   }
 
-  /** Asks once; what the node does not answer is kept. Whether it has. */
+  /** Sends one release, and keeps it when the node does not reply. Resolves with whether it replied. */
   private async ask(node: QuorumNode, leftover: Leftover): Promise<boolean> {
     const { claim, how } = leftover;
     try {
@@ -104,7 +104,7 @@ export class Leftovers {
     this.kept.delete(node);
   }
 
-  /** Whether the node answers about one of them; then it was asked about all. */
+  /** Sends the first release, and the others once the node has replied to it. Resolves with whether it replied. */
   private async askOneThenAll(node: QuorumNode, [first, ...others]: readonly Leftover[]): Promise<boolean> {
     if (!first || (await this.ask(node, first))) {
       for (let from = 0; from < others.length; from += AT_ONCE) {

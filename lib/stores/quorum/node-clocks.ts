@@ -3,9 +3,9 @@ import { Ballot, majorityOf } from './ballot.js';
 import { clockOff, type ClockSeen } from './clocks.js';
 import type { QuorumNode } from './quorum-node.js';
 
-/** The wall clocks of the nodes beside each other. */
+/** Compares the wall clocks of the nodes. */
 export class NodeClocks {
-  /** What was known when it was last found out which of them are off. */
+  /** Clocks at the last comparison. */
   private known: readonly (ClockSeen | undefined)[] = [];
   private offs: ReadonlyMap<QuorumNode, number | undefined> = new Map();
 
@@ -19,8 +19,8 @@ export class NodeClocks {
   }
 
   /**
-   * By how many ms the node's clock is too far off; undefined when it is not. Asked several times for each lock, and found out
-   * anew only when something new is known of a clock.
+   * Returns by how many ms the node's clock is too far off; undefined when it is not. It is called several times for
+   * each lock, so it compares again only when a clock has changed.
    */
   off(node: QuorumNode): number | undefined {
     const { nodes } = this;
@@ -32,7 +32,7 @@ export class NodeClocks {
     return this.offs.get(node);
   }
 
-  /** By how many ms a token is too far ahead, which says that of its clock; undefined when it is not. */
+  /** Returns by how many ms a token, and so the clock behind it, is too far ahead; undefined when it is not. */
   tokenAhead(tokenMs: number): number | undefined {
     const told = { aheadMs: tokenMs - this.runtime.now(), uncertainMs: 0 };
     const off = clockOff(told, this.last);
@@ -40,8 +40,9 @@ export class NodeClocks {
   }
 
   /**
-   * Looks anew at the node's clock, and at those of a majority: a process that stood still with its own clock would take the
-   * first server that it looks at for ahead of all others. By how many ms it is too far off then.
+   * Asks the node and a majority for their clocks, and resolves with by how many ms the node's clock is too far off;
+   * undefined when it is not. The majority is needed after this process and its clock have stood still: the first
+   * server that it asks would seem to be ahead of all others.
    */
   async lookAgain(node: QuorumNode): Promise<number | undefined> {
     const { nodes } = this;
@@ -51,7 +52,7 @@ export class NodeClocks {
     return node.lastClock && clockOff(node.lastClock, this.last);
   }
 
-  /** Also of nodes to which there is a new connection, whose server has not been asked yet. */
+  /** Last known clocks, including those of nodes with a new connection whose server has not been asked yet. */
   private get last(): readonly ClockSeen[] {
     return this.nodes.flatMap(({ lastClock }) => (lastClock ? [lastClock] : []));
   }

@@ -5,7 +5,6 @@ import type { StoreFailure } from '../../core/seam/store-failure.js';
 import type { Ballot, Vote } from './ballot.js';
 import type { QuorumNode } from './quorum-node.js';
 
-/** What one node granted. */
 export interface NodeGrant {
   readonly node: QuorumNode;
   readonly grant: Grant;
@@ -15,7 +14,7 @@ export const isGrant = (reply: AcquireReply): reply is Grant => reply.status ===
 
 export const isNotExecuted = ({ outcome }: StoreFailure): boolean => outcome === 'not-executed';
 
-/** The nodes that have granted so far, in the order of their answers. */
+/** Returns the nodes that have granted so far, in the order of their replies. */
 export const granting = ({ votes }: Ballot<AcquireReply>): readonly NodeGrant[] => {
   const grants: NodeGrant[] = [];
   for (const vote of votes) {
@@ -26,11 +25,11 @@ export const granting = ({ votes }: Ballot<AcquireReply>): readonly NodeGrant[] 
   return grants;
 };
 
-/** What leaves it unknown whether the node has given the key. */
+/** Returns the failure that leaves it unknown whether the node has granted the key. */
 export const doubtOf = (vote: Vote<AcquireReply>): StoreFailure | undefined =>
   vote.status === 'failed' && !isNotExecuted(vote.failure) ? vote.failure : undefined;
 
-/** What a node is asked. Nobody stands in a line of it: who waits, waits for all of them. */
+/** Returns the claim for one node. It must not be queued there: waiters wait for all nodes. */
 export const asNode = <C extends Claim>(claim: C, owner: string): C => ({
   ...claim,
   owner,

@@ -1,10 +1,9 @@
 import { StoreFailure, textWithCause } from '../../core/seam/store-failure.js';
 import { inSeconds } from './in-seconds.js';
 
-/** For how long a node has to have failed before the log says so, in ms: a restart or another connection is no news. */
+/** Duration of an outage before it is logged, in ms: a restart or a new connection is not worth a line. */
 const TOLD_AFTER_MS = 5_000;
 
-/** What an outage has to know of its node. */
 export interface OutageHost {
   readonly name: string;
   now(): number;
@@ -12,30 +11,30 @@ export interface OutageHost {
 }
 
 /**
- * Whether a node fails at what it is asked. Once it has for 5 s, one line in the log says so, and another one when it works
- * again: while a majority works nobody else notices.
+ * The outage of a node. After 5 s of failures it logs a line, and another one when the node works again: while a
+ * majority works, callers notice nothing.
  */
 export class NodeOutage {
   private last: StoreFailure | undefined;
-  /** What is answered for it while it fails and one request tries whether it still does; made once for each failure. */
+  /** Failure of requests that are not sent because another one tries the node; made once for each failure. */
   private refusal: StoreFailure | undefined;
   private since = 0;
   private isTold = false;
 
   constructor(private readonly host: OutageHost) {}
 
-  /** How it failed at what was asked last; undefined once it has answered again. */
+  /** Last failure; undefined once the node has replied again. */
   get failure(): StoreFailure | undefined {
     return this.last;
   }
 
-  /** What a request gets that is not sent, since another one tries whether it still fails. */
+  /** Failure of a request that is not sent because another one tries whether the node still fails. */
   get instead(): StoreFailure {
     const { message, cause, passing } = this.last!;
     return (this.refusal ??= new StoreFailure(message, 'not-executed', { cause, passing }));
   }
 
-  /** A refusal of one key or claim says nothing of the node. */
+  /** Records a failure. A refusal of one key or claim says nothing about the node. */
   failed(failure: unknown): void {
     if (!(failure instanceof StoreFailure) || failure.keyOnly || failure.claimOnly || failure.transient)
       return;

@@ -2,10 +2,10 @@ import { textOf } from '../../core/errors/describe.js';
 import { StoreFailure, type StoreOutcome } from '../../core/seam/store-failure.js';
 import type { QuorumNode } from './quorum-node.js';
 
-/** Too few nodes answered. `cause` is an `AggregateError` with the failure of each. */
+/** The failure of a quorum call: too few nodes replied. `cause` is an `AggregateError` with those of the nodes. */
 export class QuorumFailure extends StoreFailure {
   constructor(
-    /** The nodes that failed, and how. */
+    /** Failures by node. */
     readonly byNode: ReadonlyMap<QuorumNode, StoreFailure>,
     { nodes, majority }: { readonly nodes: readonly QuorumNode[]; readonly majority: number },
     outcome: StoreOutcome,
@@ -13,7 +13,7 @@ export class QuorumFailure extends StoreFailure {
     const failures = [...byNode];
     const each = failures.map(([node, failure]) => `${node.name}: ${withCause(failure)}`).join('; ');
     const all = failures.map(([, failure]) => failure);
-    // Those that answer may have lost what a majority had.
+    // With no more failures than this, a majority has replied but disagrees: nodes may have lost what it had.
     const most = nodes.length - majority;
     const isEnough = failures.length > most;
     const others = isEnough ? '' : ', the others do not agree';

@@ -7,37 +7,37 @@ import type { Ballot } from './ballot.js';
 import { doubtOf, isNotExecuted } from './node-grants.js';
 import type { QuorumNode } from './quorum-node.js';
 
-/** Numbers of owners that this library gives stay far below. */
+/** Owner numbers of this library stay far below this one. */
 const OWN_NUMBERS = 2 ** 40;
 const FIRST_SWEEP_AT = 1_000;
 
-/** What is known of an owner that has asked. */
+/** What is known of an owner that has requested a key. */
 interface Standing {
-  /** How it is called on the nodes. */
+  /** Name of the owner on the nodes. */
   readonly name: string;
-  /** What the nodes said to its last acquire. */
+  /** The quorum call of its last acquire. */
   readonly ballot: Ballot<AcquireReply> | undefined;
-  /** When all that the nodes may have of it has ended, unless it is lengthened. */
+  /** Time at which everything that the nodes may have of it has ended, unless it is extended. */
   until: number;
-  /** How often in a row nobody was known to have a majority. */
+  /** Number of consecutive requests after which no owner was known to have a majority. */
   readonly splits: number;
-  /** The last token that a majority knows of; undefined without. */
+  /** Last token that a majority knows; undefined without tokens. */
   token?: number;
-  /** It is being released: nothing more is taken for it. */
+  /** Its release has begun: nothing more is acquired for it. */
   isEnding?: boolean;
-  /** It has asked before under this name: what its last acquire was refused, an earlier one may have got. */
+  /** It has made an earlier request under this name, which may have got what the last acquire was refused. */
   hasAskedBefore?: boolean;
-  /** The nodes that were asked to take again what they had lost. */
+  /** Nodes that were asked to reacquire a hold that they had lost. */
   again?: Set<QuorumNode>;
-  /** Those of them that have not answered yet. */
+  /** The ones of them that have not replied yet. */
   taking?: Set<QuorumNode>;
-  /** Nodes that may still get it by a renewal that put it back there, and what left that unknown. */
+  /** Nodes that may still get the hold by such a reacquire, and the failure that leaves this unknown. */
   doubts?: Map<QuorumNode, StoreFailure>;
 }
 
 /**
- * Under which name an owner stands on the nodes, and what they said to it. A name is not used for a second try before it is
- * certain that nothing of the first is left: a release of the first that comes late would end the second.
+ * Names of owners on the nodes, and the replies of the nodes. A name is not used for a second attempt before it is
+ * certain that nothing of the first is left: a late release of the first would end the second.
  */
 export class QuorumHolds {
   private readonly standings = new CompactingMap<string, Standing>();
@@ -46,7 +46,7 @@ export class QuorumHolds {
 
   constructor(private readonly runtime: Runtime) {}
 
-  /** How many owners something is known of. */
+  /** Number of known owners. */
   get size(): number {
     return this.standings.size;
   }
@@ -69,7 +69,7 @@ export class QuorumHolds {
     if (standing) standing.isEnding = true;
   }
 
-  /** The node is to be asked to take again what it has lost. False when it is being asked already. */
+  /** Records that the node is asked to reacquire a lost hold. Returns false when it is being asked already. */
   takesAgain(owner: string, node: QuorumNode): boolean {
     const standing = this.standings.get(owner);
     if (!standing || standing.taking?.has(node)) return false;
@@ -78,12 +78,12 @@ export class QuorumHolds {
     return true;
   }
 
-  /** It has answered that, or failed. */
+  /** Records that the node has replied to that, or failed. */
   tookAgain(owner: string, node: QuorumNode): void {
     this.standings.get(owner)?.taking?.delete(node);
   }
 
-  /** Whether the node has nothing of the owner for certain: it was asked once, and that was not executed. */
+  /** Returns whether the node certainly has nothing of the owner: its only request was not executed. */
   isNowhereAt(owner: string, node: QuorumNode): boolean {
     const standing = this.standings.get(owner);
     if (!standing?.ballot || standing.hasAskedBefore || standing.again?.has(node)) return false;
@@ -95,34 +95,34 @@ export class QuorumHolds {
     return this.standings.get(owner)?.splits ?? 0;
   }
 
-  /** What leaves it unknown whether the node has it, or gets it later. */
+  /** Returns the failure that leaves it unknown whether the node has the hold, or gets it later. */
   doubtAt(owner: string, node: QuorumNode): StoreFailure | undefined {
     const standing = this.standings.get(owner);
     const vote = standing?.ballot?.votes.find((one) => one.node === node);
     return standing?.doubts?.get(node) ?? (vote && doubtOf(vote));
   }
 
-  /** It is unknown whether the node has it again, or gets it later. */
+  /** Records that it is unknown whether the node has the hold again, or gets it later. */
   doubted(owner: string, node: QuorumNode, doubt: StoreFailure): void {
     const standing = this.standings.get(owner);
     if (standing) (standing.doubts ??= new Map()).set(node, doubt);
   }
 
-  /** The owner asks, or has got what it asked for. */
+  /** Records a request of the owner, or its grant. */
   asked(claim: Claim, ballot: Ballot<AcquireReply>): void {
     const before = this.standings.get(claim.owner);
     this.note(claim, this.nameOf(claim.owner), ballot, this.splitsOf(claim.owner));
     if (before?.ballot) this.standings.get(claim.owner)!.hasAskedBefore = true;
   }
 
-  /** Something of its last try may be left on a node: it has another name from now on. */
+  /** Gives the owner another name, because something of its last attempt may be left on a node. */
   rename(claim: Claim, splits: number): void {
     const { owner } = claim;
     const number = OWN_NUMBERS + ++this.count;
     this.note(claim, `${owner.slice(0, owner.lastIndexOf(':') + 1)}${number}`, undefined, splits);
   }
 
-  /** The nodes have it for so much longer. */
+  /** Records that the nodes have extended the hold. */
   lengthened({ owner, leaseMs }: Claim): void {
     const standing = this.standings.get(owner);
     if (standing) standing.until = Math.max(standing.until, this.runtime.now() + 2 * leaseMs);
@@ -139,7 +139,7 @@ export class QuorumHolds {
     this.standings.set(claim.owner, { name, ballot, until, splits });
   }
 
-  /** Owners that nobody released, because their lease was over. */
+  /** Forgets owners that were never released, because their lease expired. */
   private sweep(now: number): void {
     for (const owner of [...this.standings.keys()]) {
       if (this.standings.get(owner)!.until <= now) this.standings.delete(owner);

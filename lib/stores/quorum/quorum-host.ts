@@ -2,19 +2,19 @@ import type { Runtime } from '../../core/runtime.js';
 import type { Leftovers } from './leftovers.js';
 import type { QuorumNode } from './quorum-node.js';
 
-/** What the kinds of one quorum share. */
+/** Shared parts of the kinds of one quorum. */
 export interface QuorumHost {
   readonly nodes: readonly QuorumNode[];
-  /** How many nodes have to agree. */
+  /** Number of nodes that have to agree. */
   readonly majority: number;
   readonly runtime: Runtime;
   readonly leftovers: Leftovers;
-  /** At least 0, below 1. */
+  /** Returns a random number of at least 0 and below 1. */
   random(): number;
-  /** A hold is asked for that lives so long: a server that restarts has to stay out for as long. */
+  /** Records the length of a requested lease: a restarted server has to stay out for as long. */
   asksFor(leaseMs: number): void;
-  /** Resolves after so many ms, and keeps no process alive. */
+  /** Resolves after this time, in ms; does not keep the process alive. */
   pause(ms: number): Promise<void>;
-  /** Counts what is under way, so that it can be waited for; refuses it when the store is closed. */
+  /** Runs work that `close` waits for. Rejects when the store is closed. */
   run<T>(work: () => Promise<T>): Promise<T>;
 }

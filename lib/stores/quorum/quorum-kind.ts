@@ -15,32 +15,33 @@ import { QuorumWatch } from './quorum-watch.js';
 import { reachedBy, withDrift, withoutDrift } from './validity.js';
 
 /**
- * Callers of whom nobody got a majority try again after a time in this range, in ms: not all at once. From one time to the next
- * the range doubles, so often at most: where a node of the majority is gone, a holder looks the same for as long as it holds.
+ * Range of the random pause before a retry when no caller got a majority, in ms: callers must not all retry at once.
+ * The range doubles with each such retry, up to `SPLIT_DOUBLINGS` times, because it may not be a split vote. While a
+ * node is down, a lock with a holder looks the same.
  */
 const SPLIT_MIN_MS = 5;
 const SPLIT_MAX_MS = 50;
 const SPLIT_DOUBLINGS = 5;
 
 /**
- * For how long after a release this process leaves the key to those who were told of it, in ms, counted from the answer: by
- * then their questions are on their way.
+ * Time after a release during which this process leaves the key to notified waiters elsewhere, in ms from the reply. By
+ * then their requests are under way.
  */
 const OTHERS_FIRST_MS = 3;
 
-/** What a node says that has nothing to release. */
+/** Reply of a node that has nothing to release. */
 const NOT_HELD: ReleaseReply = { wasHeld: false, othersWaiting: false };
 
 /**
- * One kind of lock on several nodes: held is what a majority of all nodes has granted to one owner, and as long as a majority
- * grants it still. After Redis's description of Redlock, with two things that it lacks: the token of a grant is larger than all
- * that were given before (see {@link commitTokens}), and nodes that have restarted do not count for a while.
+ * One kind of lock on several nodes. An owner holds a key once a majority of all nodes has granted it, and as long as a
+ * majority still does. The algorithm is Redis's Redlock with two additions. The token of a grant is larger than all
+ * earlier ones (see {@link commitTokens}), and restarted nodes do not count for a while.
  *
- * Nodes keep no line: who waits hears of releases, and tries again.
+ * Nodes keep no wait queue: waiters listen for releases, and retry.
  */
 export class QuorumKind<C extends Claim> implements KindStore<C> {
   readonly downgrade?: (claim: C) => Promise<ExtendReply>;
-  /** Keys that this process has just given back, until others have had their chance. */
+  /** Keys that this process has just released, until other processes have had their chance. */
   private readonly givenBack = new CompactingMap<string, Promise<void>>();
 
   private readonly renewal: QuorumRenewal<C>;
@@ -55,7 +56,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   }
 
   acquire(claim: C): Promise<AcquireReply> {
-    // A request right behind the own release would always be the first.
+    // A request right after this process's own release would always be the first.
     const othersFirst = claim.waits ? this.givenBack.get(claim.finalKey) : undefined;
     return this.host.run(() =>
       othersFirst ? othersFirst.then(() => this.acquireAtAll(claim)) : this.acquireAtAll(claim),
@@ -71,7 +72,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const { finalKey } = claim;
     if (how.continues) return host.run(() => this.cutAtAll(claim, how));
     const answer = host.run(() => this.releaseAtAll(claim, how));
-    // An undo waits for every node, and nobody is to wait for that.
+    // An undo waits for every node, and no caller has to wait for that.
     if (how.doubt) return answer;
     const othersFirst = answer
       .then(
@@ -115,7 +116,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     return this.refused(claim, asked, ballot);
   }
 
-  /** Without tokens there is nothing to wait for. */
+  /** Resolves an acquire that a majority granted. Without tokens there is no commit to wait for. */
   private granted(
     claim: C,
     asked: C,
@@ -145,7 +146,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     };
   }
 
-  /** Too many nodes are somebody else's. What the others have granted is given back. */
+  /** Resolves an acquire that too many nodes refused. Releases what the other nodes have granted. */
   private refused(claim: C, asked: C, ballot: Ballot<AcquireReply>): Taken {
     const { host, holds } = this;
     const { majority } = host;
@@ -162,12 +163,12 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     return { status: 'taken', retryInMs: this.retryInMs(taken, splits), ...(heldAs && { heldAs }) };
   }
 
-  /** When a majority of nodes may be free: after the shortest of the holds in the way. */
+  /** Returns when a majority of nodes may be free, in ms: after the shortest of the blocking holds. */
   private retryInMs(taken: readonly Taken[], splits: number): number {
     const { nodes, majority } = this.host;
     const rangeMs = SPLIT_MAX_MS * 2 ** Math.min(splits, SPLIT_DOUBLINGS);
     const splitMs = SPLIT_MIN_MS + this.host.random() * (rangeMs - SPLIT_MIN_MS);
-    // Nobody may have a majority: the others have given back what they got by then.
+    // Perhaps no owner has a majority: by then the others have released what they got.
     if (taken.length < majority) return splitMs;
     const soonest = taken.map(({ retryInMs }) => retryInMs).sort((a, b) => a - b);
     return Math.max(splitMs, soonest[taken.length - (nodes.length - majority) - 1]!);
@@ -183,7 +184,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     }
   }
 
-  /** Cuts a hold that goes on. Nodes that failed are not asked again: by then it may have been lengthened. */
+  /** Shortens a hold that continues. Nodes that failed are not asked again: by then the hold may have been extended. */
   private async cutAtAll(claim: C, how: ReleaseOptions): Promise<ReleaseReply> {
     const { host, holds } = this;
     const { nodes, majority } = host;
@@ -206,8 +207,8 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   }
 
   /**
-   * Every node that may have it is asked. Where one does not answer it is asked again in the background: the key is free when
-   * a majority has given it back.
+   * Releases the hold at every node that may have it. A node that does not reply is asked again in the background: the
+   * key is free once a majority has released it.
    */
   private async releaseAtAll(claim: C, how: ReleaseOptions): Promise<ReleaseReply> {
     const { host, holds } = this;
@@ -234,21 +235,21 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
       return were >= majority || replies.length - were > most;
     });
     const { answers, failures } = ballot;
-    // Who asks again has to find what it was told of.
+    // Throw before forgetting the owner: a retry of this release needs what is known of it.
     if (failures.size > (isFinal ? 0 : most)) throw new QuorumFailure(failures, host, 'unknown');
     const were = answers.filter(({ wasHeld }) => wasHeld).length;
     if (were < majority && answers.length - were <= most) {
       throw new QuorumFailure(failures, host, 'unknown');
     }
     holds.forget(claim.owner);
-    // A node whose answer to the acquire came since it was asked to release, and leaves it unknown, is asked once more.
+    // Release once more at nodes whose reply to the acquire has come since then, and leaves it unknown.
     acquired?.onEach((vote) => {
       const doubt = voted.has(vote.node) ? undefined : doubtOf(vote);
       if (doubt) host.leftovers.giveBack(vote.node, asked, { doubt, keepForMs }, until);
     });
     ballot.onEach((vote) => {
       if (vote.status === 'failed') {
-        // What an acquire may still have on its way outlives a release.
+        // The failure of the acquire comes first: an acquire still under way may arrive after this release.
         const doubt = doubts.get(vote.node) ?? vote.failure;
         host.leftovers.giveBack(vote.node, asked, { doubt, keepForMs }, until);
       }

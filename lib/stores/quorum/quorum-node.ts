@@ -10,35 +10,34 @@ import { inSeconds } from './in-seconds.js';
 import { NodeOutage } from './node-outage.js';
 import { ServerSight } from './server-sight.js';
 
-/** What a node has to know of the quorum that it is in. */
 export interface NodeHost {
   readonly runtime: Runtime;
-  /** For how long a server that was started then has to be up before it counts, in ms. */
+  /** Returns the uptime from which a server that was started then counts, in ms. */
   delayAfterStartMs(startedAt: number): number;
-  /** The name of a node before this one that is the same server. */
+  /** Returns the name of an earlier node that is the same server; undefined when there is none. */
   sameAs(node: QuorumNode): string | undefined;
-  /** By how many ms the node's clock is too far off; undefined when it is not. */
+  /** Returns by how many ms the node's clock is too far off; undefined when it is not. */
   clockOff(node: QuorumNode): number | undefined;
-  /** By how many ms a token is too far ahead, which says that of its clock; undefined when it is not. */
+  /** Returns by how many ms a token, and so the clock behind it, is too far ahead; undefined when it is not. */
   tokenAhead(tokenMs: number): number | undefined;
-  /** Looks anew at the node's clock, and at so many others that it is certain then by how many ms it is too far off. */
+  /** Asks the node and a majority for their clocks. Resolves with by how many ms the node's is off, as `clockOff`. */
   lookAgain(node: QuorumNode): Promise<number | undefined>;
-  /** Whether a majority can be had without those that fail at the moment. */
+  /** Returns whether there is a majority without the nodes that fail at the moment. */
   hasEnoughWithoutFailing(): boolean;
-  /** Told once for each time that a node counts as failed although it answers, and when one has not worked for long. */
+  /** Receives a warning when the node begins to count as failed although it replies, and when it fails for long. */
   warn(warning: string): void;
 }
 
 /**
- * One node of a quorum, and whether it counts. A server that has restarted may have forgotten holds: until the longest lease
- * is over it counts as failed. So does one whose clock is off. Each new connection may lead to a server that has restarted:
- * what was asked for before it and answered after it does not count either.
+ * One node of a quorum, and whether it counts. A restarted server may have forgotten holds: it counts as failed until
+ * the longest lease is over. A server whose clock is off counts as failed, too. Each new connection may lead to a
+ * restarted server, so a request that was sent before it and replied to after it does not count either.
  */
 export class QuorumNode {
   private readonly sight: ServerSight;
   private readonly outage: NodeOutage;
   private warned: string | undefined;
-  /** Requests under way that were sent while it failed. */
+  /** Number of requests under way that were sent while the node failed. */
   private trials = 0;
 
   constructor(
@@ -54,32 +53,32 @@ export class QuorumNode {
     });
   }
 
-  /** What is known of its clock. */
+  /** Current clock; undefined until the server of this connection was asked. */
   get clock(): ClockSeen | undefined {
     return this.sight.seen?.clock;
   }
 
-  /** What was last known of its clock, be it over another connection. */
+  /** Last known clock, perhaps from an earlier connection. */
   get lastClock(): ClockSeen | undefined {
     return this.sight.lastClock;
   }
 
-  /** How it failed at what was asked last; undefined once it has answered again. */
+  /** Last failure; undefined once the node has replied again. */
   get failing(): StoreFailure | undefined {
     return this.outage.failure;
   }
 
-  /** Whether it counts as failed although it answers. */
+  /** Whether it counts as failed although it replies. */
   get isDistrusted(): boolean {
     return this.distrust('not-executed') !== undefined;
   }
 
-  /** Names the run of its server, as far as that is known. */
+  /** Id of the run of its server, if known. */
   get serverId(): string | undefined {
     return this.sight.seen?.serverId;
   }
 
-  /** There is another connection to it. */
+  /** Records that there is a new connection. */
   connectedAgain(): void {
     this.sight.connectedAgain();
   }
@@ -90,9 +89,11 @@ export class QuorumNode {
   }
 
   /**
-   * Asks it for something that counts only while it is trusted. Where it failed at what was asked last, and a majority can be had
-   * without it, one request at a time tries whether that is still so, and no other is sent: each would wait for as long as a
-   * time-out, and what it may have left behind would have to be given back.
+   * Sends a request whose reply counts only while the node is trusted.
+   *
+   * While the node fails and there is a majority without it, only one request at a time is sent, to try whether it
+   * still fails. Every other request would wait for a whole time-out, and what it may have left behind would have to be
+   * released.
    */
   ask<T>(request: () => Promise<T>): Promise<T> {
     const { outage } = this;
@@ -130,8 +131,8 @@ export class QuorumNode {
   }
 
   /**
-   * Takes a key there. A token further ahead than those of right clocks counts only when the clock that it is from turns out to
-   * be right: then a larger one was known there before. Else it has jumped since it was looked at.
+   * Acquires a key at the node. A token that is too far ahead counts only if the node's clock turns out to be right:
+   * then a larger token was known there before. Otherwise the clock has jumped since the last look.
    */
   acquire(claim: Claim): Promise<AcquireReply> {
     const { era } = this.sight;
@@ -165,7 +166,7 @@ export class QuorumNode {
     return reply;
   }
 
-  /** Why it counts as failed at the moment, as far as that is known. */
+  /** Returns why the node counts as failed at the moment; undefined when it does not, or when that is unknown. */
   private distrust(outcome: 'not-executed' | 'unknown'): StoreFailure | undefined {
     const { host } = this;
     const { seen } = this.sight;
@@ -207,7 +208,7 @@ export class QuorumNode {
   }
 }
 
-/** Of what is known only now nothing may be missing. What was asked meanwhile may have been done all the same. */
+/** Resolves with the reply once the server's times are known. If they stay unknown, so does the outcome. */
 const afterLook = async <T>(answer: Promise<T>, looked: Promise<void>): Promise<T> => {
   const [reply, seen] = await Promise.allSettled([answer, known(looked, 'since when its server is up')]);
   if (reply.status === 'rejected') throw reply.reason;
@@ -215,7 +216,7 @@ const afterLook = async <T>(answer: Promise<T>, looked: Promise<void>): Promise<
   return reply.value;
 };
 
-/** What a look finds out. Without it what was asked before may have been done all the same. */
+/** Resolves with what a look finds. Its failure leaves the outcome unknown: the request may have been executed. */
 const known = async <T>(looked: Promise<T>, what: string): Promise<T> => {
   try {
     return await looked;
@@ -225,8 +226,8 @@ const known = async <T>(looked: Promise<T>, what: string): Promise<T> => {
   }
 };
 
-/** When that is, as a person reads it. */
+/** Formats a point in time, for people. */
 const at = (inMs: number): string => `at ${new Date(Date.now() + inMs).toISOString()}, in ${inSeconds(inMs)}`;
 
-/** How a node keeps a kind; a store that lacks it was refused when the quorum was made. */
+/** Returns how a node keeps a kind. The constructor of the quorum rejects stores that lack it. */
 export const kindAt = (node: QuorumNode, kind: LockKind): KindStore => node.store.kinds[kind]!;

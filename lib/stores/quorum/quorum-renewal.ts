@@ -11,7 +11,7 @@ import { reachedBy, withoutDrift } from './validity.js';
 
 type Extending = readonly ExtendReply[];
 
-/** Keeps what a majority of nodes has granted, and puts it back on nodes that have lost it. */
+/** Renews holds that a majority of nodes has granted, and puts them back on nodes that have lost them. */
 export class QuorumRenewal<C extends Claim> {
   constructor(
     private readonly host: QuorumHost,
@@ -52,8 +52,9 @@ export class QuorumRenewal<C extends Claim> {
   }
 
   /**
-   * A node that has not what a majority holds was away, or has forgotten: it gets it again, and the token, so that the hold
-   * outlives the next node that goes. For as long as the majority has it still: who only looks asks for no time of its own.
+   * Reacquires a hold at a node that lacks it, and commits the token there: the node was away, or has forgotten. Thus
+   * the hold outlives the next node that goes. The lease is at least the remaining one, because `extendMany` may also
+   * be called to look only.
    */
   private takeAgain(node: QuorumNode, claim: C, leftMs: number): void {
     const { holds, host } = this;
@@ -73,7 +74,7 @@ export class QuorumRenewal<C extends Claim> {
       .run(() => node.ask(() => kind.acquire(asked)))
       .then(async (reply) => {
         if (reply.status !== 'granted') return;
-        // Released meanwhile: the node was asked for that before it had this.
+        // The release reached this node before the acquire: undo the late grant.
         if (isOver()) host.leftovers.giveBack(node, asked, {}, until);
         else if (token !== undefined) await node.ask(() => kind.commit!(asked, token));
       })
@@ -99,7 +100,7 @@ export class QuorumRenewal<C extends Claim> {
     }
     const lost = replies.flatMap(([, reply]) => (reply.status === 'lost' ? [reply] : []));
     if (lost.length > nodes.length - majority) {
-      // What single nodes still have of it, or may have, is nobody's.
+      // Release what single nodes still have of it, or may have: no owner wants it.
       const until = host.runtime.now() + mayLastMs(claim);
       const orphan = asNode(claim, holds.nameOf(claim.owner));
       const without = new Set(replies.flatMap(([node, { status }]) => (status === 'lost' ? [node] : [])));

@@ -6,15 +6,15 @@ import type { QuorumHost } from './quorum-host.js';
 import { kindAt, type QuorumNode } from './quorum-node.js';
 
 /**
- * How long a hint of fewer than a majority is held back, in ms: the other nodes may be about to say the same, and callers of
- * whom each heard another node first would each get one node.
+ * Delay of a wake-up from fewer nodes than a majority, in ms: the other nodes may be about to report the same. Callers
+ * that each heard another node first would otherwise get one node each.
  */
 const FEW_MIN_MS = 10;
 const FEW_MAX_MS = 30;
-/** For how long after a hint the nodes that say the same later are not heard, in ms. */
+/** Time after a wake-up in which a late report of the same by another node is ignored, in ms. */
 const LATE_MS = 30;
 
-/** Hears at all nodes that a key may have become free, and says so once. */
+/** Listens at all nodes for a key that may have become free, and reports it once. */
 export class QuorumWatch implements Watch {
   private readonly watches = new Map<QuorumNode, Watch>();
   private readonly heard = new Set<QuorumNode>();
@@ -55,15 +55,15 @@ export class QuorumWatch implements Watch {
   private hinted(node: QuorumNode): void {
     const { host, heard } = this;
     if (!this.isOpen) return;
-    // What it missed before that, whoever waits has to look up.
+    // Waiters have to look for notifications that came before the watch was live.
     const becameLive = !this.wasLive && this.live;
     this.wasLive = this.live;
-    // The others say the same when they are live.
+    // The others report the same when they become live.
     if (becameLive) return this.tell((at) => !this.watches.get(at)!.live);
     if (this.late.delete(node) && host.runtime.now() < this.lateUntil) return;
     heard.add(node);
     if (heard.size >= host.majority) return this.tell((at) => !heard.has(at));
-    // Of what fewer have told the others may have nothing to say; what they say next is something else.
+    // The other nodes may have nothing to report: their next notification is a new one.
     this.timer ??= host.runtime.setTimer(
       () => this.tell(() => false),
       FEW_MIN_MS + host.random() * (FEW_MAX_MS - FEW_MIN_MS),
@@ -71,7 +71,7 @@ export class QuorumWatch implements Watch {
     );
   }
 
-  /** @param isLate which nodes are about to say the same. */
+  /**  @param isLate returns whether a node is about to report the same */
   private tell(isLate: (node: QuorumNode) => boolean): void {
     const { host } = this;
     host.runtime.clearTimer(this.timer);
@@ -86,7 +86,7 @@ export class QuorumWatch implements Watch {
     const { host, failures } = this;
     if (!this.isOpen) return;
     failures.set(node, failure);
-    // Told once: with one node less nothing can be heard of a majority.
+    // Report once: with this many failed nodes no majority can be heard any more.
     if (failures.size !== host.nodes.length - host.majority + 1) return;
     this.listener.failed(new QuorumFailure(failures, host, 'not-executed'));
   }

@@ -19,17 +19,17 @@ const DEFAULT_DELAY_MS = 30_000;
 
 /** Options of {@link QuorumStore}. */
 export interface QuorumStoreOptions {
-  /** At least two stores, each on a server of its own, that know nothing of each other. The quorum closes them. */
+  /** At least two independent stores, each on a server of its own. The quorum closes them. */
   readonly nodes: readonly LockStore[];
-  /** What the nodes are called in errors and in the log. Default: `node 1`, `node 2`, and so on. */
+  /** Names of the nodes in errors and in the log. Default: `node 1`, `node 2`, and so on. */
   readonly names?: readonly string[];
   /**
-   * For how long a server that was started counts as failed, in ms: it may have forgotten holds. 0: not at all, for servers
-   * that keep all on disk. Default: the longest lease that was asked for here before the start and had not ended then, and
-   * at least `leastDelayMs`.
+   * Time in ms during which a server counts as failed after its start, because it may have forgotten holds. 0: no such
+   * time, for servers that keep everything on disk. Default: the longest lease that was requested here before the start
+   * and had not ended then, and at least `leastDelayMs`.
    */
   readonly delayAfterRestartMs?: number | undefined;
-  /** See `delayAfterRestartMs`. Default: 30,000; the module gives its `watchdogMs`. */
+  /** Minimum for the default of `delayAfterRestartMs`, in ms. Default: 30,000; the module passes its `watchdogMs`. */
   readonly leastDelayMs?: number | undefined;
   /** @internal Clock and timers, for tests. */
   readonly runtime?: Runtime;
@@ -38,10 +38,12 @@ export interface QuorumStoreOptions {
 }
 
 /**
- * Keeps holds on a majority of several independent stores: locks go on while fewer than half of them are down.
+ * Keeps locks on a majority of several independent stores: locking continues while fewer than half of them are down.
  *
- * It has exclusive locks and both halves of read-write locks; other kinds, semaphores and latches cannot be kept so.
- * See docs/stores/quorum.md for what is promised.
+ * It supports exclusive locks and both halves of read-write locks, but no other kinds, semaphores or latches. See
+ * docs/stores/quorum.md for its guarantees.
+ *
+ * @throws {LockConfigurationError} (from the constructor) when the nodes or another option cannot be used
  *
  * @example
  * const nodes = urls.map((redis) => new RedisStore({ redis, commandTimeoutMs: 500 }));
@@ -56,7 +58,7 @@ export class QuorumStore implements LockStore {
   private readonly underWay = new Set<Promise<unknown>>();
   private readonly host: QuorumHost;
   private readonly asked = new AskedLeases();
-  /** Which node votes for a server, by the run of that: the first that was found to be it. */
+  /** The node that votes for a server, by the id of the server's run: the first node that was found to be it. */
   private readonly voters = new Map<string, QuorumNode>();
   private onWarn: ((warning: string) => void) | undefined;
   private onAtRisk: ((finalKey?: string) => void) | undefined;
@@ -110,7 +112,7 @@ export class QuorumStore implements LockStore {
     };
   }
 
-  /** @internal What is kept at this moment; for tests. */
+  /** @internal Current number of known owners and of pending releases; for tests. */
   get size(): { readonly owners: number; readonly leftovers: number } {
     return { owners: this.holds.size, leftovers: this.leftovers.size };
   }
@@ -119,7 +121,7 @@ export class QuorumStore implements LockStore {
     for (const { store } of this.nodes) store.checkKey?.(finalKey);
   }
 
-  /** Who has the key at a majority of nodes. */
+  /** Resolves with the holders of the key at a majority of nodes. */
   async inspect(finalKey: string): Promise<KeyState | null> {
     const { majority, nodes } = this;
     const states = await this.askAll((store) => store.inspect(finalKey), 'not-executed');
@@ -146,7 +148,7 @@ export class QuorumStore implements LockStore {
     return { kind, holders, waiting: [] };
   }
 
-  /** True when a hold was there, on whichever nodes. */
+  /** Ends the holds on all nodes. Resolves with true when there was one on any of them. */
   async forceUnlock(finalKey: string): Promise<boolean> {
     return (await this.askAll((store) => store.forceUnlock(finalKey), 'unknown')).some(Boolean);
   }
@@ -155,7 +157,7 @@ export class QuorumStore implements LockStore {
     await this.askAll((store) => store.ping(), 'not-executed');
   }
 
-  /** What each node warns of, by its name, and too few that answer. */
+  /** Resolves with the warnings of each node, with its name. A node that cannot be reached gives one, too. */
   async diagnose(): Promise<readonly string[]> {
     const told = await Promise.allSettled(
       this.nodes.map(async ({ store }) => (await store.diagnose?.()) ?? []),
@@ -178,7 +180,7 @@ export class QuorumStore implements LockStore {
 
   onWarning(listener: (warning: string) => void): void {
     this.onWarn = listener;
-    // What the options of several nodes show at once is one warning.
+    // A warning that several nodes give at once, about their options, is one warning.
     const atOnce = new Map<string, string[]>();
     let isAtOnce = true;
     for (const { name, store } of this.nodes) {
@@ -198,7 +200,7 @@ export class QuorumStore implements LockStore {
     await Promise.all(this.nodes.map(({ store }) => store.close()));
   }
 
-  /** Asks every node, whether it counts or not; the answers when a majority has given one. */
+  /** Asks every node, whether it counts or not. Resolves with the replies once a majority has replied. */
   private askAll<T>(
     ask: (store: LockStore) => Promise<T>,
     outcome: 'not-executed' | 'unknown',
@@ -235,7 +237,11 @@ export class QuorumStore implements LockStore {
   }
 }
 
-/** What a quorum can be made of. Throws `LockConfigurationError` that names what is wrong. */
+/**
+ * Checks the nodes.
+ *
+ * @throws {LockConfigurationError} that names what is wrong
+ */
 const checkNodes = (nodes: unknown): void => {
   if (!isArray(nodes)) refuse('nodes', 'a list of stores', nodes);
   const stores = nodes as readonly LockStore[];

@@ -2,17 +2,19 @@ import type { Runtime } from '../../core/runtime.js';
 import type { LockStore } from '../../core/seam/lock-store.js';
 import type { ClockSeen } from './clocks.js';
 
-/** How old what is known of a server may be, in ms: then it is asked again beside a request, or before one counts. */
+/**
+ * Maximum age of the server info, in ms. From `LOOK_AGAIN_MS` on it is refreshed beside a request, from `LOOK_FIRST_MS`
+ * on before the request counts.
+ */
 const LOOK_AGAIN_MS = 10_000;
 const LOOK_FIRST_MS = 60_000;
 
-/** What is known of a server. */
 interface Seen {
   readonly at: number;
-  /** It was started then at the latest, on the runtime's clock. */
+  /** Latest possible start of the server, on the runtime's clock. */
   readonly startedAt: number;
   readonly clock: ClockSeen;
-  /** Names its run. */
+  /** Id of the server's run. */
   readonly serverId: string | undefined;
   /** See `ServerTimes.tokensPerMs`. */
   readonly tokensPerMs: number | undefined;
@@ -22,13 +24,13 @@ interface Seen {
 interface Run {
   readonly serverId: string;
   readonly startedAt: number;
-  /** When it was last seen. */
+  /** Time at which it was last seen. */
   readonly lastAt: number;
 }
 
-/** What is known of a node's server over the connection that there is: since when it is up, and what its clock says. */
+/** The info on a node's server over the current connection: its start and its clock. */
 export class ServerSight {
-  /** How often there was another connection. */
+  /** Epoch: number of new connections so far. */
   era = 0;
   private current: Seen | undefined;
   private clock: ClockSeen | undefined;
@@ -44,19 +46,19 @@ export class ServerSight {
     return this.current;
   }
 
-  /** What was last known of its clock, be it over another connection. */
+  /** Last known clock, perhaps from an earlier connection. */
   get lastClock(): ClockSeen | undefined {
     return this.clock;
   }
 
-  /** There is another connection, which may lead to a server that has restarted. */
+  /** Records a new connection, which may lead to a restarted server. */
   connectedAgain(): void {
     this.era += 1;
     this.current = undefined;
     this.looking = undefined;
   }
 
-  /** Asks the server for its times where they are not known, or old. What counts only with them has to wait for that. */
+  /** Refreshes old server info. Returns a promise when requests have to wait for it before they count. */
   lookWhereDue(): Promise<void> | undefined {
     const { store, current, runtime } = this;
     if (!store.serverTimes) return undefined;
@@ -85,8 +87,9 @@ export class ServerSight {
   }
 
   /**
-   * When a run of the server began, at the latest. A server counts its time by a clock that may have been set since, so what it
-   * told first of a run stands; and a run that is another one than at the last look began after that.
+   * Returns when a run of the server began, at the latest. A server measures its uptime with a clock that may have been
+   * set since, so the first value of a run stays valid. A run that was not there at the last look began after that
+   * look.
    */
   private startOf(serverId: string | undefined, told: number, now: number): number {
     if (serverId === undefined) return told;

@@ -1,7 +1,8 @@
 /**
- * What to tell about a server that may delete locks when its memory is full; undefined when it does not.
+ * Returns the warning about a server that may delete locks when its memory is full; undefined when it does not. A
+ * server or proxy that does not name its policy gives no warning.
  *
- * @param memory the reply of INFO memory. A server or proxy that does not name its policy is not suspected.
+ * @param memory reply of INFO memory
  */
 export const evictionWarning = (memory: string): string | undefined => {
   const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1];

@@ -1,6 +1,6 @@
 import { hashTag } from '../key-rule.js';
 
-/** Redis Cluster's slots: CRC16 (XMODEM) of the hash tag, modulo 16,384. */
+/** Number of slots of Redis Cluster. A slot is CRC16 (XMODEM) of the hash tag, modulo this. */
 const SLOTS = 16_384;
 
 const CRC_TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
@@ -29,7 +29,7 @@ export const hashSlot = (name: string): number => crc16(hashTag(name)) % SLOTS;
 
 let tags: readonly string[] | undefined;
 
-/** A short text that hashes to the slot, for ever the same one: the smallest decimal number that does. */
+/** Returns the smallest decimal number that hashes to the slot. It is part of key names, so it never changes. */
 export const tagOfSlot = (slot: number): string => {
   tags ??= buildTags();
   return tags[slot]!;

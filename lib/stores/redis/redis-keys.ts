@@ -1,42 +1,41 @@
 import { checkStoreKey, FENCE_PREFIX } from '../key-rule.js';
 import { hashSlot, tagOfSlot } from './hash-slot.js';
 
-/** A name that leads to the same slot as the other one: its braces, if it has some, are what decides. */
+/** Returns a name with braces that leads to the same slot: if the name has braces, they already decide. */
 const inBraces = (name: string): string => (name.includes('{') ? name : `{${name}}`);
 
-/** What the names of all channels begin with on which processes are told of their grants. */
+/** Prefix of all channels on which processes are notified of grants. */
 export const TURN_CHANNELS = 'nest_redis_lock_turn:';
 
-/** Short braces that lead to the same slot as the name. */
+/** Returns short braces that lead to the same slot as the name. */
 const slotTag = (name: string): string => `{${tagOfSlot(hashSlot(name))}}`;
 
-/** The process that has named an owner: all before the last colon. */
+/** Returns the process that made an owner id: everything before the last colon. */
 const processOf = (owner: string): string => owner.slice(0, Math.max(0, owner.lastIndexOf(':'))) || owner;
 
-/** How many locks' names are remembered. Each is asked for at least twice. */
+/** Maximum number of locks whose names are cached. Each lock needs its names at least twice. */
 const REMEMBERED = 1_000;
 
-/** The names of an exclusive lock. */
 export interface LockNames {
-  /** Of its hold, of the fence of its slot, and of its line. */
+  /** Names of its hold, of the fence of its slot, and of its wait queue. */
   readonly keys: readonly string[];
-  /** Where the end of its hold is announced. */
+  /** Channel that announces the end of its hold. */
   readonly channel: string;
 }
 
-/** Where everything of a lock lives in Redis. Names and brace rule are Redisson's, the fence keys are ours. */
+/** Names of everything in Redis that belongs to a lock. Names and braces are Redisson's, fence keys are ours. */
 export class RedisKeys {
   private readonly names = new Map<string, LockNames>();
 
-  /** @param prefix the `keyPrefix` of the client that was handed over; it also counts for channels. */
+  /**  @param prefix `keyPrefix` of the given options or client; channel names have it, too */
   constructor(private readonly prefix: string) {}
 
-  /** What has the final key's name: the hash of a lock, the counter of permits. */
+  /** Returns the name of the key itself: the hash of a lock, the counter of permits. */
   name(finalKey: string): string {
     return this.prefix + finalKey;
   }
 
-  /** All of an exclusive lock. */
+  /** Returns the names of an exclusive lock. */
   ofLock(finalKey: string): LockNames {
     const known = this.names.get(finalKey);
     if (known) return known;
@@ -47,98 +46,102 @@ export class RedisKeys {
     return names;
   }
 
-  /** A hold, the fence of its slot, and its line. */
+  /** Returns the names of a hold, of the fence of its slot, and of its wait queue. */
   withLine(holdName: string): readonly string[] {
     return [holdName, this.fence(holdName), this.line(holdName)];
   }
 
-  /** The channel on which the end of an exclusive hold is announced. */
+  /** Channel that announces the end of an exclusive hold. */
   lockChannel(holdName: string): string {
     return `redisson_lock__channel:${inBraces(holdName)}`;
   }
 
-  /** The list of those who wait for a fair lock, in order. */
+  /** List of the waiters for a fair lock, in order. */
   fairQueue(holdName: string): string {
     return `redisson_lock_queue:${inBraces(holdName)}`;
   }
 
-  /** The sorted set of the same, by when they count as dead. */
+  /** Sorted set of the waiters for a fair lock, by the time at which each counts as dead. */
   fairTimeouts(holdName: string): string {
     return `redisson_lock_timeout:${inBraces(holdName)}`;
   }
 
-  /** The channel on which it is announced that a permit is free; semaphores, expirable or not, have the same. */
+  /** Channel that announces free permits. Semaphores with and without expiring permits share it. */
   permitChannel(counterName: string): string {
     return `redisson_sc:${inBraces(counterName)}`;
   }
 
-  /** The channel on which it is announced that a latch is open, or closed again. Braces in the name change nothing in it. */
+  /** Channel that announces that a latch is open, or closed again. Braces in the name make no difference here. */
   latchChannel(latchName: string): string {
     return `redisson_countdownlatch__channel__{${latchName}}`;
   }
 
-  /** The sorted set of the permits that are taken, beside their counter. */
+  /** Sorted set of the acquired permits, beside their counter. */
   permitSet(counterName: string): string {
     return `${inBraces(counterName)}:timeout`;
   }
 
-  /** The channel on which the end of a read or a write lock is announced. */
+  /** Channel that announces the end of a read or a write lock. */
   readWriteChannel(holdName: string): string {
     return `redisson_rwlock:${inBraces(holdName)}`;
   }
 
-  /** What the names of the keys begin with that live as long as the leases of readers. */
+  /** Prefix of the keys that live as long as the leases of readers. */
   readTimeouts(holdName: string): string {
     return inBraces(holdName);
   }
 
-  /** The key that lives as long as the lease of a reader that has entered once. */
+  /** Key that lives as long as the lease of a reader that has entered once. */
   readTimeout(holdName: string, owner: string): string {
     return `${this.readTimeouts(holdName)}:${owner}:rwlock_timeout:1`;
   }
 
-  /** The sorted set of the readers of this library, by the ends of their leases. */
+  /** Sorted set of this library's readers, by the ends of their leases. */
   readerIndex(holdName: string): string {
     return `${FENCE_PREFIX}readers:${inBraces(holdName)}`;
   }
 
-  /** The line of those that wait for a read or a write lock. */
+  /** Wait queue of a read-write lock. */
   readWriteLine(holdName: string): string {
     return `${FENCE_PREFIX}rwline:${inBraces(holdName)}`;
   }
 
   /**
-   * The last fencing token given in the hold's slot. It depends on the slot alone, not on any prefix: two
+   * Key of the last fencing token given in the hold's slot. It depends on the slot alone, not on any prefix: two
    * prefixes can lead to the same hold, and a proxy may stand in front of a cluster.
    */
   fence(holdName: string): string {
     return FENCE_PREFIX + slotTag(holdName);
   }
 
-  /** The line of those that wait for an exclusive lock. */
+  /** Wait queue of an exclusive lock. */
   line(holdName: string): string {
     return `${FENCE_PREFIX}line:${inBraces(holdName)}`;
   }
 
-  /** A key on which it is tried out whether lines can be used: the names of lines have braces there. In the name's slot, if given. */
+  /** Key for finding out whether wait queues can be used, with braces like theirs. In the name's slot, if given. */
   lineProbe(holdName?: string): string {
     return `${FENCE_PREFIX}line:probe${holdName === undefined ? '' : `:${slotTag(holdName)}`}`;
   }
 
   /**
-   * The channel on which a process is told of its grants: that of all owners that it names. With the name of a hold, in a
-   * cluster, of those in its slot.
+   * Channel on which a process is notified of the grants of all its owners. In a cluster, give the name of a hold:
+   * there is one channel for each slot.
    */
   turnChannel(owner: string, holdName?: string): string {
     return TURN_CHANNELS + (holdName === undefined ? '' : `${slotTag(holdName)}:`) + processOf(owner);
   }
 
-  /** A channel on which it is tried out whether processes can be told: their names are no words. */
+  /** Channel for finding out whether processes can be notified. No process has the name `probe`. */
   turnProbe(holdName?: string): string {
     return this.turnChannel('probe', holdName);
   }
 
-  /** Throws `LockKeyError` for a key that cannot be a lock; the prefix counts. */
+  /**
+   * Checks that the key can be a lock, including the prefix.
+   *
+   * @throws {LockKeyError} when it cannot
+   */
   check(finalKey: string): void {
     checkStoreKey(finalKey, this.name(finalKey));
   }

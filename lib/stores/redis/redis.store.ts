@@ -31,27 +31,33 @@ import { warningsOfAll } from './warnings-of-all.js';
 import { Replicas, replicasWarning, resolveReplicas, type ReplicasOptions } from './replicas/replicas.js';
 
 export interface RedisStoreOptions {
-  /** Where Redis is; see {@link RedisSource}. */
+  /** Address of Redis; see {@link RedisSource}. */
   readonly redis: RedisSource;
-  /** How long one command may take, in ms, and as long for connecting before it. Default: 2,000. */
+  /** Time-out of one command, in ms; connecting before it may take as long again. Default: 2,000. */
   readonly commandTimeoutMs?: number;
-  /** Holds count only once so many replicas have them. Default: replicas are not waited for. */
+  /** Number of replicas that must acknowledge a hold before it counts. Default: do not wait for replicas. */
   readonly replicas?: ReplicasOptions | undefined;
   /**
-   * On a cluster only: whether messages are sharded, as Redisson calls it. All that share locks have to do the same. Default:
-   * where all servers that answer first can, from Redis 7 on, as Redisson 4 does unless told otherwise.
+   * Whether to use sharded Pub/Sub; for a cluster only. All processes that share locks must use the same. Default: true
+   * when all servers that reply first have it (Redis 7 or later), as in Redisson 4.
    */
   readonly shardedPubSub?: boolean | undefined;
 }
 
 /**
- * Keeps holds on one Redis server (or behind Sentinel) or in a Redis Cluster, in Redisson's layout. Opens two connections of
- * its own to each server, one for commands when it is first asked for a lock there, and one to listen when a caller first
- * waits for a lock that is taken. Closes them.
+ * Keeps locks on one Redis server, behind Sentinel, or in a Redis Cluster, in Redisson's layout.
+ *
+ * Opens up to two connections to each server, and closes them. The one for commands opens at the first request for a
+ * lock there. The one for messages opens when a caller first waits for a taken lock.
+ *
+ * @throws {LockConfigurationError} (from the constructor) when an option cannot be used
+ *
+ * @example
+ * RedisLockModule.forRoot({ store: new RedisStore({ redis: 'redis://localhost:6379' }) });
  */
 export class RedisStore implements LockStore {
   readonly kinds: AllKindStores;
-  /** Where it connects to. */
+  /** Address that the store connects to. */
   readonly address: RedisAddress;
   readonly semaphores: SemaphoreStore;
   readonly latches: LatchStore;
@@ -60,7 +66,7 @@ export class RedisStore implements LockStore {
   private readonly anyKind: AnyKind;
   private readonly starting = new StartingClients();
   private readonly minReplicas: number;
-  /** The connections of {@link diagnose}, where there were none yet. */
+  /** Connections that {@link diagnose} opened because there were none yet. */
   private readonly checks = new Set<RedisTopology>();
   private readonly notTaken: string | undefined;
   private warn: ((warning: string) => void) | undefined;
@@ -137,7 +143,7 @@ export class RedisStore implements LockStore {
     );
   }
 
-  /** Since the server was started, by its own clock: in whole seconds, of which the last may not be over. */
+  /** Returns the server's uptime and clock. INFO counts whole seconds, of which the last may not be over. */
   async serverTimes(): Promise<ServerTimes> {
     if (this.topology.hasSlots) {
       throw new RedisFailure('a cluster is no node of a quorum: it has many servers', 'not-executed', {});
@@ -153,8 +159,10 @@ export class RedisStore implements LockStore {
   }
 
   /**
-   * Warns of a server that runs no scripts, evicts locks, is a replica or one of a cluster, and of a Redis user who may not keep a line.
-   * Who may not run INFO is told nothing of the first. Leaves no connection open that was not: an app that then fails to start would not close it.
+   * Resolves with warnings about the servers: no scripts, eviction of locks, a replica, a server of a cluster, or a
+   * Redis user without the rights for wait queues. Without the right to INFO, only scripts and wait queues are checked.
+   *
+   * Closes the connections that it opens: an app that then fails to start would not close them.
    */
   async diagnose(): Promise<readonly string[]> {
     const check = this.topology.isConnected ? undefined : this.topology.twin();
@@ -191,8 +199,8 @@ export class RedisStore implements LockStore {
   }
 
   /**
-   * A new connection may lead to another server (a replica that became the master), or to the same one without its data:
-   * what is held is looked for there.
+   * Calls the listener for each new connection. It may lead to another server (a promoted replica), or to the same one
+   * without its data. So the core checks its holds there.
    */
   onRisk(listener: (finalKey?: string) => void): void {
     this.topology.onAgain = () => listener();
@@ -214,7 +222,7 @@ export class RedisStore implements LockStore {
     if (warning) warn(warning);
   }
 
-  /** What to tell of a user who lacks these rules; undefined for one who lacks none, and when it has been told. */
+  /** Returns the warning about missing rights; undefined when none is missing, and after the first time. */
   private lineWarning(missing: readonly string[]): string | undefined {
     if (missing.length === 0 || this.warnedWithoutLine) return undefined;
     this.warnedWithoutLine = true;
@@ -228,7 +236,7 @@ export class RedisStore implements LockStore {
   }
 }
 
-/** What is made known to each server. */
+/** Scripts to load on each server. */
 const SCRIPTS = [
   ...EXCLUSIVE_SCRIPTS,
   ...FAIR_SCRIPTS,
@@ -239,7 +247,7 @@ const SCRIPTS = [
   FORCE_UNLOCK,
 ];
 
-/** What asks the servers. */
+/** Methods that send requests. */
 const KIND_METHODS = ['acquire', 'extendMany', 'keepPlaces', 'downgrade', 'commit', 'release'] as const;
 const SEMAPHORE_METHODS = ['take', 'set', 'add', 'free', 'drain', 'remove'] as const;
 const LATCH_METHODS = ['set', 'countDown', 'count', 'remove'] as const;

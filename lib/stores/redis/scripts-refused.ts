@@ -4,9 +4,9 @@ import { Script } from './connection/script.js';
 
 const NOTHING = new Script('return 1');
 
-/** What to tell about a server that runs no scripts for this user; undefined when it runs them. */
+/** Resolves with the warning about a server that runs no scripts for this user; undefined when it runs them. */
 export const scriptsWarning = async (connection: RedisConnection): Promise<string | undefined> => {
-  // A user may have the right to load scripts and to run them by name only.
+  // The user may have the right to load scripts and to run them by hash only.
   await refusalOf(
     connection.send({ command: 'script', args: ['load', NOTHING.source], read: () => undefined }),
   );
@@ -18,7 +18,7 @@ export const scriptsWarning = async (connection: RedisConnection): Promise<strin
   );
 };
 
-/** The server's refusal, as text. Other failures are thrown: they say nothing of scripts. */
+/** Resolves with the text of the server's refusal. Throws other failures: they say nothing about scripts. */
 const refusalOf = async (request: Promise<unknown>): Promise<string | undefined> => {
   try {
     await request;

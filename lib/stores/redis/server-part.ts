@@ -1,9 +1,9 @@
 /**
- * What to tell about a server that is something else than what `redis` says; undefined when it is not, and when it does not
- * tell.
+ * Returns the warning about a server that is a replica, or a single server of a cluster; undefined otherwise, and when
+ * the server does not tell.
  *
- * @param replication the reply of INFO replication.
- * @param cluster the reply of INFO cluster.
+ * @param replication reply of INFO replication
+ * @param cluster reply of INFO cluster
  */
 export const partWarning = (
   replication: string,

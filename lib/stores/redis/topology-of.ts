@@ -13,31 +13,31 @@ import type { NodeAddress } from './cluster/slots.js';
 import { RedisKeys } from './redis-keys.js';
 
 /**
- * Where Redis is: a URL, ioredis options, an existing ioredis client (only its address is used) or a factory of clients. For
- * a cluster an ioredis `Cluster` (only its addresses are used), or ioredis options with some of its servers in `cluster`.
+ * Address of Redis. One server: a URL, ioredis options, an ioredis client, or a function that creates clients. A
+ * cluster: an ioredis `Cluster`, or ioredis options with some of its servers in `cluster`. Of an existing client only
+ * the address and the credentials are used.
  */
 export type RedisSource = ServerSource | RedisClusterOptions | ClusterLike;
 
-/** How the servers are asked. */
 interface TopologyOptions {
   readonly timeoutMs: number;
   readonly shardedPubSub: unknown;
-  /** All of them, also of kinds that are seldom used: one that is sent again in full would come after later ones. */
+  /** Scripts of all kinds, also of rare ones: a script that is sent again in full would come after later requests. */
   readonly scripts: readonly Script[];
   readonly batchParts: readonly BatchPart[];
-  /** Whether replicas are waited for: then on the server that has the slot. */
+  /** Whether to wait for replicas. Then requests are sent only to the server that has the slot. */
   readonly waitsForReplicas: boolean;
   readonly starting: StartingClients;
 }
 
-/** One server or a cluster, and what keys are called there. Nothing connects yet. */
+/** Creates the topology of one server or a cluster, and the names of keys there. Connects to nothing yet. */
 export const topologyOf = (
   source: RedisSource,
   { timeoutMs, shardedPubSub, scripts, batchParts, waitsForReplicas, starting }: TopologyOptions,
 ): {
   readonly topology: RedisTopology;
   readonly keys: RedisKeys;
-  /** What to tell about options that have no effect. */
+  /** Warning about options that have no effect. */
   readonly warning: string | undefined;
 } => {
   const cluster = resolveCluster(source, timeoutMs);

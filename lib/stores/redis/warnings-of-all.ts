@@ -1,11 +1,10 @@
-/** What one of the servers warns of. */
 export interface WarningsOfOne {
-  /** What tells it from the others; undefined where there is only one. */
+  /** Name that distinguishes the server; undefined when there is only one. */
   readonly name: string | undefined;
   readonly warnings: readonly string[];
 }
 
-/** Each warning once, and with the servers that it is about where the others do not warn of the same. */
+/** Returns each warning once. A warning that not all servers give begins with the names of its servers. */
 export const warningsOfAll = (told: readonly WarningsOfOne[]): readonly string[] => {
   const about = new Map<string, (string | undefined)[]>();
   for (const { name, warnings } of told) {

@@ -11,10 +11,10 @@ interface Hold extends Timed {
   readonly kind: OneOwnerClaim['kind'];
 }
 
-/** What has a key: a hold of these, or one of another kind, whose owner is not theirs. */
+/** The hold of a key: an exclusive or fair one, or one of another kind, whose owner does not matter here. */
 type Blocking = Hold | (InTheWay & { readonly owner: undefined });
 
-/** What is said of a hold in the way. Rounded up: a fraction of a millisecond early it would still be there. */
+/** Returns the reply about a blocking hold. Rounded up: a fraction of a ms too early the hold would still be there. */
 const standing = (hold: Blocking | undefined, now: number): Omit<Standing, 'position'> => ({
   retryInMs: hold ? Math.ceil(left(hold, now)) : 0,
   ...(hold && hold.owner === undefined && { heldAs: hold.kind }),
@@ -25,20 +25,20 @@ const taken = (hold: Blocking | undefined, now: number): Taken => ({
   ...standing(hold, now),
 });
 
-/** Tells a waiter that it has the hold. False when nobody hears that. */
+/** Notifies a waiter of its grant. Returns false when no process received it. */
 export type TellTurn = (owner: string, grant: Grant, finalKey: string) => boolean;
 
 /**
- * The holds with one owner of a space of memory, exclusive and fair ones: what the hashes and the scripts of these locks are
- * in Redis. Those who wait for either stand in one line.
+ * The exclusive and fair holds of a memory space, like the hashes and scripts of these locks in Redis. Waiters for
+ * either kind share one wait queue.
  */
 export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
   private readonly holds = new Map<string, Hold>();
-  /** Those who wait, by key; there only while somebody does. */
+  /** Wait queues by key. A key has one only while it has waiters. */
   private readonly lines = new Map<string, Line<OneOwnerClaim>>();
   private sweepAt = FIRST_SWEEP_AT;
 
-  /** @param otherKind what another kind of lock has in the way. */
+  /**  @param otherKind returns the blocking hold of another kind of lock */
   constructor(
     private readonly clock: SpaceClock,
     private readonly notify: (finalKey: string) => void,
@@ -56,12 +56,12 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     return this.find(finalKey) !== undefined;
   }
 
-  /** What another kind of lock has to wait for. */
+  /** Returns the hold that a lock of another kind has to wait for. */
   inTheWay(finalKey: string): InTheWay | undefined {
     return this.find(finalKey);
   }
 
-  /** See `KindStore.acquire`. Nobody overtakes: where owners wait, the key goes to the first of them. */
+  /** See `KindStore.acquire`. No owner overtakes: while owners wait, the key goes to the first of them. */
   acquire(claim: OneOwnerClaim, deaf = false): SpaceReply {
     const { finalKey, owner } = claim;
     const now = this.clock.now();
@@ -83,7 +83,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     return { status: 'queued', ...joined.standingOf(owner, standing(inTheWay, now)) };
   }
 
-  /** See `KindStore.keepPlaces`; here for one claim. */
+  /** See `KindStore.keepPlaces`; for one claim. */
   keep(claim: OneOwnerClaim, deaf = false): PlaceReply {
     const { finalKey, owner } = claim;
     const now = this.clock.now();
@@ -98,7 +98,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     return { status: 'queued', ...line.standingOf(owner, standing(hold, now)) };
   }
 
-  /** See `KindStore.extendMany`; here for one claim. */
+  /** See `KindStore.extendMany`; for one claim. */
   extend({ kind, finalKey, owner, leaseMs }: OneOwnerClaim): ExtendReply {
     const now = this.clock.now();
     const hold = this.find(finalKey, now);
@@ -116,7 +116,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     return true;
   }
 
-  /** See `KindStore.release`; an owner that waits leaves the line. True when the owner had the key. */
+  /** See `KindStore.release`. Removes a waiting owner from the queue. Returns whether the owner had the key. */
   release({ kind, finalKey, owner }: OneOwnerClaim, keepForMs?: number): boolean {
     const now = this.clock.now();
     const stood = this.lines.get(finalKey)?.remove(owner) ?? false;
@@ -147,7 +147,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     const now = this.clock.now();
     if (!this.find(finalKey, now)) return false;
     this.holds.delete(finalKey);
-    // Also the holder hears of it, and looks.
+    // The holder is notified, too, and looks.
     this.notify(finalKey);
     this.serve(finalKey, now);
     return true;
@@ -161,7 +161,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     return { status: 'granted', validForMs: leaseMs, ...(token === undefined ? {} : { token }) };
   }
 
-  /** Whoever ends a hold does not fail because there is no token for the next one: that one hears it when it asks. */
+  /** Grants a key. For lack of a token, only an asking caller fails: the next owner gets that failure when it asks. */
   private tryTake(claim: OneOwnerClaim, now: number, isAsking: boolean): Grant | undefined {
     try {
       return this.take(claim, now);
@@ -177,7 +177,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     return grant;
   }
 
-  /** Gives a free key to the first who waits and hears of it; `asking` is told by the reply. False when there is nobody. */
+  /** Grants a free key to the first waiter that is notified, `asking` by the reply. Returns whether one got it. */
   private serve(finalKey: string, now: number, asking?: string): boolean {
     const line = this.lineOf(finalKey, now);
     for (const { claim, deaf } of line?.alive(now) ?? []) {
@@ -204,7 +204,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     if (!this.serve(finalKey, now)) this.notify(finalKey);
   }
 
-  /** The line without its dead; undefined when nobody waits. */
+  /** Returns the wait queue without dead entries; undefined when there are no waiters. */
   private lineOf(finalKey: string, now: number): Line<OneOwnerClaim> | undefined {
     const line = this.lines.get(finalKey);
     line?.removeDead(now);
@@ -213,7 +213,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     return undefined;
   }
 
-  /** What has the key, of whichever kind. */
+  /** Returns the hold of the key, of any kind. */
   private blocking(finalKey: string, now: number): Blocking | undefined {
     const own = this.find(finalKey, now);
     if (own) return own;

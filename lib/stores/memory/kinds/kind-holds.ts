@@ -4,12 +4,12 @@ import type { ExtendReply, KeyState, PlaceReply, Standing, Taken } from '../../.
 
 import type { InTheWay } from './space-clock.js';
 
-/** What a space answers to an acquire; the place of one that waits is its store's affair. */
+/** Reply of a space to an acquire. The store adds the queue entry. */
 export type SpaceReply = Grant | Taken | ({ readonly status: 'queued' } & Standing);
 
-/** What a space keeps of one kind. */
+/** The holds of one kind in a space. */
 export interface KindHolds<C extends Claim = Claim> {
-  /** How many holds there are at this moment. */
+  /** Current number of holds. */
   readonly size: number;
   has(finalKey: string): boolean;
   acquire(claim: C, deaf?: boolean): SpaceReply;
@@ -17,12 +17,12 @@ export interface KindHolds<C extends Claim = Claim> {
   release(claim: C, keepForMs?: number): boolean;
   inspect(finalKey: string): KeyState | null;
   forceUnlock(finalKey: string): boolean;
-  /** Of locks: what keeps a lock of another kind out. Permits and locks of one name do not wait for each other. */
+  /** Returns the hold that blocks a lock of another kind. Only for locks: permits and locks do not block each other. */
   inTheWay?(finalKey: string): InTheWay | undefined;
-  /** Of a kind that becomes another one; see `KindStore.downgrade`. */
+  /** See `KindStore.downgrade`. Only for a kind that downgrades to another one. */
   downgrade?(claim: C): ExtendReply;
-  /** Of a kind with tokens; see `KindStore.commit`. */
+  /** See `KindStore.commit`. Only for a kind with tokens. */
   commit?(claim: C, token: number): boolean;
-  /** Of a kind whose waiters stand in line. `deaf`: no message reaches the claim's process. */
+  /** Refreshes a queue entry. Only for kinds with a wait queue. `deaf`: the claim's process is not subscribed. */
   keep?(claim: C, deaf?: boolean): PlaceReply;
 }

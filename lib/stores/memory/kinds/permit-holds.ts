@@ -4,15 +4,15 @@ import type { AcquireReply, ExtendReply, KeyState, PermitState } from '../../../
 import { StoreFailure } from '../../../core/seam/store-failure.js';
 import { FIRST_SWEEP_AT, left, type SpaceClock, type Timed } from './space-clock.js';
 
-/** The permits of one key: how many there may be, and those that are taken, by owner. */
+/** The permits of one key: their limit, and the acquired ones by owner. */
 interface Permits {
   limit: number;
-  /** The end of the longest lease that there was: the number is known until then, as long as Redis keeps its counter. */
+  /** End of the longest lease so far. Until then the limit is remembered, like the counter in Redis. */
   keptUntil: number;
   readonly taken: Map<string, Timed>;
 }
 
-/** The permits of a space of memory: what counters, sorted sets and their scripts are in Redis. */
+/** The permits of a memory space, like counters, sorted sets and their scripts in Redis. */
 export class PermitHolds {
   private readonly keys = new Map<string, Permits>();
   private sweepAt = FIRST_SWEEP_AT;
@@ -22,7 +22,7 @@ export class PermitHolds {
     private readonly notify: (finalKey: string) => void,
   ) {}
 
-  /** How many permits are taken, of all keys. */
+  /** Number of acquired permits of all keys. */
   get size(): number {
     this.sweep();
     let size = 0;
@@ -54,12 +54,12 @@ export class PermitHolds {
     }
     let next = Infinity;
     for (const one of taken.values()) next = Math.min(next, left(one, now));
-    // The caller may wait for as long as its lease is: so long the key keeps its number.
+    // The caller may wait for the length of its lease: remember the limit for that long.
     permits.keptUntil = Math.max(permits.keptUntil, now + leaseMs);
     return { status: 'taken', retryInMs: Math.ceil(next), ...changed };
   }
 
-  /** See `KindStore.extendMany`; here for one claim. */
+  /** See `KindStore.extendMany`; for one claim. */
   extend({ finalKey, owner, leaseMs }: PermitClaim): ExtendReply {
     const now = this.clock.now();
     const permits = this.find(finalKey, now);
@@ -72,7 +72,7 @@ export class PermitHolds {
     return { status: 'held', validForMs: leaseMs };
   }
 
-  /** See `KindStore.release`. True when the owner had one. */
+  /** See `KindStore.release`. Returns whether the owner had one. */
   release({ finalKey, owner }: PermitClaim, keepForMs?: number): boolean {
     const now = this.clock.now();
     const permits = this.find(finalKey, now);
@@ -111,7 +111,7 @@ export class PermitHolds {
     const permits = this.find(finalKey);
     if (!permits) return false;
     if (permits.taken.size === 0) {
-      // A key at rest can be used for something else.
+      // A key without acquired permits can be used for something else.
       this.keys.delete(finalKey);
       return false;
     }

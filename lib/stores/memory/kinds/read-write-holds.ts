@@ -8,19 +8,19 @@ import type { Tokens } from './tokens.js';
 
 type ReadWriteClaim = ReadClaim | WriteClaim;
 
-/** One key: a writer, or readers by owner, and those who wait for it. */
+/** One key: a writer, or readers by owner, and the waiters. */
 interface Shared {
   writer: (Timed & { readonly owner: string }) | undefined;
   readonly readers: Readers;
   readonly line: Line<ReadWriteClaim>;
 }
 
-/** The read-write locks of a space of memory: what their hashes, keys and scripts are in Redis. */
+/** The read-write locks of a memory space, like their hashes, keys and scripts in Redis. */
 export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
   private readonly keys = new Map<string, Shared>();
   private sweepAt = FIRST_SWEEP_AT;
 
-  /** @param otherKind what another kind of lock has in the way. */
+  /**  @param otherKind returns the blocking hold of another kind of lock */
   constructor(
     private readonly clock: SpaceClock,
     private readonly notify: (finalKey: string) => void,
@@ -41,7 +41,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     return this.inTheWay(finalKey) !== undefined;
   }
 
-  /** What another kind of lock has to wait for: the hold that lasts longest. */
+  /** Returns the hold that a lock of another kind has to wait for: the one that lasts longest. */
   inTheWay(finalKey: string): InTheWay | undefined {
     const now = this.clock.now();
     const shared = this.find(finalKey, now);
@@ -49,7 +49,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     return own && { since: own.since, leaseMs: own.leaseMs, kind: shared.writer ? 'write' : 'read' };
   }
 
-  /** See `KindStore.acquire`. Readers wait behind a writer that waits, and a writer behind all who do. */
+  /** See `KindStore.acquire`. Readers wait behind a waiting writer, and a writer behind all waiters. */
   acquire(claim: ReadWriteClaim): SpaceReply {
     const { finalKey, owner, leaseMs } = claim;
     const now = this.clock.now();
@@ -75,7 +75,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     return { status: 'queued', ...shared.line.standingOf(owner, standing) };
   }
 
-  /** See `KindStore.keepPlaces`; here for one claim. */
+  /** See `KindStore.keepPlaces`; for one claim. */
   keep(claim: ReadWriteClaim): PlaceReply {
     const { finalKey, owner } = claim;
     const now = this.clock.now();
@@ -87,12 +87,12 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     if (waitMs > 0) {
       return { status: 'queued', ...shared.line.standingOf(owner, this.standing(claim, waitMs)) };
     }
-    // Its process asks again before it goes on, and takes its tokens then.
+    // Without tokens: the owner's process asks again before it goes on, and gets its tokens then.
     this.grant(shared, { ...claim, leaseMs: claim.place?.firstLeaseMs ?? claim.leaseMs, tokens: 0 }, now);
     return { status: 'held' };
   }
 
-  /** See `KindStore.extendMany`; here for one claim. */
+  /** See `KindStore.extendMany`; for one claim. */
   extend({ finalKey, owner, leaseMs }: ReadWriteClaim): ExtendReply {
     const now = this.clock.now();
     const shared = this.find(finalKey, now);
@@ -126,7 +126,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     return true;
   }
 
-  /** See `KindStore.release`; an owner that waits leaves the line. True when the owner had the key. */
+  /** See `KindStore.release`. Removes a waiting owner from the queue. Returns whether the owner had the key. */
   release({ finalKey, owner }: ReadWriteClaim, keepForMs?: number): boolean {
     const now = this.clock.now();
     const shared = this.find(finalKey, now);
@@ -169,13 +169,13 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     return true;
   }
 
-  /** What is said of the hold in the way. */
+  /** Returns the reply about the blocking hold. */
   private standing({ finalKey }: ReadWriteClaim, waitMs: number): Omit<Standing, 'position'> {
     const other = this.otherKind(finalKey);
     return { retryInMs: Math.ceil(waitMs), ...(other && { heldAs: other.kind }) };
   }
 
-  /** How long a claim has to wait at most, in ms; 0 when it may go in. */
+  /** Returns how long a claim has to wait at most, in ms; 0 when it may enter. */
   private waitMs(shared: Shared, claim: ReadWriteClaim, now: number): number {
     const other = this.otherKind(claim.finalKey);
     if (other) return left(other, now);
@@ -220,7 +220,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     this.sweepAt = Math.max(FIRST_SWEEP_AT, this.keys.size * 2);
   }
 
-  /** What there is of a key, without what is over; undefined when that is nothing. */
+  /** Returns the state of a key without expired parts; undefined when nothing is left. */
   private find(finalKey: string, now: number): Shared | undefined {
     const shared = this.keys.get(finalKey);
     if (!shared) return undefined;
@@ -234,5 +234,5 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
   }
 }
 
-/** The hold of a key that lasts longest: a writer is alone. */
+/** Returns the hold of a key that lasts longest. A writer is the only holder. */
 const longest = ({ writer, readers }: Shared): Timed | undefined => writer ?? readers.longest;

@@ -1,6 +1,6 @@
 import { FIRST_SWEEP_AT, left, type Timed } from './space-clock.js';
 
-/** A reader of a key; `at` is its place in the heap. */
+/** A reader of a key; `at` is its index in the heap. */
 interface Reader extends Timed {
   readonly owner: string;
   at: number;
@@ -9,9 +9,9 @@ interface Reader extends Timed {
 const endOf = ({ since, leaseMs }: Timed): number => since + leaseMs;
 
 /**
- * The readers of one key, in a heap with the longest lease on top. A reader that expires stays until it leaves, all have
- * expired, or a sweep comes; until then it is not shown. So no operation visits all readers, but for a sweep each time their
- * number has doubled.
+ * The readers of one key, in a heap with the longest lease on top. An expired reader stays until it leaves, all have
+ * expired, or a sweep comes; until then it is hidden. So no operation visits all readers, except for a sweep each time
+ * their number has doubled.
  */
 export class Readers {
   private readonly byOwner = new Map<string, Reader>();
@@ -22,7 +22,7 @@ export class Readers {
     return this.heap.length === 0;
   }
 
-  /** The longest lease. Unless it has expired there are readers. */
+  /** The longest lease. There are readers unless it has expired. */
   get longest(): Timed | undefined {
     return this.heap[0];
   }
@@ -32,7 +32,7 @@ export class Readers {
     return reader && left(reader, now) > 0 ? reader : undefined;
   }
 
-  /** Those whose leases run. */
+  /** Returns the readers whose leases run. */
   alive(now: number): readonly (readonly [owner: string, lease: Timed])[] {
     return [...this.byOwner].filter(([, reader]) => left(reader, now) > 0);
   }
@@ -71,7 +71,7 @@ export class Readers {
     reader.at = at;
   }
 
-  /** Moves a reader up past those that end sooner, or down past those that end later. */
+  /** Moves a reader up past readers that end sooner, or down past readers that end later. */
   private settle(reader: Reader): void {
     for (;;) {
       const { at } = reader;

@@ -2,27 +2,27 @@ import type { Claim } from '../../../core/seam/claim.js';
 import { StoreFailure } from '../../../core/seam/store-failure.js';
 import type { SpaceClock } from './space-clock.js';
 
-/** The fencing tokens of a space. */
+/** The fencing tokens of a memory space. */
 export class Tokens {
   // One series for all keys: it grows for each of them, and needs no memory per key.
   private last = 0;
-  /** The last tokens of keys that have a counter for themselves: they never end, whatever becomes of the holds. */
+  /** Last tokens of keys with a per-key counter. A counter never ends, whatever becomes of the holds. */
   private readonly counters = new Map<string, number>();
 
   constructor(private readonly clock: SpaceClock) {}
 
-  /** Tokens that are reserved from now on are larger than this one. */
+  /** Makes all later tokens larger than this one. */
   raise({ finalKey, counted }: Claim, token: number): void {
     if (counted) this.counters.set(finalKey, Math.max(this.counters.get(finalKey) ?? 0, token));
     else this.last = Math.max(this.last, token);
   }
 
-  /** The first of the tokens that the claim asks for, which are in a row. */
+  /** Reserves the tokens that the claim asks for, which are consecutive, and returns the first. */
   reserve({ finalKey, tokens, counted }: Claim): number {
     const first = counted
       ? (this.counters.get(finalKey) ?? 0) + 1
       : Math.max(this.last + 1, Math.floor(this.clock.wallClockMicros()));
-    // Without the brackets the sum could leave the exact integers and come back rounded.
+    // Without the brackets the sum could exceed the exact integers and come back rounded.
     const last = first + (tokens - 1);
     if (!Number.isSafeInteger(last)) {
       throw new StoreFailure(

@@ -6,17 +6,16 @@ import type { Channels } from '../connection/redis-topology.js';
 import type { ClusterServer } from './cluster-server.js';
 import { readRedirect } from './slots.js';
 
-/** What channels have to know of their cluster. */
 export interface ChannelsHost {
-  /** The server where the channel is heard, as far as that is known. */
+  /** Returns the server that announces the channel; undefined when that is unknown. */
   listensAt(channel: string): ClusterServer | undefined;
   /** Resolves when it is known which server has which slots. */
   known(): Promise<void>;
-  /** Finds out anew which server has which slots, and then tells of it. */
+  /** Looks up again which server has which slots, and then calls `follow`. */
   refresh(): void;
 }
 
-/** A channel that somebody listens to, wherever it is heard at the moment. */
+/** A channel with a listener, and the server that announces it at the moment. */
 interface Listening {
   readonly channel: string;
   readonly listener: MessageListener;
@@ -24,7 +23,7 @@ interface Listening {
   watch: Watch | undefined;
 }
 
-/** Hears channels at the servers that have their slots, also when those move. */
+/** Listens to channels at the servers that have their slots, also after a slot migration. */
 export class ClusterChannels implements Channels {
   private readonly all = new Set<Listening>();
 
@@ -49,7 +48,7 @@ export class ClusterChannels implements Channels {
     return this.host.listensAt(channel)?.subscriber.isLive(channel) ?? false;
   }
 
-  /** Slots have other servers: who listens to what was there listens there. */
+  /** After a slot migration, resubscribes on the new owners. */
   follow(): void {
     for (const one of [...this.all]) {
       if (this.all.has(one) && this.host.listensAt(one.channel) !== one.at) this.attach(one);
@@ -68,7 +67,7 @@ export class ClusterChannels implements Channels {
     );
   }
 
-  /** When nobody has the slot, whoever gets it is found out later. */
+  /** Listens at the slot's server. While no server has the slot, asks for a refresh. */
   private attachNow(one: Listening): void {
     if (this.host.listensAt(one.channel)) this.attach(one);
     else this.host.refresh();

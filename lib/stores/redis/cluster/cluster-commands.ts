@@ -8,33 +8,32 @@ import type { BatchPart, ScriptRun } from '../connection/script-batch.js';
 import { sharded } from './sharded-scripts.js';
 import { readRedirect, slotWithoutServer, type NodeAddress, type Redirect } from './slots.js';
 
-/** How soon a slot is asked again whose keys are on their way from one server to another, in ms. */
+/** Pause before a slot whose keys are moving is asked again, in ms. */
 const TRY_AGAIN_MS = 10;
-/** How many redirects are followed without a pause. */
+/** Maximum number of redirects to follow without a pause. */
 const AT_ONCE = 3;
 
-/** What commands have to know of their cluster. */
 export interface CommandsHost {
   readonly timeoutMs: number;
   readonly isSharded: boolean;
-  /** The connection to the server that has the name, as far as that is known. */
+  /** Returns the connection to the server that has the name; undefined when that is unknown. */
   connectionTo(name: string): RedisConnection | undefined;
   /** Resolves when there is a connection to the server that has the name. */
   openedTo(name: string): Promise<unknown>;
-  /** Whether the connection leads to a server that has slots. */
+  /** Returns whether the connection leads to a server that has slots. */
   isNeeded(connection: RedisConnection): boolean;
-  /** A server has said that another one has the slot. */
+  /** Called when a server says that another one has the slot. */
   moved(slot: number, to: NodeAddress): void;
-  /** The server says that the cluster is down: another one may know better. */
+  /** Called when a server says that the cluster is down: another one may know better. */
   lookSoon(): void;
-  /** False: what belongs to a server that is only getting the slot waits until it has it. */
+  /** Whether to follow ASK to a server that imports the slot. Otherwise the request waits until that server has it. */
   readonly followsAsk: boolean;
-  /** A connection to a server that is getting a slot. */
+  /** Returns a connection to a server that is importing a slot. */
   connectionAt(address: NodeAddress): RedisConnection;
   hostOf(connection: RedisConnection): string;
 }
 
-/** A run of a script, and how its reply is read. */
+/** A run of a script, and the function that reads its reply. */
 interface Asked<T> {
   readonly script: Script;
   readonly keys: readonly string[];
@@ -43,8 +42,8 @@ interface Asked<T> {
 }
 
 /**
- * Runs scripts at the servers that have their keys. A server that has a slot no longer refuses what is asked there before
- * anything is done, so it is asked again where it belongs: within the command time-out.
+ * Runs scripts at the servers that have their keys. A server that no longer has a slot refuses a request before it does
+ * anything. So the request is sent again to the slot's server, within the command time-out.
  */
 export class ClusterCommands implements Commands {
   private readonly parts = new WeakMap<BatchPart, BatchPart>();
@@ -100,7 +99,7 @@ export class ClusterCommands implements Commands {
     }
   }
 
-  /** What is refused because it belongs elsewhere is asked there; any other failure is thrown. */
+  /** Sends a request that was refused because of its slot to the slot's server; throws any other failure. */
   private async elsewhere<T>(asked: Asked<T>, first: unknown, firstAt: RedisConnection): Promise<T> {
     const { host } = this;
     const giveUpAt = performance.now() + host.timeoutMs;
@@ -108,7 +107,7 @@ export class ClusterCommands implements Commands {
     for (let hops = 1; ; hops++) {
       const redirect = this.redirectOf(failure, at);
       if (!redirect || performance.now() >= giveUpAt) throw failure;
-      // Servers that do not agree send each other's clients in a circle.
+      // Pause: servers that disagree redirect a client in a circle.
       if (redirect.kind === 'TRYAGAIN' || hops > AT_ONCE) await pause(TRY_AGAIN_MS);
       try {
         if (redirect.kind === 'ASK' && host.followsAsk) {
@@ -130,8 +129,8 @@ export class ClusterCommands implements Commands {
   }
 
   /**
-   * A server that is getting the slot takes it for the one command that follows ASKING. The script goes in full, because a
-   * server that does not know it would have to be asked for that anew.
+   * Runs a script at a server that is importing the slot, which serves only the one command after ASKING. Sends the
+   * script in full, because a retry after NOSCRIPT would need another ASKING.
    */
   private async askMoving<T>({ script, keys, args, read }: Asked<T>, at: RedisConnection): Promise<T> {
     await at.opened();
@@ -156,7 +155,7 @@ export class ClusterCommands implements Commands {
       if (reply.startsWith('CLUSTERDOWN')) this.host.lookSoon();
       return readRedirect(reply, this.host.hostOf(at));
     }
-    // It was waiting for a server that has been replaced.
+    // The request was waiting for a server that has been replaced.
     return this.host.isNeeded(at) ? undefined : { kind: 'TRYAGAIN' };
   }
 }

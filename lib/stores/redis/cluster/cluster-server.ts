@@ -3,16 +3,16 @@ import type { RedisLike } from '../connection/redis-client.js';
 import { RedisSubscriber } from '../connection/redis-subscriber.js';
 import type { NodeAddress } from './slots.js';
 
-/** What the servers of one cluster have in common. */
+/** Options that the servers of one cluster share. */
 export interface ServerOptions extends RedisConnectionOptions {
   connect(address: NodeAddress): RedisLike;
-  /** Whether it listens with sharded Pub/Sub. Asked when it first listens. */
+  /** Returns whether to listen with sharded Pub/Sub. Called when the server is first listened to. */
   isSharded(): boolean;
-  /** Slots may have moved: the server no longer tells us what is announced there. */
+  /** Called when slots may have moved: the server no longer sends their messages. */
   onMoved(): void;
 }
 
-/** One server of a cluster: a connection for commands and, where somebody waits there, one to listen. */
+/** One server of a cluster: a connection for commands and, once a caller waits there, one for messages. */
 export class ClusterServer {
   readonly connection: RedisConnection;
   private listening: RedisSubscriber | undefined;
@@ -29,12 +29,12 @@ export class ClusterServer {
     return (this.listening ??= this.listen());
   }
 
-  /** Number of channels that somebody waits on. */
+  /** Number of channels with waiters. */
   get subscriptions(): number {
     return this.listening?.size ?? 0;
   }
 
-  /** @param why what is told to whoever waits for it. */
+  /**  @param why message of the failure that waiting requests get */
   close(why?: string): void {
     this.closed = true;
     this.connection.close(why);

@@ -17,41 +17,49 @@ import {
 import { connectorWith, type DnsLookup } from './lookup-connector.js';
 import type { NodeAddress } from './slots.js';
 
-/** Options of ioredis for each server of a Redis Cluster, and some of its servers: the others are found out from these. */
+/**
+ * Options of a Redis Cluster: some of its servers, and ioredis options for each server.
+ *
+ * @example
+ * { cluster: ['redis-1:6379', 'redis-2:6379'], password: 'secret' }
+ */
 export interface RedisClusterOptions extends RedisOptions {
   readonly cluster: readonly (string | { readonly host?: string; readonly port?: number })[];
-  /** Where servers are for us that call themselves otherwise; as that of an ioredis `Cluster`. */
+  /** Addresses at which this process reaches servers that announce other ones, as `natMap` of an ioredis `Cluster`. */
   readonly natMap?: RedisOptions['natMap'];
 }
 
-/** An ioredis `Cluster`, of which the addresses are taken. Structural, as {@link RedisLike} is. */
+/** An ioredis `Cluster`, whose addresses and options are used. A structural type, like {@link RedisLike}. */
 export interface ClusterLike {
   readonly isCluster: boolean;
   readonly options: object;
 }
 
-/** Where a cluster is, and how its servers are connected to. */
+/** Addresses of a cluster, and how to connect to its servers. */
 export interface ClusterEndpoint {
   readonly keyPrefix: string;
-  /** What to tell about options that have no effect. */
+  /** Warning about options that have no effect. */
   readonly warning?: string | undefined;
-  /** The servers that are asked first for the others. */
+  /** Servers that are asked first for the others. */
   readonly seeds: readonly NodeAddress[];
-  /** Connects to one of its servers. */
   connect(address: NodeAddress): RedisLike;
 }
 
 export const isClusterClient = (source: unknown): source is ClusterLike =>
   typeof source === 'object' && source !== null && (source as { isCluster?: unknown }).isCluster === true;
 
-/** A client of one server has a method of that name. */
+/** Returns whether a source has the option `cluster`. A client of one server has a method of that name. */
 const isClusterOptions = (source: unknown): source is RedisClusterOptions => {
   if (typeof source !== 'object' || source === null) return false;
   const { cluster } = source as { cluster?: unknown };
   return cluster !== undefined && typeof cluster !== 'function';
 };
 
-/** Where the cluster is; undefined for what is none. Throws `LockConfigurationError` when it cannot work. */
+/**
+ * Returns the endpoint of a cluster; undefined when the source is not a cluster.
+ *
+ * @throws {LockConfigurationError} when the settings cannot work
+ */
 export const resolveCluster = (source: unknown, commandTimeoutMs: number): ClusterEndpoint | undefined => {
   try {
     return clusterFrom(source, commandTimeoutMs);
@@ -75,7 +83,7 @@ const clusterFrom = (source: unknown, commandTimeoutMs: number): ClusterEndpoint
     return endpointOf(startupNodes, 'redis (the startup nodes of the Cluster)', shared, commandTimeoutMs);
   }
   if (!isClusterOptions(source)) return undefined;
-  // Who is used to an ioredis Cluster writes them there.
+  // With an ioredis Cluster, options of a server are in `redisOptions`: accept them here as well.
   const { cluster, redisOptions, ...options } = source as RedisClusterOptions & {
     redisOptions?: RedisOptions;
   };
@@ -113,7 +121,7 @@ const endpointOf = (
   const connect = (at: NodeAddress): RedisLike =>
     new Redis({ ...settings, ...seenFromHere(at, options.natMap) });
   const seeds = all.map(({ at }) => at);
-  // Made once to see that it can be made.
+  // Create one client now, so that wrong options fail early.
   connect(seeds[0]!);
   return { keyPrefix, seeds, connect, warning: notTakenWarning(others, own) };
 };
@@ -130,7 +138,7 @@ const refuseInCluster = (address: RedisOptions, name: 'db' | 'path' | 'sentinels
 
 interface GivenNode {
   readonly at: NodeAddress;
-  /** What is said of it beside the address: user, password, TLS, database. */
+  /** Options that a URL gives beside the address: user, password, TLS, database. */
   readonly options?: RedisOptions;
 }
 
@@ -151,7 +159,7 @@ const nodeFrom = (node: unknown, where: string): GivenNode => {
   } = (typeof node === 'object' && node !== null ? node : {}) as Record<string, unknown>;
   const isUsable = typeof node === 'object' && node !== null && typeof host === 'string' && host !== '';
   if (!isUsable || !isWhole(port, 65_535)) {
-    // A text may be a URL that was meant otherwise, with a password.
+    // A text may be a URL in another form, with a password, so it is not shown.
     if (typeof node === 'string') {
       throw new LockConfigurationError(
         `${where} must be a URL (redis://host:port), "host:port" or { host, port }, but is another text.`,

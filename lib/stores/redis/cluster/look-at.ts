@@ -3,23 +3,23 @@ import { isReplyError, RedisFailure } from '../connection/redis-failure.js';
 import type { ClusterServer } from './cluster-server.js';
 import { readClusterInfo, readSlots, type ClusterView, type SlotRange } from './slots.js';
 
-/** How long the others are waited for once one has answered, in ms: they may know more. */
+/** Time to wait for the other servers after the first reply, in ms: they may know more. */
 const OTHERS_MS = 100;
 
-/** What a server sees of its cluster. */
+/** A server's view of its cluster. */
 export interface Sight extends ClusterView {
   readonly ranges: readonly SlotRange[];
-  /** Whether messages can be sharded: since Redis 7. */
+  /** Whether the servers have sharded Pub/Sub, which came with Redis 7. */
   readonly canShard: boolean;
 }
 
-/** The one with the latest knowledge; of several the first. A server that calls its cluster well is believed rather than others. */
+/** Returns the view with the greatest epoch; of equal ones the first. A view of a healthy cluster takes precedence. */
 export const bestOf = (sights: readonly Sight[]): Sight | undefined =>
   [...sights].sort((a, b) => Number(b.isOk) - Number(a.isOk) || b.epoch - a.epoch)[0];
 
 /**
- * Asks these servers which one has which slots: the one with the latest knowledge is believed, since one that is cut off
- * goes on with what it knew. Fails when none answers.
+ * Asks these servers which one has which slots. The view with the greatest epoch counts, because a server that is cut
+ * off keeps its old view. Rejects when no server replies.
  */
 export const lookAt = async (servers: readonly ClusterServer[]): Promise<Sight> => {
   const seen: Sight[] = [];
@@ -45,7 +45,7 @@ export const lookAt = async (servers: readonly ClusterServer[]): Promise<Sight> 
     }
   });
   const best = bestOf(seen);
-  // Where one server cannot, those that listen there would hear nothing.
+  // If one server lacks sharded Pub/Sub, listeners on its slots would receive nothing.
   if (best) return { ...best, canShard: seen.every(({ canShard }) => canShard) };
   throw nobodyAnswered(failures);
 };
@@ -63,7 +63,7 @@ const seenFrom = async ({ connection, at }: ClusterServer): Promise<Sight> => {
   return { ...view, ranges, canShard };
 };
 
-/** An older server does not know the command, or the user may not ask. */
+/** Handles a refusal: an older server does not know the command, or the user lacks the right. */
 const unlessRefused =
   <T>(otherwise: T) =>
   (failure: unknown): T => {

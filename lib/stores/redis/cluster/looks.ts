@@ -1,31 +1,31 @@
 import { unbound } from '../../../core/runtime.js';
 
-/** How soon it is looked anew after something has changed, in ms; then ever later, until all is well again. */
+/** Pause before the refresh after a change, in ms. It doubles up to `LAST_MS` until all is well again. */
 const FIRST_MS = 100;
 const LAST_MS = 1_000;
 
-/** How often it is looked although nothing is known to have changed, in ms. */
+/** Interval of refreshes without a known change, in ms. */
 const NOW_AND_THEN_MS = 30_000;
 
-/** What a look at the cluster is, and whether another one is needed after it. */
+/** A refresh of the server info, and whether another one is needed after it. */
 export interface Look {
   look(): Promise<void>;
   isMended(): boolean;
 }
 
-/** When it is looked which server has which slots: never twice at a time, and soon after something has changed. */
+/** Schedules the refreshes of the slot map: one at a time, and soon after a change. */
 export class Looks {
   private looking: Promise<void> | undefined;
   private timer: NodeJS.Timeout | undefined;
   private nowAndThen: NodeJS.Timeout | undefined;
   private pauseMs = FIRST_MS;
-  /** A look is due whatever the connections say. */
+  /** Whether a refresh is due whatever the state of the connections. */
   private isDue = false;
   private closed = false;
 
   constructor(private readonly at: Look) {}
 
-  /** Resolves when the look that is under way, or else a new one, is over. */
+  /** Resolves when the current refresh, else a new one, is over. */
   now(): Promise<void> {
     if (!this.closed) {
       this.nowAndThen ??= unbound(() => setInterval(() => this.soon(), NOW_AND_THEN_MS).unref());
@@ -34,7 +34,7 @@ export class Looks {
     return looking;
   }
 
-  /** Looks, unless there is a connection to each server that needs one by then. */
+  /** Refreshes later, unless by then there is a connection to each server that needs one. */
   unlessMended(): void {
     if (this.closed || this.timer) return;
     const later = (): void => {

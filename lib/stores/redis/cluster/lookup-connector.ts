@@ -3,10 +3,10 @@ import { connect as connectPlain, isIP, type LookupFunction, type Socket } from 
 import { connect as connectByTls } from 'node:tls';
 import { AbstractConnector, type ClusterOptions, type RedisOptions } from 'ioredis';
 
-/** Resolves the names of servers, as that of an ioredis `Cluster`. */
+/** Resolves the names of servers, as `dnsLookup` of an ioredis `Cluster` does. */
 export type DnsLookup = NonNullable<ClusterOptions['dnsLookup']>;
 
-/** Returns the function for a socket. A name that `dnsLookup` returns is resolved by the system. */
+/** Returns the lookup function for a socket. When `dnsLookup` returns a name, the system resolves that. */
 const lookupBy =
   (dnsLookup: DnsLookup): LookupFunction =>
   (hostname, options, done) =>
@@ -18,7 +18,7 @@ const lookupBy =
       else done(null, address, family);
     });
 
-/** Returns the class that ioredis connects with, to a host whose name is resolved by `dnsLookup`. ioredis itself only knows the name. */
+/** Returns the class with which ioredis connects to a host that `dnsLookup` resolves: it has no option for that. */
 export const connectorWith = (dnsLookup: DnsLookup): NonNullable<RedisOptions['Connector']> =>
   class LookupConnector extends AbstractConnector {
     private readonly options: RedisOptions;
@@ -33,7 +33,7 @@ export const connectorWith = (dnsLookup: DnsLookup): NonNullable<RedisOptions['C
       const { host = 'localhost', port = 6379, family, tls } = this.options;
       const address = { host, port, family, lookup: lookupBy(dnsLookup) };
       this.connecting = true;
-      // The client learns of a failure from the stream: it has to listen there first.
+      // The client learns of a failure from the stream, once it listens there.
       const stream = tls ? connectByTls({ ...address, ...tls }) : connectPlain(address);
       stream.once('error', (error: Error) => {
         this.firstError = error;

@@ -17,24 +17,23 @@ import { sharded } from './sharded-scripts.js';
 import { SlotMap } from './slot-map.js';
 import { slotWithoutServer, textOfAddress, type NodeAddress } from './slots.js';
 
-/** How long connected servers are waited for before scouts are sent: those that hang must not delay the look. */
+/** Time to wait for connected servers, in ms. Hanging ones must not delay the discovery connections for longer. */
 const CONNECTED_MS = 300;
-/** How long a server without slots is kept that was getting one, in ms. */
+/** Time for which a server without slots is kept that was importing one, in ms. */
 const GETTING_MS = 60_000;
 
-/** How a cluster is connected to. */
 export interface ClusterOptions extends Omit<RedisConnectionOptions, 'probe'> {
-  /** What is run on each new connection before anything is asked there, for a name that the server has. */
+  /** Returns the script to run first on each new connection, for a name that the server has. */
   readonly probeFor: (name: string) => Probe;
-  /** Whether messages are sharded; undefined: where the servers can. */
+  /** Whether to use sharded Pub/Sub. Default: when the servers have it. */
   readonly shardedPubSub?: boolean | undefined;
-  /** False: what belongs to a server that is only getting the slot waits until it has it. Default: true. */
+  /** Whether to follow ASK to a server that imports a slot, or to wait until it has the slot. Default: true. */
   readonly followsAsk?: boolean;
 }
 
 /**
- * The masters of a Redis Cluster, each with connections of its own, and which of them has which slots. A connection is
- * made when something is asked there.
+ * The masters of a Redis Cluster, each with its own connections, and the map of their slots. A connection is opened at
+ * the first request for its server.
  */
 export class RedisCluster implements RedisTopology {
   readonly hasSlots = true;
@@ -42,9 +41,9 @@ export class RedisCluster implements RedisTopology {
   readonly channels: ClusterChannels;
   readonly address: RedisAddress;
   onAgain: () => void = () => undefined;
-  /** The servers there is something to ask at, by their addresses. */
+  /** Servers that may get requests, by address. */
   private readonly servers = new Map<string, ClusterServer>();
-  /** Servers that were getting slots, until when they are kept. */
+  /** Servers that were importing slots, and the time until which each is kept. */
   private readonly getting = new Map<ClusterServer, number>();
   private readonly slots = new SlotMap();
   private readonly scouts: Scouts;
@@ -77,7 +76,8 @@ export class RedisCluster implements RedisTopology {
       hostOf: (connection) => this.hostOf(connection),
     });
     this.channels = new ClusterChannels({
-      // Where messages are not sharded each server hears all of them. The one with the slot tells how many others listen there.
+      // Without sharded Pub/Sub every server announces all messages, but only scripts at the slot's server count its
+      // listeners.
       listensAt: (channel) => this.slots.serverOf(channel),
       known: () => this.known(),
       refresh: () => this.looks.soon(),
@@ -115,7 +115,7 @@ export class RedisCluster implements RedisTopology {
       try {
         return await connection.opened();
       } catch (failure) {
-        // Another server has taken over while this one was waited for.
+        // Another server has taken over while the request waited for this one.
         const isReplaced = this.connectionTo(name) !== connection && !this.closed;
         if (!isReplaced || performance.now() >= giveUpAt) throw failure;
       }
@@ -144,7 +144,6 @@ export class RedisCluster implements RedisTopology {
     return Promise.all(masters.map(({ connection, at }) => ask(connection, textOfAddress(at))));
   }
 
-  /** Resolves when it is known which server has which slots. */
   known(): Promise<void> {
     if (this.closed) return Promise.reject(closedFailure());
     return this.slots.isKnown ? Promise.resolve() : this.looks.now();
@@ -192,7 +191,7 @@ export class RedisCluster implements RedisTopology {
     return server;
   }
 
-  /** A server that is getting a slot is no master of it yet, so no look at the slots keeps it. */
+  /** Returns a server that is importing a slot. It has no slot yet, so a refresh would otherwise close it. */
   private gettingAt(at: NodeAddress): ClusterServer {
     const server = this.serverAt(at);
     this.getting.set(server, performance.now() + GETTING_MS);
@@ -204,7 +203,7 @@ export class RedisCluster implements RedisTopology {
     this.looks.soon();
   }
 
-  /** Whether there is a connection to each master that one was asked for, also where none ever came up. */
+  /** Whether each master that a connection was requested for has one. */
   private get isMended(): boolean {
     return this.slots.masters.every(({ connection }) => connection.current ?? !connection.isWanted);
   }
@@ -214,7 +213,7 @@ export class RedisCluster implements RedisTopology {
     const connected = this.slots.masters.filter(({ connection }) => connection.current);
     const seen = connected.length > 0 ? await soonFrom(connected) : undefined;
     if (this.closed) throw closedFailure();
-    // Those that are connected may be just the ones that are cut off from the others.
+    // The connected servers may be the very ones that are cut off from the others.
     const sight = seen?.isOk ? seen : await this.bestWithScouts(seen);
     if (this.closed) throw closedFailure();
     if (!this.slots.isKnown) this.isSharded = this.options.shardedPubSub ?? sight.canShard;
@@ -241,11 +240,11 @@ export class RedisCluster implements RedisTopology {
     const hasLostMasters = this.slots.replace(ranges, (at) => this.serverAt(at));
     this.forgetOthers();
     this.channels.follow();
-    // A master that is one no longer may have had holds that its successor has not.
+    // A former master may have had holds that its successor lacks.
     if (hasLostMasters) this.onAgain();
   }
 
-  /** Closes connections to servers that have no slots. Whoever waits for one of these asks its successor. */
+  /** Closes the connections to servers without slots. A request that waits for such a server goes to its successor. */
   private forgetOthers(): void {
     const needed = new Set(this.slots.masters);
     for (const [server, until] of this.getting) {
@@ -260,7 +259,7 @@ export class RedisCluster implements RedisTopology {
   }
 }
 
-/** What connected servers see; undefined when none of them replies in time. */
+/** Resolves with the view of connected servers; undefined when none of them replies in time. */
 const soonFrom = (servers: readonly ClusterServer[]): Promise<Sight | undefined> =>
   new Promise((resolve) => {
     const timer = unbound(() => setTimeout(() => resolve(undefined), CONNECTED_MS));

@@ -4,8 +4,8 @@ import { lookAt, type Sight } from './look-at.js';
 import { textOfAddress, type NodeAddress } from './slots.js';
 
 /**
- * Connections that only ask which server has which slots: what is known of a server when the locks' own connection begins
- * decides how that is used.
+ * Discovery connections, which only ask which server has which slots. The locks' own connections cannot do that: what
+ * is known of a server when such a connection begins decides how it is used.
  */
 export class Scouts {
   private readonly out = new Set<ClusterServer>();
@@ -15,7 +15,7 @@ export class Scouts {
     private readonly timeoutMs: number,
   ) {}
 
-  /** Asks the servers that were named at the start, and these. Fails when none answers. */
+  /** Asks the servers that the options name, and these. Rejects when no server replies. */
   async lookFrom(others: readonly ClusterServer[]): Promise<Sight> {
     const { endpoint, out } = this;
     const places = new Map(

@@ -4,8 +4,8 @@ import { SHARDED_TURN_CHANNEL, TURN_CHANNEL } from '../kinds/exclusive/line-func
 const made = new WeakMap<Script, Script>();
 
 /**
- * The same script with sharded Pub/Sub: in a cluster a message goes to those who listen at the server of its channel's
- * slot, and to no other server. What a script is told to announce with is an argument, which is not seen to here.
+ * Returns the same script with sharded Pub/Sub: in a cluster only the server of the channel's slot announces a message.
+ * The command with which a script announces the end of a hold is an argument, and does not change here.
  */
 export const sharded = (script: Script): Script => {
   const known = made.get(script);

@@ -3,33 +3,32 @@ import type { ClusterServer } from './cluster-server.js';
 import type { NodeAddress, SlotRange } from './slots.js';
 
 /**
- * Which server has which slot, as far as is known: Redis's slot map. A server that says MOVED changes one slot of it at once,
- * and the rest is looked at soon. One that is importing slots (ASK) is not in it yet.
+ * Redis's slot map, as far as it is known: the server of each slot. MOVED changes one slot of it at once, and a refresh
+ * of all follows soon. A server that is importing a slot (ASK) does not count as its server yet.
  */
 export class SlotMap {
-  /** Undefined before anything is known. */
+  /** Undefined until the first refresh. */
   private slots: (ClusterServer | undefined)[] | undefined;
-  /** Those that have slots. */
+  /** Servers that have slots. */
   masters: readonly ClusterServer[] = [];
-  /** The same when it was looked last, before servers said that slots have moved. */
+  /** Masters at the last refresh, before any later MOVED. */
   private lastMasters: readonly ClusterServer[] = [];
 
   get isKnown(): boolean {
     return this.slots !== undefined;
   }
 
-  /** The server with the slot of a name. */
   serverOf(name: string): ClusterServer | undefined {
     return this.slots?.[hashSlot(name)];
   }
 
-  /** One of the server's slots. */
+  /** Returns one of the server's slots. */
   slotOf(server: ClusterServer): number | undefined {
     const slot = this.slots?.indexOf(server) ?? -1;
     return slot === -1 ? undefined : slot;
   }
 
-  /** A slot has moved. Says whether that is news. */
+  /** Records that a slot has moved. Returns whether that changes the map. */
   move(slot: number, to: ClusterServer): boolean {
     if (!this.slots || this.slots[slot] === to) return false;
     this.slots[slot] = to;
@@ -37,7 +36,7 @@ export class SlotMap {
     return true;
   }
 
-  /** It was looked. Says whether a master has no slot any more that had some at the last look. */
+  /** Replaces the map. Returns whether a master of the last refresh has no slot any more. */
   replace(ranges: readonly SlotRange[], serverAt: (address: NodeAddress) => ClusterServer): boolean {
     const slots: (ClusterServer | undefined)[] = [];
     for (const { from, to, master } of ranges) {

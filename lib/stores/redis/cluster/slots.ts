@@ -1,13 +1,11 @@
 import { RedisFailure } from '../connection/redis-failure.js';
 import { impossible } from '../connection/strict-replies.js';
 
-/** Where a server of a cluster is. */
 export interface NodeAddress {
   readonly host: string;
   readonly port: number;
 }
 
-/** Slots that one master has. */
 export interface SlotRange {
   readonly from: number;
   readonly to: number;
@@ -17,9 +15,9 @@ export interface SlotRange {
 export const textOfAddress = ({ host, port }: NodeAddress): string => `${host}:${port}`;
 
 /**
- * Reads CLUSTER SLOTS.
+ * Reads the reply of CLUSTER SLOTS.
  *
- * @param asked the host that was asked: it stands for a server that does not say how it is called.
+ * @param asked host that was asked; it stands for a server that does not give its own name.
  */
 export const readSlots = (reply: unknown, asked: string): readonly SlotRange[] => {
   if (!Array.isArray(reply)) throw impossible(reply);
@@ -35,7 +33,7 @@ export const readSlots = (reply: unknown, asked: string): readonly SlotRange[] =
 const isSlot = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) < 16_384;
 
-/** What CLUSTER INFO says: the server with the greatest epoch knows of the latest election. */
+/** The state in CLUSTER INFO. The server with the greatest epoch knows of the latest election. */
 export interface ClusterView {
   readonly epoch: number;
   readonly isOk: boolean;
@@ -47,12 +45,12 @@ export const readClusterInfo = (reply: unknown): ClusterView => {
   return { epoch: Number(epoch ?? 0), isOk: /^cluster_state:ok/m.test(reply) };
 };
 
-/** Where a server of a cluster sends who asked for a slot that it has not. */
+/** Redirect of a server that does not have the slot of a request. */
 export type Redirect =
   | { readonly kind: 'MOVED' | 'ASK'; readonly slot: number; readonly to: NodeAddress }
   | { readonly kind: 'TRYAGAIN' };
 
-/** Reads what a server answered instead of a reply; undefined for any other error. */
+/** Reads a redirect from an error; returns undefined for any other error. */
 export const readRedirect = (message: string, asked: string): Redirect | undefined => {
   if (message.startsWith('TRYAGAIN')) return { kind: 'TRYAGAIN' };
   const [, kind, slot, host, port] = /^(MOVED|ASK) (\d+) (\S*):(\d+)/.exec(message) ?? [];
@@ -64,7 +62,7 @@ export const readRedirect = (message: string, asked: string): Redirect | undefin
   };
 };
 
-/** There is nobody to ask about the name. Its slot may get a server at any moment. */
+/** Returns the failure for a name whose slot has no server. The slot may get one at any moment. */
 export const slotWithoutServer = (name: string): RedisFailure =>
   new RedisFailure(
     `no server of the cluster has the slot of "${name}"; look at CLUSTER NODES`,

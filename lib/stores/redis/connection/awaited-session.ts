@@ -7,13 +7,13 @@ interface Waiter {
   reject(failure: RedisFailure): void;
 }
 
-/** Those who wait for the next connection, within the command time-out: nothing of theirs was sent. */
+/** Requests that wait for the next connection, within the command time-out. None of them has been sent. */
 export class AwaitedSession {
   private waiters = new Set<Waiter>();
 
   constructor(private readonly deadlines: CommandDeadlines) {}
 
-  /** @param late what there is to say when the time-out is over. */
+  /**  @param late makes the failure of a request that is still waiting after the time-out. */
   next(late: () => RedisFailure): Promise<RedisSession> {
     return new Promise((resolve, reject) => {
       const inFlight = this.deadlines.add(() => {
@@ -34,12 +34,12 @@ export class AwaitedSession {
     });
   }
 
-  /** There is one. */
+  /** Hands the new connection to all waiting requests. */
   begin(session: RedisSession): void {
     for (const waiter of this.take()) waiter.resolve(session);
   }
 
-  /** There will be none for them. Each gets a failure of its own. */
+  /** Rejects all waiting requests, each with a failure of its own. */
   refuse(failure: () => RedisFailure): void {
     for (const waiter of this.take()) waiter.reject(failure());
   }

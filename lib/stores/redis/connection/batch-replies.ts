@@ -1,7 +1,7 @@
 import { replyError } from './redis-failure.js';
 import { impossible } from './strict-replies.js';
 
-/** What each script of a batch answered; its error, if that is what it was. */
+/** Returns the reply of each script of a batch; an `Error` for each script that failed. */
 export const readBatch = (reply: unknown, count: number): unknown[] => {
   if (!Array.isArray(reply) || reply.length !== count) throw impossible(reply);
   return reply.map((one: unknown) => {

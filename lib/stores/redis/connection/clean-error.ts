@@ -1,17 +1,17 @@
 import { textOf } from '../../../core/errors/describe.js';
 import type { RedisLike } from './redis-client.js';
 
-/** How deep the causes of a foreign error are copied. */
+/** Maximum depth to which the causes of a foreign error are copied. */
 const DEEPEST = 4;
-/** Shorter ones are in too many words to be taken out of them. */
+/** Minimum length of a secret, in characters: a shorter one occurs in too many other words to be replaced. */
 const SHORTEST_SECRET = 3;
 
-/** Whatever stands before the host of a URL; to the last @ of the line, because a password may have one, and spaces. */
+/** Credentials before the host of a URL, up to the last @ of the line: a password may contain @ and spaces. */
 const CREDENTIALS_OF_URL = /\b([a-z][a-z\d+.-]*:\/\/).*@/gi;
-/** What Redis says of a command that it does not know, AUTH for one, and cuts somewhere. */
+/** Arguments that Redis repeats when it does not know a command, AUTH for example. Redis may cut them off anywhere. */
 const ECHOED_ARGUMENTS = /,? with args beginning with:.*/gi;
 
-/** What only foreign objects have; reading it may throw. */
+/** Reads a property of a foreign object, whose getter may throw. */
 const peek = (value: unknown, name: string): unknown => {
   try {
     return (value as Record<string, unknown> | null | undefined)?.[name];
@@ -24,32 +24,31 @@ const encoded = (secret: string): string[] => {
   try {
     return [encodeURIComponent(secret), encodeURI(secret)];
   } catch {
-    // Half a surrogate pair stands in no URL.
+    // A lone surrogate cannot be encoded, so it occurs in no URL.
     return [];
   }
 };
 
-/** The forms in which a text may be written into another one. */
+/** Returns the forms in which a secret may occur in another text. */
 const formsOf = (secret: string): string[] => [
   secret,
   JSON.stringify(secret).slice(1, -1),
   ...encoded(secret),
 ];
 
-/** The passwords in ioredis options. */
 export const secretsOf = (options: unknown): string[] =>
   [peek(options, 'password'), peek(options, 'sentinelPassword')].filter(
     (one): one is string => typeof one === 'string',
   );
 
-/** The passwords that a client has now; they may have changed since it was made. */
+/** Returns the current passwords of a client; they may have changed since it was created. */
 export const secretsOfClient = (client: RedisLike): string[] => {
   const auth = peek(peek(client, 'condition'), 'auth');
   const current: unknown = Array.isArray(auth) ? auth.at(-1) : auth;
   return [...secretsOf(client.options), ...(typeof current === 'string' ? [current] : [])];
 };
 
-/** A text without credentials: neither those of a URL, nor the given ones. */
+/** Removes the credentials of URLs and the given secrets from a text. */
 export const cleanText = (text: string, secrets: readonly string[]): string => {
   let clean = text.replace(CREDENTIALS_OF_URL, '$1***@').replace(ECHOED_ARGUMENTS, '');
   for (const secret of secrets) {
@@ -59,14 +58,14 @@ export const cleanText = (text: string, secrets: readonly string[]): string => {
   return inOurWords(clean).replace('MaxRetriesPerRequestError', 'Error');
 };
 
-/** The last argument of AUTH, and of HELLO that has one, is the password which was tried. */
+/** Returns the password that AUTH or HELLO has tried: its last argument. */
 const secretsOfCommand = (command: unknown): string[] => {
   const [name, args] = [peek(command, 'name'), peek(command, 'args')];
   if (typeof name !== 'string' || !/^(auth|hello)$/i.test(name) || !Array.isArray(args)) return [];
   return args.slice(-1).map(String);
 };
 
-/** What ioredis says in terms of its own settings, which no user gave, and what has happened. */
+/** Errors in which ioredis names its own settings, which no user gave, and the event behind each. */
 const OWN_WORDS: readonly (readonly [RegExp, string])[] = [
   [/Reached the max retries per request limit[^\n]*/, 'the connection was closed before the reply came'],
   [/Command aborted due to connection close[^\n]*/, 'the connection was closed before the reply came'],
@@ -77,15 +76,16 @@ const OWN_WORDS: readonly (readonly [RegExp, string])[] = [
 const inOurWords = (text: string): string =>
   OWN_WORDS.reduce((said, [words, meaning]) => said.replace(words, meaning), text);
 
-/** What was thrown, as text; several addresses that were tried in vain have an error each, and no text together. */
+/** Returns the text of a thrown value. An error of several failed addresses has only the texts of its parts. */
 const messageOf = (thrown: unknown): string => {
   const several = peek(thrown, 'errors');
   return textOf(thrown) || (Array.isArray(several) ? several.map(textOf).join('; ') : '');
 };
 
 /**
- * An error of the client (or of the function that makes clients) as it may be shown and kept: a copy with its name, message,
- * code, stack and the name of the command. ioredis puts the arguments into its errors, and those of AUTH are the password.
+ * Copies an error of the client, or of the function that creates clients, for logs and callers. The copy has the name,
+ * message, code, stack and causes, and the name of the command. The original must not be kept: ioredis puts the
+ * arguments into its errors, and the argument of AUTH is the password.
  */
 export const cleanError = (thrown: unknown, known: readonly string[], depth = 0): Error => {
   const command = peek(thrown, 'command');

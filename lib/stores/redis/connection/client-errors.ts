@@ -2,13 +2,13 @@ import { cleanError, secretsOfClient } from './clean-error.js';
 import type { RedisLike } from './redis-client.js';
 import { isReplyError } from './redis-failure.js';
 
-/** What went wrong with a client's connection: for whoever asks for something meanwhile. */
+/** The last error of a client's connection, for the failures of later requests. */
 export class ClientErrors {
-  /** Private to the language: it knows the password. */
+  /** ECMAScript-private: the client knows the password. */
   readonly #client: RedisLike;
-  /** The error as the client made it, with all that it put into it; cleaned before a caller gets it. */
+  /** Error with everything that the client put into it; cleaned before a caller gets it. */
   #last: unknown;
-  /** The client has said what is wrong with the connection that it has now. */
+  /** Whether the client itself has reported an error of its current connection. */
   private hasSaid = false;
 
   constructor(client: RedisLike) {
@@ -20,22 +20,22 @@ export class ClientErrors {
     });
   }
 
-  /** Undefined where nothing is known to be wrong. */
+  /** Last error, cleaned; undefined while no error is known. */
   get last(): Error | undefined {
     return this.#last === undefined ? undefined : this.clean(this.#last);
   }
 
-  /** The connection works, or fails for this reason, unless the client has said why, as for a wrong password. */
+  /** Records why the connection fails, or that it works. A reason from the client itself (a wrong password) stays. */
   note(error: unknown): void {
     if (!this.hasSaid) this.#last = error;
   }
 
-  /** The client cannot connect. Why, it may have said already. */
+  /** Records why the client cannot connect, unless a reason is known already. */
   noteIfUnknown(error: unknown): void {
     this.#last ??= error;
   }
 
-  /** ioredis rejects commands in terms of its settings; the socket's own error says what ended the connection. */
+  /** Returns the error of a rejected command: the server's reply, else the socket's error, which ioredis omits. */
   readonly explained = (error: unknown): Error =>
     (isReplyError(error) ? undefined : this.last) ?? this.clean(error);
 

@@ -1,9 +1,9 @@
 import { unbound } from '../../../core/runtime.js';
 
-/** A timer that is this late, in ms, tells that the event loop stood still. */
+/** Delay of a timer, in ms, above which the event loop counts as blocked. */
 const STOOD_STILL_MS = 50;
 
-/** A command under way. The connection sets `done` when it is answered or given up. */
+/** A command under way. The connection sets `done` when the command has a reply or is given up. */
 export interface Unanswered {
   done: boolean;
 }
@@ -16,8 +16,9 @@ interface Entry extends Unanswered {
 }
 
 /**
- * Watches over commands that all have the same time-out. They fall due in the order in which they were sent, and
- * are mostly answered in that order too, so one timer and a chain are enough: what is done leaves at the front.
+ * Times out commands that all have the same time-out. Commands fall due in the order in which they were sent, and
+ * mostly get their replies in that order too. So one timer and a linked list are enough: finished commands leave at the
+ * front.
  */
 export class CommandDeadlines {
   private first: Entry | undefined;
@@ -57,14 +58,15 @@ export class CommandDeadlines {
     const entry = this.first!;
     this.first = entry.next;
     if (!this.first) this.last = undefined;
-    // Unlinked: an old entry that pointed to a young one would keep the whole chain from the quick collections.
+    // Unlink the entry: an old one that points to a young one would keep the whole list alive in minor garbage
+    // collections.
     entry.next = undefined;
     return entry;
   }
 
   private arm(ms: number): void {
     const plannedAt = performance.now() + ms;
-    // A reply that waits behind a blocked event loop has come in time: let the poll phase deliver it first.
+    // A reply that waits behind a blocked event loop is in time: let the poll phase deliver it first.
     const look = (): void => void setImmediate(() => this.sweep(performance.now() - plannedAt));
     this.timer = unbound(() => setTimeout(look, Math.max(1, ms)).unref());
   }
@@ -83,7 +85,7 @@ export class CommandDeadlines {
     for (const entry of overdue) if (!entry.done) entry.onOverdue();
   }
 
-  /** What was to be sent may have left only now: it gets as long again as the loop stood still, but only once. */
+  /** Extends overdue deadlines once, by the time that the loop was blocked: the bytes may have left only now. */
   private spare(now: number, ms: number): void {
     for (let entry = this.first; entry && entry.dueAt <= now; entry = entry.next) {
       entry.spared = true;

@@ -1,20 +1,19 @@
 import type { Script } from './script.js';
 import type { ScriptRun } from './script-batch.js';
 
-/** Runs scripts, each on the server that has its first key. */
+/** Runs each script on the server that has its first key. */
 export interface Commands {
-  /** Runs a script and reads the reply. */
   run<T>(
     script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
     read: (reply: unknown) => T,
   ): Promise<T>;
-  /** The same for a script that can share a request with others of its tick. */
+  /** Runs a script that can share a request with other scripts of the same tick. */
   runShared<T>(
     run: Pick<ScriptRun, 'part' | 'keys' | 'batchKeys' | 'args'>,
     read: (reply: unknown) => T,
   ): Promise<T>;
-  /** The same without a promise: the run itself is told. */
+  /** Runs a script like `runShared`, but without a promise: calls `resolve` or `reject` of the run. */
   share(run: ScriptRun): void;
 }

@@ -10,19 +10,21 @@ import {
   unwrapped,
 } from './redis-failure.js';
 
-/** How soon a server that does not execute commands yet is asked again, in ms. */
+/** Pause before a server that does not execute commands yet is asked again, in ms. */
 const NOT_YET_MS = 25;
 
-/** Whether the server only does not have PING, or not for this user: it executes other commands. */
+/** Returns whether only PING is unknown or not permitted: the server executes other commands. */
 const isOfPingOnly = (error: unknown): boolean =>
   isNotPermitted(error) || (isReplyError(error) && /^ERR unknown command/.test(error.message));
 
 /**
- * Waits until the server of a new connection executes commands, in the client's database; answers the error when that is
- * refused. ioredis asks INFO for the first, which some servers lack, and keeps their reason to itself. It has asked for the
- * database, too, but when its SELECT is refused it goes on in database 0, where these locks exclude nobody.
+ * Waits until the server of a new connection executes commands in the client's database. Resolves with the error when
+ * the server refuses that, else with undefined.
  *
- * @param onNotYet receives each reply that says that the server does not execute commands yet
+ * ioredis would ask with INFO, which some servers lack, and does not report their reason. It also sends SELECT. But
+ * when the server refuses SELECT, ioredis goes on in database 0, where these locks exclude no other process.
+ *
+ * @param onNotYet receives each reply which says that the server does not execute commands yet
  */
 export const openDatabase = async (
   client: RedisLike,
@@ -49,7 +51,7 @@ export const openDatabase = async (
   return undefined;
 };
 
-/** The failure of everything that is asked while the server refuses the database. */
+/** Returns the failure of all requests while the server refuses the database. */
 export const refusedDatabase = (database: number, cause: Error): RedisFailure =>
   new RedisFailure(
     `Redis refused SELECT ${database} (${unwrapped(cause.message)}), and locks are taken in no other database: ` +

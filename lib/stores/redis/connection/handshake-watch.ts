@@ -2,9 +2,9 @@ import type { CommandDeadlines, Unanswered } from './command-deadlines.js';
 import { bytesHeard, dropSocket, isReadyInVain, type RedisLike } from './redis-client.js';
 
 /**
- * Gives up a connection that falls silent after it was opened and before it is ready. The client does not: what the
- * client asks for itself then has no time-out, so it would wait for that answer for ever, and never connect again.
- * One that goes on answering (a server that loads its data) is left alone.
+ * Drops a connection that falls silent after it was opened and before it is ready. For the commands of its handshake
+ * ioredis has no time-out: it would wait without end for the reply, and never reconnect. A server that still sends
+ * bytes, because it loads its data for example, keeps its connection.
  *
  * @param onReady called for each connection that is ready
  */

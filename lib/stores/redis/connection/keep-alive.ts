@@ -1,2 +1,2 @@
-/** After how long without a word the operating system asks whether the other side still lives. ioredis 5 never asks. */
+/** Idle time in ms after which the operating system probes whether the other side is alive. ioredis 5 never probes. */
 export const KEEP_ALIVE_MS = 10_000;

@@ -6,7 +6,7 @@ import { StartingClients } from './starting-clients.js';
 import { asksSentinels, setUpSentinels } from './sentinels/sentinel-settings.js';
 import { SentinelWatch } from './sentinels/sentinel-watch.js';
 
-/** One Redis server, or whichever of several is the master: one connection for commands, one to listen. */
+/** One Redis server, or the current master of several: one connection for commands and one for messages. */
 export class OneServer implements RedisTopology {
   readonly publish = 'PUBLISH';
   readonly hasTurns = true;

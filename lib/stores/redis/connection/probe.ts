@@ -2,14 +2,14 @@ import type { RedisLike } from './redis-client.js';
 import { isNoScript } from './redis-failure.js';
 import type { Script } from './script.js';
 
-/** A script that is run on each new connection before anything else, to find out what can be done there. */
+/** A script that runs on each new connection before anything else, to find out what the Redis user may do there. */
 export interface Probe {
   readonly script: Script;
   readonly keys: readonly string[];
   readonly args: readonly (string | number)[];
 }
 
-/** What the probe answers, or the error with which it fails. */
+/** Resolves with the reply of the probe, or with the error with which it failed. */
 export const runProbe = async (client: RedisLike, { script, keys, args }: Probe): Promise<unknown> => {
   const rest = [keys.length, ...keys, ...args];
   try {

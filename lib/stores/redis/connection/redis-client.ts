@@ -1,6 +1,6 @@
 /**
- * The few things the store needs of an ioredis client. Structural, because the types of ioredis 5 and 6 cannot
- * be assigned to each other.
+ * The parts of an ioredis client that the store uses. A structural type, because the types of ioredis 5 and 6 cannot be
+ * assigned to each other.
  */
 export interface RedisLike {
   readonly status: string;
@@ -15,10 +15,10 @@ export interface RedisLike {
   on(event: 'message' | 'smessage', listener: (channel: string, message: string) => void): unknown;
 }
 
-/** The two connections the store opens. */
+/** Name of one of the two connections that the store opens. */
 export type ConnectionRole = 'commands' | 'subscriber';
 
-/** The socket under a client; ioredis does not declare it. */
+/** Socket of a client, which ioredis does not declare. */
 interface WithStream {
   readonly stream?: ClientSocket | null;
 }
@@ -36,18 +36,18 @@ export interface ClientSocket {
   unref?(): void;
 }
 
-/** What a client has chosen on its connection; ioredis does not declare it. */
+/** Database that a client has selected, which ioredis does not declare. */
 interface WithCondition {
   readonly condition?: { readonly select?: unknown } | null;
 }
 
-/** The database that a client uses: the one it has chosen since, or that of its options. */
+/** Returns the database that the client uses: the one that it selected last, else the one of its options. */
 export const databaseOf = (client: RedisLike): number => {
   const chosen = (client as WithCondition).condition?.select ?? (client.options as { db?: unknown }).db;
   return Number(chosen ?? 0);
 };
 
-/** Where a client connects to. `isOneServer`: not to whichever of several is the master at the time. */
+/** Address that a client connects to. `isOneServer` is false when it leads to the current master of several servers. */
 export interface RedisAddress {
   readonly name: string;
   readonly isOneServer: boolean;
@@ -67,21 +67,23 @@ export const addressOf = (client: RedisLike): RedisAddress => {
   return { name: `${at}:${text(port, '6379')}`, isOneServer: true };
 };
 
-/** The socket of a client, unless it has been destroyed. */
+/** Returns the socket of a client, unless it is destroyed. */
 export const socketOf = (client: RedisLike): ClientSocket | undefined => {
   const { stream } = client as WithStream;
   return stream && !stream.destroyed ? stream : undefined;
 };
 
-/** What a client knows of its next attempt; ioredis does not declare it. */
+/** Connection attempts of a client, which ioredis does not declare. */
 interface WithAttempts {
   status: string;
   readonly reconnectTimeout?: unknown;
 }
 
 /**
- * Whether a client says that it is ready, although its connection has ended meanwhile. ioredis 5 does where the server has not
- * replied to its CLIENT SETINFO, and then takes itself for connected at each attempt to connect. So its state is put right.
+ * Returns whether a client says that it is ready although its connection has ended, and corrects its status.
+ *
+ * ioredis 5 gets into this state when the server has not replied to CLIENT SETINFO. At each attempt to connect it then
+ * believes that it is connected.
  */
 export const isReadyInVain = (client: RedisLike): boolean => {
   if (!(client as WithStream).stream?.destroyed) return false;
@@ -90,12 +92,12 @@ export const isReadyInVain = (client: RedisLike): boolean => {
   return true;
 };
 
-/** How much has arrived on the current socket; 0 where that cannot be told. */
+/** Returns how many bytes have arrived on the current socket; 0 when that is unknown. */
 export const bytesHeard = (client: RedisLike): number => (client as WithStream).stream?.bytesRead ?? 0;
 
 /**
- * Drops the socket at once and lets the client reconnect. A polite end would wait for the other side, which on a
- * half-open connection never comes.
+ * Destroys the socket at once, so that the client reconnects. A graceful end would wait for the other side,
+ * which never replies on a half-open connection.
  */
 export const dropSocket = (client: RedisLike): void => {
   const { stream } = client as WithStream;
@@ -103,7 +105,7 @@ export const dropSocket = (client: RedisLike): void => {
   else client.disconnect(true);
 };
 
-/** Sends all that is asked for within this tick in one packet. */
+/** Sends all requests of this tick in one packet. */
 export const gatherTick = (client: RedisLike): void => {
   const { stream } = client as WithStream;
   if (!stream?.cork || stream.writableCorked !== 0) return;
@@ -111,6 +113,6 @@ export const gatherTick = (client: RedisLike): void => {
   process.nextTick(() => stream.uncork?.());
 };
 
-/** A further client with the same settings; undefined where the client cannot make one. */
+/** Creates another client with the same settings; returns undefined when the client cannot be duplicated. */
 export const twinOf = (client: RedisLike): RedisLike | undefined =>
   (client as { duplicate?(): RedisLike }).duplicate?.();

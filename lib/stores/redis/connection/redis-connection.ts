@@ -25,40 +25,39 @@ import type { Commands } from './commands.js';
 import type { Script } from './script.js';
 import { batchOf, keysAndArgs, ScriptBatch, type BatchPart, type ScriptRun } from './script-batch.js';
 
-/** How often a connection that is idle is asked whether it still lives, in ms. */
+/** Interval at which an idle connection is checked, in ms. */
 const IDLE_PING_MS = 10_000;
 const PING: RedisRequest<void> = { command: 'ping', args: [], read: () => undefined };
 
 const STORE_CLOSED = 'the lock store is closed';
 
-/** A connection of the client, from its handshake on. It is a session once it is in its database. */
+/** One connection of the client, from its handshake on. It becomes a session once it is in its database. */
 interface Life {
   alive: boolean;
-  /** Its database was refused; the next command asks for it again. */
+  /** Whether the server has refused the database. The next command asks for it again. */
   refused: boolean;
 }
 
-/** What a connection is made for. */
 export interface RedisConnectionOptions {
   readonly timeoutMs: number;
-  /** Made known to the server first: a script it has to be sent again would be overtaken by later commands. */
+  /** Scripts to load on each new connection. A script sent again in full would be overtaken by later commands. */
   readonly scripts?: readonly Script[];
   /** Scripts that can share a request. */
   readonly batchParts?: readonly BatchPart[];
-  /** Run on each new connection, before anything is asked there. See {@link RedisConnection.probed}. */
+  /** Script to run on each new connection before any other request. See {@link RedisConnection.probed}. */
   readonly probe?: Probe | (() => Probe | undefined) | undefined;
-  /** For tests. */
+  /** Interval of PING while idle, in ms; default 10,000. For tests. */
   readonly idlePingMs?: number;
 }
 
 /**
- * The connection that commands travel on. Each command is executed at most once: it is sent again only after the server
- * has refused it unread. Each sending ends within the time-out: with its reply, or with a failure that says whether it
- * can have been executed.
+ * The connection for commands. Each command is executed at most once: it is sent again only after the server refused it
+ * without executing it. Each attempt ends within the time-out, with its reply or with a failure. The failure says
+ * whether the command may have been executed.
  */
 export class RedisConnection implements Commands {
   readonly id = Symbol('connection');
-  /** Private to the language: it knows the password, and a logger that prints a lease or a service would print it. */
+  /** ECMAScript-private: the client knows the password, and a logger that prints a lease would print that, too. */
   readonly #client: RedisLike;
   private session: RedisSession | undefined;
   private life: Life | undefined;
@@ -72,9 +71,9 @@ export class RedisConnection implements Commands {
   private closedBecause: string | undefined;
   private hadSession = false;
   private readonly masterSearch = new MasterSearch();
-  /** Told when there is a connection again, before anything is asked on it. */
+  /** Called when there is a connection again, before any request is sent on it. */
   onAgain: () => void = () => undefined;
-  /** Notified when the connection has ended, unless it was closed from here, and when a request finds no connection. */
+  /** Called when the connection has ended, unless this process closed it, and when a request finds no connection. */
   onDown: (why: 'ended' | 'needed') => void = () => undefined;
   private readonly timeoutMs: number;
   private readonly idlePingMs: number;
@@ -98,31 +97,29 @@ export class RedisConnection implements Commands {
     client.on('close', () => this.end());
     client.on('end', () => this.end());
     watchHandshakes(client, this.deadlines, () => void this.begin());
-    // Else it connects when it is first asked for something.
+    // Otherwise the client connects at the first request.
     if (client.status === 'ready') void this.begin();
   }
 
-  /** The current connection, if it is up. */
   get current(): RedisSession | undefined {
     return this.session;
   }
 
-  /** Whether a connection was asked for, also one that never came up. */
+  /** Whether a connection was requested, even if none was ever established. */
   get isWanted(): boolean {
     return this.#client.status !== 'wait';
   }
 
-  /** What the probe answered on the current connection, or the error with which it failed. */
+  /** Reply of the probe on the current connection, or the error with which it failed. */
   get probed(): unknown {
     return this.answerOfProbe;
   }
 
-  /** The current connection, or the next one. Waits for it within the command time-out. */
+  /** Resolves with the current connection, else with the next one. Waits for it within the command time-out. */
   async opened(): Promise<RedisSession> {
     return this.session ?? this.ready();
   }
 
-  /** Runs a script and reads the reply. */
   run<T>(
     script: Script,
     keys: readonly string[],
@@ -132,7 +129,7 @@ export class RedisConnection implements Commands {
     return this.send(requestFor(script, keys, args, read));
   }
 
-  /** The same for a script that can share a request with others of its tick. One that is alone leaves at once. */
+  /** Runs a script that can share a request with others of its tick. On an idle connection it is sent at once. */
   runShared<T>(
     run: Pick<ScriptRun, 'part' | 'keys' | 'batchKeys' | 'args'>,
     read: (reply: unknown) => T,
@@ -143,7 +140,7 @@ export class RedisConnection implements Commands {
     );
   }
 
-  /** The same without a promise, which costs as much as all the rest of it: the run itself is told. */
+  /** Runs a script like `runShared`, but without a promise, which costs as much as everything else here. */
   share(run: ScriptRun): void {
     const { session } = this;
     if (!session) this.sendEach([run]);
@@ -158,8 +155,8 @@ export class RedisConnection implements Commands {
   }
 
   /**
-   * The same on this session, or not at all: a later one may lead to a server that lacks what was done on this one. Then the
-   * outcome is `not-executed`.
+   * Sends a request on this session only: a later one may lead to a server that lacks what was done on this one.
+   * Rejects with the outcome `not-executed` when the session has ended.
    */
   sendOnlyOn<T>(session: RedisSession, request: RedisRequest<T>): Promise<T> {
     this.batch.flush();
@@ -167,7 +164,7 @@ export class RedisConnection implements Commands {
     return new Promise((resolve, reject) => this.exchange(session, request, resolve, reject, true));
   }
 
-  /** @param why what is told to whoever waits for it, and asks later. */
+  /**  @param why message of the failure that waiting and later requests get */
   close(why = STORE_CLOSED): void {
     const because = (this.closedBecause ??= why);
     this.closed = true;
@@ -187,7 +184,7 @@ export class RedisConnection implements Commands {
     isAgain = false,
   ): void {
     this.ready().then((session) => {
-      // What was asked for before this may have been put into it meanwhile.
+      // Earlier requests may be in the batch by now: send them first.
       this.batch.flush();
       this.exchange(session, request, resolve, reject, isAgain);
     }, reject);
@@ -205,12 +202,12 @@ export class RedisConnection implements Commands {
     reject: (failure: unknown) => void,
     isOnlyHere = false,
   ): void {
-    // Where no script can be run for several keys, what is asked in one tick shares a packet at least.
+    // Without a script for several keys, the requests of one tick at least share a packet.
     if (!this.batchScript && !this.deadlines.idle) gatherTick(this.#client);
     const inFlight = this.deadlines.add(() => {
       inFlight.done = true;
       reject(unanswered(this.timeoutMs, this.errors.last, session));
-      // Replies come in order, so nothing sent on this connection since then was answered either.
+      // Replies come in order, so no later request on this connection has a reply either.
       this.drop(session);
     });
     this.#client.call(request.command, ...request.args).then(
@@ -234,13 +231,13 @@ export class RedisConnection implements Commands {
         resolve(answer);
       },
       (error: unknown) => {
-        // Whoever asks next waits for the new connection. One who asked this one again at once, and again, would keep the
-        // process from ever hearing that it has ended.
+        // Later requests wait for the new connection. A caller that retries on this one at once, again and again, would
+        // keep the process from noticing that it has ended.
         if (this.masterSearch.isDueTo(error)) this.drop(session, error);
         else if (isUnwritable(error)) this.drop(session);
         if (inFlight.done) return;
         inFlight.done = true;
-        // Its end is not heard of yet, and nothing was sent: that is to be asked where everybody is who asks from now on.
+        // The socket is closed but no `close` event has come; nothing was written. Retry once on the next connection.
         if (isUnwritable(error) && !isOnlyHere) return this.exchangeWhenReady(request, resolve, reject, true);
         if (request.inFull && isNoScript(error)) {
           const inFull = request.inFull();
@@ -255,7 +252,7 @@ export class RedisConnection implements Commands {
     if (session && runs.length === 1) return this.sendAlone(session, runs[0]!);
     if (!session || !this.batchScript) return this.sendEach(runs);
     const [keys, args] = keysAndArgs(runs);
-    // All is read before anything is believed: an answer that is wrong in one place is wrong.
+    // Read all replies before trusting any: a reply that is wrong in one place is wrong.
     const read = (reply: unknown): unknown[] =>
       readBatch(reply, runs.length).map((one, i) => (one instanceof Error ? one : runs[i]!.read(one)));
     this.sendOn(session, requestFor(this.batchScript, keys, args, read)).then(
@@ -271,7 +268,8 @@ export class RedisConnection implements Commands {
           );
         }),
       (failure: RedisFailure) => {
-        // Nothing of it was done, and perhaps because of one of them only: who may use some keys and not others.
+        // Nothing was executed, perhaps because of one run only: the user may have rights for some of the keys. Send
+        // each by itself.
         if (failure.outcome === 'not-executed' && isReplyError(failure.cause)) this.sendEach(runs);
         else for (const run of runs) run.reject(failure);
       },
@@ -288,11 +286,11 @@ export class RedisConnection implements Commands {
   private ready(): Promise<RedisSession> {
     if (this.closedBecause !== undefined) return Promise.reject(this.notSent(this.closedBecause));
     this.onDown('needed');
-    // A client that gave up (a foreign retryStrategy) is asked once more for each command.
-    // What went wrong arrives as an 'error' event, too, and the client goes on trying.
+    // A client that gave up (a foreign retryStrategy) connects once more for each command. Its errors also arrive as
+    // 'error' events, and it goes on trying.
     if (['end', 'wait'].includes(this.#client.status))
       this.#client.connect().catch((error: unknown) => this.errors.noteIfUnknown(error));
-    // So is a server that refused the database: an operator may have mended that.
+    // The same goes for a server that refused the database: an operator may have fixed that.
     if (this.life?.refused) void this.open(this.life);
     return this.awaited.next(() =>
       this.notSent(notReady(this.errors.last, this.timeoutMs) + this.silentSentinels.text),
@@ -304,7 +302,7 @@ export class RedisConnection implements Commands {
     await this.open(this.life);
   }
 
-  /** A new connection counts as ready once it is in its database, and it is known how to end it from elsewhere. */
+  /** Makes a new connection ready: its database, the scripts, and the id by which it can be killed. */
   private async open(life: Life): Promise<void> {
     life.refused = false;
     const note = (error: unknown): void => this.errors.note(error);
@@ -330,22 +328,22 @@ export class RedisConnection implements Commands {
 
   private refused(life: Life, cause: Error): void {
     this.errors.note(cause);
-    // The next connection may be let in, with another password for example.
+    // The server may accept the next connection, with another password for example.
     if (databaseOf(this.#client) === 0) return dropSocket(this.#client);
     life.refused = true;
     this.awaited.refuse(() => refusedDatabase(databaseOf(this.#client), cause));
   }
 
-  /** A connection that something in between has dropped without a word is found before the next lock needs it. */
+  /** Sends PING while idle, so that a connection that was dropped silently is found before the next lock needs it. */
   private startPinging(session: RedisSession): void {
     const ping = (): void => {
-      // Whatever is under way finds out by itself.
+      // A request under way finds out by itself.
       if (this.deadlines.idle) this.sendOn(session, PING).catch(() => undefined);
     };
     this.pinger = unbound(() => setInterval(ping, this.idlePingMs).unref());
   }
 
-  /** Gives the connection up at once, so that what is asked next waits for the new one. */
+  /** Drops the connection at once, so that later requests wait for the new one. */
   private drop(session: RedisSession, because?: unknown): void {
     if (!session.alive) return;
     this.errors.note(because);

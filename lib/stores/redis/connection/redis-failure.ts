@@ -3,7 +3,7 @@ import type { RedisRequest } from './redis-request.js';
 import type { RedisSession } from './redis-session.js';
 import type { ScriptRefusal } from './script.js';
 
-/** A failed command, with the connection it was sent on: an undo has to know. */
+/** A failed command, with the connection on which it was sent: an undo needs it. */
 export class RedisFailure extends StoreFailure {
   constructor(
     message: string,
@@ -15,30 +15,30 @@ export class RedisFailure extends StoreFailure {
       keyOnly?: boolean;
       claimOnly?: boolean;
     },
-    /** Undefined when the command was never sent. */
+    /** Connection of the command; undefined when the command was never sent. */
     readonly session?: RedisSession,
   ) {
     super(message, outcome, options);
   }
 }
 
-/** Replies of a cluster that is moving slots: certainly not executed, and different in a moment. */
+/** Replies of a cluster that is moving slots. The command was certainly not executed, and may succeed soon. */
 const MOVING = /^(TRYAGAIN|MOVED|ASK|CLUSTERDOWN)\b/;
 
-/** A slot's keys moved while a script was running there: what it did before that is done. */
+/** Errors of a script whose slot moved while it ran: its earlier commands have been executed. */
 const MOVED_WITHIN = /Script attempted to access a non local key|while the cluster is down/;
 
-/** How servers before Redis 7 hand on what went wrong inside of a script. */
+/** Text that servers before Redis 7 put before the error of a script. */
 const WRAPPING = /^(?:ERR )?(?:Error running script \(call to f_\w+\): )?(?:@\w+: ?\d+: )+-?/;
-/** Where in the script it was, as servers from Redis 7 on add it. */
+/** Place in the script, which servers from Redis 7 on append to the error. */
 const PLACE = /,? script: \w+, on @\w+: ?\d+\.?$/;
 
-/** What went wrong inside of a script, without what the server has put around it. */
+/** Removes what the server has put around the error of a script. */
 export const unwrapped = (message: string): string => message.replace(WRAPPING, '').replace(PLACE, '');
 
 /**
- * Replies of a server that may answer otherwise without anything being changed there. MISCONF and OOM are not among them:
- * an operator has to free the disk or the memory.
+ * Replies of a server that may reply otherwise later, without any intervention. MISCONF and OOM are not among them: an
+ * operator has to free the disk or the memory.
  */
 const PASSING =
   /^(?:(?:BUSY|LOADING|CLUSTERDOWN|TRYAGAIN|MASTERDOWN|READONLY|NOREPLICAS)\b|ERR max number of clients reached)/;
@@ -46,7 +46,7 @@ const PASSING =
 export const isReplyError = (error: unknown): error is Error =>
   error instanceof Error && error.name === 'ReplyError';
 
-/** An error that came inside another reply, as the client would have made it. */
+/** Makes an error of a message inside another reply, as the client would. */
 export const replyError = (message: string): Error =>
   Object.assign(new Error(message), { name: 'ReplyError' });
 
@@ -55,26 +55,26 @@ const isReply = (error: unknown, word: string): boolean =>
 
 export const isNoScript = (error: unknown): boolean => isReply(error, 'NOSCRIPT');
 
-/** Somebody's script runs for so long that the server does nothing else. */
+/** Returns whether the server executes nothing else, because a script has run for too long. */
 export const isBusyScript = (error: unknown): boolean => isReply(error, 'BUSY');
 
-/** The server refuses for now, whatever it is asked. */
+/** Returns whether the server refuses only for now, whatever the command. */
 export const isPassing = (error: unknown): boolean =>
   isReplyError(error) && PASSING.test(unwrapped(error.message));
 
 /**
- * Whether a server that cannot be reached for this reason may be reached again without anything being changed: always,
- * unless the server itself refuses the connection, for a wrong password for example.
+ * Returns whether a server that cannot be reached for this reason may be reached later without any intervention. It
+ * may, unless the server itself refuses the connection, for a wrong password for example.
  */
 export const mayReconnect = (cause: unknown): boolean => !isReplyError(cause) || isPassing(cause);
 
-/** Why there is no connection yet: the server's own reason, where there is a server that gives one. */
+/** Returns why there is no connection yet: the server's own reason, if it gives one. */
 export const notReady = (cause: Error | undefined, timeoutMs: number): string =>
   isReplyError(cause)
     ? `Redis was not ready within ${timeoutMs} ms: ${unwrapped(cause.message)}`
     : `there was no connection to Redis within ${timeoutMs} ms`;
 
-/** A command that was sent has no reply within the time-out. */
+/** Returns the failure of a command that was sent and has no reply within the time-out. */
 export const unanswered = (
   timeoutMs: number,
   cause: Error | undefined,
@@ -87,23 +87,23 @@ export const unanswered = (
     session,
   );
 
-/** ioredis has sent nothing: the connection is ending, and nothing that is sent on it will be. */
+/** Returns whether ioredis sent nothing, because the connection is ending. Nothing later will be sent on it either. */
 export const isUnwritable = (error: unknown): boolean =>
   error instanceof Error && error.message.startsWith("Stream isn't writeable");
 
-/** Another type of value is where the hold of a lock belongs, so there is no hold. */
+/** Returns whether the key has a value of another type, so that there is no hold. */
 export const isWrongType = (error: unknown): boolean => isReply(error, 'WRONGTYPE');
 
-/** This Redis user may not use a command, a key or a channel; the others are what scripts are told, by older and newer servers. */
+/** Errors of a missing right. The alternatives are the errors that older and newer servers give to scripts. */
 const NO_PERMISSION = /^NOPERM\b|^(?:ERR )?(?:The user executing the script |ACL failure in script)/;
 
-/** Whether a failure, or an error of the client, says that the Redis user has not the right. */
+/** Returns whether a failure, or an error of the client, says that the Redis user lacks a right. */
 export const isNotPermitted = (error: unknown): boolean => {
   const cause = error instanceof StoreFailure ? error.cause : error;
   return isReplyError(cause) && NO_PERMISSION.test(unwrapped(cause.message));
 };
 
-/** Translates what ioredis rejected a command with. `clean` makes the copy that may be shown. */
+/** Translates the error with which ioredis rejected a command. `clean` makes the copy for logs and callers. */
 export const failureOf = (
   error: unknown,
   session: RedisSession,
@@ -113,7 +113,7 @@ export const failureOf = (
   const message = error instanceof Error ? error.message : String(error);
   const cause = clean(error);
   if (isReplyError(error)) {
-    // The message has the reply: the log need not repeat it with what the server puts around it.
+    // The failure's message quotes the reply, so that the cause need not repeat what the server puts around it.
     cause.message = unwrapped(cause.message);
     const reply = unwrapped(message);
     if (MOVED_WITHIN.test(message)) {
@@ -161,7 +161,7 @@ const describeReply = (
   return `Redis refused the command: ${shown}${meaning ? ` (${meaning})` : ''}`;
 };
 
-/** What a reply means for who has to set it right. */
+/** Meanings of replies, for operators. */
 const MEANINGS: readonly (readonly [RegExp, string])[] = [
   [
     /^MOVED /,

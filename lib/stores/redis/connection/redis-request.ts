@@ -1,19 +1,19 @@
 import type { Script, ScriptRefusal } from './script.js';
 
-/** A command, and how its reply is read; a reply that cannot be read makes the outcome unknown. */
+/** A command and the function that reads its reply. If the reply cannot be read, the outcome is unknown. */
 export interface RedisRequest<T> {
   readonly command: string;
   readonly args: readonly (string | number)[];
   readonly read: (reply: unknown) => T;
-  /** What it is about, for the message of a failure. */
+  /** Keys to name in the message of a failure. */
   readonly keys?: readonly string[];
-  /** What the script itself may refuse. */
+  /** Errors with which the script itself may reply. */
   readonly refusals?: readonly ScriptRefusal[];
-  /** What to send instead when the server does not know the script. */
+  /** Request to send instead when the server does not know the script. */
   readonly inFull?: () => RedisRequest<T>;
 }
 
-/** A run of a script: by its hash, where the server knows it. */
+/** Makes the request that runs a script: by its hash, or in full when the server does not know it. */
 export const requestFor = <T>(
   { sha, source, refusals }: Script,
   keys: readonly string[],

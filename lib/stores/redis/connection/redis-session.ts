@@ -2,22 +2,22 @@ import type { CommandDeadlines } from './command-deadlines.js';
 import { dropSocket, type RedisLike } from './redis-client.js';
 import type { Script } from './script.js';
 
-/** How the server knows a connection. */
+/** Identity of a connection at its server. */
 interface SessionName {
-  /** How the server names this connection; undefined when it would not say. */
+  /** Id of the connection; undefined when the server does not tell it. */
   readonly id: string | undefined;
-  /** Its address as the server sees it: with the id it names this connection and no other. */
+  /** Client address as the server sees it. Id and address together name one connection and no other. */
   readonly address: string | undefined;
 }
 
-/** One life of the connection. */
+/** One connection of a client, from its handshake to its end. */
 export interface RedisSession extends SessionName {
-  /** The connection that it is a life of: its `id`. */
+  /** `id` of the `RedisConnection` that it belongs to. */
   readonly of: symbol;
   alive: boolean;
 }
 
-/** Asks for the name of a new connection, makes the scripts known to its server, and awaits what else is sent there. */
+/** Asks the server for the identity of a new connection, loads the scripts, and waits for `sendMore`. */
 export const nameSession = async (
   client: RedisLike,
   scripts: readonly Script[],
@@ -30,11 +30,11 @@ export const nameSession = async (
       (reply) => (typeof reply === 'string' || typeof reply === 'number' ? `${reply}` : ''),
       () => '',
     );
-  // A user without permission for SCRIPT LOAD has each script sent in full the first time, by EVAL.
+  // Without the right to SCRIPT LOAD, the connection sends each script in full the first time, by EVAL.
   const loads = scripts.map(({ source }) => say('script', 'load', source));
   const more = sendMore();
   const info = await say('client', 'info');
-  // Before Redis 6.2 there is only the id.
+  // Servers before Redis 6.2 have only CLIENT ID.
   const id = info || (await say('client', 'id'));
   await Promise.all([...loads, more]);
   inFlight.done = true;

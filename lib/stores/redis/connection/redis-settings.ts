@@ -10,16 +10,27 @@ import { setUpSentinels } from './sentinels/sentinel-settings.js';
 import { addressFrom, checkAddress, givenOptions, notTakenWarning } from './taken-options.js';
 
 /**
- * Makes the store's clients, for set-ups that options cannot describe (rotating passwords, a custom connector).
- * `settings` are what the lock depends on: they must be passed on, after the caller's own. It is called once for each role;
- * `commands` connects when a lock is first asked for, `subscriber` when a caller first waits for one that is taken.
+ * Creates a client of the store, for set-ups that options cannot describe (rotating passwords, a custom connector). The
+ * store calls it once for each role. The client for `commands` connects at the first request for a lock, the client for
+ * `subscriber` when a caller first waits for a taken lock.
+ *
+ * @param settings what the locks depend on. Pass them on, after your own options.
+ *
+ * @example
+ * (role, settings) => new Redis({ ...yours, ...settings })
  */
 export type CreateRedisClient = (role: ConnectionRole, settings: RedisOptions) => RedisLike;
 
-/** One server: a URL, ioredis options, an existing ioredis client (only its address is used), or a factory of clients. */
+/**
+ * One server: a URL, ioredis options, an ioredis client (only its address and credentials are used), or a function that
+ * creates clients.
+ */
 export type ServerSource = string | RedisOptions | RedisLike | CreateRedisClient;
 
-/** Commands are never queued, repeated or merged by the client: each would take a lock that this process does not know of. */
+/**
+ * Returns the options that locks depend on. The client never queues, repeats or merges commands: each of these would
+ * acquire a lock that this process does not know of.
+ */
 export const ownClientOptions = (commandTimeoutMs: number): RedisOptions => ({
   lazyConnect: true,
   enableOfflineQueue: false,
@@ -27,27 +38,30 @@ export const ownClientOptions = (commandTimeoutMs: number): RedisOptions => ({
   maxRetriesPerRequest: 0,
   autoResubscribe: false,
   enableAutoPipelining: false,
-  // It asks INFO, which some servers lack. The connection asks for itself when the server executes commands.
+  // The ready check sends INFO, which some servers lack. The connection itself finds out when the server executes
+  // commands.
   enableReadyCheck: false,
-  // Behind sentinels, where it is on: ioredis would wait for as long as a server that loads its data estimates.
+  // Behind sentinels the ready check is on: without this, ioredis waits as long as a server that loads its data
+  // estimates.
   maxLoadingRetryTime: 250,
   connectTimeout: commandTimeoutMs,
-  // ioredis arms this timer when it disconnects without a socket too, and nothing then clears it.
+  // ioredis also starts this timer when it disconnects without a socket, and then never clears it.
   disconnectTimeout: 100,
   stringNumbers: false,
   noDelay: true,
-  // All that is asked for works in RESP2, on every server and proxy.
+  // All requests work in RESP2, on every server and proxy.
   protocol: 2,
   keyPrefix: '',
-  // The store listens to the sentinels itself: ioredis drops connections for other masters, too, and ends them politely.
+  // The store listens to the sentinels itself. ioredis also drops connections for other masters, and ends them
+  // gracefully.
   failoverDetector: false,
   retryStrategy: reconnectInMs,
 });
 
 export interface RedisEndpoint {
-  /** The `keyPrefix` of what was handed over. */
+  /** `keyPrefix` of the given options or client. */
   readonly keyPrefix: string;
-  /** What to tell about options that have no effect. */
+  /** Warning about options that have no effect. */
   readonly warning?: string | undefined;
   createClient(role: ConnectionRole): RedisLike;
 }
@@ -58,16 +72,16 @@ const isClient = (source: object): source is RedisLike =>
   CLIENT_METHODS.every((name) => typeof (source as RedisLike)[name] === 'function') &&
   typeof (source as RedisLike).options === 'object';
 
-/** Other objects (a Promise, a URL, a Map, an array) have no address that ioredis would find, and mean localhost to it. */
+/** Returns whether an object is plain. For others (a Promise, a URL, a Map, an array) ioredis takes localhost. */
 const isOptions = (source: object): source is RedisOptions =>
   Object.prototype.toString.call(source) === '[object Object]';
 
-/** A client of the package "redis" has no options that ioredis would find: it would mean localhost. */
+/** Returns whether an object is a client of the package "redis". ioredis finds no options in it and takes localhost. */
 const isNodeRedis = (source: object): boolean =>
   typeof (source as { sendCommand?: unknown }).sendCommand === 'function' &&
   typeof (source as { call?: unknown }).call !== 'function';
 
-/** Refuses, by name, what looks like a client of Redis but cannot keep locks. */
+/** Rejects objects that look like a Redis client but cannot keep locks, and names what they are. */
 const refuseOthers = (source: object, given: string): void => {
   if (isNodeRedis(source)) {
     throw new LockConfigurationError(
@@ -83,7 +97,11 @@ const refuseOthers = (source: object, given: string): void => {
   }
 };
 
-/** Works out where to connect to, and how. Throws `LockConfigurationError` when that cannot work. */
+/**
+ * Determines where to connect to, and how.
+ *
+ * @throws {LockConfigurationError} when that cannot work
+ */
 export const resolveEndpoint = (source: ServerSource, commandTimeoutMs: number): RedisEndpoint => {
   try {
     return endpointFrom(source, ownClientOptions(commandTimeoutMs));
@@ -95,8 +113,8 @@ export const resolveEndpoint = (source: ServerSource, commandTimeoutMs: number):
 };
 
 /**
- * A client for each role. Both are made before one of them connects: when the second cannot be made, nothing is left
- * open.
+ * Creates a client for each role. Both are created before either of them connects: if the second one fails, no
+ * connection stays open.
  */
 export const createClients = (
   endpoint: RedisEndpoint,
@@ -113,7 +131,7 @@ const endpointFrom = (source: ServerSource, settings: RedisOptions): RedisEndpoi
   if (typeof source === 'function') {
     return { keyPrefix: '', createClient: (role) => clientFrom(source, role, settings) };
   }
-  // ioredis would take an empty one, which is what an unset variable often is, for localhost.
+  // An unset variable is often an empty string, which ioredis would take for localhost.
   if (typeof source === 'string' && source.trim() !== '') {
     return endpointOf(optionsOf(source), settings, refuseInUrl);
   }
@@ -125,15 +143,15 @@ const endpointFrom = (source: ServerSource, settings: RedisOptions): RedisEndpoi
     );
   }
   if (!isClient(source)) return endpointOf(source, settings);
-  // The database chosen by a later SELECT, which the options do not show.
+  // The options do not show a database that was selected later.
   return endpointOf({ ...givenOptions(source), db: databaseOf(source) }, settings);
 };
 
-/** What a URL says. Other schemes, and whatever else it does not know, ioredis takes for the path of a socket. */
+/** Returns the options of a URL. ioredis takes anything that it does not know for the path of a socket. */
 export const optionsOf = (url: string): RedisOptions => {
   const scheme = /^([a-z][a-z\d+.-]*):\/\//i.exec(url)?.[1];
   if (scheme === undefined && !url.startsWith('/') && /[@/]/.test(url)) {
-    // It may have a password, and is not shown.
+    // The text may contain a password, so it is not shown.
     throw new LockConfigurationError(
       'redis: a text is a URL (redis://host:port), host:port, or the path of a socket from / on, but this one is none of them.',
     );
@@ -148,7 +166,7 @@ export const optionsOf = (url: string): RedisOptions => {
   return given;
 };
 
-/** Like `refuse`, without the value: in a URL whose password is not encoded, a part of that is taken for the port. */
+/** Rejects like `refuse`, without the value: part of an unencoded password may have been taken for the port. */
 const refuseInUrl = (name: string, expected: string): never => {
   throw new LockConfigurationError(
     `redis: the URL gives a ${name} that is not ${expected.replace(/^an? /, 'a ')}. Where its user name or password has ` +
@@ -165,7 +183,7 @@ const endpointOf = (
   checkAddress(address as Record<string, unknown>, refuseValue);
   const keyPrefix: unknown = options.keyPrefix ?? '';
   if (typeof keyPrefix !== 'string') return refuse('redis.keyPrefix', 'a string', keyPrefix);
-  // Made once to see that it can be made: not connected, it leaves nothing behind.
+  // Create one client now, so that wrong options fail early. It does not connect and leaves nothing behind.
   const createClient = (): RedisLike => new Redis({ keepAlive: KEEP_ALIVE_MS, ...address, ...settings });
   createClient();
   return { keyPrefix, createClient, warning: notTakenWarning(options, settings) };
@@ -191,10 +209,10 @@ const clientFrom = (create: CreateRedisClient, role: ConnectionRole, settings: R
   );
 };
 
-/** What a client would do behind our back with a command whose connection is gone. */
+/** Options with which a client would repeat a command after its connection has ended. */
 const REPEATS = ['enableOfflineQueue', 'autoResendUnfulfilledCommands'] as const;
 
-/** Refuses a client that was made without the settings: it would send commands on another connection than was meant. */
+/** Rejects a client that was created without the settings: it would repeat commands on another connection. */
 const asSet = (client: RedisLike): RedisLike => {
   const repeats = REPEATS.filter((name) => (client.options as Record<string, unknown>)[name] === true);
   if (repeats.length === 0) return client;
@@ -205,8 +223,8 @@ const asSet = (client: RedisLike): RedisLike => {
 };
 
 /**
- * A client that has chosen another database since it was made: from now on its options name that. Else ioredis would
- * choose it with a SELECT at the end of each reconnect, whose refusal the store could not catch.
+ * Writes the database that a client has selected since it was created into its options. Otherwise ioredis would select
+ * it at the end of each reconnect, and the store could not catch the refusal of that SELECT.
  */
 const inItsDatabase = (client: RedisLike): RedisLike => {
   (client.options as RedisOptions).db = databaseOf(client);

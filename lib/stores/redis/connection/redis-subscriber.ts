@@ -6,10 +6,10 @@ import { watchHandshakes } from './handshake-watch.js';
 import { dropSocket, type RedisLike } from './redis-client.js';
 import { RedisFailure, isPassing, isReplyError } from './redis-failure.js';
 
-/** A listener that is told what a message says, instead of that there was one. */
+/** A listener that gets the text of messages, instead of a wake-up only. */
 export interface MessageListener extends WatchListener {
   message?(text: string): void;
-  /** It is there for whoever waits on other channels: while it is alone, nobody waits. */
+  /** True for a permanent listener. It is not counted as a waiter when deciding whether to send PING. */
   readonly standing?: boolean;
 }
 
@@ -20,44 +20,43 @@ interface Channel {
 
 const isWaitedFor = ({ listeners }: Channel): boolean => [...listeners].some(({ standing }) => !standing);
 
-/** How often a subscriber that somebody waits on is asked whether it still lives. */
+/** Interval at which a subscriber with waiters is checked, in ms. */
 const PING_MS = 1_000;
 /**
- * How long an interruption lasts before waiters look for themselves. Not at once: when Redis
- * stops, the command connection may notice later than this one, and a command sent in between would end as unknown.
+ * Length of an interruption, in ms, after which waiters ask the store themselves. Not 0: when Redis stops, the command
+ * connection may notice later than this one. A command sent in between would have an unknown outcome.
  */
 const DEAF_MS = 100;
-/** How many channels one SUBSCRIBE names after a reconnect. */
+/** Maximum number of channels in one SUBSCRIBE after a reconnect. */
 const BATCH = 500;
 
-/** How a subscriber listens. */
 export interface SubscriberOptions {
-  /** With sharded Pub/Sub, at the server of a cluster that has the slot. */
+  /** Whether to use sharded Pub/Sub, at the server of a cluster that has the slot. */
   readonly isSharded?: boolean;
-  /** Told when the server ends subscriptions by itself: it has given the slot away. */
+  /** Called when the server ends subscriptions by itself, because the slot has moved to another server. */
   readonly onMoved?: () => void;
 }
 
-/** What ioredis 5 says of an answer to nothing it has asked: of a server that ends a subscription by itself. */
+/** Returns whether ioredis 5 got a reply without a request: the server has ended a subscription by itself. */
 const isUnasked = ({ message }: Error): boolean => message.startsWith('Command queue state error');
 
-/** One channel that is refused refuses all of its SUBSCRIBE: which one it is shows when they are asked for in halves. */
+/** Splits names into halves. A SUBSCRIBE fails as a whole when one channel is refused: halving finds that channel. */
 const halves = (names: readonly string[]): string[][] => {
   const middle = Math.ceil(names.length / 2);
   return [names.slice(0, middle), names.slice(middle)].filter((half) => half.length > 0);
 };
 
 /**
- * One subscriber connection for all waiters of the process. Subscriptions are counted by channel; after every
- * reconnect they are made again here, and each waiter is told to look for itself, because messages may be lost.
+ * The subscriber connection of all waiters of the process. It counts listeners by channel. After each reconnect it
+ * subscribes again and wakes each waiter to ask the store, because messages may be lost.
  */
 export class RedisSubscriber {
-  /** Private to the language, because it knows the password. */
+  /** ECMAScript-private: the client knows the password. */
   readonly #client: RedisLike;
   private readonly channels = new Map<string, Channel>();
   private readonly deadlines: CommandDeadlines;
   private pinger: NodeJS.Timeout | undefined;
-  /** A message came since it was last looked whether the subscriber lives. */
+  /** Whether a message has come since the last check. */
   private heard = false;
   private closed = false;
 
@@ -71,7 +70,7 @@ export class RedisSubscriber {
     client.on('error', (error) => {
       if (isSharded && isUnasked(error)) moved();
     });
-    // Which of its subscriptions have ended the client does not say: all are made again.
+    // The client does not say which of its subscriptions have ended: reconnect, and subscribe to all again.
     const moved = (): void => {
       onMoved?.();
       dropSocket(client);
@@ -85,22 +84,21 @@ export class RedisSubscriber {
     watchHandshakes(client, this.deadlines, () => this.resubscribe());
   }
 
-  /** Connects, unless that has been done; the client goes on trying by itself. */
+  /** Connects, unless that has been done. The client goes on trying by itself. */
   open(): void {
     if (['end', 'wait'].includes(this.#client.status)) void this.#client.connect().catch(() => undefined);
   }
 
-  /** True when messages of the channel arrive here. */
   isLive(channel: string): boolean {
     return this.channels.get(channel)?.live ?? false;
   }
 
-  /** Number of channels on which somebody waits; for tests. */
+  /** Number of channels with waiters; for tests. */
   get size(): number {
     return [...this.channels.values()].filter(isWaitedFor).length;
   }
 
-  /** Calls `listener` as {@link KindStore.watch} says, for one channel. Give each watch a listener of its own. */
+  /** See `Channels.watch`. */
   watch(name: string, listener: MessageListener): Watch {
     if (this.closed) {
       const failure = new RedisFailure('the lock store is closed', 'not-executed', {});
@@ -116,7 +114,7 @@ export class RedisSubscriber {
       this.channels.set(name, channel);
       this.subscribe([name]);
     } else if (channel.live) {
-      // Live before this listener was there: what it missed, it has to look up.
+      // The channel was live before this listener: wake it, because it may have missed a message.
       queueMicrotask(() => channel.listeners.has(listener) && listener.hint());
     }
     return {
@@ -145,7 +143,7 @@ export class RedisSubscriber {
 
   private subscribe(names: readonly string[]): void {
     if (this.#client.status !== 'ready') return;
-    // The entries as they are now: one that is left and made anew has its own SUBSCRIBE behind this one.
+    // Keep the entries as they are now: a channel that is left and watched again has its own SUBSCRIBE after this one.
     const asked = names.map((name) => this.channels.get(name));
     this.ask(this.beginSubscription(names)).then(
       () => {
@@ -156,7 +154,7 @@ export class RedisSubscriber {
         }
       },
       (error: unknown) => {
-        // A lost connection is tried again; a refusal is final.
+        // After a lost connection the subscriber tries again; a refusal is final.
         if (!isReplyError(error)) return;
         if (isPassing(error)) return this.subscribeLater(names, asked);
         const stillWanted = names.filter((name, i) => asked[i] && this.channels.get(name) === asked[i]);
@@ -166,7 +164,7 @@ export class RedisSubscriber {
     );
   }
 
-  /** Those that are still wanted then, and have not been subscribed to by a new connection. */
+  /** Subscribes later to the channels that are still wanted then and that no new connection has subscribed to. */
   private subscribeLater(names: readonly string[], asked: readonly (Channel | undefined)[]): void {
     const again = (): void => {
       const wanted = names.filter((name, i) => asked[i] && this.channels.get(name) === asked[i]);
@@ -194,12 +192,12 @@ export class RedisSubscriber {
   private resubscribe(): void {
     if (this.closed) return this.#client.disconnect();
     const names = [...this.channels.keys()];
-    // One request has channels of one slot only.
+    // Each SSUBSCRIBE names one channel, because all channels of one request must be in one slot.
     const batch = this.isSharded ? 1 : BATCH;
     for (let i = 0; i < names.length; i += batch) this.subscribe(names.slice(i, i + batch));
   }
 
-  /** Nothing can be heard. Unless that is over soon, waiters look for themselves: Redis may be gone for good. */
+  /** Marks all channels as not subscribed. If that lasts, waiters ask the store: Redis may be gone for good. */
   private deafen(): void {
     const deafened = [...this.channels.values()].filter((channel) => channel.live);
     for (const channel of deafened) channel.live = false;
@@ -210,11 +208,11 @@ export class RedisSubscriber {
     unbound(() => setTimeout(hintAll, DEAF_MS).unref());
   }
 
-  /** Without a text: not because of a message, but because some may have been lost. */
+  /** Notifies the listeners. Without a text it is a wake-up: messages may have been lost. */
   private hint(channel: Channel | undefined, text?: string): void {
     if (!channel) return;
     for (const listener of [...channel.listeners]) {
-      // One that is woken may close another.
+      // A listener that is woken may close another one.
       if (!channel.listeners.has(listener)) continue;
       if (text !== undefined && listener.message) listener.message(text);
       else listener.hint();
@@ -238,7 +236,7 @@ export class RedisSubscriber {
     this.pinger = undefined;
   }
 
-  /** A subscriber that does not answer in time is cut, so that the client connects again. */
+  /** Waits for a reply. Drops the connection when none comes in time, so that the client reconnects. */
   private async ask(answer: Promise<unknown>): Promise<void> {
     const inFlight = this.deadlines.add(() => {
       inFlight.done = true;

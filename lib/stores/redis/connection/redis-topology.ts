@@ -5,47 +5,45 @@ import type { RedisConnection } from './redis-connection.js';
 import type { RedisSession } from './redis-session.js';
 import type { MessageListener } from './redis-subscriber.js';
 
-/** Hears channels, each where it is announced. */
 export interface Channels {
-  /** Calls `listener` as `KindStore.watch` says, for one channel. Give each watch a listener of its own. */
+  /** Calls `listener` as described at `KindStore.watch`, for one channel. Each watch needs a listener of its own. */
   watch(channel: string, listener: MessageListener): Watch;
-  /** True when messages of the channel arrive here. */
+  /** Returns whether messages of the channel arrive here. */
   isLive(channel: string): boolean;
 }
 
-/** One server, or the servers of a cluster: which connections there are, and which one leads to a name. */
+/** One server, or the servers of a cluster: their connections, and which one leads to a name. */
 export interface RedisTopology {
   readonly commands: Commands;
   readonly channels: Channels;
-  /** The command by which the end of a hold is announced. */
+  /** Command that announces the end of a hold. */
   readonly publish: 'PUBLISH' | 'SPUBLISH';
-  /** False where a process can be told of its turn by no channel of its own. */
+  /** Whether a process can be notified of its grants on a channel of its own. Without that there is no wait queue. */
   readonly hasTurns: boolean;
-  /** Channels on which processes are told of their turn lie in a slot, as keys do. */
+  /** Whether the channels for grants lie in a slot, as keys do. */
   readonly hasSlots: boolean;
-  /** Where it connects to. */
   readonly address: RedisAddress;
-  /** Number of channels that somebody waits on; for tests. */
+  /** Number of channels with waiters; for tests. */
   readonly subscriptions: number;
   /** Whether there is a connection at the moment. */
   readonly isConnected: boolean;
-  /** Told when there is a connection again to where holds may be, before anything is asked on it. */
+  /** Called when there is a connection again to a server that may have holds, before any request is sent on it. */
   onAgain: () => void;
-  /** Receives what is found out while locks are taken, as a sentence for the log. */
+  /** Receives what is found out while locks are in use, as a sentence for the log. */
   onWarning?: (warning: string) => void;
-  /** Resolves when it is known how the servers are asked; undefined when it is. */
+  /** Resolves when it is known how to send requests to the servers; undefined when it is known already. */
   ready(): Promise<void> | undefined;
-  /** The connection to the server that has the name, as far as that is known. */
+  /** Returns the connection to the server that has the name; undefined when that is unknown. */
   connectionTo(name: string): RedisConnection | undefined;
-  /** The connection that the session is a life of, if it is still there. */
+  /** Returns the connection that the session belongs to, if it is still there. */
   connectionOf(session: RedisSession): RedisConnection | undefined;
   /** Resolves when there is a connection to the server that has the name. Waits for it within the command time-out. */
   openedTo(name: string): Promise<unknown>;
-  /** Names that give the same are on one server, and one script can be run for them together. */
+  /** Returns the group of a name. One server has all names of a group, and one script can use them together. */
   groupOf(name: string): number;
-  /** Asks each server. `name`: what tells it from the others; undefined where there is only one. */
+  /** Sends a request to each server. `name` distinguishes the servers; undefined when there is only one. */
   askEach<T>(ask: (connection: RedisConnection, name?: string) => Promise<T>): Promise<readonly T[]>;
-  /** Further connections with the same settings, to be closed by whoever asks; undefined where none can be made. */
+  /** Opens further connections with the same settings, to be closed by the caller; undefined when it cannot. */
   twin(): RedisTopology | undefined;
   close(): void;
 }

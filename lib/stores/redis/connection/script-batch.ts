@@ -1,6 +1,6 @@
 import { Script } from './script.js';
 
-/** The function `time`, for scripts: the server is asked for its time once, also when one request carries many runs. */
+/** The Lua function `time`, for scripts. It asks the server for its time once a request, however many runs it has. */
 export const TIME = `local clock
 local function time()
   if not clock then
@@ -11,38 +11,38 @@ local function time()
 end
 `;
 
-/** A script that can also be run as a part of a batch. */
+/** A script that can also run as a part of a batch. */
 export interface BatchPart {
-  /** Tells it from the others. */
+  /** Letter that distinguishes the script from the others. */
   readonly letter: string;
   readonly script: Script;
-  /** How many keys and arguments it takes in a batch. */
+  /** Number of keys and of arguments that it takes in a batch. */
   readonly keys: number;
   readonly args: number;
 }
 
-/** One run of a script that can be run as a part of a batch. */
+/** One run of a script that can be a part of a batch. */
 export interface ScriptRun {
   readonly part: BatchPart;
   readonly keys: readonly string[];
-  /** The keys in a batch, where a script always has the same number of them: those of a run with fewer are filled up. */
+  /** The keys in a batch, for a script whose number of keys varies: filled up to the number that the batch needs. */
   readonly batchKeys?: readonly string[] | undefined;
   readonly args: readonly (string | number)[];
-  /** Throws when no script answers that. */
+  /** Reads the reply; throws when no script can have given it. */
   readonly read: (reply: unknown) => unknown;
   readonly resolve: (value: unknown) => void;
   readonly reject: (failure: unknown) => void;
 }
 
-/** What one run of a part asks, without who is to be told. */
+/** The request of one run, without its callbacks. */
 export type PartRun = Pick<ScriptRun, 'part' | 'keys' | 'args'>;
 
-/** How many runs one request carries at most: Redis works on the first while the next are being put together. */
+/** Maximum number of runs in one request: Redis works on the first request while the next one is put together. */
 const MOST = 16;
 
 /**
- * Gathers what is to be run within one tick. Replies that come in together set off their next requests in the same
- * tick; sent one by one these would cost more than all the rest of a lock. Nothing is held back for longer.
+ * Gathers the runs of one tick into one request. Replies that arrive together cause their next requests in the same
+ * tick, and sending each by itself would cost more than everything else of a lock. No run waits longer than its tick.
  */
 export class ScriptBatch {
   private runs: ScriptRun[] = [];
@@ -59,7 +59,7 @@ export class ScriptBatch {
     if (this.runs.push(run) === MOST) this.flush();
   }
 
-  /** Sends what there is. To be called before whatever must not overtake it. */
+  /** Sends what has been gathered. Call it before sending anything that must not overtake these runs. */
   flush(): void {
     if (this.runs.length === 0) return;
     const { runs } = this;
@@ -68,7 +68,7 @@ export class ScriptBatch {
   }
 }
 
-/** What the batch script takes. */
+/** Returns the keys and arguments of the batch script. */
 export const keysAndArgs = (
   runs: readonly (PartRun & Pick<ScriptRun, 'batchKeys'>)[],
 ): [keys: string[], args: (string | number)[]] => {
@@ -84,7 +84,7 @@ export const keysAndArgs = (
   return [keys, args];
 };
 
-/** Runs one after the other, each by a function with the keys and arguments of its own; `step` says what comes of it. */
+/** Runs the parts one after the other, each as a function of its own keys and arguments. `step` handles each reply. */
 const scriptOf = (parts: readonly BatchPart[], step: string, reply: string): Script =>
   new Script(`${TIME}
 local parts = {}
@@ -112,27 +112,27 @@ ${script.source.replace(TIME, '')}
 end }`;
 
 /**
- * A script that runs several runs of these, one after the other, as if each had been sent by itself.
+ * Makes a script that executes several runs of these parts one after the other, as if each had been sent by itself.
  *
- * Algorithm: the very scripts, as functions. An error of one is its answer, and does not concern the others.
+ * Algorithm: the same scripts, as functions. The error of a run is its reply, and does not affect the others.
  *
- * KEYS      those of the first, then those of the second, and so on: for each script always the same number
- * ARGV[1]   a letter for each: which script it is
- * ARGV[2...] the arguments of the first, then those of the second, and so on
- * Reply: list, for each: what it replies, or a list with one string: its error
+ * KEYS[...]  those of the first run, then those of the second, and so on: for each script always the same number
+ * ARGV[1]    a letter for each run: its script
+ * ARGV[2...] the arguments of the first run, then those of the second, and so on
+ * Reply: list, for each run: its reply, or a list with one string: its error
  */
 export const batchOf = (parts: readonly BatchPart[]): Script =>
   scriptOf(parts, 'replies[i] = reply', 'return replies');
 
 /**
- * A script that runs several runs of these, one after the other, until one of them has done something. Nobody else's
- * command comes between them.
+ * Makes a script that executes several runs of these parts one after the other, until one of them has done something.
+ * No other command is executed between them.
  *
- * Algorithm: as that of a batch, but it ends with the first reply that is 1.
+ * Algorithm: as of a batch, but it ends with the first reply that is 1.
  *
- * KEYS, ARGV as those of a batch
- * Reply: integer  1 when one of them did something, 0 when one of them had nothing to do
- *        error    that of the first that refused something else than the type of a value, or of the first
+ * KEYS[...], ARGV[...] as of a batch
+ * Reply: integer  1 when a run did something, 0 when no run did and at least one had nothing to do
+ *        error    of the first run that refused anything but the type of a value, else of the first run
  */
 export const firstOf = (parts: readonly BatchPart[]): Script =>
   scriptOf(

@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 
-/** An error that a script itself answers. */
+/** An error with which a script itself replies. */
 export interface ScriptRefusal {
-  /** The word with which it begins. */
+  /** First word of the error. */
   readonly word: string;
-  /** The rest of it says all, in words for people. */
+  /** Whether the rest of the error is a complete message for people. */
   readonly plain?: boolean;
   /** See `StoreFailure`. */
   readonly keyOnly?: boolean;
   readonly claimOnly?: boolean;
 }
 
-/** A Lua script and the hash under which a server caches it. */
+/** A Lua script and the SHA-1 hash under which a server caches it. */
 export class Script {
   readonly sha: string;
 

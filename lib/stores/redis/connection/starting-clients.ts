@@ -1,31 +1,31 @@
 import { socketOf, type RedisLike } from './redis-client.js';
 import { asksSentinels, type WithSentinelRetry } from './sentinels/sentinel-settings.js';
 
-/** The timer of the next attempt to connect; ioredis does not declare it. */
+/** Timer of the next attempt to connect, which ioredis does not declare. */
 interface WithReconnectTimer {
   readonly reconnectTimeout?: Partial<NodeJS.Timeout> | null;
 }
 
 /**
- * The clients of a store whose app has not started yet: see `LockStore.startsWithApp`. Their idle connections do not keep the
- * process alive, and neither do their attempts to connect again.
+ * The clients of a store whose app has not started yet: see `LockStore.startsWithApp`. Neither their idle connections
+ * nor their attempts to reconnect keep the process alive.
  */
 export class StartingClients {
-  /** Undefined once the app has started. Private to the language: clients know the password. */
+  /** Undefined once the app has started. ECMAScript-private: clients know the password. */
   #clients: Set<RedisLike> | undefined = new Set();
   private isStarting = false;
   private isNeeded: () => boolean = () => true;
 
-  /** See `LockStore.startsWithApp`. */
+  /** Begins the start of the app; the returned function ends it. See `LockStore.startsWithApp`. */
   begin(isNeeded: () => boolean): () => void {
     this.isStarting = true;
     this.isNeeded = isNeeded;
-    // A function may give clients that are connected.
+    // Clients from a factory function may be connected already.
     for (const client of this.#clients ?? []) this.letGo(client);
     return () => this.end();
   }
 
-  /** Watches a new client. */
+  /** Registers a new client. */
   add(client: RedisLike): RedisLike {
     this.#clients?.add(client);
     client.on('connect', () => this.letGo(client));
@@ -52,7 +52,7 @@ export class StartingClients {
     }
   }
 
-  /** The pause of ioredis before it asks all sentinels again keeps the process alive: ends the attempts, until the next request. */
+  /** Ends the attempts to reach sentinels until the next request: their pauses keep the process alive. */
   private limitRetries(options: WithSentinelRetry): void {
     const { sentinelRetryStrategy: retry } = options;
     options.sentinelRetryStrategy = (attempt) =>

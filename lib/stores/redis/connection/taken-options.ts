@@ -13,7 +13,7 @@ const TAKEN_OPTIONS = [
 
 type Options = Readonly<Record<string, unknown>>;
 
-/** Defaults of the ioredis that made the client; undefined where the client does not show them. */
+/** Returns the defaults of the ioredis that made the client; undefined when the client does not show them. */
 const defaultsOf = (client: object): Options | undefined =>
   (client.constructor as { readonly defaultOptions?: Options } | undefined)?.defaultOptions;
 
@@ -23,7 +23,7 @@ export const givenOptions = (client: { readonly options: object }): RedisOptions
   return withoutDefaults(client.options as Options, defaults);
 };
 
-/** Returns the options that differ from these defaults; functions of another copy of ioredis are compared as text. */
+/** Returns the options that differ from these defaults. Functions of another copy of ioredis are compared as text. */
 export const withoutDefaults = (options: Options, defaults: Options): RedisOptions =>
   Object.fromEntries(Object.entries(options).filter(([name, value]) => !isSame(value, defaults[name])));
 
@@ -32,7 +32,7 @@ const isSame = (value: unknown, other: unknown): boolean =>
   (typeof value === 'function' && typeof other === 'function' && String(value) === String(other)) ||
   (isArray(value) && isArray(other) && value.length + other.length === 0);
 
-/** Returns what the connections of the locks take over of these options. */
+/** Returns the options that the connections of the locks take over. */
 export const addressFrom = (options: RedisOptions): RedisOptions => {
   const picked: Record<string, unknown> = {};
   for (const name of TAKEN_OPTIONS) {
@@ -43,9 +43,9 @@ export const addressFrom = (options: RedisOptions): RedisOptions => {
 };
 
 /**
- * Returns the warning that names the options without an effect on the locks; undefined where every option has its effect.
+ * Returns the warning that names the options without an effect on the locks; undefined when there are none.
  *
- * @param settings what each client is made with: an option of the same value has its effect.
+ * @param settings options with which each client is created: a given option with the same value has its effect
  */
 export const notTakenWarning = (given: RedisOptions, settings: RedisOptions): string | undefined => {
   const effective: Options = { ...(new Redis({ lazyConnect: true }).options as Options), ...settings };
@@ -76,10 +76,10 @@ export const checkAddress = (address: Options, refuseValue: typeof refuse): void
   }
   const { host, port, db, password } = address;
   if (password !== undefined && typeof password !== 'string') {
-    // It may be the right one all the same, and this goes to a log.
+    // The value goes to a log, and may be the right password.
     throw new LockConfigurationError('redis.password must be a string, but is of another type.');
   }
-  // What an unset variable often is; ioredis would take it for localhost.
+  // An unset variable is often an empty string, which ioredis would take for localhost.
   if (host === '') refuseValue('redis.host', 'a string that is not empty', host);
   if (port !== undefined && !isWhole(port, 65_535))
     refuseValue('redis.port', 'a number from 0 to 65535', port);

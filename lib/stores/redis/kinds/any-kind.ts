@@ -11,16 +11,15 @@ import { READ_WRITE_FORCING } from './read-write/redis-read-write.js';
 import type { RedisKind } from './redis-link.js';
 import { readForceUnlock } from './shared-replies.js';
 
-/** All kinds, as Redis keeps them: the compiler names the one that is missing. */
+/** The implementation of every kind of lock. The compiler names a missing kind. */
 export type RedisKinds = { readonly [K in LockKind]: RedisKind<ClaimOf<K>> } & {
   readonly exclusive: RedisExclusive;
   readonly permit: RedisPermit;
 };
 
-/** What ends a hold of any kind. */
 export const FORCE_UNLOCK = firstOf([FAIR_FORCING, ...EXCLUSIVE_FORCING, READ_WRITE_FORCING, PERMIT_FORCING]);
 
-/** What is asked of a key without knowing which kind of lock has it. */
+/** Requests for a key whose kind of lock is unknown. */
 export class AnyKind {
   constructor(
     private readonly commands: Commands,
@@ -32,7 +31,7 @@ export class AnyKind {
     if (state?.kind !== 'fair' && state?.kind !== 'read' && state?.kind !== 'write') return state;
     const { [state.kind]: kind } = this.kinds;
     if (kind.inUse) return state;
-    // Who knows more of it was not asked. The Redis user of a process that takes no such locks may not have the right.
+    // The kind that knows more was not asked: this process takes no such locks, and its Redis user may lack the right.
     const more = await kind.inspect(finalKey).catch((failure: unknown) => {
       if (isNotPermitted(failure) || isForeignType(failure)) return null;
       throw failure;
@@ -46,9 +45,9 @@ export class AnyKind {
   }
 
   /**
-   * Ends what is there, as the kinds that this process uses know how to: in one script, since the waiter whom one of them
-   * wakes may have the lock before a second script is there, which would end that hold, too. The others are asked only
-   * when none of these knows the value, since the Redis user may not have the right.
+   * Ends whatever hold is there. The kinds that this process uses share one script: a waiter woken by a first script
+   * might acquire before a second script arrives, which would end that hold, too. The other kinds are asked only when
+   * none of these knows the value, because the Redis user may lack the right.
    */
   async forceUnlock(finalKey: string): Promise<boolean> {
     const { exclusive, fair } = this.kinds;
@@ -76,9 +75,9 @@ export class AnyKind {
   }
 
   /**
-   * Asks each kind what it knows of the value there. Kinds that this process uses are asked at once, in one go: so the
-   * question keeps its place among the requests before and after it. The others are asked only when none of these knows
-   * the value, since the Redis user may not have the right. The answer is that of the kind that found something.
+   * Asks each kind for its view of the value. Kinds that this process uses are asked at once, so that the requests keep
+   * their place among earlier and later ones. The other kinds are asked only when none of these knows the value,
+   * because the Redis user may lack the right. Resolves with the view of the kind that found something.
    */
   private async lookAt(finalKey: string): Promise<KeyState | null> {
     const { exclusive, fair } = this.kinds;
@@ -86,7 +85,7 @@ export class AnyKind {
     try {
       return await firstAnswer([...this.others(true), ...(fair.inUse ? [fair] : []), exclusive].map(ask));
     } catch (failure) {
-      // What has a fair lock has the type of an exclusive one, which was asked for already.
+      // The value of a fair lock has the type of an exclusive one, and the exclusive kind was asked already.
       const others = this.others(false);
       if (!isForeignType(failure) || others.length === 0) throw failure;
       return firstAnswer(others.map(ask)).catch((other: unknown) => {
@@ -95,14 +94,14 @@ export class AnyKind {
     }
   }
 
-  /** The kinds whose values have another type than those of exclusive and fair locks; only those in use, or only the others. */
+  /** Returns the kinds with another type of value than exclusive and fair locks: either the used or the unused ones. */
   private others(inUse: boolean): readonly RedisKind<never>[] {
     const { read, write, permit } = this.kinds;
     return [...new Set<RedisKind<never>>([read, write, permit])].filter((kind) => kind.inUse === inUse);
   }
 }
 
-/** What was found. A value of another type is no hold of a kind; when all say so, one of them is thrown. */
+/** Resolves with the first state found. If all fail, prefers another failure than a wrong type. */
 const firstAnswer = async <T>(asked: readonly Promise<T>[]): Promise<T> => {
   const outcomes = await Promise.allSettled(asked);
   const answers = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
@@ -111,6 +110,6 @@ const firstAnswer = async <T>(asked: readonly Promise<T>[]): Promise<T> => {
   throw failures.find((failure) => !isForeignType(failure)) ?? failures[0]!;
 };
 
-/** Redis has a value there that the kind does not know. */
+/** Returns whether the key has a value of a type that the kind does not know. */
 const isForeignType = (failure: unknown): boolean =>
   failure instanceof RedisFailure && failure.cause instanceof Error && isWrongType(failure.cause);

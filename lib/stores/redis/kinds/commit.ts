@@ -2,10 +2,9 @@ import { Script } from '../connection/script.js';
 import type { BatchPart } from '../connection/script-batch.js';
 
 /**
- * Makes later fencing tokens of a slot larger than one that another server has given, if its owner has the hold.
+ * Makes later fencing tokens of a slot larger than a token that another server has given, if its owner has the hold.
  *
- * Algorithm: while the owner's field is there, the last token becomes the larger one of the two. Tokens begin behind the
- * last.
+ * Algorithm: while the owner's field is there, the last token becomes the larger of the two. Later tokens follow it.
  *
  * KEYS[1] hold  KEYS[2] fence key of the hold's slot
  * ARGV[1] the owner's field: of an exclusive lock the owner, of a write lock '<owner>:write'  ARGV[2] token

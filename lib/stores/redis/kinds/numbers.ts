@@ -1,12 +1,12 @@
 import { impossible } from '../connection/strict-replies.js';
 
 /**
- * What the scripts of objects without a holder begin with: the number under the key, or an error for a value that is
- * none. Redisson reads decimal digits only, so nothing else counts as a number.
+ * Beginning of the scripts of objects without a holder: reads the number under the key, or replies with an error for
+ * another value. Redisson reads decimal digits only, so nothing else counts as a number.
  *
- * `touch` is a write that changes nothing and needs no memory: behind it Redis does not refuse an INCRBY for the lack
- * of memory, so that what is given back arrives when the memory is full. A key in its last millisecond has a PTTL of 0: that
- * is left alone, since PERSIST would keep it for ever, and PEXPIRE would delete it.
+ * `touch` is a write that changes nothing and needs no memory. After it Redis does not refuse an INCRBY for lack of
+ * memory, so a release works even when the memory is full. It leaves a key in its last ms (PTTL 0) alone: PERSIST would
+ * keep the key without end, and PEXPIRE would delete it.
  */
 export const NUMBERS = `
 local function whole(n) return string.format('%.0f', n) end
@@ -31,12 +31,12 @@ export const readDone = (reply: unknown): boolean => {
   return reply === 1;
 };
 
-/** Nothing but that it was done. */
+/** Reads the reply of a script that only confirms. */
 export const readVoid = (reply: unknown): void => {
   if (reply !== 1) throw impossible(reply);
 };
 
-/** Text, because Java may have set one that is no longer exact as a reply of Lua. */
+/** Reads a number that comes as text: a large one that Java has set would not be exact as an integer reply of Lua. */
 export const readNumber = (reply: unknown): number => {
   const number = typeof reply === 'string' && /^-?\d{1,15}$/.test(reply) ? Number(reply) : NaN;
   if (!Number.isSafeInteger(number)) throw impossible(reply);

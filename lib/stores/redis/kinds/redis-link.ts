@@ -11,26 +11,25 @@ import { COMMIT } from './commit.js';
 import { readDone } from './numbers.js';
 import type { RedisKeys } from '../redis-keys.js';
 
-/** One claim could not be asked about. */
 interface Failed {
   readonly status: 'failed';
   readonly cause: unknown;
 }
 
-/** Asking about more claims than this at once would keep Redis from others for too long. */
+/** Maximum number of claims in one request: a larger one would keep Redis from other clients for too long. */
 const BATCH = 100;
 
-/** How one kind of lock is kept in Redis. */
+/** One kind of lock in Redis. */
 export interface RedisKind<C extends Claim> extends KindStore<C> {
-  /** Whether this process takes locks of the kind: a Redis user may have no rights for kinds that it does not use. */
+  /** Whether this process takes locks of the kind. Its Redis user may lack the rights for unused kinds. */
   readonly inUse: boolean;
-  /** See `LockStore.inspect`. A value that is no lock of this kind is refused as one of another type. */
+  /** Returns the state of a key; see `LockStore.inspect`. Rejects for a lock of another kind as for a wrong type. */
   inspect(finalKey: string): Promise<KeyState | null>;
-  /** The run of a script that ends the holds of this kind; its reply is 1 when there was one, else 0. See `LockStore.forceUnlock`. */
+  /** Returns the run of a script that ends the holds of this kind. Its reply is 1 when there was a hold, else 0. */
   forcing(finalKey: string): PartRun;
 }
 
-/** What the kinds of one store share: its connections, and what they ask in the same way. */
+/** Connections and common requests of the kinds of one store. */
 export class RedisLink {
   readonly commands: Commands;
   readonly channels: Channels;
@@ -43,19 +42,19 @@ export class RedisLink {
     this.channels = topology.channels;
   }
 
-  /** How the end of a hold is announced. */
+  /** Command that announces the end of a hold. */
   get publish(): string {
     return this.topology.publish;
   }
 
-  /** Whether others than this process were told on the channel. */
+  /** Returns whether other processes than this one received a message. `told` is the number of receivers. */
   othersTold(told: number, channel: string): boolean {
     return told > (this.channels.isLive(channel) ? 1 : 0);
   }
 
   /**
-   * Asks about many claims in batches, each of claims that one script can be run for. One that fails as a whole fails for
-   * its claims only, unless all do.
+   * Sends requests for many claims in batches, each for claims that one script can serve. A failed batch affects its
+   * own claims only, unless all batches fail.
    */
   async inBatches<C extends Pick<Claim, 'finalKey'>, R>(
     claims: readonly C[],
@@ -77,7 +76,7 @@ export class RedisLink {
     return replies;
   }
 
-  /** Which claims are asked about together, by their numbers. */
+  /** Returns the batches, as indexes of claims. */
   private batchesOf(claims: readonly Pick<Claim, 'finalKey'>[]): readonly (readonly number[])[] {
     const batches: number[][] = [];
     const open = new Map<number, number[]>();
@@ -93,7 +92,7 @@ export class RedisLink {
     return batches;
   }
 
-  /** See `KindStore.commit`. `field`: what the owner has in the hold. */
+  /** Commits a fencing token; see `KindStore.commit`. `field` is the owner's field in the hold. */
   commit(finalKey: string, field: string, token: number): Promise<boolean> {
     const { commands, keys } = this;
     const name = keys.name(finalKey);
@@ -101,10 +100,7 @@ export class RedisLink {
     return commands.runShared(run, readDone);
   }
 
-  /**
-   * Releases a hold. With a doubt about its acquire it answers only what is final: the acquire is done, or can never be
-   * done any more.
-   */
+  /** Releases a hold. After an uncertain acquire only a final reply counts: it was executed, or never will be. */
   releaseAfter(
     doubt: StoreFailure | undefined,
     finalKey: string,
@@ -125,7 +121,8 @@ export class RedisLink {
     const sameConnection = session === connection?.current;
     const ended = !sameConnection && (await this.endSession(session));
     const reply = await send();
-    // On the connection of the acquire, "not there" is final: commands are executed in the order they were sent.
+    // On the connection of the acquire, "not there" is final: Redis executes commands in the order in which they were
+    // sent.
     const inOrder = sameConnection && session === this.topology.connectionTo(name)?.current;
     if (!reply.wasHeld && !ended && !inOrder) {
       throw new RedisFailure('an earlier command may still arrive', 'unknown', {});
@@ -134,16 +131,16 @@ export class RedisLink {
   }
 
   /**
-   * Makes sure that nothing more arrives from a connection that is gone for us but perhaps not for the server:
-   * its last bytes may still be on their way. The address keeps a stranger with the same id on another server
-   * out of harm's way. False when the server does not allow it.
+   * Ends an old connection at the server, so that none of its bytes arrives later. For this process the connection is
+   * gone, but perhaps not for the server. The address protects a foreign connection that has the same id on another
+   * server. Resolves with false when the server does not allow it.
    */
   private async endSession(session: RedisSession): Promise<boolean> {
     const connection = this.topology.connectionOf(session);
-    // A server that is none of the cluster any more has nothing to say, whatever is still on its way to it.
+    // A late command has no effect at a server that has left the cluster.
     if (!connection) return true;
     const { id, address } = session;
-    // In use for other slots; or the server would not say how it knows the connection.
+    // The connection is in use for other slots, or the server has not told its id.
     if (session === connection.current || id === undefined) return false;
     const args = ['kill', 'id', id, ...(address === undefined ? [] : ['addr', address])];
     try {

@@ -3,19 +3,19 @@ import type { ExtendReply } from '../../../core/seam/reply.js';
 import { isPassing, isWrongType, replyError, unwrapped } from '../connection/redis-failure.js';
 import { impossible, isNumberOrNone } from '../connection/strict-replies.js';
 
-/** A foreign hold without an end announces nothing when it goes: look for it at this interval, in ms. */
+/** Pause before retrying behind a foreign hold without an end, in ms: its removal is not announced. */
 const ENDLESS_RETRY_MS = 1_000;
 
-/** When a hold in the way is over, of which the server said how much is left; -1: it has no end. */
+/** Returns when to retry behind a blocking hold, in ms, from its remaining time; -1: it has no end. */
 export const retryInMs = (leftMs: number): number => (leftMs === -1 ? ENDLESS_RETRY_MS : Math.max(1, leftMs));
 
-/** How many were told of a release; -1 when there was nothing to release. */
+/** Reads the number of listeners that a release has notified; -1 when there was nothing to release. */
 export const readRelease = (reply: unknown): number => {
   if (!isNumberOrNone(reply)) throw impossible(reply);
   return reply;
 };
 
-/** Where another type of value is, there is no hold any more; everything else says nothing about it. */
+/** Returns the reply for an error. With a value of another type the hold is gone; other errors say nothing about it. */
 const failedExtend = (error: Error): ExtendReply =>
   isWrongType(error)
     ? { status: 'lost' }
@@ -38,7 +38,7 @@ export const readForceUnlock = (reply: unknown): boolean => {
   return reply === 1;
 };
 
-/** Why a place in line could not be asked about, by the text of the error that Redis gave for it. */
+/** Makes the failure of a queue entry that could not be refreshed, from the text of Redis's error. */
 export const refusedPlace = (message: string): StoreFailure => {
   const cause = replyError(message);
   const text = unwrapped(message);

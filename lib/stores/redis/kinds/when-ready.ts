@@ -1,8 +1,8 @@
 import type { RedisTopology } from '../connection/redis-topology.js';
 
 /**
- * The same, whose methods of these names begin only once it is known how the servers are asked: what a script is told to
- * announce with depends on that.
+ * Returns the target with methods that first wait until it is known how to send requests to the servers. Scripts get
+ * the announcing command as an argument, and that depends on it.
  */
 export const whenReady = <T extends object>(
   topology: RedisTopology,

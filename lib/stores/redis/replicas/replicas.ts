@@ -8,17 +8,21 @@ import type { RedisSession } from '../connection/redis-session.js';
 import { impossible } from '../connection/strict-replies.js';
 import type { RedisLink } from '../kinds/redis-link.js';
 
-/** How many replicas have to have a hold before it counts. */
+/** How many replicas must acknowledge a hold before it counts. */
 export interface ReplicasOptions {
-  /** So many replicas have to acknowledge it: a whole number, at least 1. */
+  /** Minimum number of replicas: a whole number from 1 to 100. */
   readonly min: number;
-  /** How long they are waited for, in ms. Default: 100. Less than `commandTimeoutMs`, which is the most for any command. */
+  /** Time to wait for the replicas, in ms; less than `commandTimeoutMs`. Default: 100. */
   readonly timeoutMs?: number;
 }
 
 const DEFAULT_TIMEOUT_MS = 100;
 
-/** Checks the option; undefined when it is not given. */
+/**
+ * Checks the option; returns undefined when it is not given.
+ *
+ * @throws {LockConfigurationError} when it is invalid
+ */
 export const resolveReplicas = (
   given: unknown,
   commandTimeoutMs: number,
@@ -46,13 +50,13 @@ export const resolveReplicas = (
   };
 };
 
-/** What is asked of the replicas in one go. */
+/** One WAIT, which several callers may share. */
 interface Question {
   readonly session: RedisSession;
   readonly answer: Promise<void>;
 }
 
-/** Waits until replicas have what was written, at the servers that have the keys. */
+/** Waits until replicas have the writes, at the servers that have the keys. */
 export class Replicas {
   private readonly masters = new WeakMap<RedisConnection, MasterOfReplicas>();
 
@@ -62,9 +66,11 @@ export class Replicas {
   ) {}
 
   /**
-   * To be called before something is asked of the key; what it gives, when it is answered. That resolves once enough replicas
-   * have it. Else it fails with an outcome that is unknown: the server has it, and has to be asked to undo it. So it does
-   * when the connection is another one by then, or the key is on another server: there nothing can be said of it.
+   * Call this before the request for the key, and the returned function after its reply. That function resolves once
+   * enough replicas have the write.
+   *
+   * Otherwise it rejects with an unknown outcome: the server has the write, and an undo has to follow. So it does when
+   * there is another connection by then, or when the key has moved: nothing is certain there.
    */
   confirming(finalKey: string): () => Promise<void> {
     const { topology, keys } = this.link;
@@ -86,8 +92,8 @@ export class Replicas {
 }
 
 /**
- * One server and what its replicas have. WAIT goes by the connection: it answers for all that was written on it
- * before. While one is under way, those who come meanwhile share the next.
+ * One server and its replicas. WAIT counts by connection: it covers everything written on it before. While one WAIT is
+ * under way, later callers share the next one.
  */
 class MasterOfReplicas {
   private underWay: Promise<unknown> = Promise.resolve();
@@ -98,7 +104,7 @@ class MasterOfReplicas {
     private readonly options: Required<ReplicasOptions>,
   ) {}
 
-  /** @param session on which the answer came. */
+  /**  @param session session on which the reply came */
   confirm(session: RedisSession | undefined): Promise<void> {
     const { connection } = this;
     if (!connection || !session || connection.current !== session)
@@ -116,14 +122,14 @@ class MasterOfReplicas {
 
   private async ask(connection: RedisConnection, session: RedisSession): Promise<void> {
     const { min, timeoutMs } = this.options;
-    // Answers that came in together are all asked about by one.
+    // Replies that came in together share one WAIT.
     await new Promise<void>((resolve) => process.nextTick(resolve));
     if (connection.current !== session) {
       throw this.failure('the connection to Redis was lost before they could', { session });
     }
     let acknowledged: number;
     try {
-      // On another connection nothing was written, and all replicas have that.
+      // On another connection nothing was written, so all replicas would acknowledge at once.
       const wait = { command: 'wait', args: [min, timeoutMs], read: readCount };
       acknowledged = await connection.sendOnlyOn(session, wait);
     } catch (cause) {
@@ -156,9 +162,9 @@ const readCount = (reply: unknown): number => {
 };
 
 /**
- * What to tell of a server that has too few replicas now; undefined when it has enough, or does not say.
+ * Returns the warning about a server that has too few replicas now; undefined when it has enough, or does not tell.
  *
- * @param replication the reply of INFO replication.
+ * @param replication reply of INFO replication
  */
 export const replicasWarning = (replication: string, min: number): string | undefined => {
   const connected = /^connected_slaves:(\d+)/m.exec(replication)?.[1];

@@ -5,8 +5,8 @@ import type { AcquireReply, ExtendReply, PlaceReply, ReleaseReply } from '../../
 import type { Replicas } from './replicas.js';
 
 /**
- * A grant that another process has written is certain for nobody: the waiter asks for it once more, and that answer is
- * waited for on its own connection.
+ * Makes a queue entry whose grant is not yet valid. Another process wrote the grant, so this process cannot wait for
+ * its replicas. The waiter requests the lock once more and waits for the replicas on its own connection.
  */
 const uncertain = (place: Place): Place => ({
   listen: (listener) =>
@@ -19,8 +19,8 @@ const uncertain = (place: Place): Place => ({
 });
 
 /**
- * A kind of lock whose holds count only once replicas have them: when they are taken, each time they are renewed, and
- * when they become another kind. Releases are not waited for: a hold that comes back ends with its lease.
+ * A kind of lock whose holds count only once replicas have them: when they are acquired, renewed or downgraded.
+ * Releases do not wait for replicas: a hold that comes back after a failover ends with its lease.
  */
 export class ReplicatedKind<C extends Claim> implements KindStore<C> {
   readonly downgrade?: (claim: C) => Promise<ExtendReply>;

@@ -6,9 +6,9 @@ import type { RedisSemaphores } from '../kinds/semaphore/redis-semaphore.js';
 import type { Replicas } from './replicas.js';
 
 /**
- * Counting semaphores whose permits count as taken only once replicas know of it. A permit has no owner, so permits that too
- * few replicas acknowledged are given back as a number, and only on the session that took them: a replica without the take
- * may have been promoted, and would have too many permits from then on.
+ * Counting semaphores whose permits count as acquired only once replicas have that. If too few replicas acknowledge,
+ * the permits are released. A permit has no owner, so this is an addition, sent only on the session that acquired them.
+ * A promoted replica that never had the acquire would otherwise have too many permits from then on.
  */
 export class ReplicatedSemaphores implements SemaphoreStore {
   constructor(
@@ -45,7 +45,7 @@ export class ReplicatedSemaphores implements SemaphoreStore {
     return this.semaphores.watch(finalKey, listener);
   }
 
-  /** How many were taken, once replicas know of it. */
+  /** Resolves with the number of acquired permits, once replicas have that. */
   private async confirmed(finalKey: string, take: () => Promise<number>): Promise<number> {
     const confirm = this.replicas.confirming(finalKey);
     const taken = await take();
@@ -58,7 +58,7 @@ export class ReplicatedSemaphores implements SemaphoreStore {
     return taken;
   }
 
-  /** Gives back what was not acknowledged. Returns the failure that the caller gets. */
+  /** Releases permits that were not acknowledged. Resolves with the failure for the caller. */
   private async givenBack(finalKey: string, taken: number, failure: unknown): Promise<unknown> {
     if (!(failure instanceof RedisFailure) || !failure.session) return failure;
     const { message, cause, passing, session } = failure;

@@ -8,20 +8,19 @@ import { dropSocket, gatherTick, socketOf, type ClientSocket, type RedisLike } f
 import { isNotPermitted } from '../redis-failure.js';
 
 const SWITCH_MASTER = '+switch-master';
-/** How often an idle connection to a sentinel is checked, in ms. */
+/** Interval at which an idle connection to a sentinel is checked, in ms. */
 const PING_MS = 10_000;
 
-/** What a listener reports. */
 export interface SentinelReports {
-  /** The sentinel has a new master, or names one that it did not name before. `isNews`: it has just changed. */
+  /** Called when the sentinel has a new master (`isNews`), or names one that it did not name before. */
   master(at: ServerAddress, isNews: boolean): void;
-  /** The sentinels that the sentinel knows beside itself. */
+  /** Called with the other sentinels that the sentinel knows. */
   others(at: readonly ServerAddress[]): void;
-  /** The sentinel's user may not do what a listener needs. */
+  /** Called when the sentinel's user lacks a right that a listener needs. */
   refused(error: Error): void;
 }
 
-/** Listens to one sentinel for a new master; connects again until it is closed. */
+/** Listens to one sentinel for a new master. Reconnects until it is closed. */
 export class SentinelListener {
   readonly #client: RedisLike;
   private readonly deadlines: CommandDeadlines;
@@ -36,7 +35,7 @@ export class SentinelListener {
   ) {
     this.#client = client;
     this.deadlines = new CommandDeadlines(timeoutMs);
-    // Only the locks' own connections report what is wrong; the client goes on trying.
+    // Only the locks' own connections report what is wrong; this client goes on trying.
     client.on('error', () => undefined);
     client.on('close', () => clearInterval(this.pinger));
     client.on('message', (_channel, text) => this.told(text));
@@ -44,7 +43,6 @@ export class SentinelListener {
     client.connect().catch(() => undefined);
   }
 
-  /** The socket to the sentinel, while there is one. */
   get socket(): ClientSocket | undefined {
     return socketOf(this.#client);
   }
@@ -54,7 +52,7 @@ export class SentinelListener {
     this.#client.disconnect();
   }
 
-  /** The master is asked for in the same packet as the subscription: a change between the two would not be noticed. */
+  /** Subscribes, and asks for the master in the same packet: a change between two packets would be missed. */
   private listen(): void {
     const { master } = this;
     clearInterval(this.pinger);
@@ -81,7 +79,7 @@ export class SentinelListener {
     this.reports.master(at, false);
   }
 
-  /** The message: name, old host, old port, new host, new port. */
+  /** Reads the message: name, old host, old port, new host, new port. */
   private told(text: string): void {
     const [name, , , host, port] = text.split(' ');
     if (name !== this.master || host === undefined) return;
@@ -95,7 +93,7 @@ export class SentinelListener {
     return reply;
   }
 
-  /** A sentinel that does not reply in time is connected to again. */
+  /** Waits for a reply. Reconnects to a sentinel that does not reply in time. */
   private withDeadline(reply: Promise<unknown>): Promise<unknown> {
     const inFlight = this.deadlines.add(() => {
       inFlight.done = true;
@@ -105,7 +103,7 @@ export class SentinelListener {
   }
 }
 
-/** Reads SENTINEL SENTINELS: for each its fields and their values in turn. Those it cannot reach are left out. */
+/** Reads the reply of SENTINEL SENTINELS: alternating fields and values. Leaves out disconnected sentinels. */
 const readSentinels = (reply: unknown): readonly ServerAddress[] =>
   (isArray(reply) ? reply : []).flatMap((one) => {
     const fields = isArray(one) ? one.map(String) : [];

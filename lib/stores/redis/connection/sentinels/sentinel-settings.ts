@@ -5,23 +5,23 @@ import { reconnectInMs } from '../reconnect.js';
 import type { RedisLike } from '../redis-client.js';
 import { givenOptions } from '../taken-options.js';
 
-/** Time-out of a request to a sentinel, in ms. ioredis has none: a sentinel that hangs would be waited for without end. */
+/** Default time-out of a request to a sentinel, in ms. ioredis has none: a hanging sentinel would block it. */
 const SENTINEL_TIMEOUT_MS = 500;
-/** Longest pause before a listener connects to its sentinel again, in ms. ioredis waits for a minute. */
+/** Longest pause before a listener reconnects to its sentinel, in ms. That of ioredis is a minute. */
 const MAX_PAUSE_MS = 2_000;
 
-/** Where ioredis reads how to ask the sentinels again. */
+/** Option of ioredis for its retries after all sentinels have failed. */
 export type WithSentinelRetry = Pick<RedisOptions, 'sentinelRetryStrategy'>;
 
-/** Whether ioredis asks sentinels where the master is. */
+/** Returns whether ioredis asks sentinels for the address of the master. */
 export const asksSentinels = (client: RedisLike): boolean => {
   const { sentinels, Connector } = client.options as RedisOptions;
   return Array.isArray(sentinels) && !Connector;
 };
 
 /**
- * Gives a client a time-out for each request to a sentinel, lets it ask all of them again until one replies, and has it check
- * the role of the server that they name (its ready check).
+ * Sets up a client that asks sentinels. Each request to a sentinel gets a time-out, and the client asks all sentinels
+ * again until one replies. The ready check is on, so that ioredis checks the role of the server that they name.
  */
 export const setUpSentinels = (client: RedisLike): RedisLike => {
   if (!asksSentinels(client)) return client;
@@ -32,16 +32,15 @@ export const setUpSentinels = (client: RedisLike): RedisLike => {
   return client;
 };
 
-/** How the sentinels of a client are listened to. */
+/** Settings for listening to the sentinels of a client. */
 export interface SentinelSettings {
-  /** Name of the master. */
   readonly name: string;
   readonly addresses: readonly ServerAddress[];
   readonly timeoutMs: number;
   readonly natMap: RedisOptions['natMap'] | null;
-  /** Number of sentinels that are listened to at most. */
+  /** Maximum number of sentinels to listen to. */
   readonly max: number;
-  /** Whether sentinels that are not among the addresses are listened to. */
+  /** Whether to listen to sentinels that are not among the addresses. */
   readonly discovers: boolean;
   connect(at: ServerAddress): RedisLike;
 }
@@ -89,7 +88,7 @@ export const sentinelSettingsOf = (client: RedisLike): SentinelSettings => {
 const timeoutOf = ({ sentinelCommandTimeout }: RedisOptions): number =>
   Number(sentinelCommandTimeout) || SENTINEL_TIMEOUT_MS;
 
-/** The strategy, without its end: locks are asked for again at any time. */
+/** Returns the retry strategy, without its end: an app may ask for locks at any time. */
 const persistent =
   (given: RedisOptions['sentinelRetryStrategy'] | null, otherwise = reconnectInMs) =>
   (attempt: number): number => {

@@ -7,14 +7,14 @@ import { SentinelListener } from './sentinel-listener.js';
 import { sentinelSettingsOf, type SentinelSettings } from './sentinel-settings.js';
 
 /**
- * For how long after a change of the master new connections to another server are dropped, in ms: some sentinels learn of
- * the change a moment later, and a client may ask one of those.
+ * Time after a change of the master in which new connections to another server are dropped, in ms. Some sentinels learn
+ * of the change later than others, and a client may ask one of them.
  */
 const SETTLING_MS = 1_000;
 
 /**
  * Listens to the sentinels for a new master, and drops the connections of the locks that lead to another server. The
- * clients connect again, and then ask the sentinels.
+ * clients reconnect, and ask the sentinels again.
  */
 export class SentinelWatch {
   onWarning: (warning: string) => void = () => undefined;
@@ -25,7 +25,7 @@ export class SentinelWatch {
   private hasWarned = false;
   private closed = false;
 
-  /** Begins with the first connection of the first client. */
+  /** Starts listening at the first connection of the first client. */
   constructor(
     private readonly clients: readonly [RedisLike, RedisLike],
     private readonly starting: StartingClients,
@@ -83,7 +83,7 @@ export class SentinelWatch {
   }
 }
 
-/** Ends the connection of a client, unless it leads to this server. `isNews`: where that cannot be found out, too. */
+/** Ends the connection of a client unless it leads to this server; with `isNews` also when that is unknown. */
 const leave = async (client: RedisLike, to: ServerAddress, isNews: boolean): Promise<void> => {
   const socket = socketOf(client);
   if (!socket || (await leadsTo(socket, to, !isNews))) return;
@@ -92,7 +92,7 @@ const leave = async (client: RedisLike, to: ServerAddress, isNews: boolean): Pro
 
 const leadsTo = async (socket: ClientSocket, to: ServerAddress, otherwise: boolean): Promise<boolean> => {
   if (isAt(socket, to)) return true;
-  // Still connecting: when it is ready it is looked at again.
+  // Still connecting: its `ready` event checks it again.
   if (socket.remotePort === undefined) return otherwise;
   if (socket.remotePort !== to.port || isIP(to.host)) return false;
   try {

@@ -1,9 +1,9 @@
 import type { RedisLike } from '../redis-client.js';
 
-/** What ioredis says of a sentinel that does not tell where the master is. */
+/** Errors of ioredis for a sentinel that does not name the master. */
 const TROUBLE = /sentinel (\S+) (?:because (.*)|successfully)/s;
 
-/** Knows which sentinels did not tell a client where the master is, since its last connection. */
+/** Remembers which sentinels did not name the master to a client since its last connection. */
 export class SilentSentinels {
   private readonly reasons = new Map<string, string>();
 
@@ -15,7 +15,7 @@ export class SilentSentinels {
     client.on('connect', () => this.reasons.clear());
   }
 
-  /** The end of a message; empty where each sentinel that was asked has replied. */
+  /** End of a message; empty when each sentinel that was asked has replied. */
   get text(): string {
     if (this.reasons.size === 0) return '';
     const list = [...this.reasons].map(([address, reason]) => `${address} (${reason})`).join(', ');

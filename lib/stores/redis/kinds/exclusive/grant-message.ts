@@ -1,20 +1,20 @@
-/** A grant by message, as the script that made it told it; see `line-scripts.ts`. */
+/** A grant as the message of the granting script has it; see `line-scripts.ts`. */
 export interface GrantMessage {
   readonly holdName: string;
   readonly owner: string;
-  /** The first token; 0 when none was asked for. */
+  /** First token; 0 when none was asked for. */
   readonly token: number;
   readonly tokens: number;
-  /** For how long the hold was given, in ms. */
+  /** Lease of the hold, in ms. */
   readonly firstLeaseMs: number;
-  /** How many stood in line behind it. */
+  /** Number of queue entries behind it. */
   readonly placesLeft: number;
 }
 
 /** Hold names may have spaces in them, so they are what is left between the words that have none. */
 const GRANT = /^grant 1 (.+) (\S+) (\d{1,16}) (\d{1,5}) (\d{1,16}) (\d{1,9})$/s;
 
-/** Undefined for what is no grant of this version: anybody may publish on the channel. */
+/** Reads a grant from a message; returns undefined for anything else, because anyone may publish on the channel. */
 export const readGrantMessage = (text: string): GrantMessage | undefined => {
   const found = GRANT.exec(text);
   if (!found) return undefined;

@@ -4,15 +4,15 @@ import { beside, counterOf, LEAVE, TAKEN } from './scripts.js';
 
 /** The Lua functions that the scripts of a line share; see `line-scripts.ts`. */
 
-/** Where the end of a hold is announced. Not passed as an argument: most runs have no need of it. */
+/** Channel that announces the end of a hold. No argument passes it, because most runs do not need it. */
 export const CHANNEL = beside('redisson_lock__channel:', 'hold');
 
-/** Where the process of the owner `one` is told of its turn. */
+/** Channel that notifies the process of the owner `one` of its grants. */
 export const TURN_CHANNEL = `'${TURN_CHANNELS}' .. process_of(one.owner)`;
-/** The same in a cluster: in the slot of the hold, whose tag the fence has. */
+/** The same channel in a cluster: in the slot of the hold, whose tag the fence key has. */
 export const SHARDED_TURN_CHANNEL = `'${TURN_CHANNELS}' .. string.match(fence, '{.*}') .. ':' .. process_of(one.owner)`;
 
-/** What scripts of the line need where nobody waits either, below `TIME`. */
+/** Functions that the scripts of a wait queue also need when there are no waiters, below `TIME`. */
 export const RULES = `
 local function whole(n) return string.format('%.0f', n) end
 local function refused(reply) return type(reply) == 'table' and reply.err end
@@ -32,37 +32,39 @@ local function first_token(fence, tokens)
 end
 `;
 
-/** The same with `TIME`. */
+/** `TIME` and `RULES`. */
 export const BASICS = TIME + RULES;
 
 /** How many entries of a line one script looks at. */
 const MOST_LOOKED_AT = 64;
 
 /**
- * A release leaves the lock to those who wait for its announcement outside of the line for as long as the line had it
- * since they had it last, within these bounds, in ms. What they took longer than that the line has before the next time.
+ * Bounds of the yield window after a release, in ms. During it the lock is left to clients that listen to the
+ * announcement without a queue entry. It lasts as long as the queue had the lock since these clients had it last. What
+ * they take longer than that is their yield deficit: the queue has the lock for as long before the next window.
  */
 export const LISTENERS_MOMENT_MS = 3;
 export const LONGEST_MOMENT_MS = 50;
 export const MOST_OWED_MS = 500;
-/** How long that is remembered where nobody stands in line, in ms. */
+/** Time for which the deficit is remembered while the queue is empty, in ms. */
 export const REMEMBERED_MS = 1_000;
-/** And how often, and for how long, to those who only poll: Redisson's spin lock asks every 128 ms. */
+/** Interval and length of the yield window for clients that only poll, in ms: Redisson's spin lock polls every 128. */
 export const POLLERS_EVERY_MS = 1_000;
 export const POLLERS_MOMENT_MS = 40;
 /** When one of those has it after its moment, the first in line looks whether it is over, at first so often, in ms. */
 const SOONEST_LOOK_MS = 10;
-/** Fields of a line that are no places: n, h, g, f, s. */
+/** Number of fields of a wait queue that are no entries: n, h, g, f, s. */
 export const HEADER = 5;
 
 /**
- * Looking at a line, and giving the hold to the first place of it. `rest` leaves its lock to others, and `resume` ends
- * that when one in line has it.
+ * Functions that read a wait queue and grant the hold to its first entry. `rest` opens a yield window, and `resume`
+ * ends it when an owner in the queue has the lock.
  *
- * `look` reads the header, and the tickets up to the first place that may be granted; `place` reads on as far as it has
- * to. `tidy` removes the dead ones that were met and moves the head. `give` makes one of the places the holder: hold, time
- * to live, fence, entry, and the message last. Where nobody hears that, all is put back, and the next one is tried;
- * without a place to be found it gives nil. Where something is refused, nobody has the hold, and it throws.
+ * `look` reads the header, and the tickets up to the first entry that may get a grant. `place` reads on as far as it
+ * has to. `tidy` removes the dead entries that were met and moves the head. `give` makes one entry the holder: hold,
+ * time to live, fence, entry, and the message last. When no subscriber receives the message, it takes everything back
+ * and tries the next entry. Without any entry left it returns nil. When a command is refused, no owner has the hold,
+ * and it throws.
  */
 export const LINE = `${TAKEN}${LEAVE}
 local now = time()[1] * 1000 + math.floor(time()[2] / 1000)

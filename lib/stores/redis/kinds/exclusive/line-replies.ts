@@ -21,7 +21,7 @@ const standing = ([, position, left, by]: RegExpExecArray, lookInMs: number): St
   ...inTheWay(Number(left), by, position === '0' ? lookInMs : Infinity),
 });
 
-/** An answer to an acquire; who stands in line has yet to be given its place. */
+/** Reply to an acquire. The store adds the queue entry to a queued claim. */
 export type LineAcquire = Grant | Taken | ({ readonly status: 'queued' } & Standing);
 
 export const readLineAcquire = (reply: unknown, leaseMs: number, fenced: boolean): LineAcquire => {
@@ -49,13 +49,13 @@ const readPlace = (reply: unknown, wasKept: boolean | undefined): PlaceReply => 
   return { status: 'failed', cause: impossible(reply) };
 };
 
-/** `wereKept`: of each place whether it was kept before. */
+/** Reads the replies for queue entries. `wereKept` tells for each entry whether it was refreshed before. */
 export const readLineKeep = (reply: unknown, wereKept: readonly boolean[]): PlaceReply[] => {
   if (!Array.isArray(reply) || reply.length !== wereKept.length) throw impossible(reply);
   return reply.map((one, i) => readPlace(one, wereKept[i]));
 };
 
-/** Whether it was held: 0; 1 for one that only stood in line, -1 for one that was nowhere; or that it was entered. */
+/** Reads the reply to a release: 0 when it was held, 1 when it was queued, -1 when neither; or 'entered'. */
 export const readLineRelease = (reply: unknown): ReleaseReply => {
   if (reply === ENTERED_WORD) return ENTERED;
   if (reply !== 0 && reply !== 1 && reply !== -1) throw impossible(reply);

@@ -43,14 +43,17 @@ return refused
 
 export const PROBE = new Script(LINE_PROBE);
 
-/** What shows on a connection whether its Redis user has the rights for a line; in a cluster, in the slot of the name. */
+/**
+ * Returns the script that finds out on a connection whether its Redis user has the rights for a wait queue. In a
+ * cluster, it uses the slot of the name.
+ */
 export const lineProbe = (keys: RedisKeys, name?: string): Probe => ({
   script: PROBE,
   keys: [keys.lineProbe(name)],
   args: [keys.turnProbe(name)],
 });
 
-/** The channels on which processes are told of their turn, as an ACL rule. */
+/** ACL rule of the channels on which processes are notified of grants. */
 export const TURN_CHANNELS_RULE = '&nest_redis_lock_turn:*';
 const LINE_KEYS_RULE = '~nest_redis_lock_fence:*';
 
@@ -58,8 +61,8 @@ const LINE_KEYS_RULE = '~nest_redis_lock_fence:*';
 const CHANNEL = 'channel';
 
 /**
- * The ACL rules that the user lacks, by what the probe answered or failed with. Empty when it has all, or when the answer
- * says nothing of rights.
+ * Returns the ACL rules that the user lacks, from the reply or the error of the probe. Empty when the user lacks none,
+ * or when the reply says nothing about rights.
  */
 export const missingRules = (probed: unknown): readonly string[] => {
   // The script as a whole is refused for the key that it names.
@@ -72,7 +75,7 @@ export const missingRules = (probed: unknown): readonly string[] => {
   });
 };
 
-/** What is told of a user who lacks these rules. */
+/** Returns the warning about a user that lacks these rules. */
 export const withoutLine = (missing: readonly string[]): string =>
   `The Redis user of the locks may not keep a line of those who wait: it lacks ${missing.join(' ')}. Locks exclude as ` +
   'they do with it, but processes race for a lock that is given back: they get it in no order, and later. Give the ' +

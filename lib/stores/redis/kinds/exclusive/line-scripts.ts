@@ -45,23 +45,23 @@ import { LEAVE, NOT_READ_WRITE, TAKE, TAKEN } from './scripts.js';
  */
 
 /**
- * Takes the hold for an owner, or puts the owner in line, or tells what is left of the hold in the way.
+ * Acquires the hold for an owner, enqueues the owner, or replies with the remaining time of the blocking hold.
  *
- * Algorithm: as `EXCLUSIVE_ACQUIRE`, but nobody overtakes: where somebody stands in line the hold, if it is free, goes to
- * the first of them, which may be the owner itself. An owner that does not wait is told that the key is taken.
+ * Algorithm: as `EXCLUSIVE_ACQUIRE`, but no owner overtakes. While owners are queued, a free hold goes to the first of
+ * them, which may be the owner itself. An owner that does not wait gets the reply that the key is taken.
  *
- * KEYS[1] hold  KEYS[2] fence key of the slot  KEYS[3] line
+ * KEYS[1] hold  KEYS[2] fence key of the slot  KEYS[3] wait queue
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] number of tokens, 0 for none, negative: of Redisson's counter
- * ARGV[4] '' when it does not wait, else '<for how long its place is alive in ms> <first lease of a grant by message in ms>
- *         <number of tokens of that> <1 when its process hears no messages yet, else 0>': few arguments, since most
- *         locks are free
- * ARGV[5] PUBLISH or SPUBLISH (only when re-arming: to tell who waits that it ends sooner now)
- * Reply: integer  what is left of the other hold in ms, -1 for one without an end
+ * ARGV[4] '' when it does not wait, else '<time to live of its entry in ms> <provisional lease of a grant by message
+ *         in ms> <number of tokens of that> <1 when its process is not subscribed yet, else 0>': few arguments, because
+ *         most locks are free
+ * ARGV[5] PUBLISH or SPUBLISH (only when reacquiring: to notify waiters that the hold ends sooner now)
+ * Reply: integer  remaining ms of the other hold, -1 for a hold without an end
  *        string   granted: the first token, '0' when none was asked for
- *                 '<first token> <tokens> <places behind it>': the same where there is a line
- *                 'q <ticket> <places before it> <left of the hold in ms>': it stands in line; then what has the hold,
- *                 where that is no lock of this library: see IN_THE_WAY
- *                 't <left of the hold in ms> <what has it>': the same for one that does not wait
+ *                 '<first token> <tokens> <entries behind it>': the same when there is a wait queue
+ *                 'q <ticket> <entries before it> <remaining ms of the hold>': queued; then the kind of lock that has
+ *                 the hold, if it is none of this library: see IN_THE_WAY
+ *                 't <remaining ms of the hold> <kind of lock>': the same for an owner that does not wait
  *        error    FENCE when the fence key holds no usable number
  */
 export const LINE_ACQUIRE = `${TIME}
@@ -167,21 +167,21 @@ return 'q ' .. whole(own.ticket) .. ' ' .. whole(found.count - 1) .. ' ' .. stan
 `;
 
 /**
- * Ends the owner's hold and gives it to the first in line that is alive; takes an owner that still stands in line off it.
+ * Ends the owner's hold and grants it to the first living owner in the queue, or takes the owner out of the queue.
  *
- * Algorithm: all that can be refused is looked at before the hold is deleted; where something of it is in doubt, the hold
- * is announced as free and deleted, as `EXCLUSIVE_RELEASE` does it. So it is, too, when it is to be left to those who
- * stand in no line. Then the waiters in line hear the announcement, and the first of them ask when that moment is over.
- * Works when the memory is full.
+ * Algorithm: everything that can be refused is checked before the hold is deleted. When a part of that is uncertain,
+ * the hold is announced as free and deleted, as `EXCLUSIVE_RELEASE` does. So it is when a yield window opens. The
+ * queued waiters then receive the announcement, and the first of them ask when the window is over. Works when the
+ * memory is full.
  *
- * Of a hold that Redisson's read-write lock has entered only the owner's part ends. Where
- * nobody stands in line, a hold of one field is not looked at twice: if it is somebody else's, nothing is taken off, and all that
- * comes of it is an announcement for nothing.
+ * When Redisson's read-write lock has entered the hold, only the owner's part ends. With an empty queue, a hold of one
+ * field is not checked twice: if it is another owner's, nothing is removed, and the only effect is a needless
+ * announcement.
  *
- * KEYS[1] hold  KEYS[2] fence key of the slot  KEYS[3] line
- * ARGV[1] owner  ARGV[2] PUBLISH or SPUBLISH, for the announcement  ARGV[3] 1 when its process hears that, else 0
- * ARGV[4] for how many more ms the hold stays (only when it shall)
- * Reply: integer  0 when it was held, 1 when it stood in line, -1 when neither
+ * KEYS[1] hold  KEYS[2] fence key of the slot  KEYS[3] wait queue
+ * ARGV[1] owner  ARGV[2] PUBLISH or SPUBLISH, for the announcement  ARGV[3] 1 when its process receives that, else 0
+ * ARGV[4] for how many more ms the hold stays (only when it stays)
+ * Reply: integer  0 when it was held, 1 when it was queued, -1 when neither
  *        string   'entered': it was held, and a read-write lock was in it, too
  */
 export const LINE_RELEASE = `
@@ -269,15 +269,15 @@ return reply
 `;
 
 /**
- * Keeps places in line alive, and gives a hold that is free to the first of its line.
+ * Refreshes queue entries, and grants a free hold to the first owner of its queue.
  *
- * Algorithm: for each place on its own. A place that is there is touched; one that is not is never made again: its owner
- * has the hold meanwhile, or has nothing.
+ * Algorithm: for each entry by itself. An existing entry is refreshed. A missing one is never made again: its owner has
+ * the hold by now, or has nothing.
  *
- * KEYS[3i-2] hold  KEYS[3i-1] fence key of the slot  KEYS[3i] line
- * ARGV[3i-2] owner  ARGV[3i-1] for how long its place is alive in ms  ARGV[3i] 1 when its process hears no messages, else 0
- * Reply: list, for each: 'q <places before it> <left of the hold in ms>': it stands in line, and what has the hold, as
- *        LINE_ACQUIRE answers it; 'h <left in ms>': it has the hold; 'gone'; or 'error <its text>'
+ * KEYS[3i-2] hold  KEYS[3i-1] fence key of the slot  KEYS[3i] wait queue
+ * ARGV[3i-2] owner  ARGV[3i-1] time to live of its entry in ms  ARGV[3i] 1 when its process is not subscribed, else 0
+ * Reply: list, for each: 'q <entries before it> <remaining ms of the hold>': queued, and the kind of lock that has the
+ *        hold, as in LINE_ACQUIRE; 'h <remaining ms>': it has the hold; 'gone'; or 'error <its text>'
  */
 export const LINE_KEEP = `${BASICS}${LINE}
 local function keep(hold, fence, line, me, span, deaf)
@@ -320,9 +320,9 @@ return replies
 `;
 
 /**
- * Ends whatever hold is there, tells who listens, and gives it to the first in line.
+ * Ends whatever hold is there, notifies listeners, and grants the hold to the first owner in the queue.
  *
- * KEYS[1] hold  KEYS[2] fence key of the slot  KEYS[3] line
+ * KEYS[1] hold  KEYS[2] fence key of the slot  KEYS[3] wait queue
  * ARGV[1] PUBLISH or SPUBLISH, for the announcement
  * Reply: integer  1 when there was a hold, else 0
  */
@@ -346,9 +346,9 @@ return 1
 `;
 
 /**
- * Tells who waits in line, in order: the first 64 places that are alive.
+ * Lists the waiters, in order: the first 64 living entries.
  *
- * KEYS[1] line
+ * KEYS[1] wait queue
  * Reply: list of owners
  */
 export const LINE_INSPECT = `${BASICS}${LINE}

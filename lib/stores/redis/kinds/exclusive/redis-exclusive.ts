@@ -57,7 +57,7 @@ const asked =
   (resolve, reject) =>
     void ask().then(resolve, reject);
 
-/** What the exclusive lock runs. */
+/** Scripts of the exclusive lock. */
 export const EXCLUSIVE_SCRIPTS: readonly Script[] = [
   ACQUIRE.script,
   RELEASE.script,
@@ -67,12 +67,12 @@ export const EXCLUSIVE_SCRIPTS: readonly Script[] = [
   COMMIT.script,
   ...LINE_SCRIPTS,
 ];
-/** What of it can share a request. */
+/** The ones of them that can share a request. */
 export const EXCLUSIVE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE, COMMIT, ...LINE_BATCH_PARTS];
-/** What ends its hold: through the line, or without one. */
+/** Scripts that end its hold, without a wait queue or with one. */
 export const EXCLUSIVE_FORCING: readonly BatchPart[] = [FORCING, LINE_FORCING];
 
-/** The exclusive lock in Redis: a hash as Redisson's RLock has it. */
+/** The exclusive lock in Redis, with the hash of Redisson's RLock. */
 export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   readonly inUse = true;
 
@@ -80,7 +80,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   /** Without a line: keys that this process has just given back, until others have had their chance. */
   private readonly givenBack = new CompactingMap<string, Promise<void>>();
 
-  /** @param onRefused see `RedisLine`. */
+  /**  @param onRefused see `RedisLine` */
   constructor(
     private readonly link: RedisLink,
     onRefused: (missing: readonly string[]) => void = () => undefined,
@@ -90,7 +90,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     this.line = new RedisLine(link, onRefused, leave);
   }
 
-  /** How many owners wait in lines; for tests. */
+  /** Number of queued owners; for tests. */
   get waiting(): number {
     return this.line.size;
   }
@@ -252,7 +252,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     return state && { ...state, waiting };
   }
 
-  /** As the line knows how, or without one. `run` sends it, by itself or with those of other kinds. */
+  /** Ends the hold, with or without the wait queue. `run` sends the script, perhaps with those of other kinds. */
   forceUnlock(finalKey: string, run: (forcing: PartRun) => Promise<boolean>): Promise<boolean> {
     return this.inLine(
       finalKey,

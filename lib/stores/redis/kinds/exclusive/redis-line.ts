@@ -47,7 +47,7 @@ export const LINE_SCRIPTS: readonly Script[] = [
 ];
 export const LINE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE];
 
-/** How scripts are told a number of tokens: negative where they are those of Redisson's counter. */
+/** Returns the number of tokens as scripts take it: negative for tokens of Redisson's counter. */
 export const tokensAsked = ({ counted }: Claim, tokens: number): number => (counted ? -tokens : tokens);
 
 /** What is known of an owner that asks or waits. Most are granted at once: there is one of these for each lock. */
@@ -66,7 +66,7 @@ interface Standing {
 /** Tells what came of a request. */
 type Tell<T> = (answer: T) => void;
 
-/** The exclusive lock where waiters stand in a line in Redis; see `line-scripts.ts`. */
+/** The exclusive lock with a wait queue in Redis; see `line-scripts.ts`. */
 export class RedisLine {
   private readonly ears: TurnEars;
   private readonly standing = new CompactingMap<string, Standing>();

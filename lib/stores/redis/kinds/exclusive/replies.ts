@@ -10,11 +10,11 @@ import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
 import { readExtend, readRelease, retryInMs } from '../shared-replies.js';
 
 /**
- * How soon to look again at a hold that is no lock of this library, in ms: Redisson tells the end of some of them to nobody, or
- * on channels of their own, and such a hold may come to last for less than was told first.
+ * Pause before another look at a hold that is not a lock of this library, in ms. Redisson announces the end of some of
+ * them on channels of their own, or not at all, and such a hold may end sooner than its first remaining time.
  */
 export const FOREIGN_LOOK_MS = 75;
-/** The same for one that was looked at before. It may be there for long, and each look costs the server a request. */
+/** The same pause after the first look, in ms. Such a hold may stay long, and each look costs a request. */
 export const NEXT_FOREIGN_LOOK_MS = 120;
 
 const OTHER_KINDS = ['read', 'write', 'fair'] as const;
@@ -25,7 +25,7 @@ const OWN_FAIR = 'own_fair';
 const kindCalled = (by: string): (typeof OTHER_KINDS)[number] | undefined =>
   by === OWN_FAIR ? 'fair' : OTHER_KINDS.find((kind) => kind === by);
 
-/** What the scripts say of a hold in the way. `lookInMs`: how soon this process looks at a foreign one by itself. */
+/** Returns the reply about a blocking hold. `lookInMs` is the pause before the next look at a foreign one. */
 export const inTheWay = (
   leftMs: number,
   by: string | undefined,
@@ -56,13 +56,13 @@ export const readAcquire = (reply: unknown, leaseMs: number, fenced: boolean): A
   return { status: 'granted', validForMs: leaseMs, token };
 };
 
-/** What the scripts answer where somebody else's lock of another kind was in the hold. */
+/** Reply of the scripts when another client's lock of another kind was in the hold: an intruder. */
 export const ENTERED_WORD = 'entered';
 
-/** The same, as a reply to a release. */
+/** The same as a reply to a release. */
 export const ENTERED: ReleaseReply = { wasHeld: false, entered: true, othersWaiting: false };
 
-/** How many were told of a release; -1 when there was nothing to release, and `ENTERED`. */
+/** Reads the number of notified subscribers of a release, -1 when there was nothing to release, or `ENTERED`. */
 export const readExclusiveRelease = (reply: unknown): number | typeof ENTERED =>
   reply === ENTERED_WORD ? ENTERED : readRelease(reply);
 

@@ -8,28 +8,31 @@ import { TIME } from '../../connection/script-batch.js';
  * Every script checks all it depends on before its first write, so an error reply means that no hold was changed.
  */
 
-/** What Redisson has beside a hold under this prefix, by a Lua expression for the name of the hold. */
+/** Returns a Lua expression for the key that Redisson has beside a hold. `hold` is one for the name of the hold. */
 export const beside = (prefix: string, hold: string): string =>
   `'${prefix}' .. (string.find(${hold}, '{', 1, true) and ${hold} or '{' .. ${hold} .. '}')`;
 
 /**
- * Redisson's counter of the tokens of a lock, by a Lua expression for the name of its hold. Not among KEYS: whoever grants a
- * place in line learns only there whether it wants such tokens. It is in the slot of the hold.
+ * Returns a Lua expression for Redisson's token counter of a lock. It is not among KEYS, because only the script finds
+ * out whether the next queue entry wants such tokens. It is in the slot of the hold.
  */
 export const counterOf = (hold: string): string => beside(COUNTER_PREFIX, hold);
 
-/** What owners of this library begin with, as a Lua pattern: the process, whose id is a UUID of version 8. */
+/** Lua pattern for the beginning of this library's owners: the process, whose id is a UUID of version 8. */
 export const OWN_PROCESS = '%x+%-%x+%-8%x+%-%x+%-%x+';
 
 /**
- * What has a hold that is not the caller's: as a string, where it is no exclusive lock of this library, else nil. 'read' or
- * 'write': of a read-write lock, by its field "mode"; 'own_fair': a fair lock of this library, by its owner; 'fair': one of
- * Redisson, whose queue is there; 'other': a plain or spin lock of Redisson, or a fair one for which nobody waits, which look
- * alike.
+ * The function `in_the_way`: which kind of lock has a hold that is not the caller's. Returns nil for an exclusive lock
+ * of this library, else a string:
  *
- * What cannot be asked, for want of a permission, is not known: nothing depends on it but how soon to look again. A user of the
- * exclusive lock alone has no right to the queue: that is found out before it is touched, since each refusal would stand
- * in ACL LOG. Servers that cannot tell that, such as Redis before 7, are not asked for it.
+ * - 'read' or 'write': a read-write lock, by its field "mode";
+ * - 'own_fair': a fair lock of this library, by its owner;
+ * - 'fair': a fair lock of Redisson, whose queue is there;
+ * - 'other': a plain or spin lock of Redisson, or a fair one without waiters, which look alike.
+ *
+ * Without a permission the kind stays unknown: only the time until the next look depends on it. A user of the exclusive
+ * lock alone has no right to the queue. The function checks that before it touches the queue, because each refusal is
+ * recorded in ACL LOG. On servers without that check, such as Redis before 7, it does not touch the queue.
  */
 export const IN_THE_WAY = `local function in_the_way(hold)
   local seen = redis.pcall('hscan', hold, '0', 'count', 1)
@@ -49,7 +52,7 @@ export const IN_THE_WAY = `local function in_the_way(hold)
 end
 `;
 
-/** The function `taken`: the answer to one that does not get the hold, of which so much is left. */
+/** The function `taken`: the reply to an owner that does not get the hold. `left` is its remaining ms. */
 export const TAKEN = `${IN_THE_WAY}local function taken(hold, left)
   local by = in_the_way(hold)
   if not by then return left end
@@ -58,9 +61,9 @@ end
 `;
 
 /**
- * The function `is_entered`: whether Redisson's read-write lock, whose scripts do not look, is in the owner's hold as well. And
- * the function `leave`: ends the owner's part of such a hold, and nothing else. Where nobody else is in it any more, it goes:
- * a mode alone would keep everybody out.
+ * The function `is_entered`: whether Redisson's read-write lock, whose scripts do not check, has entered the owner's
+ * hold. The function `leave`: ends only the owner's part of such a hold. When no other owner is left in it, the hold
+ * goes, because a mode alone would block every owner.
  */
 export const LEAVE = `local function is_entered(hold)
   local size = redis.pcall('hlen', hold)
@@ -73,9 +76,9 @@ end
 `;
 
 /**
- * The end of a script that takes the hold for an owner; `left` is what PTTL says of it. The owner's, if it is held.
+ * The end of a script that acquires a hold, which is free or the owner's. `left` is its PTTL.
  *
- * Needs `TIME`. KEYS and ARGV: those of `EXCLUSIVE_ACQUIRE`
+ * Needs `TIME`, and KEYS and ARGV of `EXCLUSIVE_ACQUIRE`.
  */
 export const TAKE = `local token, top = '0', nil
 local block, series = tonumber(ARGV[3]), KEYS[2]
@@ -110,23 +113,23 @@ return token
 `;
 
 /**
- * Takes the hold for an owner, or tells what is left of the one in the way.
+ * Acquires the hold for an owner, or replies with the remaining time of the blocking one.
  *
- * Algorithm: a free key becomes a hash with the owner's field at 1; the owner's own hold is only re-armed (a
- * repeated request takes nothing twice). Both get the full lease and, if asked for, a block of fencing tokens:
- * max(stored + 1, server time in µs), of which the last is stored. So tokens grow without a counter per lock,
- * survive a clock that steps back, and keep growing when the stored value is lost. Tokens that are shared with Java are
- * the next ones of Redisson's counter of the lock instead, and SET leaves that without a time to live.
+ * Algorithm: a free key becomes a hash with the owner's field at 1. The owner's own hold is reacquired, so a repeated
+ * request acquires nothing twice. Both get the full lease and, if asked for, a block of fencing tokens: max(stored + 1,
+ * server time in µs), of which the last is stored. So tokens grow without a counter per lock, survive a clock that
+ * steps back, and keep growing when the stored value is lost. Tokens that are shared with Java are the next ones of
+ * Redisson's counter of the lock instead, and SET leaves that without a time to live.
  *
- * Should the time to live be refused (a user without that permission), the hold goes again: nothing may stay for
- * ever. It cannot be tried out first, because after its first write Redis lets a script pass its memory limit.
+ * When Redis refuses the time to live (a user without that permission), the hold is removed again: no hold may stay
+ * without an end. It cannot be tried first, because after its first write Redis lets a script exceed its memory limit.
  *
  * KEYS[1] hold   KEYS[2] fence key of the hold's slot (only when ARGV[3] is not 0)
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] number of tokens to reserve, 0 for none, negative: of Redisson's counter
- * ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH (only when re-arming: to tell who waits that it ends sooner now)
- * Reply: integer  what is left of the other hold in ms, -1 for one without an end
+ * ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH (only when reacquiring: to notify waiters that it ends sooner now)
+ * Reply: integer  remaining ms of the other hold, -1 for a hold without an end
  *        string   granted: the first token, '0' when none was asked for
- *                 't <left of the other hold in ms> <what it is>': it is no lock of this library; see IN_THE_WAY
+ *                 't <remaining ms of the other hold> <kind of lock>': no lock of this library; see IN_THE_WAY
  *        error    FENCE when the fence key, or the counter, holds no usable number
  */
 export const EXCLUSIVE_ACQUIRE = `${TIME}
@@ -141,17 +144,17 @@ end
 ${TAKE}`;
 
 /**
- * Ends the owner's hold and wakes who waits for it.
+ * Ends the owner's hold and notifies waiters.
  *
- * Algorithm: announce, then delete. The announcement comes first because it is what can be refused (a missing
- * permission), and subscribers get it only after the script. Neither needs memory, so it works at OOM. A hold that
- * has to stay for a while gets just that time to live instead.
+ * Algorithm: announce, then delete. The announcement comes first because it can be refused (a missing permission), and
+ * subscribers get it only after the script. Neither needs memory, so it works at OOM. A hold that stays for a while
+ * gets just that time to live instead.
  *
  * KEYS[1] hold
  * ARGV[1] owner  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH
- * ARGV[4] for how many more ms the hold stays (only when it shall)
- * Reply: integer  number of subscribers that were told, -1 when the owner did not hold it; also where another type of
- *                 value is, which stays
+ * ARGV[4] for how many more ms the hold stays (only when it stays)
+ * Reply: integer  number of notified subscribers, -1 when the owner did not hold it; also -1 for another type of value,
+ *                 which stays
  *        string   'entered': a read-write lock was in it, too, and only the owner's part has ended
  */
 export const EXCLUSIVE_RELEASE = `${LEAVE}
@@ -174,14 +177,14 @@ return told
 `;
 
 /**
- * Lengthens many holds.
+ * Extends many holds.
  *
- * Algorithm: for each key on its own, if the owner's field is there, raise the time to live to the lease; never
- * lower it, never create anything. A key that cannot be asked does not stop the others.
+ * Algorithm: for each key by itself, if the owner's field is there, raise the time to live to the lease. Never lower
+ * it, and never create anything. A key that fails does not affect the others.
  *
  * KEYS[i]     hold
  * ARGV[2i-1]  owner  ARGV[2i] lease in ms
- * Reply: list, for each key: integer what is left in ms, -1 when lost; 'entered' when lost because a read-write lock has
+ * Reply: list, for each key: integer: remaining ms, -1 when lost; 'entered' when lost because a read-write lock has
  *        entered it: the owner's part of it ends, and the rest stays; or another string: the error
  */
 export const EXCLUSIVE_EXTEND = `${LEAVE}
@@ -208,13 +211,13 @@ end
 return replies
 `;
 
-/** Refuses a read-write lock, which has a field "mode" beside its owners, and every value that is no hash. */
+/** Rejects a read-write lock, which has a field "mode" beside its owners, and every value that is not a hash. */
 export const NOT_READ_WRITE = `if redis.call('hexists', KEYS[1], 'mode') == 1 then
   return redis.error_reply('WRONGTYPE the value there is a read-write lock')
 end`;
 
 /**
- * Ends whatever hold is there, and wakes who waits for it.
+ * Ends whatever hold is there, and notifies waiters.
  *
  * KEYS[1] hold
  * ARGV[1] channel  ARGV[2] PUBLISH or SPUBLISH
@@ -235,15 +238,15 @@ return redis.call('del', KEYS[1])
 const MOST_HOLDERS = 100;
 
 /**
- * Tells who has the hold, and as what. Looks at few fields only, however large a foreign hash may be, and answers no more of
- * one than an owner and a count can have.
+ * Lists the holders and the kind of the hold. Reads only a few fields, however large a foreign hash may be, and replies
+ * with no more text than an owner and a count can have.
  *
- * Algorithm: each field is an owner, but "mode", which a read-write lock has beside its owners. A step of HSCAN
- * may bring nothing, so there are some.
+ * Algorithm: each field is an owner, except "mode", which a read-write lock has beside its owners. A step of HSCAN may
+ * return nothing, so there are several.
  *
  * KEYS[1] hold
- * Reply: nil when free, else list: time left in ms (-1 for one without an end); what it is if it is no exclusive lock of this
- *        library, as `IN_THE_WAY` has it, else ''; then for each holder owner and hold count
+ * Reply: nil when free, else list: remaining ms (-1 for a hold without an end); the kind, if it is no exclusive lock of
+ *        this library, as in `IN_THE_WAY`, else ''; then for each holder owner and hold count
  */
 export const EXCLUSIVE_INSPECT = `${IN_THE_WAY}
 local left = redis.call('pttl', KEYS[1])

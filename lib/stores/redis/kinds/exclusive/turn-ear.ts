@@ -10,21 +10,22 @@ const PROOF = 'ear 1 ';
 /** How long its arrival is waited for before whoever waits looks for itself, in ms. */
 const PROOF_MS = 100;
 
-/** What an ear tells. */
 export interface EarListener {
-  /** A message that came while the ear was open. */
+  /** Receives a message that came while the subscription was open. */
   heard(text: string): void;
-  /** It has opened: what was said before is lost. */
+  /** Called when it has opened: earlier messages are lost. */
   opened(): void;
-  /** It can never open: this Redis user may not publish or listen here. */
+  /** Called when it can never open: this Redis user may not publish or subscribe here. */
   refused(): void;
 }
 
 /**
- * Hears the messages of one process's channel, and knows whether it does: what the process itself says over its command
- * connection has come back over the other one. So both lead to one server, and nothing is lost from then on until one of
- * them ends. It opens with the first waiter and stays open while the process lives: that costs one subscription, and a
- * later wait need not begin with it.
+ * The grant subscription of one process's channel, which knows whether it receives messages. The process sends a
+ * message to itself over its command connection: the loopback check. When it arrives over the other connection, both
+ * lead to one server, and no message is lost until one of them ends.
+ *
+ * The subscription opens with the first waiter and stays open as long as the process lives. That costs one
+ * subscription, and a later wait need not begin with it.
  */
 export class TurnEar {
   private watch: Watch | undefined;
@@ -43,14 +44,14 @@ export class TurnEar {
     private readonly listener: EarListener,
   ) {}
 
-  /** Which opening it is; undefined while it is not certain that messages are heard. */
+  /** Number of the current opening; undefined while it is not certain that messages arrive. */
   get epoch(): number | undefined {
     const { openOn, session, link } = this;
     const isOpen = openOn !== undefined && openOn === session && link.channels.isLive(this.channel);
     return isOpen ? this.openings : undefined;
   }
 
-  /** Opens it, or opens it again after the command connection has changed. */
+  /** Opens the subscription, or opens it again after the command connection has changed. */
   open(): void {
     if (!this.watch) {
       this.heldBack ??= [];
@@ -76,12 +77,12 @@ export class TurnEar {
     this.settle();
   }
 
-  /** The life of the connection to its server, at this moment. */
+  /** The current connection to its server. */
   get session(): RedisSession | undefined {
     return this.link.topology.connectionTo(this.name)?.current;
   }
 
-  /** Calls `tell` at once, or when the opening that is on its way has come to its end. */
+  /** Calls `tell` at once, or when the opening under way has ended. */
   whenSettled(tell: () => void): void {
     if (this.heldBack) this.heldBack.push(tell);
     else tell();

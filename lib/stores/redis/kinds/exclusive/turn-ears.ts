@@ -5,18 +5,17 @@ import { TurnEar } from './turn-ear.js';
 /** How many ears there are before those are closed that nobody needs. */
 const FIRST_SWEEP_AT = 64;
 
-/** What ears tell, each of itself. */
 export interface EarsListener {
   heard(text: string, ear: TurnEar): void;
   opened(ear: TurnEar): void;
   refused(ear: TurnEar): void;
-  /** The claims that wait. */
+  /** Returns the claims that wait. */
   waiting(): Iterable<ExclusiveClaim>;
 }
 
 /**
- * The ears of one process: one, or in a cluster one for each slot where somebody waits, since a channel is heard where the
- * slot of its name is.
+ * The grant subscriptions of one process: one, or in a cluster one for each slot with waiters, because the server of a
+ * channel's slot announces its messages.
  */
 export class TurnEars {
   private readonly ears = new Map<string, TurnEar>();
@@ -27,12 +26,12 @@ export class TurnEars {
     private readonly listener: EarsListener,
   ) {}
 
-  /** The ear that hears of the claim's turn, if there is one. */
+  /** Returns the grant subscription of a claim, if there is one. */
   of(claim: ExclusiveClaim): TurnEar | undefined {
     return this.ears.get(this.channelOf(claim));
   }
 
-  /** The same, which from now on opens. */
+  /** Returns the grant subscription of a claim, and opens it. */
   open(claim: ExclusiveClaim): TurnEar {
     const channel = this.channelOf(claim);
     let ear = this.ears.get(channel);

@@ -29,20 +29,20 @@ import {
 const ACQUIRE = new Script(FAIR_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]);
 const KEEP = new Script(FAIR_KEEP);
 const WAITING = new Script(FAIR_WAITING);
-/** What ends a hold for which others stand in line. */
+/** Script that ends a hold when other owners are queued. */
 export const FAIR_FORCING: BatchPart = {
   letter: 'f',
   script: new Script(FAIR_FORCE_UNLOCK),
   keys: 3,
   args: 2,
 };
-/** Leaves of one tick share requests. */
+/** Releases of one tick share requests. */
 export const FAIR_RELEASING: BatchPart = { letter: 'l', script: new Script(FAIR_RELEASE), keys: 3, args: 4 };
-// A hold is that of the exclusive lock.
+// A hold has the form of an exclusive one.
 const EXTEND = new Script(EXCLUSIVE_EXTEND);
 const INSPECT = new Script(EXCLUSIVE_INSPECT);
 
-/** What the fair lock runs beside what the exclusive lock runs, too. */
+/** Scripts of the fair lock, beside the ones that it shares with the exclusive lock. */
 export const FAIR_SCRIPTS: readonly Script[] = [
   ACQUIRE,
   FAIR_RELEASING.script,
@@ -51,23 +51,23 @@ export const FAIR_SCRIPTS: readonly Script[] = [
   WAITING,
 ];
 
-/** What this process knows of one of its places. */
+/** What this process knows of one of its queue entries. */
 interface KnownPlace {
-  /** When it was kept last, in ms. */
+  /** Time of the last refresh, in ms. */
   readonly keptAt: number;
   readonly position: number;
 }
 
-/** The fair lock in Redis: hash, list, sorted set and channels as Redisson's RFairLock has them. */
+/** The fair lock in Redis, with the hash, list, sorted set and channels of Redisson's RFairLock. */
 export class RedisFair implements RedisKind<FairClaim> {
-  /** From the first fair lock on that a caller wants. */
+  /** True from the first fair lock that a caller wants. */
   inUse = false;
-  /** The owners of this process that stand in line. */
+  /** The queued owners of this process. */
   private readonly places = new CompactingMap<string, KnownPlace>();
 
   constructor(private readonly link: RedisLink) {}
 
-  /** How many owners wait in lines; for tests. */
+  /** Number of queued owners; for tests. */
   get waiting(): number {
     return this.places.size;
   }
@@ -83,12 +83,12 @@ export class RedisFair implements RedisKind<FairClaim> {
     const args = [owner, leaseMs, asked, waits ? 1 : 0, aliveMs, keys.lockChannel(name), publish];
     const place = waits ? new PlaceInLine((doubt) => this.leave(claim, doubt)) : undefined;
     for (;;) {
-      // Counted from before it is sent, so that a place never counts for less than it was kept.
+      // Measured before sending, so that the age of the entry is never underestimated.
       const sentAt = performance.now();
       const reply = await commands.run(ACQUIRE, touched, args, (answer) =>
         readFairAcquire(answer, claim, place),
       );
-      // Each request clears some of the dead entries before it.
+      // Each request clears some of the dead entries at the front.
       if (reply.status === 'again') continue;
       if (reply.status === 'granted') this.places.delete(owner);
       else if (reply.status === 'queued') return { ...reply, position: this.stands(owner, reply, sentAt) };
@@ -96,7 +96,7 @@ export class RedisFair implements RedisKind<FairClaim> {
     }
   }
 
-  /** Notes what the store said of a place. Of one that stands far back it does not tell how far. */
+  /** Records the store's reply for a queue entry. For an entry far back the store does not tell the exact position. */
   private stands(
     owner: string,
     { position }: Pick<Queued, 'position'>,
@@ -161,7 +161,7 @@ export class RedisFair implements RedisKind<FairClaim> {
     });
   }
 
-  /** Who stands in line listens on a channel of its own; who does not, where the end of an exclusive hold is announced. */
+  /** Listens on the waiter's own channel. An owner without a queue entry listens on the channel of exclusive locks. */
   watch({ finalKey, owner, waits }: FairClaim, listener: WatchListener): Watch {
     const { keys, channels } = this.link;
     const channel = keys.lockChannel(keys.name(finalKey));
@@ -169,8 +169,8 @@ export class RedisFair implements RedisKind<FairClaim> {
   }
 
   /**
-   * Null also for a hold that nothing tells from an exclusive one: nobody waits for it, and Java or an exclusive call has it;
-   * and for a read-write lock.
+   * Resolves with the state of a fair lock. Null also for a read-write lock, and for a hold that looks like an
+   * exclusive one: Java or an exclusive caller has it, and no owner is queued.
    */
   async inspect(finalKey: string): Promise<KeyState | null> {
     const { commands } = this.link;

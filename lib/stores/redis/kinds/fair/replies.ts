@@ -5,7 +5,7 @@ import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
 import { readAcquire } from '../exclusive/replies.js';
 import { refusedPlace } from '../shared-replies.js';
 
-/** Nothing is decided: the same request clears more dead entries. */
+/** Nothing is decided yet: repeating the request clears more dead entries. */
 interface Again {
   readonly status: 'again';
 }
@@ -30,7 +30,7 @@ export const readFairAcquire = (
 
 const OTHER_KINDS = ['exclusive', 'read', 'write'] as const;
 
-/** As what somebody has the key, where the script names it. */
+/** Reads which other kind of lock has the key, when the script names it. */
 const anotherKind = (by: unknown, reply: unknown): Pick<Taken, 'heldAs'> => {
   if (by === undefined) return {};
   const heldAs = OTHER_KINDS.find((kind) => kind === by);

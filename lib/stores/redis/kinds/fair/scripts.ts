@@ -2,42 +2,45 @@ import { BASICS } from '../exclusive/line-functions.js';
 import { IN_THE_WAY, LEAVE, NOT_READ_WRITE } from '../exclusive/scripts.js';
 
 /*
- * The scripts of the fair lock. Hold, line and channels are Redisson's (RFairLock): a hash as the exclusive lock has it; a
- * list of the owners that wait, in order; a sorted set with the moment, in ms since 1970, at which each of them counts as
- * dead; and a channel for each owner, on which it is told when it is the first and the lock is free.
+ * The scripts of the fair lock. Hold, wait queue and channels are Redisson's (RFairLock):
+ * - a hash, as of the exclusive lock;
+ * - a list of the waiting owners, in order;
+ * - a sorted set with the time at which each owner counts as dead, in ms since 1970;
+ * - a channel for each owner, which notifies it when it is the first and the lock is free.
  *
  * The scores of the sorted set:
  * - Redisson sets the score of its entry once: the score of the last entry (without one: the end of the hold), plus the
  *   wait of its thread. When the thread acquires or gives up, its script subtracts that wait from all entries behind it.
  * - An entry of ours has a short time to live, and its process refreshes it. Nothing is added to the entries behind it, and
  *   nothing is subtracted when it leaves, so a leave does not depend on the number of waiters.
- * - Behind a Redisson entry the time to live counts from what its subtraction leaves. The score moves on with the time then,
- *   since those of Redisson do not.
+ * - Behind a Redisson entry the time to live counts from what remains after its subtractions. There the score moves on
+ *   with the time, because the scores of Redisson's entries do not.
  * - When all Redisson entries before ours have gone, the next script sets ours back to the short time to live.
  *
- * Scores are compared with the clock of the server. Every script clears dead entries from the front of the line. When that
- * makes another entry the first, the script notifies its owner: it looks at the hold in the way, whose end nobody may
- * announce.
+ * Scores are compared with the clock of the server. Every script clears dead entries from the front of the queue. When
+ * that makes another entry the first, the script notifies its owner. The owner then looks at the blocking hold, whose
+ * end may not be announced.
  *
- * Every script checks all it depends on before its first write, and announces before it writes. An entry is removed
- * from the sorted set first: that needs no memory, and an entry of the list without a score counts as dead.
+ * Every script checks everything that it depends on before its first write, and announces before it writes. An entry is
+ * removed from the sorted set first: that needs no memory, and an entry of the list without a score counts as dead.
  */
 
-/** How many dead entries one script clears, and how many entries it reads to find a position. */
+/** Maximum number of dead entries that one script clears, and of entries that it reads to find a position. */
 export const MOST_LOOKED_AT = 64;
-/** The time to live of our entries when the Redisson entries before them have gone, until they are refreshed, in ms. */
+/** Time to live of our entries after the Redisson entries before them have gone, until a refresh, in ms. */
 const REFRESHED_MS = 5_000;
-/** An entry of ours has more than this left only behind a Redisson entry, in ms. */
+/** Only behind a Redisson entry, an entry of ours has more time left than this, in ms. */
 const LONGEST_ALIVE_MS = 10_000;
-/** How much later than the process counts it a refresh may reach the server, in ms. */
+/** Maximum delay of a refresh on its way to the server, in ms. */
 const LATE_MS = 2_000;
 /** Redisson's default wait (`fairLockWaitTimeout`), in ms. A score does not tell how long the wait is. */
 const REDISSON_WAIT_MS = 300_000;
 
 /**
- * `look` finds the dead entries at the front of a line and the first living one, without an owner that is left out; `tidy`
- * removes those dead. `shorten` sets our entries back to the short time to live up to the first Redisson entry: it visits
- * them once after a Redisson thread has left, as Redisson's own script does. When the memory is full it does nothing.
+ * `look` finds the dead entries at the front of a queue and the first living one, without an owner that is left out.
+ * `tidy` removes these dead entries. `shorten` sets our entries back to the short time to live, up to the first
+ * Redisson entry. It visits them once after a Redisson thread has left, as Redisson's own script does. When the memory
+ * is full it does nothing.
  */
 const FAIR_LINE = `
 local now = time()[1] * 1000 + math.floor(time()[2] / 1000)
@@ -73,7 +76,7 @@ local function look(line, left_out)
       line.dead[#line.dead + 1] = owner
     end
   end
-  -- There are more of them: nobody is the first before they are gone.
+  -- There are more dead entries: no owner is the first before they are gone.
   line.head, line.left, line.has_more = '', 1, true
   return line
 end
@@ -88,8 +91,8 @@ local function leave_line(line, owner)
   redis.call('zrem', line.timeouts, owner)
   redis.call('lrem', line.queue, 1, owner)
 end
--- Where an owner stands, and when to look again: one that is not the first acquires only after the first has gone, too.
--- \`position\`: where that is not known, it is looked for among the first entries.
+-- Position of an owner, and when to retry. An owner that is not the first acquires only after the first has gone, too.
+-- Without \`position\` it is searched for among the first entries.
 local function standing(line, owner, left, position)
   if left == -1 then left = 1000 end
   if line.head == owner then return 0, math.max(0, left) end
@@ -104,11 +107,11 @@ end
 `;
 
 /**
- * The score of an entry of ours that comes to the end of the line.
+ * The score of a new entry of ours, at the end of the queue.
  *
- * Behind a Redisson entry it must outlive the subtraction of all waits before it. Their sum is in the last score, but counted
- * from when the first of their threads came. How long ago that was is not known: no longer than the wait of that
- * thread, less what its own score has left.
+ * Behind a Redisson entry it must outlive the subtraction of all waits before it. The last score contains their sum,
+ * but counted from the arrival of the first of these threads. The time since then is unknown. It is at most the wait of
+ * that thread, less what its own score has left.
  */
 const NEW_SCORE = `
 local function new_score(line, alive)
@@ -128,24 +131,24 @@ end
 `;
 
 /**
- * Takes the hold for an owner, puts it in line, or tells what is left of the hold in the way.
+ * Acquires the hold for an owner, enqueues the owner, or replies with the remaining time of the blocking hold.
  *
- * Algorithm: the lock is the owner's when it is free and nobody alive is before it in line, or when it has it already (a
- * repeated request takes nothing twice). Tokens as with the exclusive lock. Else an owner that waits is put at the end,
- * unless it stands in line. Should the time to live be refused, the hold goes again. Where more dead entries are at the front
- * than one script clears, an owner that does not wait asks again.
+ * Algorithm: the owner gets the lock when it is free and no living owner is queued before it. It also gets the lock
+ * when it has it already: a repeated request acquires nothing twice. Tokens are as with the exclusive lock. Otherwise a
+ * waiting owner is appended to the queue, unless it is there already. If Redis refuses the time to live, the hold is
+ * removed again. With more dead entries at the front than one script clears, an owner that does not wait repeats the
+ * request.
  *
  * KEYS[1] hold  KEYS[2] list  KEYS[3] sorted set  KEYS[4] fence key of the hold's slot (only when ARGV[3] is not 0)
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] number of tokens to reserve, 0 for none, negative: of Redisson's counter
  * ARGV[4] 1 when it waits, else 0  ARGV[5] the time to live of its entry in ms; 0 when it does not wait
  * ARGV[6] channel of the exclusive lock  ARGV[7] PUBLISH or SPUBLISH
  * Reply: list  1, the first token as a string ('0' when none was asked for): granted
- *              0, what is left of the hold in the way in ms, -1 for one without an end: taken
- *              2, position, when to look again in ms: in line. 64 is also the position of an entry that has been there for
- *                 longer, and stands further back
- *              3: the lock is free, and more dead entries are in line
- *              0 and 2 with what has the hold as one more element, where that is another kind of lock: 'exclusive', 'read' or
- *              'write'; nothing tells a plain lock of Redisson from a fair one for which nobody waits
+ *              0, remaining ms of the blocking hold, -1 for a hold without an end: taken
+ *              2, position, ms until a retry: queued. 64 is also the position of an old entry further back
+ *              3: the lock is free, and more dead entries are in the queue
+ *              0 and 2 have one more element when another kind of lock has the hold: 'exclusive', 'read' or 'write'. A
+ *              plain lock of Redisson looks like a fair one without waiters
  *        error FENCE when the fence key holds no usable number
  */
 export const FAIR_ACQUIRE = `${BASICS}${FAIR_LINE}${NEW_SCORE}
@@ -153,7 +156,7 @@ local hold, owner, lease, tokens, alive = KEYS[1], ARGV[1], tonumber(ARGV[2]), t
 local waits, channel, publish = ARGV[4] == '1', ARGV[6], ARGV[7]
 local left = redis.call('pttl', hold)
 local mine = left ~= -2 and redis.call('hexists', hold, owner) == 1
--- What has the hold, if it is another kind of lock.
+-- The kind of lock that has the hold, if it is another one.
 local function another_kind()
   if left == -2 or mine then return nil end
   ${IN_THE_WAY}
@@ -161,7 +164,7 @@ local function another_kind()
   if by == nil then return 'exclusive' end
   return (by == 'read' or by == 'write') and by or nil
 end
--- Nor does it get one that Redisson's read-write lock has entered.
+-- A hold that Redisson's read-write lock has entered is not reacquired either.
 if mine and redis.call('hexists', hold, 'mode') == 1 then return { 0, left } end
 local line = look({ queue = KEYS[2], timeouts = KEYS[3] })
 local first = line.head == owner
@@ -195,7 +198,7 @@ local till = redis.call('zscore', line.timeouts, owner)
 tidy(line)
 local place
 if not till or tonumber(till) <= now then
-  -- Its own dead entry, or one whose score was lost with the sorted set.
+  -- Its own dead entry, or an entry whose score was lost with the sorted set.
   if till or redis.call('exists', line.timeouts) == 0 then redis.call('lrem', line.queue, 0, owner) end
   redis.call('zadd', line.timeouts, whole(new_score(line, alive)), owner)
   local pushed = redis.pcall('rpush', line.queue, owner)
@@ -210,17 +213,17 @@ return { 2, position, look_in, another_kind() }
 `;
 
 /**
- * Ends the owner's hold and wakes the first in line, or takes the owner out of the line.
+ * Ends the owner's hold and notifies the first owner in the queue, or takes the owner out of the queue.
  *
- * Algorithm: the first alive behind the owner is told on its own channel; where nobody stands in line, the end is announced
- * as that of an exclusive lock, whose waiters listen there. An owner that was the first of the line tells the
- * one behind it, too. A hold that has to stay for a while gets just that time to live instead.
+ * Algorithm: the first living owner behind this one is notified on its own channel. With an empty queue, the end is
+ * announced as of an exclusive lock, whose waiters listen there. An owner that leaves the front of the queue also
+ * notifies the next one. A hold that stays for a while gets just that time to live instead.
  *
  * KEYS[1] hold  KEYS[2] list  KEYS[3] sorted set
  * ARGV[1] owner  ARGV[2] channel of the exclusive lock  ARGV[3] PUBLISH or SPUBLISH
- * ARGV[4] for how many more ms the hold stays; empty when it does not
- * Reply: integer  number of subscribers that were told, -1 when the owner did not hold it; also where another type of
- *                 value is, which stays
+ * ARGV[4] for how many more ms the hold stays; empty when it ends now
+ * Reply: integer  number of notified subscribers, -1 when the owner did not hold it; also -1 for another type of value,
+ *                 which stays
  *        string   'entered': a read-write lock was in it, too, and only the owner's part has ended
  */
 export const FAIR_RELEASE = `${BASICS}${FAIR_LINE}
@@ -254,18 +257,17 @@ return told
 `;
 
 /**
- * Keeps places in line alive, and tells how they stand. Makes no place and takes no hold.
+ * Refreshes queue entries and replies with their positions. Makes no entry and acquires no hold.
  *
- * Algorithm: for each place on its own, its score is its time to live from now on. A score that is later (behind a Redisson
- * entry) moves on by the time that has passed since it was kept before. A place that cannot be asked about does not stop the
- * others.
+ * Algorithm: each entry's score becomes its time to live from now on. A score that is later (behind a Redisson entry)
+ * moves on by the time since the last refresh. An entry that fails does not affect the others.
  *
  * KEYS[3i-2] hold  KEYS[3i-1] list  KEYS[3i] sorted set
  * ARGV[1] PUBLISH or SPUBLISH
- * ARGV[4i-2] owner  ARGV[4i-1] its time to live in ms  ARGV[4i] ms since it was kept
+ * ARGV[4i-2] owner  ARGV[4i-1] its time to live in ms  ARGV[4i] ms since its last refresh
  * ARGV[4i+1] channel of the exclusive lock
- * Reply: list, for each place: list: position, when to look again in ms, as of an owner that asks for the lock; or integer: 1
- *        when the owner has the hold, 0 when it stands in line no more; or a string: the error
+ * Reply: list, for each entry: list: position, ms until a retry, as in the reply to an acquire; or integer: 1 when the
+ *        owner has the hold, 0 when it is not queued any more; or a string: the error
  */
 export const FAIR_KEEP = `${BASICS}${FAIR_LINE}
 local function keep(hold, line, owner, alive, passed, channel)
@@ -293,11 +295,11 @@ end
 return replies
 `;
 
-/** How many of those who wait are named. */
+/** Maximum number of waiters that are listed. */
 const MOST_NAMED = 100;
 
 /**
- * Names those who wait, in order, without the dead.
+ * Lists the waiting owners, in order, without the dead.
  *
  * KEYS[1] list  KEYS[2] sorted set
  * Reply: list of owners
@@ -313,8 +315,8 @@ return alive
 `;
 
 /**
- * Ends whatever hold is there and wakes the first in line. Where nobody stands in line it does nothing: then nothing tells
- * the hold from an exclusive one, and the script of that ends it.
+ * Ends whatever hold is there and notifies the first owner in the queue. With an empty queue it does nothing: the hold
+ * then looks like an exclusive one, and the script of exclusive locks ends it.
  *
  * KEYS[1] hold  KEYS[2] list  KEYS[3] sorted set
  * ARGV[1] channel of the exclusive lock  ARGV[2] PUBLISH or SPUBLISH
@@ -322,7 +324,7 @@ return alive
  */
 export const FAIR_FORCE_UNLOCK = `${BASICS}${FAIR_LINE}
 if redis.call('exists', KEYS[1]) == 0 then return 0 end
--- Refuses another type of value before anything is told.
+-- Rejects another type of value before any notification.
 ${NOT_READ_WRITE}
 local line = look({ queue = KEYS[2], timeouts = KEYS[3] })
 if not line.head then return 0 end

@@ -12,10 +12,9 @@ const COUNT_DOWN = new Script(LATCH_COUNT_DOWN);
 const COUNT = new Script(LATCH_COUNT);
 const REMOVE = new Script(LATCH_REMOVE);
 
-/** What latches run. */
 export const LATCH_SCRIPTS: readonly Script[] = [SET, COUNT_DOWN, COUNT, REMOVE];
 
-/** Countdown latches in Redis, as Redisson's RCountDownLatch has them. */
+/** Countdown latches in Redis, as Redisson's RCountDownLatch. */
 export class RedisLatches implements LatchStore {
   constructor(private readonly link: RedisLink) {}
 
@@ -50,7 +49,7 @@ export class RedisLatches implements LatchStore {
     return commands.run(script, [keys.name(finalKey)], args, read);
   }
 
-  /** Redisson's name for the channel has braces around those of the latch. */
+  /** Rejects a name with braces: Redisson puts braces around it, so the channel may be in another slot. */
   private checkSlots(finalKey: string): void {
     const channel = this.channel(finalKey);
     if (hashSlot(channel) === hashSlot(this.link.keys.name(finalKey))) return;

@@ -1,12 +1,12 @@
 import { NUMBERS } from '../numbers.js';
 
 /**
- * The scripts of countdown latches, in the layout of Redisson's RCountDownLatch: a string with what is left to be
- * counted down, and none at zero. The message `0` opens the gate at which threads of Java wait, and `1` closes it.
+ * The scripts of countdown latches, in the layout of Redisson's RCountDownLatch: a string with the remaining count,
+ * which does not exist at zero. The message `0` opens the gate at which threads of Java wait, and `1` closes it.
  */
 
 /**
- * Sets the number where there is none, and has Java's gates closed.
+ * Sets the count if there is none, and closes Java's gates.
  *
  * KEYS[1] number
  * ARGV[1] count  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH
@@ -21,7 +21,7 @@ return 1
 `;
 
 /**
- * Makes the number one less. At zero it goes, and who waits is told. Works when the memory is full.
+ * Reduces the count by one. At zero it deletes the count and notifies waiters. Works when the memory is full.
  *
  * KEYS[1] number
  * ARGV[1] channel  ARGV[2] PUBLISH or SPUBLISH
@@ -41,7 +41,7 @@ return 1
 `;
 
 /**
- * Tells the number.
+ * Returns the count.
  *
  * KEYS[1] number
  * Reply: text  the number, 0 for none
@@ -52,8 +52,8 @@ return text or '0'
 `;
 
 /**
- * Removes the number, which opens the latch. Redisson's own delete announces `1` and leaves its waiters asleep: `0` is
- * what is true, and wakes them.
+ * Deletes the count, which opens the latch. Redisson's own delete announces `1`, which leaves its waiters asleep. This
+ * script announces `0`, which is correct and wakes them.
  *
  * KEYS[1] number
  * ARGV[1] channel  ARGV[2] PUBLISH or SPUBLISH

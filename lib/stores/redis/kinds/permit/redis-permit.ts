@@ -26,7 +26,6 @@ const ACQUIRE = new Script(PERMIT_ACQUIRE, [
 const RELEASE = new Script(PERMIT_RELEASE);
 const EXTEND = new Script(PERMIT_EXTEND);
 const INSPECT = new Script(PERMIT_INSPECT);
-/** What gives back all permits. */
 export const PERMIT_FORCING: BatchPart = {
   letter: 'p',
   script: new Script(PERMIT_FORCE_UNLOCK),
@@ -34,12 +33,11 @@ export const PERMIT_FORCING: BatchPart = {
   args: 2,
 };
 
-/** What permits run. */
 export const PERMIT_SCRIPTS: readonly Script[] = [ACQUIRE, RELEASE, EXTEND, PERMIT_FORCING.script, INSPECT];
 
-/** Permits in Redis: a counter and a sorted set as Redisson's RPermitExpirableSemaphore has them. */
+/** Permits in Redis, with the counter and the sorted set of Redisson's RPermitExpirableSemaphore. */
 export class RedisPermit implements RedisKind<PermitClaim> {
-  /** From the first permit on that a caller wants. */
+  /** True from the first permit that a caller wants. */
   inUse = false;
 
   constructor(private readonly link: RedisLink) {}

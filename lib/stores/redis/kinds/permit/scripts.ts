@@ -1,20 +1,22 @@
 import { NO_NUMBER_OF_PERMITS } from '../../../../core/kinds/permit.kind.js';
 
 /**
- * The scripts of permits, in the layout of Redisson's RPermitExpirableSemaphore: a counter of the permits that are
- * free, and a sorted set with one member of 16 bytes for each that is not; its score is when it ends, in whole ms of
- * the server's clock. Counter and members together are the limit, and every script changes both in one step.
+ * The scripts of permits, in the layout of Redisson's RPermitExpirableSemaphore. There is a counter of the free
+ * permits, and a sorted set with one member of 16 bytes for each acquired permit. The member's score is the end of the
+ * permit, in whole ms of the server's clock. Counter and members together are the limit, and every script changes both
+ * in one step.
  *
- * Owners are given as 32 hexadecimal digits. Every script looks at all it depends on before its first write, and takes
- * back what it has written when a later command is refused (a user without that permission).
+ * Owners are given as 32 hexadecimal digits. Every script checks everything that it depends on before its first write.
+ * It takes back what it has written when a later command is refused (a user without that permission).
  */
 
 /**
- * Members by their digits, the server's time in ms, an error for a counter that is none, and times to live.
+ * Members by their digits, the server's time in ms, an error for an unusable counter, and times to live.
  *
- * A counter with a time to live is one that these scripts made. It and its set live until the last permit has ended,
- * or as long as the lease of a caller that was refused, to the same ms. A counter without one is Java's, and its set
- * must not have one either. Java's trySetPermits on a counter of ours leaves one on the set: it is taken off.
+ * A counter with a time to live was made by these scripts. It and its set live until the last permit has ended, or as
+ * long as the lease of a rejected caller, to the same ms. A counter without one is Java's, and its set must not have
+ * one either. When Java's trySetPermits takes over a counter of ours, it leaves the time to live on the set: the
+ * scripts remove it.
  */
 const COMMON = `
 if redis.replicate_commands then redis.replicate_commands() end
@@ -34,7 +36,7 @@ local function last(set)
 end
 local function refused(reply) return type(reply) == 'table' and reply.err end
 local function foreign(reply) return refused(reply) and string.find(reply.err, 'WRONGTYPE', 1, true) end
--- What has taken the place of a counter that somebody has deleted is none: it is left alone.
+-- The counter was deleted, and another value has taken its place: leave that alone.
 local function counter_ttl(counter)
   local text = redis.pcall('get', counter)
   if refused(text) and not foreign(text) then return text end
@@ -44,7 +46,7 @@ end
 local function outlive(counter, set, ttl, latest)
   if refused(ttl) then return ttl end
   if ttl == -1 then return redis.pcall('persist', set) end
-  -- Somebody has deleted the counter: the set alone tells who has a permit.
+  -- The counter was deleted: only the set tells which owners have a permit.
   if ttl < 0 then return redis.pcall('pexpireat', set, whole(latest)) end
   local ends = whole(math.max(now + ttl, latest))
   local done = redis.pcall('pexpireat', counter, ends)
@@ -54,16 +56,16 @@ end
 `;
 
 /**
- * Takes one permit for an owner, or tells when the next one ends.
+ * Acquires one permit for an owner, or replies when the next one ends.
  *
- * Algorithm: permits whose time is over go back to the counter. Then the limit, when one is given, is set as
- * Redisson's setPermits does: a counter that is not there begins with it, another one is raised or lowered by the
- * difference to counter and members together. If a permit is free it is taken. An owner who has one already is only
- * given the full lease again; when that ends sooner than the one before, who waits is told.
+ * Algorithm: expired permits go back to the counter. Then a given limit is set as Redisson's setPermits does. A missing
+ * counter begins with it; an existing one changes by the difference between the limit and the sum of counter and
+ * members. If a permit is free, the owner gets it. An owner that has one already only gets the full lease again; when
+ * that ends sooner than the one before, waiters are notified.
  *
  * KEYS[1] counter  KEYS[2] sorted set
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] limit, '' to leave it  ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH
- * Reply: list: 1 when granted, else 0; when refused, ms until the next permit ends, -1 when none ever does; the limit
+ * Reply: list: 1 when granted, else 0; when taken, ms until the next permit ends, -1 when none ever does; the limit
  *        before, when the given one has changed it, else -1
  *        error PERMITS when there is no limit, WRONGTYPE when the counter is no number
  */
@@ -139,13 +141,14 @@ return { 0, tonumber(first) - now, before }
 `;
 
 /**
- * Gives an owner's permit back and wakes who waits for one. A permit that is not there is not given back again; one
- * whose time is over goes back to the counter, and its owner did not have it. With a time to stay it ends by itself when
- * that is over. None of it needs memory; only as the first write of a script would ZADD be refused for the lack of it.
+ * Releases an owner's permit and notifies waiters. A missing permit is not released again. An expired one goes back to
+ * the counter, and counts as not held. With a time to stay, the permit ends by itself when that is over.
+ *
+ * No command here needs memory. But as the first write of a script, ZADD would be refused for lack of it.
  *
  * KEYS[1] counter  KEYS[2] sorted set
  * ARGV[1] owner  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH  ARGV[4] for how many more ms it stays, '' for none
- * Reply: integer  number of subscribers that were told, -1 when the owner did not have it any more
+ * Reply: integer  number of notified subscribers, -1 when the owner did not have it any more
  */
 export const PERMIT_RELEASE: string = `${COMMON}
 local member = bytes(ARGV[1])
@@ -169,7 +172,7 @@ local text = redis.pcall('get', KEYS[1])
 if refused(text) and not foreign(text) then return text end
 local free = type(text) == 'string' and counted(text)
 local told = redis.call(ARGV[3], ARGV[2], whole((free or 0) + 1))
--- Takes nothing away: after a first write that needs no memory, INCRBY is not refused for the lack of it.
+-- Removes nothing: after a first write that needs no memory, INCRBY is not refused for lack of memory.
 redis.pcall('zremrangebyscore', KEYS[2], 1, 0)
 local back = free and redis.pcall('incrby', KEYS[1], 1)
 if refused(back) then return back end
@@ -178,20 +181,20 @@ if refused(gone) then
   if free then redis.call('incrby', KEYS[1], -1) end
   return gone
 end
--- Java's addPermits takes the time to live off the counter alone: what Java has would end with the last of ours.
+-- Java's addPermits removes the time to live of the counter only: Java's permits would end with the last one of ours.
 if free and redis.pcall('pttl', KEYS[1]) == -1 then redis.pcall('persist', KEYS[2]) end
 if lives then return told end
 return -1
 `;
 
 /**
- * Lengthens many permits: each on its own, never shortens one, never brings one back whose time is over. Counters that
- * have a time to live get one as long as the lease. Where Redis refuses that, the permit is as it was, and the answer is
- * the error. Works when the memory is full, as a release does.
+ * Extends many permits. It never shortens a permit, and never brings back an expired one. Counters with a time to live
+ * get one as long as the lease. If Redis refuses that, the permit stays as it was and the reply is the error. A permit
+ * that fails does not affect the others. Works when the memory is full, as a release does.
  *
  * KEYS[2i-1]  counter  KEYS[2i] sorted set
  * ARGV[2i-1]  owner    ARGV[2i] lease in ms
- * Reply: list, for each: integer what is left in ms, -1 when lost, or a string: the error
+ * Reply: list, for each: integer: remaining ms, -1 when lost; or a string: the error
  */
 export const PERMIT_EXTEND: string = `${COMMON}
 local replies = {}
@@ -221,11 +224,12 @@ return replies
 `;
 
 /**
- * Counts permits, and names the first 100 holders whose time is not over.
+ * Counts permits, and lists the first 100 that have not expired.
  *
  * KEYS[1] counter  KEYS[2] sorted set
  * Reply: list: the number of permits, -1 without a counter; how many are free; then for each holder: owner (32
- *        hexadecimal digits), time left in ms (-1 for one without an end)
+ *        hexadecimal digits), remaining ms (-1 for a
+ *        permit without an end)
  */
 export const PERMIT_INSPECT: string = `${COMMON}
 local text = redis.call('get', KEYS[1])
@@ -247,12 +251,12 @@ return reply
 `;
 
 /**
- * Gives back all permits that are taken, and wakes who waits for one. Where none is, a counter that these scripts made
- * goes, so that the key can be used for something else.
+ * Releases all acquired permits and notifies waiters. When there are none, it deletes a counter that these scripts
+ * made, so that the key can be used for something else.
  *
  * KEYS[1] counter  KEYS[2] sorted set
  * ARGV[1] channel  ARGV[2] PUBLISH or SPUBLISH
- * Reply: integer  1 when somebody had one, else 0
+ * Reply: integer  1 when an owner had a permit, else 0
  */
 export const PERMIT_FORCE_UNLOCK: string = `${COMMON}
 local text = redis.call('get', KEYS[1])

@@ -1,8 +1,8 @@
 import { IN_THE_WAY } from '../exclusive/scripts.js';
 
-/** The Lua functions that the scripts of the read-write lock share; see `scripts.ts`. */
+/** Lua functions that the scripts of the read-write lock share; see `scripts.ts`. */
 
-/** The functions and the clock that all these scripts need. */
+/** Functions and clock that all these scripts need. */
 export const READ_WRITE_BASICS = `
 if redis.replicate_commands then redis.replicate_commands() end
 local clock = redis.call('time')
@@ -10,7 +10,7 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local function whole(n) return string.format('%.0f', n) end
 local function refused(reply) return type(reply) == 'table' and reply.err end
 local function foreign(reply) return refused(reply) and string.find(reply.err, 'WRONGTYPE', 1, true) end
--- How the owner has the lock: 'write', 'read', or nil; and for how many ms still.
+-- The owner's hold ('write', 'read' or nil), and its remaining ms.
 local function held(hash, timeout, me)
   local mode = redis.call('hget', hash, 'mode')
   if mode == 'write' and redis.call('hexists', hash, me .. ':write') == 1 then
@@ -22,7 +22,7 @@ local function held(hash, timeout, me)
   end
   return nil
 end
--- A foreign hash without an end is left as it is.
+-- A foreign hash without an end stays as it is.
 local function raise(key, left, lease)
   if left ~= -1 and left < lease then return redis.pcall('pexpire', key, whole(lease)) end
   return 1
@@ -30,8 +30,8 @@ end
 `;
 
 /**
- * The line: who waits, in the order in which they came. `waiting` reads it, with what stands before an owner, or before
- * one that comes now; an entry that nobody has kept, or whose time comes from another clock, stands before nobody.
+ * The wait queue, in the order of arrival. `waiting` reads it, with the entries before an owner or before a new one. An
+ * entry that has expired, or whose time comes from another clock, blocks no owner.
  */
 export const READ_WRITE_LINE = `
 local function waiting(line, me)
@@ -45,14 +45,14 @@ local function waiting(line, me)
       local one = { owner = fields[i], ticket = tonumber(ticket), left = tonumber(till) - now, kind = kind }
       if one.owner == me then found.mine = one end
       if one.left <= 0 then
-        -- Its own entry is written anew: that one is not cleared away.
+        -- The owner's own entry is written again: do not clear it away.
         if one.owner ~= me then found.dead[#found.dead + 1] = one.owner end
       elseif one.left <= tonumber(span) then found.all[#found.all + 1] = one end
     end
   end
   return found
 end
--- How many stand before the owner, and for how many ms those may stand there who keep it from going in.
+-- Number of entries before the owner, and for how many ms the blocking ones among them may stay.
 local function before(found, me, kind)
   local count, blocked = 0, 0
   for _, one in ipairs(found.all) do
@@ -66,11 +66,11 @@ end
 local function stand(line, found, me, kind, span)
   local ticket = found.mine and found.mine.ticket or found.last + 1
   local text = table.concat({ whole(ticket), whole(now + span), whole(span), kind }, ' ')
-  -- First, since it needs no memory: what follows is not refused for the lack of it then, once the owner stands in line.
+  -- First, because it needs no memory: for a queued owner, the writes after it are not refused for lack of memory.
   if found.mine then redis.call('pexpire', line, whole(math.max(redis.call('pttl', line), span))) end
   redis.call('hset', line, 'n', whole(math.max(ticket, found.last)), me, text)
   local armed = redis.call('pttl', line) < span and redis.pcall('pexpire', line, whole(span))
-  -- A line that others stand in has a time to live already.
+  -- A queue with other entries already has a time to live.
   if refused(armed) and found.size == 0 then
     redis.call('del', line)
   elseif refused(armed) and not found.mine then
@@ -85,14 +85,16 @@ local function leave(line, found, me)
 end
 `;
 
-/** How soon to look again where another kind of lock has the name: its end is announced elsewhere. In ms. */
+/** Pause before a retry when another kind of lock has the name, in ms: its end is announced on another channel. */
 const OTHER_KIND_RETRY_MS = 1_000;
 
 /**
- * Taking. `entry` says whether an owner may go in now: 0, or for how many ms it has to wait at most; how many stand before
- * it; what is left of the hash, as PTTL says it; and what other kind of lock has the name, if one has. `kept_out` is the
- * answer to an owner that does not wait, and `in_line` to one that does. `enter` lets it in, and takes back what it has
- * written when something is refused.
+ * Functions for acquiring.
+ *
+ * - `entry` tells whether an owner may enter now: 0, or for how many ms it has to wait at most. It also tells the
+ *   number of entries before it, the PTTL of the hash, and which other kind of lock has the name, if any.
+ * - `kept_out` is the reply to an owner that does not wait, and `in_line` the reply to one that waits.
+ * - `enter` lets the owner in. When a command is refused, it takes back what it has written.
  */
 export const READ_WRITE_ENTER = `${IN_THE_WAY}
 local function other_kind(hash)

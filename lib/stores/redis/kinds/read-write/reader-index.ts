@@ -1,30 +1,31 @@
 import { OWN_PROCESS } from '../exclusive/scripts.js';
 
-/** How many holds of one reader a script visits: a foreign count may be anything. */
+/** Maximum number of holds of one reader that a script visits: a foreign count may be anything. */
 const MAX_COUNTED = 1_000;
-/** How many of the shortest entries a release checks for expired readers. */
+/** Number of the shortest entries that a release checks for expired readers. */
 const MAX_EXPIRED = 10;
-/** How many members one command takes: Lua's stack has a limit. */
+/** Maximum number of members in one command: Lua's stack has a limit. */
 const CHUNK = 1_000;
 
 /**
- * The index of the readers of this library: a sorted set beside the hash. A member is a reader's field, its score the end
- * of its lease in ms of the server's clock. It lives as long as the hash, so the longest remaining reader is found without
- * a visit to the others.
+ * The index of this library's readers: a sorted set beside the hash. A member is a reader's field, its score the end of
+ * its lease in ms of the server's clock. It lives as long as the hash, so a script finds the longest remaining reader
+ * without a visit to the others.
  *
  * The index is never needed: `others_left` visits all readers when the hash has a field that the index lacks, and then
- * rebuilds the index. The fields of Redisson's readers are never in it, since Redisson's scripts do not write it.
+ * rebuilds the index. The fields of Redisson's readers are never in it, because Redisson's scripts do not write it.
  *
- * Every member is a field of the hash, unless the hash was deleted from outside. Then none is, since the fields of the next
- * hash are Redisson's. So a look at one member tells whether the index belongs to this hash. Each script that adds a reader
- * takes that look first (`is_outdated`), and the others change nothing without a reader of this library in the hash.
+ * Every member is a field of the hash, unless the hash was deleted from outside. Then none is, because the fields of
+ * the next hash are Redisson's. So one member tells whether the index belongs to this hash. Each script that adds a
+ * reader checks that first (`is_outdated`). The other scripts change nothing without a reader of this library in the
+ * hash.
  *
- * Only `others_left` touches keys that are not among KEYS, and only when it visits all readers: Redisson's layout has a key
- * for each hold, whose names no caller knows.
+ * Only `others_left` touches keys that are not among KEYS, and only when it visits all readers: Redisson's layout has a
+ * key for each hold, whose names no caller knows.
  */
 export const READER_INDEX = `
 local function timeout_of(prefix, owner, n) return prefix .. ':' .. owner .. ':rwlock_timeout:' .. whole(n) end
--- What is left of the longest hold of a reader, in ms; 0 when none is left.
+-- Remaining time of a reader's longest hold, in ms; 0 when none remains.
 local function left_of(prefix, owner, count)
   local latest = 0
   for n = count, math.max(1, count - ${MAX_COUNTED - 1}), -1 do
@@ -51,7 +52,7 @@ local function covers(hash, index)
   local size = redis.call('zcard', index)
   return size > 0 and redis.call('hlen', hash) == size + 1
 end
--- An index that lives too short, or lacks a reader's new end, would shorten the hash: it is deleted, and rebuilt later.
+-- An index that lives too short, or lacks a reader's new end, would shorten the hash: delete it. It is rebuilt later.
 local function note_all(index, scores, longest)
   local done = in_chunks('zadd', index, scores)
   if not refused(done) and redis.call('pttl', index) < longest then done = redis.pcall('pexpire', index, whole(longest)) end
@@ -59,7 +60,8 @@ local function note_all(index, scores, longest)
   return done
 end
 local function note(index, me, left) return note_all(index, { whole(now + left), me }, left) end
--- Visits all readers: what is left of the holds of all but one, in ms. Rebuilds the index if it lacks one of ours.
+-- Visits all readers: remaining ms of all holds except those of one reader. Rebuilds the index if it lacks a reader of
+-- ours.
 local function visit_all(hash, index, prefix, me)
   local fields, latest = redis.call('hgetall', hash), 0
   local scores, longest, expired = {}, 0, {}
@@ -84,7 +86,7 @@ local function visit_all(hash, index, prefix, me)
   end
   return latest
 end
--- What is left of the holds of all readers but one, in ms; 0 when nothing is. Removes some other readers that have expired.
+-- Remaining ms of the holds of all readers but one; 0 when none remains. Removes some other readers that have expired.
 local function others_left(hash, index, prefix, me)
   local shortest, expired = redis.call('zrange', index, 0, ${MAX_EXPIRED - 1}, 'withscores'), {}
   for i = 1, #shortest, 2 do

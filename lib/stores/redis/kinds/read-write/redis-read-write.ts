@@ -37,7 +37,6 @@ const KEEP = new Script(READ_WRITE_KEEP);
 const RELEASE = new Script(READ_WRITE_RELEASE);
 const EXTEND = new Script(READ_WRITE_EXTEND);
 const DOWNGRADE = new Script(READ_WRITE_DOWNGRADE);
-/** What ends all holds of either half. */
 export const READ_WRITE_FORCING: BatchPart = {
   letter: 'w',
   script: new Script(READ_WRITE_FORCE_UNLOCK),
@@ -46,7 +45,6 @@ export const READ_WRITE_FORCING: BatchPart = {
 };
 const INSPECT = new Script(READ_WRITE_INSPECT);
 
-/** What read-write locks run. */
 export const READ_WRITE_SCRIPTS: readonly Script[] = [
   ACQUIRE_TO_READ,
   ACQUIRE_TO_WRITE,
@@ -60,9 +58,9 @@ export const READ_WRITE_SCRIPTS: readonly Script[] = [
 
 type ReadWriteClaim = ReadClaim | WriteClaim;
 
-/** Both halves of read-write locks in Redis: a hash, and keys beside it, as Redisson's RReadWriteLock has them. */
+/** Both halves of read-write locks in Redis, with the hash and further keys of Redisson's RReadWriteLock. */
 export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
-  /** From the first such lock on that a caller wants. */
+  /** True from the first such lock that a caller wants. */
   inUse = false;
 
   constructor(private readonly link: RedisLink) {}
@@ -87,7 +85,7 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
           );
     return answer.then((reply): AcquireReply => {
       if (reply.status !== 'queued') return reply;
-      // Nobody tells it of its turn: its process asks, after each announcement and to keep it.
+      // The store does not notify this entry of a grant: its process asks after each announcement, and at each refresh.
       const place = new PlaceInLine((doubt) => this.release(claim, { doubt }).then(() => undefined));
       return { ...reply, place };
     });
@@ -119,7 +117,7 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     const touched = [name, keys.readTimeout(name, owner), ...lines, keys.readerIndex(name)];
     const channels = [keys.readWriteChannel(name), publish, keys.readTimeouts(name), keys.lockChannel(name)];
     const args = [owner, ...channels, keepForMs ?? ''];
-    // Who waits stands in line: the order is the store's.
+    // All waiters are in the store's queue, which keeps their order: there is no need to report them.
     const read = (reply: unknown): ReleaseReply => ({
       wasHeld: readRelease(reply) === 1,
       othersWaiting: false,

@@ -10,7 +10,7 @@ import type { Grant } from '../../../../core/seam/grant.js';
 import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
 import { readExtend, refusedPlace, retryInMs } from '../shared-replies.js';
 
-/** What the scripts answer to an acquire; the place of one that stands in line is its store's affair. */
+/** Reply of the scripts to an acquire. The store adds the queue entry. */
 type AcquireAnswer = Grant | Taken | ({ readonly status: 'queued' } & Standing);
 
 const OTHER_KINDS = ['exclusive', 'fair'] as const;

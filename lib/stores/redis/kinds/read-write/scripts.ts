@@ -9,37 +9,38 @@ import { READER_INDEX } from './reader-index.js';
  *   <owner>          a reader, and how often it has entered: with us always once
  *   <owner>:write    the writer, and the same
  *
- * and beside it a key for each time a reader has entered, '<name>:<owner>:rwlock_timeout:<n>', that lives as long as the
- * lease of that. The hash lives as long as the longest of them, or as the writer's lease. A reader whose key has gone has
- * no hold any more, although its field stays for a while. An index says which reader is the longest; see `READER_INDEX`.
+ * For each time a reader has entered there is a key beside the hash, '<name>:<owner>:rwlock_timeout:<n>', which lives
+ * as long as that lease. The hash lives as long as the longest of them, or as the writer's lease. A reader whose key
+ * has gone has no hold any more, although its field stays for a while. An index tells which reader is the longest; see
+ * `READER_INDEX`.
  *
- * Who waits in our processes, readers and writers alike, stands in a line beside it: a hash, there only while somebody
- * waits, and never without a time to live:
+ * The waiters of our processes, readers and writers alike, are in a wait queue beside the lock. It is a hash that
+ * exists only while there are waiters, and never without a time to live:
  *
  *   n          the last ticket that was given
  *   <owner>    '<ticket> <alive until> <alive for> <kind>', times in ms of the server's clock
  *
- * A writer goes in when nobody has the lock and nobody stands before it; a reader when nobody writes and no writer stands
- * before it. So writers are not kept out by readers that go on coming, nor readers by writers. Nobody is let in by
- * somebody else: each release is announced, and who waits asks then, and from time to time. Java's clients do not look
- * at the line.
+ * A writer enters when no owner has the lock and no entry is before it. A reader enters when no writer has the lock and
+ * no writer is queued before it. So a stream of readers does not keep writers out, nor writers readers. No script lets
+ * another owner in: each release is announced, and the waiters ask then, and from time to time. Java's clients ignore
+ * the queue.
  *
- * Every script looks at all it depends on, and announces, before its first write, and takes back what it has written when
- * a later command is refused.
+ * Every script checks everything that it depends on, and announces, before its first write. It takes back what it has
+ * written when a later command is refused.
  */
 
 /**
- * Takes the lock to read, or puts the owner in line, or tells for how long it has to wait. The owner's own hold is only
- * re-armed; should it end sooner than the one before, that is announced.
+ * Acquires the lock to read, enqueues the owner, or replies how long it has to wait. An owner that has the lock
+ * reacquires it. If its hold then ends sooner than before, that is announced.
  *
- * KEYS[1] hash  KEYS[2] timeout key of the owner  KEYS[3] line  KEYS[4] index
- * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] for how long its place in line is alive in ms, 0: it does not wait
+ * KEYS[1] hash  KEYS[2] timeout key of the owner  KEYS[3] wait queue  KEYS[4] index
+ * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] time to live of its queue entry in ms, 0: it does not wait
  * ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH  ARGV[6] name before the owner in timeout keys
  * Reply: string   'granted'
- *                 'q <places before it> <ms until it may look again>': it stands in line; then what has the name, where that
- *                 is another kind of lock: 'exclusive' or 'fair'
- *                 't <ms until it may look again> <what has the name>': the same for one that does not wait
- *        integer  ms until it may look again, -1 when there is no end to that
+ *                 'q <entries before it> <ms until it may retry>': queued. Then the kind of lock that has the name, if
+ *                 it is another one: 'exclusive' or 'fair'
+ *                 't <ms until it may retry> <kind of lock>': the same for an owner that does not wait
+ *        integer  ms until it may retry, -1 when the blocking hold has no end
  */
 export const READ_ACQUIRE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}${READ_WRITE_ENTER}
 local hash, timeout, line, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
@@ -68,17 +69,17 @@ return in_line(count, wait, other)
 `;
 
 /**
- * Takes the lock to write, as \`READ_ACQUIRE\` does to read. Tokens are those of the exclusive lock: the larger one of
- * what is stored and one more, and the server's time in µs; or the next ones of Redisson's counter of the name.
+ * Acquires the lock to write, as `READ_ACQUIRE` does to read. Tokens are as of the exclusive lock: the larger one of
+ * the last token plus one, and the server's time in µs. Or they are the next ones of Redisson's counter of the name.
  *
- * KEYS[1] hash  KEYS[2] timeout key of the owner  KEYS[3] line  KEYS[4] fence key of the slot
+ * KEYS[1] hash  KEYS[2] timeout key of the owner  KEYS[3] wait queue  KEYS[4] fence key of the slot
  * KEYS[5] index of readers
- * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] for how long its place in line is alive in ms, 0: it does not wait
+ * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] time to live of its queue entry in ms, 0: it does not wait
  * ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH
  * ARGV[6] number of tokens, 0 for none, negative: of Redisson's counter
  * Reply: string   '<first token>': granted, '0' when none was asked for
- *                 'q …' and 't …': as `READ_ACQUIRE` answers them
- *        integer  ms until it may look again, -1 when there is no end to that
+ *                 'q …' and 't …': as of `READ_ACQUIRE`
+ *        integer  ms until it may retry, -1 when the blocking hold has no end
  *        error    FENCE when the fence key, or the counter, holds no usable number
  */
 export const WRITE_ACQUIRE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}${READ_WRITE_ENTER}
@@ -122,13 +123,14 @@ return whole(token)
 `;
 
 /**
- * Keeps places in line alive, and lets in whom nothing keeps out any more: for its first lease, and without tokens, since
- * its process asks again before it goes on. Each place on its own; one that is not there is never made again.
+ * Refreshes queue entries, and lets in each owner that nothing blocks any more. Such a hold has the provisional lease
+ * and no tokens, because its process asks again before it goes on. An entry that fails does not affect the others, and
+ * a missing entry is never made again.
  *
- * KEYS[4i-3] hash  KEYS[4i-2] timeout key of the owner  KEYS[4i-1] line  KEYS[4i] index of readers
- * ARGV[4i-3] owner  ARGV[4i-2] 'read' or 'write'  ARGV[4i-1] for how long the place is alive in ms  ARGV[4i] first lease in ms
- * Reply: list, for each: 'q …', as `READ_ACQUIRE` answers it: it stands in line; 'h': it has the lock; 'gone'; or
- *        'error <its text>'
+ * KEYS[4i-3] hash  KEYS[4i-2] timeout key of the owner  KEYS[4i-1] wait queue  KEYS[4i] index of readers
+ * ARGV[4i-3] owner  ARGV[4i-2] 'read' or 'write'  ARGV[4i-1] time to live of the entry in ms
+ * ARGV[4i] provisional lease in ms
+ * Reply: list, for each: 'q …', as of `READ_ACQUIRE`: queued; 'h': it has the lock; 'gone'; or 'error <its text>'
  */
 export const READ_WRITE_KEEP: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}${READ_WRITE_ENTER}
 local function keep(hash, timeout, line, index, me, kind, span, lease)
@@ -154,19 +156,20 @@ return replies
 `;
 
 /**
- * Ends the owner's hold, of whichever kind, and takes it off the line.
+ * Ends the owner's hold, of either kind, and takes the owner out of the wait queue.
  *
- * Algorithm: the hash lives on as long as the longest hold of the readers that are left, and goes with the last one. The
- * cost does not depend on the number of readers, unless the hash has fields that the index lacks. Who
- * waits is told when the lock is free, and when a place has gone that others stood behind: '0' from a reader, which wakes
- * one waiter of each JVM, and '1' else, which wakes all. Waiters of plain locks of the same name are told, too, if they
- * stand in line. Works when the memory is full.
+ * Algorithm: the hash lives on as long as the longest hold of the remaining readers, and goes with the last one. The
+ * cost does not depend on the number of readers, unless the hash has fields that the index lacks.
  *
- * KEYS[1] hash  KEYS[2] timeout key of the owner  KEYS[3] line  KEYS[4] line of the plain lock
+ * Waiters are notified when the lock is free, and when an entry with others behind it has gone. A reader sends '0',
+ * which wakes one waiter of each JVM. Every other case sends '1', which wakes all. Queued waiters of plain locks of the
+ * same name are notified, too. Works when the memory is full.
+ *
+ * KEYS[1] hash  KEYS[2] timeout key of the owner  KEYS[3] wait queue  KEYS[4] wait queue of the plain lock
  * KEYS[5] index of readers
  * ARGV[1] owner  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH  ARGV[4] name before the owner in timeout keys
  * ARGV[5] channel of the plain lock  ARGV[6] for how many more ms the hold stays, '' for none
- * Reply: integer  1 when it was held, 0 when it stood in line, -1 when neither
+ * Reply: integer  1 when it was held, 0 when it was queued, -1 when neither
  */
 export const READ_WRITE_RELEASE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}
 local hash, timeout, line, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[1]
@@ -189,7 +192,7 @@ if not has then
     if found.size > 2 then redis.call(ARGV[3], ARGV[2], '1') end
     leave(line, found, me)
   end
-  -- What is left of a hold whose time is over; with nobody else there it would keep writers out.
+  -- An expired hold of the owner: as the only field it would keep writers out.
   if there == 1 and redis.call('hexists', hash, me) == 1 then
     if redis.call('hget', hash, 'mode') == 'read' and others_left(hash, index, ARGV[4], me) == 0 then
       tell('0')
@@ -198,7 +201,7 @@ if not has then
       leave_readers()
     end
   end
-  -- Of a hold that was forced open.
+  -- Key of a hold that was forced open.
   redis.pcall('del', timeout)
   return lined and 0 or -1
 end
@@ -235,18 +238,18 @@ return 1
 `;
 
 /**
- * Lengthens many holds, each of whichever kind it is: each on its own, never shortens one, never brings one back whose
- * time is over, and never shortens what another reader has. Works when the memory is full.
+ * Extends many holds of either kind. It never shortens a hold, neither the owner's nor another reader's, and never
+ * brings back an expired one. A hold that fails does not affect the others. Works when the memory is full.
  *
  * KEYS[3i-2]  hash   KEYS[3i-1] timeout key of the owner  KEYS[3i] index of readers
  * ARGV[2i-1]  owner  ARGV[2i] lease in ms
- * Reply: list, for each: integer what is left in ms, -1 when lost, or a string: the error
+ * Reply: list, for each: integer: remaining ms, -1 when lost; or a string: the error
  */
 export const READ_WRITE_EXTEND: string = `${READ_WRITE_BASICS}${READER_INDEX}
 local function extend(hash, timeout, index, me, lease)
   local has, left = held(hash, timeout, me)
   if not has then
-    -- Of a hold that was forced open.
+    -- Key of a hold that was forced open.
     redis.pcall('del', timeout)
     return -1
   end
@@ -266,12 +269,12 @@ return replies
 `;
 
 /**
- * Turns the owner's write lock into a read lock, and tells who waits: readers go in beside it. Asked again, it answers
- * what is left.
+ * Turns the owner's write lock into a read lock, and notifies waiters: readers may enter now. When repeated, it replies
+ * with the remaining time.
  *
  * KEYS[1] hash  KEYS[2] timeout key of the owner  KEYS[3] index of readers
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] channel  ARGV[4] PUBLISH or SPUBLISH
- * Reply: list of one: integer what is left in ms, -1 when the owner does not have the lock any more
+ * Reply: list of one: integer: remaining ms, -1 when the owner does not have the lock any more
  */
 export const READ_WRITE_DOWNGRADE: string = `${READ_WRITE_BASICS}${READER_INDEX}
 local hash, timeout, index, me = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
@@ -297,10 +300,10 @@ return { lease }
 const NO_LOCK = `redis.error_reply('WRONGTYPE the value there is no read-write lock')`;
 
 /**
- * Ends whatever holds are there, and wakes who waits. As with Redisson, the timeout keys of the readers expire: without a
- * field they mean nothing. A process that finds its hold lost deletes its own.
+ * Ends all holds and notifies waiters. As with Redisson, the timeout keys of the readers expire: without a field they
+ * mean nothing. A process that finds its hold lost deletes its own key.
  *
- * KEYS[1] hash  KEYS[2] line of the plain lock  KEYS[3] index of readers
+ * KEYS[1] hash  KEYS[2] wait queue of the plain lock  KEYS[3] index of readers
  * ARGV[1] channel  ARGV[2] PUBLISH or SPUBLISH  ARGV[3] channel of the plain lock
  * Reply: integer  1 when there was a hold, else 0
  *        error    WRONGTYPE when something else is there
@@ -316,14 +319,14 @@ return 1
 `;
 
 /**
- * Tells who has the lock, the first 100, and who waits for it in our processes, in order. Looks at few fields only,
- * however large a foreign hash may be. A reader whose time is over is shown only where there is nobody else: then the
- * hash is what keeps others out.
+ * Lists the first 100 holders of the lock, and the waiters of our processes, in order. Reads only a few fields, however
+ * large a foreign hash may be. Expired readers are listed only when there is no other holder: then the hash is what
+ * blocks.
  *
- * KEYS[1] hash  KEYS[2] line  KEYS[3] index of readers
+ * KEYS[1] hash  KEYS[2] wait queue  KEYS[3] index of readers
  * ARGV[1] name before the owner in timeout keys
- * Reply: nil when free, else list: mode, list of holders (owner, hold count, time left in ms, -1 for one without an end),
- *        list of owners
+ * Reply: nil when free, else list: mode, list of holders (owner, hold count, remaining ms, -1 for a hold without an
+ *        end), list of owners
  *        error    WRONGTYPE when something else is there
  */
 export const READ_WRITE_INSPECT: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}

@@ -22,10 +22,9 @@ const FREE = new Script(SEMAPHORE_FREE);
 const DRAIN = new Script(SEMAPHORE_DRAIN);
 const REMOVE = new Script(SEMAPHORE_REMOVE);
 
-/** What semaphores run. */
 export const SEMAPHORE_SCRIPTS: readonly Script[] = [TAKE_PERMITS, ADD, SET, FREE, DRAIN, REMOVE];
 
-/** Counting semaphores in Redis, as Redisson's RSemaphore has them. */
+/** Counting semaphores in Redis, as Redisson's RSemaphore. */
 export class RedisSemaphores implements SemaphoreStore {
   constructor(private readonly link: RedisLink) {}
 
@@ -41,7 +40,7 @@ export class RedisSemaphores implements SemaphoreStore {
     return this.run(ADD, finalKey, [permits, ...this.announcing(finalKey)], readVoid);
   }
 
-  /** Gives permits back on the session that took them. A later one may lead to a server on which they were never taken. */
+  /** Releases permits on the session that acquired them. A later one may lead to a server that lacks the acquire. */
   async giveBack(session: RedisSession, finalKey: string, permits: number): Promise<void> {
     const { topology, keys } = this.link;
     const connection = topology.connectionOf(session);

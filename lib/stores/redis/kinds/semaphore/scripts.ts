@@ -2,11 +2,11 @@ import { NUMBERS } from '../numbers.js';
 
 /**
  * The scripts of counting semaphores, in the layout of Redisson's RSemaphore: a string with the number of free permits.
- * Whatever makes it greater is announced with the new number, since Java's waiters look at nothing else. A time to live
- * that Java gave it stays.
+ * Each increase is announced with the new number, because Java's waiters look at nothing else. A time to live that Java
+ * has set stays.
  */
 
-/** The largest number that Java has for permits; below zero there can be as many. */
+/** Limits of the number: Java's largest number of permits, and the same below zero. */
 const BOUNDS = `
 local function bounded(n)
   if n > 2147483647 or n < -2147483647 then
@@ -16,11 +16,11 @@ end
 `;
 
 /**
- * Takes permits, all or none.
+ * Acquires permits, all or none.
  *
  * KEYS[1] number
  * ARGV[1] permits
- * Reply: integer  1 when it took them, else 0
+ * Reply: integer  1 when it acquired them, else 0
  *        error WRONGTYPE when the value is no number
  */
 export const SEMAPHORE_TAKE = `${NUMBERS}
@@ -30,12 +30,12 @@ return 1
 `;
 
 /**
- * Makes the number greater, or smaller, and announces it. Works when the memory is full where the number is there.
+ * Increases or decreases the number, and announces it. Works when the memory is full, if the number exists.
  *
  * KEYS[1] number
  * ARGV[1] permits, below zero for fewer  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH
  * Reply: integer  1
- *        error PERMITS when there would be more than there can be, WRONGTYPE when the value is no number
+ *        error PERMITS when the number would exceed a limit, WRONGTYPE when the value is no number
  */
 export const SEMAPHORE_ADD = `${NUMBERS}${BOUNDS}
 local sum = (number or 0) + tonumber(ARGV[1])
@@ -48,7 +48,7 @@ return 1
 `;
 
 /**
- * Sets the number where there is none, and announces it.
+ * Sets the number if there is none, and announces it.
  *
  * KEYS[1] number
  * ARGV[1] permits  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH
@@ -63,7 +63,7 @@ return 1
 `;
 
 /**
- * Tells the number.
+ * Returns the number.
  *
  * KEYS[1] number
  * Reply: text  the number, 0 for none
@@ -74,10 +74,10 @@ return text or '0'
 `;
 
 /**
- * Takes all permits that are free; a number below zero becomes zero, which is not announced, since nobody can take one then.
+ * Acquires all free permits. A number below zero becomes zero; that is not announced, because no permit becomes free.
  *
  * KEYS[1] number
- * Reply: text  the number that there was, 0 for none
+ * Reply: text  the number before, 0 for none
  *        error WRONGTYPE when the value is no number
  */
 export const SEMAPHORE_DRAIN = `${NUMBERS}
@@ -88,7 +88,7 @@ return text
 `;
 
 /**
- * Removes the number. Nobody has more permits by that, so nothing is announced.
+ * Deletes the number. No permit becomes free, so nothing is announced.
  *
  * KEYS[1] number
  * Reply: integer  1 when there was one, else 0
