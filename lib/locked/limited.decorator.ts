@@ -4,7 +4,7 @@ import { LIMITED_METADATA } from './locked.metadata.js';
 import type { Limited as LimitedSignature } from './locked.types.js';
 import { sectionDecorator } from './section-decorator.js';
 
-/** Runs a method of any provider or controller with one of a key's permits. */
+/** Runs a method of any provider or controller with one of the key's permits. */
 export const Limited = sectionDecorator({
   name: '@Limited',
   method: 'withPermit',
