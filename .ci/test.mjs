@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // `npm test`: sets up the machine and the checkout, then runs Vitest with the given arguments. If the machine lacks
 // something that cannot be installed here, one line says so, the tests that do not need it run, and the exit code is 1.
-// Without a file or a project, it runs all projects except `mistakes`, which takes too long for each change: `npm run
-// test:mistakes`. Plain Node: it runs before anything is installed.
+// Without a file or a project, it runs all projects except `mistakes`, which takes too long for each change:
+// `npm run test:mistakes`. Plain Node: it runs before anything is installed.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { buildIfChanged } from './build.mjs';

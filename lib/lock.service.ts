@@ -137,8 +137,8 @@ class LockService {
   }
 
   /**
-   * Acquires the lock until `release()` or the end of the `await using` block. Options and defaults: {@link
-   * AcquireOptions}. Durations are whole ms. Throws the errors of {@link withLock}.
+   * Acquires the lock until `release()` or the end of the `await using` block. Options and defaults:
+   * {@link AcquireOptions}. Durations are whole ms. Throws the errors of {@link withLock}.
    *
    * @example await using lease = await locks.acquire('report', { waitMs: 2_000 });
    */
@@ -148,8 +148,8 @@ class LockService {
 
   /**
    * Like {@link acquire}, but resolves with null when the lock is taken, or when others are queued for it. `waitMs`
-   * defaults to 0. A store that fails is never reported as "taken": that throws, like every other error of {@link
-   * acquire}.
+   * defaults to 0. A store that fails is never reported as "taken": that throws, like every other error of
+   * {@link acquire}.
    *
    * @example
    * await using lease = await locks.tryAcquire('search-index');
@@ -162,11 +162,11 @@ class LockService {
   /**
    * Acquires one of the key's permits, runs `section`, and releases the permit, also when `section` throws. `permits`
    * is the number of permits of the key. It works like {@link withLock}, with three differences: it takes one key, its
-   * lease has no fencing token, and a nested call takes another permit. Options and defaults: {@link
-   * PermitSectionOptions}. Durations are whole ms.
+   * lease has no fencing token, and a nested call takes another permit. Options and defaults:
+   * {@link PermitSectionOptions}. Durations are whole ms.
    *
-   * @throws LockStoreError also when neither the call nor the store has a number of permits; further errors as {@link
-   * withLock}
+   * @throws LockStoreError also when neither the call nor the store has a number of permits; further errors as
+   * {@link withLock}
    *
    * @example
    * await locks.withPermit(lockKey('crm:<<tenant>>', { tenant }), { permits: 3 }, () => crm.sync(tenant));
@@ -230,8 +230,8 @@ class LockService {
   }
 
   /**
-   * Returns the countdown latch of the key, shared with Redisson's `RCountDownLatch` of the same name; see {@link
-   * CountDownLatch}. Sends no request.
+   * Returns the countdown latch of the key, shared with Redisson's `RCountDownLatch` of the same name; see
+   * {@link CountDownLatch}. Sends no request.
    *
    * @throws LockKeyError for an invalid key
    * @throws LockConfigurationError when the store has no latches

@@ -21,8 +21,8 @@ import type { Portions } from '../portions.js';
 const nothing = (): void => undefined;
 
 /**
- * Concurrent contender: a caller that sends requests at the same time as the contender; see {@link
- * LocalQueue.besideBegins}.
+ * Concurrent contender: a caller that sends requests at the same time as the contender; see
+ * {@link LocalQueue.besideBegins}.
  */
 export type Beside = Waiter;
 

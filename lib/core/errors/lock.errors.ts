@@ -86,7 +86,8 @@ export class LockNotAcquiredError extends LockError {
   readonly waitersAhead: number | undefined;
   /**
    * Kind of the lock that holds the key, if it is another kind and the store can tell. `read` and `write` are halves of
-   * a read-write lock; `exclusive` is a plain lock. Undefined for a lock of the requested kind.
+   * a read-write lock; `fair` is a lock with `fair: true`; `exclusive` is a plain lock. Undefined for a lock of the
+   * requested kind.
    */
   readonly heldAs?: HeldAs;
 

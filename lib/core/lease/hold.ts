@@ -170,9 +170,10 @@ export class Hold {
   }
 
   /**
-   * When to send a renewal of its own, outside the watchdog's rounds; `Infinity` if the rounds suffice. That is for the
-   * retry of a failed renewal. It is also at a third of the granted time, if the store granted less than 90 % of what
-   * was requested. Other holds of one lease length share their rounds.
+   * Time of the next request about this hold outside the watchdog's rounds; `Infinity` if the rounds suffice. There are
+   * three reasons: the retry of a failed renewal, a requested check, and a granted time of less than 90 % of the lease.
+   * In the last case the renewal is at a third of the granted time. Otherwise holds with one lease length share their
+   * rounds.
    */
   get askAgainAt(): number {
     const again = Math.min(this.retry, this.look);

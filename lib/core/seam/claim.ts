@@ -27,7 +27,7 @@ interface BaseClaim {
   readonly unlined?: boolean;
   /**
    * Whether the owner already has the hold, and `leaseMs` may be shorter than the rest of it. Waiters then get a
-   * wake-up: they were told a later end.
+   * wake-up, because they expect a later end.
    */
   readonly rearms?: boolean;
 }

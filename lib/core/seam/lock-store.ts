@@ -16,7 +16,7 @@ export interface ReleaseOptions {
   readonly doubt?: StoreFailure | undefined;
   /**
    * Time in ms after which the hold ends by itself: the store sets its time to live to exactly this, longer or shorter
-   * than before. Waiters get a wake-up, because they were told another end.
+   * than before. Waiters get a wake-up, because they expect another end.
    */
   readonly keepForMs?: number | undefined;
   /** With `keepForMs`: change only the time to live. The owner keeps the hold, and renews and releases it later. */
@@ -26,9 +26,9 @@ export interface ReleaseOptions {
 /**
  * Operations of a store for one kind of lock.
  *
- * Every method that sends a request settles within the store's command time-out, with a reply or a {@link
- * StoreFailure}. Requests of one store instance are sent in the order of the calls; a request that has to be repeated
- * is sent later.
+ * Every method that sends a request settles within the store's command time-out, with a reply or a
+ * {@link StoreFailure}. Requests of one store instance are sent in the order of the calls; a request that has to be
+ * repeated is sent later.
  */
 export interface KindStore<C extends Claim = Claim> {
   /**

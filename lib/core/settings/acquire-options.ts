@@ -74,8 +74,8 @@ export interface SectionOptions extends AcquireOptions {
 /** Options of one acquisition of a permit. */
 export interface PermitOptions extends Omit<AcquireOptions, 'reentrant' | 'fair' | 'mode'> {
   /**
-   * Number of permits of the key, at most one for each owner: a whole number from 1 to 1,000,000. If callers give
-   * different numbers, the last one applies. Default: the number in the store; without one, the call fails.
+   * Number of permits of the key: how many owners may hold one at once. A whole number from 1 to 1,000,000. If callers
+   * give different numbers, the last one applies. Default: the number in the store; without one, the call fails.
    */
   readonly permits?: number;
 }
