@@ -47,7 +47,6 @@ export const checkStoreOptions = (options: StoreOptions): number | undefined => 
   return delayAfterRestartMs;
 };
 
-/** Checks the options that are given with a list of servers. */
 const checkQuorum = ({ replicas, fencing }: StoreOptions, redis: readonly unknown[]): void => {
   if (redis.length < 2) {
     throw new LockConfigurationError(

@@ -124,7 +124,6 @@ export class CoreContext {
     return () => queues.forEach((queue, i) => queue.forcedOpen(attempts[i]!));
   }
 
-  /** Number of keys that this process knows now. */
   get queueCount(): number {
     return Object.values(this.queues).reduce((sum, { keyCount }) => sum + keyCount, 0);
   }

@@ -309,15 +309,12 @@ export class LockManager implements LeaseHost {
     };
   }
 
-  /** Marks that the app has started. */
   started: () => void = () => undefined;
 
-  /** See `Shutdown.refuseNew`. */
   refuseNew(): void {
     this.shutdown.refuseNew();
   }
 
-  /** See `Shutdown.run`. */
   shutDown(): Promise<void> {
     return this.shutdown.run();
   }

@@ -13,7 +13,6 @@ export class Starting {
 
   constructor(private readonly runtime: Runtime) {}
 
-  /** Whether a caller waits. */
   get isNeeded(): boolean {
     return this.waiting > 0;
   }

@@ -11,13 +11,11 @@ export interface Waiting<T> {
 export interface WaitFor<T> {
   /** Maximum time in ms; `Infinity`: no limit. */
   readonly ms: number;
-  /** Signal of the caller. */
   readonly signal?: AbortSignal | undefined;
   /** Starts listening for the event; returns a function that stops it. */
   listen(waiting: Waiting<T>): (() => void) | undefined;
   /** Called when the time is over. The wait goes on unless this ends it. */
   onTime(waiting: Waiting<T>): void;
-  /** Called when the signal aborts. */
   onAbort?(waiting: Waiting<T>): void;
 }
 

@@ -72,6 +72,5 @@ function parsePlaceholder(text: string, problem: (text: string) => LockKeyError)
   return { text, root, path };
 }
 
-/** Returns a template quoted for an error message. */
 export const quoteTemplate = (template: string): string =>
   JSON.stringify(template.length > 200 ? `${template.slice(0, 200)}…` : template);

@@ -107,7 +107,6 @@ interface SkipOptions {
 type OptionsOfLocked = LockedOptions & Without<'permits'>;
 type OptionsOfLimited = LimitedOptions & Without<'reentrant' | 'fair' | 'mode'>;
 
-/** Signatures of `@Locked`. */
 export interface Locked extends SectionDecorator<OptionsOfLocked, KeyResult> {
   // It is the first signature because a function gets its return type from the first one tried. There, modes are
   // literals.
@@ -146,7 +145,6 @@ export interface Locked extends SectionDecorator<OptionsOfLocked, KeyResult> {
   ): LockedDecorator<A, O>;
 }
 
-/** Signatures of `@Limited`. */
 export interface Limited extends SectionDecorator<OptionsOfLimited, string> {
   /**
    * Runs a method of any provider or controller with one of the key's permits. `permits` is the number of calls that

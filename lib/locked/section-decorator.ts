@@ -177,7 +177,6 @@ const resultStyle = (
   return declared ? 'iterable' : 'unknown';
 };
 
-/** Source of a method's keys. */
 type KeySource = Pick<LockedMethodSpec, 'keysOf'> & Pick<LockedMethod, 'contextPlaceholders'>;
 
 const keySource = (

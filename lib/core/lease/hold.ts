@@ -39,9 +39,7 @@ export interface Granted {
   readonly validForMs: number;
   /** Signal that aborts when the store itself detects that the hold is gone. */
   readonly lost?: AbortSignal | undefined;
-  /** See `Grant.grantedBy`. */
   readonly grantedBy?: readonly string[] | undefined;
-  /** See `Grant.owner`. */
   readonly owner?: string | undefined;
 }
 
@@ -82,7 +80,6 @@ export class Hold {
   readonly takenAs: LockKind;
   /** Signal that aborts when the store itself detects that the hold is gone. */
   readonly lost: AbortSignal | undefined;
-  /** See `Grant.grantedBy`. */
   readonly grantedBy: readonly string[] | undefined;
 
   constructor(
@@ -164,7 +161,6 @@ export class Hold {
     return this.ownTurn;
   }
 
-  /** Whether a renewal is in progress. */
   get renewing(): boolean {
     return this.isRenewing;
   }
@@ -397,7 +393,6 @@ export class Hold {
     return this.keptUntil > now ? Math.ceil(this.keptUntil - now) : undefined;
   }
 
-  /** Its holder has released it. */
   release(): void {
     this.current = 'released';
   }

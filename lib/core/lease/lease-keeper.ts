@@ -40,7 +40,6 @@ export class LeaseKeeper {
     private readonly runtime: Runtime,
   ) {}
 
-  /** All holds. */
   get all(): readonly Hold[] {
     return [...this.holds.keys()];
   }

@@ -63,7 +63,6 @@ export class LeasePart {
     return hold === this.hold && this.depth > depth;
   }
 
-  /** Reason of its loss. */
   get lossReason(): LossReason | 'outer-release' {
     return this.hold.lossReason ?? 'outer-release';
   }

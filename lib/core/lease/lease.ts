@@ -155,7 +155,7 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Extends the lease to at least `ms` from now: whole ms, from 1 to 366 days. It never shortens the lease.
+   * Extends the lease to at least `ms` from now: whole ms, from 1 ms to 366 days. It never shortens the lease.
    *
    * @throws LockConfigurationError for an invalid `ms`, and after the release
    * @throws LockLostError when the lease is lost

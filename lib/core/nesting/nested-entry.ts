@@ -12,7 +12,6 @@ export class NestedEntry {
 
   constructor(
     private readonly section: Section,
-    /** Part of the section's lease for the key. */
     readonly part: LeasePart,
   ) {
     this.siblings = part.siblings ??= new SiblingQueue(part.hold);

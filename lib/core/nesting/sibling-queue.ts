@@ -32,7 +32,6 @@ export class SiblingQueue {
     return this.occupied;
   }
 
-  /** Sets the nested call that is inside. */
   admitted(inside: Inside): void {
     this.inside = inside;
   }

@@ -7,7 +7,6 @@ export const ANOTHER_TRY_MS = 50;
 /** How long a caller without any reply retries, in ms: the default time-out of one request. */
 const PATIENCE_MS = 2_000;
 
-/** The caller whose request failed. */
 interface Caller {
   /** Whether it has waited since before the store failed; see `KeyOutage.hasWaited`. */
   readonly hasWaited: boolean;

@@ -30,7 +30,6 @@ export class KeyOutage {
     return this.lastFailure!;
   }
 
-  /** Returns how long the store has failed, in ms. */
   failedForMs(now: number): number {
     return now - (this.failedSince ?? now);
   }

@@ -22,8 +22,8 @@ const shareOf = (id: string): number =>
 export class Outages {
   /** Whether the store fails, at least for some keys, as far as the service knows. */
   storeFails = false;
-  /** Keys for which the store fails. */
   private readonly failing = new Set<object>();
+  /** Retries of failing keys that wait for their next try; a key is absent while its try is in progress. */
   private readonly pausing = new Map<object, () => void>();
   private readonly spread: number;
   private pauseMs = FIRST_PAUSE_MS;

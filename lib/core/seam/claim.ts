@@ -98,5 +98,4 @@ export const livingFor = <C extends Claim>(claim: C, aliveMs: number): C => {
   return terms ? { ...claim, place: { ...terms, aliveMs } } : claim;
 };
 
-/** Claim of one kind. */
 export type ClaimOf<K extends LockKind> = Extract<Claim, { readonly kind: K }>;

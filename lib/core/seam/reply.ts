@@ -74,7 +74,6 @@ export interface ReleaseReply {
   readonly othersWaiting: boolean;
 }
 
-/** Holder of a key. */
 export interface Holder {
   readonly owner: string;
   /** Number of times that the owner has entered; always 1 for holds of this library. */

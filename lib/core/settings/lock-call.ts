@@ -69,7 +69,6 @@ const ACQUIRE_NAMES: Names<AcquireOptions> = {
 /** Options that sections of all kinds have. */
 const OF_SECTIONS = { onLost: true, awaitRelease: true } as const;
 
-/** Names of the options of a section. */
 export const SECTION_NAMES: Names<SectionOptions> = { ...ACQUIRE_NAMES, ...OF_SECTIONS };
 
 const PERMIT_NAMES: Names<PermitOptions> = {
@@ -81,7 +80,6 @@ const PERMIT_NAMES: Names<PermitOptions> = {
   permits: true,
 };
 
-/** Names of the options of a section under a permit. */
 export const PERMIT_SECTION_NAMES: Names<PermitSectionOptions> = { ...PERMIT_NAMES, ...OF_SECTIONS };
 
 /** Names of the options of each method. */
@@ -105,7 +103,6 @@ const checkPermits = (value: unknown): number | undefined => {
   return refuse('permits', `a whole number from 1 to ${MOST_PERMITS}`, value);
 };
 
-/** Name of a method that takes options. */
 export type CallName = keyof typeof CALL_NAMES;
 
 type AnyCallOptions = SectionOptions & PermitSectionOptions;

@@ -60,7 +60,6 @@ export interface LockSettingsInput {
   readonly shutdownGraceMs?: number;
 }
 
-/** Names of the settings. */
 export const SETTING_NAMES: Names<LockSettingsInput> = {
   keyPrefix: true,
   waitMs: true,

@@ -35,7 +35,6 @@ export const checkMs = (
   );
 };
 
-/** Checks a function, or undefined. */
 export const checkFunction = <F extends (...args: never[]) => unknown>(
   name: string,
   value: unknown,
@@ -44,13 +43,11 @@ export const checkFunction = <F extends (...args: never[]) => unknown>(
     ? (value as F | undefined)
     : refuse(name, 'a function', value);
 
-/** Checks one of a few values, or undefined. */
 export const checkChoice = <T>(name: string, value: unknown, choices: readonly T[]): T | undefined => {
   if (value === undefined || choices.includes(value as T)) return value as T | undefined;
   return refuse(name, choices.map((choice) => JSON.stringify(choice)).join(' or '), value);
 };
 
-/** Checks a whole number, Infinity, or undefined. */
 export const checkCount = (name: string, value: unknown): number | undefined => {
   if (value === undefined || value === Infinity) return value;
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value;
