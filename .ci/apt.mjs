@@ -1,4 +1,4 @@
-// Installing packages of Debian and Ubuntu, where that can be done without asking.
+// Installs packages of Debian and Ubuntu, where that needs no confirmation.
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { capture, onPath } from './process.mjs';
 
@@ -7,7 +7,8 @@ const POLICY = '/usr/sbin/policy-rc.d';
 export const mayInstall = () =>
   process.platform === 'linux' && process.getuid?.() === 0 && onPath('apt-get') !== undefined;
 
-// Debian starts a service as soon as its package is there. A policy that answers 101 ("forbidden") keeps it from doing so.
+// Debian starts a service as soon as its package is installed. A policy that exits with 101 ("forbidden") prevents
+// that.
 const withoutStartingServices = (work) => {
   if (existsSync(POLICY)) return work();
   writeFileSync(POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
@@ -21,7 +22,7 @@ const withoutStartingServices = (work) => {
   }
 };
 
-/** What `installWithApt` does to the machine, for people. */
+/** Returns a description of what `installWithApt` does to the machine. */
 export const APT_DOES = (name) =>
   `apt-get update, then apt-get install -y --no-install-recommends ${name}; ${POLICY} keeps its service from starting meanwhile`;
 

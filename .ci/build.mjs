@@ -1,8 +1,8 @@
 // Builds the library (ESM and CommonJS) and the sample app into dist/.
 //
-//   node .ci/build.mjs [lib] [app]     builds what is named, both when nothing is
+//   node .ci/build.mjs [lib] [app]     builds what is named; both by default
 //
-// The set-up script calls `buildIfChanged`, which builds only when a source is not the one that was built last.
+// The set-up script calls `buildIfChanged`, which builds only if a source has changed since the last build.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -46,8 +46,8 @@ const digestOfSources = () => {
   return hash.digest('hex');
 };
 
-// Both builds have the declarations of one: a class with private members is a type of its own in every file that
-// declares it, and a lock service or a lease of one build could not be handed to code that was compiled with the other.
+// Lets both builds share the declarations of one. A class with private members is a distinct type in every file that
+// declares it. Otherwise a lock service or a lease of one build would not fit code compiled with the other.
 const shareDeclarations = () => {
   const { exports } = JSON.parse(readFileSync(at('package.json'), 'utf8'));
   for (const { import: esm, require: cjs } of Object.values(exports)) {
@@ -57,12 +57,12 @@ const shareDeclarations = () => {
   }
 };
 
-// Nest's CLI empties dist/esm and dist/sample-app itself (`deleteOutDir`); tsc leaves files of deleted sources behind.
+// Nest's CLI empties dist/esm and dist/sample-app itself (`deleteOutDir`); tsc keeps files of deleted sources.
 const buildLib = () => {
   tool('nest', 'build', 'lib');
   rmSync(at('dist', 'cjs'), { recursive: true, force: true });
   tool('tsc', '-p', 'lib/tsconfig.cjs.json');
-  // Comments stand in the declarations and in the sources. One pass of tsc keeps them everywhere, or nowhere.
+  // Comments belong into the declarations, not into the JavaScript. One pass of tsc keeps them in both, or in neither.
   const declarations = ['--declaration', '--emitDeclarationOnly', '--removeComments', 'false'];
   tool('tsc', '-p', 'lib/tsconfig.cjs.json', ...declarations);
   writeFileSync(at('dist', 'cjs', 'package.json'), '{ "type": "commonjs" }\n');
@@ -72,7 +72,7 @@ const buildLib = () => {
 const buildApp = () => tool('nest', 'build', 'sample-app');
 
 const build = (parts) => {
-  // Taken before the build: a source that changes meanwhile makes the next command build again.
+  // Before the build: a source that changes meanwhile makes the next command build again.
   const digest = digestOfSources();
   rmSync(STAMP, { force: true });
   if (parts.includes('lib')) buildLib();

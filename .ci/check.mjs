@@ -1,7 +1,6 @@
-// Runs every check, also after one has failed, and says at the end which did.
+// Runs every check, also after one has failed, and reports all results at the end.
 //
-//   node .ci/check.mjs [--report=file]     the file gets { "passed", "failed", "failures" } as JSON
-//
+//   node .ci/check.mjs [--report=file]     writes { "passed", "failed", "failures" } as JSON
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { npm } from './process.mjs';

@@ -1,9 +1,8 @@
 // Checks the messages of commits: "type(scope): what changes", in at most 72 characters, then an empty line.
 //
-//   node .ci/commits.mjs [range]     default: what HEAD has and the main branch has not
+//   node .ci/commits.mjs [range]     default: the commits of HEAD that are not on the main branch
 //
-// Commits that were there before this rule are left alone, as are merges. A range is what `git rev-list` takes.
-//
+// It skips merges. A range is what `git rev-list` takes.
 import { capture } from './process.mjs';
 
 const MOST_CHARACTERS = 72;

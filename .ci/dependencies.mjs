@@ -1,4 +1,4 @@
-// Installs the development dependencies when what is installed is not what package-lock.json asks for.
+// Installs the development dependencies if the installed ones differ from package-lock.json.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { npm, root } from './process.mjs';
@@ -18,8 +18,8 @@ const suits = (list, value) =>
 const runsHere = ({ os, cpu }) => suits(os, process.platform) && suits(cpu, process.arch);
 
 /**
- * Why an install is needed; undefined when it is not. npm writes the hidden lockfile as the last act of an
- * install, so one that was broken off shows as missing, and one of another branch or machine as different.
+ * Returns why an install is needed; undefined when it is not. npm writes the hidden lockfile at the end of an install.
+ * So it is missing after an interrupted install, and differs after one for another branch or machine.
  */
 export const whyInstall = () => {
   const wanted = packagesIn('package-lock.json');
@@ -47,9 +47,10 @@ export const installDependencies = () => {
   const reason = whyInstall();
   if (!reason) return;
   console.log(`set-up: installing dependencies with npm ci (${reason})`);
-  // No dependency needs its install scripts. Not in .npmrc: there it would also keep `npm pack` from building.
+  // No dependency needs its install scripts. The flag is not in .npmrc, where it would also keep `npm pack` from
+  // building.
   npm('ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error');
-  // npm 10 can break off on a network error and still exit with 0.
+  // npm 10 can stop at a network error and still exit with 0.
   const missing = whyInstall();
   if (missing)
     throw new Error(`npm ci did not finish (${missing}): can this machine reach its npm registry?`);

@@ -1,4 +1,4 @@
-// One set-up at a time: two commands started together in one checkout must not install or build over each other.
+// Runs one set-up at a time: two commands in one checkout must not install or build over each other.
 import { createHash } from 'node:crypto';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ const createAlone = (file) => {
   }
 };
 
-// undefined: no file. NaN: created this instant, its pid not yet written.
+// undefined: no file. NaN: the file was just created, and its pid is not written yet.
 const owner = () => {
   try {
     return Number.parseInt(readFileSync(lockFile, 'utf8'), 10);
@@ -43,8 +43,9 @@ const isDead = (pid) => {
   }
 };
 
-// Whoever died in here left the file behind. Only the one that created the steal file may take it away, and looks
-// again before it does, so that two cannot both remove it and the second one remove a living owner's file.
+// Removes the file of a process that died here. Only the process that created the steal file may remove it, and checks
+// again first. Otherwise two processes could both remove it, and the second one would remove the file of a living
+// owner.
 const clearDeadOwner = () => {
   if (!isDead(owner()) || !createAlone(stealFile)) return;
   try {
@@ -54,7 +55,7 @@ const clearDeadOwner = () => {
   }
 };
 
-/** Runs `work` while no other process of this checkout is in here. */
+/** Runs `work` while no other process of this checkout runs its own. */
 export const exclusively = async (work) => {
   const deadline = Date.now() + PATIENCE_MS;
   let said = false;

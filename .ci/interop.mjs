@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// The tests beside real Redisson: `npm run test:interop`. They need Maven, Java, a Redis server and, the first time, what
-// Maven downloads. Where one of these cannot be had they do not run, which is no failure, and one line says so.
+// Runs the tests against real Redisson: `npm run test:interop`. They need Maven, Java, a Redis server and, the first
+// time, downloads by Maven. If one of these is missing they do not run; one line says so, and it is no failure.
 //
 //   node .ci/interop.mjs                    2,000 increments of each lock, the older Redisson with a case for each object; then in a cluster
-//   node .ci/interop.mjs --short            what .ci/run does: the newest Redisson, fewer increments, no shares
+//   node .ci/interop.mjs --short            as in .ci/run: the newest Redisson, fewer increments, no shares
 //   node .ci/interop.mjs --long             20,000 increments, everything on both versions
-//   node .ci/interop.mjs --minutes 6        stopped, and failed, when it takes longer
-//   node .ci/interop.mjs test/interop/fair.spec.ts   the rest goes to Vitest
+//   node .ci/interop.mjs --minutes 6        stops and fails if it takes longer
+//   node .ci/interop.mjs test/interop/fair.spec.ts   passes further arguments to Vitest
 //
 // `--report=<file>` writes { "passed", "failed", "notRun": <a line> } as JSON.
 import { spawnSync } from 'node:child_process';
@@ -19,14 +19,17 @@ import { readTestReport } from './test-report.mjs';
 
 const JAVA_PROJECT = join(root, 'test', 'interop', 'java');
 const DOWNLOAD_LIMIT_MS = 5 * 60_000;
-/** Who has the lock how often is measured for minutes, on a machine that does nothing else; libraries of others are downloaded. */
+/**
+ * Tests that are left out of short runs and on clusters. Shares of the lock are measured for minutes, on a machine that
+ * does nothing else; others download libraries.
+ */
 const NOT_SHORT = ['share', 'pollers', 'redlock'];
-/** What Redis is, one after the other; test/interop/extent.ts has them. */
+/** Kinds of Redis to test on, one after the other, as in test/interop/extent.ts. */
 const SERVERS = ['one', 'cluster', 'cluster-unsharded'];
-/** What `.ci/run` has time for on a cluster: one kind that waits in a line, and one that does not. */
+/** Tests that `.ci/run` has time for on a cluster: one kind with a wait queue, and one without. */
 const SHORT_ON_CLUSTER = ['lock', 'permits'];
 const USUAL_MINUTES = { short: 10, usual: 45, long: 300 };
-/** What Maven says when it could not reach a repository. Whatever else it complains about is ours to mend. */
+/** Output of Maven when it could not reach a repository. Any other error is a failure of the tests. */
 const OUT_OF_REACH =
   /could not transfer|unknown host|connection (refused|timed out|reset)|network is unreachable|in offline mode|during a previous attempt/i;
 
@@ -37,13 +40,13 @@ const OPTIONS = {
   report: { type: 'string' },
 };
 
-/** The newest first, as test/support/redisson/redisson-build.ts names them. */
+/** Returns the Redisson versions, the newest first, from test/support/redisson/redisson-build.ts. */
 const versions = () => {
   const source = readFileSync(join(root, 'test', 'support', 'redisson', 'redisson-build.ts'), 'utf8');
   return [...source.matchAll(/_REDISSON = '([\d.]+)'/g)].map(([, version]) => version);
 };
 
-/** Has Maven get what the build with a version needs. Undefined when it is there, else why not. */
+/** Downloads what the build with a version needs. Returns why that failed; undefined when all is there. */
 const download = (version) => {
   const { status, error, stdout, stderr } = spawnSync(
     'mvn',
@@ -69,7 +72,9 @@ const missing = (extent) => {
   return undefined;
 };
 
-/** Which tests run on which servers: those that are named, or what the extent has time for. */
+/**
+ * Returns the tests to run on a kind of Redis: the named ones, or as many as the extent has time for. Undefined: none.
+ */
 const testsOn = (servers, extent, rest) => {
   if (rest.length > 0) return rest;
   const specs = (names) => names.map((spec) => `test/interop/${spec}.spec.ts`);

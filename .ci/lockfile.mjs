@@ -1,4 +1,5 @@
-// Lockfiles must hold no download addresses: they tie everybody to the registry of whoever wrote them last.
+// Checks that lockfiles contain no download addresses, which would tie every checkout to the registry of their last
+// author.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './process.mjs';

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// Sets up the machine: what the tests need and npm does not install. Says what is there, what it does and what is left
-// to do by hand. `npm run setup`, and `npm test` before it begins. Plain Node: it runs before anything is installed.
+// Installs what the tests need and npm does not install. It prints what is there, what it installs, and what you have
+// to do by hand. `npm run setup` runs it, and so does `npm test` before it begins. Plain Node: it runs before anything
+// is installed.
 //
-//   node .ci/machine.mjs               installs what is missing, with apt-get and as root; elsewhere it says what to do
-//   node .ci/machine.mjs --dry-run     only says it
-//
+//   node .ci/machine.mjs               installs what is missing, with apt-get and as root; elsewhere prints what to do
+//   node .ci/machine.mjs --dry-run     only prints it
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -44,7 +44,7 @@ const NEEDS = [
 const say = (line) => console.log(`machine: ${line}`);
 
 const install = (need) => {
-  // Another command may have done it while this one waited for its turn.
+  // Another command may have installed it while this one waited.
   if (need.find()) return;
   try {
     installWithApt(need.package);
@@ -55,7 +55,7 @@ const install = (need) => {
     throw new Error(`apt-get installed ${need.package}, but ${need.name} is not where it should be`);
 };
 
-/** Says in one line what there is of this need. Whether it is there in the end. */
+/** Prints in one line how a need is met. Resolves with whether it is met in the end. */
 const provide = async (need, { dryRun }) => {
   const there = need.find();
   if (there) {
@@ -81,7 +81,7 @@ const provide = async (need, { dryRun }) => {
   }
 };
 
-/** Installs what is missing, where that may be done. Resolves with what is missing all the same. */
+/** Installs what is missing, if allowed. Resolves with what is missing afterwards. */
 export const setUpMachine = async ({ dryRun = false } = {}) => {
   const missing = [];
   for (const need of NEEDS) if (!(await provide(need, { dryRun }))) missing.push(need);

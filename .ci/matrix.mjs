@@ -1,14 +1,14 @@
 // Runs the tests on other versions of Node, Nest, ioredis and the server than the installed ones.
 //
 //   node .ci/matrix.mjs                    every row, with all of its suites
-//   node .ci/matrix.mjs --list             says which rows there are, and with which suites
+//   node .ci/matrix.mjs --list             lists the rows and their suites
 //   node .ci/matrix.mjs --only node-22,nest-11
 //   node .ci/matrix.mjs --short            the rows' short suites
 //   node .ci/matrix.mjs --minutes 40       begins no row after 40 minutes
 //   node .ci/matrix.mjs --strict           a row that cannot run here is a failure
 //
-// `--report=<file>` writes { "passed", "failed", "failures", "notRun": <a line> } as JSON.
-// A row that cannot run here says why. It counts neither as passed nor as failed.
+// `--report=<file>` writes { "passed", "failed", "failures", "notRun": <a line> } as JSON. A row that cannot run here
+// reports why. It counts neither as passed nor as failed.
 import { spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ import { readTestReport } from './test-report.mjs';
 
 const ROW_LIMIT_MS = 15 * 60_000;
 const RESULTS = join(root, 'node_modules', '.cache', 'matrix', 'results');
-/** Fails when the tests run on anything else than what the row is about. */
+/** Fails if the tests run on another version than that of the row. */
 const VERSIONS_TEST = 'test/repository/versions.spec.ts';
 
 const OPTIONS = {
@@ -136,7 +136,7 @@ const runAll = (rows, { short, minutes, strict, report }) => {
     `matrix: ${total('passed')} passed, ${total('failed')} failed, in ${results.length - missing.length} rows`,
   );
   const failed = total('failed') > 0 || (strict && missing.length > 0);
-  // Asked for rows, and none of them ran: nothing was shown.
+  // If no requested row ran, the run has tested nothing.
   process.exitCode = failed || (!short && missing.length === results.length) ? 1 : 0;
 };
 

@@ -1,9 +1,8 @@
-// Looks at the package as a user gets it: packs it and lets publint and attw ("are the types wrong?") read the tarball.
+// Checks the package as a user gets it: packs it, and lets publint and attw ("are the types wrong?") check the tarball.
 //
 //   node .ci/package.mjs publint|attw
 //
-// With PACKED_TARBALL in the environment they read the file of that name, as a release does.
-//
+// With PACKED_TARBALL in the environment they check the file of that name, as a release does.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -11,7 +10,7 @@ import { captureNpm, root, tool } from './process.mjs';
 
 const checks = {
   publint: (tarball) => tool('publint', 'run', tarball, '--strict'),
-  // The strict profile is all of them: node10, node16 from CommonJS and from ESM, and bundlers.
+  // The strict profile includes all others: node10, node16 from CommonJS and from ESM, and bundlers.
   attw: (tarball) => tool('attw', tarball, '--profile', 'strict', '--no-emoji', '--no-definitely-typed'),
 };
 

@@ -1,4 +1,4 @@
-// Starting other programs, in the few ways the scripts in this folder need it.
+// Starts other programs, in the ways that the scripts in this folder need.
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 
-/** Where a program stands on the PATH; undefined when it is not there. */
+/** Returns the path of a program on the PATH; undefined when it is not there. */
 export const onPath = (...names) => {
   for (const name of names) {
     for (const folder of (process.env.PATH ?? '').split(delimiter).filter(Boolean)) {
@@ -32,14 +32,14 @@ const outcome = (result, what) => {
   throw error;
 };
 
-/** Runs a program in the repository with its output shown; throws when it fails. */
+/** Runs a program in the repository and shows its output; throws when it fails. */
 export const run = (command, args, options = {}) =>
   outcome(
     spawnSync(command, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'], ...options }),
     options.name ?? [command, ...args].join(' '),
   );
 
-/** Runs a program quietly and returns what it printed; throws, with the output in the error, when it fails. */
+/** Runs a program silently and returns its output; throws when it fails, with the output in the error. */
 export const capture = (command, args, options = {}) => {
   const result = spawnSync(command, args, {
     cwd: root,
@@ -52,27 +52,27 @@ export const capture = (command, args, options = {}) => {
   return result.stdout;
 };
 
-// Inside a script of npm its own path is in the environment: the same npm then does the nested work.
+// Inside a script of npm, the environment has npm's own path. The same npm is then used for nested commands.
 const npmCommand = () => {
   const script = process.env.npm_execpath;
   return script && /npm-cli\.[cm]?js$/.test(script) ? [process.execPath, [script]] : ['npm', []];
 };
 
-/** Runs npm with its output shown. */
+/** Runs npm and shows its output. */
 export const npm = (...args) => npmWith(process.env, ...args);
 
-/** The same with another environment. */
+/** Like {@link npm}, with another environment. */
 export const npmWith = (env, ...args) => {
   const [command, first] = npmCommand();
   run(command, [...first, ...args], { env, name: `npm ${args.join(' ')}` });
 };
 
-/** Runs npm quietly and returns its standard output. */
+/** Runs npm silently and returns its standard output. */
 export const captureNpm = (args, options) => {
   const [command, first] = npmCommand();
   return capture(command, [...first, ...args], { name: `npm ${args[0]}`, ...options });
 };
 
-/** Runs a program of a development dependency, as `npx` does, but never downloads one. */
+/** Runs a program of a development dependency, like `npx`, but never downloads one. */
 export const tool = (name, ...args) =>
   run(join(root, 'node_modules', '.bin', name), args, { name: [name, ...args].join(' ') });

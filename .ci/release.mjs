@@ -1,13 +1,12 @@
-// The two steps of a release that are the repository's; the release workflow does the rest.
+// Two steps of a release; the release workflow does the rest.
 //
-//   node .ci/release.mjs prepare       version and changelog from the files in .changeset
-//   node .ci/release.mjs check <tag>   whether what stands in the repository can be published under this tag
-//
+//   node .ci/release.mjs prepare       sets version and changelog from the files in .changeset
+//   node .ci/release.mjs check <tag>   checks that the repository can be published under this tag
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { captureNpm, root, tool } from './process.mjs';
 
-// Stands for the owner of the repository, in package.json and in links of documents.
+// Placeholder for the owner of the repository, in package.json and in links of documents.
 const PLACEHOLDER = /\bOWNER\b/;
 const PLACEHOLDER_LINK = 'github.com/OWNER/';
 
@@ -22,7 +21,7 @@ const splitChangelog = () => {
   return { head: text.slice(0, sections), sections: text.slice(sections) };
 };
 
-// changesets puts a new section under the first line of the file, above what stands there about the file.
+// changesets inserts a new section below the first line of the file, above the introduction.
 const withShortHead = (work) => {
   const before = read('CHANGELOG.md');
   const { head, sections } = splitChangelog();
@@ -33,7 +32,7 @@ const withShortHead = (work) => {
     writeFileSync(at('CHANGELOG.md'), before);
     throw error;
   }
-  // A changeset links from its own folder.
+  // Links in a changeset are relative to its own folder.
   writeFileSync(at('CHANGELOG.md'), head + splitChangelog().sections.replaceAll('](../', ']('));
 };
 
@@ -58,7 +57,7 @@ const packedFiles = () => {
   return files.map(({ path }) => path);
 };
 
-// npm shows these fields, and refuses provenance without the repository.
+// npm shows these fields, and rejects provenance without the repository.
 const originProblems = (manifest) => {
   const fields = ['author', 'repository', 'homepage', 'bugs'].filter((name) => {
     const value = manifest[name];

@@ -1,10 +1,9 @@
 #!/usr/bin/env node
-// Makes a checkout ready, and does nothing where it already is. Plain Node: it runs before anything is installed.
-// What the machine itself has to have is set up by machine.mjs.
+// Makes a checkout ready; does nothing if it is. Plain Node: it runs before anything is installed. For what the machine
+// itself needs, see machine.mjs.
 //
-//   node .ci/setup.mjs             development dependencies
-//   node .ci/setup.mjs --build     and dist/, when a source changed
-//
+//   node .ci/setup.mjs             installs development dependencies
+//   node .ci/setup.mjs --build     also builds dist/, if a source has changed
 import { buildIfChanged } from './build.mjs';
 import { installDependencies } from './dependencies.mjs';
 import { exclusively } from './exclusive.mjs';

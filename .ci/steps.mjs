@@ -1,12 +1,11 @@
-// Runs the steps of .ci/run or of .ci/nightly one after the other, also after one has failed, and adds up their reports.
-// What failed or did not run is named again at the end: what a step printed at the time is thousands of lines above.
-// The last line reads "N passed, N failed"; the exit code is 0 only when nothing failed and something ran.
+// Runs the steps of .ci/run or of .ci/nightly, also after one has failed, and adds up their reports. Failures, and
+// steps that did not run, are listed again at the end: the output of a step is thousands of lines above. The last line
+// is "N passed, N failed". The exit code is 0 only when nothing failed and something ran.
 //
 //   node .ci/steps.mjs run                  what has to pass before a change lands
 //   node .ci/steps.mjs run --since=REV      the same; after a change of documents only: the checks and the tests of documents
 //   node .ci/steps.mjs nightly              what takes too long for that
 //   node .ci/steps.mjs nightly --strict     a row of the matrix that cannot run here is a failure
-//
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,9 +13,9 @@ import { parseArgs, stripVTControlCharacters } from 'node:util';
 import { capture, npmWith, onPath } from './process.mjs';
 import { readTestReport } from './test-report.mjs';
 
-/** A report of counts: { passed, failed, failures?: [what failed, and with what], notRun?: one line }. */
+/** Reads a report of counts: { passed, failed, failures?: [what failed, and with what], notRun?: one line }. */
 const counts = (file) => JSON.parse(readFileSync(file, 'utf8'));
-/** The fast tests leave tests out by their names, on purpose. */
+/** Reads a report of the fast tests, which leave tests out by their names, on purpose. */
 const fast = (file, status) => ({ ...readTestReport(file, status, () => true), notRun: undefined });
 const vitest = (...args) => ['--', ...args, '--reporter=default', '--reporter=json'];
 
@@ -43,7 +42,7 @@ const STEPS = {
   ],
 };
 
-/** Enough of a failure to know it again: its test, what was expected and found, where it was thrown. */
+/** Maximum lines of a failure: enough to recognize it by its test, the expected and the actual value, and its place. */
 const LINES_OF_A_FAILURE = 40;
 const LONGEST_LINE = 1_000;
 const isOfTheTestRunner = (line) => /^\s+at .*node_modules/.test(line);
@@ -55,7 +54,7 @@ const shortened = (failure) =>
     .map((line) => line.slice(0, LONGEST_LINE))
     .join('\n  ');
 
-/** What the exit code of a step says; the report of a step that has one must not say less. */
+/** Returns the result of a step. A failed exit code counts even if the report of the step has no failure. */
 const judged = ({ name, script, read }, file, status) => {
   const said = `npm run ${script} ended with ${status}`;
   if (!read) return { passed: status === 0 ? 1 : 0, failed: status === 0 ? 0 : 1, failures: [said] };
@@ -68,7 +67,7 @@ const judged = ({ name, script, read }, file, status) => {
   }
 };
 
-/** A folder for the PATH with what npm needs, and no server. */
+/** Returns an environment whose PATH has what npm needs, and no server. */
 const withoutServers = (folder) => {
   for (const name of ['node', 'npm', 'sh', 'git']) {
     const program = name === 'node' ? process.execPath : onPath(name);
@@ -100,7 +99,7 @@ const runStep = (step, folder, strict) => {
 
 const isDocument = (file) => file.endsWith('.md') || file.startsWith('docs/');
 
-/** Whether all that has changed is documents. Not when it is unknown what has changed. */
+/** Returns true when only documents have changed; false also when the changes are unknown. */
 const areDocuments = (since) => {
   if (!since) return false;
   try {

@@ -1,9 +1,9 @@
-// What a report of vitest's "json" reporter says.
+// Reads a report of vitest's "json" reporter.
 import { readFileSync } from 'node:fs';
 
 /**
- * Counts the tests of a report, whose vitest ended with `exitCode`. A test that did not run is not a test that passed: it
- * is in `notRun`, and counts as failed unless `mayBeLeftOut` says that it was left out on purpose.
+ * Counts the tests of a report, whose vitest ended with `exitCode`. A test that did not run has not passed: it is in
+ * `notRun`, and counts as failed unless `mayBeLeftOut` returns true for it.
  */
 export const readTestReport = (file, exitCode, mayBeLeftOut = () => false) => {
   const files = JSON.parse(readFileSync(file, 'utf8')).testResults;

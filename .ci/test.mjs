@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// `npm test`: sets up the machine and the checkout, then runs Vitest with the arguments that it was given. Where the
-// machine lacks something that cannot be installed here, one line says so, the tests that can do without it run, and
-// the exit code is 1. Without the name of a file or a project, all run but the project `mistakes`, which takes too long for
-// each change: `npm run test:mistakes`. Plain Node: it runs before anything is installed.
+// `npm test`: sets up the machine and the checkout, then runs Vitest with the given arguments. If the machine lacks
+// something that cannot be installed here, one line says so, the tests that do not need it run, and the exit code is 1.
+// Without a file or a project, it runs all projects except `mistakes`, which takes too long for each change:
+// `npm run test:mistakes`. Plain Node: it runs before anything is installed.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { buildIfChanged } from './build.mjs';
@@ -17,7 +17,7 @@ try {
     installDependencies();
     buildIfChanged();
   });
-  // The tests without a server are those that the fast loop runs.
+  // The fast tests are the tests that need no server.
   const config = missing.some(({ required }) => required) ? ['--config', 'vitest.fast.config.ts'] : [];
   const vitest = [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...config];
   const args = process.argv.slice(2);

@@ -61,7 +61,7 @@ export { LockInterceptor } from './transport/lock.interceptor.js';
 export { LockExceptionFilter } from './transport/lock-exception.filter.js';
 export { LockHttpException } from './transport/lock-error-mapping.js';
 
-// What a store is made of.
+// Stores, and the types for authors of stores.
 export { StoreFailure, type StoreOutcome } from './core/seam/store-failure.js';
 export { PlaceInLine, type Place, type PlaceOutcome } from './core/seam/place.js';
 export type {

@@ -27,8 +27,8 @@ import { Permits } from './permits.js';
 import { processWide } from './core/process-wide.js';
 
 /**
- * One key, or several that are taken all or none, each of which may have a mode of its own. Used verbatim; see `lockKey` for
- * templates. Of one that is given in both modes the write lock is taken.
+ * One key, or several that are acquired all or none. Each key may have its own mode; a key listed in both modes is
+ * acquired for writing. Keys are used verbatim; see `lockKey` for templates.
  */
 export type LockKeys = string | readonly (string | KeyWithMode)[];
 
@@ -37,13 +37,13 @@ type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits'>;
 
 @Injectable()
 class LockService {
-  /** @internal The name of its module; empty without one. */
+  /** @internal Name of the module; empty for the unnamed one. */
   readonly moduleName: string;
   private readonly defaults: LockCall;
   private readonly tryDefaults: LockCall;
   private readonly permitDefaults: LockCall;
 
-  /** Nest injects it; code does not make it. */
+  /** Injected by Nest; do not call it. */
   constructor(
     private readonly manager: LockManager,
     private readonly context?: () => Record<string, unknown>,
@@ -56,16 +56,19 @@ class LockService {
   }
 
   /**
-   * Takes the lock, runs `section`, and releases it, whatever happens. Gives back what `section` gives; its errors
-   * pass untouched. A failed release or a lost lock changes neither: that is an event and a log line. The release is
-   * waited for, unless `awaitRelease: false` says that it may come behind.
+   * Acquires the lock, runs `section`, and releases the lock, also when `section` throws. Resolves with the result of
+   * `section`, or rejects with its error. A failed release or a lost lock changes neither: both are reported by an
+   * event and a log line. By default the caller waits for the release; with `awaitRelease: false` it does not.
    *
-   * Options and their defaults: {@link SectionOptions}; durations are whole ms.
+   * Options and defaults: {@link SectionOptions}. Durations are whole ms.
    *
-   * Throws `LockNotAcquiredError` when the wait is over, `LockStoreError` when the store fails, `LockAbortedError`,
-   * `LockKeyError`; `LockConfigurationError` for an option or a section that cannot be, and an endless wait against the
-   * order; `LockLostError` when the lock was over before its section began, inside a lock on the key that was lost, and
-   * with `onLost: 'throw'` after its section.
+   * @throws LockNotAcquiredError when the wait times out
+   * @throws LockStoreError when the store fails
+   * @throws LockAbortedError when `signal` aborts or the app stops
+   * @throws LockKeyError for an invalid key
+   * @throws LockConfigurationError for an invalid option or section, and for a wait without limit that can deadlock
+   * @throws LockLostError when the lock is lost before the section begins, when the call is nested in a lost lock on
+   * the same key, and with `onLost: 'throw'` after the section
    *
    * @example
    * await locks.withLock(lockKey('order:<<id>>', { id }), async (lease) => pay(id, lease.fencingToken));
@@ -77,7 +80,7 @@ class LockService {
     optionsOrSection: SectionOptions | LockSection<T> | undefined,
     maybeSection?: LockSection<T>,
   ): Promise<T> {
-    // Not async, so that the manager's promise is the caller's: one more around it costs as much as the rest here.
+    // Not async: the manager's promise is returned as it is. A second promise costs as much as the rest of this method.
     try {
       const [call, section] = callAndSection(
         'withLock',
@@ -93,9 +96,8 @@ class LockService {
   }
 
   /**
-   * Like {@link withLock}, but tells whether the section ran instead of throwing when the lock is taken, and does not
-   * wait unless `waitMs` (default here: 0 ms) says so. A store that failed is never taken for a busy lock: that throws,
-   * and so does all else that {@link withLock} throws.
+   * Like {@link withLock}, but resolves with `{ ran: false }` when the lock is taken. `waitMs` defaults to 0. A store
+   * that fails is never reported as "taken": that throws, like every other error of {@link withLock}.
    *
    * @example
    * const attempt = await locks.tryWithLock('nightly', () => report());
@@ -123,8 +125,8 @@ class LockService {
   }
 
   /**
-   * Takes the lock until `release()` or the end of the `await using` block. Options and their defaults:
-   * {@link AcquireOptions}; durations are whole ms. Throws like {@link withLock}.
+   * Acquires the lock until `release()` or the end of the `await using` block. Options and defaults:
+   * {@link AcquireOptions}. Durations are whole ms. Throws the errors of {@link withLock}.
    *
    * @example await using lease = await locks.acquire('report', { waitMs: 2_000 });
    */
@@ -136,9 +138,9 @@ class LockService {
   }
 
   /**
-   * Like {@link acquire}, but answers null when the lock is taken, and does not wait unless `waitMs` (default here: 0
-   * ms) says so. A store that failed is never taken for a busy lock: that throws, and so does all else that
-   * {@link acquire} throws.
+   * Like {@link acquire}, but resolves with null when the lock is taken, or when others are queued for it. `waitMs`
+   * defaults to 0. A store that fails is never reported as "taken": that throws, like every other error of
+   * {@link acquire}.
    *
    * @example
    * await using lease = await locks.tryAcquire('search-index');
@@ -173,9 +175,11 @@ class LockService {
   }
 
   /**
-   * The counting semaphore of that key, shared with Redisson's `RSemaphore` of the same name. Its permits have no owner
-   * and no lease: see {@link Semaphore}. Asks nobody. Throws `LockKeyError` for what cannot be a key, and
-   * `LockConfigurationError` when the store has no semaphores.
+   * Returns the counting semaphore of the key, shared with Redisson's `RSemaphore` of the same name. Its permits have
+   * no owner and no lease; see {@link Semaphore}. Sends no request.
+   *
+   * @throws LockKeyError for an invalid key
+   * @throws LockConfigurationError when the store has no semaphores
    *
    * @example await locks.semaphore('printers').acquire();
    */
@@ -184,9 +188,11 @@ class LockService {
   }
 
   /**
-   * The countdown latch of that key, shared with Redisson's `RCountDownLatch` of the same name: see
-   * {@link CountDownLatch}. Asks nobody. Throws `LockKeyError` for what cannot be a key, and `LockConfigurationError` when
-   * the store has no latches.
+   * Returns the countdown latch of the key, shared with Redisson's `RCountDownLatch` of the same name; see
+   * {@link CountDownLatch}. Sends no request.
+   *
+   * @throws LockKeyError for an invalid key
+   * @throws LockConfigurationError when the store has no latches
    *
    * @example await locks.countDownLatch('imported').wait({ waitMs: 60_000 });
    */
@@ -195,10 +201,12 @@ class LockService {
   }
 
   /**
-   * Who holds the key now, in whichever process, as what kind of lock, and for how many ms still (`Infinity` for a hold
-   * of Java without an end); null when nobody does. Of several holders (readers, permits) it names the
-   * first 100. `waiting` has the owners in line, where the kind has one: the first 100 of a fair lock, 64 of the others. Throws
-   * `LockStoreError`, and `LockKeyError` for what cannot be a key.
+   * Resolves with the holders of the key in all processes, the kind of lock, and the ms that are left; null when the
+   * key is free. `remainingMs` is `Infinity` for a Java hold without an end. At most 100 holders are listed. `waiting`
+   * lists the queued owners, for kinds with a wait queue: at most 100 for a fair lock, 64 for the others.
+   *
+   * @throws LockStoreError when the store fails
+   * @throws LockKeyError for an invalid key
    *
    * @example const [holder] = (await locks.inspect('order:42'))?.holders ?? [];
    */
@@ -208,8 +216,8 @@ class LockService {
   }
 
   /**
-   * Whether anybody holds the key at this moment: the lock, one reader or one permit at least. For people and dashboards: it may
-   * be over when you read it. Throws like {@link inspect}.
+   * Resolves with true when the key is held: by a lock, or by at least one reader or permit. For people and dashboards:
+   * the answer may be outdated when you read it. Throws the errors of {@link inspect}.
    *
    * @example if (await locks.isLocked('nightly')) return 'still running';
    */
@@ -218,9 +226,12 @@ class LockService {
   }
 
   /**
-   * Ends whatever holds there are, of whatever kind (all permits of the key), and wakes who waits. True when there was
-   * one. For people: a holder elsewhere learns of it at its next renewal, and works on until then. Throws
-   * `LockStoreError`, and `LockKeyError` for what cannot be a key.
+   * Ends all holds of the key, of any kind (including all permits), and wakes its waiters. Resolves with true when
+   * there was a hold. For people: a holder in another process learns of it at its next renewal, and works on until
+   * then.
+   *
+   * @throws LockStoreError when the store fails
+   * @throws LockKeyError for an invalid key
    *
    * @example const wasHeld = await locks.forceUnlock('order:42');
    */
@@ -230,8 +241,8 @@ class LockService {
   }
 
   /**
-   * The locks and permits that this service holds at this moment, one entry for each hold; a nested call has none of
-   * its own. Asks nobody and never throws.
+   * Returns the locks and permits that this service holds now, one entry for each hold. A nested call has no entry of
+   * its own. Sends no request, and never throws.
    *
    * @example const oldest = locks.held().sort((a, b) => b.heldMs - a.heldMs)[0];
    */
@@ -240,7 +251,8 @@ class LockService {
   }
 
   /**
-   * Sizes of all that could grow; all zero when nothing is held and nobody waits. Asks nobody and never throws.
+   * Counters for leak checks. All are zero when this service holds nothing and no caller waits. Sends no request, and
+   * never throws.
    *
    * @example metrics.gauge('lock_waits_and_leases', locks.usage.leases);
    */
@@ -249,8 +261,9 @@ class LockService {
   }
 
   /**
-   * Resolves when the store answers; throws `LockStoreError` otherwise, with Redis after `commandTimeoutMs` at the
-   * latest. For health checks.
+   * Resolves when the store replies. For health checks.
+   *
+   * @throws LockStoreError when the store fails; with Redis at the latest after `commandTimeoutMs`
    *
    * @example await locks.ping();
    */
@@ -258,7 +271,7 @@ class LockService {
     return this.manager.ping();
   }
 
-  /** @internal What a section of `withLocks` asks of this service. */
+  /** @internal Returns the resolved options of a `withLocks` section. */
   callOfSection(options: SectionOptions): LockCall {
     return callOf(options, this.defaults, 'withLock', this.manager.settings);
   }
@@ -273,16 +286,17 @@ class LockService {
     return this.manager.openSection(lease, enclosing);
   }
 
-  /** @internal What `<<$name>>` in a key template stands for. */
+  /** @internal Returns the value of `<<$name>>` in a key template. */
   contextValue(name: string): unknown {
     const values = this.context?.();
     return values !== undefined && Object.hasOwn(values, name) ? values[name] : undefined;
   }
 
   /**
-   * Listens to an event of {@link LockEvents}; the returned function takes the listener off. One that throws harms
-   * nobody: that is a log line. Throws `LockConfigurationError` for an event that there is not, or a listener that is
-   * no function.
+   * Registers a listener for an event of {@link LockEvents}; returns a function that removes it. An error of a listener
+   * is logged, and affects nothing else.
+   *
+   * @throws LockConfigurationError for an unknown event, or a listener that is no function
    *
    * @example const stop = locks.on('lost', ({ key, reason }) => metrics.count('lock_lost', { key, reason }));
    */
@@ -292,11 +306,11 @@ class LockService {
 }
 
 /**
- * Locks and permits, by hand. Injected by its class wherever `RedisLockModule` is imported once.
+ * Acquires locks and permits without a decorator. Inject it by its class; `RedisLockModule` is global.
  *
  * @example constructor(private readonly locks: LockService) {}
  */
 const shared = processWide('LockService', LockService);
 type shared = LockService;
-// The class itself has the public name, because editors and compiler messages show that of the class.
+// The class itself has the public name, because editors and compiler messages show the name of the class.
 export { shared as LockService };

@@ -36,12 +36,12 @@ import { storeOf } from './store-of-options.js';
 import { LockInterceptor } from './transport/lock.interceptor.js';
 import { mapOutsideHandlers } from './transport/outside-handlers.filter.js';
 
-// Under `Symbol.for`: the modules of both builds have to recognize each other.
+// `Symbol.for`: the modules of both builds have to recognize each other.
 const RESOLVED = Symbol.for('nest-redis-lock:resolved-options');
 const MANAGER = Symbol.for('nest-redis-lock:manager');
 const SERVICE = Symbol.for('nest-redis-lock:service');
 const NAME = Symbol.for('nest-redis-lock:module-name');
-/** Marks the module class. */
+/** Key of the static property that marks the module class. */
 const MODULE = Symbol.for('nest-redis-lock:module');
 
 const withName = (definition: DynamicModule, name: string | undefined): DynamicModule => {
@@ -74,17 +74,20 @@ const importedTwice = (name: string | null): LockConfigurationError =>
       `It is global: import it once, in the root module, and give further ones a name of their own.`,
   );
 
-/** Tells how the lock module came into the app: Nest counts its distance from the root only when the app starts. */
+/**
+ * Shows how the lock module came into the app. Nest computes a module's distance from the root only when the app
+ * starts.
+ */
 @Module({})
 class Arrival {}
 
-/** Whether the app has started already. A module that is loaded lazily gets no hook that would say so. */
+/** Returns true when the app has already started. A lazily loaded module gets no hook that would tell it. */
 const isLoadedLazily = (modules: ModulesContainer): boolean =>
   [...modules.values()].find(({ metatype }) => metatype === Arrival)?.distance === 0;
 
 /**
- * Makes `@Locked`, `@Limited` and `LockService` work everywhere in the app. Import it once, in the root module; it is
- * global.
+ * Registers `LockService`, and makes `@Locked` and `@Limited` work in the whole app. Import it once, in the root
+ * module; it is global.
  *
  * @example
  * `@Module({ imports: [RedisLockModule.forRoot({ redis: 'redis://localhost:6379' })] })`
@@ -93,7 +96,7 @@ const isLoadedLazily = (modules: ModulesContainer): boolean =>
 @Module({
   imports: [DiscoveryModule, Arrival],
   providers: [
-    // What forRoot() brings takes the place of these two.
+    // forRoot() overrides these two providers.
     { provide: NAME, useFactory: withoutForRoot },
     { provide: MODULE_OPTIONS_TOKEN, useFactory: withoutForRoot },
     { provide: RESOLVED, useFactory: resolveOptions, inject: [MODULE_OPTIONS_TOKEN] },
@@ -103,7 +106,7 @@ const isLoadedLazily = (modules: ModulesContainer): boolean =>
         const { settings } = options;
         const logger = new Logger('RedisLockModule');
         const manager = new LockManager(storeOf(options), settings, logger, undefined, groupOf(modules));
-        // A store that was given belongs to the app, and another app may use it, too.
+        // A store passed as an option belongs to the app, and another app may use it, too.
         if (!options.store && !isLoadedLazily(modules)) manager.startsWithApp();
         return manager;
       },
@@ -127,11 +130,11 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
   static readonly [MODULE] = true;
 
   /**
-   * Makes the lock service of the app, on Redis (`redis`) or another store (`store`), and sets the defaults of all locks: see
-   * {@link RedisLockModuleOptions}. `name` makes one more service beside the unnamed one.
+   * Registers the app's lock service on Redis (`redis`) or another store (`store`), with the defaults of all locks; see
+   * {@link RedisLockModuleOptions}. With `name` it registers a further service beside the unnamed one.
    *
-   * The options are checked when the app starts, with `LockConfigurationError` for what is wrong. A server that cannot be
-   * reached does not stop the start; `await locks.ping()` in `main.ts` does.
+   * Options are checked when the app starts, with a `LockConfigurationError` for an invalid one. An unreachable server
+   * does not stop the start; put `await locks.ping()` into `main.ts` for that.
    *
    * @example RedisLockModule.forRoot({ redis: 'redis://localhost:6379', waitMs: 2_000 })
    */
@@ -141,7 +144,7 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
   }
 
   /**
-   * The same options, from `useFactory`, `useClass` or `useExisting`; `name` stands beside these.
+   * Like {@link forRoot}, with the options from `useFactory`, `useClass` or `useExisting`. Put `name` beside these.
    *
    * @example RedisLockModule.forRootAsync({ inject: [Settings], useFactory: (s: Settings) => ({ redis: s.redisUrl }) })
    */
@@ -165,9 +168,9 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
     @Inject(RESOLVED) private readonly options: ResolvedOptions,
   ) {
     super();
-    // Here and not in a hook: Nest calls none of a module that is loaded lazily.
+    // In the constructor, not in a hook: Nest calls no hooks of a lazily loaded module.
     endWithApp(modules, manager);
-    // Nor in a hook: microservices read the filters before any.
+    // Microservices read the filters before any hook.
     mapOutsideHandlers(moduleRef, host, options.interceptor);
   }
 
@@ -178,13 +181,13 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
     const ofSameName = lockModules.filter((module) => module.getProviderByKey(NAME)?.instance === this.name);
     try {
       if (ofSameName.length > 1) throw importedTwice(this.name);
-      // The interceptor of one lock module offers the request to the keys of all.
+      // The interceptor of one lock module provides the request to the keys of all lock modules.
       const isOffered = lockModules.some(
         (module) => module.getProviderByKey<ResolvedOptions>(RESOLVED)?.instance?.interceptor !== undefined,
       );
       this.bind({ context: this.options.context !== undefined, request: isOffered });
     } catch (error) {
-      // Nest runs no shutdown hooks of an app that did not start, and a store may have been given open.
+      // Nest runs no shutdown hooks of an app that failed to start, and the given store may be open.
       const managers = ofSameName.map((module) => module.getProviderByKey<LockManager>(MANAGER).instance);
       await Promise.all(managers.map((manager) => manager.close()));
       throw error;
@@ -202,7 +205,9 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
     bindAll(wrappers, this.name ?? undefined, this.locks, this.logger, sources);
   }
 
-  /** Does not hold up the start; a store that is not there yet is asked again at the first lock. */
+  /**
+   * Logs the store's warnings without delaying the start. If the store fails now, it tries once more at the first lock.
+   */
   private async warnOfStore(again = true): Promise<void> {
     try {
       for (const warning of await this.manager.diagnose()) this.logger.warn(warning);
@@ -215,7 +220,7 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
     }
   }
 
-  /** Looked for at the first lock, when the app is up and has had the chance to enable them. */
+  /** Checks at the first lock: by then the app is up, and has had the chance to enable the hooks. */
   private warnWithoutShutdownHooks(): void {
     const stop = this.manager.on('acquired', () => {
       stop();

@@ -14,67 +14,72 @@ import type { RedisSource } from './stores/redis/topology-of.js';
 import { checkStoreOptions } from './store.options.js';
 import type { ReplicasOptions } from './stores/redis/replicas/replicas.js';
 
-/** How lock errors are answered over HTTP. */
+/** Options of the HTTP replies for lock errors. */
 export interface LockInterceptorOptions {
-  /** The status for "taken". Default: 423 (Locked). */
+  /** HTTP status for "taken". Default: 423 (Locked). */
   readonly takenStatus?: number;
-  /** The `Retry-After` header for "taken", in seconds. Default: 1. */
+  /** `Retry-After` header for "taken", in seconds. Default: 1. */
   readonly retryAfterSeconds?: number;
 }
 
-/** Options of `RedisLockModule.forRoot`. Durations are whole milliseconds; `undefined` keeps a default. */
+/** Options of `RedisLockModule.forRoot`. Durations are whole ms; `undefined` keeps the default. */
 export interface RedisLockModuleOptions extends LockSettingsInput {
   /**
-   * Where Redis is: a URL, ioredis options, an ioredis `Redis` client (of which the address is taken; the connections
-   * are the module's own), or a function that makes clients, a new one at each call. For a Redis Cluster an ioredis
-   * `Cluster`, or options with some of its servers in `cluster`. A list of servers that know nothing of each other is a
-   * quorum: a majority of them has to give each lock. Either this or `store`.
+   * Address of Redis: a URL, ioredis options, an ioredis `Redis` client, or a function that creates a new client at
+   * each call. Only the address of a given client is used; the module opens its own connections. For a Redis Cluster,
+   * pass an ioredis `Cluster`, or options that list some of its servers in `cluster`. A list of independent servers is
+   * a quorum: a majority of them has to grant each lock. Give either `redis` or `store`.
    */
   readonly redis?: RedisSource | readonly RedisSource[];
-  /** Another place for the holds, instead of Redis. The module closes it when the app stops. */
+  /** Store that keeps the holds instead of Redis. The module closes it when the app stops. */
   readonly store?: LockStore;
   /**
-   * With `redis` only: how long one command may take, in ms, and as long for connecting before it; after that the caller
-   * gets a `LockStoreError`. Default: 2,000, or a third of `watchdogMs` where that is less. Another `store` has a time-out of
-   * its own, on which this has no effect.
+   * With `redis` only: time limit of one command in ms, and of connecting before it. After that the caller gets a
+   * `LockStoreError`. Default: 2,000, or `watchdogMs / 3` if that is less. It has no effect on another `store`, which
+   * has its own time-out.
    */
   readonly commandTimeoutMs?: number;
   /**
-   * With `redis` only: a lock counts as taken, and as renewed, once so many replicas have it (`min`), which are waited for
-   * `timeoutMs` (default: 100). Else it is given back, and the caller gets a `LockStoreError`. Default: replicas are not
-   * waited for.
+   * With `redis` only: waits until `min` replicas acknowledge a lock or a renewal, for at most `timeoutMs` (default:
+   * 100). Otherwise the lock is released, and the caller gets a `LockStoreError`. Default: no waiting for replicas.
    */
   readonly replicas?: ReplicasOptions;
   /**
-   * With a Redis Cluster only: whether messages are sharded, as Redisson calls it. All that share locks have to do the
-   * same. Default: where the servers can, from Redis 7 on, as Redisson 4 does unless told otherwise.
+   * With a Redis Cluster only: whether to use sharded Pub/Sub, as Redisson calls it. All clients that share locks need
+   * the same setting. Default: sharded where the servers support it (Redis 7 and later), like Redisson 4.
    */
   readonly shardedPubSub?: boolean;
   /**
-   * With a list in `redis` only: for how long a server that was started counts as failed, in ms, since it may have forgotten
-   * locks. 0: not at all, for servers that have all on disk before they answer. Default: the longest lease that this process
-   * asked for before the start and that had not ended then, and at least `watchdogMs`.
+   * With a list in `redis` only: time in ms for which a restarted server counts as failed, since it may have forgotten
+   * locks. Use 0 for servers that write everything to disk before they reply. Default: the longest lease that this
+   * process requested before the restart and that had not ended then, and at least `watchdogMs`.
    */
   readonly delayAfterRestartMs?: number;
   /**
-   * Default: true: lock errors are mapped for HTTP, RPC, WebSockets and GraphQL, waits end when the HTTP client leaves,
-   * and keys may have `<<$request…>>`. False: none of that. An object is true with other answers.
+   * True: lock errors are mapped for HTTP, RPC, WebSockets and GraphQL, a wait ends when the HTTP client disconnects,
+   * and keys may have `<<$request…>>`. An object means true, with other HTTP replies. False: none of that. Default:
+   * true.
    */
   readonly interceptor?: boolean | LockInterceptorOptions;
-  /** Values for `<<$name>>` in key templates, asked at every call, on every transport. */
+  /**
+   * Function that returns the values for `<<$name>>` in key templates. It is called at every call, on every transport.
+   */
   readonly context?: () => Record<string, unknown>;
 }
 
-/** What a module has to know before its options are there. */
+/** Options that the module needs before its other options are resolved. */
 export interface RedisLockModuleExtras {
-  /** More instances beside the unnamed one: `@InjectLockService(name)`, `@Locked(key, { service: name })`. */
+  /**
+   * Name of a further instance: `@InjectLockService(name)`, `@Locked(key, { service: name })`. Default: the unnamed
+   * one.
+   */
   name?: string;
 }
 
-/** The same with every default filled in. */
+/** Options of the module with every default filled in. */
 export interface ResolvedOptions {
   readonly settings: LockSettings;
-  /** Several are the nodes of a quorum. */
+  /** A list is the nodes of a quorum. */
   readonly redis: RedisSource | readonly RedisSource[] | undefined;
   readonly store: LockStore | undefined;
   readonly commandTimeoutMs: number;
@@ -111,7 +116,7 @@ const ASYNC_NAMES: Readonly<Record<string, true>> = {
   name: true,
 };
 
-/** Code without types can leave them out. */
+/** Checks that options were passed: plain JavaScript can leave them out. */
 export const checkGiven = (options: unknown, method: 'forRoot' | 'forRootAsync'): void => {
   if (typeof options === 'object' && options !== null && !isArray(options)) return;
   const example =
@@ -119,7 +124,7 @@ export const checkGiven = (options: unknown, method: 'forRoot' | 'forRootAsync')
   throw new LockConfigurationError(`RedisLockModule.${method}() needs options: ${method}(${example}).`);
 };
 
-/** What stands beside the factory; what it gives is checked when it has run. */
+/** Checks what stands beside the factory. The options that the factory returns are checked after it has run. */
 export const checkAsyncOptions = (options: object): void => {
   checkGiven(options, 'forRootAsync');
   const own =
@@ -141,7 +146,7 @@ export const checkAsyncOptions = (options: object): void => {
   });
 };
 
-/** Stands where `forRoot()` puts what it was given. */
+/** Factory of a module that was imported without `forRoot()`, which would override it. */
 export const withoutForRoot = (): never => {
   throw new LockConfigurationError(
     'RedisLockModule is imported without forRoot(): write RedisLockModule.forRoot({ redis: "redis://…" }) in the ' +
@@ -150,9 +155,10 @@ export const withoutForRoot = (): never => {
 };
 
 /**
- * Checks the options of the module, wherever they come from, and fills in the defaults. Throws `LockConfigurationError`
- * naming the option that is wrong. What stands beside a factory is checked by {@link checkAsyncOptions}, what `redis`
- * leads to by the store, and the options of a call by `resolveCall`.
+ * Checks the options of the module and fills in the defaults. Other checks are elsewhere: what stands beside a factory
+ * in {@link checkAsyncOptions}, the contents of `redis` in the store, the options of a call in `resolveCall`.
+ *
+ * @throws LockConfigurationError naming the invalid option
  */
 export const resolveOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
   if (typeof options !== 'object' || options === null || isArray(options)) {

@@ -2,14 +2,14 @@ import { Inject, type Abstract } from '@nestjs/common';
 import type { LockService } from './lock.service.js';
 import { processWide } from './core/process-wide.js';
 
-/** What a lock service is injected by; opaque. */
+/** Injection token of a lock service; opaque. */
 export type LockServiceToken = Abstract<LockService>;
 
 /**
- * The injection token of a lock service; `name` is that of `forRoot({ name })`.
+ * Returns the injection token of a lock service; `name` is the one of `forRoot({ name })`.
  *
- * It is a function, because mocking libraries make a mock out of the token itself, which nobody can of a symbol. Its
- * name is a sentence, because Nest quotes that when the provider is missing.
+ * The token is a function because mocking libraries mock the token itself, and cannot mock a symbol. Its name is a
+ * sentence because Nest quotes it when the provider is missing.
  */
 export const getLockServiceToken = (name?: string): LockServiceToken => {
   const module = name === undefined ? 'forRoot()' : `forRoot({ name: '${name}' })`;
@@ -18,7 +18,7 @@ export const getLockServiceToken = (name?: string): LockServiceToken => {
     `LockService${name === undefined ? '' : ` "${name}"`}: import RedisLockModule.${module} into the root module; ` +
     `in a test, RedisLockTestingModule.${forTests} of 'nest-redis-lock/testing'`;
   const token = Object.defineProperty(() => undefined, 'name', { value: sentence });
-  // Of each name one for the process: a module of one build serves what the other has decorated.
+  // One token for each name in the process: a module of one build serves classes that the other build has decorated.
   return processWide(`token${name === undefined ? '' : `:${name}`}`, token as unknown as LockServiceToken);
 };
 

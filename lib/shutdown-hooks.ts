@@ -3,12 +3,12 @@ import type { LockManager } from './core/lock-manager.js';
 import { processWide } from './core/process-wide.js';
 import { ServiceGroup } from './core/service-group.js';
 
-/** What ends when an app does. */
+/** Part of a manager that an app calls when it stops. */
 type Stoppable = Pick<LockManager, 'refuseNew' | 'shutDown' | 'close'>;
 
 const groups = processWide('groups', new WeakMap<ModulesContainer, ServiceGroup>());
 
-/** The group of the managers of one app. Two apps in one process have two. */
+/** Returns the group of the managers of one app. Two apps in one process have two groups. */
 export const groupOf = (modules: ModulesContainer): ServiceGroup => {
   const group = groups.get(modules) ?? new ServiceGroup();
   groups.set(modules, group);
@@ -16,13 +16,14 @@ export const groupOf = (modules: ModulesContainer): ServiceGroup => {
 };
 
 /**
- * Has a manager end with its app: no caller waits from the first moment on; once all modules are destroyed
- * running sections get their grace, before servers close, for those wait for their handlers; at last the store closes.
+ * Stops a manager with its app, in three steps. At first new callers and waiters are rejected. Once all modules are
+ * destroyed, running sections get their grace period. That is before servers close, because they wait for their
+ * handlers. At last the store closes.
  *
- * Nest calls the hooks of modules one after the other, and waits for each: that of GraphQL waits for requests, which
- * may wait for locks. Whose turn is first changed between its versions, and lazily loaded modules have none. So every
- * module that is there gets a provider with the first hook, whichever is called first, and Nest's own module, which
- * is there from the beginning, the others.
+ * Nest calls the hooks of modules one after the other, and waits for each. GraphQL's hook waits for requests, which may
+ * wait for locks. Nest versions call the modules in different orders, and lazily loaded modules have no hooks. So every
+ * present module gets a provider with the first hook, and one of them is called first. Nest's own module, which is
+ * always there, gets the other two hooks as well.
  */
 export const endWithApp = (modules: ModulesContainer, manager: Stoppable): void => {
   const onModuleDestroy = (): void => manager.refuseNew();
@@ -32,11 +33,11 @@ export const endWithApp = (modules: ModulesContainer, manager: Stoppable): void 
     beforeApplicationShutdown: () => manager.shutDown(),
     onApplicationShutdown: () => manager.close(),
   };
-  // One class for each manager, since it is the token under which a module keeps it.
+  // One class for each manager: it is the token under which a module keeps the provider.
   class LockShutdown {}
   [...modules.values()].forEach((module, at) => {
     module.addProvider({ provide: LockShutdown, useValue: at === 0 ? allHooks : hooks });
-    // From Nest 12 on the providers of a module are called level by level: this one before those that wait.
+    // Nest 12 calls the providers of a module level by level. This one comes before providers that wait.
     Object.assign(module.getProviderByKey(LockShutdown), { hierarchyLevel: Infinity });
   });
 };

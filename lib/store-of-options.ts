@@ -6,7 +6,7 @@ import { QuorumStore } from './stores/quorum/quorum.store.js';
 import type { RedisSource } from './stores/redis/topology-of.js';
 import { RedisStore } from './stores/redis/redis.store.js';
 
-/** The store that the options of the module describe. Nothing connects before a lock is asked for. */
+/** Returns the store that the module's options describe. It connects at the first request. */
 export const storeOf = (options: ResolvedOptions): LockStore => {
   const store = options.store ?? ownStoreOf(options);
   try {
@@ -24,7 +24,7 @@ const ownStoreOf = (options: ResolvedOptions): LockStore => {
   return new RedisStore({ redis: redis as RedisSource, commandTimeoutMs, replicas, shardedPubSub });
 };
 
-/** What no key can mend is said before there is one. */
+/** Reports a prefix that makes every key invalid, before the first key. */
 const checkPrefix = (store: LockStore, keyPrefix: string): void => {
   try {
     store.checkKey?.(`${keyPrefix}key`);
@@ -64,7 +64,10 @@ const nodeOf = (source: RedisSource, i: number, commandTimeoutMs: number): Redis
   }
 };
 
-/** Two votes of one server would be none, and a replica that takes over has not the votes that were given before. */
+/**
+ * Checks that no server is listed twice, and that none has replicas. A replica that takes over has not the votes that
+ * its server gave before.
+ */
 const checkServers = (nodes: readonly RedisStore[]): void => {
   nodes.forEach(({ address: { name, isOneServer } }, i) => {
     if (!isOneServer) {

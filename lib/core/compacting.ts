@@ -2,11 +2,12 @@
 const LEAST = 64;
 
 /**
- * A Map whose entries come and go with every lock. When as many have gone as are there, it is copied into a new one.
+ * A Map whose entries come and go with every lock. After as many removals as it has entries, it is copied into a new
+ * Map.
  *
- * V8 makes room in such a collection by a new table, and leaves the old table with a pointer to it. Once one of them
- * has grown old, all later tables hang on it, with everything that was ever in them, until the next full collection.
- * A copy is not pointed to by what it replaces.
+ * V8 grows a Map by a new table, and the old table keeps a pointer to the new one. Once one table has become old, it
+ * keeps all later tables in memory until the next full collection, with everything that was ever in them. A copy is not
+ * reachable from the Map it replaces.
  */
 export class CompactingMap<K, V> {
   private entries = new Map<K, V>();

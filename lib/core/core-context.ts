@@ -17,7 +17,7 @@ import type { Starting } from './starting.js';
 import { StoreHealth } from './store-health.js';
 import { StoreRequests } from './store-requests.js';
 
-/** What the parts of the core share, for one service instance. */
+/** Shared state of the core, for one service instance. */
 export class CoreContext {
   readonly logger: LockLogger;
   readonly events: LockEventHub;
@@ -27,7 +27,7 @@ export class CoreContext {
   readonly places: PlaceKeeper;
   readonly outages: Outages;
   private readonly portions: Portions;
-  /** `stopping`: only what runs under a lock of the group may take locks. `closed`: nobody may. */
+  /** `stopping`: only work under a lock of the group may acquire locks. `closed`: no caller may. */
   phase: 'open' | 'stopping' | 'closed' = 'open';
   private readonly instanceId: string;
   private readonly stopListeners = new Set<() => void>();
@@ -78,7 +78,9 @@ export class CoreContext {
     return this.requests.undo;
   }
 
-  /** A name for one hold, never used again. Counted ones have Redisson's form: the client's id and a number. */
+  /**
+   * Returns a name for one hold, never used again. Counted names have Redisson's form: the client's id and a number.
+   */
   nextOwner(kind: LockKind): string {
     const { owners } = kindOf(kind);
     if (owners === 'random') return this.runtime.newId().replaceAll('-', '');
@@ -89,30 +91,30 @@ export class CoreContext {
   /** Set until the app of the service has started. */
   starting: Starting | undefined;
 
-  /** Work that a caller waits for: it keeps the process alive, also where nothing else of the service does. */
+  /** Wraps work that a caller waits for: it keeps the process alive, also if nothing else of the service does. */
   awaited<T>(work: Promise<T>): Promise<T> {
     return this.starting ? this.starting.during(work) : work;
   }
 
-  /** The error for a caller that may not take locks any more; undefined while it may. */
+  /** Returns the error for a caller that must not acquire locks any more; undefined while it may. */
   readonly refusal = (wait: Pick<Wait, 'key' | 'nested'>): Error | undefined =>
     this.phase === 'open' || (this.phase === 'stopping' && wait.nested) ? undefined : shutdownError(wait.key);
 
-  /** The same, and also for one that was called off. */
+  /** Returns the error for a caller that must stop waiting: it was aborted, or {@link refusal} has an error. */
   reasonToStop(wait: Wait): Error | undefined {
     return wait.signal?.aborted
       ? abortedError(wait.key, wait.signal, this.runtime.now() - wait.startedAt)
       : this.refusal(wait);
   }
 
-  /** Where a caller lines up. Throws when it has to have a place of its own, and too many wait already. */
+  /** Returns the local queue of a caller. Throws when the caller needs its own queue, and too many wait already. */
   queue(kind: LockKind, finalKey: string, key: string): LocalQueue {
     return this.queues[kind].forCaller(finalKey, key);
   }
 
   /**
-   * A caller asks for a forced unlock now. It is to call the returned function when the store has answered: then also
-   * grants are not believed that the store gave before and whose answer is still on its way.
+   * Registers a forced unlock that is about to be sent. Call the returned function when the store has replied. It
+   * invalidates grants that the store gave before the unlock, even if their replies are still to come.
    */
   forcing(finalKey: string): () => void {
     const queues = Object.values(this.queues).flatMap((ofKind) => ofKind.of(finalKey));
@@ -122,18 +124,17 @@ export class CoreContext {
     return () => queues.forEach((queue, i) => queue.forcedOpen(attempts[i]!));
   }
 
-  /** How many keys this process knows of at the moment. */
   get queueCount(): number {
     return Object.values(this.queues).reduce((sum, { keyCount }) => sum + keyCount, 0);
   }
 
-  /** Calls the listener when {@link reasonToStop} may have changed; the returned function ends that. */
+  /** Registers a listener for changes of {@link reasonToStop}; returns a function that removes it. */
   onStop(listener: () => void): () => void {
     this.stopListeners.add(listener);
     return () => this.stopListeners.delete(listener);
   }
 
-  /** Wakes who waits elsewhere than in a local queue; whether they may go on, they ask {@link reasonToStop}. */
+  /** Wakes callers that wait outside the local queues; they check {@link reasonToStop} themselves. */
   wakeOthers: () => void = () => undefined;
 
   refuseWaiters(): void {

@@ -12,7 +12,7 @@ export class InFlight {
     if (this.count === 0) for (const tell of this.onOver.splice(0)) tell();
   }
 
-  /** Resolves as soon as nothing is under way. */
+  /** Resolves when no lease and no wait is left. */
   over(): Promise<void> {
     return this.count === 0 ? Promise.resolve() : new Promise((resolve) => this.onOver.push(resolve));
   }

@@ -2,16 +2,16 @@ import { LockConfigurationError } from './errors/lock.errors.js';
 import { shown, textOf } from './errors/describe.js';
 import type { HeldAs } from './seam/reply.js';
 
-/** What an operator may want to hear of. One event for each key, as the caller wrote it; durations are whole ms. */
+/** Events for operators. There is one event for each key, as the caller wrote it. Durations are whole ms. */
 export interface LockEvents {
   /**
-   * A lock or a permit was taken; a nested call, which takes nothing in the store, has no event. `fencingToken` is
-   * undefined for read locks, for permits and with `fencing: false`.
+   * A lock or a permit was acquired. A nested call, which acquires nothing in the store, has no event. `fencingToken`
+   * is undefined for read locks, for permits and with `fencing: false`.
    */
   acquired: { readonly key: string; readonly waitedMs: number; readonly fencingToken: number | undefined };
   /**
-   * A caller was turned away: its wait was over, or the queue was full. `waitersAhead`: about how many stood before it,
-   * as in `LockNotAcquiredError`; and so is `heldAs`.
+   * A caller was rejected: its wait timed out, or the queue was full. `waitersAhead` and `heldAs` are those of
+   * `LockNotAcquiredError`.
    */
   busy: {
     readonly key: string;
@@ -20,13 +20,13 @@ export interface LockEvents {
     readonly heldAs?: HeldAs | undefined;
   };
   /**
-   * The holder released it: to the store, where it may stay for `holdAtLeastMs`, or to the next caller of the process.
-   * `confirmed` is false where the store failed: the store may still have it, at most until the lease ends.
+   * A holder released its lock: in the store, where it may stay for `holdAtLeastMs`, or by a hand-off to the next
+   * caller of this process. `confirmed` is false if the store failed: the lock may then stay until its lease ends.
    */
   released: { readonly key: string; readonly heldMs: number; readonly confirmed: boolean };
-  /** The lease ended before its holder released it. */
+  /** A lease ended before its holder released it. */
   lost: { readonly key: string; readonly heldMs: number; readonly reason: LossReason };
-  /** The store stopped working; said once for each outage. */
+  /** The store stopped working; emitted once for each outage. */
   'store-down': { readonly cause: unknown };
   /** The store works again. */
   'store-up': { readonly downMs: number };
@@ -43,26 +43,26 @@ const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
 
 /** Why a lease was lost. */
 export type LossReason =
-  /** Its time ran out before it could be renewed. */
+  /** The lease ended before it could be renewed. */
   | 'expired'
-  /** The store said at a renewal or release that the hold is not there any more. */
+  /** The store reported at a renewal or release that the hold is gone. */
   | 'refused'
-  /** The store said then that a lock of another kind, of a client that is not of this library, was taken beside it. */
+  /** The store reported then that another client acquired a lock of another kind on the same key. */
   | 'entered'
-  /** `forceUnlock` of this process ended it. */
+  /** `forceUnlock` in this process ended it. */
   | 'force-unlocked'
   /** The app is stopping, and the section did not end within the grace period. */
   | 'shutdown';
 
 export type LockEventListener<E extends keyof LockEvents> = (event: LockEvents[E]) => void;
 
-/** Where the core writes what an operator must see. Nest's logger fits. */
+/** Logger for messages to an operator. Nest's logger fits. */
 export interface LockLogger {
   warn(message: string): void;
   log(message: string): void;
 }
 
-/** The same logger, but when it throws, neither the lock nor its holder suffers. */
+/** Wraps a logger so that its errors affect neither the lock nor its holder. */
 export const harmless = (logger: LockLogger): LockLogger => {
   const safely = (write: () => void): void => {
     try {
@@ -77,13 +77,13 @@ export const harmless = (logger: LockLogger): LockLogger => {
   };
 };
 
-/** Delivers events. A listener that throws harms neither the lock nor the next listener. */
+/** Delivers events. An error of a listener affects neither the lock nor the next listener. */
 export class LockEventHub {
   private readonly listeners = new Map<keyof LockEvents, Set<(event: never) => void>>();
 
   constructor(private readonly logger: LockLogger) {}
 
-  /** Returns the function that takes the listener off again. */
+  /** Registers a listener; returns a function that removes it. */
   on<E extends keyof LockEvents>(event: E, listener: LockEventListener<E>): () => void {
     if (typeof event !== 'string' || !Object.hasOwn(EVENTS, event)) {
       throw new LockConfigurationError(
@@ -95,7 +95,8 @@ export class LockEventHub {
         `The listener of the event ${shown(event)} must be a function, but is ${shown(listener)}.`,
       );
     }
-    // A wrapper of its own, so that one function registered twice is taken off once.
+    // A wrapper for each registration: if a function is registered twice, each returned function removes one of the
+    // two.
     const entry = (payload: LockEvents[E]): void => listener(payload);
     const entries = this.listeners.get(event) ?? new Set();
     this.listeners.set(event, entries.add(entry));
@@ -105,7 +106,7 @@ export class LockEventHub {
     };
   }
 
-  /** Builds the event only when somebody listens. */
+  /** Emits an event. Builds it only if it has listeners. */
   emit<E extends keyof LockEvents>(event: E, build: () => LockEvents[E]): void {
     const entries = this.listeners.get(event);
     if (!entries) return;

@@ -24,49 +24,49 @@ import { ServiceGroup } from './service-group.js';
 import { Starting } from './starting.js';
 import { Shutdown } from './shutdown.js';
 
-/** What runs while the lock is held. */
+/** Function that runs while the lock is held. */
 export type LockSection<T> = (lease: Lease) => T | PromiseLike<T>;
 
-/** Whether a section ran, and what it gave. */
+/** Whether a section ran, and its result. */
 export type Attempt<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
 
-/** One lock, or one permit, that this process holds. */
+/** One lock or permit that this process holds. */
 export interface HeldLock {
-  /** As the caller wrote it, without the prefix. */
+  /** Key as the caller wrote it, without the prefix. */
   readonly key: string;
-  /**
-   * the `mode` of a lock (`exclusive`, `fair`, `read`, `write`), `permit` for a
-   * permit.
-   */
+  /** The `mode` of a lock (`exclusive`, `fair`, `read`, `write`), or `permit`. */
   readonly kind: LockKind;
-  /** Undefined with `fencing: false`, and for read locks and permits, which have none. */
+  /** Undefined with `fencing: false`, and for read locks and permits, which have no token. */
   readonly fencingToken: number | undefined;
-  /** For how long its present holder has it, in whole ms. */
+  /** How long its current holder has had it, in whole ms. */
   readonly heldMs: number;
-  /** How long it is certainly still valid, in whole ms, rounded down; a renewal makes it more again. */
+  /** How long it is certainly still valid, in whole ms, rounded down. A renewal raises it again. */
   readonly remainingMs: number;
 }
 
-/** A lease of a call that wants locks of several services. */
+/** Lease of one service, for a call that acquires locks of several services. */
 export interface OneOfSeveral {
   readonly lease: Lease;
-  /** The locks of the other services are held, too: its fixed lease and its minimum time begin, and `acquired` reports it. */
+  /**
+   * Called when the locks of the other services are held, too. Starts its fixed lease and its minimum time, and emits
+   * `acquired`.
+   */
   readonly allHeld: () => Promise<void>;
 }
 
-/** Sizes of all that could grow; zero when nothing is held and nobody waits. */
+/** Counters for leak checks. All are zero when the service holds nothing and no caller waits. */
 export interface LockUsage {
-  /** Leases that callers have, nested ones too, and callers that wait for one, or for a semaphore or a latch. */
+  /** Number of callers that have a lease (including nested ones), or wait for a lock, a semaphore or a latch. */
   readonly leases: number;
-  /** Keys that callers hold or ask for, those of semaphores and latches included. */
+  /** Number of keys that callers hold or wait for, including semaphores and latches. */
   readonly keys: number;
-  /** Locks and permits that are held in the store: what `held()` lists. */
+  /** Number of locks and permits that are held in the store, as `held()` lists them. */
   readonly holds: number;
-  /** What is being given back to the store in the background, because nobody owns it any more. */
+  /** Number of pending releases: holds without an owner that are being released in the background. */
   readonly undoing: number;
 }
 
-/** Acquires, keeps and ends leases, for one service instance on one store. Knows neither Nest nor Redis. */
+/** Acquires, renews and ends leases, for one service instance on one store. It knows neither Nest nor Redis. */
 export class LockManager implements LeaseHost {
   private readonly core: CoreContext;
   private readonly releasing: Releasing;
@@ -110,7 +110,7 @@ export class LockManager implements LeaseHost {
   acquire(keys: readonly KeyOfCall[], call: LockCall): Promise<Lease> {
     const startedAt = this.runtime.now();
     this.inFlight.begin();
-    // Promises are what this costs beside the store: none is made that is not needed.
+    // Promises are the main cost beside the store, so no needless one is created.
     let taking: Promise<LeasePart[]>;
     try {
       taking = this.acquisition.take(keys, startedAt, call);
@@ -125,7 +125,10 @@ export class LockManager implements LeaseHost {
     );
   }
 
-  /** Acquires a key for a call that wants keys of several services. Unless it is `alone`, its lease is renewed until all are held. */
+  /**
+   * Acquires a key for a call that acquires locks of several services. Unless it is `alone`, its lease is renewed until
+   * all are held.
+   */
   async acquireOneOfSeveral(key: string, call: LockCall, alone: boolean): Promise<OneOfSeveral> {
     const startedAt = this.runtime.now();
     const leaseMeanwhile = alone ? call.leaseMs : undefined;
@@ -159,7 +162,7 @@ export class LockManager implements LeaseHost {
     throw withStackFromHere(error);
   }
 
-  /** Null when the lock is taken; every other trouble is thrown. */
+  /** Resolves with null when the lock is taken; every other error is thrown. */
   async tryAcquire(keys: readonly KeyOfCall[], call: LockCall): Promise<Lease | null> {
     try {
       return await this.acquire(keys, call);
@@ -169,12 +172,12 @@ export class LockManager implements LeaseHost {
     }
   }
 
-  /** Runs `section` with the lock held, and gives back its result or its error untouched. */
+  /** Runs `section` under the lock. Resolves with its result, or rejects with its error. */
   withLock<T>(keys: readonly KeyOfCall[], call: LockCall, section: LockSection<T>): Promise<T> {
     return this.runUnder(this.acquire(keys, call), call, section);
   }
 
-  /** The same, unless the lock is taken. Every other trouble is thrown. */
+  /** Like {@link withLock}, but resolves with `{ ran: false }` when the lock is taken. Every other error is thrown. */
   async tryWithLock<T>(
     keys: readonly KeyOfCall[],
     call: LockCall,
@@ -193,7 +196,7 @@ export class LockManager implements LeaseHost {
     }
   }
 
-  /** Opens a section of the lease, inside the one that encloses it. To be closed by the caller. */
+  /** Opens a section of the lease inside `enclosing`. The caller has to close it. */
   openSection(lease: Lease, enclosing: Section | undefined): Section {
     return new Section(this, this.core.group, lease, enclosing);
   }
@@ -207,7 +210,7 @@ export class LockManager implements LeaseHost {
     let result: T;
     const open = this.openSection(lease, currentSection());
     try {
-      // The lease may be over before its section begins, because this process stood still.
+      // The lease may end before its section begins, because this process was paused.
       lease.mustBeHeld('run');
       result = await runInSection(open, section, lease);
     } finally {
@@ -215,7 +218,7 @@ export class LockManager implements LeaseHost {
       const ended = this.end(lease);
       if (call.awaitRelease) await ended;
     }
-    // A loss that only the release tells of comes too late for who does not wait for that.
+    // If the caller does not wait for the release, a loss that only the release detects comes too late for it.
     if (call.onLost === 'throw' && lease.loss) throw lease.loss;
     return result;
   }
@@ -258,7 +261,7 @@ export class LockManager implements LeaseHost {
     const ended = await this.core.awaited(unlocking);
     forced();
     for (const hold of this.core.keeper.all) {
-      // One that was asked for later came after it, even if both answers are here.
+      // A hold with a later request was acquired after the unlock, even if both replies are here.
       if (hold.claim.finalKey === finalKey && hold.confirmedFrom <= sentAt) hold.lose('force-unlocked');
     }
     return ended;
@@ -287,7 +290,7 @@ export class LockManager implements LeaseHost {
     await this.core.awaited(this.core.requests.ask(undefined, 'pinging it', () => this.store.ping()));
   }
 
-  /** What endangers locks in the way the store is set up, as sentences for the log. */
+  /** Resolves with warnings about the setup of the store, as sentences for the log. */
   async diagnose(): Promise<readonly string[]> {
     return (await this.store.diagnose?.()) ?? [];
   }
@@ -301,7 +304,7 @@ export class LockManager implements LeaseHost {
     };
   }
 
-  /** The app of the service begins to start: until {@link started}, only callers that wait keep the process alive. */
+  /** Marks the start of the app: until {@link started}, only waiting callers keep the process alive. */
   startsWithApp(): void {
     const starting = new Starting(this.runtime);
     const tellStore = this.store.startsWithApp?.(() => starting.isNeeded);
@@ -313,26 +316,23 @@ export class LockManager implements LeaseHost {
     };
   }
 
-  /** The app has started. */
   started: () => void = () => undefined;
 
-  /** See `Shutdown.refuseNew`. */
   refuseNew(): void {
     this.shutdown.refuseNew();
   }
 
-  /** See `Shutdown.run`. */
   shutDown(): Promise<void> {
     return this.shutdown.run();
   }
 
-  /** Shuts down if that has not happened, and closes the store. */
+  /** Shuts down if that has not happened yet, and closes the store. */
   async close(): Promise<void> {
     await this.shutdown.complete();
     await this.store.close();
   }
 
-  /** Ends a lease and never throws: trouble has been logged, and the section's own result stands. */
+  /** Ends a lease. Never throws: failures are logged, and the section keeps its own result. */
   async end(lease: Lease): Promise<void> {
     if (lease.ending) return void (await lease.ending.catch(() => undefined));
     await (lease.ending = this.core.awaited(this.releasing.endAll(lease.parts)));
@@ -348,7 +348,7 @@ export class LockManager implements LeaseHost {
   }
 
   private ended(lease: Lease): void {
-    // A holder that hears of the loss while the lease is being ended may end it, too.
+    // A listener of the loss may end the lease, too, while it is being ended.
     if (lease.detach()) this.inFlight.end();
   }
 }

@@ -1,16 +1,16 @@
 import type { Runtime } from './runtime.js';
 
-/** So much is done in one turn of the event loop: a few ms, where callers get errors with their stacks. */
+/** Number of actions in one turn of the event loop. That takes a few ms if callers get errors with stacks. */
 const AT_ONCE = 250;
 
-/** Does what a crowd asks for in one moment in portions: the event loop goes round between two of them. */
+/** Runs the actions of a crowd in portions: the event loop turns between two of them. */
 export class Portions {
   private done = 0;
   private readonly rest: (() => void)[] = [];
 
   constructor(private readonly runtime: Runtime) {}
 
-  /** Does it at once, or when those before it are done. */
+  /** Runs an action at once, or after the earlier actions. */
   add(action: () => void): void {
     if (this.done === AT_ONCE) return void this.rest.push(action);
     if (this.done === 0) this.runtime.soon(() => this.goOn());

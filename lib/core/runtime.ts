@@ -3,42 +3,43 @@ import { randomUUID } from 'node:crypto';
 import { uptime } from 'node:os';
 
 /**
- * A UUID of version 8, which is for own purposes: nearly all others make those of version 4, as Redisson does. So a store
- * sees by an owner's name whether it is of this library.
+ * Returns a UUID of version 8, the version for custom formats. Nearly all other software, such as Redisson, creates
+ * version
+ * 4. So a store can see from an owner's name whether it belongs to this library.
  */
 const newId = (): string => {
   const id = randomUUID();
   return `${id.slice(0, 14)}8${id.slice(15)}`;
 };
 
-/** What the core needs of the world, so that it can be run on a virtual clock. */
+/** Clock, timers and ids of the core, so that it can run on a virtual clock. */
 export interface Runtime {
-  /** Milliseconds on a clock that never steps back, and that counts the time the machine was asleep. */
+  /** Returns ms on a clock that never steps back, and that includes the time when the machine was asleep. */
   now(): number;
-  /** A background timer is no reason for the process to stay alive. */
+  /** Starts a timer. A background timer does not keep the process alive. */
   setTimer(action: () => void, ms: number, background?: boolean): unknown;
   clearTimer(timer: unknown): void;
-  /** Does it when all that can go on now has gone on as far as it can. */
+  /** Runs `action` after all code that can run now has gone on as far as it can. */
   soon(action: () => void): void;
-  /** Unique in the world; names this process among all that use the store. */
+  /** Returns a globally unique id. One of them names this process in the store. */
   newId(): string;
 }
 
-/** An asynchronous context of the library's own: a timer started in it keeps no request of a user in memory. */
+/** Async context of the library: a timer started in it keeps no request of a user in memory. */
 const ownContext = new AsyncResource('nest-redis-lock');
 
-/** Runs `action` outside the caller's asynchronous context; for timers that outlive a call. */
+/** Runs `action` outside the caller's async context. For timers that outlive a call. */
 export const unbound = <T>(action: () => T): T => ownContext.runInAsyncScope(action);
 
-/** The longest delay a Node timer takes; a longer one would fire at once. */
+/** Maximum delay of a Node timer, in ms; a longer one would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** How often the clock is checked against the machine's uptime, and how much of a difference is sleep. */
+/** Interval in ms between comparisons of clock and uptime, and the difference in ms that counts as sleep. */
 const SLEEP_CHECK_MS = 1_000;
 const SLEEP_MS = 1_000;
 
 /**
- * The monotonic clock stands still while a machine sleeps, the store's does not. The machine's uptime goes on, so
- * what it gained on the monotonic clock is added.
+ * Clock that includes the time when the machine was asleep, like the clock of the store. The monotonic clock stops
+ * during sleep. The machine's uptime does not, so its lead over the monotonic clock is added.
  */
 export class SuspendAwareClock {
   private asleepMs = 0;
@@ -70,7 +71,7 @@ const setNodeTimer = (action: () => void, ms: number, background: boolean): Node
   return timer;
 };
 
-/** For longer than Node can wait: one timer after the other. */
+/** Timer for delays beyond Node's maximum: one Node timer after the other. */
 class LongTimer {
   private timer: NodeJS.Timeout;
 
@@ -97,7 +98,7 @@ class LongTimer {
   }
 }
 
-/** Timers of Node, and a clock: by default one that knows of the machine's sleep. */
+/** Returns a runtime with Node's timers. The default clock includes the machine's sleep. */
 export const systemRuntime = (clock: { now(): number } = new SuspendAwareClock()): Runtime => ({
   now: () => clock.now(),
   setTimer: (action, ms, background = false) =>

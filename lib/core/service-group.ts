@@ -1,14 +1,17 @@
-/** One service instance, as the others of its group see its end. */
+/** A service instance, as the others of its group see it while they stop. */
 export interface Stopping {
-  /** Whether it is stopping, and has work within its grace still. Its grace begins now, if it is stopping. */
+  /**
+   * Returns whether it is stopping and still has work within its grace period. If it is stopping, the period begins
+   * now.
+   */
   hasWork(): boolean;
-  /** Resolves when its work is over, or its grace. */
+  /** Resolves when its work or its grace period has ended. */
   workOver(): Promise<void>;
 }
 
 /**
- * The service instances of one app, which stop together: what runs under a lock of one of them may take locks of each,
- * until none of those that stop has work within its grace.
+ * Service instances of one app, which stop together. Work under a lock of one of them may acquire locks of all, until
+ * no stopping member has work within its grace period.
  */
 export class ServiceGroup {
   private readonly members = new Set<Stopping>();
@@ -17,7 +20,7 @@ export class ServiceGroup {
     this.members.add(member);
   }
 
-  /** Resolves when no member that is stopping has work within its grace. */
+  /** Resolves when no stopping member has work within its grace period. */
   async workOver(): Promise<void> {
     for (;;) {
       const working = [...this.members].filter((member) => member.hasWork());

@@ -3,10 +3,10 @@ import type { InFlight } from './in-flight.js';
 import type { Stopping } from './service-group.js';
 import { withinMs } from './wait-for.js';
 
-/** How long a closing service waits for releases under way; what is left then ends by its lease. */
+/** How long a closing service waits for releases in progress, in ms. Other holds then expire. */
 const LAST_RELEASES_MS = 1_000;
 
-/** How a service instance ends: first for new callers, then for waiters, then for work that runs. */
+/** Stops a service instance in three steps: for new callers, for waiters, for running work. */
 export class Shutdown implements Stopping {
   private ending: Promise<void> | undefined;
   private graceEndsAt: number | undefined;
@@ -18,7 +18,7 @@ export class Shutdown implements Stopping {
     core.group.add(this);
   }
 
-  /** Refuses waiters, and new callers from now on. Running work may still take locks, and has all its time. */
+  /** Rejects waiters and new callers. Running work may still acquire locks, and has all its time. */
   refuseNew(): void {
     if (this.core.phase !== 'open') return;
     this.core.phase = 'stopping';
@@ -26,19 +26,19 @@ export class Shutdown implements Stopping {
   }
 
   /**
-   * Refuses waiters, gives running work `shutdownGraceMs`, then tells it that its locks are lost. Work under locks of the
-   * other services of the group may take locks of this one, so their work is waited for, too. Holds whose work still runs
-   * are left to their lease: freeing them would let somebody else in beside it.
+   * Rejects waiters, gives running work `shutdownGraceMs`, then reports its locks as lost. It also waits for work of
+   * the other services of the group, which may acquire locks of this one. The holds of work that is still running
+   * expire: releasing them would let another process work at the same time.
    */
   run(): Promise<void> {
     return (this.ending ??= this.end());
   }
 
-  /** The same, and ends what goes on in the background. The store may be closed then. */
+  /** Like {@link run}, and then stops all background work. The store may be closed afterwards. */
   async complete(): Promise<void> {
     await this.run();
     const { undo, keeper, health, runtime } = this.core;
-    // Work that ended after its grace gives its holds back in the background.
+    // Work that ends after its grace period releases its holds in the background.
     await withinMs(undo.idle(), LAST_RELEASES_MS, runtime);
     undo.stop();
     keeper.stop();
@@ -48,7 +48,7 @@ export class Shutdown implements Stopping {
   hasWork(): boolean {
     const { core, inFlight } = this;
     if (core.phase !== 'stopping') return false;
-    // Callers that are turned away now may leave something to give back.
+    // Callers that are rejected now may leave pending releases.
     return this.graceLeftMs() > 0 && inFlight.count + core.undo.size > 0;
   }
 

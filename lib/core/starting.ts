@@ -1,11 +1,11 @@
 import type { Runtime } from './runtime.js';
 
-/** Longest delay of a timer of Node, in ms. */
+/** Maximum delay of a Node timer, in ms. */
 const VERY_LONG_MS = 2 ** 31 - 1;
 
 /**
- * A service whose app has not started yet. If the start fails, no hook of the service is called, so that its connections and
- * holds stay. Until the app has started, only callers that wait for a reply keep the process alive.
+ * A service whose app has not started yet. If the start fails, Nest calls no hook of the service, so its connections
+ * and holds stay. Until the app has started, only callers that wait for a reply keep the process alive.
  */
 export class Starting {
   private waiting = 0;
@@ -13,12 +13,11 @@ export class Starting {
 
   constructor(private readonly runtime: Runtime) {}
 
-  /** Whether a caller waits. */
   get isNeeded(): boolean {
     return this.waiting > 0;
   }
 
-  /** Keeps the process alive until the work is over. */
+  /** Keeps the process alive until the work has ended. */
   async during<T>(work: Promise<T>): Promise<T> {
     this.waiting += 1;
     this.timer ??= this.runtime.setTimer(() => undefined, VERY_LONG_MS);

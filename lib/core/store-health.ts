@@ -4,18 +4,19 @@ import type { Outages } from './outage/outages.js';
 import { StoreFailure, textWithCause } from './seam/store-failure.js';
 
 /**
- * A store that fails again so soon after it worked, in ms, and once more after that, works only in part: one of its servers, or
- * some requests. Then it works again when nothing has failed for as long.
+ * Limits for a store that works only in part, because one of its servers or some requests fail. It fails within
+ * `QUIET_MS` (in ms) after it worked, `SOON_AGAIN` times in a row. It then counts as working again after as long
+ * without a failure.
  */
 const QUIET_MS = 10_000;
 const SOON_AGAIN = 2;
 
-/** Knows whether the store works, and says so once for each outage: one event, one line. */
+/** Tracks whether the store works, and reports each outage once: with one event and one log line. */
 export class StoreHealth {
   private downSince: number | undefined;
   private upSince = -Infinity;
   private failedAt = -Infinity;
-  /** How many outages in a row began so soon after the one before. */
+  /** Number of outages in a row that began soon after the one before. */
   private soonAgain = 0;
   private stopped = false;
 
@@ -23,7 +24,7 @@ export class StoreHealth {
     private readonly runtime: Runtime,
     private readonly events: LockEventHub,
     private readonly logger: LockLogger,
-    /** The keys for which it fails, although it may work for others. */
+    /** Keys for which the store fails, although it may work for others. */
     private readonly outages: Pick<Outages, 'size' | 'storeFails'>,
   ) {}
 
@@ -39,7 +40,7 @@ export class StoreHealth {
     this.events.emit('store-up', () => ({ downMs }));
   }
 
-  /** The store is closed on purpose from now on: that is no outage. */
+  /** Stops reporting: the store is being closed on purpose. */
   stop(): void {
     this.stopped = true;
   }

@@ -10,8 +10,9 @@ import { StoreFailure } from './seam/store-failure.js';
 import type { StoreHealth } from './store-health.js';
 
 /**
- * Requests about holds and places: finds the kind's part of the store, judges failures, and undoes what has no owner any
- * more. Requests about anything else (inspect, forced unlock, semaphores, latches) are sent where they are made, by `ask`.
+ * Sends requests about holds and queue entries to the store of their kind, classifies failures, and releases what has
+ * no owner any more. All other requests (inspect, forced unlock, semaphores, latches) are sent by their callers,
+ * through `ask`.
  */
 export class StoreRequests {
   readonly undo: Undo;
@@ -24,7 +25,7 @@ export class StoreRequests {
     this.undo = new Undo((claim, how) => this.kind(claim.kind).release(claim, how), runtime);
   }
 
-  /** Throws `LockConfigurationError` when the store does not have the kind. */
+  /** Throws `LockConfigurationError` when the store does not support the kind. */
   checkKind(kind: LockKind): void {
     this.kind(kind);
   }
@@ -33,7 +34,7 @@ export class StoreRequests {
     return this.kind(claim.kind).acquire(claim);
   }
 
-  /** Never throws at once: a store that does is one that fails. */
+  /** Releases a hold. Never throws synchronously: a store that does so has failed. */
   release(claim: Claim, how?: ReleaseOptions): Promise<ReleaseReply> {
     try {
       return Promise.resolve(this.kind(claim.kind).release(claim, how));
@@ -42,7 +43,7 @@ export class StoreRequests {
     }
   }
 
-  /** For claims of one kind; one answer for each. */
+  /** Renews claims of one kind; returns one reply for each. */
   extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
     return this.kind(claims[0]!.kind).extendMany(claims);
   }
@@ -53,17 +54,22 @@ export class StoreRequests {
     throw new LockConfigurationError(`This store cannot downgrade locks of the kind "${kind}".`);
   }
 
-  /** See `KindStore.downgrade`; to be checked before. */
+  /** Downgrades a hold; see `KindStore.downgrade`. Call {@link checkDowngrade} before. */
   downgrade(claim: Claim): Promise<ExtendReply> {
     return this.kind(claim.kind).downgrade!(claim);
   }
 
-  /** For claims of one kind; one answer for each. Where places need not be kept, all that is known is that they stand. */
+  /**
+   * Refreshes queue entries of one kind; returns one reply for each. Undefined if the store's entries need no refresh.
+   */
   keepPlaces(claims: readonly Claim[]): Promise<readonly PlaceReply[]> | undefined {
     return this.kind(claims[0]!.kind).keepPlaces?.(claims);
   }
 
-  /** Resolves when the store replies about a key, also where it refuses just that; rejects when it fails for a passing reason. */
+  /**
+   * Resolves when the store replies about a key, also if it rejects just that key. Rejects when the store fails for a
+   * temporary reason.
+   */
   async look(finalKey: string): Promise<undefined> {
     try {
       await this.store.inspect(finalKey);
@@ -77,7 +83,7 @@ export class StoreRequests {
     return this.kind(claim.kind).watch(claim, listener);
   }
 
-  /** Asks the store for something that is no hold, and says so when it fails. */
+  /** Sends another request, and reports a failure of the store. */
   async ask<T>(key: string | undefined, doing: string, request: () => Promise<T>): Promise<T> {
     const startedAt = this.runtime.now();
     try {
@@ -98,7 +104,7 @@ export class StoreRequests {
     this.health.failed(failure);
   }
 
-  /** An acquire failed. What it may have taken has no owner, and is undone. */
+  /** Handles a failed acquire: what it may have acquired has no owner, and is released. */
   acquireFailed(claim: Claim, failure: unknown): void {
     this.failed(failure);
     if (failure instanceof StoreFailure && failure.outcome === 'unknown') {
@@ -106,7 +112,7 @@ export class StoreRequests {
     }
   }
 
-  /** A release failed. The hold is still there, or may be. */
+  /** Handles a failed release: the hold is still there, or may be. */
   releaseFailed(hold: Orphan, failure: unknown): void {
     this.failed(failure);
     if (failure instanceof StoreFailure) this.undo.begin(hold);

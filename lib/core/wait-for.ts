@@ -1,28 +1,26 @@
 import { onAbort } from './abort-listeners.js';
 import type { Runtime } from './runtime.js';
 
-/** A wait that goes on; settling it a second time does nothing. */
+/** Callbacks that end a wait; later calls have no effect. */
 export interface Waiting<T> {
   readonly resolve: (value: T) => void;
   readonly reject: (error: Error) => void;
 }
 
-/** What is waited for, and what may come instead. */
+/** Event that is waited for, and what may end the wait before. */
 export interface WaitFor<T> {
-  /** How long at most, in ms; `Infinity` for as long as it takes. */
+  /** Maximum time in ms; `Infinity`: no limit. */
   readonly ms: number;
-  /** The caller's signal. */
   readonly signal?: AbortSignal | undefined;
-  /** Begins to listen for the event, and gives what stops that. */
+  /** Starts listening for the event; returns a function that stops it. */
   listen(waiting: Waiting<T>): (() => void) | undefined;
-  /** The time is over. The wait goes on unless this settles it. */
+  /** Called when the time is over. The wait goes on unless this ends it. */
   onTime(waiting: Waiting<T>): void;
-  /** The signal was aborted. */
   onAbort?(waiting: Waiting<T>): void;
 }
 
 /**
- * Waits for an event, a timer or an abort, whichever settles the wait first, and lets go of all three.
+ * Waits for an event, a timer or an abort, whichever ends the wait first, and then stops all three.
  *
  * @example
  * await waitFor<void>(runtime, { ms: 50, listen: (w) => emitter.on(w.resolve), onTime: (w) => w.resolve() });
@@ -48,7 +46,7 @@ export const waitFor = <T>(runtime: Runtime, wait: WaitFor<T>): Promise<T> =>
         if (end()) reject(error);
       },
     };
-    // Functions, because whatever is called here may have ended the wait already.
+    // A function, because each callback below may already have ended the wait.
     const goesOn = (): boolean => !over;
     const stopListening = wait.listen(waiting);
     if (!goesOn()) return stopListening?.();

@@ -23,7 +23,9 @@ const ESCAPES: readonly (string | undefined)[] = Array.from({ length: 0xa0 }, (_
 
 const isSurrogate = (code: number): boolean => code >= 0xd800 && code <= 0xdfff;
 
-/** The value as it stands in a key, or undefined when it is not well-formed. Most values come back as they are. */
+/**
+ * Returns the value in the form for a key; undefined when it is not well-formed. Most values are returned as they are.
+ */
 export function escapeValue(value: string): string | undefined {
   for (let i = 0; i < value.length; i++) {
     const code = value.charCodeAt(i);

@@ -8,16 +8,16 @@ const CLOSING = String.raw`\s*[>$\])}#@%&*~^|!?"'\x60»›]+`;
 
 /**
  * Placeholders of JavaScript and of other libraries: `${id}` in plain quotes, `{id}`, `#id`, `:id`, `<id>`, `$id`,
- * `[id]`, `%id%` and their like.
+ * `[id]`, `%id%` and similar.
  */
 const FOREIGN = new RegExp(`(?:(${OPENING})|(?<=:))${NAME}${PATH}(?:${CLOSING})?`, 'gu');
 const WHOLE = new RegExp(`^${NAME}${PATH}$`, 'u');
 const OURS = /(<<.*?>>)/;
 
 /**
- * Returns what is wrong with a template that has a parameter's name in the syntax of another library, or that is only
- * such a name: taken literally, it is one lock for all values. Beside a placeholder of ours only an opening `<` or `$` is
- * a mistake, since a word such as `:status` can be literal text there.
+ * Returns what is wrong with a template that contains a parameter's name in the syntax of another library, or is only
+ * such a name. Taken literally, it would be one lock for all values. In a template that has a `<<placeholder>>`, only
+ * an opening `<` or `$` is a mistake: a word such as `:status` can be literal text there.
  */
 export const foreignPlaceholder = (
   template: string,
@@ -53,7 +53,7 @@ export const foreignPlaceholder = (
 
 const withoutOptional = (path: string): string => path.replaceAll('?', '');
 
-/** The root of the placeholder that was meant; `__id__` stands for `id`, and `<$tenant>` for `<<$tenant>>`. */
+/** Returns the root of the intended placeholder: `id` for `__id__`, `<<$tenant>>` for `<$tenant>`. */
 const rootFor = (opening: string, name: string, parameters: readonly Parameter[]): string | undefined => {
   const isContextName = /[<{[(]\$$/.test(opening) || (opening.endsWith('$') && name === 'request');
   return (

@@ -1,11 +1,13 @@
 import { LockKeyError } from '../core/errors/lock.errors.js';
 
-/** The longest key, in bytes of UTF-8. Redis takes more, but a key beyond this is a value by mistake. */
+/**
+ * Maximum length of a key, in bytes of UTF-8. Redis takes longer keys, but such a key is probably a value by mistake.
+ */
 export const MAX_KEY_BYTES = 65_536;
 
 const MAX_BYTES_PER_CODE_UNIT = 3;
 
-/** What is wrong with a string as a key, or undefined when nothing is. */
+/** Returns what is wrong with a string as a key; undefined for a valid key. */
 export function keyProblem(key: string): string | undefined {
   if (key === '') return 'is empty';
   if (key.length * MAX_BYTES_PER_CODE_UNIT > MAX_KEY_BYTES) {
@@ -17,28 +19,28 @@ export function keyProblem(key: string): string | undefined {
 }
 
 /**
- * Makes sure that a key written by hand, or returned by a key function, can be used: a string, not empty,
- * well-formed, at most {@link MAX_KEY_BYTES} bytes. It is used verbatim, nothing is escaped.
+ * Checks a key that is used verbatim: one written by hand, or returned by a key function. It has to be a string, not
+ * empty, well-formed, and at most {@link MAX_KEY_BYTES} bytes.
  *
- * @param where who asks, for the message, such as `OrderService.pay`
- * @throws LockKeyError
+ * @param where caller for the message, such as `OrderService.pay`
+ * @throws LockKeyError for an invalid key
  */
 export function checkKey(key: unknown, where?: string): asserts key is string {
   const problem = typeof key === 'string' ? keyProblem(key) : `must be a string, but it is ${describe(key)}`;
   if (problem !== undefined) throw new LockKeyError(`${where ? `${where}: ` : ''}the lock key ${problem}.`);
 }
 
-/** A key of a list that has a mode of its own. */
+/** Key of a list that has its own mode. */
 interface CheckedKey {
   readonly key: string;
   readonly mode: 'read' | 'write';
 }
 
 /**
- * Like {@link checkKey}, for one key or a list of them, each of which may have a mode of its own. Answers the keys in the
- * order given; duplicates stay.
+ * Like {@link checkKey}, for one key or a list of keys, each of which may have its own mode. Returns the keys in the
+ * given order, with duplicates.
  *
- * @throws LockKeyError also for an empty list, and for a mode that there is not
+ * @throws LockKeyError also for an empty list, and for an unknown mode
  */
 export function checkKeys(given: unknown, where?: string): readonly (string | CheckedKey)[] {
   const keys = elementsOf(given);
@@ -61,10 +63,10 @@ export function checkKeys(given: unknown, where?: string): readonly (string | Ch
 const FIELDS: readonly string[] = ['key', 'mode'];
 
 /**
- * What a list has for a key with a mode of its own, its key not checked yet; undefined for anything else. A Proxy, or a getter,
- * may throw at any look.
+ * Returns the fields of a list entry with its own mode; undefined for anything else. The key is not checked yet.
+ * Reading a Proxy or a getter may throw.
  *
- * @throws LockKeyError for a field or a mode that there is not
+ * @throws LockKeyError for an unknown field or mode
  */
 export function fieldsOf(
   given: unknown,
@@ -93,9 +95,9 @@ export function fieldsOf(
 }
 
 /**
- * Like {@link checkKey}, for who takes one key and never a list.
+ * Like {@link checkKey}, for calls that take one key and never a list.
  *
- * @param who who asks, for the message, such as `withPermit`
+ * @param who caller for the message, such as `withPermit`
  */
 export function checkOneKey(key: unknown, who: string): string {
   if (elementsOf(key)) throw new LockKeyError(oneKey(who));
@@ -103,15 +105,15 @@ export function checkOneKey(key: unknown, who: string): string {
   return key;
 }
 
-/** What is wrong with several keys where permits are counted. */
+/** Returns the message for a list of keys where permits are counted. */
 export const oneKey = (who: string): string =>
   `${who} takes one key, since permits are counted for each. Nest the calls to have permits of several.`;
 
-/** What a value is; of a word the word itself: it is none of a caller's data, but a name of the library, misspelt. */
+/** Returns a value as text. A short word is quoted: it is a misspelt name of the library, not a caller's data. */
 const shortly = (value: unknown): string =>
   typeof value === 'string' && value.length <= 20 ? JSON.stringify(value) : describe(value);
 
-/** The elements of an array, as they are now; undefined when it is none, or lets nobody look into it. */
+/** Returns a copy of an array; undefined for anything else, and for a Proxy that throws. */
 export function elementsOf(value: unknown): readonly unknown[] | undefined {
   try {
     return Array.isArray(value) ? Array.from(value as unknown[]) : undefined;
@@ -120,7 +122,7 @@ export function elementsOf(value: unknown): readonly unknown[] | undefined {
   }
 }
 
-/** What a value is, in words, for an error message. Never the value itself: it may be long, or a secret. */
+/** Returns the type of a value in words, for an error message. Never the value itself: it may be long, or a secret. */
 export function describe(value: unknown): string {
   switch (typeof value) {
     case 'undefined':

@@ -13,22 +13,22 @@ import { parseTemplate, quoteTemplate, type Placeholder } from './template-synta
 
 export type { ContextLookup } from './render-template.js';
 
-/** The method a key is for. */
+/** Method that a key is for. */
 export interface KeySite {
   readonly className: string;
   readonly methodName: string | symbol;
-  /** Of `parameterNames`; undefined when they cannot be read, and then only `<<0>>` and `<<$name>>` work. */
+  /** Result of `parameterNames`. If undefined, the names cannot be read, and only `<<0>>` and `<<$name>>` work. */
   readonly parameters: readonly Parameter[] | undefined;
 }
 
-/** The keys of one method, ready to be rendered for each call. */
+/** Keys of one method, ready to be rendered for each call. */
 export interface CompiledKey {
   /**
-   * One key for each template, in order; duplicates stay.
+   * Returns one key for each template, in order, with duplicates.
    *
-   * @param args the arguments of the call, as they were passed
-   * @param context what `<<$name>>` reads from
-   * @throws LockKeyError when an argument cannot be part of a key; nothing else is ever thrown
+   * @param args the arguments of the call
+   * @param context source of the values for `<<$name>>`
+   * @throws LockKeyError when an argument cannot be part of a key; it never throws anything else
    */
   render(args: readonly unknown[], context?: ContextLookup): string[];
   /** Placeholders that read no argument: `<<$name>>`. */
@@ -36,7 +36,7 @@ export interface CompiledKey {
 }
 
 /**
- * Compiles the key templates of a method. Do it once; rendering is cheap.
+ * Compiles the key templates of a method. Compile once; rendering is cheap.
  *
  * @throws LockKeyError when a template is malformed, the list is empty, or a name is no parameter
  *
@@ -67,8 +67,8 @@ export function compileKey(template: string | readonly string[], site: KeySite):
 }
 
 /**
- * Renders a key from the properties of an object, exactly as `@Locked` renders it from the arguments of a method.
- * Use it where the same lock is taken by hand, so that values are escaped in the same way.
+ * Renders a key from the properties of an object, exactly as `@Locked` renders it from the arguments of a method. Use
+ * it when you acquire the same lock without the decorator, so that values are escaped in the same way.
  *
  * @throws LockKeyError when the template is malformed, `values` lacks a name, or a value cannot be part of a key
  *
@@ -149,6 +149,6 @@ function argumentReader(
             `<<${[inside, ...path].join('.')}>>`,
     );
   }
-  // Inside the method a rest parameter is an array, so `<<ids.0>>` works and `<<ids>>` is refused like any array.
+  // A rest parameter is an array inside the method, so `<<ids.0>>` works, and `<<ids>>` is rejected like any array.
   return parameters[index]?.rest ? (args) => args.slice(index) : (args) => args[index];
 }

@@ -11,11 +11,11 @@ import type {
 
 /** One parameter of a method, at its index. */
 export interface Parameter {
-  /** Undefined for a destructured parameter, which has none. */
+  /** Undefined for a destructured parameter. */
   readonly name: string | undefined;
   /** True for `...rest`, and for the unnamed rest of a method that reads `arguments`. */
   readonly rest: boolean;
-  /** What a destructured parameter is taken apart into: the path inside of it, by local name. */
+  /** Local names of a destructured parameter, each with its path inside the argument. */
   readonly paths?: ReadonlyMap<string, string>;
 }
 
@@ -27,12 +27,12 @@ type MethodTable = ReadonlyMap<string, readonly Parameter[]>;
 const methodTables = new WeakMap<object, MethodTable>();
 
 /**
- * The parameters of a method, from the source text of its class; and when it is not there (a computed name, a class
- * down-levelled to ES5), from the method's own text. The class comes first because its text still has the names
- * when another decorator or a Proxy has wrapped the method. Undefined when neither can be read.
+ * Returns the parameters of a method; undefined when they cannot be read. It reads the source text of the class first:
+ * that has the names even if another decorator or a Proxy has wrapped the method. If the class does not show the method
+ * (a computed name, a class compiled to ES5), it reads the text of the method.
  *
- * A minified bundle has other names than the source file. There use `<<0>>` or a key function: a short name such
- * as `n` could even name another parameter than the one that was meant.
+ * A minified bundle has other names than the source file. Use `<<0>>` or a key function there: a short name such as `n`
+ * could even be the name of another parameter.
  *
  * @param owner the class whose prototype has the method: `target.constructor` in a decorator
  * @param methodName its name, as the decorator gets it
@@ -50,7 +50,7 @@ export function parameterNames(
   return fromClass ?? (typeof method === 'function' ? functionParameters(method as AnyFunction) : undefined);
 }
 
-/** The parameters as a person would write them: `(userId, {…}, ...rest)`. */
+/** Returns the parameters as you would write them: `(userId, {…}, ...rest)`. */
 export function formatParameters(parameters: readonly Parameter[] | undefined): string {
   if (parameters === undefined) return '(unknown parameters)';
   const words = parameters.map(({ name, rest }) => (rest ? `...${name ?? ''}` : (name ?? '{…}')));
@@ -78,7 +78,7 @@ function readClass(body: ClassBody, source: string): MethodTable {
   return table;
 }
 
-/** The property name a class member declares; undefined when only running the code could tell. */
+/** Returns the property name of a class member; undefined when it is known only at run time. */
 function memberName(key: Node, computed: boolean): string | undefined {
   const { type, name, value } = key as Node & { name?: string; value?: unknown };
   if (type === 'Identifier' && !computed) return name;
@@ -88,7 +88,7 @@ function memberName(key: Node, computed: boolean): string | undefined {
 
 function functionParameters(method: AnyFunction): readonly Parameter[] | undefined {
   const source = sourceOf(method);
-  // A function or arrow stands for itself; a method needs a class around it, where `super` and `#x` are legal.
+  // A function or arrow is an expression; a method needs a class around it, where `super` and `#x` are legal.
   const standalone = `(${source}\n)`;
   const expression = parseExpression(standalone);
   if (expression?.type === 'FunctionExpression' || expression?.type === 'ArrowFunctionExpression') {
@@ -121,7 +121,7 @@ function readParameter(pattern: Pattern): Parameter {
   }
 }
 
-/** The names that a pattern declares, each with the path to its value. */
+/** Returns the names that a pattern declares, each with the path to its value. */
 function readPaths(pattern: Pattern | null, path: readonly string[]): [string, string][] {
   switch (pattern?.type) {
     case 'Identifier':
@@ -132,7 +132,7 @@ function readPaths(pattern: Pattern | null, path: readonly string[]): [string, s
       return pattern.elements.flatMap((element, i) => readPaths(element, [...path, String(i)]));
     case 'ObjectPattern':
       return pattern.properties.flatMap((property) => {
-        // What is left over (`...rest`) has no path of its own.
+        // A `...rest` property has no path of its own.
         if (property.type !== 'Property') return [];
         const name = memberName(property.key, property.computed);
         return name === undefined ? [] : readPaths(property.value, [...path, name]);
@@ -142,7 +142,7 @@ function readPaths(pattern: Pattern | null, path: readonly string[]): [string, s
   }
 }
 
-/** How a template names a parameter, or what one was taken apart into: `userId`, `0.id`. Undefined for others. */
+/** Returns the placeholder for a parameter or a destructured name: `userId`, `0.id`; undefined for any other name. */
 export function placeholderFor(name: string, parameters: readonly Parameter[]): string | undefined {
   if (parameters.some((parameter) => parameter.name === name)) return name;
   const index = parameters.findIndex(({ paths }) => paths?.has(name));
@@ -150,8 +150,8 @@ export function placeholderFor(name: string, parameters: readonly Parameter[]): 
 }
 
 /**
- * Compilers that lower async methods move parameters with defaults into an inner function and leave made-up names
- * outside: `m(a_1) { return __awaiter(this, arguments, void 0, function* (a, b = 1) { … }); }`.
+ * Returns the inner function of a lowered async method. Compilers move parameters with defaults into it, and leave
+ * invented names outside: `m(a_1) { return __awaiter(this, arguments, void 0, function* (a, b = 1) { … }); }`.
  */
 function helperBody(method: Method): Method | undefined {
   const last = method.body.type === 'BlockStatement' ? method.body.body.at(-1) : undefined;
@@ -164,7 +164,7 @@ function helperBody(method: Method): Method | undefined {
     : undefined;
 }
 
-/** The text itself, also when a class has a static `toString`. */
+/** Returns the source text, also of a class with a static `toString`. */
 const sourceOf = (target: AnyFunction): string => Function.prototype.toString.call(target);
 
 function parseExpression(source: string): Expression | undefined {
@@ -183,6 +183,6 @@ function tryParse(source: string, sourceType: 'module' | 'script'): Program | un
       allowSuperOutsideMethod: true,
     });
   } catch {
-    return undefined; // native code, or syntax newer than the parser: the caller has another way, or says so
+    return undefined; // native code, or syntax newer than the parser: the caller has another way, or reports it
   }
 }

@@ -1,13 +1,12 @@
-/** The answer of {@link readProperty} for a property that is not there, or must not be read. */
+/** Result of {@link readProperty} for a property that is absent, or must not be read. */
 export const MISSING: unique symbol = Symbol('missing');
 
 /**
- * Reads an own property, or an accessor that a class on the prototype chain declares: fields, Mongoose documents,
- * getters of a DTO. What the language itself puts there is never read: a caller's `dto.constructor` or
- * `dto.__proto__.x` would be the same for everybody, and so would the lock. Inherited methods and values are not
- * read either.
+ * Returns an own property, or the value of an accessor that a class on the prototype chain declares: fields, Mongoose
+ * documents, getters of a DTO. It never reads properties of JavaScript itself: `dto.constructor` or `dto.__proto__.x`
+ * would be the same for every caller, and so would the lock. It does not read inherited methods and values either.
  *
- * Throws what an accessor or a Proxy throws.
+ * Throws the error of an accessor or a Proxy.
  */
 export function readProperty(holder: object, name: string): unknown {
   if (Object.hasOwn(holder, name)) return (holder as Record<string, unknown>)[name];
@@ -22,7 +21,7 @@ export function readProperty(holder: object, name: string): unknown {
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
-// Only a memo of a fact about the prototype: nothing in here differs between two apps in one process.
+// Only a memo of a fact about the prototype: it cannot differ between two apps in one process.
 const builtIns = new WeakMap<object, boolean>();
 
 function isBuiltIn(prototype: object): boolean {
@@ -33,8 +32,8 @@ function isBuiltIn(prototype: object): boolean {
   return answer;
 }
 
-// By its constructor and not by identity: under Jest, in a vm context, there are several Object and Array. A bound
-// or Proxy-wrapped class has no name in its source text, so it still counts as a class.
+// By its constructor and not by identity: under Jest, in a vm context, there are several Object and Array. A bound or
+// Proxy-wrapped class has no name in its source text, so it still counts as a class.
 function hasNativeConstructor(prototype: object): boolean {
   const constructor: unknown = Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value;
   if (typeof constructor !== 'function') return false;

@@ -4,32 +4,32 @@ import { describe, keyProblem } from './key-check.js';
 import { MISSING, readProperty } from './read-property.js';
 import { quoteTemplate, type Placeholder } from './template-syntax.js';
 
-/** Answers what `<<$name>>` stands for: it is called with `name`, without the `$`. Undefined when there is none. */
+/** Returns the value of `<<$name>>`, called with `name` without the `$`; undefined without a value. */
 export type ContextLookup = (name: string) => unknown;
 
-/** Answers the root of a placeholder; MISSING when there is nothing of that name. */
+/** Returns the root value of a placeholder; MISSING when nothing has that name. */
 export type RootReader = (args: readonly unknown[], context: ContextLookup | undefined) => unknown;
 
 export interface Slot {
   readonly placeholder: Placeholder;
   readonly readRoot: RootReader;
-  /** The literal after the placeholder. */
+  /** Literal text after the placeholder. */
   readonly tail: string;
 }
 
 export interface CompiledTemplate {
-  /** As written. */
+  /** The template as written. */
   readonly text: string;
-  /** Who renders, for messages: `OrderService.pay`. */
+  /** Caller for messages: `OrderService.pay`. */
   readonly where: string;
-  /** The literal before the first placeholder. */
+  /** Literal text before the first placeholder. */
   readonly head: string;
   readonly slots: readonly Slot[];
 }
 
 type Failure = (what: string, cause?: { cause: unknown }) => LockKeyError;
 
-/** Renders one key. Throws LockKeyError and nothing else, whatever the arguments do when they are read. */
+/** Renders one key. Throws `LockKeyError` only, whatever the arguments do when they are read. */
 export function renderTemplate(
   template: CompiledTemplate,
   args: readonly unknown[],
@@ -109,7 +109,10 @@ function remedy({ text, root }: Placeholder, value: unknown): string {
   return `${allowed}: ${path ?? ''}use a key function with lockKey`;
 }
 
-/** What a path can read of an object. Of what has no own properties (a Date, a Set, a class with getters) none is known. */
+/**
+ * Returns an example of a path into an object; undefined for an object without own properties (a Date, a Set, a class
+ * with getters).
+ */
 function exampleProperty(value: object): { kind: string; name: string } | undefined {
   if (describe(value) === 'an array') return { kind: 'an element', name: '0' };
   try {

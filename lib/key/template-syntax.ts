@@ -4,31 +4,34 @@ import type { LockKeyError } from '../core/errors/lock.errors.js';
 export interface Placeholder {
   /** As written, with its brackets. */
   readonly text: string;
-  /** A name, a decimal index, or `$name`. */
+  /** A parameter name, a decimal index, or `$name`. */
   readonly root: string;
   readonly path: readonly string[];
 }
 
-/** A template taken apart: `literals[0] placeholders[0] literals[1] …`, one literal more than placeholders. */
+/** Parts of a template: `literals[0] placeholders[0] literals[1] …`, with one literal more than placeholders. */
 export interface TemplateSyntax {
   readonly literals: readonly string[];
   readonly placeholders: readonly Placeholder[];
 }
 
 const ROOT = /^(?:0|[1-9][0-9]{0,5}|[\p{ID_Start}_$][\p{ID_Continue}$]*)$/u;
-// Also what header names and other keys of plain data look like: `<<$request.headers.x-tenant-id>>`.
+// Also matches header names and other keys of plain data: `<<$request.headers.x-tenant-id>>`.
 const SEGMENT = /^[\p{ID_Continue}$-]+$/u;
 
 /**
- * Takes a template apart, which is known to be a usable key; `problem` makes the error.
+ * Splits a template that is known to be a valid key; `problem` creates the error.
  *
- * Every literal between two placeholders must contain `:`, and that is enough for different rendered values to
- * give different keys. Proof, for one template: a rendered value contains no `:` (it is escaped), so the number
- * of `:` in a key is that of its literals, and the n-th `:` of the key is the n-th `:` of the literals. The first
- * value starts where the first literal ends. Where it ends is known from the first `:` after that, which stands at
- * a known place in the second literal; from there the start of the next value is known, and so on. The last value
- * ends where the last literal begins, counted from the end. So the key gives every rendered value back, whatever
- * else stands in the literals: `a<<x>>:b<<y>>`, `{<<x>>}`, `<<x>>b`.
+ * Every literal between two placeholders must contain `:`. That is enough for different rendered values to give
+ * different keys. Proof, for one template:
+ * - A rendered value contains no `:`, because it is escaped. So the n-th `:` of the key is the n-th `:` of the
+ *   literals.
+ * - The first value starts where the first literal ends.
+ * - The first `:` after that is at a known place in the second literal. It shows where the first value ends and the
+ *   next one begins, and so on.
+ * - The last value ends where the last literal begins, counted from the end.
+ *
+ * So the key gives every rendered value back, whatever else the literals contain: `a<<x>>:b<<y>>`, `{<<x>>}`, `<<x>>b`.
  */
 export function parseTemplate(template: string, problem: (text: string) => LockKeyError): TemplateSyntax {
   const literals: string[] = [];
@@ -69,6 +72,5 @@ function parsePlaceholder(text: string, problem: (text: string) => LockKeyError)
   return { text, root, path };
 }
 
-/** A template in an error message. */
 export const quoteTemplate = (template: string): string =>
   JSON.stringify(template.length > 200 ? `${template.slice(0, 200)}…` : template);

@@ -3,17 +3,17 @@ import { isArray } from '../core/errors/describe.js';
 
 type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
 
-/** The decorators, as their messages name them. */
+/** Names of the decorators in messages. */
 export type DecoratorName = '@Locked' | '@Limited';
 
-/** What each of them has its method run under. */
+/** What a method of each decorator runs under. */
 export const GRANTS: Readonly<Record<DecoratorName, string>> = { '@Locked': 'lock', '@Limited': 'permit' };
 
 const LEGACY =
   'needs decorators as Nest has them: "experimentalDecorators": true in the compilerOptions of tsconfig.json (with ' +
   'SWC: "legacyDecorator": true in jsc.transform). These are standard decorators.';
 
-/** What a standard decorator is given beside the thing itself. */
+/** Second argument of a standard decorator. */
 interface StandardContext {
   readonly kind: string;
   readonly name?: PropertyKey;
@@ -21,7 +21,10 @@ interface StandardContext {
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
-/** What stands there may be options, and a Proxy may throw at any look. */
+/**
+ * Returns true for the context of a standard decorator. The value may be options instead, or a Proxy that throws when
+ * it is read.
+ */
 const isStandardContext = (value: unknown): value is StandardContext => {
   if (!isObject(value)) return false;
   try {
@@ -39,13 +42,15 @@ const ownerName = (target: object): string => {
   return name || '(anonymous class)';
 };
 
-/** `Class.method`, for messages. */
+/** Returns `Class.method`, for messages. */
 export const whereOf = (target: object, property: PropertyKey): string =>
   `${ownerName(target)}.${String(property)}`;
 
 /**
- * Finds a decorator without parentheses: then what should be a key and options is what a decorator gets, and the method
- * would be left as it is, without a lock.
+ * Rejects a decorator without parentheses. The compiler then calls it with the class and the method instead of a key
+ * and options, and the method would stay without a lock.
+ *
+ * @throws LockConfigurationError that shows how to write the decorator
  */
 export const refuseBareUse = (decorator: DecoratorName, args: readonly unknown[]): void => {
   const [first, second] = args;
@@ -63,7 +68,11 @@ export const refuseBareUse = (decorator: DecoratorName, args: readonly unknown[]
   }
 };
 
-/** The method to wrap, from what the compiler's helper gives to a decorator. */
+/**
+ * Returns the method to wrap.
+ *
+ * @throws LockConfigurationError when the decorator is not on an instance method
+ */
 export const checkTarget = (
   decorator: DecoratorName,
   target: object,

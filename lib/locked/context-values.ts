@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import { lockedMethodsOf, prototypesOf } from './lock-binding.js';
 
-/** The places from which `<<$name>>` in a key can get its value. */
+/** Sources of the values for `<<$name>>` in keys. */
 export interface ContextSources {
   /** Whether the module has a `context` option. */
   readonly context: boolean;
@@ -10,8 +10,8 @@ export interface ContextSources {
 }
 
 /**
- * Rejects a locked method whose key has a `<<$name>>` that no call can get a value for. What `context` returns is known at
- * a call only.
+ * Rejects a locked method whose key has a `<<$name>>` without a source of its value. The values that `context` returns
+ * are known only at a call.
  *
  * @throws LockConfigurationError that names the method, the placeholder and the missing option
  */

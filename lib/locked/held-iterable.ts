@@ -4,29 +4,32 @@ import { Reading } from './reading.js';
 type AnyFunction = (...args: unknown[]) => unknown;
 type Methods = Record<PropertyKey, AnyFunction | undefined>;
 
-/** A returned object, and the reading that it is locked for now; a method may return the same object again. */
+/** A returned object and its current reading. A method may return the same object more than once. */
 interface Held {
   reading: Reading;
-  /** Steps of its iterators that go on now. */
+  /** Number of its iterators' steps that are running. */
   stepping: number;
-  /** The reading that ended because it was closed by its own method: it then says so in its own way. */
+  /**
+   * Reading that ended because a method of the object itself closed it. The object then reports its end in its own way.
+   */
   closed?: Reading;
 }
 
 const held = new WeakMap<object, Held>();
 
 const STEPS = ['next', 'return', 'throw'] as const;
-/** What closes a cursor for good, whatever its iterators are doing. */
+/** Methods that close a cursor for good, whatever its iterators are doing. */
 const ENDINGS = ['close', 'cancel', 'destroy', Symbol.asyncDispose] as const;
 
-/** What all async iterators inherit: each is its own iterator, and can be disposed of where Node knows how. */
+/** Prototype of all async iterators: each is its own iterator, and is disposable where Node supports that. */
 const iteratorPrototype = Object.getPrototypeOf(
   Object.getPrototypeOf(Object.getPrototypeOf((async function* () {})())),
 ) as object;
 
 /**
- * Keeps an async iterable locked until the iterators that were taken from it have ended, or it was closed. Its methods
- * are replaced on the object itself: a wrapper would hide the others, and break those that use private fields.
+ * Keeps an async iterable locked until all iterators that were taken from it have ended, or the iterable is closed.
+ * Replaces methods on the object itself: a wrapper would hide the other methods, and break methods that use private
+ * fields.
  */
 export const holdIterable = (source: object, where: string): Promise<void> => {
   const known = held.get(source);
@@ -67,7 +70,7 @@ const replaceIterator = (state: Held, source: object): void => {
   let isItsOwn = false;
   replace(source, Symbol.asyncIterator, () => {
     const { reading } = state;
-    // One that is its own iterator says by itself that it has ended.
+    // An object that is its own iterator reports its end by itself.
     if (reading.over && !isItsOwn) throw reading.late();
     const iterator = iteratorOf(reading, () => original.call(source));
     isItsOwn = iterator === source;
@@ -78,7 +81,7 @@ const replaceIterator = (state: Held, source: object): void => {
   });
 };
 
-/** What the source gives to be iterated. Where it gives nothing that can be, its reading is over. */
+/** Returns the iterator of the source. Ends the reading if the source returns no iterator. */
 const iteratorOf = (reading: Reading, make: () => unknown): object => {
   try {
     const iterator = reading.inSection(make);
@@ -108,12 +111,12 @@ const replaceEndings = (state: Held, source: object): void => {
   }
 };
 
-/** Puts the steps of an iterator into `target`: each runs in the section, and the last one ends its reading. */
+/** Puts the steps of an iterator into `target`. Each step runs in the section, and the last one ends the reading. */
 const replaceSteps = (state: Held, iterator: object, target: object): void => {
   const isItsOwn = target === iterator;
-  /** The reading that it takes part in since its first step. */
+  /** Reading in which it takes part since its first step. */
   let during: Reading | undefined;
-  /** What it answers since it has ended. */
+  /** Its answer after its end. */
   let ended: { readonly answer: unknown } | undefined;
 
   const end = (reading: Reading, answer: unknown): void => {
@@ -124,18 +127,18 @@ const replaceSteps = (state: Held, iterator: object, target: object): void => {
 
   for (const name of STEPS) {
     const original = methodOf(iterator, name);
-    // Without a return() of its own it would not hear of a `break`.
+    // Without a return() it would not notice a `break`.
     if (!original && name !== 'return') continue;
     const step = (...args: unknown[]): unknown =>
       original ? original.apply(iterator, args) : Promise.resolve({ done: true, value: args[0] });
     replace(target, name, (...args) => {
       const { reading } = state;
-      // Its iterator reads it by its own next(): that is one reader, which ends when the iterator does.
+      // The object's iterator reads it through its own next(). They are one reader, which ends when the iterator ends.
       const isPart = isItsOwn && state.stepping > 0;
       if (isPart || reading === state.closed) return step(...args);
       if (during !== reading) {
         const late = reading.begin();
-        // A reader that only wants to be done with it may.
+        // A reader that comes too late may still close the iterator.
         if (late) return name === 'next' ? Promise.reject(late) : step(...args);
         [during, ended] = [reading, undefined];
       }
@@ -152,7 +155,7 @@ const replaceSteps = (state: Held, iterator: object, target: object): void => {
   }
 };
 
-/** Calls `then` with what came out of `call`, or without anything when it failed, before the caller gets it. */
+/** Calls `then` with the outcome of `call`, or without one if it failed, before the caller gets the result. */
 const afterwards = (call: () => unknown, then: (outcome?: { value: unknown }) => void): unknown => {
   let result: unknown;
   try {
@@ -180,7 +183,10 @@ const afterwards = (call: () => unknown, then: (outcome?: { value: unknown }) =>
 const isPromise = (value: unknown): value is Promise<unknown> =>
   typeof value === 'object' && value !== null && typeof (value as PromiseLike<unknown>).then === 'function';
 
-/** A driver's cursor has a `next()` of its own that gives a row, which may have a field `done`, and null at its end. */
+/**
+ * Returns true for the last step. A driver's cursor has a `next()` that returns a row, which may have a field `done`,
+ * and returns null at the end.
+ */
 const isLast = (name: (typeof STEPS)[number], value: unknown): boolean => {
   if (name !== 'next') return (value as { done?: unknown } | undefined)?.done !== false;
   if (value === null) return true;

@@ -10,7 +10,7 @@ export interface NodeStream {
   readonly destroyed?: boolean;
   readonly errored?: unknown;
   readonly readable?: boolean;
-  /** Null while nothing is there that would read it. */
+  /** Null while the stream has no reader. */
   readonly readableFlowing?: boolean | null;
   readonly readableDidRead?: boolean;
   readonly writable?: boolean;
@@ -18,19 +18,19 @@ export interface NodeStream {
 }
 
 /**
- * Keeps a Node stream locked until it was read to its end, has failed or is destroyed. Not every stream tells of each
- * with 'close': those without autoDestroy or emitClose, and those of readable-stream 3, do not.
+ * Keeps a Node stream locked until it has been read to its end, has failed, or is destroyed. The event 'close' is not
+ * enough: streams without autoDestroy or emitClose, and streams of readable-stream 3, do not always emit it.
  */
 export const holdNodeStream = (stream: NodeStream, where: string): Promise<void> =>
   new Promise((resolve) => {
-    // A duplex that never had a reading side, or has none any more, ends with its writing side.
+    // A duplex stream without a reading side, or with an ended one, ends with its writing side.
     const isRead = methodOf(stream, 'read') !== undefined && stream.readable !== false;
     const hasEnded = !isRead && (stream.writableFinished ?? !stream.writable);
     if (stream.destroyed || stream.errored || hasEnded) return resolve();
 
     const stopTimer = whenUnread(() => {
       if (stream.readableFlowing !== null || stream.readableDidRead) return;
-      // An error without a listener would end the process; a reader that comes later gets it from the stream.
+      // An error without a listener would end the process. A later reader gets the error from the stream.
       stream.once('error', () => undefined);
       stream.destroy(tooLate(where));
     });
@@ -38,12 +38,12 @@ export const holdNodeStream = (stream: NodeStream, where: string): Promise<void>
       stopTimer();
       resolve();
     };
-    // Not 'error' itself: to listen to that would be to handle it.
+    // Not 'error' itself: a listener for it would count as handling the error.
     for (const event of ['close', isRead ? 'end' : 'finish', errorMonitor] as const) stream.once(event, end);
     whenDestroyed(stream, end);
   });
 
-/** With `emitClose: false` nothing is emitted, so it is seen where the stream lets go of what it reads from. */
+/** Notices the end of a stream with `emitClose: false`, which emits nothing: such a stream still calls `_destroy`. */
 const whenDestroyed = (stream: NodeStream, end: () => void): void => {
   const original = methodOf(stream, '_destroy');
   if (!original || !Object.isExtensible(stream)) return;

@@ -3,18 +3,18 @@ import { ReadableStream } from 'node:stream/web';
 import { methodOf, refuseFrozen, replace } from './held-iterable.js';
 import { Reading } from './reading.js';
 
-/** They give something that reads the stream step by step. */
+/** Methods that return a reader, which reads the stream step by step. */
 const READERS = [Symbol.asyncIterator, 'values', 'getReader'] as const;
 const STEPS = ['next', 'return', 'read', 'cancel'] as const;
-/** They read it by themselves. */
+/** Methods that read the stream themselves. */
 const READS = ['pipeThrough', 'pipeTo', 'cancel'] as const;
 
-/** Node's own: of another one only the iterator can be followed. */
+/** Returns true for Node's own web streams. Of any other web stream only the iterator can be followed. */
 export const isWebStream = (value: unknown): value is ReadableStream => value instanceof ReadableStream;
 
 /**
- * Keeps a web stream locked until it is closed, cancelled or broken, however it is read. Its methods are replaced on
- * the stream itself, which `new Response(stream)` and the like know by its private fields.
+ * Keeps a web stream locked until it is closed, cancelled or broken, however it is read. Replaces methods on the stream
+ * itself, because `new Response(stream)` and similar code need its private fields.
  */
 export const holdWebStream = (source: ReadableStream, where: string): Promise<void> => {
   refuseFrozen(source, where);
@@ -45,10 +45,10 @@ export const holdWebStream = (source: ReadableStream, where: string): Promise<vo
   };
   prepareStream(source);
 
-  // Hears of every end, also of one that came through a reader made without these methods.
+  // Notices every end, also of a stream read by a reader that was made without these methods.
   finished(source as never, () => reading.finish());
   return reading.done.then(() => {
-    // No reader came that would let go of what the stream reads from.
+    // No reader came, so nothing else would release the source of the stream.
     if (givenUp) void cancel().catch(() => undefined);
   });
 };

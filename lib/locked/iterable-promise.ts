@@ -1,16 +1,19 @@
-/** Gives the iterator of what a promise was resolved with, or throws. */
+/** Returns the iterator of a promise's result, or throws. */
 export type Iterate = (value: unknown) => AsyncIterator<unknown, unknown, unknown>;
 
 type Steps = AsyncIterator<unknown, unknown, unknown>;
 
 /**
- * What a locked method gives that returns an async iterable and is not itself async: the promise of it, which can be
- * iterated as that could be. `for await (const row of service.rows())` and `await service.rows()` both work.
+ * Result of a locked method that returns an async iterable and is not async itself: a promise of the iterable, which
+ * can also be iterated like it. `for await (const row of service.rows())` and `await service.rows()` both work.
  */
 export class IterablePromise extends Promise<unknown> implements AsyncGenerator<unknown, unknown, unknown> {
   private iterate!: Iterate;
   private steps: Promise<Steps> | undefined;
-  /** Whether a caller iterates it, or is certain to. A failure then waits for that caller, and is never unhandled. */
+  /**
+   * Whether a caller iterates it, or certainly will. A failure then waits for that caller, and is never an unhandled
+   * rejection.
+   */
   private isForReader = false;
   private isAsked = false;
   private refuse!: (error: unknown) => void;
@@ -18,7 +21,11 @@ export class IterablePromise extends Promise<unknown> implements AsyncGenerator<
   /** Whether a caller has begun to iterate it. */
   isRead = false;
 
-  /** @param run begins the work; it may resolve the promise before the work ends */
+  /**
+   * Creates the promise and begins the work.
+   *
+   * @param run begins the work; it may resolve the promise before the work ends
+   */
   static of(
     iterate: Iterate,
     isForReader: boolean,
@@ -34,7 +41,7 @@ export class IterablePromise extends Promise<unknown> implements AsyncGenerator<
     return promise;
   }
 
-  /** What `then` gives is no longer iterated. */
+  /** `then` returns a plain promise, which cannot be iterated. */
   static override get [Symbol.species](): PromiseConstructor {
     return Promise;
   }
@@ -49,7 +56,7 @@ export class IterablePromise extends Promise<unknown> implements AsyncGenerator<
   }
 
   [Symbol.asyncIterator](): this {
-    // From here on a failure is told to the reader, at its next item.
+    // From here on the reader gets a failure, at its next item.
     this.isForReader = true;
     this.isRead = true;
     return this;
@@ -80,7 +87,10 @@ export class IterablePromise extends Promise<unknown> implements AsyncGenerator<
     return (this.steps ??= this.then((value) => this.iterate(value)));
   }
 
-  /** A further reaction that hides the failure would keep V8 from following the stack to the caller. */
+  /**
+   * Rejects the promise, or keeps the failure for the reader. Hiding it by a further reaction would keep V8 from
+   * following the stack to the caller.
+   */
   private fail(error: unknown): void {
     if (this.isForReader && !this.isAsked) this.failure = { error };
     else this.refuse(error);

@@ -5,7 +5,7 @@ import type { Permits } from '../permits.js';
 import type { Limited as LimitedSignature } from './locked.types.js';
 import { sectionDecorator } from './section-decorator.js';
 
-/** Runs a method of any provider or controller with one of a key's permits. */
+/** Runs a method of any provider or controller with one of the key's permits. */
 export const Limited = sectionDecorator({
   name: '@Limited',
   method: '@Limited',

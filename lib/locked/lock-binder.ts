@@ -5,15 +5,15 @@ import { checkContextValues, type ContextSources } from './context-values.js';
 import { bindService, lockedMethodsOf, serviceOf } from './lock-binding.js';
 import { suspicions } from './suspicions.js';
 
-/** What Nest knows of a provider or controller. */
+/** Part of Nest's wrapper of a provider or controller that is used here. */
 interface InstanceWrapper {
   readonly instance: unknown;
   readonly isNotMetatype?: boolean;
 }
 
 /**
- * At start-up: gives the service to objects that Nest did not make itself (`useFactory`, `useValue`, also several in
- * an array), and warns of methods that are probably not locked in the way that was meant.
+ * Binds the lock service, when the app starts, to objects that Nest did not create from a class (`useFactory`,
+ * `useValue`, also in an array). Warns of methods that are probably not locked as intended.
  *
  * @param sources of values for `<<$name>>`; undefined: they are not checked
  */

@@ -6,37 +6,37 @@ import { getLockServiceToken } from '../redis-lock.tokens.js';
 import type { DecoratorName } from './check-use.js';
 
 /**
- * How an instance gets its lock service: Nest injects it through an accessor on the prototype, which keeps it as a
- * property of the instance itself. A Proxy around the instance passes that on in both directions, also one without a
- * `set` trap whose `get` trap reads from its target; an object that inherits from the instance finds it as well. The
- * property is not enumerable, so the service is in no one's way when instances are printed, compared or copied.
+ * Returns the name of the property in which an instance keeps its lock service. Nest injects the service through an
+ * accessor on the prototype, which writes this property. A Proxy around the instance passes it on in both directions,
+ * even if it has no `set` trap and its `get` trap reads from its target. Objects that inherit from the instance find
+ * it, too. It is not enumerable, so it does not appear when instances are printed, compared or copied.
  */
 const propertyOf = (service: string | undefined): symbol =>
   Symbol.for(`nest-redis-lock:bound-service:${service ?? ''}`);
 
-/** The services of what takes no properties: frozen and sealed objects. */
+/** Services of frozen and sealed objects, which take no properties. */
 const beside = new WeakMap<object, Map<symbol, LockService>>();
 
 const keepBeside = (instance: object, property: symbol, service: LockService): void => {
   beside.set(instance, (beside.get(instance) ?? new Map<symbol, LockService>()).set(property, service));
 };
 
-/** Set while the getter is asked only to learn which object a Proxy reads from. */
+/** Set while the getter is called only to learn which object a Proxy reads from. */
 let learning: LockService | undefined;
 
-/** Where a class keeps what is locked in it; shared by both builds. */
+/** Property in which a class keeps its locked methods; shared by both builds. */
 const METHODS = Symbol.for('nest-redis-lock:methods');
 
 type Method = (...args: never[]) => unknown;
 
-/** A locked method, as the start-up check needs it. */
+/** A locked method, for the check when the app starts. */
 export interface LockedMethod {
   readonly decorator: DecoratorName;
   readonly name: PropertyKey;
   readonly service: string | undefined;
-  /** Placeholders of its key that the module has to give a value: `<<$name>>`. */
+  /** Placeholders of its key that need a value from the module: `<<$name>>`. */
   readonly contextPlaceholders: readonly Placeholder[];
-  /** What the decorator found: the method itself, or what a decorator below has made of it. */
+  /** Function that the decorator found: the method itself, or the wrapper of a decorator below. */
   readonly original: Method;
   readonly wrapper: Method;
 }
@@ -44,7 +44,7 @@ export interface LockedMethod {
 const accessorOf = (service: string | undefined): symbol =>
   Symbol.for(`nest-redis-lock:service:${service ?? ''}`);
 
-/** Notes a locked method, and lets Nest inject the service it needs. */
+/** Records a locked method, and lets Nest inject the service it needs. */
 export const register = (prototype: object, method: LockedMethod): void => {
   const own = ownLockedMethods(prototype);
   if (own) own.push(method);
@@ -64,7 +64,7 @@ export const register = (prototype: object, method: LockedMethod): void => {
       keepBeside(this, property, service);
       learning = service;
       try {
-        // A Proxy calls the method with itself, or with what it stands for: both have to be known.
+        // A Proxy calls the method with itself or with its target as `this`, so both must find the service.
         Reflect.get(this, accessor);
       } finally {
         learning = undefined;
@@ -76,11 +76,14 @@ export const register = (prototype: object, method: LockedMethod): void => {
 
 const parentOf = (value: object): object | null => Object.getPrototypeOf(value) as object | null;
 
-/** What is locked in one class, without what it inherits. From below: decorators are applied in that order. */
+/**
+ * Returns the locked methods of one class, without inherited ones, in the order in which decorators are applied: from
+ * below.
+ */
 export const ownLockedMethods = (prototype: object): LockedMethod[] | undefined =>
   Object.getOwnPropertyDescriptor(prototype, METHODS)?.value as LockedMethod[] | undefined;
 
-/** The prototypes of an instance, its own class first. */
+/** Returns the prototypes of an instance, its own class first. */
 export const prototypesOf = (instance: object): object[] => {
   const prototypes: object[] = [];
   for (let prototype = parentOf(instance); prototype; prototype = parentOf(prototype)) {
@@ -89,7 +92,7 @@ export const prototypesOf = (instance: object): object[] => {
   return prototypes;
 };
 
-/** The locked methods of an instance, inherited ones included, each with the prototype that has it. */
+/** Returns the locked methods of an instance, including inherited ones, each with its prototype. */
 export const lockedMethodsOf = (instance: object): { prototype: object; method: LockedMethod }[] =>
   prototypesOf(instance).flatMap((prototype) =>
     (ownLockedMethods(prototype) ?? []).map((method) => ({ prototype, method })),
@@ -102,13 +105,17 @@ export const bindService = (instance: object, name: string | undefined, service:
   (instance as Record<symbol, LockService>)[accessorOf(name)] = service;
 };
 
-/** What each decorator asks of its service. */
+/** Method of the service that each decorator calls. */
 const NEEDS = { '@Locked': 'withLock', '@Limited': 'permits' } as const satisfies Record<
   DecoratorName,
   keyof LockService
 >;
 
-/** The service of an instance; without one the method must not run. */
+/**
+ * Returns the service of an instance.
+ *
+ * @throws LockConfigurationError without a service: the method must not run without its lock
+ */
 export const requireService = (
   decorator: DecoratorName,
   instance: unknown,

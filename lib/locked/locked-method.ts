@@ -12,10 +12,10 @@ import type { DecoratorName } from './check-use.js';
 
 type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
 
-/** The options of whichever decorator, without what the decorator itself does with them. */
+/** Options of both decorators, without those that the decorator handles itself. */
 export type CallOptions = Omit<LockedOptions & LimitedOptions, 'onBusy' | 'service'>;
 
-/** Runs a section under what the decorator promises: a lock of `@Locked`, a permit of `@Limited`. */
+/** Runs a section under a lock (`@Locked`) or a permit (`@Limited`). */
 export type RunSection = (
   locks: LockService,
   keys: readonly KeyOfCall[],
@@ -23,7 +23,7 @@ export type RunSection = (
   section: LockSection<void>,
 ) => Promise<void>;
 
-/** What the wrapper of a locked method needs to know. */
+/** What the wrapper of a locked method needs. */
 export interface LockedMethodSpec {
   readonly decorator: DecoratorName;
   readonly run: RunSection;
@@ -32,17 +32,17 @@ export interface LockedMethodSpec {
   readonly where: string;
   readonly options: LockedOptions & LimitedOptions;
   keysOf(locks: LockService, args: unknown[]): readonly KeyOfCall[];
-  /** The service of an instance; throws when there is none. */
+  /** Returns the service of an instance; throws without one. */
   serviceOf(instance: unknown): LockService;
-  /** Ends the wait when the client is gone. */
+  /** Returns the signal that ends the wait when the client disconnects. */
   callSignal(): AbortSignal | undefined;
-  /** Says that an Observable goes on for the client; returns what says that it has ended. */
+  /** Registers an Observable that the client is reading; returns a function to call at its end. */
   streamBegins(): (() => void) | undefined;
 }
 
 /**
- * How a method gives its result decides how long the lock is held. An `iterable` is a method that is not async and
- * does not declare a promise; `unknown` is one whose declaration has not come through the compiler.
+ * How a method returns its result, which decides how long the lock is held. `iterable`: the method is not async, and is
+ * not declared to return a promise. `unknown`: the compiler did not emit its return type.
  */
 export type ResultStyle = 'promise' | 'observable' | 'generator' | 'iterable' | 'unknown';
 
@@ -53,7 +53,7 @@ export const wrapMethod = (spec: LockedMethodSpec, style: ResultStyle): AnyMetho
   return style === 'promise' ? lockedPromise(spec) : lockedIterable(spec, style === 'iterable');
 };
 
-/** `skip` asks once: no wait time but 0 can be given with it. */
+/** Returns the options of a call. `onBusy: 'skip'` does not wait, so only `waitMs: 0` may be given with it. */
 const callOptions = (spec: LockedMethodSpec): CallOptions => {
   const { onBusy, service: _service, ...options } = spec.options;
   const signal = options.signal ?? spec.callSignal();
@@ -62,7 +62,7 @@ const callOptions = (spec: LockedMethodSpec): CallOptions => {
     : { ...options, signal };
 };
 
-/** Whether an error says that this method's own lock is taken, rather than one that its body wanted. */
+/** Returns true when the method's own lock is taken, false when the error comes from a lock inside its body. */
 const isBusy = (error: unknown, started: boolean): error is LockNotAcquiredError =>
   !started && isTaken(error);
 
@@ -73,7 +73,7 @@ const lockedPromise = (spec: LockedMethodSpec): AnyMethod =>
     });
   };
 
-/** @param isRead whether it is known to be for iterating, so that a failure is for the reader alone */
+/** @param isRead whether the result is known to be iterated; then only the reader gets a failure */
 const lockedIterable = (spec: LockedMethodSpec, isRead: boolean): AnyMethod =>
   function (this: unknown, ...args: unknown[]): Promise<unknown> {
     let skipped = false;
@@ -101,17 +101,23 @@ async function* each(values: readonly unknown[]): AsyncGenerator<unknown, undefi
   yield* values;
 }
 
-/** What a call is told before its promise settles. */
+/** Callbacks of a call, before its promise settles. */
 interface Listener {
-  /** The result goes on after the method returned. */
+  /** The result goes on after the method has returned. */
   streams(result: unknown): void;
   /** The method does not run, and its result is undefined. */
   skips?(): void;
-  /** Decides about a result that can be awaited or iterated, and does nothing before: a query. Awaited if absent. */
+  /**
+   * Decides about a query: a result that can be awaited or iterated, and that starts only then. It is awaited if this
+   * is absent.
+   */
   rowsOf?(query: AsyncIterable<unknown>): unknown;
 }
 
-/** V8 follows the stack of an error to the caller only where promises are awaited, or settled by their own functions. */
+/**
+ * Runs the method under its lock. V8 follows an error's stack to the caller only through `await`, and through the
+ * promise's own resolve and reject functions.
+ */
 const runLocked = async (
   spec: LockedMethodSpec,
   self: unknown,
@@ -127,13 +133,13 @@ const runLocked = async (
     const result = await (isQuery ? listener.rowsOf!(returned) : returned);
     const stream = asStream(result, spec);
     if (!stream) return void (plain = result);
-    // The caller gets what it asked for now; the lock stays until that has been read.
+    // The caller gets the stream now; the lock is held until the stream has been read.
     listener.streams(stream.result);
     await stream.done;
   };
   try {
     const locks = spec.serviceOf(self);
-    // A mocked service may give no promise.
+    // A mocked service may return no promise.
     await spec.run(locks, spec.keysOf(locks, args), callOptions(spec), body);
   } catch (error) {
     const { onBusy } = spec.options;
@@ -171,7 +177,7 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
           subscriber.add(done);
           if (subscriber.closed) return;
           const source = spec.original.apply(this, args) as Observable<unknown>;
-          // A source that gives all it has within `subscribe` has to hear at once that its subscriber has gone.
+          // A source that emits all its values inside `subscribe` has to learn at once that its subscriber has left.
           const unsubscribed = new Observable<void>((stop) => subscriber.add(() => stop.next()));
           new Observable((reader) => source.subscribe(reader))
             .pipe(takeUntil(unsubscribed))
@@ -182,7 +188,7 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
           }
         });
       let failure: { error: unknown } | undefined;
-      // A mocked service may give no promise.
+      // A mocked service may return no promise.
       Promise.resolve(spec.run(locks, keys, { ...options, signal }, body))
         .then(() => {
           if (!started) throw notRun(spec);
@@ -192,7 +198,7 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
         .catch((error: unknown) => {
           if (!onBusy || !isBusy(error, started)) return subscriber.error(error);
           if (onBusy === 'skip') return subscriber.complete();
-          // Deferred, so that what it throws becomes an error of the stream.
+          // Deferred, so that an error that it throws becomes an error of the stream.
           const fallback = defer(
             () => onBusy.apply(this as never, [error, ...args] as never) as Observable<unknown>,
           );
@@ -234,12 +240,15 @@ const lockedGenerator = (spec: LockedMethodSpec): AnyMethod =>
       done = true;
       return result;
     } finally {
-      // What the body threw must not be replaced by what the end of the lock has to say.
+      // An error of the body takes precedence over an error of the lock's end.
       await (done ? opened.end() : opened.end().catch(() => undefined));
     }
   };
 
-/** A lock that was granted without running the body can only be a mock; a silent undefined would hide that. */
+/**
+ * Returns the error for a lock that was granted without running the body: only a mock does that, and returning
+ * undefined would hide it.
+ */
 const notRun = (spec: LockedMethodSpec): LockConfigurationError =>
   new LockConfigurationError(
     `${spec.where} is ${spec.decorator}, but its LockService did not run it: it is a mock. In tests import ` +
@@ -256,7 +265,7 @@ const notIterable = (spec: LockedMethodSpec, value: unknown, wasAwaited: boolean
   );
 };
 
-/** Not the value itself: it is the user's data. */
+/** Describes a value without its content, which is the user's data. */
 const kindOf = (value: unknown): string => {
   if (value === undefined || value === null) return String(value);
   return typeof value === 'object' ? 'an object without Symbol.asyncIterator' : `a ${typeof value}`;

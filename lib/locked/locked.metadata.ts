@@ -2,25 +2,25 @@ import type { KeyWithMode } from '../core/settings/acquire-options.js';
 import type { LimitedOptions, LockedOptions } from './locked.options.js';
 
 /**
- * Where a locked method says how it is locked, for guards, interceptors and whatever looks at handlers.
+ * Metadata key of a method's `@Locked` key and options, for guards, interceptors and other code that inspects handlers.
  *
  * @example const { key, options } = reflector.get<LockedMetadata>(LOCKED_METADATA, context.getHandler());
  */
 export const LOCKED_METADATA = 'nest-redis-lock:locked';
 
-/** The same for `@Limited`. A method may have both decorators, so each has a place of its own. */
+/** Metadata key of a method's `@Limited` key and options. It differs from `@Locked`, because a method may have both. */
 export const LIMITED_METADATA = 'nest-redis-lock:limited';
 
-/** How a method is locked, as it was given to `@Locked`. A frozen copy: changing it would change nothing. */
+/** Key and options as given to `@Locked`. A frozen copy. */
 export interface LockedMetadata {
-  /** The template, the templates, or the key function; without any, what stands for them: `ClassName.methodName`. */
+  /** The template, the list of templates, or the key function. Default: `ClassName.methodName`. */
   readonly key: string | readonly (string | KeyWithMode)[] | ((...args: never[]) => unknown);
   readonly options: LockedOptions;
 }
 
-/** How a method is limited, as it was given to `@Limited`. A frozen copy, too. */
+/** Key and options as given to `@Limited`. A frozen copy. */
 export interface LimitedMetadata {
-  /** The template or the key function; without any, what stands for them: `ClassName.methodName`. */
+  /** The template or the key function. Default: `ClassName.methodName`. */
   readonly key: string | ((...args: never[]) => unknown);
   readonly options: LimitedOptions;
 }

@@ -5,15 +5,15 @@ import type {
 } from '../core/settings/acquire-options.js';
 import type { LockNotAcquiredError } from '../core/errors/lock.errors.js';
 
-/** What a decorator takes beside the options of its section. */
+/** Options of a decorator in addition to those of its section. */
 export interface DecoratorOptions {
   /**
-   * What happens instead of an error when the lock is taken, or no permit is free. `skip`: the method does not run and
-   * gives undefined; it does not wait either, so `waitMs` cannot be given. A function: it runs in the method's place,
-   * with its `this`, the error, and the arguments. Default: `LockNotAcquiredError`.
+   * What to do when the lock is taken, or no permit is free, instead of throwing. `skip`: the method does not run and
+   * returns undefined; it does not wait, so `waitMs` cannot be given. A function runs in place of the method, with the
+   * method's `this`, the error, and the arguments. Default: throw `LockNotAcquiredError`.
    */
   readonly onBusy?: 'skip' | BusyFallback;
-  /** The name of the module whose service is asked: that of `forRoot({ name })`. Default: the unnamed one. */
+  /** Name of the lock module to use: the `name` of its `forRoot`. Default: the unnamed one. */
   readonly service?: string;
 }
 
@@ -23,5 +23,5 @@ export interface LockedOptions extends SectionOptions, DecoratorOptions {}
 /** Options of `@Limited`. */
 export interface LimitedOptions extends PermitSectionOptions, PermitsOptions, DecoratorOptions {}
 
-/** Runs in the place of a method whose lock is taken, or for which no permit is free. */
+/** Function that runs in place of a method whose lock is taken, or for which no permit is free. */
 export type BusyFallback = (this: never, error: LockNotAcquiredError, ...args: never[]) => unknown;

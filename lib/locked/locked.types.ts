@@ -2,28 +2,28 @@ import type { Observable } from 'rxjs';
 import type { KeyWithMode, Without } from '../core/settings/acquire-options.js';
 import type { DecoratorOptions, LimitedOptions, LockedOptions } from './locked.options.js';
 
-/** One key, or several that are taken all or none, each of which may have a mode of its own. */
+/** One key, or several that are acquired all or none. Each key may have its own mode. */
 export type KeyResult = string | readonly (string | KeyWithMode)[];
 
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 type Any = any;
 type AnyFunction = (...args: Any[]) => Any;
 
-/** What a lockable method returns: something that ends later. */
+/** Return type of a lockable method: something that ends later. */
 export type Lockable = Promise<Any> | Observable<Any> | AsyncIterable<Any>;
 
 /**
- * What a method that is not async may return: it gives a promise of that, which can be iterated like a generator. More
- * than a generator has (the `close()` of a cursor) is there only after an `await`.
+ * Whether a method that is not async may return the type. The wrapper returns a promise that can be iterated like a
+ * generator. Further members (the `close()` of a cursor) are available only after `await`.
  */
 type Iterated<R> = keyof R extends keyof AsyncGenerator ? true : false;
 
-/** What comes out of it in the end. */
+/** Type of the final result, or of the items of a stream. */
 type Settled<R> = R extends Observable<infer V> ? V : R extends AsyncIterable<infer V> ? V : Awaited<R>;
 
 type IsAny<T> = 0 extends 1 & T ? true : false;
 
-/** Streams can always be empty, so only a promise has to admit `undefined`. */
+/** Whether `undefined` is allowed as the result. Streams can always be empty, so only a promise has to allow it. */
 type AllowsSkip<R> =
   R extends Promise<infer V>
     ? IsAny<V> extends true
@@ -35,9 +35,9 @@ type AllowsSkip<R> =
           : false
     : true;
 
-/** Whether it is given as it is declared. */
+/** Whether the wrapper returns the type as it is declared. */
 type IsKept<R> = IsAny<R> extends true ? true : R extends Promise<Any> | Observable<Any> ? true : Iterated<R>;
-/** Skipping means not to wait; 0 says just that. */
+/** `onBusy: 'skip'` does not wait, so only `waitMs: 0` may be given with it. */
 type WaitsToSkip<O> = O extends { readonly onBusy: 'skip'; readonly waitMs: infer W }
   ? W extends 0 | undefined
     ? false
@@ -71,7 +71,7 @@ type CheckParameters<M extends AnyFunction, A extends unknown[]> =
     ? unknown
     : { 'the key function’s parameters do not match the method’s': A };
 
-/** A method decorator that only fits methods which can be locked in this way. */
+/** Method decorator that compiles only on methods that can be locked this way. */
 export type LockedDecorator<A extends unknown[], O> = <M extends AnyFunction>(
   target: object,
   property: PropertyKey,
@@ -79,8 +79,8 @@ export type LockedDecorator<A extends unknown[], O> = <M extends AnyFunction>(
 ) => void;
 
 /**
- * The signatures of a decorator after its first, by its options and by what a key may be. They have no documentation of
- * their own: editors show that of the first one then.
+ * Further signatures of a decorator, by its options and the type of a key. They have no documentation: editors then
+ * show that of the first signature.
  */
 interface SectionDecorator<Options extends DecoratorOptions, Key> {
   // No key: it is `ClassName.methodName`. For jobs that must run once.
@@ -94,8 +94,8 @@ interface SectionDecorator<Options extends DecoratorOptions, Key> {
     key: (...args: Parameters<M>) => Key,
     options?: Options,
   ): LockedDecorator<Parameters<M>, Record<never, never>>;
-  // A template, or (of `@Locked`) several that are taken all or none. Last, because the compiler shows what is wrong with the
-  // last: mostly that is an option beside a template.
+  // A template, or with `@Locked` a list of templates that are acquired all or none. It is the last signature because
+  // the compiler reports the error of the last one. Mostly that is a wrong option beside a template.
   <const O extends Options>(key: Key, options?: O & Options): LockedDecorator<[], O>;
 }
 
@@ -107,25 +107,33 @@ interface SkipOptions {
 type OptionsOfLocked = LockedOptions & Without<'permits'>;
 type OptionsOfLimited = LimitedOptions & Without<'reentrant' | 'mode'>;
 
-/** The signatures of `@Locked`. */
 export interface Locked extends SectionDecorator<OptionsOfLocked, KeyResult> {
-  // First, because a function is given its return type by the first signature that is tried: modes are words there.
+  // It is the first signature because a function gets its return type from the first one tried. There, modes are
+  // literals.
   /**
-   * Runs a method of any provider or controller inside a lock: the key is rendered from the arguments, the lock is
-   * taken, kept while the method runs, and released whatever happens. A locked method never runs without its lock.
+   * Runs a method of any provider or controller inside a lock. The key is rendered from the arguments. The lock is
+   * acquired, renewed while the method runs, and released also when the method throws. A locked method never runs
+   * without its lock.
    *
-   * Keys: `'order:<<userId>>'` by parameter name, `'cart:<<cart.owner.id>>:<<1>>'` by path or index, several for all
-   * or none, a function (used verbatim), `<<$request.user.id>>` on HTTP, `<<$name>>` from the module's `context`, or
-   * none for `ClassName.methodName`. Mistakes in a key are `LockKeyError` when the class is loaded.
+   * Keys:
+   * - `'order:<<userId>>'`: a parameter by name
+   * - `'cart:<<cart.owner.id>>:<<1>>'`: a path, or a parameter by index
+   * - `['a:<<x>>', 'b:<<y>>']`: several keys, all or none
+   * - a function, whose result is used verbatim
+   * - `<<$request.user.id>>`: the HTTP request; `<<$name>>`: the module's `context`
+   * - none: `ClassName.methodName`
    *
-   * Options and their defaults: `LockedOptions`; durations are whole ms. Mistakes in them are
-   * `LockConfigurationError` when the class is loaded.
+   * A mistake in a key throws `LockKeyError` when the class is loaded, a wrong option throws `LockConfigurationError`.
+   * Options and defaults: `LockedOptions`. Durations are whole ms. The errors below are those of a call; errors of the
+   * method itself are not changed.
    *
-   * At a call it throws `LockNotAcquiredError` (taken for longer than `waitMs`), `LockStoreError` (the store failed),
-   * `LockKeyError` (an argument cannot be part of a key), `LockAbortedError` (client gone, app stopping), `LockLostError`
-   * (over before the method began, inside a lock on the key that was lost, or after it with `onLost: 'throw'`),
-   * `LockConfigurationError` (no lock service, an endless wait against the order). The method's own errors pass
-   * untouched.
+   * @throws LockNotAcquiredError when the lock is still taken after `waitMs`
+   * @throws LockStoreError when the store fails
+   * @throws LockKeyError when an argument cannot be part of a key
+   * @throws LockAbortedError when the HTTP client disconnects or the app stops during the wait
+   * @throws LockLostError when the lock is lost before the method begins, when the call is nested in a lost lock on the
+   * same key, and with `onLost: 'throw'` after the method
+   * @throws LockConfigurationError without a lock service, and for a wait without limit that can deadlock
    *
    * @example
    * `@Locked('order:<<userId>>', { waitMs: 2_000 })`
@@ -137,16 +145,19 @@ export interface Locked extends SectionDecorator<OptionsOfLocked, KeyResult> {
   ): LockedDecorator<A, O>;
 }
 
-/** The signatures of `@Limited`. */
 export interface Limited extends SectionDecorator<OptionsOfLimited, string> {
   /**
-   * Runs a method of any provider or controller with one of the key's permits, of which there are `permits`: so many
-   * calls run at once, over all processes, and the others wait. A limited method never runs without its permit.
+   * Runs a method of any provider or controller with one of the key's permits. `permits` is the number of calls that
+   * run at once, over all processes; further calls wait. A limited method never runs without its permit.
    *
-   * Keys, `onBusy`, `service` and what it throws at a call are those of `@Locked`, but it takes one key, its lease has no
-   * fencing token, and a call inside another of the same key takes a permit more. Where callers give different numbers,
-   * the last one decides. Without `permits` the number that the store has for the key counts; with none there the call
-   * fails with `LockStoreError`.
+   * Keys, `onBusy`, `service` and errors are those of `@Locked`, with three differences:
+   * - It takes one key.
+   * - Its lease has no fencing token.
+   * - A nested call on the same key takes another permit.
+   *
+   * If callers give different numbers, the last one applies. Without `permits` the number in the store applies.
+   *
+   * @throws LockStoreError also when neither the decorator nor the store has a number of permits
    *
    * @example
    * `@Limited('crm:<<tenant>>', { permits: 3 })`

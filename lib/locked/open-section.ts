@@ -1,19 +1,19 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LockSection } from '../core/lock-manager.js';
 
-/** A section that is held open for something that goes on after a call has returned. */
+/** A section that stays open after the call has returned. */
 export interface OpenSection {
-  /** Runs something as a part of the section. */
+  /** Runs `fn` as a part of the section. */
   inSection<R>(fn: () => R): R;
-  /** Ends it, and rejects where `run` does after the section (`onLost: 'throw'`). Idempotent. */
+  /** Ends the section. Rejects when `run` rejects after the section (`onLost: 'throw'`). Idempotent. */
   end(): Promise<void>;
 }
 
 /**
- * Opens a section, and keeps it open until `end()`.
+ * Opens a section, and keeps it open until `end()`. Rejects with the error of `run` if the section was not opened.
  *
- * @param run runs a section under a lease, such as `withLock`; what it rejects with before the section is rejected here
- * @param notRun the error when it ran nothing
+ * @param run runs a section under a lease, such as `withLock`
+ * @param notRun returns the error for a `run` that did not run its section
  */
 export const openSection = async (
   run: (section: LockSection<void>) => Promise<void>,
@@ -32,8 +32,8 @@ export const openSection = async (
       resolve(opened);
       return finished;
     });
-    // Before the section opened this is the caller's error; afterwards `end` delivers it. A mocked service may give no
-    // promise. V8 follows the stack to the caller through `resolve` itself, and through no function around it.
+    // Before the section is open, an error is the caller's; afterwards `end` delivers it. A mocked service may return
+    // no promise. V8 follows the stack to the caller only if `resolve` is passed itself, without a function around it.
     Promise.resolve(section)
       .then(() => {
         if (!opened) throw notRun();

@@ -2,12 +2,15 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import { systemRuntime } from '../core/runtime.js';
 
-/** How long a returned stream may stay unread before its lock is given back, in ms. */
+/** How long a returned stream may stay unread before its lock is released, in ms. */
 export const UNREAD_STREAM_MS = 30_000;
 
 const timers = systemRuntime();
 
-/** In the background: a stream that was forgotten keeps no process alive. Returns what stops the timer. */
+/**
+ * Runs `action` if the stream stays unread; returns a function that stops the timer. A background timer: a forgotten
+ * stream does not keep the process alive.
+ */
 export const whenUnread = (action: () => void): (() => void) => {
   const timer = timers.setTimer(action, UNREAD_STREAM_MS, true);
   return () => timers.clearTimer(timer);
@@ -20,8 +23,8 @@ export const tooLate = (where: string): LockConfigurationError =>
   );
 
 /**
- * The time in which a returned stream is locked: from the first reader to the last, if one comes in time. Made inside
- * the section, whose async context it keeps for the work that reading does.
+ * Period for which a returned stream is locked: from the first reader to the last, if one comes in time. It is created
+ * inside the section, and runs the readers' work in the async context of the section.
  */
 export class Reading {
   private readers = 0;
@@ -33,7 +36,7 @@ export class Reading {
     if (this.isUnread()) this.finish();
   });
 
-  /** @param isUnread whether it really is, for a source that can be read without this having been told */
+  /** @param isUnread checks a source that can be read without a call of `begin` */
   constructor(
     private readonly where: string,
     private readonly isUnread = () => true,
@@ -43,7 +46,7 @@ export class Reading {
     return this.finished;
   }
 
-  /** A reader that comes too late gets an error instead of unlocked work. */
+  /** Registers a reader. Returns an error for a reader that comes too late, because it would work without the lock. */
   begin(): LockConfigurationError | undefined {
     if (this.finished) return this.late();
     this.stopTimer();
@@ -56,7 +59,7 @@ export class Reading {
     if (this.readers === 0) this.finish();
   }
 
-  /** Ends it for all readers: what they read from is closed. */
+  /** Ends it for all readers: their source is closed. */
   finish(): void {
     this.stopTimer();
     this.finished = true;

@@ -29,11 +29,11 @@ type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
 type AnyOptions = LockedOptions & LimitedOptions;
 type AnyMetadata = LockedMetadata | LimitedMetadata;
 
-/** What one decorator has for itself; all else about the methods is the same for each. */
+/** What differs between the two decorators. */
 export interface SectionDecorator {
   readonly name: DecoratorName;
   readonly optionNames: Names<LockedOptions> | Names<LimitedOptions>;
-  /** The method of `LockService` whose options these are, beside those of the decorator itself. */
+  /** Call that takes the same options. */
   readonly method: 'withLock' | '@Limited';
   readonly severalKeys: boolean;
   readonly metadataKey: string;
@@ -43,7 +43,7 @@ export interface SectionDecorator {
 const isOptions = (value: unknown): value is AnyOptions =>
   typeof value === 'object' && value !== null && !isArray(value);
 
-/** Makes a decorator, past whose signature code without types may give it anything. */
+/** Creates a decorator. Plain JavaScript may call it with anything, so it checks all its arguments. */
 export const sectionDecorator =
   (decorator: SectionDecorator) =>
   (...args: readonly unknown[]) => {
@@ -98,7 +98,7 @@ export const sectionDecorator =
     };
   };
 
-/** A frozen copy: what was checked here is what every call gets. */
+/** Returns a frozen copy: every call gets the options that were checked here. */
 const checkedOptions = (
   { name, optionNames, method }: SectionDecorator,
   given: AnyOptions,
@@ -136,7 +136,10 @@ const metadataOf = (key: Key | undefined, options: AnyOptions, where: string): A
 const frozen = (key: string | KeyWithMode): string | KeyWithMode =>
   typeof key === 'object' ? Object.freeze({ ...key }) : key;
 
-/** A method may have both decorators, but what is held as a lock cannot be held as a permit. */
+/**
+ * Rejects two decorators with the same key on one method. A method may have both, but one name cannot be a lock and a
+ * permit.
+ */
 const refuseSameKey = (original: AnyMethod, outer: AnyMetadata, where: string): void => {
   for (const metadataKey of [LOCKED_METADATA, LIMITED_METADATA]) {
     const inner = Reflect.getOwnMetadata(metadataKey, original) as AnyMetadata | undefined;
@@ -148,7 +151,7 @@ const refuseSameKey = (original: AnyMethod, outer: AnyMetadata, where: string): 
   }
 };
 
-/** Return types that tell for certain that a method does not give a promise. */
+/** Return types that certainly are no promise. */
 const SYNCHRONOUS: readonly unknown[] = [String, Number, Boolean, BigInt, Symbol, Array, Function, Date];
 
 const resultStyle = (
@@ -174,7 +177,6 @@ const resultStyle = (
   return declared ? 'iterable' : 'unknown';
 };
 
-/** Where the keys of a method come from. */
 type KeySource = Pick<LockedMethodSpec, 'keysOf'> & Pick<LockedMethod, 'contextPlaceholders'>;
 
 const keySource = (
@@ -227,7 +229,7 @@ const keySource = (
   return { keysOf, contextPlaceholders };
 };
 
-/** The templates of a key, and the modes that those of a list have of their own. What is no template is compiled as it is. */
+/** Returns the templates of a key, and the modes of list entries. Anything else is passed to the compiler as it is. */
 const templatesOf = (key: string | readonly (string | KeyWithMode)[], where: string) => {
   const list = elementsOf(key);
   if (!list) return { templates: key as string, modes: [] };
@@ -236,7 +238,10 @@ const templatesOf = (key: string | readonly (string | KeyWithMode)[], where: str
   return { templates, modes: fields.map((one) => one?.mode) };
 };
 
-/** Decorators below have left metadata on the method, and Nest looks at its name and length. */
+/**
+ * Copies the name, the length and the metadata of the original: Nest reads the first two, and decorators below have set
+ * metadata on it.
+ */
 const likeOriginal = (wrapper: AnyMethod, original: AnyMethod): AnyMethod => {
   for (const name of ['name', 'length'] as const) {
     Object.defineProperty(wrapper, name, { value: original[name], configurable: true });

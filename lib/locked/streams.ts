@@ -13,7 +13,7 @@ const has = (value: unknown, ...methods: PropertyKey[]): boolean =>
   value !== null &&
   methods.every((name) => typeof (value as Record<PropertyKey, unknown>)[name] === 'function');
 
-/** By shape: a second copy of rxjs makes Observables of another class. */
+/** Returns true by shape: a second copy of rxjs has another Observable class. */
 export const isObservable = (value: unknown): value is Observable<unknown> => has(value, 'subscribe', 'pipe');
 
 export const isAsyncIterable = (value: unknown): value is AsyncIterable<unknown, unknown, unknown> =>
@@ -25,7 +25,7 @@ const isFile = (value: unknown): value is FileLike => has(value, 'getStream', 'g
 
 const isNodeStream = (value: unknown): value is NodeStream => has(value, 'once', 'pipe', 'destroy');
 
-/** What is known of the call that gave a stream. */
+/** The call that returned a stream. */
 interface Call {
   /** `Class.method`, for messages. */
   readonly where: string;
@@ -33,8 +33,8 @@ interface Call {
 }
 
 /**
- * A result that goes on after the method returned, with a promise of its end; undefined for a plain result. Work
- * inside it runs in the context of the call, so it counts as part of the locked section.
+ * Returns a result that goes on after the method has returned, with a promise of its end; undefined for a plain result.
+ * Work inside it runs in the async context of the call, so it is part of the locked section.
  */
 export const asStream = (
   result: unknown,
@@ -57,7 +57,7 @@ const heldObservable = (
   const result = new Observable((subscriber) => {
     const late = reading.begin();
     if (late) return subscriber.error(late);
-    // Before anything of the source runs, which may throw: rxjs then asks for no teardown.
+    // Before any code of the source, which may throw: rxjs then runs no teardown that is added later.
     subscriber.add(() => reading.leave());
     subscriber.add(reading.inSection(() => call.streamBegins()));
     subscriber.add(reading.inSection(() => source.subscribe(subscriber)));
@@ -68,7 +68,7 @@ const heldObservable = (
 type Snapshot = <R>(fn: () => R) => R;
 type Source = AsyncGenerator<unknown, unknown, unknown>;
 
-/** Takes every step of a generator in the given context; its body otherwise runs in the reader's. */
+/** Runs every step of a generator in the given context. Without this its body runs in the reader's context. */
 export const stepsIn = (inContext: Snapshot, source: Source): AsyncIterable<unknown, unknown, unknown> => ({
   [Symbol.asyncIterator]: () => ({
     next: (sent) => inContext(() => source.next(sent)),

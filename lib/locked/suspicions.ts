@@ -4,11 +4,11 @@ import { lockedMethodsOf, ownLockedMethods, prototypesOf, type LockedMethod } fr
 type AnyFunction = (...args: never[]) => unknown;
 
 /**
- * What looks wrong about the locked methods of an instance, in sentences for the log: something is wrapped around a
- * method above its decorator (it may be a transaction), a method has two `@Locked`, a subclass overrides one without it.
+ * Returns warnings about the locked methods of an instance. It finds a wrapper above the decorator (perhaps a
+ * transaction), two `@Locked` on one method, and a subclass that overrides a locked method without the decorator.
  *
- * @param service only of methods that are locked by this module
- * @param checked what was looked at before; each thing is told once
+ * @param service name of the module; only its methods are checked
+ * @param checked things that were checked before; each is reported once
  */
 export const suspicions = (
   instance: object,
@@ -48,9 +48,9 @@ const wrappedAbove = (prototype: object, method: LockedMethod): string | undefin
       `${GRANTS[method.decorator]} is released before the commit: put ${method.decorator} on top.`
     );
   }
-  // One after the other, in two modules, is the only way to hold locks of both.
+  // Two decorators are the only way to hold locks of two modules.
   if (above.service !== method.service) return undefined;
-  // A permit takes no list of keys, and is meant to stand beside a lock, or beside a permit of another key.
+  // A permit takes no list of keys. It may be combined with a lock, or with a permit of another key.
   if (above.decorator === '@Limited' || method.decorator === '@Limited') return undefined;
   return (
     `${nameOf(prototype, method)} has two @Locked. They are taken one after the other, so callers that take them in ` +
@@ -58,7 +58,7 @@ const wrappedAbove = (prototype: object, method: LockedMethod): string | undefin
   );
 };
 
-/** The method of the nearest subclass that stands in the place of a locked one and does not lead to it. */
+/** Returns the nearest override of a locked method that runs without the lock. */
 const overrideWithoutLock = (
   instance: object,
   locked: object,
@@ -69,7 +69,7 @@ const overrideWithoutLock = (
     const method = ownFunction(owner, name);
     if (!method) continue;
     const isLocked = ownLockedMethods(owner)?.some((own) => own.name === name) ?? false;
-    // What calls `super` comes to the next class, where the same is asked again.
+    // An override that calls `super` leads to the next class, which is checked in the next round.
     if (isLocked) return undefined;
     if (!callsSuper(owner, method, name)) return { owner, method };
   }
@@ -81,8 +81,8 @@ const unlockedOverride = (owner: object, locked: object, method: LockedMethod): 
   `a ${GRANTS[method.decorator]}. Put ${method.decorator} on it, too, or let it call super.${String(method.name)}().`;
 
 /**
- * Whether the text of a method has a call of the inherited one, as it is written or as a compiler lowers it
- * (`_super.prototype.pay`, `_superPropGet(Child, "pay", …)`). Where a decorator wrapped it, its class has its text.
+ * Returns true when the text of a method calls the inherited one, as written or as lowered by a compiler
+ * (`_super.prototype.pay`, `_superPropGet(Child, "pay", …)`). The text of a wrapped method is in its class.
  */
 const callsSuper = (owner: object, method: AnyFunction, name: PropertyKey): boolean => {
   const classText = sourceOf(owner.constructor as AnyFunction);

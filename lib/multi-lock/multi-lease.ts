@@ -11,7 +11,7 @@ export interface PartOfLease {
 }
 
 /**
- * What a caller has while it holds locks of several services; see `withLocks`. It is lost when one of them is.
+ * Lease on locks of several services; see `withLocks`. It is lost when one of its locks is lost.
  *
  * @example
  * await withLocks([{ service: stock, key: 'sku:7' }, { service: billing, key: 'invoice:42' }], async (lease) => {
@@ -23,11 +23,15 @@ export class MultiLease {
 
   /** @internal */
   constructor(
-    /** In the order in which they were taken. */
+    /** In the order in which they were acquired. */
     readonly parts: readonly PartOfLease[],
   ) {}
 
-  /** The lease on one of the keys. Throws `LockKeyError` for one that was not taken. */
+  /**
+   * Returns the lease on one of the keys.
+   *
+   * @throws LockKeyError for a key that this lease does not have
+   */
   of(service: LockService, key: string): Lease {
     const part = this.parts.find((one) => one.service === service && one.key === key);
     if (part) return part.lease;
@@ -35,23 +39,26 @@ export class MultiLease {
     throw new LockKeyError(`This lease has no key "${key}" of that service; it has ${known}.`, { key });
   }
 
-  /** Aborts once, when one of the locks is lost; its reason is a `LockLostError`. It never aborts on release. */
+  /**
+   * Signal that aborts once, when one of the locks is lost; its reason is a `LockLostError`. It never aborts on
+   * release.
+   */
   get signal(): AbortSignal {
     return (this.ownSignal ??= AbortSignal.any(this.parts.map(({ lease }) => lease.signal)));
   }
 
-  /** True once one of the locks has ended before its holder released it. */
+  /** True when one of the locks ended before its holder released it. */
   get lost(): boolean {
     return this.loss !== undefined;
   }
 
-  /** The error that tells of the first loss in order; undefined while none is lost. */
+  /** Error of the first lost lock, in the order of `parts`; undefined while none is lost. */
   get loss(): LockLostError | undefined {
     for (const { lease } of this.parts) if (lease.loss) return lease.loss;
     return undefined;
   }
 
-  /** How long all of them are certainly still valid, in whole ms; 0 when one is lost, or they are released. */
+  /** Returns how long all locks are certainly still valid, in whole ms; 0 when one is lost, or after the release. */
   remainingMs(): number {
     return this.parts.reduce((least, { lease }) => Math.min(least, lease.remainingMs()), Infinity);
   }

@@ -8,18 +8,18 @@ import { checkedSection } from '../call-arguments.js';
 import type { LockService } from '../lock.service.js';
 import { MultiLease, type PartOfLease } from './multi-lease.js';
 
-/** A key of one lock service. */
+/** Key of one lock service. */
 export interface LockOfService {
   readonly service: LockService;
-  /** Used verbatim; see `lockKey` for templates. */
+  /** Key, used verbatim; see `lockKey` for templates. */
   readonly key: string;
-  /** Takes one half of a read-write lock of this key. Default: as the options say for all. */
+  /** Half of a read-write lock of this key. Default: the `mode` of the options. */
   readonly mode?: 'read' | 'write' | undefined;
 }
 
 type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits'>;
 
-/** What runs while all of the locks are held. */
+/** Function that runs while all locks are held. */
 export type MultiSection<T> = (lease: MultiLease) => T | PromiseLike<T>;
 
 const isService = (value: unknown): value is LockService =>
@@ -27,14 +27,16 @@ const isService = (value: unknown): value is LockService =>
 
 const FIELDS: ReadonlySet<string> = new Set<keyof LockOfService>(['service', 'key', 'mode']);
 
-/** One of the locks, with what the call asks of its service. */
+/** One of the locks, with the resolved options of its service. */
 interface WantedLock {
   readonly service: LockService;
   readonly key: string;
   readonly call: LockCall;
 }
 
-/** Each key of each service once, in an order that is the same in all processes: by key, then by the module's name. */
+/**
+ * Returns each key of each service once, in an order that is the same in all processes: by key, then by module name.
+ */
 const inOrder = (locks: readonly LockOfService[], options: ForSection): readonly WantedLock[] => {
   if (!Array.isArray(locks) || locks.length === 0) {
     throw new LockConfigurationError('withLocks needs a list of { service, key } with one lock at least.');
@@ -74,14 +76,14 @@ const giveBack = async (parts: readonly PartOfLease[]): Promise<void> => {
   await Promise.all(parts.map(({ lease }) => lease[Symbol.asyncDispose]()));
 };
 
-/** Waits for all, also when one of them fails; then rejects with the first failure. */
+/** Waits for all promises, also when one fails; then rejects with the first failure. */
 const allOf = async (promises: readonly Promise<void>[]): Promise<void> => {
   for (const ending of await Promise.allSettled(promises)) {
     if (ending.status === 'rejected') throw ending.reason;
   }
 };
 
-/** All or none: what was taken is given back when one of them cannot be had. */
+/** Acquires all locks or none: if one fails, the acquired ones are released. */
 const takeAll = async (locks: readonly WantedLock[], waitMs: number): Promise<MultiLease> => {
   const parts: PartOfLease[] = [];
   const held: (() => Promise<void>)[] = [];
@@ -102,12 +104,12 @@ const takeAll = async (locks: readonly WantedLock[], waitMs: number): Promise<Mu
   }
 };
 
-/** Runs what has all the locks inside a section of each: the last of them is the innermost. */
+/** Runs the section inside a section of each lock; the last lock is the innermost. */
 const runInside = async <T>(all: MultiLease, section: MultiSection<T>): Promise<T> => {
   const open: Section[] = [];
   try {
     for (const { service, lease } of all.parts) {
-      // A lease may be over before its section begins, because this process stood still.
+      // A lease may end before its section begins, because this process was paused.
       lease.mustBeHeld('run');
       open.push(service.openSection(lease, open.at(-1) ?? currentSection()));
     }
@@ -118,17 +120,21 @@ const runInside = async <T>(all: MultiLease, section: MultiSection<T>): Promise<
 };
 
 /**
- * Takes locks of several services (modules with a name and a Redis of their own), all or none, runs `section`, and
- * releases them, whatever happens. One service alone does that by `withLock(['a', 'b'], …)`. They are taken one after the
- * other, in an order that is the same for all callers: by key, then by the module's name. So callers of `withLocks` cannot
- * deadlock each other, however they list their locks. One that is listed in both modes is taken to write.
+ * Acquires locks of several services (modules with their own name and Redis), all or none. Then it runs `section`, and
+ * releases the locks, also when `section` throws. For one service use `withLock(['a', 'b'], …)`.
  *
- * Options: those of `withLock`. `waitMs` counts for all together; what is left of it when a lock is asked for is that
- * lock's. A fixed `leaseMs` and `holdAtLeastMs` count from when all are held; until then all are renewed. Where modules
- * differ in their defaults, the longest `waitMs` counts, `onLost: 'throw'` of one, and `awaitRelease: false` only of all.
- * A lock that is lost does not end the others: `lease.signal` aborts, and `lease.loss` says which it was.
+ * The locks are acquired one after the other, ordered by key, then by module name. The order is the same for all
+ * callers, so callers of `withLocks` cannot deadlock each other. A key listed in both modes is acquired for writing.
  *
- * Throws like `withLock`, for the first lock that cannot be had; the others are given back by then.
+ * It takes the options of `withLock`:
+ * - `waitMs` is the time limit for all locks together.
+ * - A fixed `leaseMs` and `holdAtLeastMs` count from when all locks are held; until then all leases are renewed.
+ * - If the modules have different defaults, the longest `waitMs` applies. `onLost: 'throw'` applies if one module has
+ *   it, `awaitRelease: false` only if all have it.
+ *
+ * If one lock is lost, the others stay held: `lease.signal` aborts, and `lease.loss` names the lost key.
+ *
+ * Throws the errors of `withLock`, for the first lock that fails. The acquired locks have been released by then.
  *
  * @example
  * await withLocks([{ service: stock, key: 'sku:7' }, { service: billing, key: 'invoice:42' }], { waitMs: 2_000 }, () => move());

@@ -22,13 +22,16 @@ import { LockInterceptor } from '../transport/lock.interceptor.js';
 import { mapOutsideHandlers } from '../transport/outside-handlers.filter.js';
 import { createTestingManager, type TestingMode } from './testing-locks.js';
 
-/** Options of `RedisLockTestingModule.forRoot`. */
+/** Options of `RedisLockTestingModule.forRoot`. Durations are whole ms; `undefined` keeps the default. */
 export interface RedisLockTestingOptions extends LockSettingsInput {
-  /** `memory` (default): locks exclude each other in this process. `off`: each lock and permit is granted at once. */
+  /**
+   * `memory`: locks exclude each other in this process. `off`: every lock and permit is granted at once. Default:
+   * `memory`.
+   */
   readonly mode?: TestingMode;
-  /** The names of modules it stands for, beside the unnamed one. */
+  /** Names of further lock modules that this one replaces, beside the unnamed one. Default: none. */
   readonly names?: readonly string[];
-  /** Values for `<<$name>>` in key templates. */
+  /** Function that returns the values for `<<$name>>` in key templates. */
   readonly context?: () => Record<string, unknown>;
 }
 
@@ -65,7 +68,7 @@ const MANAGER = Symbol('nest-redis-lock/testing: manager');
 const NAMES = Symbol('nest-redis-lock/testing: names');
 
 /**
- * Takes the place of `RedisLockModule` in a test module: no Redis, the same behaviour.
+ * Replaces `RedisLockModule` in tests: the same behaviour without Redis.
  *
  * @example
  * const app = await Test.createTestingModule({
@@ -75,7 +78,7 @@ const NAMES = Symbol('nest-redis-lock/testing: names');
  */
 @Module({
   imports: [DiscoveryModule],
-  // What forRoot() brings takes the place of these.
+  // forRoot() overrides these providers.
   providers: [MANAGER, LockService, NAMES].map((provide) => ({ provide, useFactory: withoutForRoot })),
 })
 export class RedisLockTestingModule implements OnModuleInit {

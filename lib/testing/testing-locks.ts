@@ -11,10 +11,13 @@ import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import { shown } from '../core/errors/describe.js';
 import { MemoryStore } from '../stores/memory/memory.store.js';
 
-/** `memory`: locks exclude each other inside this process. `off`: every lock and permit is granted at once. */
+/** `memory`: locks exclude each other in this process. `off`: every lock and permit is granted at once. */
 export type TestingMode = 'memory' | 'off';
 
-/** Where everybody gets a key of their own, one permit is enough, also for who leaves the number to the store. */
+/**
+ * Returns a store for mode `off`, where every call gets its own key. One permit is then enough, also for calls that
+ * leave the number to the store.
+ */
 const storeWithoutLimits = (): MemoryStore => {
   const store = new MemoryStore();
   const { permit } = store.kinds;
@@ -47,12 +50,12 @@ export const createTestingManager = (
 };
 
 /**
- * A lock service on a memory store, without Nest.
+ * Creates a lock service on a memory store, without Nest.
  *
- * @param mode `memory` (default): locks exclude each other inside this process. `off`: every lock and permit is granted
- *   at once
- * @param settings those of `forRoot`, such as `waitMs`, with their defaults; durations are whole ms
- * @throws LockConfigurationError for another mode, and a setting that is wrong
+ * @param mode `memory`: locks exclude each other in this process. `off`: every lock and permit is granted at once.
+ * Default: `memory`
+ * @param settings as for `forRoot`, such as `waitMs`, with the same defaults; durations are whole ms
+ * @throws LockConfigurationError for an unknown mode or an invalid setting
  *
  * @example
  * const orders = bindLocks(new OrderService(), createTestingLocks());
@@ -68,8 +71,10 @@ export const createTestingLocks = (
 };
 
 /**
- * Gives an object that was made by hand its lock service, so that its `@Locked` and `@Limited` methods work. Returns
- * the object. Throws `LockConfigurationError` when it has no such method.
+ * Gives a lock service to an object that Nest did not create, so that its `@Locked` and `@Limited` methods work.
+ * Returns the object.
+ *
+ * @throws LockConfigurationError when the object has no such method
  *
  * @example const shop = bindLocks(new ShopService(stock), createTestingLocks());
  */

@@ -4,7 +4,7 @@ import type { LockInterceptorOptions } from '../redis-lock.options.js';
 
 type Settings = Required<LockInterceptorOptions>;
 
-/** Whose trouble it is, told to a client: never the key, which may name a user. */
+/** Messages for clients. They never contain the key, which may name a user. */
 const MESSAGES: Record<LockErrorCode, string> = {
   LOCK_TAKEN: 'The resource is busy. Try again shortly.',
   LOCK_QUEUE_FULL: 'The resource is busy. Try again shortly.',
@@ -17,7 +17,7 @@ const MESSAGES: Record<LockErrorCode, string> = {
   LOCK_SHUTDOWN: 'This instance is shutting down. Try again.',
 };
 
-/** nginx's "client closed request": the client does not read it any more. */
+/** nginx's status "client closed request": the client does not read the reply any more. */
 const CLIENT_CLOSED_REQUEST = 499;
 
 const statusOf = (code: LockErrorCode, { takenStatus }: Settings): number => {
@@ -35,9 +35,9 @@ const statusOf = (code: LockErrorCode, { takenStatus }: Settings): number => {
   }
 };
 
-/** What a client sees of a lock error; `cause` is the error itself, for filters and error trackers. */
+/** HTTP exception for a lock error. `cause` is the lock error, for filters and error trackers. */
 export class LockHttpException extends HttpException {
-  /** GraphQL puts these into its answer. */
+  /** Extensions of GraphQL errors. */
   readonly extensions: { code: LockErrorCode; status: number };
 
   constructor(
@@ -61,7 +61,7 @@ interface Response {
 
 type Host = Pick<ArgumentsHost, 'getType' | 'switchToHttp'>;
 
-/** The answer of an HTTP handler, and of anything else that Nest maps from its HTTP exceptions (GraphQL). */
+/** Returns the exception for an HTTP handler, and for other handlers whose HTTP exceptions Nest maps (GraphQL). */
 export const httpExceptionOf = (error: LockError, host: Host, settings: Settings): LockHttpException => {
   const { code } = error;
   const status = statusOf(code, settings);
@@ -70,11 +70,11 @@ export const httpExceptionOf = (error: LockError, host: Host, settings: Settings
   return new LockHttpException(code, status, error, { message: MESSAGES[code], code });
 };
 
-/** Turns a lock error into what the transport of the call understands. */
+/** Maps a lock error to an exception of the call's transport. */
 export const mapLockError = async (error: LockError, host: Host, settings: Settings): Promise<Error> => {
   const { code } = error;
   const body = { status: statusOf(code, settings), code, message: MESSAGES[code] };
-  // Optional packages: loaded only where such a transport is in use, which has its package.
+  // Optional packages: they are loaded only for a transport that is in use, and so has its package.
   switch (host.getType<string>()) {
     case 'rpc': {
       const { RpcException } = await import('@nestjs/microservices');
@@ -89,7 +89,9 @@ export const mapLockError = async (error: LockError, host: Host, settings: Setti
   }
 };
 
-/** Sets `Retry-After` when a lock is taken. The headers of a stream that has begun are sent already. */
+/**
+ * Sets `Retry-After` when a lock is taken. Does nothing if the headers have been sent, as for a stream that has begun.
+ */
 export const adviseRetry = (error: LockError, host: Host, { retryAfterSeconds }: Settings): void => {
   if (host.getType() !== 'http' || !isTaken(error)) return;
   const response = host.switchToHttp().getResponse<Response>();
@@ -99,7 +101,7 @@ export const adviseRetry = (error: LockError, host: Host, { retryAfterSeconds }:
   else response.header?.('Retry-After', value);
 };
 
-/** Where error trackers look for it, but not among what is shown when an exception is serialized. */
+/** Sets the cause. Error trackers read it; not enumerable, so it is not serialized with the exception. */
 const withCause = <E extends Error>(exception: E, cause: LockError): E =>
   Object.defineProperty(exception, 'cause', {
     value: cause,

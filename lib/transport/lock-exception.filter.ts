@@ -9,15 +9,15 @@ import { MistakeLog } from './mistake-log.js';
 
 interface HttpRequest {
   readonly method?: string;
-  /** Of Express. */
+  /** Express. */
   readonly route?: { readonly path?: string | RegExp };
-  /** Of Fastify. */
+  /** Fastify. */
   readonly routeOptions?: { readonly url?: string };
 }
 
 /**
- * Maps lock errors as the interceptor does, for errors that no interceptor sees. `RedisLockModule` does this for guards and
- * middleware; use the filter for gateways, with `interceptor: false`, or for another mapping.
+ * Maps lock errors like the interceptor, for errors that no interceptor sees. `RedisLockModule` does this for guards
+ * and middleware. Use the filter for gateways, with `interceptor: false`, or with a different mapping.
  *
  * @example `@UseFilters(LockExceptionFilter)`
  * @example { provide: APP_FILTER, useClass: LockExceptionFilter }
@@ -47,7 +47,7 @@ export class LockExceptionFilter extends BaseExceptionFilter<LockError> {
     return undefined;
   }
 
-  /** Answers as Nest does when a handler throws `mapped`, unless a filter of the app catches it. */
+  /** Replies as Nest does when a handler throws `mapped`, unless a filter of the app catches it. */
   protected answer(mapped: Error, error: LockError, host: ArgumentsHost): unknown {
     this.beforeAnswer(error, host);
     switch (host.getType<string>()) {
@@ -70,7 +70,7 @@ export class LockExceptionFilter extends BaseExceptionFilter<LockError> {
   }
 }
 
-/** A filter does not know what threw, so the route stands for it. Middleware of Express has none yet. */
+/** Returns the route: a filter does not know which code threw. Express middleware has no route yet. */
 const placeOf = (host: ArgumentsHost): string => {
   if (host.getType() !== 'http') return `A guard (${host.getType<string>()})`;
   const { method, route, routeOptions } = host.switchToHttp().getRequest<HttpRequest | undefined>() ?? {};

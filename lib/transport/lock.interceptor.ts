@@ -7,7 +7,7 @@ import { MistakeLog } from './mistake-log.js';
 import { requestContext, type RequestContext } from './request-context.js';
 
 interface HttpResponse {
-  /** Fastify's reply wraps the real one. */
+  /** Fastify's reply wraps the Node response. */
   readonly raw?: HttpResponse;
   readonly writableEnded?: boolean;
   readonly destroyed?: boolean;
@@ -16,13 +16,13 @@ interface HttpResponse {
 }
 
 /**
- * Stands around every handler, and never locks. It offers the request to key templates, ends waits when the client
- * goes away, and turns lock errors into what the transport understands.
+ * Wraps every handler; it never locks. It provides the request to key templates, ends waits when the client
+ * disconnects, and maps lock errors to exceptions of the transport.
  */
 export class LockInterceptor implements NestInterceptor {
   private readonly mistakes = new MistakeLog();
 
-  /** Without settings it lets everything pass as it is. */
+  /** @param settings undefined: the interceptor does nothing */
   constructor(private readonly settings: Required<LockInterceptorOptions> | undefined) {}
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
@@ -47,8 +47,8 @@ export class LockInterceptor implements NestInterceptor {
       const gone = new AbortController();
       const { request, response } = http;
       let lockedStreams = 0;
-      // Before version 11.2 Nest goes on reading an Observable for a client that left, and so keeps its lock. Only what
-      // the handler returned is given up; work that it has begun goes on.
+      // Before version 11.2, Nest goes on reading an Observable after its client has left, so the lock stays held. Only
+      // the returned Observable is ended; work that the handler has started goes on.
       const endStreams = (): void => {
         if (gone.signal.aborted && lockedStreams > 0) subscriber.error(clientLeft(gone.signal));
       };
@@ -61,12 +61,12 @@ export class LockInterceptor implements NestInterceptor {
       const call: RequestContext = { request, signal: gone.signal, streamBegins };
       const giveUp = (): void => gone.abort(new Error('the client closed the connection'));
       const onClose = (): void => {
-        // Whatever begins from now on (a poller that the handler has started) would be aborted for ever.
+        // Work that starts later (a poller that the handler has started) must not be aborted by this request.
         call.signal = undefined;
         if (!response?.writableEnded) giveUp();
       };
       response?.once('close', onClose);
-      // The client may have gone while guards ran: then no event follows, and the handler need not run.
+      // The client may have left while guards ran. No event follows then, and the handler need not run.
       if (response?.destroyed && !response.writableEnded) giveUp();
       const handled = requestContext.run(call, () => next.handle().subscribe(subscriber));
       return () => {
@@ -86,7 +86,7 @@ const clientLeft = ({ reason }: AbortSignal): LockAbortedError =>
       cause: reason,
     },
   );
-/** What Nest calls, as `Class.method`. Contexts made by hand have neither. */
+/** Returns `Class.method` of the handler. Contexts made by hand have neither. */
 const handlerOf = (context: ExecutionContext): string => {
   const { name: className } = (context.getClass() as { name: string } | null) ?? { name: '(no class)' };
   const { name: method } = (context.getHandler() as { name: string } | null) ?? { name: '(no handler)' };

@@ -1,29 +1,33 @@
 import { Logger } from '@nestjs/common';
 import type { LockError, LockErrorCode } from '../core/errors/lock.errors.js';
 
-/** Whose trouble is the programmer's: a client hears only that it failed, and Nest logs no HTTP exception. */
+/** Codes of programming errors: the client's message names no cause, and Nest does not log HTTP exceptions. */
 const MISTAKES: ReadonlySet<LockErrorCode> = new Set([
   'LOCK_KEY_INVALID',
   'LOCK_CONFIGURATION',
   'LOCK_NOT_REENTRANT',
 ]);
 
-/** More places than an app has methods, so that nothing is said twice, and nothing grows. */
+/** More places than an app has methods: the set stays bounded, and nothing is logged twice. */
 const MOST_PLACES = 1_000;
 
-/** Writes what is wrong with the code to the log, once for each place and code. */
+/** Logs programming errors, once for each place and code. */
 export class MistakeLog {
   private readonly told = new Set<string>();
   private readonly logger = new Logger('RedisLockModule');
 
   constructor(private readonly mostPlaces = MOST_PLACES) {}
 
-  /** For how many places and codes it remembers that it told. */
+  /** Number of remembered places and codes. */
   get size(): number {
     return this.told.size;
   }
 
-  /** `where` names the place: a method or a route, never anything that differs from call to call. */
+  /**
+   * Logs the error if it is a programming error.
+   *
+   * @param where the method or route, never text that differs from call to call
+   */
   tell(error: LockError, where: string): void {
     const { code } = error;
     if (!MISTAKES.has(code)) return;

@@ -4,21 +4,21 @@ import { LockError } from '../core/errors/lock.errors.js';
 import type { LockInterceptorOptions } from '../redis-lock.options.js';
 import { LockExceptionFilter } from './lock-exception.filter.js';
 
-/** Where `@Catch` leaves the types that it was given. */
+/** Metadata key under which `@Catch` stores its types. */
 const CAUGHT_TYPES = '__filterCatchExceptions__';
-// Under `Symbol.for`: the modules of both builds have to recognize each other's filter.
+// `Symbol.for`: the modules of both builds have to recognize each other's filter.
 const OUTSIDE_HANDLERS = Symbol.for('nest-redis-lock:outside-handlers');
 
 const catches = (filter: ExceptionFilter, error: Error): boolean => {
-  // Nest 12 writes them to the prototype, too, whose constructor may be another class.
+  // Nest 12 writes the types to the prototype as well; its constructor may be another class.
   const types = (Reflect.getMetadata(CAUGHT_TYPES, Object.getPrototypeOf(filter) as object) ??
     Reflect.getMetadata(CAUGHT_TYPES, filter.constructor)) as readonly Type<unknown>[] | undefined;
   return !types?.length || types.some((type) => error instanceof type);
 };
 
 /**
- * Maps the lock errors that no interceptor sees: those of guards and middleware. The app's global filters get the mapped
- * exception, as they do when a handler throws; a filter that catches only `LockError` gets the error itself.
+ * Maps the lock errors that no interceptor sees, thrown by guards and middleware. The app's global filters get the
+ * mapped exception, as for an error of a handler. A filter that catches only `LockError` gets the lock error.
  */
 @Catch(LockError)
 class OutsideHandlersFilter extends LockExceptionFilter {
@@ -44,8 +44,8 @@ class OutsideHandlersFilter extends LockExceptionFilter {
 }
 
 /**
- * Makes the filter the last of the app's global filters, which is the first that Nest looks at. An `APP_FILTER` would
- * stand between those of the app: after the root module's, before those of `useGlobalFilters`.
+ * Appends the filter to the app's global filters: Nest tries the last one first. An `APP_FILTER` would come between the
+ * app's own filters, after the root module's and before those of `useGlobalFilters`.
  */
 export const mapOutsideHandlers = (
   moduleRef: ModuleRef,

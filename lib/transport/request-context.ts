@@ -1,20 +1,25 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { processWide } from '../core/process-wide.js';
 
-/** What the interceptor knows of the call that is being handled. */
+/** What the interceptor knows of the current request. */
 export interface RequestContext {
-  /** The HTTP request, for `<<$request.…>>`. */
+  /** HTTP request, for `<<$request.…>>`. */
   readonly request: unknown;
-  /** Aborts when the client goes away. Undefined once the request is over: what begins later is not a part of it. */
+  /**
+   * Signal that aborts when the client disconnects. Undefined after the request: work that starts later is no part of
+   * it.
+   */
   signal: AbortSignal | undefined;
-  /** Says that a locked Observable goes on in this call; returns what says that it has ended. */
+  /** Registers a locked Observable of this call; returns a function to call at its end. */
   readonly streamBegins?: () => () => void;
 }
 
 // One for both builds: the interceptor of one serves methods decorated by the other.
 export const requestContext = processWide('request', new AsyncLocalStorage<RequestContext>());
 
-/** Runs `fn` as no part of the request: no client that leaves ends its waits. What the request says stays known. */
+/**
+ * Runs `fn` outside the request: a client that disconnects ends none of its waits. The request stays readable for keys.
+ */
 export const besideRequest = <T>(fn: () => T): T => {
   const context = requestContext.getStore();
   return context ? requestContext.run({ request: context.request, signal: undefined }, fn) : fn();

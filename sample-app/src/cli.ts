@@ -49,7 +49,7 @@ const demo = async (options: DemoOptions, signal: AbortSignal): Promise<number> 
 const main = async (): Promise<number> => {
   const interrupted = new AbortController();
   const interrupt = () => {
-    // The second time it is meant.
+    // A second signal ends the demo at once.
     if (interrupted.signal.aborted) process.exit(EXIT.interrupted);
     process.stderr.write('\nTidying up …\n');
     interrupted.abort();
@@ -73,5 +73,5 @@ const main = async (): Promise<number> => {
   }
 };
 
-// Nothing that was left open after a failure may keep the process up.
+// Resources that are still open after a failure must not keep the process alive.
 process.exit(await main());

@@ -1,20 +1,20 @@
 import { isStrategyName, type StrategyName } from './flash-sale/strategies/strategy-names.js';
 
-/** What one instance of the app needs to know; from its environment. */
+/** Settings of one instance of the app, from its environment. */
 export interface AppSettings {
   readonly redisUrl: string;
   readonly databaseUrl: string;
   readonly paymentUrl: string;
   readonly strategy: StrategyName;
-  /** Before the name of every table. */
+  /** Prefix of every table name. */
   readonly namespace: string;
-  /** Before every key in Redis. */
+  /** Prefix of every key in Redis. */
   readonly keyPrefix: string;
-  /** For how long the sale stands still when a holder of the lock dies, in ms. */
+  /** How long the sale stands still when a holder of the lock dies, in ms. */
   readonly watchdogMs: number;
-  /** Asks the demo before each write under the lock, for it may stop the instance there. */
+  /** Whether to ask the demo before each write under the lock: the demo may stop the instance there. */
   readonly underFaults: boolean;
-  /** 0: any free port. */
+  /** Port; 0: any free port. */
   readonly port: number;
 }
 

@@ -40,7 +40,7 @@ type WaitOfAll = Omit<Wait, 'key'>;
 const partOf = (hold: Hold, { key, finalKey }: NamedKey): LeasePart =>
   new LeasePart(key, finalKey, hold, undefined);
 
-/** Takes one or several keys for a caller: all or none. */
+/** Acquires one or several keys for a caller: all or none. */
 export class Acquisition implements HoldTerms {
   readonly whenLost: (hold: Hold) => void;
   readonly limitChanged: LimitLog['changed'];

@@ -2,11 +2,11 @@
 const LEAST_PLACES = 64;
 
 /**
- * Members in the order in which they came. How many came before one of them, and are there still, takes a number of steps
- * that grows only with the logarithm of the crowd: thousands of callers may ask for it in one moment.
+ * Members in the order of their arrival. The number of steps to count the members before one of them grows with the
+ * logarithm of the crowd: thousands of callers may ask for it at the same time.
  *
- * The steps go through a Fenwick tree over the places in the order. It is built by the first question, since most crowds
- * are never asked, and again once the places are used up.
+ * It uses a Fenwick tree over the positions. The tree is built at the first count, since most crowds are never counted,
+ * and built again once its positions are used up.
  */
 export class ArrivalOrder<T> {
   /** With the place of each member. */

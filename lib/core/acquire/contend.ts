@@ -379,7 +379,7 @@ class Contention {
   }
 }
 
-/** See {@link Contention}. */
+/** Acquires a hold from the store; see {@link Contention}. */
 export const contend = (
   core: CoreContext,
   queue: LocalQueue,

@@ -10,8 +10,10 @@ interface WantedKey {
 }
 
 /**
- * The kind that a key is taken as which the caller wants as both: who writes may read as well. Every other two kinds exclude each
- * other, so the caller would wait for itself.
+ * Returns the kind for a key that a call lists as two kinds: a writer may also read. Any other two kinds exclude each
+ * other, so the caller would deadlock with itself.
+ *
+ * @throws LockConfigurationError for two kinds that exclude each other
  */
 export const oneKindOf = (key: string, one: LockKind, other: LockKind): LockKind => {
   if (one === other) return one;
@@ -24,7 +26,7 @@ export const oneKindOf = (key: string, one: LockKind, other: LockKind): LockKind
   );
 };
 
-/** Each key of a call once, in the order of code units, with the kind that it is wanted as. */
+/** Returns each key of a call once, with its kind, in the order of code units. */
 export const eachOnce = (keys: readonly KeyOfCall[], { kind: kindOfCall }: LockCall): WantedKey[] => {
   if (keys.length === 0) throw new LockKeyError('There is no key to lock: the list of keys is empty.');
   const kinds = new Map<string, LockKind>();

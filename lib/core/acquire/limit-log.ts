@@ -3,7 +3,7 @@ import type { LockLogger } from '../lock-events.js';
 /** So that what was told once needs a bounded memory. */
 const MOST_KEYS = 1_000;
 
-/** Tells the log of callers that disagree about the limit of a key, once for each key. */
+/** Logs that callers disagree about the limit of a key, once for each key. */
 export class LimitLog {
   private readonly told = new Set<string>();
 

@@ -9,8 +9,8 @@ const WATCHERS_OF_THE_END = 3;
 const UNKNOWN_GRANT: PlaceOutcome = { status: 'granted', validForMs: 0 };
 
 /**
- * The place of this process in the store's line for one key, as far as the process knows. It stays when the caller that
- * took it gives up and others of the process wait.
+ * Queue entry of this process for one key, as far as the process knows. The entry stays when the caller that enqueued
+ * gives up and others of the process wait.
  */
 export class LinePlace {
   private sentAt: number;

@@ -20,7 +20,10 @@ import type { Portions } from '../portions.js';
 
 const nothing = (): void => undefined;
 
-/** A caller that asks the store beside the head; see {@link LocalQueue.besideBegins}. */
+/**
+ * Concurrent contender: a caller that sends requests at the same time as the contender; see
+ * {@link LocalQueue.besideBegins}.
+ */
 export type Beside = Waiter;
 
 /** What all queues have until somebody waits: most keys are wanted by one caller at a time. Never added to. */
@@ -32,32 +35,32 @@ const MOST_BESIDE = 64;
 /** What the local queues of one kind need of the service instance. */
 export interface QueueHost {
   readonly runtime: Runtime;
-  /** How many callers may wait behind the head. */
+  /** Maximum number of callers behind the contender. */
   readonly maxWaiters: number;
   /** Whether there is one owner at a time; see `Kind.alone`. */
   readonly alone: boolean;
-  /** Whether each caller has a queue of its own; see `Kind.eachInLine`. */
+  /** Whether each caller has its own queue; see `Kind.eachInLine`. */
   readonly ofOneCaller?: boolean;
-  /** A hold is on its way to the next caller, and has to be kept alive. */
+  /** Renews a hold during its local hand-off. */
   keepAlive(hold: Hold): void;
-  /** The hold may have been ended by somebody else. */
+  /** Checks a hold that another process may have ended. */
   lookAt(hold: Hold): void;
   /** See `KindStore.watch`. */
   readonly watch: (claim: Claim, listener: WatchListener) => Watch;
   /** See {@link KeyOutage}. */
   readonly outages: Outages;
-  /** Tells a crowd that its time is over. */
+  /** Rejects callers of a crowd in portions when their time is over. */
   readonly portions: Portions;
-  /** Gives up a place in the store's line. */
+  /** Removes a queue entry in the store. */
   leaveLine(place: LinePlace): void;
-  /** None of its callers wants the key any more. */
+  /** Called when no caller of the queue wants the key any more. */
   onIdle(queue: LocalQueue): void;
 }
 
 /**
- * The callers of this process that want one key, in the order in which they came. One of them at a time is the head:
- * it asks the store, and if its kind has one owner at a time it stays the head until its hold is over. So a process puts
- * one contender for each key before the store, however many callers it has.
+ * Callers of this process that want one key, in order. One of them at a time is the contender, which talks to the
+ * store. For kinds with one owner at a time it stays the contender until its hold has ended. So a process has one
+ * contender for each key in the store, however many callers it has.
  */
 export class LocalQueue implements Head {
   private waiters = NOBODY;

@@ -4,8 +4,8 @@ import type { Kind } from '../kinds/kind.js';
 import { LocalQueue, type QueueHost } from './local-queue.js';
 
 /**
- * The local queues of one kind. The callers for one key share one; where each of them stands in the store's line itself,
- * each has a queue of its own, and is the head of it.
+ * Local queues of one kind. The callers for one key share a queue. For kinds whose callers each enqueue in the store,
+ * each caller has its own queue, and is its contender.
  */
 export class LocalQueues {
   private readonly sharedQueues = new CompactingMap<string, LocalQueue>();

@@ -10,8 +10,8 @@ interface QueueOfHolds {
 }
 
 /**
- * What a hold tells of its end when its kind has several owners: its caller left the head of the queue when it had the
- * hold, so the queue goes on by itself. But the head is to let other processes go first from time to time.
+ * Reports the end of a hold of a kind with several owners. Its caller is no contender any more, so the queue goes on
+ * without it. But from time to time the contender has to let other processes go first.
  */
 export class NotTheHead implements Head {
   constructor(

@@ -7,14 +7,17 @@ import { deadlineOf, type Wait } from './wait.js';
 /** After a foreign release: 1 ms for each position in the store's line before the next request, and at most so many. */
 const LONGEST_STEP_ASIDE_MS = 20;
 
-/** All in line are notified that a foreign holder has gone: the first of them asks first. */
+/**
+ * Lets the entries before this one send their requests first, after a foreign holder has released the lock: all queued
+ * processes are notified of that.
+ */
 export const letOthersLook = async (queue: LocalQueue, wait: Wait, hintsBefore: number): Promise<void> => {
   const { linePlace: place } = queue;
   if (!place || place.outcome || place.position === 0 || queue.hints === hintsBefore) return;
   await queue.wakeUp.hinted(Math.min(place.position, LONGEST_STEP_ASIDE_MS), wait.signal);
 };
 
-/** This process had the lock just now and others wait for it: they go first. */
+/** Lets other processes go first: they wait for the lock that this process has just released. */
 export const yieldToOthers = async (
   { runtime }: CoreContext,
   queue: LocalQueue,
@@ -36,13 +39,16 @@ export const yieldToOthers = async (
   }
 };
 
-/** Nothing can ever be heard about the key: returns what its callers get, and rejects those behind the head. */
+/**
+ * Rejects the callers behind the contender, and returns the contender's error, when no notification about the key can
+ * ever arrive.
+ */
 export const neverHeard = (core: CoreContext, queue: LocalQueue, wait: Wait, failure: unknown): Error => {
   queue.failed(failure, 'waiting for');
   return storeError(wait.key, failure, 'waiting for', core.runtime.now() - wait.startedAt);
 };
 
-/** The store fails: waits until all try again (see `Outages`), something is heard of the key, or the wait is over. */
+/** Pauses while the store fails: until all try again (see `Outages`), a notification comes, or the wait is over. */
 export const pauseInOutage = async (
   core: CoreContext,
   queue: LocalQueue,

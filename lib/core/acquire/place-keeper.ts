@@ -20,12 +20,12 @@ const ANSWER_MS = 2_000;
 const queuedBefore = ({ claim, position }: LinePlace): number =>
   kindOf(claim.kind).eachInLine ? 0 : position;
 
-/** What the store says of one place. */
+/** Reply for one queue entry. */
 export type PlaceAnswer = Exclude<PlaceReply, { status: 'failed' }>;
 
 /**
- * Keeps the places of a process in the store's lines alive, with one timer. Far behind in a line, and with many places,
- * it asks less often, and says so: a place tells how long it is to live.
+ * Refreshes the queue entries of a process, with one timer. Far behind in a queue, and with many entries, it does so
+ * less often, and requests a longer time to live for them.
  */
 export class PlaceKeeper {
   /** With what to call when the place could not be kept. */

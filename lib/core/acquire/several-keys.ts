@@ -7,7 +7,7 @@ import type { Taken } from '../seam/reply.js';
 /** A read-write lock is where a hold was that had the key alone. */
 const isEntered = ({ heldAs }: Taken): boolean => heldAs === 'read' || heldAs === 'write';
 
-/** What taking several keys asks for beside taking each: one lease for all of them. */
+/** Sets one lease for all keys of a call that acquires several. */
 export class SeveralKeys {
   constructor(private readonly core: CoreContext) {}
 

@@ -2,18 +2,24 @@ import { kindOf } from '../kinds/kinds.js';
 import type { Hold } from '../lease/hold.js';
 
 /**
- * A turn ends after so many leases or so much time, whichever comes first. So short work costs two requests for many
- * leases, and after long work the other processes wait for one more of it at most.
+ * Limits of a hand-off batch: it ends after 64 leases or 50 ms, whichever comes first. So short work costs two requests
+ * for many leases. After long work, other processes wait for at most one more section.
  */
 export const MOST_LEASES = 64;
 export const LONGEST_TURN_MS = 50;
 /** And where many stand in line, all have had their turn after about so long. */
 const ROUND_MS = 1_000;
 
-/** How many leases a turn is taken for, when so many callers of this process wait behind the head that takes it. */
+/**
+ * Returns the number of leases to request tokens for, when `waiting` callers of this process wait behind the contender.
+ */
 export const turnFor = (waiting: number): number => Math.min(waiting + 1, MOST_LEASES);
 
-/** Begins a turn with the first lease's hold, taken for so many leases. `waiting`: how many stand in line behind it. */
+/**
+ * Begins a hand-off batch of `leases` leases with the first lease's hold.
+ *
+ * @param waiting number of entries in the wait queue behind it
+ */
 export const beginTurn = (hold: Hold, leases: number, waiting = 0): void => {
   if (leases < 2 || !kindOf(hold.claim.kind).handedOver) return;
   const nextToken = hold.token === undefined ? undefined : hold.token + 1;
@@ -22,8 +28,8 @@ export const beginTurn = (hold: Hold, leases: number, waiting = 0): void => {
 };
 
 /**
- * The hold as the next lease has it; undefined when it has to go back to the store. Only from one watched lease to
- * another: the next holder would inherit a fixed lease that is nearly over.
+ * Returns the hold for the next lease; undefined when it has to be released. A hold is handed off only from one renewed
+ * lease to another: the next holder would inherit a fixed lease that is nearly over.
  */
 export const passedOn = (hold: Hold, now: number): Hold | undefined => {
   const { turn } = hold;

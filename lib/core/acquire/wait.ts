@@ -1,11 +1,11 @@
-/** A caller that wants a key: until when, and how it may be called off. */
+/** A caller that wants a key, and the limits of its wait. */
 export interface Wait {
-  /** The key as the caller wrote it. */
+  /** Key as the caller wrote it. */
   readonly key: string;
   readonly startedAt: number;
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
-  /** Part of work that runs already; it may go on waiting while the app stops. */
+  /** Whether it belongs to work that is running already; such a call may go on waiting while the app stops. */
   readonly nested: boolean;
 }
 

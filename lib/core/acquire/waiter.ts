@@ -1,19 +1,19 @@
 import type { Hold } from '../lease/hold.js';
 import type { Wait } from './wait.js';
 
-/** A caller in a local queue. */
+/** Caller in a local queue. */
 export interface Waiter {
   readonly wait: Wait;
   /** See `KeyOutage.arrive`. */
   readonly number: number;
   /**
-   * Its time is over while the head's request is under way. The outcome of that decides its error: a failed store must not be
-   * reported as a taken lock.
+   * Whether its time ended while the contender's request is in progress. The outcome of that decides its error: a
+   * failed store must not be reported as a taken lock.
    */
   due: boolean;
-  /** Its question is under way beside the head's. It keeps its place in the order, for when it is refused. */
+  /** Whether it is a concurrent contender. It keeps its position in the queue in case that its request is rejected. */
   asking: boolean;
-  /** It may have the hold of the one before if the watchdog renews that with this lease; undefined: it may not. */
+  /** Lease length with which it may take over the hold of the caller before it; undefined: it may not. */
   readonly watchdogMs: number | undefined;
   admit: (passed?: Hold) => void;
   refuse: (error: Error) => void;

@@ -4,7 +4,7 @@ import type { Watch, WatchListener } from '../seam/lock-store.js';
 import type { StoreFailure } from '../seam/store-failure.js';
 import { waitFor } from '../wait-for.js';
 
-/** Listens for the end of a hold in the way, for the one caller of a process that asks the store. */
+/** Waits for the end of a blocking hold, for the one caller of a process that sends requests. */
 export class WakeUp {
   /** How many times the key may have become free. Read before asking, compare after a refusal. */
   hints = 0;

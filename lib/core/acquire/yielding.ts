@@ -6,8 +6,8 @@ const YIELD_MS = 25;
 const YIELD_HINTS = 2;
 
 /**
- * Whether a process lets the others go first after its turn. Otherwise its next question would reach the store before
- * the others have heard of the release.
+ * Decides whether a process lets the others go first after a release. Otherwise its next request would reach the store
+ * before the others have been notified of the release.
  */
 export class Yielding {
   private endsAt = -Infinity;
@@ -44,5 +44,5 @@ export class Yielding {
   }
 }
 
-/** For how long a queue outlives its last caller, so that the next caller yields too. */
+/** How long a queue outlives its last caller, in ms, so that the next caller yields too. */
 export const KEEP_AFTER_TURN_MS = YIELD_MS;

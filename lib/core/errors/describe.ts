@@ -1,7 +1,7 @@
-/** Longer texts are cut in messages. */
+/** Maximum length of a text in a message. */
 const LONGEST = 100;
 
-/** `Array.isArray`, which throws on a revoked Proxy. */
+/** Like `Array.isArray`, but false for a revoked Proxy, on which that throws. */
 export const isArray = (value: unknown): value is readonly unknown[] => {
   try {
     return Array.isArray(value);
@@ -10,11 +10,11 @@ export const isArray = (value: unknown): value is readonly unknown[] => {
   }
 };
 
-/** A value in a message: what it is, in a few words. Never throws, and never runs code of the value. */
+/** Returns a short description of a value for a message. Never throws, and never runs code of the value. */
 export const shown = (value: unknown): string => {
   switch (typeof value) {
     case 'string': {
-      // A URL that was given in the wrong place may have a password in it.
+      // A URL that was given in the wrong place may contain a password.
       const safe = value.replace(/(:\/\/).*@/s, '$1***@');
       return safe.length > LONGEST ? `"${safe.slice(0, LONGEST)}…"` : `"${safe}"`;
     }
@@ -28,7 +28,7 @@ export const shown = (value: unknown): string => {
   }
 };
 
-/** What was thrown, as text: anything can be thrown, also what cannot be made a text. */
+/** Returns the message of what was thrown. Any value can be thrown, also one without a text. */
 export const textOf = (thrown: unknown): string => {
   try {
     return thrown instanceof Error ? String(thrown.message) : String(thrown);

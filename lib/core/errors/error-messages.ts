@@ -12,23 +12,26 @@ import { StoreFailure } from '../seam/store-failure.js';
 import type { HeldAs } from '../seam/reply.js';
 import { textOf } from './describe.js';
 
-/** The words of the core's errors, in one place: what happened, to which key, after how long, what to do. */
+/** Errors of the core, in one place. Each says what happened, to which key, after how long, and what to do. */
 
 const ms = (duration: number): string => `${Math.round(duration)} ms`;
 
-/** Where a waiter stood, about; nothing where that is unknown. */
+/** Returns the queue position of a waiter as text; empty where it is unknown. */
 const standing = (ahead: number | undefined): string => {
   if (ahead === undefined) return '';
   return ahead === 0 ? ', first of those who wait' : `, behind about ${ahead} others`;
 };
 
-/** What is in the way, where that is another kind of lock. */
+/** Returns the kind of the blocking lock as text, where it is another kind. */
 const byWhat = (heldAs: HeldAs | undefined): string =>
   heldAs === undefined
     ? ''
     : ` by ${heldAs === 'exclusive' ? 'an' : 'a'} ${heldAs} lock, which is another kind`;
 
-/** `waitersAhead` and `heldAs`: see {@link LockNotAcquiredError}. */
+/**
+ * @param waitersAhead see {@link LockNotAcquiredError}
+ * @param heldAs see {@link LockNotAcquiredError}
+ */
 export const takenError = (
   key: string,
   waitedMs: number,
@@ -61,7 +64,7 @@ export const notReentrantError = (key: string): LockNotAcquiredError =>
     { key },
   );
 
-/** @param around what the sections around the call have of the key */
+/** @param around kind of lock that the enclosing sections hold on the key */
 export const waitsForItselfError = (key: string, kind: LockKind, around: LockKind): LockNotAcquiredError =>
   new LockNotAcquiredError(
     'LOCK_NOT_REENTRANT',
@@ -73,7 +76,7 @@ export const waitsForItselfError = (key: string, kind: LockKind, around: LockKin
     { key },
   );
 
-/** What to know when nobody can tell whether what was asked for was done; nothing of questions, which change nothing. */
+/** Returns what to know about a request with an unknown outcome; empty for requests that change nothing. */
 const whenUnknown = (doing: string): string => {
   switch (doing) {
     case 'verifying':
@@ -88,7 +91,7 @@ const whenUnknown = (doing: string): string => {
   }
 };
 
-/** A store that refuses one key, or one call, works, and would refuse the same again. */
+/** Returns true when the store works but rejects this key or this claim: it would reject the same request again. */
 const isRefusal = (failure: unknown): failure is StoreFailure =>
   failure instanceof StoreFailure && failure.keyOnly;
 
@@ -97,7 +100,10 @@ const whatToDo = (failure: unknown): string => {
   return failure.claimOnly ? '' : ' Use another key, or another keyPrefix.';
 };
 
-/** Requests that precede the caller's work, or only read. After the others the work has begun, or something is to be released. */
+/**
+ * Requests that precede the caller's work, or only read. After the others the work has begun, or a hold needs a
+ * release.
+ */
 const BEFORE_WORK: ReadonlySet<string> = new Set([
   'acquiring',
   'waiting for',
@@ -109,11 +115,11 @@ const BEFORE_WORK: ReadonlySet<string> = new Set([
   'reading the count of',
 ]);
 
-/** For how long the store had failed when the wait was over. */
+/** Returns how long the store had failed when the wait timed out, as text. */
 const failedFor = (failedForMs: number | undefined): string =>
   failedForMs === undefined ? '' : `The store has failed for ${ms(failedForMs)}. `;
 
-/** `failedForMs`: where the caller waited through an outage, for how long that has lasted. */
+/** @param failedForMs for a caller that waited through an outage: how long the outage has lasted */
 export const storeError = (
   key: string | undefined,
   failure: unknown,
@@ -137,7 +143,7 @@ export const storeError = (
     },
   );
 
-/** `ifUnknown`: what to know when nobody can tell whether it was done. */
+/** @param ifUnknown what to know when the outcome is unknown */
 export const objectStoreError = (
   key: string,
   failure: unknown,
@@ -211,7 +217,7 @@ export const shutdownError = (key: string): LockAbortedError =>
     },
   );
 
-/** What was asked of an object when the store was closed already. */
+/** Returns the error for an operation on a semaphore or a latch after the store was closed. */
 export const closedError = (key: string, doing: string): LockAbortedError =>
   new LockAbortedError(
     'LOCK_SHUTDOWN',
@@ -230,7 +236,7 @@ const LOSS: Record<LossReason | 'outer-release', string> = {
   shutdown: 'the app is stopping and the work did not end within shutdownGraceMs',
 };
 
-/** @param claim what was lost: of which kind, and whether a fencing token went with it */
+/** @param claim the lost claim: its kind, and whether it has a fencing token */
 export const lostError = (
   key: string,
   { kind, tokens }: Claim,

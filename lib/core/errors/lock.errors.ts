@@ -1,7 +1,7 @@
 import type { HeldAs } from '../seam/reply.js';
 import type { StoreOutcome } from '../seam/store-failure.js';
 
-/** Every code an error of this library can carry. Codes are stable; messages are not. */
+/** Code of an error. Codes are stable; messages are not. */
 export type LockErrorCode =
   | 'LOCK_TAKEN'
   | 'LOCK_QUEUE_FULL'
@@ -13,7 +13,7 @@ export type LockErrorCode =
   | 'LOCK_ABORTED'
   | 'LOCK_SHUTDOWN';
 
-// The ESM and the CommonJS build may both be loaded in one process; the brand makes `instanceof` work across.
+// The ESM and the CommonJS build may both be loaded in one process. The brand makes `instanceof` work between them.
 const BRAND = Symbol.for('nest-redis-lock:error');
 
 interface ErrorClass {
@@ -26,7 +26,7 @@ const lineage = (errorClass: ErrorClass): string[] => {
   return kinds;
 };
 
-/** The codes of failures that pass, and that end a call before its work begins. */
+/** Codes of temporary failures that end a call before its work begins. */
 const PASSING: ReadonlySet<LockErrorCode> = new Set(['LOCK_TAKEN', 'LOCK_QUEUE_FULL', 'LOCK_SHUTDOWN']);
 
 interface Details {
@@ -35,16 +35,16 @@ interface Details {
   retryable?: boolean;
 }
 
-/** The base of every error this library throws. `cause` holds what was underneath. */
+/** Base class of all errors of this library. `cause` holds the underlying error. */
 export class LockError extends Error {
   /** @internal Survives minification, unlike the class name. */
   static readonly kind: string = 'LockError';
   readonly code: LockErrorCode;
-  /** The key as the caller wrote it; undefined when no key is concerned. */
+  /** Key as the caller wrote it; undefined when no key is concerned. */
   readonly key: string | undefined;
   /**
-   * True: the work has not begun, and the same call may succeed later. A job queue can delay such a job instead of failing
-   * it.
+   * Whether the same call may succeed later; the work has not begun. A job queue can then delay the job instead of
+   * failing it.
    */
   readonly retryable: boolean;
 
@@ -60,7 +60,7 @@ export class LockError extends Error {
   static override [Symbol.hasInstance](value: unknown): boolean {
     if (typeof value !== 'object' || value === null) return false;
     const names = (value as Record<symbol, unknown>)[BRAND];
-    // A user's own subclass has its parent's `kind`; only the prototype chain can tell it apart.
+    // A subclass of a user has its parent's `kind`; only the prototype chain tells it apart.
     if (!Object.hasOwn(this, 'kind')) return Function.prototype[Symbol.hasInstance].call(this, value);
     return Array.isArray(names) && names.includes(this.kind);
   }
@@ -71,19 +71,23 @@ interface NotAcquired extends Details {
   heldAs?: HeldAs | undefined;
 }
 
-/** The lock could not be had: the wait was over (also for permits or a latch), the queue was full, or nesting is not allowed. */
+/**
+ * The lock was not acquired: the wait timed out (also for permits or a latch), the queue was full, or nesting is not
+ * allowed.
+ */
 export class LockNotAcquiredError extends LockError {
   /** @internal */
   static override readonly kind: string = 'LockNotAcquiredError';
   /**
-   * About how many stood before this caller when it gave up: callers of this process, and the other processes in the
-   * store's line, each of which may have several callers. Undefined for one that did not wait, and where that is unknown.
+   * Approximate number of waiters before this caller when it gave up: callers of this process, and other processes in
+   * the store's wait queue, each of which may have several callers. Undefined when it is unknown, and for callers that
+   * did not wait.
    */
   readonly waitersAhead: number | undefined;
   /**
-   * As what somebody has the key, where that is another kind of lock and the store can tell: `read` or `write` of a
-   * read-write lock, `fair` of one with a line of its own, `exclusive` of a plain one. Undefined for a lock like the one
-   * that was asked for.
+   * Kind of the lock that holds the key, if it is another kind and the store can tell. `read` and `write` are halves of
+   * a read-write lock; `fair` is a lock with `mode: 'fair'`; `exclusive` is a plain lock. Undefined for a lock of the
+   * requested kind.
    */
   readonly heldAs?: HeldAs;
 
@@ -95,19 +99,19 @@ export class LockNotAcquiredError extends LockError {
 }
 
 /**
- * Makes the stack of an error that ends a wait lead to the caller. Such an error may come from a timer, the listener of a
- * signal or another caller's request. V8 finds the caller from a place that the caller awaits.
+ * Replaces the stack of an error with one that leads to the caller. The error may come from a timer, a listener of a
+ * signal, or another caller's request. V8 finds the caller from a place that the caller awaits.
  */
 export const withStackFromHere = (error: unknown): unknown => {
   if (error instanceof LockError) Error.captureStackTrace(error, withStackFromHere);
   return error;
 };
 
-/** Whether a lock was not had because others have it: the caller may try again, or leave the work to them. */
+/** Returns true when the lock is held by others: the caller may try again, or leave the work to them. */
 export const isTaken = (error: unknown): error is LockNotAcquiredError =>
   error instanceof LockNotAcquiredError && error.code !== 'LOCK_NOT_REENTRANT';
 
-/** The lease ended before its holder released it, so the work may have overlapped with somebody else's. */
+/** The lease ended before its holder released it. Its work may have overlapped with the work of another holder. */
 export class LockLostError extends LockError {
   /** @internal */
   static override readonly kind: string = 'LockLostError';
@@ -121,8 +125,8 @@ export class LockStoreError extends LockError {
   constructor(
     message: string,
     /**
-     * `not-executed`: certainly nothing happened. `unknown`: it may have, and the library is undoing it; what was asked of
-     * a semaphore or a latch nobody can undo.
+     * Whether the request was executed. `not-executed`: certainly not. `unknown`: perhaps; the library releases what it
+     * may have acquired, but cannot undo a request to a semaphore or a latch.
      */
     readonly outcome: StoreOutcome,
     options: Details = {},
@@ -141,7 +145,7 @@ export class LockKeyError extends LockError {
   }
 }
 
-/** The library is set up or called in a way that cannot work. */
+/** The library is configured or called in a way that cannot work. */
 export class LockConfigurationError extends LockError {
   /** @internal */
   static override readonly kind: string = 'LockConfigurationError';
@@ -151,7 +155,10 @@ export class LockConfigurationError extends LockError {
   }
 }
 
-/** The wait was given up: the caller's signal aborted (`LOCK_ABORTED`) or the app is stopping (`LOCK_SHUTDOWN`). */
+/**
+ * The wait was aborted by the caller's signal (`LOCK_ABORTED`), or rejected because the app is stopping
+ * (`LOCK_SHUTDOWN`).
+ */
 export class LockAbortedError extends LockError {
   /** @internal */
   static override readonly kind: string = 'LockAbortedError';

@@ -1,6 +1,6 @@
 import type { Kind } from './kind.js';
 
-/** A lock with one owner: Redisson's RLock. */
+/** Lock with one owner: Redisson's RLock. */
 export const exclusive = {
   noun: 'lock',
   alone: true,

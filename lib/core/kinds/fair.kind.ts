@@ -1,8 +1,8 @@
 import type { Kind } from './kind.js';
 
 /**
- * A lock with one owner that is given in the order in which callers came, over all processes: Redisson's RFairLock. Its
- * hold is that of an exclusive lock, so each goes into the other.
+ * Lock with one owner, granted in the order of the requests over all processes: Redisson's RFairLock. Its hold is an
+ * exclusive hold, so each of the two kinds is reentrant into the other.
  */
 export const fair = {
   noun: 'lock',

@@ -5,10 +5,8 @@ import { permit } from './permit.kind.js';
 import { read } from './read.kind.js';
 import { write } from './write.kind.js';
 
-/** The kinds of lock there are. */
 export const KINDS = { exclusive, fair, permit, read, write } as const;
 
 export type LockKind = keyof typeof KINDS;
 
-/** What the core knows about a kind. */
 export const kindOf = (name: LockKind): Kind => KINDS[name];

@@ -1,8 +1,8 @@
 import type { Kind } from './kind.js';
 
 /**
- * One of a limited number of permits: Redisson's RPermitExpirableSemaphore, whose permits are named by 16 bytes. Each
- * call takes one, also inside another: what is counted is work that goes on, not who does it.
+ * One of a limited number of permits: Redisson's RPermitExpirableSemaphore, whose permits have names of 16 bytes. A
+ * nested call takes another permit: the limit counts running work, not callers.
  */
 export const permit = {
   noun: 'permit',
@@ -17,7 +17,7 @@ export const permit = {
   owners: 'random',
 } as const satisfies Kind;
 
-/** The reason a store gives when it has no number of permits for a key and the claim brings none. */
+/** Reason for a failed claim without a number of permits, when the store has no number for the key. */
 export const NO_NUMBER_OF_PERMITS =
   'the store has no number of permits for this key: it was never given, it expired with the last lease, or the store has ' +
   'lost its data. Pass permits in each decorator or call';

@@ -1,8 +1,8 @@
 import type { Kind } from './kind.js';
 
 /**
- * The shared half of a read-write lock: Redisson's RReadWriteLock. It goes into itself and into a write lock of the same
- * call, but no write lock goes into it: two readers that both want to write would wait for each other.
+ * Shared half of a read-write lock: Redisson's RReadWriteLock. It is reentrant into read and write locks of the same
+ * call. A write lock is not reentrant into it: two readers that both want to write would wait for each other.
  */
 export const read = {
   noun: 'read lock',

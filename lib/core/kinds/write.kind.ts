@@ -1,6 +1,6 @@
 import type { Kind } from './kind.js';
 
-/** The half of a read-write lock that lets nobody else in, and that can become a read lock while it is held. */
+/** Half of a read-write lock that excludes all others. While it is held, it can be downgraded to a read lock. */
 export const write = {
   noun: 'write lock',
   alone: true,

@@ -7,13 +7,13 @@ import type { Hold } from './hold.js';
 import type { LeasePart } from './lease-part.js';
 import type { Lease } from './lease.js';
 
-/** For a fixed lease: what is left of it stays as it is. */
+/** Lease to request for a hold with a fixed lease: it is less than what is left, so nothing changes. */
 const NO_LONGER_MS = 1;
 
 /**
- * Turns the holds of a lease into those that their kind becomes. Here that is so as soon as it is asked for: whatever
- * becomes of the request, the caller has no more than the lesser right. Called again it asks again, since the store may
- * not have heard of it.
+ * Downgrades the holds of a lease. In this process they count as downgraded once requested: whatever the outcome of the
+ * request, the caller has only the lesser right. A repeated call sends the request again, since the store may not have
+ * got the first one.
  */
 export const downgradeLease = async (core: CoreContext, lease: Lease): Promise<void> => {
   lease.mustBeHeld('downgrade');
@@ -43,7 +43,7 @@ const downgrade = async (core: CoreContext, hold: Hold): Promise<void> => {
   hold.holdersRequest('sent', sentAt, askedMs);
   const claim = { ...hold.claim, leaseMs: askedMs, tokens: 0 };
   const answer = requests.ask(hold.key, 'downgrading', () => requests.downgrade(claim));
-  // The next writer of this process asks behind that.
+  // The next writer of this process sends its request behind this one.
   if (isFirst) writer.leave();
   let reply;
   try {
@@ -60,7 +60,7 @@ const downgrade = async (core: CoreContext, hold: Hold): Promise<void> => {
   keeper.schedule(hold);
 };
 
-/** From now on it is counted, and released, among the holds of the lesser kind. */
+/** Moves the hold to the queue of the lesser kind, which releases it later. */
 const become = (core: CoreContext, hold: Hold): void => {
   const kind = kindOf(hold.takenAs).becomes as LockKind;
   const queue = core.queue(kind, hold.claim.finalKey, hold.key);

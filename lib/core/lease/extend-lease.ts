@@ -5,14 +5,20 @@ import type { Lease } from './lease.js';
 import { cutsOver } from './shortening.js';
 import { checkMs } from '../settings/option-checks.js';
 
-/** Makes all holds of a lease last at least `ms` from now. Throws when it is over, or the store fails. */
+/**
+ * Extends all holds of a lease to at least `ms` from now.
+ *
+ * @throws LockLostError when the lease is lost
+ * @throws LockConfigurationError after its release, or for an invalid `ms`
+ * @throws LockStoreError when the store fails
+ */
 export const extendLease = async (core: CoreContext, lease: Lease, ms: number): Promise<void> => {
   checkMs('extend', ms ?? null, { min: 1 });
   lease.mustBeHeld('extend');
   for (const part of lease.parts) part.hold.lengthenedBy(part, core.runtime.now() + ms);
   const cuts = lease.parts.map(({ hold }) => cutsOver(hold)).filter((cut) => cut !== undefined);
   if (cuts.length > 0) {
-    // A cut that is sent meanwhile keeps that time; the lease counts from when the store is asked.
+    // A cut that is sent meanwhile keeps that time. The extension counts from when the store is asked.
     await Promise.all(cuts);
     lease.mustBeHeld('extend');
     for (const part of lease.parts) part.hold.lengthenedBy(part, core.runtime.now() + ms);
@@ -21,18 +27,23 @@ export const extendLease = async (core: CoreContext, lease: Lease, ms: number): 
   lease.mustBeHeld('extend');
 };
 
-/** Asks the store whether it still has all holds of a lease. Throws when it is released, or the store fails. */
+/**
+ * Resolves with whether the store still has all holds of a lease.
+ *
+ * @throws LockConfigurationError after its release
+ * @throws LockStoreError when the store fails
+ */
 export const verifyLease = async (core: CoreContext, lease: Lease): Promise<boolean> => {
   if (lease.lost) return false;
   lease.mustBeHeld('verify');
-  // A lengthening that changes nothing, because more than that is left.
+  // An extension that changes nothing, because more time is left.
   await askFor(core, lease, 1, 'verifying');
   if (lease.lost) return false;
   lease.mustBeHeld('verify');
   return true;
 };
 
-/** Asks for all holds of a lease to last `ms`, and takes in what the store says of each. */
+/** Requests `ms` for all holds of a lease, and applies the reply for each. */
 const askFor = async (core: CoreContext, lease: Lease, ms: number, doing: string): Promise<void> => {
   const { keeper, requests, runtime } = core;
   const holds = lease.parts.map(({ hold }) => hold);
@@ -52,7 +63,7 @@ const askFor = async (core: CoreContext, lease: Lease, ms: number, doing: string
     const now = runtime.now();
     if (now >= hold.validUntil) hold.lose('expired');
     if (hold.state !== 'held') return;
-    // The lease has ended meanwhile: its hold, if others have it, was cut behind this.
+    // The lease ended meanwhile. If other leases share its hold, it was cut behind this request.
     if (lease.parts[i]!.state !== 'held') return;
     if (reply.status === 'lost') hold.lose(reply.entered ? 'entered' : 'refused');
     else if (reply.status === 'failed') failure ??= storeError(hold.key, reply.cause, doing, now - sentAt);

@@ -4,45 +4,49 @@ import type { Claim } from '../seam/claim.js';
 
 export type HoldState = 'held' | 'lost' | 'released';
 
-/** The head of a local queue, as the end of a hold has to tell it. */
+/** Contender of a local queue, as a hold reports its end to it. */
 export interface Head {
-  /** Gives the hold to the next caller of this process; false when it has to go back to the store. */
+  /**
+   * Hands the hold off to the next caller of this process. Returns false when the hold has to be released in the store.
+   */
   passOn(hold: Hold): boolean;
-  /** Its release is on its way to the store: what is asked for now comes there behind it. */
+  /** The release has been sent: later requests reach the store after it. */
   releaseSent(): void;
-  /** Its release is over. `othersWaiting`: somebody in another process wants the key too; undefined: it failed. */
+  /**
+   * The release has ended.
+   *
+   * @param othersWaiting whether other processes wait for the key; undefined: the release failed
+   */
   releaseOver(othersWaiting: boolean | undefined): void;
-  /** It has ended without a release, or was never somebody's. */
+  /** The hold was lost, or was granted after its caller gave up. */
   leave(): void;
 }
 
-/** What is left of a process's turn: for how many more leases there are tokens, and until when. */
+/** Rest of a process's hand-off batch: how many more leases have tokens, and until when it lasts. */
 export interface Turn {
   leasesLeft: number;
-  /** The next lease's token; undefined without fencing. */
+  /** Token of the next lease; undefined without fencing. */
   nextToken: number | undefined;
   readonly until: number;
 }
 
-/** How the store granted a hold. */
+/** Terms of the store's grant. */
 export interface Granted {
   readonly token: number | undefined;
   readonly grantedAt: number;
-  /** When the request was sent that was answered. */
+  /** When the request was sent that got the reply. */
   readonly sentAt: number;
   readonly validForMs: number;
-  /** Aborts when the store learns by itself that the hold is gone. */
+  /** Signal that aborts when the store itself detects that the hold is gone. */
   readonly lost?: AbortSignal | undefined;
-  /** See `Grant.grantedBy`. */
   readonly grantedBy?: readonly string[] | undefined;
-  /** See `Grant.owner`. */
   readonly owner?: string | undefined;
 }
 
 /**
- * What one owner has in the store, as far as this process knows, while one lease has it. When the lease is over, the
- * owner's hold can be passed on to another lease: as a successor of this one. Its state is changed in this file only;
- * what is left of the turn is shared by its successors, and changed by `passedOn`.
+ * One owner's hold in the store, as far as this process knows, for one lease. After that lease the owner's hold can be
+ * handed off to another lease, with a successor of this object. Its state is changed in this file only. Successors
+ * share the rest of the hand-off batch, which `passedOn` changes.
  */
 export class Hold {
   private current: HoldState = 'held';
@@ -54,13 +58,13 @@ export class Hold {
   private confirmedAt: number;
   private certainUntil: number;
   private lastUntil: number;
-  /** For how long the store granted it; a renewal may have made that longer. */
+  /** Lease that the store granted, in ms; a renewal may have extended it. */
   private firstLeaseMs: number;
   private keptUntil = 0;
   private isRenewing = false;
   private requests = 0;
   private lengthened = false;
-  /** Until when leases asked for it beyond its lease, by the part of each. */
+  /** Extensions that leases requested: for each part, until when. */
   private demands: Map<object, number> | undefined;
   private ownUntil: number;
   private ownTurn: Turn | undefined;
@@ -72,15 +76,14 @@ export class Hold {
   private lossHandler: ((hold: Hold) => void) | undefined;
   private lossListeners: Set<() => void> | undefined;
   readonly grantedAt: number;
-  /** The kind of lock that its caller asked for; see {@link becomes}. */
+  /** Kind of lock that the caller requested; see {@link becomes}. */
   readonly takenAs: LockKind;
-  /** Aborts when the store learns by itself that the hold is gone. */
+  /** Signal that aborts when the store itself detects that the hold is gone. */
   readonly lost: AbortSignal | undefined;
-  /** See `Grant.grantedBy`. */
   readonly grantedBy: readonly string[] | undefined;
 
   constructor(
-    /** The key as the caller wrote it. */
+    /** Key as the caller wrote it. */
     readonly key: string,
     private queueHead: Head,
     claim: Claim,
@@ -102,7 +105,7 @@ export class Hold {
     this.firstLeaseMs = validForMs;
   }
 
-  /** Who is told of its end. */
+  /** Contender that is notified of the hold's end. */
   get head(): Head {
     return this.queueHead;
   }
@@ -119,7 +122,7 @@ export class Hold {
     return this.claimed;
   }
 
-  /** The name of its owner in the store. */
+  /** Name of its owner in the store. */
   get owner(): string {
     return this.storeOwner;
   }
@@ -128,45 +131,45 @@ export class Hold {
     return this.fencingToken;
   }
 
-  /** The lease that the watchdog renews; undefined for a fixed lease. */
+  /** Lease that the watchdog renews, in ms; undefined for a fixed lease. */
   get watchdogMs(): number | undefined {
     return this.watchdog;
   }
 
-  /** When the newest request that the store confirmed was sent; older confirmations are ignored. */
+  /** When the newest confirmed request was sent; older confirmations are ignored. */
   get confirmedFrom(): number {
     return this.confirmedAt;
   }
 
-  /** Until when the hold is certainly there, on the runtime's clock. */
+  /** Until when the hold is certainly valid, on the runtime's clock. */
   get validUntil(): number {
     return this.certainUntil;
   }
 
-  /** Until when the store may have it at the most: requests without an answer may have been done. */
+  /** Until when the store may keep it at most: requests with an unknown outcome may have been executed. */
   get mayLastUntil(): number {
     return this.lastUntil;
   }
 
-  /** It stays in the store until this moment, however early the work ends. */
+  /** Until when it stays in the store, however early the work ends. */
   get keepUntil(): number {
     return this.keptUntil;
   }
 
-  /** How often it may still be passed on, and until when; set by the caller that took it from the store. */
+  /** Hand-off batch; set by the caller that acquired the hold from the store. */
   get turn(): Turn | undefined {
     return this.ownTurn;
   }
 
-  /** A renewal is on its way. */
   get renewing(): boolean {
     return this.isRenewing;
   }
 
   /**
-   * When it is to be asked for by itself, beside the rounds of the watchdog: when a request that failed is to be tried
-   * again; or at a third of its time, where the store gave less than was asked for. `Infinity` when the rounds do. What
-   * is within a tenth counts as what was asked for: holds with a lease in common share their rounds.
+   * Time of the next request about this hold outside the watchdog's rounds; `Infinity` if the rounds suffice. There are
+   * three reasons: the retry of a failed renewal, a requested check, and a granted time of less than 90 % of the lease.
+   * In the last case the renewal is at a third of the granted time. Otherwise holds with one lease length share their
+   * rounds.
    */
   get askAgainAt(): number {
     const again = Math.min(this.retry, this.look);
@@ -176,17 +179,17 @@ export class Hold {
     return Math.min(again, third);
   }
 
-  /** Somebody may have ended it: asks the store at that moment, and goes on until then as if nothing were. */
+  /** Requests a check at `at`, because the hold may have ended. Until then it counts as held. */
   askAgain(at: number): void {
     this.look = Math.min(this.look, at);
   }
 
-  /** How long the store said that it is valid, in ms from the request that was confirmed last. */
+  /** How long the hold was valid at the last confirmation, in ms from when that request was sent. */
   get validForMs(): number {
     return this.certainUntil - this.confirmedAt;
   }
 
-  /** It has a holder now: what the service does when it turns out to be lost. */
+  /** Sets the callback for a loss, now that the hold has a holder. */
   heldWith(lossHandler: (hold: Hold) => void): void {
     this.lossHandler = lossHandler;
   }
@@ -195,34 +198,34 @@ export class Hold {
     this.ownTurn = turn;
   }
 
-  /** Other leases of the process may join it until then. */
+  /** Lets other leases of the process join the hold until `until`. */
   beginSharing(until: number): void {
     this.joinableUntil = until;
   }
 
-  /** How many leases have it. */
+  /** Number of leases that share it. */
   get leases(): number {
     return this.leaseCount;
   }
 
-  /** How many of its leases the event `acquired` has reported, and no event of their end yet. */
+  /** Number of its leases with an `acquired` event and no event of their end. */
   get reported(): number {
     return this.reportedCount;
   }
 
-  /** The event `acquired` reports one of its leases. */
+  /** Counts an `acquired` event of one of its leases. */
   reports(): void {
     this.reportedCount += 1;
   }
 
-  /** An event reports that so many of these leases have ended. */
+  /** Counts events of the end of `leases` leases. */
   endsReported(leases: number): void {
     this.reportedCount -= leases;
   }
 
   /**
-   * One more lease has it from now on, if it may: only a watched one, with the same lease to renew, and only while the
-   * store certainly has the hold as it was taken.
+   * Adds a lease if it may share the hold: only a renewed one with the same length, and only while the store certainly
+   * has the hold as it was acquired. Returns whether it was added.
    */
   joins(watchdogMs: number, now: number): boolean {
     const mayJoin = now < this.joinableUntil && this.watchdog === watchdogMs && this.keptUntil <= now;
@@ -231,13 +234,13 @@ export class Hold {
     return true;
   }
 
-  /** One of the leases that have it has ended. True when others have it still. */
+  /** Removes a lease. Returns true when other leases still have the hold. */
   leaves(): boolean {
     this.leaseCount -= 1;
     return this.leaseCount > 0;
   }
 
-  /** The store confirmed the hold; an answer to an older request changes nothing. */
+  /** Applies the store's confirmation of the hold; ignores the reply to an older request. */
   confirm(sentAt: number, validForMs: number): void {
     if (sentAt < this.confirmedAt) return;
     this.confirmedAt = sentAt;
@@ -245,17 +248,17 @@ export class Hold {
   }
 
   /**
-   * The store answered a renewal to `askedMs`. The answer counts from before its request, which may have been under way
-   * for long; and since a renewal never shortens, what was known before stays true, unless the answer certainly says
-   * less. What is left in the store can also be more than anybody asked for, when the server's clock stepped back: that
-   * is not believed, since the clock may be set right again.
+   * Applies the reply to a renewal to `askedMs`. The reply counts from before the request, which may have been in
+   * progress for long. A renewal never shortens, so what was known before stays true, unless the reply certainly says
+   * less. More time than was ever requested means that the server's clock stepped back; it is ignored, since the clock
+   * may be corrected.
    */
   renew(sentAt: number, askedMs: number, leftMs: number, answeredAt: number): void {
     const less = answeredAt + leftMs < this.certainUntil;
     this.confirm(sentAt, less ? leftMs : Math.max(Math.min(leftMs, askedMs), this.certainUntil - sentAt));
   }
 
-  /** A renewal is sent that asks for so much. */
+  /** A renewal to `askedMs` has been sent. */
   renewalSent(sentAt: number, askedMs: number): void {
     this.isRenewing = true;
     this.retry = Infinity;
@@ -263,36 +266,38 @@ export class Hold {
     this.mayLast(sentAt + askedMs);
   }
 
-  /** It was answered, or failed. */
+  /** The renewal has got its reply, or failed. */
   renewalOver(at: number, askedMs: number): void {
     this.isRenewing = false;
     this.mayLast(at + askedMs);
   }
 
-  /** It failed, and is to be tried again at that moment; `Infinity`: it did not fail. */
+  /** Schedules the retry of a failed renewal; `Infinity`: it did not fail. */
   retryRenewal(at: number): void {
     this.retry = at;
   }
 
-  /** Its holder's request about it to last so long is sent, or over. */
+  /** A request of its holder to extend it to `askedMs` has been sent, or has ended. */
   holdersRequest(which: 'sent' | 'over', at: number, askedMs: number): void {
     this.requests += which === 'sent' ? 1 : -1;
     this.mayLast(at + askedMs);
   }
 
-  /** The lease of the part asks for more than its lease: no other holder may inherit that. */
+  /** Records that the part's lease requests more than the lease length. No other lease may inherit that. */
   lengthenedBy(part: object, until: number): void {
     this.lengthened = true;
     this.demands ??= new Map();
     this.demands.set(part, Math.max(until, this.demands.get(part) ?? 0));
   }
 
-  /** The lease of the part has ended. True when it had asked for more than its lease. */
+  /**
+   * Forgets the request of a part whose lease has ended. Returns true when it had requested more than the lease length.
+   */
   dropsDemand(part: object): boolean {
     return this.demands?.delete(part) ?? false;
   }
 
-  /** For how long its leases want it from now on, in ms, where the store may have it for longer; else undefined. */
+  /** Returns how long its leases want it from now on, in ms; undefined unless the store may keep it longer. */
   wantedMs(now: number): number | undefined {
     if (this.current !== 'held' || now >= this.certainUntil) return undefined;
     const { watchdog, ownUntil, claimed } = this;
@@ -301,24 +306,31 @@ export class Hold {
     return this.lastUntil > until ? Math.ceil(until - now) : undefined;
   }
 
-  /** The store is asked to keep it for just that time. Replies to requests before that count still: they are in that time. */
+  /**
+   * A request to shorten it to `keepForMs` has been sent. Replies to earlier requests are within that time, so they
+   * still count.
+   */
   cut(sentAt: number, keepForMs: number): void {
     this.requests += 1;
     this.certainUntil = Math.min(this.certainUntil, sentAt + keepForMs);
   }
 
-  /** That is over. `until`: when it ends in the store at the latest; undefined when the request failed. */
+  /**
+   * The request to shorten it has ended.
+   *
+   * @param until when the hold ends in the store at the latest; undefined: the request failed
+   */
   cutOver(until: number | undefined): void {
     this.requests -= 1;
     this.lastUntil = until ?? this.lastUntil;
   }
 
-  /** From now on it has a fixed lease: a renewal would lengthen it again. */
+  /** Makes its lease a fixed one, because a renewal would extend it again. */
   stopRenewing(): void {
     this.watchdog = undefined;
   }
 
-  /** The store gave it the claim's lease anew, and a new token. */
+  /** Applies a reacquisition: the store set the claim's lease again, and returned a new token. */
   rearmed(claim: Claim, { token, sentAt, validForMs, grantedAt, owner = claim.owner }: Granted): void {
     this.claimed = claim;
     this.storeOwner = owner;
@@ -328,7 +340,10 @@ export class Hold {
     this.mayLast(grantedAt + validForMs);
   }
 
-  /** Its owner has it as another kind of lock from now on: it is not passed on any more, and has no token. */
+  /**
+   * Applies a downgrade: its owner has another kind of lock from now on. It is not handed off any more, and has no
+   * token.
+   */
   becomes(claim: Claim, head: Head): void {
     this.claimed = claim;
     this.queueHead = head;
@@ -336,7 +351,7 @@ export class Hold {
     this.ownTurn = undefined;
   }
 
-  /** It has to stay in the store until then, whenever the work ends. */
+  /** Keeps it in the store until `until`, whenever the work ends. */
   keepAtLeastUntil(until: number): void {
     this.keptUntil = Math.max(this.keptUntil, until);
   }
@@ -347,9 +362,9 @@ export class Hold {
   }
 
   /**
-   * Whether the store certainly has it, as it was taken and for long enough: nothing about it is under way or in
-   * doubt, its holder has not asked for more, and at least two thirds of its time are left: of the lease that it was
-   * given first, where that was a shorter one.
+   * Returns true when the store certainly has it as it was acquired, and for long enough. No request about it is in
+   * progress or uncertain, and its holder has not extended it. At least two thirds of its lease are left, or of the
+   * granted one if that was shorter.
    */
   isSound(now: number): boolean {
     const certain =
@@ -361,7 +376,7 @@ export class Hold {
     return certain && this.certainUntil - now >= (2 / 3) * Math.min(this.claimed.leaseMs, this.firstLeaseMs);
   }
 
-  /** The same hold for the next lease: with a token of its own, and without listeners. */
+  /** Returns the same hold for the next lease: with its own token, and without listeners. */
   successor(token: number | undefined, grantedAt: number): Hold {
     const { key, head, claimed, watchdog, confirmedAt, validForMs, lost, grantedBy, owner } = this;
     const granted = { token, grantedAt, sentAt: confirmedAt, validForMs, lost, grantedBy, owner };
@@ -373,30 +388,29 @@ export class Hold {
     return next;
   }
 
-  /** For how long it is still to stay in the store, in ms; undefined when it may go at once. */
+  /** Returns how long it still has to stay in the store, in ms; undefined when it may be released now. */
   keepForMs(now: number): number | undefined {
     return this.keptUntil > now ? Math.ceil(this.keptUntil - now) : undefined;
   }
 
-  /** Its holder has released it. */
   release(): void {
     this.current = 'released';
   }
 
-  /** The store said at its release that it was not there any more. Its holder hears that as the answer. */
+  /** Applies a release whose reply said that the hold was gone. Its holder gets that as the result. */
   wasGone(reason: LossReason): void {
     this.current = 'lost';
     this.reason = reason;
   }
 
-  /** Listens for the loss; the returned function stops that. */
+  /** Registers a listener for the loss; returns a function that removes it. */
   onLoss(listener: () => void): () => void {
     const listeners = (this.lossListeners ??= new Set());
     listeners.add(listener);
     return () => listeners.delete(listener);
   }
 
-  /** The hold is not there any more. Listeners hear of it once. */
+  /** Marks the hold as lost, and notifies its listeners once. */
   lose(reason: LossReason): void {
     if (this.current !== 'held') return;
     this.current = 'lost';

@@ -6,31 +6,31 @@ import type { StoreRequests } from '../store-requests.js';
 import { StoreFailure } from '../seam/store-failure.js';
 import type { Hold } from './hold.js';
 
-/** How often holds of a lease are renewed, in ms. */
+/** Returns how often holds with this lease are renewed, in ms. */
 const periodOf = (watchdogMs: number): number => Math.floor(watchdogMs / 3);
 
-/** How soon a failed renewal is tried again, in ms. */
+/** Returns the pause before the retry of a failed renewal, in ms. */
 const retryMsOf = (watchdogMs: number): number => Math.max(50, Math.min(1_000, Math.floor(watchdogMs / 10)));
 
-/** For a fixed lease: a lengthening that changes nothing, because more than that is left. */
+/** Lease to request for a fixed lease: an extension that changes nothing, because more time is left. */
 const ONLY_LOOKING_MS = 1;
 
-/** The lease that a hold is renewed to; one with a fixed lease is only looked at. */
+/** Returns the lease to request at a renewal. A hold with a fixed lease is only checked. */
 const askedMsOf = ({ watchdogMs }: Hold): number => watchdogMs ?? ONLY_LOOKING_MS;
 
 /**
- * Keeps all holds of a process alive, with one timer: every third of their lease it renews the watched ones of the
- * same lease in one batch, and it notices the end of every lease.
+ * Renews all holds of a process, with one timer, and notices the end of every lease. Every third of their lease it
+ * renews the watched holds of one lease length in one batch.
  *
- * A failed renewal is unknown, not lost: it is tried again until the hold's time is over. A refusal, or the end
- * of the time, is a loss. Nothing is ever taken again silently.
+ * A failed renewal has an unknown outcome, so it is retried until the hold's time is over. A lost hold in the reply, or
+ * the end of the time, is a loss. A lost hold is never reacquired silently.
  */
 export class LeaseKeeper {
-  /** With what stops listening for a loss that the store tells of by itself. */
+  /** Holds, each with the function that removes the listener for a loss that the store itself detects. */
   private readonly holds = new CompactingMap<Hold, (() => void) | undefined>();
-  /** When all watched holds of a lease (its length in ms) are renewed next. */
+  /** Time of the next renewal, for each lease length in ms. */
   private readonly rounds = new Map<number, number>();
-  /** Holds that something may have happened to since the request about them that is under way was sent. */
+  /** Holds that may have ended since the request in progress was sent. */
   private readonly doubted = new Set<Hold>();
   private timer: unknown;
   private timerDueAt = Infinity;
@@ -40,7 +40,6 @@ export class LeaseKeeper {
     private readonly runtime: Runtime,
   ) {}
 
-  /** All holds at this moment. */
   get all(): readonly Hold[] {
     return [...this.holds.keys()];
   }
@@ -55,7 +54,7 @@ export class LeaseKeeper {
     this.schedule(hold);
   }
 
-  /** Makes the timer fit a hold whose time or kind of lease has changed. */
+  /** Sets the timer earlier if the hold needs it. */
   schedule(hold: Hold): void {
     const { watchdogMs, validUntil, askAgainAt } = hold;
     const roundAt = watchdogMs === undefined ? Infinity : this.roundOf(watchdogMs);
@@ -63,14 +62,14 @@ export class LeaseKeeper {
     if (dueAt < this.timerDueAt) this.arm(dueAt);
   }
 
-  /** The timer stays: it finds nothing to do, and is not set again. Setting it for each short lock would cost more. */
+  /** Removes a hold. The timer stays, and finds nothing to do: resetting it for each short lock would cost more. */
   remove(hold: Hold): void {
     this.holds.get(hold)?.();
     this.holds.delete(hold);
     this.doubted.delete(hold);
   }
 
-  /** Something may have happened to the holds of a key, or to all: asks the store now, not at the next renewal. */
+  /** Checks the holds of a key, or all, in the store now, instead of at the next renewal. */
   lookAt(finalKey: string | undefined): void {
     const meant = this.all.filter(
       ({ claim, state }) => state === 'held' && (finalKey === undefined || claim.finalKey === finalKey),
@@ -80,8 +79,9 @@ export class LeaseKeeper {
   }
 
   /**
-   * The same for one hold that the process uses now. Not within its turn: what is heard at its beginning is the end of
-   * the hold before, mostly, and after its turn it goes back to the store, which says whether it was there.
+   * Checks one hold that the process uses now. Not within its hand-off batch: a notification at the batch's beginning
+   * is mostly the end of the hold before. After the batch the hold is released, and the reply says whether it was
+   * there.
    */
   lookAtHold(hold: Hold): void {
     hold.askAgain(Math.max(this.runtime.now(), hold.turn?.until ?? 0));
@@ -94,15 +94,15 @@ export class LeaseKeeper {
     for (const hold of this.all) this.remove(hold);
   }
 
-  /** Ends the hold at once if its time is over. To be called before a lease is relied on: the timer may be late. */
+  /** Ends the hold at once if its time is over. Call it before relying on a lease: the timer may be late. */
   checkExpiry(hold: Hold): void {
     if (hold.state === 'held' && this.runtime.now() >= hold.validUntil) this.lose(hold, 'expired');
   }
 
-  /** When holds of this lease are renewed next; the first of them begins the rounds. */
+  /** Returns the next renewal time of holds with this lease; the first of them starts the rounds. */
   private roundOf(watchdogMs: number): number {
     const known = this.rounds.get(watchdogMs);
-    // One that is overdue is not put off: the timer is on its way to it.
+    // Do not postpone an overdue round: the timer is about to handle it.
     if (known !== undefined) return known;
     const first = this.runtime.now() + periodOf(watchdogMs);
     this.rounds.set(watchdogMs, first);
@@ -112,7 +112,7 @@ export class LeaseKeeper {
   private arm(dueAt: number): void {
     this.runtime.clearTimer(this.timer);
     this.timerDueAt = dueAt;
-    // In the background: the timer outlives the locks it was set for, and need not keep the process alive.
+    // A background timer: it outlives the locks it was set for, and must not keep the process alive.
     this.timer = this.runtime.setTimer(() => this.tick(), dueAt - this.runtime.now(), true);
   }
 
@@ -123,7 +123,7 @@ export class LeaseKeeper {
     const watched = new Set<number>();
     let nextAt = Infinity;
     for (const hold of this.all) {
-      // Who hears of a loss may end other leases.
+      // A listener of a loss may have ended other leases.
       if (hold.state !== 'held') continue;
       if (now >= hold.validUntil) {
         this.lose(hold, 'expired');
@@ -133,7 +133,7 @@ export class LeaseKeeper {
       if (watchdogMs !== undefined) watched.add(watchdogMs);
       const isRound = watchdogMs !== undefined && now >= (this.rounds.get(watchdogMs) ?? now);
       if (!hold.renewing && (isRound || now >= askAgainAt)) due.push(hold);
-      // One that is due now is on its way; only later ones need the timer.
+      // A check that is due now is being sent; only later ones need the timer.
       nextAt = Math.min(nextAt, hold.validUntil, askAgainAt > now ? askAgainAt : Infinity);
     }
     for (const [watchdogMs, at] of [...this.rounds]) {
@@ -145,7 +145,7 @@ export class LeaseKeeper {
     if (nextAt < this.timerDueAt) this.arm(nextAt);
   }
 
-  /** One request for each kind: what the store says of one kind does not wait for what it says of another. */
+  /** Sends one request for each kind, so that the reply for one kind does not wait for another. */
   private renewAll(holds: readonly Hold[]): void {
     for (const kind of new Set(holds.map(({ claim }) => claim.kind))) {
       void this.renew(holds.filter(({ claim }) => claim.kind === kind));
@@ -178,10 +178,10 @@ export class LeaseKeeper {
     if (hold.state !== 'held' || !this.holds.has(hold)) return;
     if (reply.status === 'lost') return this.lose(hold, reply.entered ? 'entered' : 'refused');
     const now = this.runtime.now();
-    // A hold that was over for its holder may not begin again because an answer came late.
+    // A late reply must not revive a hold that has expired for its holder.
     if (now >= hold.validUntil) return this.lose(hold, 'expired');
     if (reply.status === 'held') {
-      // Nothing that can pause may stand between the look at the clock and this.
+      // No pause may come between the read of the clock and this line.
       hold.renew(sentAt, askedMs, reply.validForMs, now);
       hold.retryRenewal(Infinity);
       this.schedule(hold);

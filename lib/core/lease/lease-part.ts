@@ -2,33 +2,33 @@ import type { SiblingQueue } from '../nesting/sibling-queue.js';
 import type { Hold, HoldState } from './hold.js';
 import type { LossReason } from '../lock-events.js';
 
-/** Where a nested part stands: in the section of an enclosing lease on the same key. */
+/** Position of a nested part: in the section of an enclosing lease on the same key. */
 export interface OuterEntry {
   readonly part: LeasePart;
   leave(): void;
 }
 
 /**
- * One key of a lease: its own hold, or a place in the section of an enclosing one. A nested part ends with its own
- * lease, with the hold, or when the part around it is released by hand, whichever comes first.
+ * One key of a lease: its own hold, or an entry into the section of an enclosing lease. A nested part ends with its own
+ * lease, with the hold, or when the enclosing part is released by hand, whichever comes first.
  */
 export class LeasePart {
-  /** Where calls nested in this lease enter; made by the first of them. */
+  /** Queue of the calls nested in this lease; created by the first of them. */
   siblings: SiblingQueue | undefined;
-  /** Of a nested part: how it ended, if it did before the hold. */
+  /** How a nested part, or one of several that share a hold, ended, if it ended before the hold. */
   private over: 'released' | 'lost' | undefined;
   private left = false;
-  /** In how many parts of the hold it is nested. */
+  /** Nesting depth inside the hold. */
   private readonly depth: number;
   private reported = false;
   private outsideListeners: Set<() => void> | undefined;
 
   constructor(
-    /** As the caller wrote it. */
+    /** Key as the caller wrote it. */
     readonly key: string,
     readonly finalKey: string,
     readonly hold: Hold,
-    /** Set when an enclosing section holds the key; ending then only leaves the place. */
+    /** Set when an enclosing section holds the key: the end of the part then only leaves that section. */
     readonly entry: OuterEntry | undefined,
   ) {
     this.depth = entry ? entry.part.depth + 1 : 0;
@@ -38,13 +38,16 @@ export class LeasePart {
     return this.over ?? this.hold.state;
   }
 
-  /** The event `acquired` reports the part. A nested part takes nothing in the store, and is not reported. */
+  /** Counts the `acquired` event of the part. A nested part acquires nothing in the store, and has no event. */
   reports(): void {
     this.reported = true;
     this.hold.reports();
   }
 
-  /** The event `released` is to report its end. False when `acquired` did not report it, or `lost` has reported its end. */
+  /**
+   * Returns whether a `released` event has to report its end: false without an `acquired` event, or after a `lost`
+   * event.
+   */
   endsReported(): boolean {
     if (!this.reported || this.hold.reported === 0) return false;
     this.reported = false;
@@ -52,19 +55,21 @@ export class LeasePart {
     return true;
   }
 
-  /** Whether it is nested in the other part. Parts of one hold are nested in each other, since one of them is in at a time. */
+  /**
+   * Returns whether it is nested in the other part. Parts of one hold form one chain, since one nested call is inside
+   * at a time.
+   */
   isInside({ hold, depth }: LeasePart): boolean {
     return hold === this.hold && this.depth > depth;
   }
 
-  /** Why it was lost, if it was. */
   get lossReason(): LossReason | 'outer-release' {
     return this.hold.lossReason ?? 'outer-release';
   }
 
   /**
-   * Ends the part: who waits to go in has to take the key for real, and who is in has lost it. The hold itself is not
-   * touched. Gives what the part's own holder is told.
+   * Ends the part, but not the hold. Waiting nested callers must acquire from the store; the running one is notified of
+   * the loss. Returns the result for the part's own holder.
    */
   end(): 'released' | 'lost' {
     const how = this.state === 'lost' ? 'lost' : 'released';
@@ -76,7 +81,7 @@ export class LeasePart {
     return how;
   }
 
-  /** Ends it where other leases have the hold still. False when this one was the last. */
+  /** Ends the part while other leases still have the hold. Returns false when this one was the last. */
   leavesToOthers(): boolean {
     const { state } = this;
     if (!this.hold.leaves()) return false;
@@ -84,7 +89,7 @@ export class LeasePart {
     return true;
   }
 
-  /** The part around this one was released while this one was in. Its work goes on, and leaves when it ends. */
+  /** Ends this nested part because the enclosing part was released. Its work goes on, and leaves when it ends. */
   endFromOutside(): void {
     if (this.over !== undefined || this.hold.state === 'lost') return;
     this.over = 'lost';
@@ -92,7 +97,7 @@ export class LeasePart {
     for (const listener of [...(this.outsideListeners ?? [])]) listener();
   }
 
-  /** Listens for the loss; the returned function stops that. */
+  /** Registers a listener for the loss; returns a function that removes it. */
   onLoss(listener: () => void): () => void {
     const stop = this.hold.onLoss(listener);
     if (!this.entry) return stop;

@@ -5,7 +5,7 @@ import type { LeasePart } from './lease-part.js';
 import { LockConfigurationError, LockKeyError, type LockLostError } from '../errors/lock.errors.js';
 import { shown } from '../errors/describe.js';
 
-/** What a lease needs of the service that made it. */
+/** Methods of the service that a lease calls. */
 export interface LeaseHost {
   now(): number;
   newId(): string;
@@ -28,7 +28,7 @@ const NOTHING: readonly (() => void)[] = [];
  * await upload(report, { signal: lease.signal, fence: lease.fencingToken });
  */
 export class Lease implements AsyncDisposable {
-  // Really private: a log that prints or serializes a lease would show the whole service through them, and its connection.
+  // Private fields: otherwise a log that prints a lease would show the whole service and its connection.
   readonly #host: LeaseHost;
   readonly #parts: readonly LeasePart[];
   /** @internal Set once its end has begun. */
@@ -46,31 +46,38 @@ export class Lease implements AsyncDisposable {
     this.#parts = parts;
   }
 
-  /** As the caller wrote them, without duplicates, in the order in which they were taken. */
+  /** Keys as the caller wrote them, without duplicates, in the order in which they were acquired. */
   get keys(): readonly string[] {
     return (this.ownKeys ??= this.#parts.map((part) => part.key));
   }
 
-  /** The key; of several, the first. */
+  /** The key; of several keys, the first. */
   get key(): string {
     return this.#parts[0]!.key;
   }
 
-  /** Names this lease in logs; every lease has its own. */
+  /** Unique name of this lease, for logs. */
   get id(): string {
     return (this.uniqueId ??= this.#host.newId());
   }
 
   /**
-   * Greater than the token of every earlier holder of the key. Hand it to the resource, and let that refuse
-   * smaller ones (`WHERE fence <= $token`). Throws `LockConfigurationError` with several keys (use
-   * {@link tokenFor}), when fencing is off, and for read locks and permits, which have none.
+   * Fencing token: greater than the token of every earlier holder of the key. Pass it to the resource, and let the
+   * resource reject smaller tokens (`WHERE fence <= $token`).
+   *
+   * @throws LockConfigurationError with several keys (use {@link tokenFor}), with `fencing: false`, and for read locks
+   * and permits, which have no token
    */
   get fencingToken(): number {
     return this.tokenFor(this.#onlyKey('a token for each', 'tokenFor'));
   }
 
-  /** The fencing token of one of the keys. Throws `LockKeyError` for a key that the lease does not have. */
+  /**
+   * Returns the fencing token of one of the keys.
+   *
+   * @throws LockKeyError for a key that this lease does not have
+   * @throws LockConfigurationError with `fencing: false`, and for read locks and permits, which have no token
+   */
   tokenFor(key: string): number {
     const { token, claim } = this.#partFor(key).hold;
     if (token === undefined) {
@@ -82,27 +89,33 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * The owner in the store, as `inspect()` shows it; leases that have the hold one after the other share it. Throws
-   * `LockConfigurationError` with several keys: use {@link ownerOf}.
+   * Owner in the store, as `inspect()` shows it. Leases that hand a hold off to each other have the same owner.
+   *
+   * @throws LockConfigurationError with several keys: use {@link ownerOf}
    */
   get owner(): string {
     return this.ownerOf(this.#onlyKey('an owner for each', 'ownerOf'));
   }
 
-  /** The owner of one of the keys. Throws `LockKeyError` for a key that the lease does not have. */
+  /**
+   * Returns the owner of one of the keys.
+   *
+   * @throws LockKeyError for a key that this lease does not have
+   */
   ownerOf(key: string): string {
     return this.#partFor(key).hold.owner;
   }
 
   /**
-   * The nodes that gave the key, where the store has several of them; empty with one. Of several keys name one. Throws
-   * `LockKeyError` for a key that the lease does not have.
+   * Returns the nodes that granted the key; empty for a store with a single node. With several keys, pass one.
+   *
+   * @throws LockKeyError for a key that this lease does not have
    */
   grantedBy(key: string = this.#onlyKey('nodes for each', 'grantedBy')): readonly string[] {
     return this.#partFor(key).hold.grantedBy ?? [];
   }
 
-  /** Aborts once, when the lease is lost; its reason is a `LockLostError`. It never aborts on release. */
+  /** Signal that aborts once, when the lease is lost; its reason is a `LockLostError`. It never aborts on release. */
   get signal(): AbortSignal {
     if (!this.lossSignal) {
       const controller = (this.lossSignal = new AbortController());
@@ -113,7 +126,7 @@ export class Lease implements AsyncDisposable {
     return this.lossSignal.signal;
   }
 
-  /** True once the lease has ended before its holder released it. */
+  /** True when the lease ended before its holder released it. */
   get lost(): boolean {
     for (const part of this.#parts) {
       this.#host.checkExpiry(part.hold);
@@ -122,7 +135,7 @@ export class Lease implements AsyncDisposable {
     return false;
   }
 
-  /** The error that tells of the loss; undefined while the lease is not lost. */
+  /** Error of the loss; undefined while the lease is not lost. */
   get loss(): LockLostError | undefined {
     if (this.lossCause) return this.lossCause;
     if (!this.lost) return undefined;
@@ -130,7 +143,7 @@ export class Lease implements AsyncDisposable {
     return (this.lossCause = lostError(key, hold.claim, lossReason, this.#host.now() - hold.grantedAt));
   }
 
-  /** How long the lease is certainly still valid, in whole ms, rounded down; 0 when it is lost or released. */
+  /** Returns how long the lease is certainly still valid, in whole ms, rounded down; 0 when it is lost or released. */
   remainingMs(): number {
     if (this.lost) return 0;
     let until = Infinity;
@@ -142,9 +155,11 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Makes the lease last at least `ms` from now: whole ms from 1 to 366 days. It never gets shorter. Rejects with
-   * `LockConfigurationError` for another `ms` and after its release, with `LockLostError` when it is lost, with
-   * `LockStoreError` when the store fails.
+   * Extends the lease to at least `ms` from now: whole ms, from 1 ms to 366 days. It never shortens the lease.
+   *
+   * @throws LockConfigurationError for an invalid `ms`, and after the release
+   * @throws LockLostError when the lease is lost
+   * @throws LockStoreError when the store fails
    *
    * @example await lease.extend(60_000); // a step that may take a minute, under a fixed leaseMs
    */
@@ -153,8 +168,10 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Asks the store whether it still has the hold: true, or false, and then the lease is lost. Rejects with
-   * `LockStoreError` when the store cannot be asked, and with `LockConfigurationError` after its release.
+   * Asks the store whether it still has the hold. Resolves with true, or with false, and then the lease is lost.
+   *
+   * @throws LockStoreError when the store fails
+   * @throws LockConfigurationError after the release
    *
    * @example if (!(await lease.verify())) return; // before a step that cannot be taken back
    */
@@ -163,11 +180,14 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Makes a read lock of a write lock, in one step: nobody writes in between, and other readers go in beside it. From
-   * then on the lease has no fencing token, and what it runs may only read. Rejects with `LockConfigurationError` for
-   * any other lock, within a lock of the caller on the same key, while nested calls are inside, and after the release;
-   * with `LockLostError` when it is lost; with `LockStoreError` when the store fails: then it counts as a read lock here,
-   * while others may still find it a write lock, and calling it again is fine.
+   * Downgrades a write lock to a read lock, in one step: no other writer gets in between, and other readers may now
+   * share it. Afterwards the lease has no fencing token, and its work may only read.
+   *
+   * @throws LockConfigurationError for any other lock, inside another lock of the caller on the same key, while nested
+   * calls are running, and after the release
+   * @throws LockLostError when the lease is lost
+   * @throws LockStoreError when the store fails. The lease then counts as a read lock, while the store may still have a
+   * write lock; you may call it again.
    *
    * @example await lease.downgrade(); // all is written; now others may read along
    */
@@ -176,9 +196,11 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Runs `section` inside this lease: nested locks on its keys go in without asking the store, and
-   * `currentLease()` finds it. It does not release. Rejects without running when the lease is over already:
-   * with `LockLostError`, or after a release with `LockConfigurationError`.
+   * Runs `section` inside this lease: nested locks on its keys enter without a request to the store, and
+   * `currentLease()` returns it. Does not release the lease, and does not run `section` when the lease has ended.
+   *
+   * @throws LockLostError when the lease is lost
+   * @throws LockConfigurationError after the release
    *
    * @example const total = await lease.run(() => this.sumOf(order));
    */
@@ -188,29 +210,30 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Ends the lease. Calling it again changes nothing and gives the same answer. `lost`: it had ended before.
-   * Rejects with `LockStoreError` only; the library then goes on trying until the lease is over.
+   * Releases the lease. Resolves with `lost` if it had ended before. Idempotent: further calls give the same result.
+   *
+   * @throws LockStoreError when the store fails; the library retries until the lease ends
    */
   release(): Promise<'released' | 'lost'> {
     return this.#host.release(this);
   }
 
-  /** Releases, and never throws: a failure has been logged, and is tried again. */
+  /** Releases the lease, and never throws: a failed release is logged and retried. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#host.end(this);
   }
 
-  /** What of it can be told to a log: which lease, on what, and whether it is still good. */
+  /** Returns what a log may show: the id, the keys, and the state. */
   toJSON(): { id: string; keys: readonly string[]; lost: boolean; remainingMs: number } {
     return { id: this.id, keys: this.keys, lost: this.lost, remainingMs: this.remainingMs() };
   }
 
-  /** The same for `console.log` and `util.inspect`. */
+  /** Returns the same for `console.log` and `util.inspect`. */
   [Symbol.for('nodejs.util.inspect.custom')](): object {
     return { Lease: this.toJSON() };
   }
 
-  /** @internal Throws when the lease is over: `LockLostError`, or after a release `LockConfigurationError`. */
+  /** @internal Throws when the lease has ended: `LockLostError`, or `LockConfigurationError` after the release. */
   mustBeHeld(what: 'downgrade' | 'extend' | 'run' | 'verify'): void {
     const { loss } = this;
     if (loss) throw loss;
@@ -226,7 +249,7 @@ export class Lease implements AsyncDisposable {
     return this.#parts;
   }
 
-  /** @internal It ended: losses of an enclosing hold do not concern it any more. True the first time. */
+  /** @internal Stops listening for losses when the lease has ended. Returns true for the first call. */
   detach(): boolean {
     const first = !this.over;
     this.over = true;

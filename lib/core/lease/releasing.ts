@@ -12,24 +12,24 @@ export type Ending = 'released' | 'lost';
 
 const worst = (endings: readonly Ending[]): Ending => (endings.includes('lost') ? 'lost' : 'released');
 
-/** A hold that its holder has given up, and that is still in the store. */
+/** Returns a hold that its holder has given up, and that is still in the store. */
 const orphanOf = (hold: Hold): Orphan => ({
   claim: hold.claim,
   until: hold.mayLastUntil,
   keepForMs: (now) => hold.keepForMs(now),
 });
 
-/** Ends holds: by release, or because they were lost. */
+/** Ends holds, by release or after a loss. */
 export class Releasing {
   constructor(private readonly core: CoreContext) {}
 
-  /** Ends all parts of a lease whose section is over; see {@link endPart}. */
+  /** Ends all parts of a lease whose section has ended; see {@link endPart}. */
   endAll(parts: readonly LeasePart[]): Promise<Ending> {
     if (parts.length === 1) return this.endPart(parts[0]!);
     return Promise.all(parts.map((part) => this.endPart(part))).then(worst);
   }
 
-  /** Releases all parts of a lease, the others also when one fails; then rejects with the failure. */
+  /** Releases all parts of a lease, also when one fails; then rejects with the failure. */
   async releaseAll(parts: readonly LeasePart[]): Promise<Ending> {
     const endings = await Promise.allSettled(parts.map((part) => this.end(part, 'throw')));
     return worst(
@@ -40,7 +40,7 @@ export class Releasing {
     );
   }
 
-  /** Ends a caller's part in a key. Never throws: a release that failed has been logged and is tried again. */
+  /** Ends a caller's part of a key. Never throws: a failed release is logged and retried. */
   endPart(part: LeasePart): Promise<Ending> {
     return this.end(part, 'log');
   }
@@ -55,7 +55,7 @@ export class Releasing {
     return this.left(part, part.state === 'lost' ? 'lost' : 'released');
   }
 
-  /** The part has ended, and others have its hold on: for no longer than they asked for. */
+  /** Handles a part that ended while others still have its hold: shortens the hold to what they requested. */
   private left(part: LeasePart, ending: Ending): Promise<Ending> {
     const { hold } = part;
     if (!hold.dropsDemand(part)) return Promise.resolve(ending);
@@ -63,14 +63,14 @@ export class Releasing {
   }
 
   /**
-   * Releases a hold in the store. One that has to stay for a while is left there with just that time. A failure is a
-   * `LockStoreError`, thrown or logged; either way a store that failed is asked again.
+   * Releases a hold in the store, or sets its time to live if it has to stay for a while. A failure is a
+   * `LockStoreError`, thrown or logged; in both cases the release is retried.
    */
   private release(part: LeasePart, onFailure: 'throw' | 'log'): Promise<Ending> {
     const { core } = this;
     const { hold } = part;
     if (hold.state === 'lost') {
-      // A renewal that was never answered may have kept it in the store.
+      // A renewal with an unknown outcome may have kept it in the store.
       if (hold.lossReason !== 'refused') core.undo.begin(orphanOf(hold));
       return Promise.resolve('lost');
     }
@@ -84,8 +84,8 @@ export class Releasing {
   }
 
   /**
-   * Gives a hold back whose caller has gone before it came: to the next caller of this process, or to the store. False
-   * when other leases have it still.
+   * Ends a hold whose caller left before it came: hands it off to the next caller of this process, or releases it.
+   * Returns false when other leases still have it.
    */
   giveBack(hold: Hold): boolean {
     const { core } = this;
@@ -101,7 +101,10 @@ export class Releasing {
     return true;
   }
 
-  /** A lease begins: reports each key that it has taken. What was lost on its way to the caller ends at once. */
+  /**
+   * Emits `acquired` for each key that a lease has acquired. A key that was lost on its way to the caller gets `lost`
+   * at once.
+   */
   acquired(parts: readonly LeasePart[], startedAt: number): void {
     const { events, runtime } = this.core;
     for (const part of parts) {
@@ -129,7 +132,7 @@ export class Releasing {
     this.reportLost(hold);
   }
 
-  /** One event for each lease that `acquired` has reported: what was lost before its caller had it, no caller ever had. */
+  /** Emits `lost` for each lease with an `acquired` event. Other leases never had a caller. */
   private reportLost(hold: Hold): void {
     const { key, lossReason: reason = 'refused', reported } = hold;
     const heldMs = this.heldMs(hold);
@@ -143,11 +146,11 @@ export class Releasing {
     return Math.round(this.core.runtime.now() - grantedAt);
   }
 
-  /** What follows from a loss that is noticed before the release. */
+  /** Handles a loss that is noticed before the release. */
   readonly whenLost = (hold: Hold): void => {
     this.core.keeper.remove(hold);
     this.tellLost(hold);
-    // The next caller of this process need not wait for work that lost its right.
+    // The next caller of this process need not wait for work that has lost its lock.
     hold.head.leave();
   };
 
@@ -172,7 +175,7 @@ export class Releasing {
   private answered(part: LeasePart, reply: ReleaseReply, isFree: boolean): Ending {
     const { hold } = part;
     this.core.requests.answered();
-    // A hold that stays for a while cannot be taken by others, so this process need not yield.
+    // Other processes cannot acquire a hold that stays for a while, so this process need not yield.
     hold.head.releaseOver(reply.othersWaiting && isFree);
     if (reply.wasHeld) {
       this.tellReleased(part, true);

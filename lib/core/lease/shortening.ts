@@ -4,28 +4,28 @@ import type { ReleaseReply } from '../seam/reply.js';
 import { StoreFailure } from '../seam/store-failure.js';
 import type { Hold } from './hold.js';
 
-/** How soon to ask again a store that failed, in ms. */
+/** Pause before a failed cut is retried, in ms. */
 const RETRY_MS = 1_000;
 
-/** The cut of a hold that is under way, and the one behind it: for all leases that have ended since that was sent. */
+/** Cuts of one hold: the one in progress, and the next one, which serves all leases that have ended since. */
 interface Cuts {
   readonly now: Promise<void>;
   next?: Promise<void>;
 }
 
 const underWay = new WeakMap<Hold, Cuts>();
-/** Holds whose cut is to be tried again. */
+/** Holds whose cut will be retried. */
 const failed = new WeakSet<Hold>();
 
-/** Resolves when no cut of the hold is under way: a longer time that is asked for has to come behind it. */
+/** Resolves when no cut of the hold is in progress: an extension has to be sent after it. */
 export const cutsOver = (hold: Hold): Promise<void> | undefined => {
   const cuts = underWay.get(hold);
   return cuts?.next ?? cuts?.now;
 };
 
 /**
- * Cuts a hold to what its remaining leases asked for, after one that asked for more has ended. Never throws: a store that
- * failed is asked again, until the hold is over or lasts no longer than that.
+ * Shortens a hold to what its remaining leases requested, after a lease that had extended it has ended. Never throws: a
+ * failed cut is retried until the hold has ended, or lasts no longer than that.
  */
 export const cutToWanted = (core: CoreContext, hold: Hold): Promise<void> => {
   const cuts = underWay.get(hold);

@@ -7,20 +7,20 @@ import { StoreFailure } from '../seam/store-failure.js';
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
 
-/** A hold that is to be ended in the store. */
+/** A hold to be ended in the store. */
 export interface Orphan {
   readonly claim: Claim;
-  /** The failure that left its acquire unknown. */
+  /** Failure that left its acquire with an unknown outcome. */
   readonly doubt?: StoreFailure | undefined;
-  /** When it has run out in any case. */
+  /** When the hold has expired in any case. */
   readonly until: number;
-  /** Until when it is to stay, in ms from now; see `Hold.keepForMs`. */
+  /** Returns how long it still has to stay, in ms; see `Hold.keepForMs`. */
   readonly keepForMs?: (now: number) => number | undefined;
 }
 
 /**
- * Ends in the store what has no owner any more: holds whose acquire was never answered, whose grant came too late, or
- * whose release failed, and places in line. Asks again until the answer is certain, or the hold has ended by itself.
+ * Ends holds and queue entries without an owner in the store: acquires with an unknown outcome, grants that came too
+ * late, and failed releases. Retries until the reply is certain, or the hold has expired.
  */
 export class Undo {
   private readonly running = new Set<Promise<void>>();
@@ -31,7 +31,7 @@ export class Undo {
     private readonly runtime: Runtime,
   ) {}
 
-  /** How much is being undone. */
+  /** Number of pending releases. */
   get size(): number {
     return this.running.size;
   }
@@ -43,23 +43,23 @@ export class Undo {
     this.track(this.untilAnswered(ask, until));
   }
 
-  /** Leaves a place in line in the background, and gives back what was granted to it. */
+  /** Removes a queue entry in the background, and releases what was granted to it. */
   leave(place: Place, doubt?: StoreFailure): void {
     this.track(this.untilAnswered(() => place.leave(doubt), Infinity));
   }
 
-  /** Counts work that ends holds by other means among what is being undone. It must not reject. */
+  /** Counts other work that ends holds as a pending release. The work must not reject. */
   track(work: Promise<unknown>): void {
     const tracked: Promise<void> = work.then(() => void this.running.delete(tracked));
     this.running.add(tracked);
   }
 
-  /** Ends the retries. What is left in the store ends by its lease. */
+  /** Stops the retries. Holds that are left in the store expire. */
   stop(): void {
     this.stopped = true;
   }
 
-  /** Resolves when nothing is left to undo. */
+  /** Resolves when no release is pending. */
   async idle(): Promise<void> {
     while (this.running.size > 0) await Promise.all(this.running);
   }
@@ -70,7 +70,7 @@ export class Undo {
         await ask();
         return;
       } catch (error) {
-        // What is no failure of the store is a bug in it, which would repeat itself.
+        // Any other error is a bug in the store, and would repeat itself.
         if (!(error instanceof StoreFailure)) return;
       }
       const leftMs = until - this.runtime.now();

@@ -4,7 +4,8 @@ import { LockConfigurationError } from '../errors/lock.errors.js';
 import { shown } from '../errors/describe.js';
 
 /**
- * Like {@link currentLease}, but undefined outside of a locked section: to ask whether one is inside.
+ * Like {@link currentLease}, but returns undefined outside a locked section. Use it to check whether code runs inside
+ * one.
  *
  * @example const inside = findLease('order:42') !== undefined;
  */
@@ -18,8 +19,10 @@ export const findLease = (key?: string): Lease | undefined => {
 };
 
 /**
- * The lease of the locked section the caller runs in: the innermost, or the innermost with the given key (as the
- * caller of the lock wrote it, without the prefix). Throws `LockConfigurationError` outside of one.
+ * Returns the lease of the innermost locked section that the caller runs in. With a key, it returns the innermost lease
+ * on that key, as the caller of the lock wrote it, without the prefix.
+ *
+ * @throws LockConfigurationError outside such a section
  *
  * @example
  * const { fencingToken, signal } = currentLease();

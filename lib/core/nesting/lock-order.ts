@@ -3,7 +3,9 @@ import type { LockLogger } from '../lock-events.js';
 import type { LockCall } from '../settings/lock-call.js';
 import { heldAfter, holdsAround } from './section.js';
 
-/** Waits of nested calls that can deadlock: for the call itself, or for callers that take the keys in another order. */
+/**
+ * Detects waits of nested calls that can deadlock, with themselves or with callers that take the keys in another order.
+ */
 export class LockOrder {
   private warned = false;
 
@@ -12,7 +14,7 @@ export class LockOrder {
     private readonly logger: LockLogger,
   ) {}
 
-  /** Throws where a nested call could wait without end, and warns of waits out of order, once. */
+  /** Checks the wait of a nested call. Throws if it could wait without end; warns once of a wait out of order. */
   check(key: string, finalKey: string, { waitMs, permits }: Pick<LockCall, 'waitMs' | 'permits'>): void {
     if (waitMs === Infinity && permits !== undefined && holdsAround(this.scope, finalKey) >= permits) {
       throw endlessForItselfError(key, permits);

@@ -6,21 +6,20 @@ import type { Runtime } from '../runtime.js';
 import { currentSection, type Section } from './section.js';
 import { SiblingQueue } from './sibling-queue.js';
 
-/** One key of one open section, for a nested call that wants it. */
+/** Entry of a nested call into one key of an open section. */
 export class NestedEntry {
   private readonly siblings: SiblingQueue;
 
   constructor(
     private readonly section: Section,
-    /** What the section has of the key. */
     readonly part: LeasePart,
   ) {
     this.siblings = part.siblings ??= new SiblingQueue(part.hold);
   }
 
   /**
-   * Goes in. Undefined when the lock was lost or released before its turn came. The section does not end before
-   * everyone who went in has left.
+   * Enters the section. Resolves with undefined when the lock was lost or released before the call could enter. The
+   * section does not end before all entered calls have left.
    */
   async enter(wait: Wait, keeper: LeaseKeeper, runtime: Runtime): Promise<LeasePart | undefined> {
     this.section.inside++;
@@ -49,9 +48,9 @@ export class NestedEntry {
 }
 
 /**
- * The innermost entry to a key of this service, if the caller runs inside one: also one that was lost, but none
- * that was released by hand. Where a nested section runs in the lease around it again, the entry is in the nested one:
- * in the lease around it the caller would wait for itself.
+ * Returns the innermost entry to a key of this service, if the caller runs inside one. It may return a lost lock, but
+ * no lock that was released by hand. If a nested section runs in the same lease again, the entry is the one in the
+ * nested section: in the lease around it the caller would wait for itself.
  */
 export const enclosingEntry = (scope: object, kind: LockKind, finalKey: string): NestedEntry | undefined => {
   const { entersInto } = kindOf(kind);

@@ -6,28 +6,30 @@ import { processWide } from '../process-wide.js';
 
 const NONE: readonly LeasePart[] = [];
 
-/** A section that is running: what `AsyncLocalStorage` carries to everything called from it. */
+/** A running section, which `AsyncLocalStorage` carries to all code that it calls. */
 export class Section {
   open = true;
-  /** Nested calls that are in, or on their way in. */
+  /** Number of nested calls that have entered, or are entering. */
   inside = 0;
-  /** The keys that nested calls may enter. */
+  /** Keys that nested calls may enter. */
   parts: readonly LeasePart[];
   private onEmpty: (() => void) | undefined;
 
   constructor(
-    /** The service instance the section belongs to: sections of another one never match. */
+    /** Service instance of the section. Sections of another instance never match. */
     readonly scope: object,
-    /** The service instances that stop together with that one. */
+    /** Service instances that stop together with that one. */
     readonly group: object,
-    /** Undefined once the section has ended. */
+    /** Lease of the section; undefined once the section has ended. */
     public lease: Lease | undefined,
     private enclosing: Section | undefined,
   ) {
     this.parts = lease?.parts ?? NONE;
   }
 
-  /** The nearest enclosing section that still runs. Ended ones are forgotten, so chains do not grow for ever. */
+  /**
+   * Nearest enclosing section that is still running. Ended sections are unlinked, so chains do not grow without limit.
+   */
   get parent(): Section | undefined {
     while (this.enclosing && !this.enclosing.open) this.enclosing = this.enclosing.enclosing;
     return this.enclosing;
@@ -39,8 +41,8 @@ export class Section {
   }
 
   /**
-   * Closes it for nested calls. True when none is inside. The section lets go of its lease: work that it has started
-   * keeps the section in memory for as long as that runs, and may have started the next section, and so on.
+   * Closes the section for nested calls. Returns true when no nested call is inside. It drops the lease: background
+   * work that the section started keeps the section in memory, and may have started the next section, and so on.
    */
   close(): boolean {
     this.open = false;
@@ -49,17 +51,17 @@ export class Section {
     return this.inside === 0;
   }
 
-  /** Resolves when all who are in have left. */
+  /** Resolves when all nested calls have left. */
   emptied(): Promise<void> {
     return new Promise((resolve) => (this.onEmpty = resolve));
   }
 }
 
-// One for both builds: a lock taken through the CommonJS copy is seen by code that loaded the ESM copy. Each section
-// knows its service, so apps in one process do not see each other's.
+// One for both builds: code that loaded the ESM build sees a lock acquired through the CommonJS build. Each section
+// knows its service, so apps in one process do not see each other's sections.
 const storage = processWide('sections', new AsyncLocalStorage<Section | undefined>());
 
-/** The section the caller runs in: the nearest that is still open. */
+/** Returns the section that the caller runs in: the nearest that is still open. */
 export const currentSection = (): Section | undefined => {
   const section = storage.getStore();
   return section === undefined || section.open ? section : section.parent;
@@ -68,21 +70,21 @@ export const currentSection = (): Section | undefined => {
 export const runInSection = <T, L>(section: Section | undefined, work: (lease: L) => T, lease: L): T =>
   storage.run(section, work, lease);
 
-/** Closes sections of which each encloses the next, and resolves when all nested calls have left. */
+/** Closes nested sections, the innermost first. Resolves when all nested calls have left. */
 export const closeAll = async (sections: readonly Section[]): Promise<void> => {
   for (let i = sections.length - 1; i >= 0; i -= 1) {
     if (!sections[i]!.close()) await sections[i]!.emptied();
   }
 };
 
-/** Whether the caller runs inside any section of these service instances. */
+/** Returns whether the caller runs inside any section of these service instances. */
 export const isNested = (group: object): boolean => {
   for (let section = currentSection(); section; section = section.parent)
     if (section.group === group) return true;
   return false;
 };
 
-/** Among what enclosing sections hold, a key that orders after the given one. */
+/** Returns a key that an enclosing section holds, and that sorts after the given one. */
 export const heldAfter = (scope: object, finalKey: string): string | undefined => {
   for (let section = currentSection(); section; section = section.parent) {
     if (section.scope !== scope) continue;
@@ -93,7 +95,7 @@ export const heldAfter = (scope: object, finalKey: string): string | undefined =
   return undefined;
 };
 
-/** Among what enclosing sections hold of a key, a kind that is one of these. */
+/** Returns the kind in which an enclosing section holds the key, if it is one of `kinds`. */
 export const kindAround = (
   scope: object,
   finalKey: string,
@@ -108,7 +110,7 @@ export const kindAround = (
   return undefined;
 };
 
-/** How many holds of a key the sections around the caller have. */
+/** Returns how many holds of a key the enclosing sections have. */
 export const holdsAround = (scope: object, finalKey: string): number => {
   let holds = 0;
   for (let section = currentSection(); section; section = section.parent) {
@@ -118,5 +120,5 @@ export const holdsAround = (scope: object, finalKey: string): number => {
   return holds;
 };
 
-/** Runs `fn` outside every enclosing section: what it locks, it takes for real. */
+/** Runs `fn` outside every enclosing section: its locks are acquired from the store. */
 export const detached = <T>(fn: () => T): T => storage.run(undefined, fn);

@@ -4,24 +4,22 @@ import { deadlineOf, type Wait } from '../acquire/wait.js';
 import type { Runtime } from '../runtime.js';
 import { waitFor } from '../wait-for.js';
 
-/** The nested call that is inside: it hears when the lease around it ends before it does. */
+/** The nested call that is inside. It is notified when the lease around it ends first. */
 export interface Inside {
   endFromOutside(): void;
 }
 
-/**
- * Where nested calls for one key of a lease go in, one at a time. All sections that run in the lease share it.
- */
+/** Queue of the nested calls for one key of a lease, which enter one at a time. All sections of the lease share it. */
 export class SiblingQueue {
   private occupied = false;
   private closed = false;
   private inside: Inside | undefined;
-  /** Nested calls that wait, in order; told true when they may enter, false when the queue is closed. */
+  /** Nested calls that wait, in order. Called with true when a call may enter, with false when the queue is closed. */
   private readonly waiting = new Set<(admitted: boolean) => void>();
 
   constructor(private readonly hold: Hold) {}
 
-  /** Goes in, after the siblings that came before. False when the lock was lost or released meanwhile. */
+  /** Enters after the earlier siblings. Resolves with false when the lock was lost or released meanwhile. */
   enter(wait: Wait, runtime: Runtime): Promise<boolean> {
     if (this.closed) return Promise.resolve(false);
     if (this.occupied) return this.admission(wait, runtime);
@@ -29,12 +27,11 @@ export class SiblingQueue {
     return Promise.resolve(true);
   }
 
-  /** Whether a nested call is in, or waits to go in. */
+  /** Whether a nested call is inside, or waits to enter. */
   get inUse(): boolean {
     return this.occupied;
   }
 
-  /** Names what is in. */
   admitted(inside: Inside): void {
     this.inside = inside;
   }
@@ -46,7 +43,7 @@ export class SiblingQueue {
     else next.value(true);
   }
 
-  /** The lease has ended: waiting calls are turned away, and the one that is inside has lost its lock. */
+  /** Rejects waiting calls, and reports the loss to the one that is inside, because the lease has ended. */
   close(): void {
     if (this.closed) return;
     this.closed = true;

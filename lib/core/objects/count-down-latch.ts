@@ -18,19 +18,21 @@ const COUNTING: Question = { doing: 'reading the count of' };
 const DELETING: Question = { doing: 'deleting', ifUnknown: 'delete() can be called again.' };
 
 /**
- * A countdown latch: callers wait until others have counted it down to zero, shared with Redisson's `RCountDownLatch`.
- * It is open when its count is zero, also before somebody has set one.
+ * Countdown latch, shared with Redisson's `RCountDownLatch`: callers wait until it is counted down to zero. It is open
+ * when its count is zero, and when no count has been set.
  *
- * Made by `LockService.countDownLatch`; it keeps nothing itself, and may be made anew for each call.
+ * Create it with `LockService.countDownLatch`. It has no state of its own, so you may create one for each call.
  *
- * Every method throws `LockConfigurationError` for a count that cannot be, and `LockStoreError` when the store fails or has
- * something else than a number under the key. Its `outcome` is `unknown` when nobody can tell whether the request was
- * executed; nothing is then undone or repeated. After the shutdown of the app it is a `LockAbortedError` (`LOCK_SHUTDOWN`).
+ * Every method throws:
+ * - `LockConfigurationError` for an invalid count
+ * - `LockStoreError` when the store fails, or has something other than a number under the key. With the outcome
+ *   `unknown`, the request may have been executed; the library does not undo or repeat it.
+ * - `LockAbortedError` (`LOCK_SHUTDOWN`) after the shutdown of the app
  *
  * @example
  * const imported = locks.countDownLatch('imported');
  * await imported.trySetCount(3);
- * await imported.wait({ waitMs: 60_000 }); // until countDown() was called three times, in whichever process
+ * await imported.wait({ waitMs: 60_000 }); // until countDown() was called three times, in any process
  */
 export class CountDownLatch {
   private readonly finalKey: string;
@@ -39,7 +41,7 @@ export class CountDownLatch {
   /** @internal Made by `LockService.countDownLatch`. */
   constructor(
     private readonly context: ObjectContext,
-    /** As the caller wrote it, without the prefix. */
+    /** Key as the caller wrote it, without the prefix. */
     readonly key: string,
   ) {
     const { latches } = context.core.store;
@@ -49,8 +51,10 @@ export class CountDownLatch {
   }
 
   /**
-   * Waits until the count is zero. Options and their defaults: {@link WaitOptions}. Throws `LockNotAcquiredError` when the
-   * wait is over, and `LockAbortedError` when `signal` is aborted or the app stops.
+   * Waits until the count is zero. Options and defaults: {@link WaitOptions}.
+   *
+   * @throws LockNotAcquiredError when the wait times out
+   * @throws LockAbortedError when `signal` aborts or the app stops
    *
    * @example await imported.wait({ waitMs: 60_000 });
    */
@@ -59,8 +63,8 @@ export class CountDownLatch {
   }
 
   /**
-   * Like {@link wait}, but answers whether the count is zero, and does not wait unless `waitMs` (default here: 0 ms) says so.
-   * Throws all else that {@link wait} throws.
+   * Like {@link wait}, but resolves with whether the count is zero. `waitMs` defaults to 0. Throws every other error of
+   * {@link wait}.
    *
    * @example if (await imported.tryWait({ waitMs: 100 })) return 'imported';
    */
@@ -75,7 +79,7 @@ export class CountDownLatch {
   }
 
   /**
-   * Sets the count, unless there is one already that is not down yet. Answers whether it set it.
+   * Sets the count, unless one is set that is not zero yet. Resolves with whether it set it.
    *
    * @example await imported.trySetCount(3);
    */
@@ -85,7 +89,7 @@ export class CountDownLatch {
   }
 
   /**
-   * Makes the count one less. At zero the latch is open, and all who wait go on. Does nothing to one that is open.
+   * Decreases the count by one. At zero the latch opens, and all waiters go on. An open latch does not change.
    *
    * @example await imported.countDown();
    */
@@ -94,7 +98,7 @@ export class CountDownLatch {
   }
 
   /**
-   * What is left to be counted down; 0 when it is open.
+   * Resolves with the remaining count; 0 when the latch is open.
    *
    * @example const left = await imported.getCount();
    */
@@ -103,7 +107,7 @@ export class CountDownLatch {
   }
 
   /**
-   * Removes the latch, which opens it for all who wait. Answers whether there was a count.
+   * Removes the latch, which opens it for all waiters. Resolves with whether there was a count.
    *
    * @example await imported.delete();
    */

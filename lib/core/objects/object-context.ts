@@ -9,18 +9,18 @@ import { StoreFailure } from '../seam/store-failure.js';
 import type { Wait } from '../acquire/wait.js';
 import { Waiters } from './waiters.js';
 
-/** What an object without a holder asks, in the words of its errors. */
+/** Request of a semaphore or a latch, as error messages describe it. */
 export interface Question {
   /** As in `The lock store failed while acquiring permits of "mail"`. */
   readonly doing: string;
-  /** What is to be known when nobody can tell whether it was done; nothing for a question that changes nothing. */
+  /** What to know when the outcome is unknown; undefined for a request that changes nothing. */
   readonly ifUnknown?: string;
 }
 
 const isNotExecuted = (failure: unknown): boolean =>
   failure instanceof StoreFailure && failure.outcome === 'not-executed';
 
-/** What the objects without a holder of one service instance share: the way to the store, and who waits where. */
+/** State that the semaphores and latches of one service instance share: access to the store, and their waiters. */
 export class ObjectContext {
   private readonly waiters = new CompactingMap<string, Waiters>();
 

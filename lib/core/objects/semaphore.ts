@@ -35,16 +35,17 @@ const COUNTING: Question = { doing: 'counting the permits of' };
 const DELETING: Question = { doing: 'deleting', ifUnknown: 'delete() can be called again.' };
 
 /**
- * A counting semaphore: a number of permits in the store that callers take and give back, shared with Redisson's
- * `RSemaphore`. Nobody owns a permit: it has no lease, whoever likes may give one back, and those of a process that
- * dies stay taken. Where that must not be, take `LockService.permits`.
+ * Counting semaphore, shared with Redisson's `RSemaphore`: a number of permits in the store that callers take and give
+ * back. A permit has no owner and no lease: any process may give one back, and the permits of a crashed process stay
+ * taken. Use `LockService.permits` for permits that expire.
  *
- * Made by `LockService.semaphore`; it keeps nothing itself, and may be made anew for each call.
+ * Create it with `LockService.semaphore`. It has no state of its own, so you may create one for each call.
  *
- * Every method throws `LockConfigurationError` for a number of permits that cannot be, and `LockStoreError` when the store
- * fails or has something else than a number under the key. Its `outcome` is `unknown` when nobody can tell whether the
- * request was executed; nothing is then undone or repeated. After the shutdown of the app it is a `LockAbortedError`
- * (`LOCK_SHUTDOWN`), and permits that were not given back before stay taken.
+ * Every method throws:
+ * - `LockConfigurationError` for an invalid number of permits
+ * - `LockStoreError` when the store fails, or has something other than a number under the key. With the outcome
+ *   `unknown`, the request may have been executed; the library does not undo or repeat it.
+ * - `LockAbortedError` (`LOCK_SHUTDOWN`) after the shutdown of the app. Permits that were not given back stay taken.
  *
  * @example
  * const printers = locks.semaphore('printers');
@@ -63,7 +64,7 @@ export class Semaphore {
   /** @internal Made by `LockService.semaphore`. */
   constructor(
     private readonly context: ObjectContext,
-    /** As the caller wrote it, without the prefix. */
+    /** Key as the caller wrote it, without the prefix. */
     readonly key: string,
   ) {
     const { semaphores } = context.core.store;
@@ -73,13 +74,15 @@ export class Semaphore {
   }
 
   /**
-   * Takes so many permits (default: 1), all or none, and waits for them. Callers of one process that wait are served in the
-   * order in which they came.
+   * Takes permits, all or none, and waits for them. Callers of one process are served in the order of their calls.
+   * Options and defaults: {@link WaitOptions}.
    *
-   * Options and their defaults: {@link WaitOptions}. Throws `LockNotAcquiredError` when the wait is over, or more than
-   * `maxWaiters` wait, and `LockAbortedError` when `signal` is aborted or the app stops. With a `LockStoreError` whose
-   * `outcome` is `unknown` the permits may be taken for good: a number too small keeps somebody waiting, one too great
-   * would let too many in.
+   * If the outcome of a `LockStoreError` is `unknown`, the permits may stay taken. The library does not give them back:
+   * one permit too few keeps callers waiting, one too many would admit too many callers.
+   *
+   * @param permits default: 1
+   * @throws LockNotAcquiredError when the wait times out, or more than `maxWaiters` callers wait
+   * @throws LockAbortedError when `signal` aborts or the app stops
    *
    * @example await printers.acquire(2, { waitMs: 2_000 });
    */
@@ -89,8 +92,8 @@ export class Semaphore {
   }
 
   /**
-   * Like {@link acquire}, but answers whether it has the permits, and does not wait unless `waitMs` (default here: 0 ms)
-   * says so. Throws all else that {@link acquire} throws.
+   * Like {@link acquire}, but resolves with whether it took the permits. `waitMs` defaults to 0. Throws every other
+   * error of {@link acquire}.
    *
    * @example if (!(await printers.tryAcquire())) return 'busy';
    */
@@ -106,8 +109,10 @@ export class Semaphore {
   }
 
   /**
-   * Gives so many permits (default: 1) back, and wakes who waits. Nobody checks whether they were taken: one release too
-   * many is one permit more. Where nobody has set a number, there are so many then.
+   * Gives permits back, and wakes waiters. It does not check whether they were taken: one release too many adds a
+   * permit. Where no number is set, `permits` becomes the number.
+   *
+   * @param permits default: 1
    *
    * @example await printers.release(2);
    */
@@ -117,8 +122,8 @@ export class Semaphore {
   }
 
   /**
-   * Sets the number of permits, unless there is one already, be it 0. Answers whether it set it. Until somebody has set or
-   * released some, there are none.
+   * Sets the number of permits, unless a number is set, even if it is 0. Resolves with whether it set it. A semaphore
+   * has no permits until some are set or released.
    *
    * @example await printers.trySetPermits(3);
    */
@@ -128,8 +133,8 @@ export class Semaphore {
   }
 
   /**
-   * Makes the number greater for good, or smaller with a number below zero. Below zero nobody gets a permit until as many
-   * have been given back.
+   * Adds permits permanently, or removes them with a negative number. While the number is negative, no caller gets a
+   * permit.
    *
    * @example await printers.addPermits(-1);
    */
@@ -139,7 +144,7 @@ export class Semaphore {
   }
 
   /**
-   * How many permits are free at this moment; below zero when {@link addPermits} has taken away more than were free.
+   * Resolves with the number of free permits; negative when {@link addPermits} removed more than were free.
    *
    * @example const free = await printers.availablePermits();
    */
@@ -148,7 +153,7 @@ export class Semaphore {
   }
 
   /**
-   * Takes all permits that are free, and answers how many they were. A number below zero becomes zero.
+   * Takes all free permits, and resolves with their number. A negative number becomes zero.
    *
    * @example const taken = await printers.drainPermits();
    */
@@ -157,7 +162,7 @@ export class Semaphore {
   }
 
   /**
-   * Removes the semaphore, as if nobody had ever set a number. Answers whether there was one. Who waits goes on waiting.
+   * Removes the semaphore, as if no number had been set. Resolves with whether there was one. Waiters go on waiting.
    *
    * @example await printers.delete();
    */

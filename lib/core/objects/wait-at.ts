@@ -10,20 +10,23 @@ import type { Waiters } from './waiters.js';
 /** How soon to look again while no wake-up can arrive, in ms. */
 const DEAF_RETRY_MS = 1_000;
 
-/** What is waited for at an object. */
+/** What a caller waits for at a semaphore or a latch. */
 export interface WaitedFor {
   readonly question: Question;
   readonly waiters: Waiters;
-  /** Whether callers line up: then one that waits asks only as the first of its process, and when its time is over. */
+  /**
+   * Whether callers queue: a waiting caller then sends a request only as the first of its process, and when its time
+   * ends.
+   */
   readonly inOrder: boolean;
-  /** How many may stand behind the first. */
+  /** Maximum number of callers behind the first. */
   readonly maxWaiters: number;
-  /** `shares`: an answer to a question that is under way will do, if that was sent after the last hint. */
+  /** Sends a request. `shares`: the reply to a request in progress will do, if it was sent after the last wake-up. */
   ask(shares: boolean): Promise<boolean>;
-  /** Whether asking may be worth it: a question that changes nothing. Left out where `ask` is one. */
+  /** Sends a request that changes nothing, to see whether `ask` may succeed. Left out where `ask` changes nothing. */
   readonly look?: () => Promise<boolean>;
   busy(waitedMs: number): Error;
-  /** What more callers than that get; not needed where there is no limit. */
+  /** Returns the error for a caller beyond `maxWaiters`; not needed without a limit. */
   readonly full?: () => Error;
 }
 
@@ -211,7 +214,7 @@ class ObjectWait {
   }
 }
 
-/** See {@link ObjectWait.untilYes}. Throws what its caller gets. */
+/** Waits at a semaphore or a latch; see {@link ObjectWait.untilYes}. Throws the caller's error. */
 export const waitAt = async (context: ObjectContext, wait: Wait, what: WaitedFor): Promise<void> => {
   try {
     await context.during(() => new ObjectWait(context, wait, what).untilYes());

@@ -16,19 +16,19 @@ interface Sleeper {
   fail?: ((error: Error) => void) | undefined;
 }
 
-/** What callers at one object need of their service. */
+/** What the callers at one semaphore or latch need of their service. */
 export interface WaitersHost {
   readonly runtime: Runtime;
-  /** Whether only the first of them asks the store; else each does. */
+  /** Whether only the first caller sends requests; otherwise each caller does. */
   readonly inOrder: boolean;
   watch(listener: WatchListener): Watch;
   /** See {@link KeyOutage}. */
   readonly outages: Outages;
-  /** The last one has left. */
+  /** Called when the last caller has left. */
   onIdle(): void;
 }
 
-/** The callers of this process at one object, in the order in which they came, with one subscription for all of them. */
+/** Callers of this process at one semaphore or latch, in order, with one subscription for all of them. */
 export class Waiters {
   /** How many times it may have become worth to ask again. Read before asking, compared after a refusal. */
   hints = 0;

@@ -2,14 +2,14 @@ import type { StoreFailure } from '../seam/store-failure.js';
 import type { Outages } from './outages.js';
 
 /**
- * What the callers of one key, or one object, know of a store that fails for a passing reason. Callers that came before the
- * outage, when the store had replied to one of them, go on waiting; those that come later do not.
+ * Outage of the store for one key, semaphore or latch: it fails for a temporary reason. Callers that came before the
+ * outage go on waiting, if the store had replied to one of them. Later callers do not.
  */
 export class KeyOutage {
   private arrivals = 0;
-  /** Callers up to this one wait since before the outage; all, while the store replies. */
+  /** Callers up to this number have waited since before the outage; all callers while the store replies. */
   private waitedUpTo = 0;
-  /** The number of the caller that talks to the store. */
+  /** Number of the caller that talks to the store. */
   head = 0;
   private failedSince: number | undefined;
   private lastFailure: StoreFailure | undefined;
@@ -20,28 +20,27 @@ export class KeyOutage {
     private readonly retry: () => void,
   ) {}
 
-  /** Whether the last request failed for a passing reason. */
+  /** Whether the last request failed for a temporary reason. */
   get isOn(): boolean {
     return this.failedSince !== undefined;
   }
 
-  /** The last failure; there has to be one. */
+  /** Last failure; there has to be one. */
   get failure(): StoreFailure {
     return this.lastFailure!;
   }
 
-  /** For how long the store has failed. */
   failedForMs(now: number): number {
     return now - (this.failedSince ?? now);
   }
 
-  /** Returns the number of a caller that comes now. */
+  /** Returns the number of a new caller. */
   arrive(): number {
     if (this.outages.storeFails) this.waitedUpTo = Math.min(this.waitedUpTo, this.arrivals);
     return ++this.arrivals;
   }
 
-  /** Whether a caller goes on waiting while the store fails. */
+  /** Returns whether a caller goes on waiting while the store fails. */
   hasWaited(number: number): boolean {
     return number <= this.waitedUpTo;
   }
@@ -50,13 +49,13 @@ export class KeyOutage {
     return this.hasWaited(this.head);
   }
 
-  /** The store replied to a request for the key. */
+  /** Records a reply of the store to a request for the key. */
   replied(): void {
     this.waitedUpTo = Infinity;
     this.end(true);
   }
 
-  /** A request that was sent then failed for a passing reason. */
+  /** Records that a request, sent at `sentAt`, failed for a temporary reason. */
   failed(failure: StoreFailure, sentAt: number): void {
     this.waitedUpTo = Math.min(this.waitedUpTo, this.arrivals);
     this.failedSince ??= sentAt;
@@ -64,7 +63,7 @@ export class KeyOutage {
     this.outages.failed(this, this.retry);
   }
 
-  /** Nobody waits any more. */
+  /** Ends the outage here, because no caller waits any more. */
   left(): void {
     this.end(false);
   }

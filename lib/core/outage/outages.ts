@@ -1,29 +1,29 @@
 import type { Runtime } from '../runtime.js';
 
-/** The pause before all try again, in ms; it doubles with each try in vain, up to the longest. */
+/** Pause before all try again, in ms. It doubles with each failed try, up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 500;
-/** How many keys try in one go, and the pause between two goes once the store works again, in ms. */
+/** How many keys try at the same time, and the pause between two batches once the store works again, in ms. */
 const BATCH = 64;
 const BATCH_EVERY_MS = 5;
 
-/** Part of the pause that differs from process to process: they do not come back in one moment. */
+/** Part of the pause that differs between processes, so that they do not all try at the same moment. */
 const JITTER = 0.5;
 
-/** A number from 0 to 1 for a process's id. */
+/** Returns a number from 0 to 1 for a process's id. */
 const shareOf = (id: string): number =>
   [...id].reduce((sum, character) => (31 * sum + character.charCodeAt(0)) % 1_024, 7) / 1_024;
 
 /**
- * The keys and objects of one service for which the store fails for a passing reason, and when their callers try again. One
- * timer serves all: while the store fails, a few of them try at a time; as soon as it works for one, the others follow in
- * batches.
+ * Keys, semaphores and latches of one service for which the store fails for a temporary reason. It decides when their
+ * callers try again, with one timer. While the store fails, a few of them try at a time. Once it works for one, the
+ * others follow in batches.
  */
 export class Outages {
-  /** Whether the store fails, as far as the service knows: for some keys at least. */
+  /** Whether the store fails, at least for some keys, as far as the service knows. */
   storeFails = false;
-  /** With what makes its caller try; undefined while a try is under way. */
   private readonly failing = new Set<object>();
+  /** Retries of failing keys that wait for their next try; a key is absent while its try is in progress. */
   private readonly pausing = new Map<object, () => void>();
   private readonly spread: number;
   private pauseMs = FIRST_PAUSE_MS;
@@ -37,12 +37,12 @@ export class Outages {
     this.spread = 1 - JITTER / 2 + JITTER * shareOf(id);
   }
 
-  /** For how many keys and objects the store fails. */
+  /** Number of keys, semaphores and latches for which the store fails. */
   get size(): number {
     return this.failing.size;
   }
 
-  /** A request for a key failed. Its caller tries again when `retry` is called, which happens once. */
+  /** Registers a failed request for a key. Its caller tries again when `retry` is called, which happens once. */
   failed(key: object, retry: () => void): void {
     this.failing.add(key);
     this.isRecovering = false;
@@ -50,7 +50,10 @@ export class Outages {
     this.arm();
   }
 
-  /** Nobody waits for the key any more, or the store works for it: then the others try, too. */
+  /**
+   * Removes a key, because no caller waits for it any more, or the store works for it. In the latter case the others
+   * try, too.
+   */
   over(key: object, works: boolean): void {
     if (!this.failing.delete(key)) return;
     this.pausing.delete(key);

@@ -3,8 +3,10 @@ import type { CoreContext } from '../core-context.js';
 import { waitFor } from '../wait-for.js';
 
 /**
- * Sends a request that changes nothing, while the store fails: the end of the wait, an abort and a shutdown do not wait
- * for its reply. `late`: the error at the end of the wait.
+ * Sends a request that changes nothing, while the store fails. The end of the wait, an abort and a shutdown do not wait
+ * for its reply.
+ *
+ * @param late returns the error at the end of the wait
  */
 export const unlessOver = <T>(
   core: CoreContext,

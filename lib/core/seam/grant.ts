@@ -1,20 +1,22 @@
-/** The store gave the hold to the claim's owner. */
+/** Reply: the store gave the hold to the claim's owner. */
 export interface Grant {
   readonly status: 'granted';
-  /** How long the hold is valid, in ms, counted from before the request was sent. May be less than was asked for. */
+  /** How long the hold is valid, in ms from before the request was sent. It may be less than requested. */
   readonly validForMs: number;
-  /** Greater than every token given for this key before; undefined when none was asked for. */
+  /** First fencing token. It is greater than every earlier token of this key; undefined if none was requested. */
   readonly token?: number;
-  /** How many tokens were reserved, from `token` on. Default: as many as were asked for. */
+  /** Number of reserved tokens, from `token` on. Default: as many as requested. */
   readonly tokens?: number;
-  /** About how many stand in line behind it; undefined when the store keeps no line. */
+  /** Approximate number of waiters in the wait queue; undefined for a store without one. */
   readonly waiting?: number;
-  /** Aborts when the store learns by itself that the hold is gone; for stores whose holds end with a session. */
+  /**
+   * Signal that aborts when the store itself detects that the hold is gone, for stores whose holds end with a session.
+   */
   readonly lost?: AbortSignal;
-  /** The names of the stores that gave it, where several give a key together. */
+  /** Names of the nodes that granted the hold, if several decide together. */
   readonly grantedBy?: readonly string[];
-  /** The name of the owner in the store, as `inspect` shows it. Default: that of the claim. */
+  /** Name of the owner in the store, as `inspect` shows it. Default: the claim's owner. */
   readonly owner?: string;
-  /** The limit that was in force before this claim set its own; see `PermitClaim.of`. */
+  /** Limit that was in force before this claim set its own; see `PermitClaim.of`. */
   readonly limitBefore?: number;
 }

@@ -1,42 +1,44 @@
 import type { Watch, WatchListener } from './watch.js';
 
 /*
- * Objects without a holder: what the store keeps of one is a number under the final key. Every method ends within the
- * store's own command time-out, with an answer or with a `StoreFailure`; requests of one store instance are sent in the
- * order of the calls. A value that is no such number is refused, and left as it is.
+ * Objects without a holder: the store keeps a number under the final key. Every method settles within the store's
+ * command time-out, with a reply or a `StoreFailure`. Requests of one store instance are sent in the order of the
+ * calls. Any other value under the key is rejected, and not changed.
  */
 
-/** How a store keeps counting semaphores: the number is that of the permits that are free, and may be below zero. */
+/** Operations on counting semaphores. The number is that of the free permits, and may be negative. */
 export interface SemaphoreStore {
-  /** Takes so many permits, all or none. True when it took them; false also where nobody has set a number. */
+  /**
+   * Takes `permits` permits, all or none. Resolves with true when it took them, with false also where no number is set.
+   */
   take(finalKey: string, permits: number): Promise<boolean>;
-  /** Sets the number and wakes waiters, unless there is one already. True when it set it. */
+  /** Sets the number and wakes waiters, unless a number is set. Resolves with true when it set it. */
   set(finalKey: string, permits: number): Promise<boolean>;
   /**
-   * Makes it so many more, or fewer, and wakes waiters. Where nobody has set a number there is this one then. It throws
-   * when there would be more than 2,147,483,647, or fewer than so many below zero.
+   * Adds `permits`, which may be negative, and wakes waiters. Where no number is set, this one is set. Throws when the
+   * number would be more than 2,147,483,647, or less than -2,147,483,647.
    */
   add(finalKey: string, permits: number): Promise<void>;
-  /** How many are free; 0 where nobody has set a number. */
+  /** Resolves with the number of free permits; 0 where no number is set. */
   free(finalKey: string): Promise<number>;
-  /** Takes all that are free, and says how many that were. A number below zero becomes zero. */
+  /** Takes all free permits, and resolves with their number. A negative number becomes zero. */
   drain(finalKey: string): Promise<number>;
-  /** Removes the number. True when there was one. */
+  /** Removes the number. Resolves with true when there was one. */
   remove(finalKey: string): Promise<boolean>;
-  /** As `KindStore.watch`: a hint whenever there may be more permits than before. */
+  /** Like `KindStore.watch`: calls `listener` whenever there may be more permits than before. */
   watch(finalKey: string, listener: WatchListener): Watch;
 }
 
-/** How a store keeps countdown latches: the number is what is still to be counted down. None is there at zero. */
+/** Operations on countdown latches. The number is the remaining count; at zero it does not exist. */
 export interface LatchStore {
-  /** Sets the number, unless there is one already. True when it set it. */
+  /** Sets the count, unless one is set. Resolves with true when it set it. */
   set(finalKey: string, count: number): Promise<boolean>;
-  /** Makes it one less; at zero it wakes waiters. Does nothing where there is none. */
+  /** Decreases the count by one; at zero it wakes waiters. Does nothing where no count is set. */
   countDown(finalKey: string): Promise<void>;
-  /** What is left to be counted down; 0 where there is none. */
+  /** Resolves with the remaining count; 0 where none is set. */
   count(finalKey: string): Promise<number>;
-  /** Removes the number and wakes waiters, for whom the latch is open then. True when there was one. */
+  /** Removes the count and wakes waiters, for which the latch is then open. Resolves with true when there was one. */
   remove(finalKey: string): Promise<boolean>;
-  /** As `KindStore.watch`: a hint whenever the number may have become zero. */
+  /** Like `KindStore.watch`: calls `listener` whenever the count may have become zero. */
   watch(finalKey: string, listener: WatchListener): Watch;
 }

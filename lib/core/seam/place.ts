@@ -2,51 +2,51 @@ import type { Grant } from './grant.js';
 import type { StoreFailure } from './store-failure.js';
 
 /**
- * What becomes of a place in line: a grant, whose `validForMs` counts from the send of the last request that was still
- * answered "queued", because it can only have been given after that; or `gone`: the place is not there any more, and a
- * caller that still wants the key asks again as another owner.
+ * Outcome of a queue entry: a grant or `gone`. The `validForMs` of a grant counts from when the last request that got
+ * the reply "queued" was sent, because the grant came after that. `gone`: the entry does not exist any more; a caller
+ * that still wants the key requests it as another owner.
  */
 export type PlaceOutcome = Grant | { readonly status: 'gone' };
 
-/** What a place tells. */
+/** Listener of a queue entry. */
 export interface PlaceListener {
-  /** What becomes of it: once. */
+  /** Called once, with the outcome. */
   told(outcome: PlaceOutcome): void;
-  /** Something may have become of it that could not be told: whoever waits has to ask. */
+  /** Called when an outcome may have been missed: the waiter has to send a request. */
   doubted(): void;
 }
 
-/** Where a waiter stands in a line that the store keeps. */
+/** Queue entry of a waiter, in the wait queue of the store. */
 export interface Place {
-  /** Tells what becomes of it. What became of it before is told at once. */
+  /** Registers the listener. An outcome that is already known is passed on at once. */
   listen(listener: PlaceListener): void;
   /**
-   * Gives the place up, and with it what was granted to it meanwhile. A waiter that gives up always
-   * leaves: a forgotten claim would become the holder one day. `doubt`: as in `ReleaseOptions`.
+   * Removes the entry, and releases a hold that was granted to it. A waiter that gives up has to call it: otherwise its
+   * claim would become the holder later. `doubt`: see `ReleaseOptions`.
    */
   leave(doubt?: StoreFailure): Promise<void>;
 }
 
 /**
- * A place as a store keeps it. It is made before anything is sent, because the grant may arrive before the answer that
- * the claim stands in line.
+ * Queue entry as a store keeps it. It is created before the request, because a grant may arrive before the reply
+ * "queued".
  */
 export class PlaceInLine implements Place {
   private outcome: PlaceOutcome | undefined;
   private doubt = false;
   private listener: PlaceListener | undefined;
 
-  /** @param leaveLine takes the claim out of the store's line, or ends its hold. */
+  /** @param leaveLine removes the claim from the wait queue, or releases its hold */
   constructor(private readonly leaveLine: (doubt: StoreFailure | undefined) => Promise<void>) {}
 
-  /** The store has an outcome. The first one counts. */
+  /** Passes the outcome on. Only the first one counts. */
   tell(outcome: PlaceOutcome): void {
     if (this.outcome) return;
     this.outcome = outcome;
     this.listener?.told(outcome);
   }
 
-  /** The store may have missed an outcome. */
+  /** Reports that the store may have missed an outcome. */
   mayHaveMissed(): void {
     this.doubt = true;
     this.listener?.doubted();

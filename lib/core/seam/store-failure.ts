@@ -1,14 +1,14 @@
 import { textOf } from '../errors/describe.js';
-/** Whether a failed request can have changed anything in the store. */
+/** Whether a failed request may have changed anything in the store. */
 export type StoreOutcome = 'not-executed' | 'unknown';
 
-// A store made by one of the two builds can be given to a module of the other.
+// A module of one build may get a store made by the other build.
 const BRAND = Symbol.for('nest-redis-lock:store-failure');
 
 /**
- * The only thing a store throws. It means "the store failed", never "the key is taken".
+ * Error of a store, and the only one that it throws. It means "the store failed", never "the key is taken".
  *
- * A store may subclass it to remember how the request was sent, and gets it back in `KindStore.release`.
+ * A store may use a subclass to remember how the request was sent. The core passes it back in `KindStore.release`.
  */
 export class StoreFailure extends Error {
   override readonly name: string = 'StoreFailure';
@@ -19,13 +19,16 @@ export class StoreFailure extends Error {
     readonly outcome: StoreOutcome,
     options?: {
       cause?: unknown;
-      /** The store is up and asks to be tried again shortly, for example while a slot moves. */
+      /** Whether the store is up and asks for a retry soon, for example while a slot moves. Default: false. */
       transient?: boolean;
-      /** The store may work again without anything being changed; a wait goes on. `transient` implies it. Default: false. */
+      /** Whether the store may recover without any change; waits go on. `transient` implies it. Default: false. */
       passing?: boolean;
-      /** Only this key cannot be used (a foreign value has its name); the store itself works. */
+      /** Whether only this key cannot be used, because a foreign value has its name. Default: false. */
       keyOnly?: boolean;
-      /** Only this claim was refused, because of what it asked for: others of the same key may be granted. */
+      /**
+       * Whether only this claim was rejected, because of its options; other claims of the key may be granted. Default:
+       * false.
+       */
       claimOnly?: boolean;
     },
   ) {
@@ -43,14 +46,14 @@ export class StoreFailure extends Error {
   readonly claimOnly: boolean;
 
   static override [Symbol.hasInstance](value: unknown): boolean {
-    // A subclass is a store's own business; only its prototype chain can tell.
+    // A subclass belongs to its store; only the prototype chain identifies it.
     if (Object.getPrototypeOf(this) !== Error)
       return Function.prototype[Symbol.hasInstance].call(this, value);
     return typeof value === 'object' && value !== null && BRAND in value;
   }
 }
 
-/** What has failed and why, as text for the log. A cause that the message has already is not repeated. */
+/** Returns what failed and why, as text for the log. A cause that the message contains already is not repeated. */
 export const textWithCause = (failure: unknown): string => {
   const text = textOf(failure);
   if (!(failure instanceof StoreFailure) || failure.cause === undefined) return text;
@@ -58,7 +61,7 @@ export const textWithCause = (failure: unknown): string => {
   return text.includes(cause) ? text : `${text} (${cause})`;
 };
 
-/** The same request, of which it does not matter whether it was executed: its failure for a passing reason left nothing. */
+/** Wraps a request that may be executed or not without any difference: a temporary failure becomes `not-executed`. */
 export const harmless = <T>(request: Promise<T>): Promise<T> =>
   request.catch((failure: unknown): never => {
     if (!(failure instanceof StoreFailure) || !failure.passing) throw failure;

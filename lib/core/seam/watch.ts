@@ -1,16 +1,16 @@
 import type { StoreFailure } from './store-failure.js';
 
-/** A running wake-up subscription; see {@link KindStore.watch}. */
+/** Active subscription to wake-ups; see {@link KindStore.watch}. */
 export interface Watch {
-  /** Whether hints are flowing right now. While false, the waiter must look by itself from time to time. */
+  /** Whether notifications arrive now. While false, the waiter has to check by itself from time to time. */
   readonly live: boolean;
   close(): void;
 }
 
-/** What a wake-up subscription tells. */
+/** Listener of a subscription to wake-ups. */
 export interface WatchListener {
-  /** The key may have become free. May be spurious. */
+  /** Called when the key may have become free. May be spurious. */
   hint(): void;
-  /** This subscription can never become live (a missing permission). */
+  /** Called when this subscription can never become live, for example because a permission is missing. */
   failed(cause: StoreFailure): void;
 }

@@ -1,72 +1,71 @@
-/** The kinds of lock that a call may ask for. */
+/** Kinds of lock that a call may ask for. */
 export const LOCK_MODES = ['exclusive', 'fair', 'read', 'write'] as const;
 export type LockMode = (typeof LOCK_MODES)[number];
 
-/** Options of one acquisition. Durations are whole milliseconds; an explicit `undefined` keeps the default. */
+/** Options of one acquisition. Durations are whole ms; `undefined` keeps the default. */
 export interface AcquireOptions {
   /**
-   * How long to wait for the lock, in ms. Default: the module's `waitMs` (5,000); 0 for `tryAcquire`, `tryWithLock`
-   * and with `onBusy: 'skip'`. `Infinity` waits without end. 0 asks once: with a store that does not
-   * answer it still ends after the command time-out.
+   * Maximum wait for the lock, in ms. `Infinity`: no limit. 0: one request; if the store does not reply, it ends after
+   * the store's command time-out. Default: the module's `waitMs` (5,000); 0 for `tryAcquire`, `tryWithLock`,
+   * and with `onBusy: 'skip'`.
    */
   readonly waitMs?: number;
   /**
-   * A fixed lease in ms, which is not renewed. Default: the module's `leaseMs`, and without that the watchdog
-   * keeps the lock for as long as it is held. Inside a lock already held by the caller it is not applied.
+   * Length in ms of a fixed lease, which is not renewed. Default: the module's `leaseMs`; without it, the watchdog
+   * renews the lease as long as the lock is held. It has no effect inside a lock that the caller already holds.
    */
   readonly leaseMs?: number;
   /**
-   * The lease the watchdog renews, in ms. Default: the module's `watchdogMs` (30,000). A crashed holder's lock is free
-   * after at most this long. At least 1,000, and more than the `commandTimeoutMs` of the module, so that a renewal can
-   * be tried again; not together with `leaseMs`. Callers of one process pass the lock on only to those with the same
-   * value.
+   * Lease length in ms. It is renewed every `watchdogMs / 3`; the lock of a crashed holder expires after at most
+   * `watchdogMs`. Default: the module's `watchdogMs` (30,000). Minimum: 1,000, and more than the module's
+   * `commandTimeoutMs`, so that a renewal can be retried. Not together with `leaseMs`. A process hands a lock off only
+   * between callers with the same value.
    */
   readonly watchdogMs?: number;
   /**
-   * After an early finish the hold stays until this many ms after the grant, without renewal, so that replicas whose
-   * clocks differ do not run a job twice. The caller does not wait for that; only a forced unlock ends it sooner. With
-   * a fixed `leaseMs` it may not be longer than that. Default: 0.
+   * Minimum time in ms, from the grant, for which the lock stays held after an early finish. Use it so that replicas
+   * with different clocks do not run a job twice. The caller does not wait for it, and the lease is not renewed
+   * meanwhile; only a forced unlock ends it sooner. At most `leaseMs` if that is given. Default: 0.
    */
   readonly holdAtLeastMs?: number;
-  /** Ends the wait with `LockAbortedError`. It does not end a lease that was granted. */
+  /** Signal that ends the wait with `LockAbortedError`. It does not end a granted lease. */
   readonly signal?: AbortSignal;
   /**
-   * False makes taking a lock that the caller already holds an immediate `LockNotAcquiredError`. Default: the module's
-   * (true).
+   * Whether the call may acquire a lock that it already holds. False: that throws `LockNotAcquiredError` at once.
+   * Default: the module's `reentrant` (true).
    */
   readonly reentrant?: boolean;
   /**
-   * The kind of lock. `'exclusive'`: one holder. `'fair'`: one holder, in the order in which callers came, over all processes
-   * and Redisson's `RFairLock`. `'read'` and `'write'`: the halves of a read-write lock, many readers or one writer.
-   * Callers with one key in different modes exclude each other, except readers. Default: `'exclusive'`.
+   * Kind of lock. `'exclusive'`: one holder. `'fair'`: one holder, in the order of the requests, over all processes and
+   * Redisson's `RFairLock`. `'read'` and `'write'`: the halves of a read-write lock, many readers or one writer. Callers of
+   * one key in different modes exclude each other. Default: `'exclusive'`.
    */
   readonly mode?: LockMode;
 }
 
-/** One key of several, with a mode of its own. */
+/** Key of a list, with its own mode. */
 export interface KeyWithMode {
   readonly key: string;
-  /** As {@link AcquireOptions.mode}, for this key. Default: as the call takes keys without a mode of their own. */
+  /** Mode of this key; see {@link AcquireOptions.mode}. Default: the `mode` of the call. */
   readonly mode?: 'read' | 'write';
 }
 
-/** A key of a call, as it was checked: with a mode of its own, or as the call takes it. */
+/** A checked key of a call: with its own mode, or with the mode of the call. */
 export type KeyOfCall = string | (KeyWithMode & { readonly mode: 'read' | 'write' });
 
 /** Options of a locked section: `withLock`, `tryWithLock` and `@Locked`. */
 export interface SectionOptions extends AcquireOptions {
   /**
-   * What happens when the section succeeds after its lock was lost. `event`: the result stands, the loss is an event
-   * and a log line. `throw`: `LockLostError`. Who has got a stream from a promise hears it by the event. Default: the
-   * module's (`event`).
+   * What to do when the section succeeds but its lock was lost. `event`: keep the result; an event and a log line
+   * report the loss. `throw`: throw `LockLostError`. For a stream that a promise returned, only the event reports it.
+   * Default: the module's `onLost` (`event`).
    */
   readonly onLost?: 'event' | 'throw';
   /**
-   * Whether the caller waits for the answer to the release. False: it has the result, or the error, as soon as the
-   * section has ended and the release is sent; what this service asks next comes to the store behind that. A release
-   * that fails is logged and tried again, as ever; its event comes later, and a shutdown waits for it. With
-   * `onLost: 'throw'` a loss that only the release would tell of is told by the event alone. Default: the module's
-   * (true).
+   * Whether the caller waits for the release. False: it gets its result as soon as the release is sent, and later
+   * requests of this service reach the store after it. A failed release is logged and retried; its event comes later,
+   * and a shutdown waits for it. A loss that only the release detects is then reported by the event alone, also with
+   * `onLost: 'throw'`. Default: the module's `awaitRelease` (true).
    */
   readonly awaitRelease?: boolean;
 }
@@ -74,8 +73,8 @@ export interface SectionOptions extends AcquireOptions {
 /** Options of `LockService.permits`. */
 export interface PermitsOptions {
   /**
-   * How many callers may hold a permit at once: a whole number from 1 to 1,000,000. Where callers give different numbers,
-   * the last one decides. Default: the number that the store has for the key; without one there, the call fails.
+   * Number of permits of the key: how many owners may hold one at once. A whole number from 1 to 1,000,000. If callers
+   * give different numbers, the last one applies. Default: the number in the store; without one, the call fails.
    */
   readonly permits?: number;
 }
@@ -87,5 +86,5 @@ export interface PermitOptions extends Omit<AcquireOptions, 'reentrant' | 'mode'
 export interface PermitSectionOptions
   extends PermitOptions, Pick<SectionOptions, 'onLost' | 'awaitRelease'> {}
 
-/** Options of other calls, which would do nothing here: a variable that has them does not compile. */
+/** Options that have no effect in a call: a variable that contains them does not compile. */
 export type Without<Name extends string> = { readonly [name in Name]?: never };

@@ -13,14 +13,14 @@ import type { LockSettings } from './lock-settings.js';
 import { checkChoice, checkMs, reading, refuse } from './option-checks.js';
 import { checkNames, type Names } from './option-names.js';
 
-/** One acquisition's options, resolved and checked. */
+/** Options of one acquisition, checked and with defaults. */
 export interface LockCall {
   readonly kind: LockKind;
-  /** Of a permit: how many there are. */
+  /** Number of permits; undefined for locks, and if the store has the number. */
   readonly permits: number | undefined;
   readonly waitMs: number;
   readonly leaseMs: number | undefined;
-  /** The lease that is renewed when none is fixed. */
+  /** Lease length in ms when no fixed lease is given. */
   readonly watchdogMs: number;
   readonly signal: AbortSignal | undefined;
   readonly reentrant: boolean;
@@ -42,7 +42,7 @@ export const defaultCall = (settings: LockSettings): LockCall => ({
   holdAtLeastMs: 0,
 });
 
-/** Of whatever realm or polyfill; a Proxy may throw at any look. */
+/** Returns true for a signal of any realm or polyfill. A Proxy may throw when it is read. */
 export const isSignal = (value: unknown): value is AbortSignal => {
   if (typeof value !== 'object' || value === null) return false;
   try {
@@ -67,10 +67,9 @@ const ACQUIRE_NAMES: Names<AcquireOptions> = {
   mode: true,
 };
 
-/** What only a section has, of whichever kind. */
+/** Options that sections of all kinds have. */
 const OF_SECTIONS = { onLost: true, awaitRelease: true } as const;
 
-/** The options of a section, by name. */
 export const SECTION_NAMES: Names<SectionOptions> = { ...ACQUIRE_NAMES, ...OF_SECTIONS };
 
 const PERMIT_NAMES: Names<PermitOptions> = {
@@ -91,7 +90,7 @@ export const LIMITED_NAMES: Names<PermitSectionOptions & PermitsOptions> = {
   ...NUMBER_OF_PERMITS,
 };
 
-/** Every way to ask for a lock or a permit, and the options it takes. */
+/** Names of the options of each method. */
 const CALL_NAMES = {
   acquire: ACQUIRE_NAMES,
   tryAcquire: ACQUIRE_NAMES,
@@ -104,7 +103,7 @@ const CALL_NAMES = {
   '@Limited': LIMITED_NAMES,
 };
 
-/** More than anybody can mean. */
+/** More than any caller needs. */
 const MOST_PERMITS = 1_000_000;
 
 const checkPermits = (value: unknown): number | undefined => {
@@ -114,14 +113,14 @@ const checkPermits = (value: unknown): number | undefined => {
   return refuse('permits', `a whole number from 1 to ${MOST_PERMITS}`, value);
 };
 
-/** A call that takes options, by its name. */
 export type CallName = keyof typeof CALL_NAMES;
 
 export type AnyCallOptions = SectionOptions & PermitSectionOptions & PermitsOptions;
 
 /**
- * Puts a call's options over the defaults. Throws `LockConfigurationError` naming the option that is wrong, or that
- * the call does not have.
+ * Returns the options of a call, with defaults.
+ *
+ * @throws LockConfigurationError naming the invalid or unknown option
  */
 export const resolveCall = (
   options: AnyCallOptions,
@@ -149,7 +148,7 @@ const readCall = (
       'Both leaseMs and watchdogMs are given. A fixed lease is not renewed: keep the one that is meant.',
     );
   }
-  // A caller that names the lease to renew does not mean the module's fixed one.
+  // A call with its own `watchdogMs` does not want the module's fixed lease.
   const leaseMs = fixedMs ?? (watchdogMs === undefined ? defaults.leaseMs : undefined);
   const holdAtLeastMs = checkMs('holdAtLeastMs', options.holdAtLeastMs) ?? defaults.holdAtLeastMs;
   if (leaseMs !== undefined && holdAtLeastMs > leaseMs) {

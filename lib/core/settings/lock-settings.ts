@@ -1,17 +1,17 @@
 import { checkChoice, checkCount, checkMs, refuse } from './option-checks.js';
 import type { Names } from './option-names.js';
 
-/** Whether grants carry fencing tokens, and of which series. */
+/** Whether grants have fencing tokens, and from which counter. */
 export type Fencing = boolean | 'redisson';
 
-/** What applies to every lock of one service instance, resolved and checked. */
+/** Settings of one service instance, checked and with defaults. */
 export interface LockSettings {
   readonly keyPrefix: string;
   readonly waitMs: number;
-  /** Undefined: the watchdog. */
+  /** Length in ms of a fixed lease; undefined: the watchdog renews. */
   readonly leaseMs: number | undefined;
   readonly watchdogMs: number;
-  /** The shortest lease to renew that a call may ask for: a renewal has to come back before it is over. */
+  /** Minimum `watchdogMs` of a call, in ms: a renewal has to complete before the lease ends. */
   readonly leastWatchdogMs: number;
   readonly maxWaiters: number;
   readonly onLost: 'event' | 'throw';
@@ -19,45 +19,47 @@ export interface LockSettings {
   readonly reentrant: boolean;
   readonly fencing: Fencing;
   readonly shutdownGraceMs: number;
-  /** False only in tests without locks: every acquisition then gets a key of its own. */
+  /** False only in tests without locks: every acquisition then gets its own key. */
   readonly excludes: boolean;
 }
 
-/** The same, as a user gives it. Durations are whole milliseconds; `undefined` keeps the default. */
+/** Settings that an app gives. Durations are whole ms; `undefined` keeps the default. */
 export interface LockSettingsInput {
-  /** Put before every key. Default: `lock:`. Use `''` to share names with Java services. */
+  /** Prefix of every key in the store. Use `''` to share names with Java services. Default: `lock:`. */
   readonly keyPrefix?: string;
-  /** How long callers wait for a lock. Default: 5,000. `Infinity` waits without end. */
+  /** Maximum wait for a lock, in ms; `Infinity`: no limit. Default: 5,000. */
   readonly waitMs?: number;
-  /** A fixed lease that is not renewed. Default: none; the watchdog renews. */
+  /** Length in ms of a fixed lease, which is not renewed. Default: none; the watchdog renews the lease. */
   readonly leaseMs?: number;
   /**
-   * The lease the watchdog renews, three times within its length. A crashed holder's lock is free after at most
-   * this long. Default: 30,000; at least 1,000.
+   * Lease length in ms. It is renewed every `watchdogMs / 3`; the lock of a crashed holder expires after at most
+   * `watchdogMs`. Minimum: 1,000. Default: 30,000.
    */
   readonly watchdogMs?: number;
   /**
-   * How many callers of this process may wait for one key behind the one whose turn it is: who has it, or asks the
-   * store for it. One more is refused at once. Default: no limit.
+   * Maximum number of callers of this process that wait for one key, not counting the caller that holds it or talks to
+   * the store. A further caller is rejected at once. Default: no limit.
    */
   readonly maxWaiters?: number;
-  /** Default for sections that end after their lock was lost. Default: `event`. */
+  /**
+   * What to do when a section succeeds but its lock was lost: keep the result (`event`), or throw `LockLostError`
+   * (`throw`). Default: `event`.
+   */
   readonly onLost?: 'event' | 'throw';
-  /** Default for sections: whether their caller waits for the answer to the release. Default: true. */
+  /** Whether callers of sections wait for the release. Default: true. */
   readonly awaitRelease?: boolean;
-  /** Whether a call may take again what it holds already. Default: true. */
+  /** Whether a call may acquire a lock that it already holds. Default: true. */
   readonly reentrant?: boolean;
   /**
-   * Whether every grant of an exclusive lock carries a fencing token. Default: true. With `'redisson'` the tokens are those
-   * of Redisson's `RFencedLock`, one series with Java services that take the same locks: never for a resource that has
-   * seen tokens of the other kind.
+   * Whether every grant of an exclusive lock has a fencing token. With `'redisson'` the tokens come from the counter of
+   * Redisson's `RFencedLock`, shared with Java services that take the same locks. Do not mix tokens of the two kinds
+   * for one resource. Default: true.
    */
   readonly fencing?: Fencing;
-  /** How long running sections may go on when the app stops. Default: 10,000. */
+  /** Time in ms that running sections have when the app stops. Default: 10,000. */
   readonly shutdownGraceMs?: number;
 }
 
-/** The settings by name. */
 export const SETTING_NAMES: Names<LockSettingsInput> = {
   keyPrefix: true,
   waitMs: true,
@@ -89,7 +91,7 @@ export const DEFAULT_SETTINGS: LockSettings = {
 export const resolveSettings = (input: LockSettingsInput): LockSettings => {
   const { keyPrefix } = input;
   if (keyPrefix !== undefined && typeof keyPrefix !== 'string') refuse('keyPrefix', 'a string', keyPrefix);
-  // Redis would see U+FFFD, and so would another prefix with another half.
+  // Redis would store U+FFFD for half a surrogate pair, so two prefixes could become one.
   if (keyPrefix?.isWellFormed() === false) refuse('keyPrefix', 'well-formed UTF-16', keyPrefix);
   const d = DEFAULT_SETTINGS;
   return {

@@ -4,18 +4,18 @@ import type { LockSettings } from './lock-settings.js';
 import { checkMs, reading, refuse } from './option-checks.js';
 import { checkNames, type Names } from './option-names.js';
 
-/** Options of a wait for permits of a semaphore, or for a latch. An explicit `undefined` keeps the default. */
+/** Options of a wait for a semaphore or a latch. `undefined` keeps the default. */
 export interface WaitOptions {
   /**
-   * How long to wait, in whole ms. Default: the module's `waitMs` (5,000); 0 for the methods that begin with `try`.
-   * `Infinity` waits without end. 0 asks once.
+   * Maximum wait in whole ms. `Infinity`: no limit. 0: one request. Default: the module's `waitMs` (5,000); 0 for the
+   * methods that begin with `try`.
    */
   readonly waitMs?: number;
-  /** Ends the wait with `LockAbortedError`. Permits that were granted before are the caller's. */
+  /** Signal that ends the wait with `LockAbortedError`. If permits were granted before, the caller gets them. */
   readonly signal?: AbortSignal;
 }
 
-/** One wait at an object without a holder, resolved and checked. */
+/** Options of one wait for a semaphore or a latch, checked and with defaults. */
 export interface ObjectCall {
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
@@ -23,10 +23,14 @@ export interface ObjectCall {
 
 const WAIT_NAMES: Names<WaitOptions> = { waitMs: true, signal: true };
 
-/** Java's `int` ends there. */
+/** Maximum of Java's `int`. */
 const MOST = 2 ** 31 - 1;
 
-/** Throws `LockConfigurationError` naming the option that is wrong, or that is none of `place`. */
+/**
+ * Returns the options of a wait, with defaults.
+ *
+ * @throws LockConfigurationError naming the invalid option, or one that `place` does not have
+ */
 export const resolveWait = (
   options: WaitOptions | undefined,
   place: string,
@@ -43,13 +47,13 @@ export const resolveWait = (
     return { waitMs: checkMs('waitMs', options.waitMs, { infinite: true }) ?? waitMs, signal };
   });
 
-/** How many permits, or how much a latch has to be counted down. */
+/** Checks a number of permits, or the count of a latch. */
 export const checkAmount = (name: string, value: unknown): number =>
   typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MOST
     ? value
     : refuse(name, `a whole number from 1 to ${MOST}`, value);
 
-/** By how many permits there are to be more; fewer with a number below zero. */
+/** Checks a change of a number of permits, which may be negative. */
 export const checkChange = (name: string, value: unknown): number =>
   typeof value === 'number' && Number.isInteger(value) && value !== 0 && Math.abs(value) <= MOST
     ? value

@@ -1,15 +1,15 @@
 import { LockConfigurationError } from '../errors/lock.errors.js';
 import { shown, textOf } from '../errors/describe.js';
 
-/** Redis takes larger times, but nothing sensible is that long: a year. */
+/** Maximum duration: 366 days. Redis allows more, but a longer lease is a mistake. */
 const MAX_LEASE_MS = 366 * 24 * 3_600_000;
 
-/** The error for an option that cannot be meant: its name, what it has to be, and what it is. */
+/** Throws the error for an invalid option: its name, what it must be, and what it is. */
 export const refuse = (name: string, expected: string, value: unknown): never => {
   throw new LockConfigurationError(`${name} must be ${expected}, but is ${shown(value)}.`);
 };
 
-/** Looks at options. What one of their getters, or a Proxy, throws is a refusal of them as a whole. */
+/** Reads options. An error of a getter or a Proxy rejects the options as a whole. */
 export const reading = <T>(name: string, read: () => T): T => {
   try {
     return read();
@@ -19,7 +19,7 @@ export const reading = <T>(name: string, read: () => T): T => {
   }
 };
 
-/** A whole number of ms in a range, or undefined. */
+/** Checks a whole number of ms in a range, or undefined. */
 export const checkMs = (
   name: string,
   value: unknown,
@@ -35,7 +35,6 @@ export const checkMs = (
   );
 };
 
-/** A function, or undefined. */
 export const checkFunction = <F extends (...args: never[]) => unknown>(
   name: string,
   value: unknown,
@@ -44,13 +43,11 @@ export const checkFunction = <F extends (...args: never[]) => unknown>(
     ? (value as F | undefined)
     : refuse(name, 'a function', value);
 
-/** One of a few values, or undefined. */
 export const checkChoice = <T>(name: string, value: unknown, choices: readonly T[]): T | undefined => {
   if (value === undefined || choices.includes(value as T)) return value as T | undefined;
   return refuse(name, choices.map((choice) => JSON.stringify(choice)).join(' or '), value);
 };
 
-/** A whole number or Infinity, or undefined. */
 export const checkCount = (name: string, value: unknown): number | undefined => {
   if (value === undefined || value === Infinity) return value;
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value;

@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../errors/lock.errors.js';
 import { shown } from '../errors/describe.js';
 
-/** The names of all options of a type; the compiler says which are missing. */
+/** Names of all options of a type; the compiler reports a missing one. */
 export type Names<Options> = { readonly [Name in keyof Required<Options>]: true };
 
 const OF_MODULE = 'of RedisLockModule.forRoot()';
@@ -13,7 +13,7 @@ const OF_SECTIONS = 'of @Locked, of @Limited, of withLock, tryWithLock and withP
 const OF_TESTING = 'of RedisLockTestingModule.forRoot()';
 const OF_INTERCEPTOR = `${OF_MODULE}, in its interceptor: { … }`;
 
-/** Where an option belongs that was given elsewhere. */
+/** Places where misplaced options belong. */
 const HOMES: Readonly<Record<string, string>> = {
   ...{ redis: OF_MODULE, store: OF_MODULE, keyPrefix: OF_MODULE, maxWaiters: OF_MODULE },
   ...{ fencing: OF_MODULE, shutdownGraceMs: OF_MODULE, commandTimeoutMs: OF_MODULE, interceptor: OF_MODULE },
@@ -30,10 +30,10 @@ const HOMES: Readonly<Record<string, string>> = {
 }; // prettier-ignore
 
 /**
- * Refuses what is no option of the place: a misspelt or misplaced one would do nothing, without a word. An explicit
- * `undefined` does nothing anywhere, so it is allowed.
+ * Rejects an unknown option: a misspelt or misplaced one would be ignored silently. An option that is `undefined` has
+ * no effect anywhere, so it is allowed.
  *
- * @param place what the options are of, for the message: `withLock`
+ * @param place owner of the options, for the message: `withLock`
  */
 export const checkNames = (given: object, place: string, names: Readonly<Record<string, true>>): void => {
   for (const name of Object.keys(given)) {
@@ -44,7 +44,7 @@ export const checkNames = (given: object, place: string, names: Readonly<Record<
   }
 };
 
-/** Names that look like names are shown as they are. */
+/** Returns a name for a message. Only text that looks like a name is shown without quotes. */
 const nameOf = (name: string): string => (/^[\w$]{1,60}$/.test(name) ? name : shown(name));
 
 const remedy = (name: string, names: readonly string[]): string => {
@@ -54,7 +54,7 @@ const remedy = (name: string, names: readonly string[]): string => {
   return meant === undefined ? `. Its options are ${names.join(', ')}.` : `. Did you mean ${meant}?`;
 };
 
-/** The name that is most like what was written; undefined when none is. */
+/** Returns the name that is most similar to what was written; undefined when none is similar. */
 const nearest = (written: string, names: readonly string[]): string | undefined => {
   const plain = written.toLowerCase();
   const [best] = names
@@ -63,13 +63,13 @@ const nearest = (written: string, names: readonly string[]): string | undefined 
   return best !== undefined && best.distance <= Math.max(1, plain.length / 3) ? best.name : undefined;
 };
 
-/** A beginning counts as one slip (`wait` for `waitMs`), anything else by the letters that are wrong. */
+/** Returns the distance of two names. A prefix counts as one slip (`wait` for `waitMs`). */
 const likeness = (written: string, name: string): number =>
   written.length > 2 && (name.startsWith(written) || written.startsWith(name)) ? 1 : slips(written, name);
 
-/** Letters to insert, remove or replace, until one text is the other. */
+/** Returns the number of letters to insert, remove or replace between two texts. */
 const slips = (a: string, b: string): number => {
-  // A text that is much longer than all names is no slip of the pen.
+  // A text that is much longer than a name is no misspelling of it.
   if (a.length > 2 * b.length) return a.length;
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let i = 1; i <= a.length; i++) {

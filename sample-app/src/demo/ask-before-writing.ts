@@ -2,8 +2,8 @@ import type { FencedStock } from '../flash-sale/fenced-stock.js';
 import { tell, type Leave } from './part-process.js';
 
 /**
- * Makes this instance ask the starting process before it reserves an article, and tell when that is over. While it
- * waits it has read and not yet written: the moment in which a process that stands still does harm.
+ * Makes this instance ask the starting process before it reserves an article, and report the end of the write.
+ * Meanwhile it has read and not yet written: a process that is stopped at this point causes a stale write.
  */
 export const askBeforeWriting = (stock: FencedStock): void => {
   const waiting = new Map<number, () => void>();

@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { Part, Parts } from './parts.js';
 
-/** A server that the demo uses: where it is, and in words which one it is. */
+/** Server that the demo uses: its address, and its description. */
 export interface Backend {
   readonly url: string;
   readonly description: string;
@@ -24,7 +24,7 @@ const onPath = (program: string): string | undefined =>
     .map((directory) => join(directory, program))
     .find(isExecutable);
 
-/** `host:port` of a URL that may hold a password. */
+/** Returns `host:port` of a URL that may contain a password. */
 const place = (url: string): string => {
   const { hostname, port } = new URL(url);
   return port ? `${hostname}:${port}` : hostname;
@@ -32,7 +32,7 @@ const place = (url: string): string => {
 
 const START_ATTEMPTS = 3;
 
-/** Somebody else may take the port that a server was about to listen on; the next attempt takes another one. */
+/** Starts a server. Another process may take its port before it listens; the next attempt uses another port. */
 const startRedisPart = async (
   parts: Parts,
   name: string,

@@ -1,47 +1,47 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** How a click ended for the buyer who made it. */
+/** Outcome of a click for its buyer. */
 export type Outcome = 'bought' | 'sold-out' | 'already-ordered' | 'gave-up';
 
 export interface Answer {
   readonly outcome: Outcome;
-  /** From the first try to the answer, in ms. */
+  /** Time from the first try to the reply, in ms. */
   readonly tookMs: number;
   /** On the clock of `performance.now()`. */
   readonly at: number;
-  /** The last failure of a buyer who gave up. */
+  /** Last failure of a buyer that gave up. */
   readonly failure?: string;
 }
 
 export interface CrowdOptions {
   readonly sku: string;
   readonly buyers: number;
-  /** Where the instances of the app are; a buyer tries one after the other. */
+  /** Addresses of the instances; a buyer tries one after the other. */
   readonly urls: readonly string[];
   readonly signal: AbortSignal;
   readonly onAnswer: (answer: Answer) => void;
 }
 
-/** So many clicks are under way at once. */
+/** Number of clicks in progress at once. */
 const IN_FLIGHT = 100;
-/** Every so-manyth buyer is impatient and clicks so often at the same time. */
+/** Every tenth buyer is impatient, and clicks five times at once. */
 const IMPATIENT_EVERY = 10;
 const IMPATIENT_CLICKS = 5;
-/** What a buyer's browser waits for an answer, how long it pauses before it tries again, and when it gives up. */
+/** Limits of a buyer in ms: for one reply, between two tries, and until it gives up. */
 const REQUEST_TIMEOUT_MS = 8_000;
 const RETRY_PAUSE_MS = 50;
 const PATIENCE_MS = 60_000;
 
-/** The buyer of each click, in the order of the clicks. */
+/** Returns the buyer of each click, in the order of the clicks. */
 export const clicksOf = (buyers: number): string[] =>
   Array.from({ length: buyers }, (_, buyer) =>
     Array<string>(buyer % IMPATIENT_EVERY === 0 ? IMPATIENT_CLICKS : 1).fill(`buyer-${buyer}`),
   ).flat();
 
-/** Sends the crowd: every buyer clicks, and tries again at another instance when one does not answer. */
+/** Sends the crowd: every buyer clicks, and tries another instance when one does not reply. */
 export const sendCrowd = async (options: CrowdOptions): Promise<void> => {
-  // Every request in flight listens to the signal.
+  // Every request in progress listens to the signal.
   setMaxListeners(0, options.signal);
   const clicks = clicksOf(options.buyers);
   let next = 0;
@@ -78,7 +78,7 @@ const OUTCOMES: Readonly<Record<string, Outcome>> = {
   ALREADY_ORDERED: 'already-ordered',
 };
 
-/** One request. A dead or silent instance and an answer like "taken" or "overtaken" are a reason to try again. */
+/** Sends one request. A dead or silent instance, and a reply like "taken" or "overtaken", are a reason to retry. */
 const click = async (url: string, userId: string, signal: AbortSignal): Promise<Tried> => {
   try {
     const response = await fetch(url, {

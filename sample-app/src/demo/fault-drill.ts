@@ -3,21 +3,21 @@ import type { Acquired } from './part-process.js';
 import type { Part } from './parts.js';
 
 export interface FaultOptions {
-  /** They ask before they write. */
+  /** Instances that ask before they write. */
   readonly instances: readonly Part[];
   readonly items: number;
-  /** The owner of the lock's hold in Redis; undefined when nobody holds it. */
+  /** Resolves with the owner of the lock in Redis; undefined when it is free. */
   readonly owner: (key: string) => Promise<string | undefined>;
-  /** The highest token that the database has seen. */
+  /** Resolves with the highest token that the database has seen. */
   readonly fence: () => Promise<number>;
-  /** How much of the stock is sold, from 0 to 1. */
+  /** Returns the sold share of the stock, from 0 to 1. */
   readonly soldShare: () => number;
   readonly onEvent: (text: string) => void;
-  /** Ends the drill. */
+  /** Signal that ends the drill. */
   readonly signal: AbortSignal;
 }
 
-/** How many instances were killed and stopped while they held the lock. */
+/** Number of instances that were killed and stopped while they held the lock. */
 export interface FaultReport {
   readonly killed: number;
   readonly stopped: number;
@@ -30,9 +30,9 @@ const KILL_AT_SHARE = 0.5;
 const POLL_MS = 20;
 
 /**
- * Does to instances what machines do to them, while they hold the lock, and reports what came about before the
- * signal ended it: stops one between its read and its write, until another has taken the lock over and has read,
- * and then lets it go on to its write, which is stale; and kills one, wherever it is at the moment.
+ * Causes faults of instances that hold the lock, and reports those that happened before the signal ended the drill. It
+ * stops one instance between its read and its write, until another one has acquired the lock and has read. Then it lets
+ * the first one go on to its write, which is stale. Later it kills a holder of the lock, at whatever step it is.
  */
 export const rehearseFaults = async (options: FaultOptions): Promise<FaultReport> => {
   const { instances, soldShare, onEvent, signal } = options;
@@ -62,8 +62,8 @@ const until = async (condition: () => boolean | Promise<boolean>, signal?: Abort
 };
 
 /**
- * Stops the instance that waits to write until another has taken the lock over, which is after the lease, and has
- * read: from then on the database must refuse the write.
+ * Stops the instance that waits to write, until another one has acquired the lock after the lease, and has read. From
+ * then on the database must reject the write.
  */
 const stopWriter = async (
   { instance, token, written }: Writer,
@@ -72,34 +72,34 @@ const stopWriter = async (
   instance.kill('SIGSTOP');
   onEvent(`${instance.name} stopped while it held the lock`);
   try {
-    // Somebody wants the lock: the buyer for whom this instance writes, if nobody else, who tries the next one when
-    // this one does not answer.
+    // There is at least one other caller for the lock: the buyer of this instance tries the next instance if this one
+    // does not reply.
     await until(async () => signal.aborted || (await fence()) > token);
   } finally {
     instance.kill('SIGCONT');
   }
   onEvent(`${instance.name} goes on`);
   instance.send({ type: 'write', token });
-  // Also when the sale is over: what the write came to is a part of the result.
+  // Also after the end of the sale: the outcome of the write is part of the result.
   await until(() => written() || !instance.alive);
 };
 
-/** An instance that has read under the lock and waits to write. */
+/** Instance that has read under the lock and waits to write. */
 interface Writer {
   readonly instance: Part;
   readonly token: number;
-  /** Whether its write is over. */
+  /** Returns true when its write has ended. */
   readonly written: () => boolean;
 }
 
-/** Answers the instances that ask before they write: all may, but the first one that comes late enough has to wait. */
+/** Replies to the instances that ask before they write. All may write, except the first one that asks late enough. */
 class Writers {
   waiting: Writer | undefined;
   private allMayWrite = false;
 
   constructor({ instances, items }: FaultOptions) {
     for (const instance of instances) {
-      // For the whole sale: an instance also asks when the drill is over.
+      // For the whole sale: an instance also asks after the drill.
       instance.onMessage((message) => {
         if (message.type !== 'about-to-write') return;
         const { left, token } = message;
@@ -126,22 +126,24 @@ const writerOf = (instance: Part, token: number): Writer => {
   return { instance, token, written: () => written };
 };
 
-/** What an instance said last, and the instance, which is stopped. */
+/** Last message of an instance, which is stopped. */
 type StoppedHolder = Acquired & { readonly instance: Part };
 
-/** Stops an instance that says it got the lock, and asks Redis whether it still holds it; if not, tries the next. */
+/**
+ * Stops an instance that reports the lock, and checks in Redis whether it still holds it; if not, tries the next one.
+ */
 const stopHolder = async (options: FaultOptions): Promise<StoppedHolder> => {
   const holds = async ({ key, owner }: StoppedHolder): Promise<boolean> =>
     (await options.owner(key))?.startsWith(owner) ?? false;
   for (;;) {
     const holder = await stopNextHolder(options);
-    // Asked twice: a release that was under way when the instance stopped has arrived at the second time.
+    // Checks twice: a release that was in progress when the instance stopped has arrived at the second check.
     if ((await holds(holder)) && (await holds(holder))) return holder;
     holder.instance.kill('SIGCONT');
   }
 };
 
-/** Stops the instance that says next that it got the lock, and takes in all that it had said until it stood still. */
+/** Stops the next instance that reports the lock, and reads all its messages until it stands still. */
 const stopNextHolder = ({ instances, signal }: FaultOptions): Promise<StoppedHolder> =>
   new Promise((resolve, reject) => {
     let holder: StoppedHolder | undefined;
@@ -149,7 +151,7 @@ const stopNextHolder = ({ instances, signal }: FaultOptions): Promise<StoppedHol
     const listeners = instances.map((instance) =>
       instance.onMessage((message) => {
         if (message.type !== 'acquired' || (holder && holder.instance !== instance)) return;
-        // A hold goes on from caller to caller of an instance, so by now it may be in one that came later.
+        // An instance hands a hold off between its callers, so the message of a later caller may follow.
         holder = { ...message, instance };
         if (timer) return;
         instance.kill('SIGSTOP');

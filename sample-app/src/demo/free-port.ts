@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 
-/** A port on which nobody listened a moment ago, for servers that cannot choose one themselves. */
+/** Resolves with a port that was free a moment ago, for servers that cannot choose one themselves. */
 export const freePort = async (): Promise<number> => {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');

@@ -12,7 +12,7 @@ const STRATEGIES: Readonly<Record<StrategyName, { readonly does: string; readonl
 };
 
 const USUAL_BUYERS = 2_000;
-/** What a sale takes in any case: three instances start, stop, and wait for a lease. */
+/** Minimum duration of a sale: three instances start, stop, and wait for a lease. */
 const LEAST_SECONDS = 3;
 
 const WHY = `Why lock, when sql is as right, and faster? If all you change is in one database, do use
@@ -20,7 +20,7 @@ its UPDATE. Here each order is also paid, and no database takes a payment back: 
 crash between the order and the charge sql has an order, and nobody knows whether it is paid.
 A lock makes one piece of both.`;
 
-/** What is about to happen, why, and how long it takes. */
+/** Returns what is about to happen, why, and how long it takes. */
 export const introduction = ({ buyers, items, strategies }: DemoOptions, paint: Paint): string => {
   const secondsOf = (name: StrategyName): number =>
     Math.round(LEAST_SECONDS + ((STRATEGIES[name].seconds - LEAST_SECONDS) * buyers) / USUAL_BUYERS);

@@ -6,31 +6,31 @@ import type { Leave, PartMessage } from './part-process.js';
 const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 10_000;
 
-/** A part that runs. */
+/** A running part. */
 export interface Part {
   readonly name: string;
   readonly url: string;
   readonly alive: boolean;
   kill(signal: NodeJS.Signals): void;
-  /** Sends a message, or does nothing when the part has ended. */
+  /** Sends a message; does nothing when the part has ended. */
   send(message: Leave): void;
-  /** Returns the function that takes the listener off again. */
+  /** Registers a listener; returns a function that removes it. */
   onMessage(listener: (message: PartMessage) => void): () => void;
-  /** Asks it to end and waits until it has; makes it end when it does not listen. */
+  /** Asks the part to end, and waits for that; kills it when it does not. */
   stop(): Promise<void>;
 }
 
-/** Starts the processes of the demo, and sees to it that none outlives it. */
+/** Starts the processes of the demo, and makes sure that none outlives it. */
 export class Parts implements AsyncDisposable {
   private readonly children = new Set<ChildProcess>();
-  /** Parts end by themselves when this process is gone, but a stopped one has to be woken up to see it. */
+  /** Parts end by themselves when this process is gone, but a stopped one has to be resumed to notice it. */
   private readonly wakeAll = () => this.children.forEach((child) => child.kill('SIGCONT'));
 
   constructor() {
     process.once('exit', this.wakeAll);
   }
 
-  /** Starts a compiled module of this app as a process; resolves when it says that it is ready. */
+  /** Starts a compiled module of this app as a process; resolves when it reports that it is ready. */
   async start(
     name: string,
     module: string,
@@ -40,9 +40,10 @@ export class Parts implements AsyncDisposable {
     const child = fork(fileURLToPath(new URL(module, import.meta.url)), args, {
       env: { ...process.env, ...env },
       execArgv: ['--enable-source-maps', '--disable-warning=ExperimentalWarning'],
-      // A group of its own: Ctrl-C in the terminal reaches this process alone, which then ends the parts in order.
+      // A process group of its own: Ctrl-C in the terminal reaches this process alone, which then ends the parts in
+      // order.
       detached: true,
-      // What a part has to say on stdout (Valkey's log, Nest's notices) is of no interest here; errors are.
+      // The output of a part on stdout (Valkey's log, Nest's notices) is not needed here; errors are.
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
     this.children.add(child);
@@ -55,7 +56,7 @@ export class Parts implements AsyncDisposable {
         return child.exitCode === null && child.signalCode === null;
       },
       kill: (signal) => void child.kill(signal),
-      // One that is killed on the way needs no message any more.
+      // A part that is killed meanwhile needs no message any more.
       send: (message) => void (child.connected && child.send(message, () => undefined)),
       onMessage: (listener) => {
         child.on('message', listener);
@@ -65,7 +66,7 @@ export class Parts implements AsyncDisposable {
     };
   }
 
-  /** Ends every part that still runs. */
+  /** Ends every running part. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.children].map((child) => this.stop(child)));
     process.off('exit', this.wakeAll);

@@ -5,19 +5,19 @@ import type { Paint } from './paint.js';
 export type ProgressStream = NodeJS.WriteStream;
 
 export interface Progress {
-  /** So many clicks are done, and so much is sold. */
+  /** Shows the number of clicks that are done, and of articles sold. */
   update(done: number, sold: number): void;
-  /** Something worth telling has happened. */
+  /** Shows an event. */
   event(text: string): void;
-  /** The sale is over, with these numbers. */
+  /** Shows the final numbers of the sale. */
   finish(done: number, sold: number): void;
-  /** Gives the terminal back, also after a sale that failed. */
+  /** Restores the terminal, also after a failed sale. */
   stop(): void;
 }
 
 const LABEL_WIDTH = 10;
 
-/** A bar on a terminal; elsewhere a line for every quarter and every event. */
+/** Shows a bar on a terminal; elsewhere a line for every quarter and every event. */
 export const startProgress = (
   stream: ProgressStream,
   label: string,
@@ -28,7 +28,7 @@ export const startProgress = (
   return stream.isTTY ? bar(stream, padded, total) : lines(stream, padded, total);
 };
 
-/** What a sale took, in words. */
+/** Returns the duration of a sale, as text. */
 const took = (startedAt: number): string => `${Math.round((performance.now() - startedAt) / 1_000)} s`;
 
 const bar = (stream: ProgressStream, label: string, total: number): Progress => {
@@ -38,7 +38,7 @@ const bar = (stream: ProgressStream, label: string, total: number): Progress => 
   single.start(total, 0, { sold: 0, event: '' });
   return {
     update: (done, sold) => single.update(done, { sold }),
-    // All of it has to fit into one line.
+    // The bar and the event have to fit into one line.
     event: (text) => single.update({ event: `, ${text.replace(/ while .*/, '')}` }),
     finish: (done, sold) => single.update(done, { sold, event: `, ${took(startedAt)}` }),
     stop: () => single.stop(),
@@ -55,7 +55,7 @@ const lines = (stream: ProgressStream, label: string, total: number): Progress =
   return {
     update: (done, sold) => {
       const quarter = Math.floor((4 * done) / total);
-      // The last line is that of the finish.
+      // `finish` writes the last line.
       if (quarter === shown || quarter === 4) return;
       shown = quarter;
       line(quarter, done, sold);

@@ -7,7 +7,7 @@ export interface Sale {
   readonly buyers: number;
 }
 
-/** The rules of the sale: each says in words how it was broken, or nothing when it was kept. */
+/** Rules of the sale. Each returns how it was broken, in words, or false. */
 const RULES = {
   notOversold: ({ facts, items }: Sale) =>
     facts.oversold > 0 && `sold ${facts.sold} of ${items} items, ${facts.oversold} too many`,
@@ -25,7 +25,7 @@ const RULES = {
 
 type Rule = keyof typeof RULES;
 
-/** What each strategy promises. `sql` says nothing about payments, `optimistic` nothing about crashes in between. */
+/** Promises of each strategy. `sql` promises nothing about payments, `optimistic` nothing about crashes in between. */
 const PROMISES: Readonly<Record<StrategyName, readonly Rule[]>> = {
   none: [],
   optimistic: ['notOversold', 'notUndersold', 'oneOrderEach', 'chargedOnce'],
@@ -34,10 +34,10 @@ const PROMISES: Readonly<Record<StrategyName, readonly Rule[]>> = {
   manual: ['notOversold', 'notUndersold', 'oneOrderEach', 'chargedOnce', 'everyOrderPaid'],
 };
 
-/** The rules that `none` has to break, or the load was too small to show anything. */
+/** Rules that `none` has to break; otherwise the load was too small to show anything. */
 const SHOWN_BY_NONE: readonly Rule[] = ['notOversold', 'oneOrderEach', 'chargedOnce'];
 
-/** What went wrong with a sale, in words; empty when all is well. */
+/** Returns what went wrong with a sale, in words; empty when all is well. */
 export const complaints = (strategy: StrategyName, sale: Sale): string[] => {
   if (strategy !== 'none') return PROMISES[strategy].flatMap((rule) => RULES[rule](sale) || []);
   return SHOWN_BY_NONE.every((rule) => RULES[rule](sale))

@@ -3,11 +3,11 @@ import { Redis } from 'ioredis';
 import { LockService, RedisLockModule } from 'nest-redis-lock';
 import { CHARGES } from '../payment/payment.client.js';
 
-/** Where the library keeps the last fencing token of each hash slot. */
+/** Keys in which the library keeps the last fencing token of each hash slot. */
 const FENCE_KEYS = 'nest_redis_lock_fence:*';
 const SCAN_COUNT = 1_000;
 
-/** The demo's own view of Redis: who holds a lock, and what has to go when the demo is over. */
+/** The demo's own access to Redis: it inspects locks, and removes the demo's keys at the end. */
 export class RedisDesk implements AsyncDisposable {
   private constructor(
     private readonly redis: Redis,
@@ -16,10 +16,10 @@ export class RedisDesk implements AsyncDisposable {
     private readonly close: () => Promise<void>,
   ) {}
 
-  /** All locks of `keyPrefix` must be in one hash slot, that is, it has to contain a hash tag. */
+  /** Opens the desk. All locks of `keyPrefix` must be in one hash slot, so it has to contain a hash tag. */
   static async open(url: string, keyPrefix: string): Promise<RedisDesk> {
     const redis = new Redis(url, { maxRetriesPerRequest: 1 });
-    // Every command that fails says so itself.
+    // Every command that fails reports that itself.
     redis.on('error', () => undefined);
     try {
       const before = await fenceKeys(redis);
@@ -35,21 +35,18 @@ export class RedisDesk implements AsyncDisposable {
     }
   }
 
-  /** The owner of the key's hold; undefined when nobody holds it. */
+  /** Resolves with the owner of the key's hold; undefined when the key is free. */
   async owner(key: string): Promise<string | undefined> {
     return (await this.locks.inspect(key))?.holders[0]?.owner;
   }
 
-  /**
-   * Removes the fence key that this run has made, and how many permits there were. Holds are gone by then: they were
-   * released or have expired.
-   */
+  /** Removes the fence key of this run, and the number of permits. Holds have been released or have expired by then. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.locks.forceUnlock(CHARGES);
     const lease = await this.locks.acquire('closing');
     const token = String(lease.fencingToken);
     await lease.release();
-    // Its name is the library's business. It is the one that was not there before and has the token just given.
+    // Its name is internal to the library. It is the key that is new in this run and has the token just granted.
     for (const key of await fenceKeys(this.redis)) {
       if (this.fenceKeysBefore.has(key)) continue;
       if ((await this.redis.get(key)) === token) await this.redis.del(key);

@@ -1,7 +1,9 @@
 import type { LockService } from 'nest-redis-lock';
 import { tell } from './part-process.js';
 
-/** Tells the starting process of every lock that this instance gets to write. Permits and readers have no token. */
+/**
+ * Reports every write lock that this instance acquires to the starting process. Permits and read locks have no token.
+ */
 export const reportAcquisitions = async (locks: LockService): Promise<void> => {
   const owner = await ownerPrefix(locks);
   locks.on('acquired', ({ key, fencingToken: token }) => {
@@ -9,7 +11,9 @@ export const reportAcquisitions = async (locks: LockService): Promise<void> => {
   });
 };
 
-/** How the names of this instance's holds begin in Redis, which are `<uuid>:<n>`; learned from one of them. */
+/**
+ * Resolves with the prefix of this instance's owners in Redis, which are `<uuid>:<n>`. It learns it from one of them.
+ */
 const ownerPrefix = async (locks: LockService): Promise<string> => {
   const key = `instance:${process.pid}`;
   await using lease = await locks.acquire(key);

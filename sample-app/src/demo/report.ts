@@ -15,7 +15,7 @@ const TITLES = [
   'longest\noutage\nms',
 ];
 
-/** What the columns are that do not say it themselves. */
+/** Explanation of the columns whose titles are not clear. */
 export const COLUMNS_TEXT = `refused: clicks without an order: all was sold, or the buyer had one already
 stale writes refused: writes of an instance that had lost its lock; the database
   knew them by their fencing token
@@ -24,10 +24,10 @@ p50, p99: what a click took, in half and in 99 % of the cases; a hundred clicks
 longest outage: the longest time without a sale; with locked that is the lease
   of an instance that was stopped or killed, two seconds here`;
 
-/** The first of these columns that count what must not happen, and the last. */
+/** First and last column with counts of what must not happen. */
 const WRONGS = [2, 4] as const;
 
-/** Red for what must not happen. */
+/** Paints what must not happen red. */
 const paintCell =
   (paint: Paint): PaintCell =>
   (text, row, column) => {
@@ -37,7 +37,7 @@ const paintCell =
     return paint(text.startsWith('0') ? 'good' : 'bad', text);
   };
 
-/** The table of all sales. */
+/** Returns the table of all sales. */
 export const reportTable = (reports: readonly SaleReport[], paint: Paint = plain): string =>
   table(
     TITLES,
@@ -59,7 +59,7 @@ export const reportTable = (reports: readonly SaleReport[], paint: Paint = plain
 const SQL_NOTE =
   '* sql makes no promise about payments: a crash between order and charge leaves an order nobody knows to be paid.';
 
-/** What the table shows, in two sentences; and what went wrong, if anything did. */
+/** Returns what the table shows, in two sentences, and what went wrong. */
 export const reportText = (reports: readonly SaleReport[], items: number, paint: Paint = plain): string => {
   const of = (strategy: string) => reports.filter((report) => report.strategy === strategy);
   return [

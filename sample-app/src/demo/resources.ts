@@ -1,4 +1,4 @@
-/** Closes what was opened, in reverse order; one that fails to close does not keep the others open. */
+/** Closes what was opened, in reverse order, also after one of them fails to close. */
 export class Resources implements AsyncDisposable {
   private readonly opened: AsyncDisposable[] = [];
 

@@ -12,7 +12,7 @@ export interface SaleOptions {
   readonly buyers: number;
   readonly items: number;
   readonly signal: AbortSignal;
-  /** Where the progress is shown. */
+  /** Stream for the progress. */
   readonly output: ProgressStream;
   readonly paint: Paint;
 }
@@ -21,29 +21,29 @@ export interface SaleReport {
   readonly strategy: StrategyName;
   readonly facts: Facts;
   readonly faults: FaultReport;
-  /** Clicks that did not lead to an order. */
+  /** Number of clicks without an order. */
   readonly refused: number;
-  /** Clicks among them that got no answer. */
+  /** Number of those clicks without a reply. */
   readonly gaveUp: number;
-  /** Why one of those gave up. */
+  /** Failure of one of the latter. */
   readonly failure?: string;
-  /** What a click took, in ms. */
+  /** Duration of a click, in ms. */
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** What went wrong, in words. */
+  /** What went wrong, as sentences. */
   readonly complaints: readonly string[];
 }
 
 const INSTANCES = 3;
 const COUNT_EVERY_MS = 200;
 
-/** The strategy whose instances are killed and stopped. */
+/** Strategy whose instances are killed and stopped. */
 const UNDER_FAULTS: StrategyName = 'locked';
 
 const percentile = (sorted: readonly number[], share: number): number =>
   Math.round(sorted[Math.ceil(share * sorted.length) - 1] ?? 0);
 
-/** One strategy's sale, from the opening to the facts. */
+/** Runs one strategy's sale, from the opening to the facts. */
 export const runSale = async (
   stage: Stage,
   strategy: StrategyName,
@@ -77,8 +77,8 @@ export const runSale = async (
       : Promise.resolve(NO_FAULTS);
   const urls = instances.map(({ url }) => url);
   const crowd = sendCrowd({ sku, buyers, urls, signal, onAnswer }).finally(() => over.abort());
-  // What is shown is what the table counts: orders in the database. A buyer whose instance was killed has an order, but no
-  // answer that says so.
+  // Show what the table counts: orders in the database. A buyer whose instance was killed has an order, but got no
+  // reply.
   const shown = untilOver(over.signal, async () =>
     progress.update(answers.length, await stage.sales.sold(sku)),
   );
@@ -88,7 +88,7 @@ export const runSale = async (
   try {
     await Promise.all([crowd, shown]);
     report = await faults;
-    // Only when no instance can write any more are the facts final.
+    // The facts are final only when no instance can write any more.
     await Promise.all(instances.map((instance) => instance.stop()));
     facts = await stage.sales.facts(sku, items);
     progress.finish(answers.length, facts.sold);
@@ -119,7 +119,7 @@ const untilOver = async (over: AbortSignal, work: () => Promise<void>): Promise<
   }
 };
 
-/** A run in which the faults did not happen shows nothing. */
+/** Returns the faults that did not happen: such a run shows nothing. */
 const missingFaults = ({ killed, stopped }: FaultReport, { staleWritesRefused }: Facts): string[] => [
   ...(killed === 0 ? ['no instance could be killed while it held the lock; try more buyers'] : []),
   ...(stopped === 0 ? ['no instance could be stopped while it held the lock; try more buyers'] : []),

@@ -4,20 +4,20 @@ import { Order } from '../flash-sale/order.entity.js';
 import { RefusedWrite } from '../flash-sale/refused-write.entity.js';
 import { Stock } from '../flash-sale/stock.entity.js';
 
-/** What happened, as the database and the payment service know it. */
+/** What happened, according to the database and the payment service. */
 export interface Facts {
   readonly sold: number;
   readonly oversold: number;
-  /** Customers with more than one order. */
+  /** Number of customers with more than one order. */
   readonly doubleOrders: number;
-  /** Customers who were charged more than once. */
+  /** Number of customers that were charged more than once. */
   readonly chargedTwice: number;
-  /** Customers who were charged and have no order. */
+  /** Number of customers that were charged without an order. */
   readonly chargedForNothing: number;
-  /** Orders that were not paid in the end. */
+  /** Number of orders that were not paid in the end. */
   readonly unpaid: number;
   readonly staleWritesRefused: number;
-  /** The longest time without a sale, between the first and the last one, in ms. */
+  /** Longest time without a sale, between the first and the last one, in ms. */
   readonly longestOutageMs: number;
 }
 
@@ -27,7 +27,7 @@ const moreThanOne = (counts: Map<string, number>): number =>
 const longestGap = (times: readonly number[]): number =>
   times.reduce((longest, time, index) => Math.max(longest, time - (times[index - 1] ?? time)), 0);
 
-/** The sales of one run: makes their tables, puts articles on sale, finds out what became of them. */
+/** Sales of one run: creates their tables, puts articles on sale, reads the results. */
 export class Sales implements AsyncDisposable {
   private constructor(
     private readonly database: DataSource,
@@ -63,12 +63,12 @@ export class Sales implements AsyncDisposable {
     };
   }
 
-  /** How many orders there are at this moment: what `facts` says in the end. */
+  /** Resolves with the number of orders at this moment, as `facts` reports it at the end. */
   sold(sku: string): Promise<number> {
     return this.database.getRepository(Order).countBy({ sku });
   }
 
-  /** The highest fencing token that has come with a write. */
+  /** Resolves with the highest fencing token of a write. */
   async fence(sku: string): Promise<number> {
     return (await this.database.getRepository(Stock).findOneByOrFail({ sku })).fence;
   }

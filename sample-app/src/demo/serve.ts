@@ -4,7 +4,7 @@ import type { Stage } from './stage.js';
 
 const SKU = 'sneaker';
 
-/** Keeps the app up until the signal aborts. */
+/** Keeps the app running until the signal aborts. */
 export const serve = async (
   stage: Stage,
   { items, instances, strategies: [strategy = 'locked'] }: DemoOptions,

@@ -6,7 +6,9 @@ import { RedisDesk } from './redis-desk.js';
 import type { Resources } from './resources.js';
 import { Sales } from './sales.js';
 
-/** Short, so that a killed holder is an outage one can wait for. In production 30 seconds are a good start. */
+/**
+ * Lease length in ms. It is short, so that the outage after a kill is short, too. Start with 30 seconds in production.
+ */
 export const WATCHDOG_MS = 2_000;
 
 /** Everything around the instances of the app: servers, payment service, tables. */
@@ -20,7 +22,7 @@ export class Stage {
     private readonly environment: Record<string, string>,
   ) {}
 
-  /** Sets the stage; what it opens goes to `resources`, whose owner closes it. */
+  /** Starts everything. The owner of `resources` closes it. */
   static async set(resources: Resources): Promise<Stage> {
     const parts = resources.use(new Parts());
     const [redis, database, payment] = await Promise.all([
@@ -33,7 +35,7 @@ export class Stage {
     const keyPrefix = `flash-sale:{${run}}:`;
     const sales = resources.use(await Sales.open(database.url, namespace, payment.url));
     const locks = resources.use(await RedisDesk.open(redis.url, keyPrefix));
-    // Of their own, and last, for they have to be gone before keys and tables go.
+    // In a group of their own, and last: they have to end before keys and tables are removed.
     const apps = resources.use(new Parts());
     return new Stage(redis, database, sales, locks, apps, {
       REDIS_URL: redis.url,
@@ -45,7 +47,7 @@ export class Stage {
     });
   }
 
-  /** So many instances of the app, each a process; `underFaults`, they ask before they write. */
+  /** Starts `count` instances of the app, each in its own process. With `underFaults` they ask before they write. */
   startInstances(count: number, strategy: StrategyName, underFaults = false): Promise<Part[]> {
     const environment = { ...this.environment, STRATEGY: strategy, UNDER_FAULTS: underFaults ? '1' : '' };
     return Promise.all(

@@ -1,11 +1,11 @@
 type Cell = string | number;
 
-/** Gives a cell its colour; its width is that of the text. The row is -1 in the head. */
+/** Colours a cell, whose width is that of the plain text. The row is -1 in the head. */
 export type PaintCell = (text: string, row: number, column: number) => string;
 
 /**
- * Columns as wide as their widest line; the first to the left, the others to the right. A title may have several
- * lines.
+ * Returns a table with columns as wide as their widest line. The first column is aligned left, the others right. A
+ * title may have several lines.
  */
 export const table = (
   titles: readonly string[],
@@ -15,7 +15,7 @@ export const table = (
   const titleLines = titles.map((title) => title.split('\n'));
   const height = Math.max(...titleLines.map((lines) => lines.length));
   const head = Array.from({ length: height }, (_, line) =>
-    // Short titles stand on the rule.
+    // Short titles stand at the bottom of the head.
     titleLines.map((lines) => lines[line - (height - lines.length)] ?? ''),
   );
   const widths = titles.map((_, column) =>

@@ -1,12 +1,12 @@
 import { stripVTControlCharacters } from 'node:util';
 
-/** How wide a terminal is at least. */
+/** Minimum width of a terminal. */
 const COLUMNS = 80;
 
-/** Breaks lines between words where they are too long for a terminal. What fits stays as it is. */
+/** Breaks lines between words if they are too long for a terminal. */
 export const wrap = (text: string): string => text.split('\n').map(wrapLine).join('\n');
 
-/** What it takes on a terminal, where colours take nothing. */
+/** Returns the width on a terminal, where colour codes have none. */
 const widthOf = (text: string): number => stripVTControlCharacters(text).length;
 
 const wrapLine = (line: string): string => {

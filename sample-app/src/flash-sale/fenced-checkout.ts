@@ -9,21 +9,21 @@ import { Order } from './order.entity.js';
 import type { StrategyName } from './strategies/strategy-names.js';
 
 /**
- * Sells one article to one user, under the lock of its sku. Plain code, one step after the other; what makes it
- * right even when this process is killed or stopped between any two of them is their order:
+ * Sells one article to one user, under the lock of its sku. The order of its steps keeps the sale correct, even if this
+ * process is killed or stopped between any two of them:
  *
- * 1. **Read, and raise the fence.** From here on the database refuses every write of an earlier holder who does not
- *    know yet that the lock has passed on to us, so nothing changes behind what we have read.
- * 2. **Reserve** the article for the user, fenced. It comes before the payment: nobody pays for what is not there.
- *    Whoever dies here leaves a reserved order, which belongs to the user: the next try finds it and goes on.
- * 3. **Pay**, with the order's id as the idempotency key. The signal ends the call early when the lock is lost, but
- *    no signal reaches a process that is stopped, and whoever dies here leaves it unknown whether the customer was
- *    charged. So the next holder asks for the very same charge again, and the payment service carries it out once.
+ * 1. **Read, and raise the fence.** Earlier holders may not know yet that the lock has passed on. From here on the
+ *    database rejects their writes, so what we have read stays true.
+ * 2. **Reserve** the article for the user, fenced. It comes before the payment, so that no buyer pays for a missing
+ *    article. A process that dies here leaves a reserved order; the user's next try finds it and goes on.
+ * 3. **Pay**, with the order's id as the idempotency key. The signal ends the call early when the lock is lost, but a
+ *    stopped process gets no signal. If the process dies here, it is unknown whether the customer was charged. So the
+ *    next holder requests the same charge again, and the payment service executes it once.
  * 4. **Confirm**, fenced.
  *
- * A lock alone would not do: it keeps the steps of two requests apart while their holders are well. The fence and
- * the key are for the ones who are not. (A shop also lets reservations of users who never come back expire; it has
- * to ask the payment service about each before it does.)
+ * A lock alone is not enough: it separates the steps of two requests while their holders work normally. The fence and
+ * the key are for holders that were stopped or killed. (A shop also lets abandoned reservations expire. It has to ask
+ * the payment service about each of them first.)
  */
 @Injectable()
 export class FencedCheckout {

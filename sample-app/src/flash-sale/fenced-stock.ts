@@ -8,11 +8,11 @@ import { RefusedWrite } from './refused-write.entity.js';
 import { Stock } from './stock.entity.js';
 
 /**
- * The stock as the holder of its lock sees it. Every statement carries the holder's fencing token and counts only
- * when no later holder has been here: `fence <= token`, not `<`, because one holder writes several times.
+ * Stock as the holder of its lock sees it. Every statement contains the holder's fencing token, and counts only if no
+ * later holder has written. The condition is `fence <= token`, not `<`, because one holder writes several times.
  *
- * Each step is one statement, not a transaction of several, so that a process that is stopped in the middle leaves
- * no row lock for the others to wait on.
+ * Each step is one statement, not a transaction of several. So a process that is stopped in between leaves no row lock
+ * on which others would wait.
  */
 @Injectable()
 export class FencedStock {
@@ -24,8 +24,8 @@ export class FencedStock {
   ) {}
 
   /**
-   * How many are left. The read raises the fence, and must: were it raised by the write only, an earlier holder
-   * could wake up between our read and our write, still write, and we would overwrite what it sold.
+   * Resolves with the remaining stock, and raises the fence. If only the write raised it, an earlier holder could wake
+   * up between our read and our write, and we would overwrite its sale.
    */
   async read(sku: string, token: number): Promise<number> {
     const update = await this.stocks
@@ -68,7 +68,7 @@ export class FencedStock {
     return written ? { ...order, status: 'paid' } : this.refuse(order.sku, token, 'confirm');
   }
 
-  /** Runs `write` only if `guard` still finds our fence; in one statement, so both happen or neither does. */
+  /** Runs `write` only if `guard` still finds our fence. It is one statement, so both happen or neither. */
   private async writeFenced(guard: string, write: string, values: unknown[]): Promise<boolean> {
     const [result] = await this.database.query<{ rows: number }[]>(
       `WITH fenced AS (${guard} RETURNING sku), written AS (${write})

@@ -5,7 +5,7 @@ import { Stock } from './stock.entity.js';
 
 type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
 
-/** The tables of one namespace in a PostgreSQL database. */
+/** Returns the tables of one namespace in a PostgreSQL database. */
 export const flashSaleDatabase = (url: string, namespace: string): PostgresOptions => ({
   type: 'postgres',
   url,

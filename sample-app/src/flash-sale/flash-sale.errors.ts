@@ -1,6 +1,6 @@
 import { ConflictException, NotFoundException, ServiceUnavailableException } from '@nestjs/common';
 
-/** The code in the body of an answer; what a client should look at. */
+/** Code in the body of an error response; clients should check it. */
 export type FlashSaleErrorCode = 'SOLD_OUT' | 'ALREADY_ORDERED' | 'UNKNOWN_SKU' | 'TRY_AGAIN';
 
 const body = (code: FlashSaleErrorCode, message: string) => ({ code, message });
@@ -23,7 +23,7 @@ export class UnknownSkuError extends NotFoundException {
   }
 }
 
-/** The lock had passed to somebody else while this request was at work, and the database refused its write. */
+/** The lock passed to another request while this one was working, and the database rejected its write. */
 export class StaleWriteError extends ServiceUnavailableException {
   constructor(sku: string) {
     super(body('TRY_AGAIN', `The order of ${sku} was overtaken. Nothing was lost; please try again.`));

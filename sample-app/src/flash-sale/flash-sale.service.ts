@@ -18,7 +18,7 @@ export interface StockReport {
   readonly sku: string;
   readonly remaining: number;
   readonly paid: number;
-  /** Reserved by somebody who has died before the payment. */
+  /** Orders whose process died before the payment. */
   readonly unpaid: number;
 }
 
@@ -38,8 +38,8 @@ export class FlashSaleService {
   }
 
   /**
-   * What was sold, as it was between two orders: it reads while nobody writes under the lock of the sku, and as many
-   * reports as want to read at once.
+   * Reports what was sold, in a state between two orders. The read lock excludes writers of the sku, and any number of
+   * reports may read at once.
    */
   @Locked('sku:<<sku>>', { mode: 'read' })
   async report(sku: string): Promise<StockReport> {

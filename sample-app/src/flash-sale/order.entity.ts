@@ -1,11 +1,11 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** `reserved`: the article is set aside, the payment is not confirmed yet. */
+/** `reserved`: the article is set aside, but the payment is not confirmed yet. */
 export type OrderStatus = 'reserved' | 'paid';
 
 /**
- * One buyer's order of one article. Only the strategy `sql` may lean on a unique constraint (its index covers its
- * own rows alone): the others have to keep the rule "one order for a user" by themselves, or to break it in sight.
+ * One buyer's order of one article. Only the strategy `sql` has a unique constraint, on its own rows. The others have
+ * to keep the rule "one order for a user" themselves, or visibly break it.
  */
 @Entity('orders')
 @Index(['sku', 'userId'], { unique: true, where: `strategy = 'sql'` })

@@ -1,6 +1,6 @@
 import { Column, Entity, PrimaryGeneratedColumn } from 'typeorm';
 
-/** A write that the fence refused: its lock had passed to somebody else. The demo counts these rows. */
+/** A write that the fence rejected, because its lock had passed to another request. The demo counts these rows. */
 @Entity('refused_writes')
 export class RefusedWrite {
   @PrimaryGeneratedColumn('identity')

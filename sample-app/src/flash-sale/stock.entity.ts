@@ -1,6 +1,6 @@
 import { Column, Entity, PrimaryColumn, VersionColumn } from 'typeorm';
 
-/** What is left of one article. */
+/** Remaining stock of one article. */
 @Entity('stock')
 export class Stock {
   @PrimaryColumn()
@@ -14,8 +14,8 @@ export class Stock {
   version!: number;
 
   /**
-   * The fencing token of the latest holder of the lock that touched this row; for `locked` and `manual`. Tokens
-   * are about 2^51, so they fit both PostgreSQL's bigint (which the driver hands over as text) and a JS number.
+   * Fencing token of the latest lock holder that touched this row, for `locked` and `manual`. Tokens are about 2^51, so
+   * they fit PostgreSQL's bigint (which the driver returns as text) and a JS number.
    */
   @Column('bigint', { default: 0, transformer: { to: (value: number) => value, from: Number } })
   fence!: number;

@@ -4,29 +4,29 @@ import { Limited } from 'nest-redis-lock';
 /** Injection token of the payment service's address. */
 export const PAYMENT_URL = Symbol('PAYMENT_URL');
 
-/** The payment service takes so many charges at once, from all instances of the shop together. */
+/** Number of charges that the payment service takes at once, from all instances of the shop together. */
 export const MOST_CHARGES_AT_ONCE = 8;
 
-/** The key of the permits to charge. */
+/** Key of the permits to charge. */
 export const CHARGES = 'payments';
 
 export interface ChargeRequest {
   readonly sku: string;
   readonly userId: string;
-  /** Charges with the same key are carried out once; a repetition gets the answer of the first. */
+  /** Charges with the same key are executed once; a repetition gets the first result. */
   readonly idempotencyKey?: string;
-  /** Gives the call up. Whether the customer was charged is unknown then. */
+  /** Signal that ends the call. It is unknown then whether the customer was charged. */
   readonly signal?: AbortSignal;
 }
 
-/** Calls the payment service, which is another process and knows nothing of our database. */
+/** Client of the payment service, another process that does not know our database. */
 @Injectable()
 export class PaymentClient {
   constructor(@Inject(PAYMENT_URL) private readonly url: string) {}
 
   /**
-   * Charges a customer. Whoever is one too many waits for a permit. The permit of an instance that dies here comes back
-   * with its lease; until then the others have one less.
+   * Charges a customer. If too many charges are in progress, it waits for a permit. The permit of an instance that dies
+   * here expires with its lease; until then there is one permit less.
    */
   @Limited(CHARGES, { permits: MOST_CHARGES_AT_ONCE })
   async charge({ sku, userId, idempotencyKey, signal }: ChargeRequest): Promise<void> {

@@ -2,17 +2,17 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { json } from 'node:stream/consumers';
 
-/** What a bank takes to answer, in ms. */
+/** How long a bank takes to reply, in ms. */
 const WORK_MS = 3;
 
-/** The charges of one sku: customer → how often charged. */
+/** Charges of one sku: customer → number of charges. */
 type Ledger = Map<string, number>;
 
 /**
- * The payment service: charges customers and remembers how often. Like real ones, it knows idempotency keys, and
- * without one it charges as often as it is asked to.
+ * Creates the payment service, which charges customers and counts the charges. Like real ones, it knows idempotency
+ * keys; without one it charges at every request.
  *
- * `POST /charges` with `{ sku, customer }`; `GET /charges/:sku` answers `{ [customer]: times }`.
+ * `POST /charges` with `{ sku, customer }`; `GET /charges/:sku` returns `{ [customer]: times }`.
  */
 export const createPaymentServer = () => {
   const ledgers = new Map<string, Ledger>();
@@ -34,7 +34,7 @@ export const createPaymentServer = () => {
     const { sku, customer } = (await json(request)) as { sku: string; customer: string };
     const key = request.headers['idempotency-key'];
     if (typeof key !== 'string') return charge(sku, customer);
-    // Remembered before the work begins: a repetition that comes while the first is at work waits for the first.
+    // Remembered before the work begins: a repetition during the first request waits for that one.
     const first = byKey.get(key) ?? charge(sku, customer);
     byKey.set(key, first);
     return first;

@@ -6,8 +6,8 @@ import { freePort } from '../free-port.js';
 import { runPart } from '../part-process.js';
 
 /**
- * Watches over a `redis-server` or `valkey-server` (the first argument is its path): that one knows nothing of the
- * process that wanted it, this one does and ends it.
+ * Runs a `redis-server` or `valkey-server` (the first argument is its path), and ends it with the demo: the server
+ * itself does not know the process that started it.
  */
 await runPart(async () => {
   const [program = 'redis-server'] = process.argv.slice(2);

@@ -8,13 +8,13 @@ interface Job {
   readonly messages: readonly Buffer[];
 }
 
-/** The last byte of a reply to a query: is a transaction open? */
+/** Last byte of the reply to a query when no transaction is open. */
 const IDLE = 'I'.charCodeAt(0);
 
 /**
- * Lets several connections use one PGlite, which knows only one: one request at a time, never torn apart, and while
- * a transaction is open only its own connection's. (`@electric-sql/pglite-socket` 0.2 interleaves the messages of
- * requests, so that a Bind may meet another connection's Parse.)
+ * Lets several connections share one PGlite, which supports only one. It runs one request at a time, as a whole. While
+ * a transaction is open, it runs only requests of its connection. (`@electric-sql/pglite-socket` 0.2 interleaves the
+ * messages of requests, so that a Bind may meet another connection's Parse.)
  */
 export class PgliteServer {
   private readonly server = createServer({ noDelay: true }, (socket) => this.serve(socket));
@@ -25,14 +25,14 @@ export class PgliteServer {
 
   constructor(private readonly db: PGlite) {}
 
-  /** Listens on a free port of the loopback interface and returns it. */
+  /** Listens on a free port of the loopback interface, and resolves with the port. */
   async listen(): Promise<number> {
     this.server.listen(0, '127.0.0.1');
     await once(this.server, 'listening');
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** Ends all connections. The database stays open. */
+  /** Closes all connections. The database stays open. */
   async close(): Promise<void> {
     const closed = once(this.server, 'close');
     this.server.close();
@@ -51,7 +51,7 @@ export class PgliteServer {
       }
       void this.work();
     });
-    // 'close' follows, and does what there is to do.
+    // The 'close' event follows, and its listener cleans up.
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       this.sockets.delete(socket);
@@ -73,14 +73,14 @@ export class PgliteServer {
       });
       if (!reply) continue;
       this.inTransaction = reply.at(-1) === IDLE ? undefined : socket;
-      // A connection that closed in the middle: nobody else will end its transaction.
+      // The connection closed inside its transaction, so the server has to end the transaction.
       if (this.inTransaction?.destroyed) this.jobs.unshift({ socket, messages: [ROLLBACK] });
       else if (socket.writable) socket.write(reply);
     }
     this.working = false;
   }
 
-  /** The next job in line; while a transaction is open, the next one of its connection. */
+  /** Returns the next job; while a transaction is open, the next one of its connection. */
   private take(): Job | undefined {
     const owner = this.inTransaction;
     const index = owner ? this.jobs.findIndex((job) => job.socket === owner) : 0;
@@ -96,7 +96,7 @@ export class PgliteServer {
   }
 }
 
-/** A simple query: type, length (with itself), text, zero. */
+/** A simple query: type, length (including itself), text, zero. */
 const ROLLBACK = (() => {
   const text = Buffer.from('ROLLBACK\0');
   const head = Buffer.from('Q\0\0\0\0');

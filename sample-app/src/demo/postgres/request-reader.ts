@@ -1,18 +1,18 @@
-/** The codes with which a connection may begin, in place of a protocol version. */
+/** Codes that a connection may begin with, instead of a protocol version. */
 const SSL_REQUEST = 80_877_103;
 const GSS_REQUEST = 80_877_104;
 
 const LENGTH_BYTES = 4;
 
-/** What a client of PostgreSQL asks for in one go; the messages as they came. */
+/** One request of a PostgreSQL client, with its messages as they came. */
 export type Request =
   | { readonly type: 'startup' | 'query'; readonly messages: readonly Buffer[] }
   | { readonly type: 'encryption' }
   | { readonly type: 'terminate' };
 
 /**
- * Cuts the bytes of a connection into requests: from the first message up to the Query or Sync that ends it. A
- * request must not be torn apart, for its messages (Parse, Bind, Execute …) refer to each other.
+ * Splits the bytes of a connection into requests, from the first message to the Query or Sync that ends it. A request
+ * has to stay whole, because its messages (Parse, Bind, Execute …) refer to each other.
  */
 export class RequestReader {
   private bytes = Buffer.alloc(0);
@@ -29,7 +29,7 @@ export class RequestReader {
     return requests;
   }
 
-  /** The next complete message. Only the ones before and with the start-up have no byte for their type. */
+  /** Returns the next complete message. Messages up to the start-up have no byte for their type. */
   private next(): Buffer | undefined {
     const typeBytes = this.started ? 1 : 0;
     if (this.bytes.length < typeBytes + LENGTH_BYTES) return undefined;

@@ -1,6 +1,6 @@
 import { IsString, Length, Matches } from 'class-validator';
 
-/** The body of `POST /flash-sale/:sku/orders`. */
+/** Body of `POST /flash-sale/:sku/orders`. */
 export class PlaceOrderDto {
   @IsString()
   @Length(1, 64)

@@ -4,7 +4,7 @@ import { FencedCheckout } from '../fenced-checkout.js';
 import type { Order } from '../order.entity.js';
 import { OrderStrategy } from './order-strategy.js';
 
-/** One buyer of a sku at a time, across all instances, and no report meanwhile: the lock as a decorator. */
+/** Lets one buyer of a sku in at a time, across all instances, and no report meanwhile: the lock as a decorator. */
 @Injectable()
 export class LockedStrategy extends OrderStrategy {
   readonly name = 'locked';

@@ -4,7 +4,7 @@ import { FencedCheckout } from '../fenced-checkout.js';
 import type { Order } from '../order.entity.js';
 import { OrderStrategy } from './order-strategy.js';
 
-/** The same lock as `locked`, taken by hand. */
+/** Acquires the same lock as `locked`, with `LockService`. */
 @Injectable()
 export class ManualStrategy extends OrderStrategy {
   readonly name = 'manual';

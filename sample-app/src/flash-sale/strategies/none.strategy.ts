@@ -8,7 +8,7 @@ import { Order } from '../order.entity.js';
 import { Stock } from '../stock.entity.js';
 import { OrderStrategy } from './order-strategy.js';
 
-/** Read, pay, write, with nothing in between them and everybody else. Right for one buyer at a time only. */
+/** Reads, pays and writes without any protection. Correct only for one buyer at a time. */
 @Injectable()
 export class NoneStrategy extends OrderStrategy {
   readonly name = 'none';

@@ -18,14 +18,14 @@ const MAX_TRIES = 30;
 const FIRST_PAUSE_MS = 20;
 const MAX_PAUSE_MS = 500;
 
-/** Random, and longer with every lost race: losers that come back together lose together. */
+/** Returns a random pause, longer after every lost race: writers that retry together lose together. */
 const pauseAfter = (tries: number): number =>
   Math.random() * Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries);
 
 /**
- * A version column: the write counts only if nobody has written since the read, else all is read again. The order
- * is paid after that write, by the one request whose write went through, so nobody pays twice. A process that dies
- * in between leaves an order that somebody has to ask the payment service about.
+ * Uses a version column: a write counts only if there was no other write since the read; otherwise it reads again. The
+ * order is paid after its write, by the one request whose write succeeded, so it is paid once. A process that dies in
+ * between leaves an order whose payment has to be looked up at the payment service.
  */
 @Injectable()
 export class OptimisticStrategy extends OrderStrategy {
@@ -49,7 +49,7 @@ export class OptimisticStrategy extends OrderStrategy {
 
   private async reserve(sku: string, userId: string): Promise<Order> {
     for (let tries = 1; tries <= MAX_TRIES; tries++) {
-      // The version first: an order that is written after this read changes it, and the write below fails.
+      // Read the version first: an order that is written after this read changes it, and the write below fails.
       const stock = await this.stocks.findOneBy({ sku });
       if (!stock) throw new UnknownSkuError(sku);
       if (await this.orders.existsBy({ sku, userId })) throw new AlreadyOrderedError(sku);
@@ -62,7 +62,7 @@ export class OptimisticStrategy extends OrderStrategy {
     throw new TooContendedError(sku);
   }
 
-  /** The stock and the order in one transaction; undefined when somebody else was faster. */
+  /** Writes stock and order in one transaction; resolves with undefined when another request was faster. */
   private write({ sku, version, remaining }: Stock, userId: string): Promise<Order | undefined> {
     return this.database.transaction(async (tx) => {
       const { affected } = await tx.update(Stock, { sku, version }, { remaining: remaining - 1 });

@@ -1,6 +1,8 @@
 import type { Order } from '../order.entity.js';
 
-/** How an order is placed so that the rules of the sale hold. Also the injection token of the chosen one. */
+/**
+ * Way of placing an order so that the rules of the sale hold. The class is the injection token of the chosen strategy.
+ */
 export abstract class OrderStrategy {
   abstract readonly name: string;
 

@@ -14,12 +14,12 @@ const isDuplicate = (error: unknown): boolean =>
   error instanceof QueryFailedError && (error.driverError as { code?: unknown }).code === UNIQUE_VIOLATION;
 
 /**
- * The answer of every experienced colleague: one conditional UPDATE and a unique constraint. Nothing is simpler or
- * faster, and where one statement is all the work there is, take this and no lock.
+ * Sells with one conditional UPDATE and a unique constraint. It is the simplest and fastest way. If one statement is
+ * all the work, use this instead of a lock.
  *
- * What the database cannot cover is the payment, which is elsewhere: a process that dies after the order and around
- * the charge leaves an order of which nobody knows whether it was paid. So this strategy does not promise that
- * every order is paid exactly once, only that stock and orders are right.
+ * The database cannot cover the payment, which is elsewhere. A process that dies between the order and the charge
+ * leaves an order with an unknown payment. So this strategy promises only correct stock and orders, not that every
+ * order is paid exactly once.
  */
 @Injectable()
 export class SqlStrategy extends OrderStrategy {
@@ -45,7 +45,10 @@ export class SqlStrategy extends OrderStrategy {
     return { ...order, status: 'paid' };
   }
 
-  /** Undefined when nothing is left. The transaction only ties the order to the UPDATE, which decides by itself. */
+  /**
+   * Resolves with undefined when nothing is left. The transaction only ties the order to the UPDATE, which decides by
+   * itself.
+   */
   private async reserve(sku: string, userId: string): Promise<Order | undefined> {
     try {
       return await this.database.transaction(async (tx) => {
