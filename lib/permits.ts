@@ -93,8 +93,8 @@ export class Permits {
   }
 
   /**
-   * Resolves with the number of permits in the store, how many of them are free, and the holders of the others; with null
-   * when the store has no number for the key. For people and dashboards: it may be over when you read it.
+   * Resolves with the number of permits in the store, how many of them are free, and the holders of the others. Resolves
+   * with null when the store has no number for the key. For operators and dashboards: it may be out of date when you read it.
    *
    * @throws LockStoreError when the store fails
    *

@@ -292,7 +292,7 @@ function describeEnds(context: ContractContext): void {
 
 function describeLimits(context: ContractContext): void {
   describe('the number of permits', () => {
-    it('is counted: all, those that are free, and the holders of the others', async () => {
+    it('is counted, with the number of free permits and the holders of the others', async () => {
       const store = await context.connect();
       const key = newKey();
       expect(await store.permits(key)).toBeNull();
