@@ -30,7 +30,7 @@ interface Desk {
 }
 
 interface Orders {
-  place(userId: string): Promise<void>;
+  place(userId: string): Promise<string>;
 }
 
 interface Transfers {
@@ -118,20 +118,20 @@ describe('the examples of the documentation', () => {
     return { service: module.get(provider), locks: module.get(LockService) };
   };
   const shopInstance = () => instance(onPage<Type<Shop>>('README.md', 'ShopService'));
-  const deskInstance = () => instance(onPage<Type<Desk>>('README.md', 'StockDesk'));
+  const deskInstance = () => instance(onPage<Type<Desk>>('docs/guide/lock-service.md', 'StockDesk'));
   const names = () => world.calls.map(({ name }) => name);
 
   it('the quick start is a module that starts, and locks what it says', async () => {
     const [first = ''] = codeBlocks(page('README.md'), 'ts');
-    expect(first).toContain('class OrderService');
-    expect(first.trim().split('\n').length).toBeLessThanOrEqual(12);
+    expect(first).toContain('class OrderController');
+    expect(first.trim().split('\n').length).toBeLessThanOrEqual(15);
     const module = await Test.createTestingModule({ imports: [onPage<Type>('README.md', 'AppModule')] })
       .setLogger(new RecordingLogger())
       .compile();
     opened.push(await module.init());
     const keys: string[] = [];
     module.get(LockService).on('acquired', ({ key }) => keys.push(key));
-    const orders = module.get<Orders>(onPage<Type<Orders>>('README.md', 'OrderService'));
+    const orders = module.get<Orders>(onPage<Type<Orders>>('README.md', 'OrderController'));
     await orders.place('7');
     expect(keys).toEqual(['order:7']);
   });

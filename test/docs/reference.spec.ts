@@ -19,27 +19,28 @@ import {
   READ_WRITE_RULES,
 } from '../support/redis/documented-user.js';
 import { complaints, examplesOf, fieldsOf, literalsOf, membersOf, programOf } from './examples.js';
-import { codeSpans, readFromRoot, section, tableRows, tables } from '../support/markdown.js';
+import { codeSpans, readFromRoot, section, tables, type Table } from '../support/markdown.js';
 import { DOCUMENTATION, examplesOnPages, page, tablesOf } from './pages.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const README = page('README.md');
 const examples = examplesOf(examplesOnPages());
 
-const MODULE_OPTIONS: readonly (readonly [string, string])[] = [
-  ['lib/redis-lock.options.ts', 'RedisLockModuleOptions'],
-  ['lib/redis-lock.options.ts', 'RedisLockModuleExtras'],
-];
-const ACQUIRE_OPTIONS = ['lib/core/settings/acquire-options.ts', 'AcquireOptions'] as const;
-const PERMIT_OPTIONS = ['lib/core/settings/acquire-options.ts', 'PermitOptions'] as const;
-const SECTION_OPTIONS = [
-  ['lib/core/settings/acquire-options.ts', 'SectionOptions'],
-  ['lib/core/settings/acquire-options.ts', 'PermitSectionOptions'],
-] as const;
-const DECORATOR_OPTIONS = [
-  ['lib/locked/locked.options.ts', 'LockedOptions'],
-  ['lib/locked/locked.options.ts', 'LimitedOptions'],
-] as const;
+/** The columns of the table of options, and the types whose members may be given there. */
+const PLACES: Readonly<Record<string, readonly (readonly [file: string, type: string])[]>> = {
+  '`forRoot`': [
+    ['lib/redis-lock.options.ts', 'RedisLockModuleOptions'],
+    ['lib/redis-lock.options.ts', 'RedisLockModuleExtras'],
+  ],
+  '`@Locked`': [['lib/locked/locked.options.ts', 'LockedOptions']],
+  '`@Limited`': [['lib/locked/locked.options.ts', 'LimitedOptions']],
+  '`withLock`': [['lib/core/settings/acquire-options.ts', 'SectionOptions']],
+  '`acquire`': [['lib/core/settings/acquire-options.ts', 'AcquireOptions']],
+  '`permits`': [
+    ['lib/core/settings/acquire-options.ts', 'PermitsOptions'],
+    ['lib/core/settings/acquire-options.ts', 'PermitSectionOptions'],
+  ],
+};
 const TESTING_OPTIONS = ['lib/testing/redis-lock-testing.module.ts', 'RedisLockTestingOptions'] as const;
 
 /** The pages of what stands beside the locks, and nobody holds. */
@@ -52,27 +53,14 @@ const wordsIn = (text: string): Set<string> =>
 const firstSpans = (rows: readonly (readonly string[])[]): string[] =>
   rows.map(([cell = '']) => codeSpans(cell)[0]!);
 
-/** The options of the library by name, in the words of the table's column "of". */
-const owners = (program: ts.Program): Map<string, string> => {
-  const members = (types: readonly (readonly [string, string])[]) =>
-    types.flatMap(([file, type]) => membersOf(program, file, type));
-  const inModule = members(MODULE_OPTIONS);
-  const [ofLocks, ofPermits] = [members([ACQUIRE_OPTIONS]), members([PERMIT_OPTIONS])];
-  const inAny = new Set([...ofLocks, ...ofPermits]);
-  const inSection = new Set(members(SECTION_OPTIONS).filter((name) => !inAny.has(name)));
-  const inDecorator = members(DECORATOR_OPTIONS).filter((name) => !inAny.has(name) && !inSection.has(name));
-  const places = new Map<string, string[]>();
-  for (const [place, names] of Object.entries({
-    module: inModule,
-    call: ofLocks.filter((name) => ofPermits.includes(name)),
-    lock: ofLocks.filter((name) => !ofPermits.includes(name)),
-    permit: ofPermits.filter((name) => !ofLocks.includes(name)),
-    section: [...inSection],
-    decorator: [...new Set(inDecorator)],
-  })) {
-    for (const name of names) places.set(name, [...(places.get(name) ?? []), place]);
+/** The options of the library by name, each with the columns of the table that have a tick. */
+const ticksOf = (program: ts.Program): Map<string, string[]> => {
+  const ticks = new Map<string, string[]>();
+  for (const [place, types] of Object.entries(PLACES)) {
+    for (const name of new Set(types.flatMap(([file, type]) => membersOf(program, file, type))))
+      ticks.set(name, [...(ticks.get(name) ?? []), place]);
   }
-  return new Map([...places].map(([name, of]) => [name, of.join(', ')]));
+  return ticks;
 };
 
 describe('the documentation', () => {
@@ -103,22 +91,26 @@ describe('the documentation', () => {
     expect(membersOf(program, file, type).filter((name) => !named.has(name))).toEqual([]);
   });
 
-  it('names every method of the service in the section "LockService" of the README', () => {
-    const named = wordsIn(section(README, 'LockService'));
+  it('names every method of the service on its page', () => {
+    const named = wordsIn(section(page('docs/guide/lock-service.md'), 'Methods'));
     expect(
       membersOf(program, 'lib/lock.service.ts', 'LockService').filter((name) => !named.has(name)),
     ).toEqual([]);
   });
 
-  it('has one table of options, with every option and where it may be given', () => {
-    const told = new Map(
-      tableRows(section(README, 'Options')).map(([option = '', of = '']) => [codeSpans(option)[0]!, of]),
+  it('has one table of options, with a tick for each place that takes one', () => {
+    const [{ head, rows }] = tables(section(README, 'Options')) as [Table];
+    const ticked = new Map(
+      rows.map(([option = '', ...cells]) => [
+        codeSpans(option)[0]!,
+        head.slice(1).filter((_, column) => cells[column] === '✓'),
+      ]),
     );
-    expect([...told].sort()).toEqual([...owners(program)].sort());
+    expect(Object.fromEntries(ticked)).toEqual(Object.fromEntries(ticksOf(program)));
   });
 
   it('names no option in another table that the library does not have', () => {
-    const known = [...owners(program).keys(), ...membersOf(program, ...TESTING_OPTIONS)];
+    const known = [...ticksOf(program).keys(), ...membersOf(program, ...TESTING_OPTIONS)];
     const named = tablesOf('option').flatMap(({ rows }) => firstSpans(rows));
     expect(named.filter((name) => !known.includes(name))).toEqual([]);
   });
@@ -134,8 +126,9 @@ describe('the documentation', () => {
     const { commandTimeoutMs } = resolveOptions({ redis: 'redis://localhost' });
     const defaults = { ...DEFAULT_SETTINGS, commandTimeoutMs, interceptor: true };
     const table = section(README, 'Options');
+    const [{ head, rows }] = tables(table) as [Table];
     const told = Object.fromEntries(
-      tableRows(table).map(([option = '', , value = '']) => [codeSpans(option)[0]!, value]),
+      rows.map((cells) => [codeSpans(cells[0]!)[0]!, cells[head.indexOf('default')]]),
     );
     const words: Record<string, string> = { leaseMs: 'none', maxWaiters: 'no limit', onLost: "`'event'`" };
     const shown = (name: string, value: unknown): string =>

@@ -12,7 +12,11 @@ export const deadLinks = (root: string, document: string, address?: string): str
   const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
   const pathTo = (target: string): string => {
     const published = address && target.startsWith(address) ? target.slice(address.length) : undefined;
-    if (published !== undefined) return published.replace(/^\/(blob|tree)\/main\//, '');
+    if (published !== undefined) {
+      return published
+        .replace(/^\/(blob|tree)\/main\//, '')
+        .replace(/^\/actions\/workflows\/([\w.-]+)(\/badge\.svg)?$/, '.github/workflows/$1');
+    }
     return target === '' ? document : join(dirname(document), target);
   };
   return links(textOf(document)).filter((link) => {

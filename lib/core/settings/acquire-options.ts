@@ -80,7 +80,7 @@ export interface PermitsOptions {
 }
 
 /** Options of one acquisition of a permit. */
-export interface PermitOptions extends Omit<AcquireOptions, 'reentrant' | 'mode'> {}
+export type PermitOptions = Omit<AcquireOptions, 'reentrant' | 'mode'>;
 
 /** Options of a section under a permit: `withPermit`, and with {@link PermitsOptions} `@Limited`. */
 export interface PermitSectionOptions

@@ -185,12 +185,11 @@ export class Caller {
   ): Promise<boolean> {
     const { locks, recorder } = this.around;
     const options = { waitMs: waitMs ?? Infinity, leaseMs, signal };
+    const method = style.startsWith('try') ? 'tryAcquire' : 'acquire';
     const lease =
       style === 'acquirePermit' || style === 'tryAcquirePermit'
-        ? await locks
-            .permits(this.nameOf(keys[0]!), { permits: permits ?? undefined })
-            [style === 'acquirePermit' ? 'acquire' : 'tryAcquire'](options)
-        : await locks[style.startsWith('try') ? 'tryAcquire' : 'acquire'](this.namesOf(keys), {
+        ? await locks.permits(this.nameOf(keys[0]!), { permits: permits ?? undefined })[method](options)
+        : await locks[method](this.namesOf(keys), {
             ...options,
             mode: style.endsWith('fair') ? 'fair' : mode,
           });
