@@ -1,10 +1,16 @@
 import type { CommandDeadlines, Unanswered } from './command-deadlines.js';
-import { bytesHeard, dropSocket, isReadyInVain, type RedisLike } from './redis-client.js';
+import {
+  bytesHeard,
+  dropSocket,
+  dropWhereParserThrows,
+  isReadyInVain,
+  type RedisLike,
+} from './redis-client.js';
 
 /**
  * Drops a connection that falls silent after it was opened and before it is ready. For the commands of its handshake
  * ioredis has no time-out: it would wait without end for the reply, and never reconnect. A server that still sends
- * bytes, because it loads its data for example, keeps its connection.
+ * bytes, because it loads its data for example, keeps its connection. Bytes that the parser cannot read end it.
  *
  * @param onReady called for each connection that is ready
  */
@@ -28,6 +34,7 @@ export const watchHandshakes = (
     current = handshake;
   };
   client.on('connect', () => {
+    dropWhereParserThrows(client);
     stop();
     watch(bytesHeard(client));
   });

@@ -29,7 +29,8 @@ export interface ClientSocket {
   readonly destroyed?: boolean;
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
-  destroy(): void;
+  destroy(error?: Error): void;
+  emit?(event: string | symbol, ...args: unknown[]): boolean;
   cork?(): void;
   uncork?(): void;
   ref?(): void;
@@ -103,6 +104,25 @@ export const dropSocket = (client: RedisLike): void => {
   const { stream } = client as WithStream;
   if (stream) stream.destroy();
   else client.disconnect(true);
+};
+
+/**
+ * Destroys the current socket when the parser of the client throws. The parser of ioredis 5 does that for lengths and depths
+ * that it cannot handle, in a listener of the socket, where it would end the process.
+ */
+export const dropWhereParserThrows = (client: RedisLike): void => {
+  const { stream } = client as WithStream;
+  const emit = stream?.emit?.bind(stream);
+  if (!stream || !emit) return;
+  stream.emit = (event, ...args) => {
+    if (event !== 'data') return emit(event, ...args);
+    try {
+      return emit(event, ...args);
+    } catch (error) {
+      stream.destroy(error as Error);
+      return true;
+    }
+  };
 };
 
 /** Sends all requests of this tick in one packet. */
