@@ -61,47 +61,5 @@ export { LockInterceptor } from './transport/lock.interceptor.js';
 export { LockExceptionFilter } from './transport/lock-exception.filter.js';
 export { LockHttpException } from './transport/lock-error-mapping.js';
 
-// Stores, and the types for authors of stores.
-export { StoreFailure, type StoreOutcome } from './core/seam/store-failure.js';
-export { PlaceInLine, type Place, type PlaceOutcome } from './core/seam/place.js';
-export type {
-  AllKindStores,
-  KindStore,
-  KindStores,
-  LockStore,
-  ReleaseOptions,
-  ServerTimes,
-  Watch,
-  WatchListener,
-} from './core/seam/lock-store.js';
-export type { LatchStore, SemaphoreStore } from './core/seam/object-stores.js';
 export type { LockKind } from './core/kinds/kinds.js';
-export type { Grant } from './core/seam/grant.js';
-export type {
-  Claim,
-  ClaimOf,
-  ExclusiveClaim,
-  FairClaim,
-  PermitClaim,
-  ReadClaim,
-  WriteClaim,
-} from './core/seam/claim.js';
-export type {
-  AcquireReply,
-  ExtendReply,
-  HeldAs,
-  Holder,
-  KeyState,
-  PermitState,
-  PlaceReply,
-  Queued,
-  ReleaseReply,
-  Taken,
-} from './core/seam/reply.js';
-export { QuorumStore, type QuorumStoreOptions } from './stores/quorum/quorum.store.js';
-export { RedisStore, type RedisStoreOptions } from './stores/redis/redis.store.js';
-export type { ReplicasOptions } from './stores/redis/replicas/replicas.js';
-export type { CreateRedisClient } from './stores/redis/connection/redis-settings.js';
-export type { ClusterLike, RedisClusterOptions } from './stores/redis/cluster/cluster-settings.js';
-export type { RedisSource } from './stores/redis/topology-of.js';
-export type { ConnectionRole, RedisLike } from './stores/redis/connection/redis-client.js';
+export type { HeldAs, Holder, KeyState, PermitState } from './core/seam/reply.js';

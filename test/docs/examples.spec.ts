@@ -8,6 +8,9 @@ import * as testing from '@nestjs/testing';
 import { Test, type TestingModule } from '@nestjs/testing';
 import * as lib from 'nest-redis-lock';
 import { LockService, RedisLockModule } from 'nest-redis-lock';
+import * as libRedis from 'nest-redis-lock/redis';
+import * as libStore from 'nest-redis-lock/store';
+import type { LockStore } from 'nest-redis-lock/store';
 import * as libTesting from 'nest-redis-lock/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { requestContext } from '../../lib/transport/request-context.js';
@@ -64,6 +67,8 @@ describe('the examples of the documentation', () => {
     '@nestjs/testing': testing,
     '@nestjs-cls/transactional': { Transactional: world.Transactional },
     'nest-redis-lock': lib,
+    'nest-redis-lock/redis': libRedis,
+    'nest-redis-lock/store': libStore,
     'nest-redis-lock/testing': libTesting,
     './world.js': world,
   };
@@ -288,9 +293,7 @@ describe('the examples of the documentation', () => {
   });
 
   it('two memory stores with one space exclude each other', async () => {
-    const [here, there] = ['here', 'there'].map((name) =>
-      onPage<lib.LockStore>('docs/stores/memory.md', name),
-    );
+    const [here, there] = ['here', 'there'].map((name) => onPage<LockStore>('docs/stores/memory.md', name));
     const servicesOn = await Promise.all(
       [here!, there!].map(async (store) => {
         const module = await Test.createTestingModule({ imports: [RedisLockModule.forRoot({ store })] })
@@ -306,7 +309,7 @@ describe('the examples of the documentation', () => {
   });
 
   it("a module is made with a store of one's own", async () => {
-    type OnStore = (store: lib.LockStore) => common.DynamicModule;
+    type OnStore = (store: LockStore) => common.DynamicModule;
     const onStore = onPage<OnStore>('docs/stores/writing-a-store.md', 'onStore');
     const store = new libTesting.MemoryStore();
     const module = await Test.createTestingModule({ imports: [onStore(store)] })

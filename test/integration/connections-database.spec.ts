@@ -1,5 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import type { LockStoreError, RedisSource } from 'nest-redis-lock';
+import type { LockStoreError } from 'nest-redis-lock';
+import type { RedisSource } from 'nest-redis-lock/redis';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { ownClientOptions } from '../../lib/stores/redis/connection/redis-settings.js';
 import { until, within } from '../support/async.js';

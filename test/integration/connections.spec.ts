@@ -1,6 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { CreateRedisClient } from 'nest-redis-lock';
+import type { CreateRedisClient } from 'nest-redis-lock/redis';
 import { RedisServer } from '../support/redis-server.js';
 import { until, within } from '../support/async.js';
 import { newKey, useLab } from '../support/redis/lab.js';

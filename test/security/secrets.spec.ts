@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { Redis, type RedisOptions } from 'ioredis';
-import type { RedisSource } from 'nest-redis-lock';
+import type { RedisSource } from 'nest-redis-lock/redis';
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { resolveOptions } from '../../lib/redis-lock.options.js';

@@ -1,11 +1,7 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { describe, expect, it } from 'vitest';
-import {
-  LockConfigurationError,
-  LockService,
-  type ConnectionRole,
-  type RedisLockModuleOptions,
-} from 'nest-redis-lock';
+import { LockConfigurationError, LockService, type RedisLockModuleOptions } from 'nest-redis-lock';
+import type { ConnectionRole } from 'nest-redis-lock/redis';
 import { until } from '../../support/async.js';
 import { rootModule, useApps } from '../../support/nest/apps.js';
 import { useWorld } from '../../support/nest/world.js';

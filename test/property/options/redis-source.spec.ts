@@ -1,6 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { describe, expect, it } from 'vitest';
-import { RedisStore, type RedisLike } from 'nest-redis-lock';
+import { RedisStore, type RedisLike } from 'nest-redis-lock/redis';
 import { resolveEndpoint } from '../../../lib/stores/redis/connection/redis-settings.js';
 import { forAnyValue } from '../../support/property/any-value.js';
 import { expectAccepted, expectRefusal, outcomeOf } from './refusal.js';

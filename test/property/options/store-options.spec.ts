@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RedisStore, type RedisStoreOptions } from 'nest-redis-lock';
+import { RedisStore, type RedisStoreOptions } from 'nest-redis-lock/redis';
 import { MemorySpace, MemoryStore, type MemoryStoreOptions } from 'nest-redis-lock/testing';
 import { claimFor, newKey } from '../../support/stores/harness.js';
 import { forAnyValue } from '../../support/property/any-value.js';

@@ -1,7 +1,8 @@
 import { Module, type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Redis } from 'ioredis';
-import { LockService, RedisLockModule, RedisStore } from 'nest-redis-lock';
+import { LockService, RedisLockModule } from 'nest-redis-lock';
+import { RedisStore } from 'nest-redis-lock/redis';
 
 /** Short, so that what outlives a lock for a while has gone soon after the last one. */
 const WATCHDOG_MS = 3_000;

@@ -5,6 +5,11 @@ const source = (path) => new URL(`../../../lib/${path}`, import.meta.url).href;
 
 register('./hooks.mjs', import.meta.url, {
   data: {
-    aliases: { 'nest-redis-lock': source('index.ts'), 'nest-redis-lock/testing': source('testing/index.ts') },
+    aliases: {
+      'nest-redis-lock': source('index.ts'),
+      'nest-redis-lock/redis': source('redis/index.ts'),
+      'nest-redis-lock/store': source('store/index.ts'),
+      'nest-redis-lock/testing': source('testing/index.ts'),
+    },
   },
 });

@@ -1,10 +1,11 @@
 import 'reflect-metadata';
 import { Injectable, type Type } from '@nestjs/common';
 import type * as library from 'nest-redis-lock';
+import type * as redis from 'nest-redis-lock/redis';
 import type { Lease } from '../../../../lib/core/lease/lease.js';
 
-/** `nest-redis-lock`, from wherever it was loaded: the source, a build, or a copy that was broken on purpose. */
-export type Library = typeof library;
+/** `nest-redis-lock` with its stores, loaded from the source, a build, or a copy that was broken on purpose. */
+export type Library = typeof library & typeof redis;
 
 /** What a decorated method runs inside its lock. */
 export type Section = (lease: Lease) => Promise<void>;

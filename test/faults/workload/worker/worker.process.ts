@@ -26,7 +26,10 @@ const STARTED_MS = 40_000;
 const setup = JSON.parse(process.argv[2]!) as WorkerSetup;
 const recorder = new Recorder(setup.process, new HistoryWriter(setup.history));
 const register = new RegisterClient(setup.registerPort);
-const library = (await import(setup.library ?? 'nest-redis-lock')) as Library;
+const library = {
+  ...(await import(setup.library ?? 'nest-redis-lock')),
+  ...(await import(setup.library ? new URL('redis/index.js', setup.library).href : 'nest-redis-lock/redis')),
+} as Library;
 
 const unhandled = (what: string) => (reason: unknown) => {
   recorder.write({ type: 'unhandled', message: `${what}: ${String(reason)}` });

@@ -1,8 +1,13 @@
-import { lib as cjs } from 'billing';
-import * as esm from 'nest-redis-lock';
+import * as billing from 'billing';
+import * as lib from 'nest-redis-lock';
+import * as redis from 'nest-redis-lock/redis';
+import * as store from 'nest-redis-lock/store';
 
 /** The library as each of its builds has it. */
-export const libraries = { esm, cjs };
+export const libraries = {
+  esm: { ...lib, ...redis, ...store },
+  cjs: { ...billing.lib, ...billing.redis, ...billing.store },
+};
 export type Build = keyof typeof libraries;
 
 const ERRORS = [
@@ -18,8 +23,8 @@ const ERRORS = [
 
 /** What `error` is an instance of, for each build. */
 export const kindsOf = (error: unknown): Record<Build, readonly string[]> => ({
-  esm: ERRORS.filter((name) => error instanceof esm[name]),
-  cjs: ERRORS.filter((name) => error instanceof cjs[name]),
+  esm: ERRORS.filter((name) => error instanceof libraries.esm[name]),
+  cjs: ERRORS.filter((name) => error instanceof libraries.cjs[name]),
 });
 
 /** What `work` fails with. */

@@ -40,3 +40,5 @@ export { Meter };
 
 /** The library as this package sees it. */
 export * as lib from 'nest-redis-lock';
+export * as redis from 'nest-redis-lock/redis';
+export * as store from 'nest-redis-lock/store';

@@ -1,0 +1,37 @@
+// The interface of a store. Unstable: it may change in a minor version.
+export { StoreFailure, type StoreOutcome } from '../core/seam/store-failure.js';
+export { PlaceInLine, type Place, type PlaceOutcome } from '../core/seam/place.js';
+export type {
+  AllKindStores,
+  KindStore,
+  KindStores,
+  LockStore,
+  ReleaseOptions,
+  ServerTimes,
+  Watch,
+  WatchListener,
+} from '../core/seam/lock-store.js';
+export type { LatchStore, SemaphoreStore } from '../core/seam/object-stores.js';
+export type { LockKind } from '../core/kinds/kinds.js';
+export type { Grant } from '../core/seam/grant.js';
+export type {
+  Claim,
+  ClaimOf,
+  ExclusiveClaim,
+  FairClaim,
+  PermitClaim,
+  ReadClaim,
+  WriteClaim,
+} from '../core/seam/claim.js';
+export type {
+  AcquireReply,
+  ExtendReply,
+  HeldAs,
+  Holder,
+  KeyState,
+  PermitState,
+  PlaceReply,
+  Queued,
+  ReleaseReply,
+  Taken,
+} from '../core/seam/reply.js';
