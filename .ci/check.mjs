@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { npm } from './process.mjs';
 
 // Scripts of package.json, so that each can also be run alone.
-const CHECKS = ['types', 'lint', 'format:check', 'deps', 'lockfile', 'build', 'publint', 'attw'];
+const CHECKS = ['types', 'lint', 'format:check', 'deps', 'lockfile', 'build', 'api', 'publint', 'attw'];
 
 const { values } = parseArgs({ options: { report: { type: 'string' } } });
 
