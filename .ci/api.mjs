@@ -27,6 +27,7 @@ const reports = ({ name, types }, temporary) => {
   const configObject = {
     projectFolder: root,
     mainEntryPointFilePath: types,
+    newlineKind: 'lf',
     compiler: {
       overrideTsconfig: {
         compilerOptions: {
