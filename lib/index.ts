@@ -57,9 +57,8 @@ export {
   type LockErrorCode,
 } from './core/errors/lock.errors.js';
 
-export { LockInterceptor } from './transport/lock.interceptor.js';
 export { LockExceptionFilter } from './transport/lock-exception.filter.js';
 export { LockHttpException } from './transport/lock-error-mapping.js';
 
 export type { LockKind } from './core/kinds/kinds.js';
-export type { HeldAs, Holder, KeyState, PermitState } from './core/seam/reply.js';
+export type { Holder, KeyState, PermitState } from './core/seam/reply.js';

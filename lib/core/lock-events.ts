@@ -1,6 +1,6 @@
 import { LockConfigurationError } from './errors/lock.errors.js';
 import { shown, textOf } from './errors/describe.js';
-import type { HeldAs } from './seam/reply.js';
+import type { LockKind } from './kinds/kinds.js';
 
 /** Events for operators. There is one event for each key, as the caller wrote it. Durations are whole ms. */
 export interface LockEvents {
@@ -17,7 +17,7 @@ export interface LockEvents {
     readonly key: string;
     readonly waitedMs: number;
     readonly waitersAhead?: number | undefined;
-    readonly heldAs?: HeldAs | undefined;
+    readonly heldAs?: LockKind | undefined;
   };
   /**
    * A holder released its lock: in the store, where it may stay for `holdAtLeastMs`, or by a hand-off to the next

@@ -26,7 +26,6 @@ export type {
 export type {
   AcquireReply,
   ExtendReply,
-  HeldAs,
   Holder,
   KeyState,
   PermitState,

@@ -16,7 +16,6 @@ const MEMBERS: Readonly<Record<string, string>> = {
   LockError: ERROR,
   LockExceptionFilter: 'catch',
   LockHttpException: 'code extensions',
-  LockInterceptor: 'intercept',
   LockKeyError: ERROR,
   LockLostError: ERROR,
   LockNotAcquiredError: `${ERROR} waitersAhead heldAs`,

@@ -37,16 +37,20 @@ describe('npm run api', () => {
   });
   afterAll(() => copy[Symbol.asyncDispose]());
 
-  it('refuses an API that differs from its report, until the report and a changeset follow', async () => {
-    expect(await check()).toContain('api: the reports of testing are up to date');
+  it(
+    'refuses an API that differs from its report, until the report and a changeset follow',
+    { timeout: 120_000 },
+    async () => {
+      expect(await check()).toContain('api: the reports of testing are up to date');
 
-    await addToApi('export declare const added: number;');
-    expect(await check()).toContain('the public API of testing is not that of docs/api');
+      await addToApi('export declare const added: number;');
+      expect(await check()).toContain('the public API of testing is not that of docs/api');
 
-    expect(await check('--update')).toContain('there is no new changeset');
-    expect(await readFile(copy.path(REPORT), 'utf8')).toContain('const added: number');
+      expect(await check('--update')).toContain('there is no new changeset');
+      expect(await readFile(copy.path(REPORT), 'utf8')).toContain('const added: number');
 
-    await writeFile(copy.path('.changeset/added.md'), "---\n'nest-redis-lock': minor\n---\n\nA number.\n");
-    expect(await check()).toContain('are up to date');
-  });
+      await writeFile(copy.path('.changeset/added.md'), "---\n'nest-redis-lock': minor\n---\n\nA number.\n");
+      expect(await check()).toContain('are up to date');
+    },
+  );
 });

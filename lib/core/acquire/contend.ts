@@ -6,7 +6,8 @@ import type { LossReason } from '../lock-events.js';
 import { mayLastMs, type Claim } from '../seam/claim.js';
 import type { Grant } from '../seam/grant.js';
 import type { PlaceOutcome } from '../seam/place.js';
-import type { AcquireReply, HeldAs, Queued, Standing, Taken } from '../seam/reply.js';
+import type { LockKind } from '../kinds/kinds.js';
+import type { AcquireReply, Queued, Standing, Taken } from '../seam/reply.js';
 import { ANOTHER_TRY_MS, getsAnotherTry } from '../outage/another-try.js';
 import { unlessOver } from '../outage/unless-over.js';
 import { harmless, StoreFailure } from '../seam/store-failure.js';
@@ -60,7 +61,7 @@ class Contention {
   /** The outcome of a request was unknown, and is being undone. */
   private isUndone = false;
   /** As what the key is held, where that is another kind of lock. */
-  private heldAs: HeldAs | undefined;
+  private heldAs: LockKind | undefined;
 
   constructor(
     private readonly core: CoreContext,

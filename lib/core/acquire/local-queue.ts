@@ -2,7 +2,7 @@ import { abortedError, queueFullError, storeError, takenError } from '../errors/
 import type { Head, Hold } from '../lease/hold.js';
 import type { Runtime } from '../runtime.js';
 import type { Claim } from '../seam/claim.js';
-import type { HeldAs } from '../seam/reply.js';
+import type { LockKind } from '../kinds/kinds.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
 import { StoreFailure, type StoreOutcome } from '../seam/store-failure.js';
 import { waitFor } from '../wait-for.js';
@@ -78,7 +78,7 @@ export class LocalQueue implements Head {
   // Made when they are first needed: most keys are wanted by one caller at a time, who needs neither.
   private place: LinePlace | undefined;
   /** As what the key was held by somebody else when the store was last asked, where that is another kind of lock. */
-  heldAs: HeldAs | undefined;
+  heldAs: LockKind | undefined;
   /** Of a kind whose holds are shared: the last one that was. */
   private shared: Hold | undefined;
   /** What the head has taken, of a kind with one owner at a time. */

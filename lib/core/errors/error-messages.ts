@@ -9,7 +9,7 @@ import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { LossReason } from '../lock-events.js';
 import type { Claim } from '../seam/claim.js';
 import { StoreFailure } from '../seam/store-failure.js';
-import type { HeldAs } from '../seam/reply.js';
+
 import { textOf } from './describe.js';
 
 /** Errors of the core, in one place. Each says what happened, to which key, after how long, and what to do. */
@@ -23,7 +23,7 @@ const standing = (ahead: number | undefined): string => {
 };
 
 /** Returns the kind of the blocking lock as text, where it is another kind. */
-const byWhat = (heldAs: HeldAs | undefined): string =>
+const byWhat = (heldAs: LockKind | undefined): string =>
   heldAs === undefined
     ? ''
     : ` by ${heldAs === 'exclusive' ? 'an' : 'a'} ${heldAs} lock, which is another kind`;
@@ -37,7 +37,7 @@ export const takenError = (
   waitedMs: number,
   waitMs: number,
   waitersAhead?: number,
-  heldAs?: HeldAs,
+  heldAs?: LockKind,
 ): LockNotAcquiredError =>
   new LockNotAcquiredError(
     'LOCK_TAKEN',

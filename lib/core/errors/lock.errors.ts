@@ -1,4 +1,4 @@
-import type { HeldAs } from '../seam/reply.js';
+import type { LockKind } from '../kinds/kinds.js';
 import type { StoreOutcome } from '../seam/store-failure.js';
 
 /** Code of an error. Codes are stable; messages are not. */
@@ -68,7 +68,7 @@ export class LockError extends Error {
 
 interface NotAcquired extends Details {
   waitersAhead?: number | undefined;
-  heldAs?: HeldAs | undefined;
+  heldAs?: LockKind | undefined;
 }
 
 /**
@@ -89,7 +89,7 @@ export class LockNotAcquiredError extends LockError {
    * a read-write lock; `fair` is a lock with `mode: 'fair'`; `exclusive` is a plain lock. Undefined for a lock of the
    * requested kind.
    */
-  readonly heldAs?: HeldAs;
+  readonly heldAs?: LockKind;
 
   constructor(code: LockErrorCode, message: string, options: NotAcquired = {}) {
     super(code, message, options);

@@ -2,9 +2,6 @@ import type { LockKind } from '../kinds/kinds.js';
 import type { Grant } from './grant.js';
 import type { Place } from './place.js';
 
-/** Kind of lock that holds a key, of this library or of another client of the store. */
-export type HeldAs = LockKind;
-
 /** Reply: another owner has the key. */
 export interface Taken {
   readonly status: 'taken';
@@ -12,7 +9,7 @@ export interface Taken {
    * Kind of the blocking lock, if it is another kind than the requested one and the store can tell. Both halves of a
    * read-write lock count as one kind here.
    */
-  readonly heldAs?: HeldAs;
+  readonly heldAs?: LockKind;
   /** Remaining time of the blocking hold, in ms: retry after this time at the latest. May be `Infinity`. */
   readonly retryInMs: number;
   /** See `Grant.limitBefore`. */
@@ -26,7 +23,7 @@ export interface Standing {
   /** Remaining time of the blocking hold, in ms. The first entries retry after this time at the latest. */
   readonly retryInMs: number;
   /** See {@link Taken.heldAs}. */
-  readonly heldAs?: HeldAs;
+  readonly heldAs?: LockKind;
 }
 
 /** Reply: another owner has the key, and the store has enqueued the claim. It notifies the process of a grant. */
@@ -94,7 +91,7 @@ export interface PermitState {
 
 /** State of a key in the store at this moment. */
 export interface KeyState {
-  readonly kind: HeldAs;
+  readonly kind: LockKind;
   /** The holders; at least one. */
   readonly holders: readonly Holder[];
   /** Queued owners, in order. Empty for a store without a wait queue. */

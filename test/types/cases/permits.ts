@@ -8,7 +8,6 @@ import {
   type LimitedMetadata,
   type LimitedOptions,
   type LockedOptions,
-  type HeldAs,
   type LockKind,
   type LockService,
   type PermitOptions,
@@ -119,7 +118,7 @@ export const service = async (): Promise<void> => {
   expectTypeOf(lease).toEqualTypeOf<Lease>();
   expectTypeOf(maybe).toEqualTypeOf<Lease | null>();
   const state = await locks.inspect('crm');
-  expectTypeOf(state!.kind).toEqualTypeOf<HeldAs>();
+  expectTypeOf(state!.kind).toEqualTypeOf<LockKind>();
   const owners = state!.holders.map(({ owner }) => owner);
   expectTypeOf(owners).toEqualTypeOf<string[]>();
   expectTypeOf(locks.held()[0]!.kind).toEqualTypeOf<LockKind>();

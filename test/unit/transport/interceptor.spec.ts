@@ -15,7 +15,8 @@ import {
   Observable,
 } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { Locked, LockHttpException, LockInterceptor, LockNotAcquiredError } from 'nest-redis-lock';
+import { Locked, LockHttpException, LockNotAcquiredError } from 'nest-redis-lock';
+import { LockInterceptor } from '../../../lib/transport/lock.interceptor.js';
 import { resolveInterceptor } from '../../../lib/redis-lock.options.js';
 import { requestContext, type RequestContext } from '../../../lib/transport/request-context.js';
 import { deferred, until } from '../../support/async.js';

@@ -1,4 +1,4 @@
-import type { HeldAs } from '../../../core/seam/reply.js';
+import type { LockKind } from '../../../core/kinds/kinds.js';
 
 export interface SpaceClock {
   /** Returns the time in ms; never goes back. */
@@ -15,7 +15,7 @@ export interface Timed {
 
 /** A hold that blocks another kind of lock. */
 export interface InTheWay extends Timed {
-  readonly kind: HeldAs;
+  readonly kind: LockKind;
 }
 
 /** Size at which expired entries of a map are swept for the first time. Later it is twice what the last sweep left. */
