@@ -3,7 +3,7 @@
 // time, downloads by Maven. If one of these is missing they do not run; one line says so, and it is no failure.
 //
 //   node .ci/interop.mjs                    2,000 increments of each lock, the older Redisson with a case for each object; then in a cluster
-//   node .ci/interop.mjs --short            as in .ci/run: the newest Redisson, fewer increments, no shares
+//   node .ci/interop.mjs --short            the newest Redisson, fewer increments, no shares
 //   node .ci/interop.mjs --long             20,000 increments, everything on both versions
 //   node .ci/interop.mjs --minutes 6        stops and fails if it takes longer
 //   node .ci/interop.mjs test/interop/fair.spec.ts   passes further arguments to Vitest
@@ -26,7 +26,7 @@ const DOWNLOAD_LIMIT_MS = 5 * 60_000;
 const NOT_SHORT = ['share', 'pollers', 'redlock'];
 /** Kinds of Redis to test on, one after the other, as in test/interop/extent.ts. */
 const SERVERS = ['one', 'cluster', 'cluster-unsharded'];
-/** Tests that `.ci/run` has time for on a cluster: one kind with a wait queue, and one without. */
+/** Tests on a cluster with --short: one kind with a wait queue, and one without. */
 const SHORT_ON_CLUSTER = ['lock', 'permits'];
 const USUAL_MINUTES = { short: 10, usual: 45, long: 300 };
 /** Output of Maven when it could not reach a repository. Any other error is a failure of the tests. */

@@ -10,6 +10,7 @@ import { checkMs, reading, refuse } from './core/settings/option-checks.js';
 import { checkNames, type Names } from './core/settings/option-names.js';
 import type { LockStore } from './core/seam/lock-store.js';
 import { isArray } from './core/errors/describe.js';
+import { DEFAULT_COMMAND_TIMEOUT_MS } from './stores/redis/connection/redis-settings.js';
 import type { RedisSource } from './stores/redis/topology-of.js';
 import { checkStoreOptions } from './store.options.js';
 import type { ReplicasOptions } from './stores/redis/replicas/replicas.js';
@@ -89,8 +90,6 @@ export interface ResolvedOptions {
   readonly interceptor: Required<LockInterceptorOptions> | undefined;
   readonly context: (() => Record<string, unknown>) | undefined;
 }
-
-const DEFAULT_COMMAND_TIMEOUT_MS = 2_000;
 
 const MODULE_NAMES: Names<RedisLockModuleOptions> = {
   ...SETTING_NAMES,

@@ -1,7 +1,7 @@
 // Rows of the matrix: one for each other version of Node, ioredis, Nest or a server.
 //
 // `provide` installs a row's version, or throws why it cannot. `suites` are the tests that make sense on it, `short`
-// are the tests that `.ci/run` has time for. `except` has tests that cannot pass on it, each with the reason.
+// are the tests of --short. `except` has tests that cannot pass on it, each with the reason.
 import { installedMajor, nodeProgram, packages, serverProgram } from './provide.mjs';
 
 const PROCESS = ['test/unit', 'test/contract', 'test/nest'];

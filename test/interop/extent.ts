@@ -5,7 +5,7 @@ import { NEWEST_REDISSON, OLDER_REDISSON } from '../support/redisson/redisson-bu
 const INCREMENT_MS = 60;
 
 const EXTENTS = {
-  /** What `.ci/run` has time for. */
+  /** With --short. */
   short: { versions: [NEWEST_REDISSON], whole: [NEWEST_REDISSON], increments: 300 },
   usual: { versions: [NEWEST_REDISSON, OLDER_REDISSON], whole: [NEWEST_REDISSON], increments: 2_000 },
   long: {

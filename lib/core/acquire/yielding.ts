@@ -6,7 +6,8 @@ const YIELD_MS = 25;
 const YIELD_HINTS = 2;
 
 /**
- * Decides whether a process lets the others go first after a release. Otherwise its next request would reach the store
+ * Decides whether a process lets the others go first after a release, for permits: an exclusive or fair lock is granted by the
+ * store to the next process. Otherwise its next request would reach the store
  * before the others have been notified of the release.
  */
 export class Yielding {

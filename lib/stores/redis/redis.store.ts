@@ -7,6 +7,7 @@ import type { RedisAddress } from './connection/redis-client.js';
 import type { RedisConnection } from './connection/redis-connection.js';
 import { RedisFailure, isReplyError } from './connection/redis-failure.js';
 import { StartingClients } from './connection/starting-clients.js';
+import { DEFAULT_COMMAND_TIMEOUT_MS } from './connection/redis-settings.js';
 import type { RedisTopology } from './connection/redis-topology.js';
 import { evictionWarning } from './eviction.js';
 import { readServer, readTime, TOKENS_PER_MS } from './server-times.js';
@@ -79,7 +80,7 @@ export class RedisStore implements LockStore {
       replicas: options.replicas,
       shardedPubSub: options.shardedPubSub,
     }));
-    const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? 2_000;
+    const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? DEFAULT_COMMAND_TIMEOUT_MS;
     const waited = resolveReplicas(replicas, timeoutMs);
     this.minReplicas = waited?.min ?? 0;
     const { topology, keys, warning } = topologyOf(redis, {
