@@ -302,7 +302,11 @@ function describeLimits(context: ContractContext): void {
       expect(numbers).toEqual({ permits: 3, free: 1 });
       expect(holders.map(({ owner }) => owner).sort()).toEqual([one.owner, brief.owner].sort());
       await context.harness.pass(40);
-      expect(await store.permits(key)).toMatchObject({ permits: 3, free: 2, holders: [{ owner: one.owner }] });
+      expect(await store.permits(key)).toMatchObject({
+        permits: 3,
+        free: 2,
+        holders: [{ owner: one.owner }],
+      });
       await store.kinds.permit.release(one);
       expect(await store.permits(key)).toEqual({ permits: 3, free: 3, holders: [] });
     });

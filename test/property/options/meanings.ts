@@ -1,9 +1,5 @@
 import { expect } from 'vitest';
-import type {
-  AcquireOptions,
-  LockMode,
-  SectionOptions,
-} from '../../../lib/core/settings/acquire-options.js';
+import type { AcquireOptions, LockMode, SectionOptions } from '../../../lib/core/settings/acquire-options.js';
 import type { DecoratorOptions, LimitedOptions } from '../../../lib/locked/locked.options.js';
 import type { LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
 import { watched } from '../../support/core/core-under-test.js';
@@ -158,7 +154,10 @@ export const CALL_OPTIONS: Readonly<Record<Exclude<keyof SectionOptions, 'signal
 
 /** Options of a call for a permit. What those do that locks have, too, is the same code. */
 export const PERMIT_OPTIONS: Readonly<
-  Record<Exclude<keyof LimitedOptions, 'signal' | keyof DecoratorOptions>, Pick<Meaning, 'allows' | 'examples'>>
+  Record<
+    Exclude<keyof LimitedOptions, 'signal' | keyof DecoratorOptions>,
+    Pick<Meaning, 'allows' | 'examples'>
+  >
 > = {
   waitMs: CALL_OPTIONS.waitMs,
   leaseMs: CALL_OPTIONS.leaseMs,
