@@ -84,13 +84,13 @@ module.exports = {
     {
       name: 'stores-are-chosen-at-the-top',
       comment:
-        'Everything else gets a store handed in: only the index, what makes one of options, and the testing subpath import one.',
+        'Everything else gets a store handed in: only what makes one of options, and the subpaths redis and testing import one.',
       severity: 'error',
       from: {
         path: '^lib/',
         pathNot: [
           '^lib/stores/',
-          '^lib/index\\.ts$',
+          '^lib/redis/',
           '^lib/[^/]+\\.options\\.ts$',
           '^lib/store-of-options\\.ts$',
           '^lib/testing/',

@@ -1,5 +1,6 @@
 import { LockConfigurationError } from './core/errors/lock.errors.js';
 import {
+  DEFAULT_COMMAND_TIMEOUT_MS,
   DEFAULT_SETTINGS,
   resolveSettings,
   SETTING_NAMES,
@@ -10,7 +11,6 @@ import { checkMs, reading, refuse } from './core/settings/option-checks.js';
 import { checkNames, type Names } from './core/settings/option-names.js';
 import type { LockStore } from './core/seam/lock-store.js';
 import { isArray } from './core/errors/describe.js';
-import { DEFAULT_COMMAND_TIMEOUT_MS } from './stores/redis/connection/redis-settings.js';
 import type { RedisSource } from './stores/redis/topology-of.js';
 import { checkStoreOptions } from './store.options.js';
 import type { ReplicasOptions } from './stores/redis/replicas/replicas.js';

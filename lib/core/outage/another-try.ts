@@ -1,11 +1,9 @@
 import type { StoreFailure } from '../seam/store-failure.js';
+import { DEFAULT_COMMAND_TIMEOUT_MS } from '../settings/lock-settings.js';
 import type { KeyOutage } from './key-outage.js';
 
 /** Pause in ms before the next request to a store that asks for a retry. */
 export const ANOTHER_TRY_MS = 50;
-
-/** How long a caller without any reply retries, in ms: the default time-out of one request. */
-const PATIENCE_MS = 2_000;
 
 interface Caller {
   /** Whether it has waited since before the store failed; see `KeyOutage.hasWaited`. */
@@ -15,11 +13,14 @@ interface Caller {
 
 /**
  * Returns whether a store that asks for a retry gets one soon. It does not in an outage, in which `Outages` sets the
- * pace.
+ * pace. A caller without any reply yet retries for no longer than one request may take.
  */
 export const getsAnotherTry = (
   failure: StoreFailure,
   outage: KeyOutage,
   { hasWaited, waitedMs }: Caller,
 ): boolean =>
-  failure.outcome !== 'unknown' && failure.transient && !outage.isOn && (hasWaited || waitedMs < PATIENCE_MS);
+  failure.outcome !== 'unknown' &&
+  failure.transient &&
+  !outage.isOn &&
+  (hasWaited || waitedMs < DEFAULT_COMMAND_TIMEOUT_MS);

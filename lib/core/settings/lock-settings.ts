@@ -73,6 +73,9 @@ export const SETTING_NAMES: Names<LockSettingsInput> = {
   shutdownGraceMs: true,
 };
 
+/** Default time-out of one request to a store, in ms. */
+export const DEFAULT_COMMAND_TIMEOUT_MS = 2_000;
+
 export const DEFAULT_SETTINGS: LockSettings = {
   keyPrefix: 'lock:',
   waitMs: 5_000,

@@ -1,3 +1,4 @@
+import { DEFAULT_COMMAND_TIMEOUT_MS } from '../../core/settings/lock-settings.js';
 import { checkMs, reading } from '../../core/settings/option-checks.js';
 import type { Claim } from '../../core/seam/claim.js';
 import type { AllKindStores, KindStore, LockStore, ServerTimes } from '../../core/seam/lock-store.js';
@@ -7,7 +8,6 @@ import type { RedisAddress } from './connection/redis-client.js';
 import type { RedisConnection } from './connection/redis-connection.js';
 import { RedisFailure, isReplyError } from './connection/redis-failure.js';
 import { StartingClients } from './connection/starting-clients.js';
-import { DEFAULT_COMMAND_TIMEOUT_MS } from './connection/redis-settings.js';
 import type { RedisTopology } from './connection/redis-topology.js';
 import { evictionWarning } from './eviction.js';
 import { readServer, readTime, TOKENS_PER_MS } from './server-times.js';

@@ -21,9 +21,6 @@ import { addressFrom, checkAddress, givenOptions, notTakenWarning } from './take
  */
 export type CreateRedisClient = (role: ConnectionRole, settings: RedisOptions) => RedisLike;
 
-/** Default time-out of a command, and of connecting before it, in ms. */
-export const DEFAULT_COMMAND_TIMEOUT_MS = 2_000;
-
 /**
  * One server: a URL, ioredis options, an ioredis client (only its address and credentials are used), or a function that
  * creates clients.
