@@ -1,7 +1,7 @@
 import { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
 import type { SectionOptions, Without } from '../core/settings/acquire-options.js';
 import type { LockCall } from '../core/settings/lock-call.js';
-import { oneKindOf } from '../core/acquire/keys-of-call.js';
+import { checkOwnMode, oneKindOf } from '../core/acquire/keys-of-call.js';
 import { closeAll, currentSection, runInSection, type Section } from '../core/nesting/section.js';
 import { checkOneKey, elementsOf } from '../key/key-check.js';
 import { checkedSection } from '../call-arguments.js';
@@ -62,6 +62,7 @@ const inOrder = (locks: readonly LockOfService[], options: ForSection): readonly
     const key = checkOneKey(given?.key, 'each lock of withLocks');
     const mode = given?.mode;
     const call = service.callOfSection(mode === undefined ? options : { ...options, mode });
+    if (mode !== undefined) checkOwnMode(key, call.kind, options.mode);
     const ofService = ofServices.get(service) ?? new Map<string, WantedLock>();
     ofServices.set(service, ofService);
     const kind = oneKindOf(key, ofService.get(key)?.call.kind ?? call.kind, call.kind);

@@ -26,18 +26,22 @@ export const oneKindOf = (key: string, one: LockKind, other: LockKind): LockKind
   );
 };
 
+/** Refuses a key with its own mode in a call for fair locks. */
+export const checkOwnMode = (key: string, kind: LockKind, kindOfCall: LockKind | undefined): void => {
+  if (kindOfCall !== 'fair' || kind === 'fair') return;
+  throw new LockConfigurationError(
+    `"${key}" has a mode, and the call has mode: "fair". A read-write lock has an order of its own: leave out one of them.`,
+    { key },
+  );
+};
+
 /** Returns each key of a call once, with its kind, in the order of code units. */
 export const eachOnce = (keys: readonly KeyOfCall[], { kind: kindOfCall }: LockCall): WantedKey[] => {
   if (keys.length === 0) throw new LockKeyError('There is no key to lock: the list of keys is empty.');
   const kinds = new Map<string, LockKind>();
   for (const one of keys) {
     const [key, kind] = typeof one === 'string' ? [one, kindOfCall] : [one.key, one.mode];
-    if (kindOfCall === 'fair' && kind !== 'fair') {
-      throw new LockConfigurationError(
-        `"${key}" has a mode, and the call has mode: "fair". A read-write lock has an order of its own: leave out one of them.`,
-        { key },
-      );
-    }
+    checkOwnMode(key, kind, kindOfCall);
     kinds.set(key, oneKindOf(key, kinds.get(key) ?? kind, kind));
   }
   return [...kinds.keys()].sort().map((key) => ({ key, kind: kinds.get(key)! }));
