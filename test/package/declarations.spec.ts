@@ -104,10 +104,10 @@ describe('the declarations of the package', () => {
         `${IMPORTS}class Shop { ${decorator} async sell(id: string): Promise<void> {} }`,
       );
       const docs = [
-        'How long to wait for the lock',
-        'After an early finish',
-        'What happens instead of an error',
-        'How many',
+        'Maximum wait for the lock',
+        'Minimum time in ms, from the grant',
+        'What to do when the lock is taken',
+        'Number of permits',
       ];
       expect(hovers.map((hover) => hover.docs)).toEqual(
         docs.slice(0, hovers.length).map((text) => expect.stringContaining(text) as unknown),
@@ -118,16 +118,16 @@ describe('the declarations of the package', () => {
       const [forRoot, redis, waitMs] = types.hovers(
         `${IMPORTS}RedisLockModule.▸forRoot({ ▸redis: 'redis://localhost', ▸waitMs: 5 });`,
       );
-      expect(forRoot?.docs).toContain('Makes the lock service of the app');
-      expect(redis?.docs).toContain('Where Redis is');
-      expect(waitMs?.docs).toContain('How long');
+      expect(forRoot?.docs).toContain("Registers the app's lock service");
+      expect(redis?.docs).toContain('Address of Redis');
+      expect(waitMs?.docs).toContain('Maximum wait');
     });
 
     it('shows the lock service under its public name, with its documentation', () => {
       const [type, variable] = types.hovers(
         `${IMPORTS}export const use = (locks: ▸LockService) => ▸locks.ping();`,
       );
-      expect(type?.docs).toContain('Locks and permits, by hand');
+      expect(type?.docs).toContain('Acquires locks and permits without a decorator');
       expect(variable?.signature).toBe('(parameter) locks: LockService');
     });
   });

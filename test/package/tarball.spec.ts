@@ -62,8 +62,13 @@ describe('the tarball', () => {
       ...[`dist/esm/${stem}.js`, `dist/esm/${stem}.js.map`],
       ...[`dist/cjs/${stem}.js`, `dist/cjs/${stem}.js.map`, `dist/cjs/${stem}.d.ts`],
     ]);
-    const entries = ['dist/esm/index.d.ts', 'dist/esm/testing/index.d.ts', 'dist/cjs/package.json'];
-    const pages = (await filesIn('docs', '.md')).filter((path) => !/^(benchmarks|decisions)\//.test(path));
+    const entries = [
+      ...['', 'redis/', 'store/', 'testing/'].map((folder) => `dist/esm/${folder}index.d.ts`),
+      'dist/cjs/package.json',
+    ];
+    const pages = [...(await filesIn('docs', '.md')), 'one-lock.svg'].filter(
+      (path) => !/^(api|benchmarks|decisions)\//.test(path),
+    );
     const expected = [
       ...[...sources.map((path) => `lib/${path}`), ...built, ...entries, 'package.json'],
       ...['README.md', 'CHANGELOG.md', 'SECURITY.md', 'LICENSE', ...pages.map((path) => `docs/${path}`)],

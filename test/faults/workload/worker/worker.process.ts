@@ -9,7 +9,8 @@ import type { FromWorker, ToWorker, WorkerSetup } from '../worker-messages.js';
 import { Caller, type Surroundings } from './caller.js';
 import { LoadRunner } from './load-runner.js';
 import { logStandstills } from './loop-log.js';
-import { ordersOf, type Library } from './orders.service.js';
+import { loadLibrary } from './load-library.js';
+import { ordersOf } from './orders.service.js';
 import { Recorder } from './recorder.js';
 import { startApp } from './start-app.js';
 import { jumpWallClock } from './wall-clock.js';
@@ -26,10 +27,7 @@ const STARTED_MS = 40_000;
 const setup = JSON.parse(process.argv[2]!) as WorkerSetup;
 const recorder = new Recorder(setup.process, new HistoryWriter(setup.history));
 const register = new RegisterClient(setup.registerPort);
-const library = {
-  ...(await import(setup.library ?? 'nest-redis-lock')),
-  ...(await import(setup.library ? new URL('redis/index.js', setup.library).href : 'nest-redis-lock/redis')),
-} as Library;
+const library = await loadLibrary(setup.library);
 
 const unhandled = (what: string) => (reason: unknown) => {
   recorder.write({ type: 'unhandled', message: `${what}: ${String(reason)}` });
