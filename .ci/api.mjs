@@ -22,8 +22,8 @@ const entries = Object.entries(exports)
     types: join(root, entry.require.types),
   }));
 
-/** Writes or compares the report of one entry point. Returns whether they are the same. */
-const reports = ({ name, types }, temporary) => {
+/** Writes the report of one entry point, or compares it. Returns whether it is up to date. */
+const isUpToDate = ({ name, types }, temporary) => {
   const configObject = {
     projectFolder: root,
     mainEntryPointFilePath: types,
@@ -84,7 +84,7 @@ const changedSince = (commit, path) =>
 mkdirSync(join(root, REPORTS), { recursive: true });
 const temporary = mkdtempSync(join(tmpdir(), 'nest-redis-lock-api-'));
 try {
-  const different = entries.filter((entry) => !reports(entry, temporary)).map(({ name }) => name);
+  const different = entries.filter((entry) => !isUpToDate(entry, temporary)).map(({ name }) => name);
   if (different.length > 0)
     throw new Error(
       `the public API of ${different.join(', ')} is not that of ${REPORTS}. Is the change meant? Then run ` +

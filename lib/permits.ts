@@ -81,7 +81,7 @@ export class Permits {
    * Acquires a permit like {@link acquire}, but resolves with null when all permits are taken. Does not wait unless `waitMs`
    * (default here: 0 ms) says so.
    *
-   * @throws the errors of {@link acquire} but LockNotAcquiredError
+   * @throws the other errors of {@link acquire}
    *
    * @example
    * await using lease = await locks.permits('render', { permits: 2 }).tryAcquire();

@@ -38,7 +38,7 @@ const faultOf = (sentence) => {
 };
 
 /**
- * What is wrong with the sentences of a text without markup, as messages.
+ * Returns what is wrong with the sentences of a text without markup, as messages.
  *
  * @example faultsOf('Whoever waits is told.') // ['"Whoever waits is told.": begins with "Whoever"; see …']
  */
@@ -69,7 +69,7 @@ const unitsOf = (node) => {
   return (node.type === 'table' ? children.slice(1) : children).flatMap(unitsOf);
 };
 
-/** The faults of a Markdown tree, each with its node. */
+/** Returns the faults of a Markdown tree, each with its node. */
 export const faultsInTree = (tree) =>
   unitsOf(tree).flatMap(({ node, text }) => faultsOf(text).map((message) => ({ node, message })));
 
@@ -84,17 +84,17 @@ const INPUTS = /\b(?:KEYS|ARGV)\[/;
  */
 const proseOfComment = (lines) => {
   let exempt = false;
-  let code = false;
+  let isCode = false;
   return lines.map((line, at) => {
-    code = /^ {2,}\S/.test(line) && (code || (lines[at - 1] ?? '').trim() === '');
-    if (code) return { line: '', begins: false };
+    isCode = /^ {2,}\S/.test(line) && (isCode || (lines[at - 1] ?? '').trim() === '');
+    if (isCode) return { line: '', begins: false };
     const tag = /^\s*@(\w+)/.exec(line)?.[1];
     if (tag) exempt = tag === 'throws' || tag === 'example';
     return { line: exempt ? '' : line.replace(/^\s*@(?:param\s+)?\S+/, ''), begins: tag !== undefined };
   });
 };
 
-/** The faults of a comment's lines, which have no marker of a comment any more; each with the index of its line. */
+/** Returns the faults of a comment, each with the index of its line. The lines have no markers any more. */
 export const faultsInComment = (lines) => {
   const chunks = [];
   proseOfComment(lines).forEach(({ line, begins }, at) => {

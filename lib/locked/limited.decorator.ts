@@ -1,7 +1,7 @@
 import { LIMITED_NAMES } from '../core/settings/lock-call.js';
+import type { Permits } from '../permits.js';
 import { LIMITED_METADATA } from './locked.metadata.js';
 import type { LimitedOptions } from './locked.options.js';
-import type { Permits } from '../permits.js';
 import type { Limited as LimitedSignature } from './locked.types.js';
 import { sectionDecorator } from './section-decorator.js';
 

@@ -78,7 +78,7 @@ export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
       this.stopHearing(owner);
       return reply;
     } catch (failure) {
-      // The caller is told that nothing was done, so it must not stay in the queue either.
+      // The caller gets the reply that nothing was done, so it must not stay in the queue either.
       this.stopHearing(owner);
       holds.release(claim);
       throw failure;
