@@ -40,9 +40,9 @@ const RUN: Readonly<Record<string, Played>> = {
   'test:model': counted(5),
 };
 const NIGHTLY: Readonly<Record<string, Played>> = {
+  'test:faults': {},
   'test:matrix': counted(30),
   'test:interop': counted(7),
-  'test:faults': {},
   'test:mistakes': passing,
   'test:simulation': {},
   'test:model': counted(60),

@@ -52,7 +52,7 @@ function* lateUses(past: Past, latenessMs: number, sendingMs: number): Generator
     const due = useDueAt(past, use, sendingMs);
     const lateMs = past.unblockedMs(process, { from: due, to: Math.min(to, past.end) });
     if (lateMs > latenessMs) {
-      const text = `${asked.use} (${process}) returned ${ms(lateMs)} after it had to: waitMs ${asked.waitMs ?? 0}`;
+      const text = `${asked.use} (${process}) at "${asked.key}" returned ${ms(lateMs)} after it had to: waitMs ${asked.waitMs ?? 0}`;
       yield { rule: 'waiting', at: due + latenessMs, text };
     } else if (to === Infinity) {
       yield { rule: 'waiting', at: past.end, text: `${asked.use} (${process}) never returned` };
@@ -71,7 +71,9 @@ export const waiting: Rule = function* (past, { latenessMs, sendingMs }): Genera
     const to = Math.min(end, past.end);
     const lateMs = past.unblockedMs(asked.process, { from: due, to });
     if (lateMs > latenessMs) {
-      const text = `${asked.call} (${asked.process}) returned ${ms(lateMs)} after it had to: waitMs ${asked.waitMs}`;
+      // With the keys, the report of the violation shows their requests.
+      const keys = asked.keys.map((key) => `"${key}"`).join(', ');
+      const text = `${asked.call} (${asked.process}) for ${keys} returned ${ms(lateMs)} after it had to: waitMs ${asked.waitMs}`;
       yield { rule: 'waiting', at: due + latenessMs, text };
     } else if (end === Infinity) {
       yield { rule: 'waiting', at: past.end, text: `${asked.call} (${asked.process}) never returned` };
