@@ -4,6 +4,7 @@ import {
   lostError,
   notReentrantError,
   storeError,
+  takenError,
   waitsForItselfError,
 } from '../errors/error-messages.js';
 import { isTaken } from '../errors/lock.errors.js';
@@ -224,7 +225,8 @@ export class Acquisition implements HoldTerms {
 
   /**
    * While the store fails, a caller does not queue behind a holder of its process for long. Its own request finds out whether
-   * the store fails still: to extend the hold by nothing.
+   * the store fails still: to extend the hold by nothing. If its wait is over by then, the key was taken, and no second request
+   * follows.
    */
   private async ifStoreReplies(hold: Hold, wait: Wait): Promise<void> {
     const { requests, runtime } = this.core;
@@ -239,6 +241,8 @@ export class Acquisition implements HoldTerms {
       requests.failed(failure);
       throw storeError(wait.key, failure, 'acquiring', runtime.now() - wait.startedAt, 'not-executed');
     }
+    const now = runtime.now();
+    if (now >= deadlineOf(wait)) throw takenError(wait.key, now - wait.startedAt, wait.waitMs);
   }
 
   private ask(contention: Promise<Hold>, wait: Wait): Promise<Hold> {

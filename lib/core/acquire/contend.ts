@@ -120,11 +120,14 @@ class Contention {
     }
   }
 
-  /** A grant came too late, once more. */
+  /** A grant came too late, once more. Waiters whose time is over do not wait for the next one. */
   private throwIfVain(reason: LossReason, times: number): void {
-    const { core, wait } = this;
+    const { core, queue, wait } = this;
     const now = core.runtime.now();
-    if (times < VAIN_GRANTS && now < deadlineOf(wait)) return;
+    if (times < VAIN_GRANTS && now < deadlineOf(wait)) {
+      if (this.isHead) queue.requestOver(true);
+      return;
+    }
     this.confirming = false;
     throw lostError(wait.key, this.claim, reason, now - this.sentAt);
   }

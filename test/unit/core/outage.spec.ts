@@ -299,6 +299,23 @@ describe('a caller that comes while the store fails', () => {
     expect(late.state).toBe('fulfilled');
   });
 
+  it('behind a holder of its process sends no second request when its wait is over', async () => {
+    const holder = acquire();
+    await settled();
+    await core.store.next('acquire').answer(granted());
+    const other = acquire({}, 'other');
+    await settled();
+    await core.store.next('acquire').fail(passing());
+    expect(other.state).toBe('rejected');
+    const late = acquire({ waitMs: 0 });
+    await settled();
+    void holder.value!.release();
+    await settled();
+    await core.store.next('extend').answer([{ status: 'held', validForMs: 30_000 }]);
+    expect(late.error).toMatchObject({ code: 'LOCK_TAKEN' });
+    expect(asks()).toEqual(['release']);
+  });
+
   it('counts against maxWaiters like all who wait', async () => {
     open(new ScriptedStore(), { maxWaiters: 1 });
     await waits();
