@@ -1,7 +1,7 @@
 import { LockKeyError } from '../core/errors/lock.errors.js';
 
-/** Prefix of the names under which fencing tokens are kept, beside the holds. */
-export const FENCE_PREFIX = 'nest_redis_lock_fence:';
+/** Prefix of the names of everything that the library keeps beside the locks. */
+export const OWN_PREFIX = 'nest_redis_lock:';
 /** Prefix of the names under which Redisson keeps the fencing tokens of its RFencedLock. */
 export const COUNTER_PREFIX = 'redisson_lock_token:';
 
@@ -17,7 +17,7 @@ export const hashTag = (name: string): string => {
  * Rejects two sorts of names. Each store of this package does so, also where it could keep them, so that a test on the
  * memory store finds what Redis would reject.
  *
- * - Names of fencing tokens: a lock of that name would stop every other lock of its slot.
+ * - Names of the library's own keys, and of Redisson's fencing tokens: a lock of that name could stop other locks.
  * - Names whose braces enclose nothing: their channel would be in another slot. In a cluster, Java could acquire such a
  *   lock but never release it.
  *
@@ -26,9 +26,10 @@ export const hashTag = (name: string): string => {
  * @throws {LockKeyError} for such a name
  */
 export const checkStoreKey = (key: string, name = key): void => {
-  if (name.startsWith(FENCE_PREFIX) || name.startsWith(COUNTER_PREFIX)) {
+  if (name.startsWith(OWN_PREFIX) || name.startsWith(COUNTER_PREFIX)) {
     throw new LockKeyError(
-      `The key "${key}" is a name under which fencing tokens are kept. Choose another name or a keyPrefix.`,
+      `The key "${key}" is a name under which the library or Redisson keeps something else. ` +
+        'Choose another name or another keyPrefix.',
       { key },
     );
   }

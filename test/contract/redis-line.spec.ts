@@ -10,7 +10,7 @@ import { until } from '../support/async.js';
 import { newKey } from '../support/stores/harness.js';
 import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
 
-const PREFIX = 'nest_redis_lock_turn:';
+const PREFIX = 'nest_redis_lock:grant:';
 const ALIVE_MS = 5_000;
 const FIRST_MS = 10_000;
 const LEASE_MS = 30_000;
@@ -30,7 +30,7 @@ const POLLED_JUST_NOW = `
 if redis.call('exists', KEYS[1]) == 0 then return end
 local now = redis.call('time')
 -- Not where the memory is full.
-redis.pcall('hset', KEYS[1], 'g', string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000)))
+redis.pcall('hset', KEYS[1], 'polled', string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000)))
 `;
 
 interface Asking {
@@ -67,8 +67,8 @@ describe('the line of an exclusive lock in Redis', () => {
 
   const keysOf = (key: string): [string, string, string] => [
     key,
-    'nest_redis_lock_fence:{7}',
-    `nest_redis_lock_fence:line:{${key}}`,
+    'nest_redis_lock:fence:{7}',
+    `nest_redis_lock:queue:{${key}}`,
   ];
   const channelOf = (key: string): string => `redisson_lock__channel:{${key}}`;
 
@@ -144,9 +144,10 @@ describe('the line of an exclusive lock in Redis', () => {
     for (const [i, owner] of all.slice(0, -1).entries()) {
       expect(await release(key, owner)).toBe(0);
       await told(i + 1);
-      const [word, version, hold, to, first, tokens, lease, left] = heard[i]!.split(' ');
-      expect([word, version, hold, to, tokens, lease, left]).toEqual([
-        'grant', '1', key, all[i + 1], '1', `${FIRST_MS}`, `${2 - i}`,
+      const [words = '', hold] = heard[i]!.split('\n');
+      const [word, version, to, first, tokens, lease, left] = words.split(' ');
+      expect([word, version, to, tokens, lease, left, hold]).toEqual([
+        'grant', '1', all[i + 1], '1', `${FIRST_MS}`, `${2 - i}`, key,
       ]); // prettier-ignore
       expect(Number(first)).toBeGreaterThan(token);
       token = Number(first);
@@ -254,8 +255,8 @@ describe('the line of an exclusive lock in Redis', () => {
     await acquire(key, holder);
     await acquire(key, waiter);
     const stop = await listening(key, 2);
-    await admin.hincrby(keysOf(key)[2], 's', -30);
-    const since = Number((await lineOf(key))['s']);
+    await admin.hincrby(keysOf(key)[2], 'since', -30);
+    const since = Number((await lineOf(key))['since']);
     const { replies, before, after } = await atOnce(
       releasing(key, holder),
       keeping(key, waiter),
@@ -294,12 +295,12 @@ describe('the line of an exclusive lock in Redis', () => {
     await acquire(key, holder);
     await acquire(key, waiter);
     const stop = await listening(key, 2);
-    await admin.hincrby(keysOf(key)[2], 's', -1_000);
+    await admin.hincrby(keysOf(key)[2], 'since', -1_000);
     await release(key, holder);
     stop();
     const stopOurs = await listening(key, 1);
     expect(await kept(key, waiter)).toBe(`h ${FIRST_MS}`);
-    expect(Number((await lineOf(key))['s'])).toBeLessThanOrEqual(Date.now());
+    expect(Number((await lineOf(key))['since'])).toBeLessThanOrEqual(Date.now());
     stopOurs();
   });
 
@@ -310,11 +311,11 @@ describe('the line of an exclusive lock in Redis', () => {
     for (const one of waiters) await acquire(key, one);
     const stop = await listening(key, 4);
     await release(key, holder);
-    await admin.hincrby(keysOf(key)[2], 'f', -150);
+    await admin.hincrby(keysOf(key)[2], 'yield', -150);
     const { replies } = await atOnce(keeping(key, second), releasing(key, second));
     expect(replies).toEqual([[`h ${FIRST_MS}`], 0]);
     expect(await holderOf(key)).toBe(third);
-    await admin.hincrby(keysOf(key)[2], 's', -300);
+    await admin.hincrby(keysOf(key)[2], 'since', -300);
     await release(key, third);
     expect(await holderOf(key)).toBeUndefined();
     stop();
@@ -326,7 +327,7 @@ describe('the line of an exclusive lock in Redis', () => {
     await acquire(key, holder);
     await acquire(key, second);
     await acquire(key, third);
-    await admin.hincrby(keysOf(key)[2], 'g', -1_000);
+    await admin.hincrby(keysOf(key)[2], 'polled', -1_000);
     const { replies } = await atOnce(releasing(key, holder), keeping(key, second));
     expect(replies).toEqual([0, [expect.stringMatching(/^q 0 ([1-9]|[1-4]\d)$/)]]);
     expect(await kept(key, second)).toBe(`h ${FIRST_MS}`);
@@ -339,7 +340,7 @@ describe('the line of an exclusive lock in Redis', () => {
     const [holder, waiter] = [newOwner('a'), newOwner('b')];
     await acquire(key, holder);
     await acquire(key, waiter);
-    await admin.hincrby(keysOf(key)[2], 'g', -1_000);
+    await admin.hincrby(keysOf(key)[2], 'polled', -1_000);
     await admin.eval(...releasing(key, holder));
     await admin.hset(key, 'java:1', 1);
     await admin.pexpire(key, LEASE_MS);
@@ -364,34 +365,22 @@ describe('the line of an exclusive lock in Redis', () => {
     expect(await keep(key, third)).toEqual([`h ${FIRST_MS}`]);
   });
 
-  it('skips a place of a later version while that is alive, and drops it afterwards', async () => {
+  it('grants an entry of a later version in its order, and removes it when it has expired', async () => {
     const key = newKey();
-    const [holder, waiter] = [newOwner('a'), newOwner('b')];
-    await acquire(key, holder);
-    const line = keysOf(key)[2];
-    await admin.hset(
-      line,
-      'n',
-      1,
-      'h',
-      1,
-      'g',
-      Date.now(),
-      'f',
-      0,
-      's',
-      Date.now(),
-      1,
-      `2 ${Date.now() + 60_000} 60000 whatever it is`,
-    );
-    await admin.pexpire(line, 60_000);
-    await acquire(key, waiter);
+    const [holder, waiter, last] = ['a', 'b', 'c'].map(newOwner) as [string, string, string];
+    for (const owner of [holder, waiter, last]) await acquire(key, owner);
+    const ofLaterVersion = async (ticket: number): Promise<string> => {
+      const text = (await lineOf(key))[ticket]!.replace(/^1 (.*)$/, '2 $1 and more');
+      await admin.hset(keysOf(key)[2], ticket, text);
+      return text;
+    };
+    await ofLaterVersion(1);
     await release(key, holder);
     expect(await holderOf(key)).toBe(waiter);
-    expect(await lineOf(key)).toHaveProperty('1');
-    await admin.hset(line, 1, `2 ${Date.now() - 1} 60000 whatever it is`);
-    await acquire(key, newOwner('c'));
-    expect(Object.values(await lineOf(key)).filter((text) => text.startsWith('2 '))).toEqual([]);
+    const [, aliveUntil = ''] = (await ofLaterVersion(2)).split(' ');
+    await admin.hset(keysOf(key)[2], 2, (await lineOf(key))[2]!.replace(aliveUntil, '1'));
+    await acquire(key, newOwner('d'));
+    expect(Object.values(await lineOf(key))).not.toContainEqual(expect.stringMatching(/^2 /));
   });
 
   it('is not in the way of a release when the memory is full', async () => {
@@ -459,12 +448,19 @@ describe('the line of an exclusive lock in Redis', () => {
     expect(await admin.exists(key)).toBe(0);
   });
 
-  it('serves those behind a place of a later version, however many have come and gone since', async () => {
+  it('waiters behind an entry that cannot be read get the lock, however many came and went since', async () => {
     const key = newKey();
     const line = keysOf(key)[2];
-    const later = `2 ${Date.now() + 60_000} 60000 whatever it is`;
+    const unreadable = 'no entry';
     await acquire(key, newOwner('a'));
-    await admin.hset(line, { n: 100, h: 1, g: Date.now(), f: 0, s: Date.now(), 1: later });
+    await admin.hset(line, {
+      last: 100,
+      head: 1,
+      polled: Date.now(),
+      yield: 0,
+      since: Date.now(),
+      1: unreadable,
+    });
     await admin.pexpire(line, 60_000);
     const waiters = [newOwner('b'), newOwner('c')];
     for (const waiter of waiters) await acquire(key, waiter);
@@ -474,6 +470,6 @@ describe('the line of an exclusive lock in Redis', () => {
       expect(await keep(key, waiter)).toEqual([`h ${FIRST_MS}`]);
       expect(await holderOf(key)).toBe(waiter);
     }
-    expect(await admin.hget(line, '1')).toBe(later);
+    expect(await admin.hget(line, '1')).toBe(unreadable);
   });
 });

@@ -24,7 +24,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-const indexOf = (key: string): string => `nest_redis_lock_fence:readers:{${key}}`;
+const indexOf = (key: string): string => `nest_redis_lock:readers:{${key}}`;
 
 /** Acquires for a reader of each lease, in minutes. */
 const readersOf = async (key: string, minutes: readonly number[]): Promise<ReadClaim[]> => {

@@ -149,7 +149,7 @@ describe('a read-write lock in Redis', () => {
 
   it('keeps the place of a waiter that is kept late, with its ticket', async () => {
     const key = newKey();
-    const line = `nest_redis_lock_fence:rwline:{${key}}`;
+    const line = `nest_redis_lock:rw_queue:{${key}}`;
     const place = { aliveMs: 5_000, firstLeaseMs: 1_000, tokens: 0 };
     const holder = writeFor(key);
     expectGranted(await store.kinds.write.acquire(holder));
@@ -157,10 +157,10 @@ describe('a read-write lock in Redis', () => {
     expect(await store.kinds.read.acquire(late)).toMatchObject({ status: 'queued' });
     expect(await store.kinds.read.acquire(other)).toMatchObject({ status: 'queued' });
     // As if its process had stood still while another one kept the line.
-    const [ticket, , span, kind] = (await admin.hget(line, late.owner))!.split(' ');
-    await admin.hset(line, late.owner, `${ticket} ${Date.now() - 60_000} ${span} ${kind}`);
+    const [version, ticket, , span, kind] = (await admin.hget(line, late.owner))!.split(' ');
+    await admin.hset(line, late.owner, `${version} ${ticket} ${Date.now() - 60_000} ${span} ${kind}`);
     expect(await store.kinds.read.keepPlaces!([late])).toMatchObject([{ status: 'queued' }]);
-    expect((await admin.hget(line, late.owner))?.split(' ')[0]).toBe(ticket);
+    expect((await admin.hget(line, late.owner))?.split(' ')[1]).toBe(ticket);
     for (const claim of [late, other]) await store.kinds.read.release(claim);
     await store.kinds.write.release(holder);
     expect(await admin.keys(`*${key}*`)).toEqual([]);

@@ -52,7 +52,7 @@ describe('a flash sale on three instances, with a Redis given by REDIS_URL', () 
   beforeAll(async () => {
     server = await RedisServer.start();
     await server.cli('SET', 'somebody:else', 'untouched');
-    await server.cli('SET', 'nest_redis_lock_fence:{else}', '7');
+    await server.cli('SET', 'nest_redis_lock:fence:{else}', '7');
     ({ code, stderr, result } = await run([], { REDIS_URL: server.url }));
   }, RUN_TIMEOUT_MS);
 
@@ -175,7 +175,7 @@ describe('a flash sale on three instances, with a Redis given by REDIS_URL', () 
 
   it('leaves foreign keys alone, none of its own behind, and no connection open', async () => {
     expect(await server.cli('KEYS', '*')).toHaveLength(2);
-    expect(await server.cli('MGET', 'somebody:else', 'nest_redis_lock_fence:{else}')).toEqual([
+    expect(await server.cli('MGET', 'somebody:else', 'nest_redis_lock:fence:{else}')).toEqual([
       'untouched',
       '7',
     ]);

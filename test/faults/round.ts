@@ -114,7 +114,7 @@ const writeHoldsLeft = async (
 
 /** A process hears what it is told for as long as it lives, and sentinels hear of each other. */
 const isOfAProcess = (channel: string): boolean =>
-  channel.startsWith('nest_redis_lock_turn:') || channel.startsWith('__sentinel__:');
+  channel.startsWith('nest_redis_lock:grant:') || channel.startsWith('__sentinel__:');
 
 /** Places of living workers that have nothing to do, and lines that would never end. */
 const writeLinesLeft = async ({ seats, scribe }: Topology, server: RedisServer): Promise<void> => {
@@ -127,7 +127,7 @@ const writeLinesLeft = async ({ seats, scribe }: Topology, server: RedisServer):
     if ((await server.cli('PTTL', line)) === -1) sizes[`endless ${line}`] = 1;
   }
   for (const line of (await server.cli('KEYS', `${READ_WRITE_LINES}*`)) as string[]) {
-    const places = ((await server.cli('HKEYS', line)) as string[]).filter((name) => name !== 'n');
+    const places = ((await server.cli('HKEYS', line)) as string[]).filter((name) => name !== 'last');
     const left = places.filter((owner) => alive.has(processOfOwner(owner)));
     if (left.length > 0) sizes[`places in ${line}`] = left.length;
     if ((await server.cli('PTTL', line)) === -1) sizes[`endless ${line}`] = 1;

@@ -4,10 +4,10 @@ import type { WorkerSettings } from './workload/worker-messages.js';
 export const SETTINGS: WorkerSettings = { keyPrefix: 'lock:', watchdogMs: 1_200, commandTimeoutMs: 300 };
 
 /** What the names of all lines of waiters begin with. */
-export const LINES = 'nest_redis_lock_fence:line:';
+export const LINES = 'nest_redis_lock:queue:';
 
 /** The same of those for read-write locks. */
-export const READ_WRITE_LINES = 'nest_redis_lock_fence:rwline:';
+export const READ_WRITE_LINES = 'nest_redis_lock:rw_queue:';
 
 /** The same of fair locks. */
 export const FAIR_QUEUES = 'redisson_lock_queue:';

@@ -38,7 +38,7 @@ describe("tokens of Redisson's counter", () => {
     const key = newKey();
     expect([await take(one, key), await asJava(key), await take(one, key)]).toEqual([1, 2, 3]);
     expect(await lab.admin.get(counterOf(key))).toBe('3');
-    expect(await lab.admin.keys('nest_redis_lock_fence:*')).toEqual([]);
+    expect(await lab.admin.keys('nest_redis_lock:*')).toEqual([]);
   });
 
   it.each(['a{b}c', '{b}', 'plain', 'ä:🔒'])(
@@ -192,7 +192,7 @@ describe("the smallest user of Redis that shares Redisson's tokens", () => {
     expect(next.fencingToken).toBeGreaterThan(1);
     await next.release();
     // What such a user lacks of the line is found out on each connection.
-    const ofLine = ['hget', 'hdel', 'pubsub|numsub', 'nest_redis_lock_turn:probe'];
+    const ofLine = ['hget', 'hdel', 'pubsub|numsub', 'nest_redis_lock:grant:probe'];
     expect((await refused()).filter((name) => !ofLine.includes(name))).toEqual([]);
   });
 

@@ -3,7 +3,7 @@ import { LockStoreError } from 'nest-redis-lock';
 import { until } from '../support/async.js';
 import { holdName, newKey, useLab } from '../support/redis/lab.js';
 
-const FENCE_KEYS = 'nest_redis_lock_fence:*';
+const FENCE_KEYS = 'nest_redis_lock:fence:*';
 
 const lab = useLab();
 

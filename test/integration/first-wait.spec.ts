@@ -22,7 +22,7 @@ const connections = async (): Promise<number> => {
 
 /** The only place in the line for a key: whether it is deaf. */
 const isDeaf = async (key: string): Promise<boolean | undefined> => {
-  const place = await lab.admin.hget(`nest_redis_lock_fence:line:{${holdName(key)}}`, '1');
+  const place = await lab.admin.hget(`nest_redis_lock:queue:{${holdName(key)}}`, '1');
   return place === null ? undefined : place.split(' ')[5] === '1';
 };
 

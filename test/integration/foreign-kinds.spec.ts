@@ -88,7 +88,7 @@ describe.each(Object.entries(KINDS))('a %s lock of another client', (kind, take)
     const key = newKey();
     await take(key);
     const waiting = locks.acquire(key);
-    await until(async () => (await lab.admin.exists(`nest_redis_lock_fence:line:{${holdName(key)}}`)) === 1);
+    await until(async () => (await lab.admin.exists(`nest_redis_lock:queue:{${holdName(key)}}`)) === 1);
     const endedAt = performance.now();
     await lab.admin.del(holdName(key));
     const lease = await waiting;

@@ -15,7 +15,7 @@ const lab = useLab();
 /** Fields of a line that are no places. */
 const HEADER = 5;
 
-const lineOf = (key: string): string => `nest_redis_lock_fence:line:{${holdName(key)}}`;
+const lineOf = (key: string): string => `nest_redis_lock:queue:{${holdName(key)}}`;
 
 /** A holder and two waiters of three processes; both waiters stand in line. */
 const threeFor = async (key: string) => {
@@ -103,7 +103,7 @@ describe('a fence that gives no token', () => {
     const unfenced = lab.open({ fencing: false });
     const without = unfenced.locks.withLock(key, { waitMs: 60_000 }, () => 'ran');
     await until(async () => (await lab.admin.hlen(lineOf(key))) === HEADER + 6, { what: 'three places' });
-    const [fence] = await lab.admin.keys('nest_redis_lock_fence:{*');
+    const [fence] = await lab.admin.keys('nest_redis_lock:fence:{*');
     await lab.admin.set(fence!, 'no number');
     expect(await lease.release()).toBe('released');
     expect(await within(SOON_MS, without)).toBe('ran');

@@ -202,7 +202,7 @@ describe('a caller that waits in an outage', () => {
     const leases = await Promise.all(keys.map((key) => holder.locks.acquire(key)));
     const waits = keys.map((key) => waiter.locks.acquire(key, { waitMs: WAIT_MS }));
     await listening(lab, waiter);
-    await until(async () => (await lab.admin.keys('nest_redis_lock_fence:line:*')).length >= keys.length);
+    await until(async () => (await lab.admin.keys('nest_redis_lock:queue:*')).length >= keys.length);
     await lab.server.cli('REPLICAOF', '127.0.0.1', '1');
     await isDown(waiter);
     const before = proxy.connectionCount;

@@ -95,7 +95,7 @@ describe('the smallest user of Redis that uses read-write locks, too,', () => {
     const [one, two] = await openFor(WITH_READ_WRITE);
     const holder = await one.locks.acquire('mail', { mode: 'write' });
     const waiting = lab.open().locks.acquire('mail', { mode: 'read', waitMs: 60_000 });
-    const line = 'nest_redis_lock_fence:rwline:{lock:mail}';
+    const line = 'nest_redis_lock:rw_queue:{lock:mail}';
     const inLine = await until(async () => {
       const { n, ...places } = await lab.admin.hgetall(line);
       return n !== undefined && Object.keys(places);
@@ -103,7 +103,7 @@ describe('the smallest user of Redis that uses read-write locks, too,', () => {
     await lab.admin.call('ACL', 'SETUSER', documentedLogin.username, '-pexpire');
     waiting.catch(() => undefined);
     await expect(two.locks.acquire('mail', { mode: 'read' })).rejects.toBeInstanceOf(LockStoreError);
-    expect(await lab.admin.hkeys(line)).toEqual(expect.arrayContaining(['n', ...inLine]));
+    expect(await lab.admin.hkeys(line)).toEqual(expect.arrayContaining(['last', ...inLine]));
     expect(await lab.admin.hlen(line)).toBe(1 + inLine.length);
     await lab.admin.call('ACL', 'SETUSER', documentedLogin.username, '+pexpire');
     await holder.release();

@@ -121,14 +121,14 @@ describe('the smallest user of Redis', () => {
   });
 
   it.each([
-    ['get', ['lock', 'locks:a', 'other:lock:a', 'nest_redis_lock_fence', 'order', 'session:a', '*']],
+    ['get', ['lock', 'locks:a', 'other:lock:a', 'nest_redis_lock', 'order', 'session:a', '*']],
     ['subscribe', ['redisson_lock__channel', 'redisson_rwlock:{lock:a}', '__keyspace@0__:lock:a', 'news']],
     [
       'publish',
       [
         'redisson_lock__channel:{other:a}',
         'redisson_lock__channel:other:{a}',
-        'nest_redis_lock_turn',
+        'nest_redis_lock:grant',
         'news',
       ],
     ],

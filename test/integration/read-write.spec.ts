@@ -151,9 +151,7 @@ describe('a read-write lock', () => {
     const plain = await a.locks.acquire(key);
     const written = b.locks.acquire(key, { mode: 'write' });
     await inLine(key, 0);
-    await until(
-      async () => (await lab.admin.exists(`nest_redis_lock_fence:rwline:{${holdName(key)}}`)) === 1,
-    );
+    await until(async () => (await lab.admin.exists(`nest_redis_lock:rw_queue:{${holdName(key)}}`)) === 1);
     const releasedAt = performance.now();
     await plain.release();
     const lease = await written;

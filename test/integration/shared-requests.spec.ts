@@ -159,7 +159,7 @@ describe('the trouble of one of them is not that of the others', () => {
 
   it('the user may not use its key', async () => {
     const keys = keysOf(CALLERS).with(TROUBLED, 'forbidden');
-    const rules = ['on', '>secret', '+@all', '&*', '~lock:key*', '~nest_redis_lock_fence:*'];
+    const rules = ['on', '>secret', '+@all', '&*', '~lock:key*', '~nest_redis_lock:*'];
     await lab.admin.call('ACL', 'SETUSER', 'app', ...rules);
     const user = { ...lab.server.clientOptions(), username: 'app', password: 'secret' };
     await expectOnlyOneToFail(lab.open({}, user).locks, keys, /NOPERM|permission/i);

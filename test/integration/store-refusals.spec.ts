@@ -152,9 +152,7 @@ describe('a server out of memory (OOM, noeviction)', () => {
     expect(await one.release()).toBe('released');
     const next = await waiting;
     // A line is remembered for a second when it has left its lock to somebody else: then there is room in it.
-    await until(
-      async () => (await lab.admin.exists(`nest_redis_lock_fence:line:{${holdName('one')}}`)) === 0,
-    );
+    await until(async () => (await lab.admin.exists(`nest_redis_lock:queue:{${holdName('one')}}`)) === 0);
     const late = await storeFailure(holder.locks.acquire('one', { waitMs: 20_000 }), /OOM/);
     expect(late.outcome).toBe('not-executed');
     expect(await next.release()).toBe('released');

@@ -44,8 +44,8 @@ const refused = async (): Promise<Set<string>> => {
 /** How the log of refusals names what a rule allows. */
 const nameOf = (rule: string): string => (rule.startsWith('&') ? `${rule.slice(1, -1)}probe` : rule.slice(1));
 
-const lineOf = (key: string): string => `nest_redis_lock_fence:line:{${holdName(key)}}`;
-const lines = async (): Promise<string[]> => lab.admin.keys('nest_redis_lock_fence:line:*');
+const lineOf = (key: string): string => `nest_redis_lock:queue:{${holdName(key)}}`;
+const lines = async (): Promise<string[]> => lab.admin.keys('nest_redis_lock:queue:*');
 
 const warnings = ({ log }: OpenLocks): string[] => log.filter((entry) => entry.includes('keep a line'));
 
@@ -247,7 +247,7 @@ describe('a Redis user with every right but one', () => {
           inside -= 1;
         }),
       );
-      await until(async () => (await lab.admin.hget(lineOf(key), 'n')) === '2');
+      await until(async () => (await lab.admin.hget(lineOf(key), 'last')) === '2');
       await lab.waiting(key, 2);
       await setRules(...taking(rule));
       await lease.release();

@@ -115,7 +115,7 @@ describe('a prefix of which no key can be made keeps the app from starting', () 
     ['on a quorum', { redis: ['redis://127.0.0.1:1', 'redis://127.0.0.1:2'], keyPrefix: '{}a' }],
     ['in memory', { store: new MemoryStore(), keyPrefix: 'a}' }],
     ['of the client', { redis: { host: '127.0.0.1', port: 1, keyPrefix: 'a{' } }],
-    ['that fencing tokens have', { redis: 'redis://127.0.0.1:1', keyPrefix: 'nest_redis_lock_fence:' }],
+    ['that fencing tokens have', { redis: 'redis://127.0.0.1:1', keyPrefix: 'nest_redis_lock:' }],
   ])('%s', (_, options) => {
     expect(starting(options)).toThrow(LockConfigurationError);
     expect(starting(options)).toThrow(/^keyPrefix, or that of redis,/);

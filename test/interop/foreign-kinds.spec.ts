@@ -50,7 +50,7 @@ describe.each(VERSIONS)('an exclusive lock beside other kinds of Redisson %s on 
   const standsInLine = (name: string): Promise<unknown> =>
     until(async () =>
       sides.hasLine
-        ? (await sides.exists(`nest_redis_lock_fence:line:{${name}}`)) === 1
+        ? (await sides.exists(`nest_redis_lock:queue:{${name}}`)) === 1
         : (await sides.listeners(`redisson_lock__channel:{${name}}`)) > 0,
     );
 

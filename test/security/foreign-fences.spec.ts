@@ -12,7 +12,7 @@ import { OTHER_TYPES } from './support/foreign-holds.js';
  * else goes on while one is there, and how it comes to an end.
  */
 const COMMAND_TIMEOUT_MS = 5_000;
-const FENCE = `nest_redis_lock_fence:{${tagOfSlot(hashSlot(holdName('order')))}}`;
+const FENCE = `nest_redis_lock:fence:{${tagOfSlot(hashSlot(holdName('order')))}}`;
 
 const lab = useLab();
 

@@ -144,7 +144,7 @@ describe('another type in place of a hold', () => {
           outcome: 'not-executed',
           // The name in Redis, and the end of one sentence.
           message: expect.stringMatching(
-            /: Redis has something of another type at "lock:order"(?: or "nest_redis_lock_fence:\{\d+\}")?: WRONGTYPE [^.]+[^.]\. This says [^.]+\. Use another key, or another keyPrefix\.$/,
+            /: Redis has something of another type at "lock:order"(?: or "nest_redis_lock:fence:\{\d+\}")?: WRONGTYPE [^.]+[^.]\. This says [^.]+\. Use another key, or another keyPrefix\.$/,
           ) as string,
           cause: expect.objectContaining({
             message: expect.stringContaining('WRONGTYPE') as string,

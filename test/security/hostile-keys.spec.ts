@@ -178,13 +178,13 @@ describe('what is no key', () => {
 
 describe('without a keyPrefix, as Redisson names its locks,', () => {
   /** Where the fencing tokens of a key are. */
-  const fenceOf = (key: string): string => `nest_redis_lock_fence:{${tagOfSlot(hashSlot(key))}}`;
+  const fenceOf = (key: string): string => `nest_redis_lock:fence:{${tagOfSlot(hashSlot(key))}}`;
 
   it.each([true, false])(
     'a lock cannot take the place of the fencing tokens of others (fencing: %s)',
     async (fencing) => {
       const one = lab.open({ keyPrefix: '', fencing });
-      for (const key of [fenceOf('order'), 'nest_redis_lock_fence:{order}']) {
+      for (const key of [fenceOf('order'), 'nest_redis_lock:fence:{order}']) {
         expect(await codeOf(one.locks.acquire(key)), key).toBe('LOCK_KEY_INVALID');
         expect(await codeOf(one.locks.acquire(['a', key])), key).toBe('LOCK_KEY_INVALID');
       }

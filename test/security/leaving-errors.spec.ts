@@ -29,7 +29,7 @@ const apps = useApps();
 
 const ID = 'alice@example.org';
 const HOLD = `lock:user:${ID}`;
-const FENCE = `nest_redis_lock_fence:{${tagOfSlot(hashSlot(HOLD))}}`;
+const FENCE = `nest_redis_lock:fence:{${tagOfSlot(hashSlot(HOLD))}}`;
 
 /** Nothing of a key, an owner, a value, or of what Redis said. */
 const SECRET = /alice|user:|lock:|fence|owner|WRONGTYPE|hget|hset|evalsha|secret/i;

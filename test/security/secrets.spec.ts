@@ -153,7 +153,7 @@ describe('no part of the password is in the error', () => {
     await lockFailure(opened);
     await lockFailure(opened, () => opened.locks.inspect('order') as Promise<never>);
     await lab.admin.del('lock:order');
-    await lab.admin.set(`nest_redis_lock_fence:{${tagOfSlot(hashSlot('lock:order'))}}`, 'x');
+    await lab.admin.set(`nest_redis_lock:fence:{${tagOfSlot(hashSlot('lock:order'))}}`, 'x');
     await lockFailure(opened);
   });
 

@@ -50,7 +50,7 @@ describe('somebody with write access to Redis can, as SECURITY.md says,', () => 
   it('set fencing tokens back, from where they were set ahead before', async () => {
     expect(SECURITY).toContain('tokens can then be smaller than earlier ones');
     const { locks } = lab.open();
-    const fence = `nest_redis_lock_fence:{${tagOfSlot(hashSlot(NAME))}}`;
+    const fence = `nest_redis_lock:fence:{${tagOfSlot(hashSlot(NAME))}}`;
     await lab.admin.set(fence, '8000000000000000');
     const ahead = await locks.withLock('order', ({ fencingToken }) => fencingToken);
     await lab.admin.del(fence);

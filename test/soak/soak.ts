@@ -38,7 +38,7 @@ const takeCounters = async (server: RedisServer, counters: readonly string[]): P
 /** How many keys Redis has that are no fence keys, and how many that are. */
 const countKeys = async (server: RedisServer): Promise<{ keys: number; fenceKeys: number }> => {
   const all = (await server.cli('KEYS', '*')) as string[];
-  const fenceKeys = all.filter((key) => key.startsWith('nest_redis_lock_fence:')).length;
+  const fenceKeys = all.filter((key) => key.startsWith('nest_redis_lock:fence:')).length;
   const counters = await takeCounters(server, all.filter(isCounter));
   return { keys: all.length - fenceKeys - counters, fenceKeys };
 };
@@ -55,7 +55,7 @@ const takeStock = async (worker: Worker, server: RedisServer): Promise<FullStock
   const { stock } = await worker.next('stock', { timeoutMs: STEP_TIMEOUT_MS });
   // On one of its own a process hears of its turns, until it ends.
   const channels = ((await server.cli('PUBSUB', 'CHANNELS')) as string[]).filter(
-    (name) => !name.startsWith('nest_redis_lock_turn:'),
+    (name) => !name.startsWith('nest_redis_lock:grant:'),
   );
   const clients = await server.text('CLIENT', 'LIST');
   return {

@@ -124,12 +124,11 @@ class Contention {
   private throwIfVain(reason: LossReason, times: number): void {
     const { core, queue, wait } = this;
     const now = core.runtime.now();
-    if (times < VAIN_GRANTS && now < deadlineOf(wait)) {
-      if (this.isHead) queue.requestOver(true);
-      return;
+    if (times >= VAIN_GRANTS || now >= deadlineOf(wait)) {
+      this.confirming = false;
+      throw lostError(wait.key, this.claim, reason, now - this.sentAt);
     }
-    this.confirming = false;
-    throw lostError(wait.key, this.claim, reason, now - this.sentAt);
+    if (this.isHead) queue.requestOver(true);
   }
 
   private giveUp(): void {
@@ -184,9 +183,7 @@ class Contention {
     const { core, wait } = this;
     const isCertain = outcome.status === 'granted' && this.isCertain(place, outcome);
     // Nobody waits longer for another answer. The next caller of this process goes on from here.
-    if (!isCertain && core.runtime.now() >= deadlineOf(wait)) {
-      throw this.takenError();
-    }
+    if (!isCertain && core.runtime.now() >= deadlineOf(wait)) throw this.takenError();
     core.places.remove(place);
     this.queue.standsAt(undefined);
     if (outcome.status === 'gone') return 'gone';

@@ -1,11 +1,11 @@
-import { checkStoreKey, FENCE_PREFIX } from '../key-rule.js';
+import { checkStoreKey, OWN_PREFIX } from '../key-rule.js';
 import { hashSlot, tagOfSlot } from './hash-slot.js';
 
 /** Returns a name with braces that leads to the same slot: if the name has braces, they already decide. */
 const inBraces = (name: string): string => (name.includes('{') ? name : `{${name}}`);
 
 /** Prefix of all channels on which processes are notified of grants. */
-export const TURN_CHANNELS = 'nest_redis_lock_turn:';
+export const GRANT_CHANNELS = `${OWN_PREFIX}grant:`;
 
 /** Returns short braces that lead to the same slot as the name. */
 const slotTag = (name: string): string => `{${tagOfSlot(hashSlot(name))}}`;
@@ -98,12 +98,12 @@ export class RedisKeys {
 
   /** Sorted set of this library's readers, by the ends of their leases. */
   readerIndex(holdName: string): string {
-    return `${FENCE_PREFIX}readers:${inBraces(holdName)}`;
+    return `${OWN_PREFIX}readers:${inBraces(holdName)}`;
   }
 
   /** Wait queue of a read-write lock. */
   readWriteLine(holdName: string): string {
-    return `${FENCE_PREFIX}rwline:${inBraces(holdName)}`;
+    return `${OWN_PREFIX}rw_queue:${inBraces(holdName)}`;
   }
 
   /**
@@ -111,17 +111,17 @@ export class RedisKeys {
    * prefixes can lead to the same hold, and a proxy may stand in front of a cluster.
    */
   fence(holdName: string): string {
-    return FENCE_PREFIX + slotTag(holdName);
+    return `${OWN_PREFIX}fence:${slotTag(holdName)}`;
   }
 
   /** Wait queue of an exclusive lock. */
   line(holdName: string): string {
-    return `${FENCE_PREFIX}line:${inBraces(holdName)}`;
+    return `${OWN_PREFIX}queue:${inBraces(holdName)}`;
   }
 
   /** Key for finding out whether wait queues can be used, with braces like theirs. In the name's slot, if given. */
   lineProbe(holdName?: string): string {
-    return `${FENCE_PREFIX}line:probe${holdName === undefined ? '' : `:${slotTag(holdName)}`}`;
+    return `${OWN_PREFIX}queue:probe${holdName === undefined ? '' : `:${slotTag(holdName)}`}`;
   }
 
   /**
@@ -129,7 +129,7 @@ export class RedisKeys {
    * there is one channel for each slot.
    */
   turnChannel(owner: string, holdName?: string): string {
-    return TURN_CHANNELS + (holdName === undefined ? '' : `${slotTag(holdName)}:`) + processOf(owner);
+    return GRANT_CHANNELS + (holdName === undefined ? '' : `${slotTag(holdName)}:`) + processOf(owner);
   }
 
   /** Channel for finding out whether processes can be notified. No process has the name `probe`. */

@@ -4,7 +4,7 @@ import { LockService, RedisLockModule } from 'nest-redis-lock';
 import { CHARGES } from '../payment/payment.client.js';
 
 /** Keys in which the library keeps the last fencing token of each hash slot. */
-const FENCE_KEYS = 'nest_redis_lock_fence:*';
+const FENCE_KEYS = 'nest_redis_lock:fence:*';
 const SCAN_COUNT = 1_000;
 
 /** The demo's own access to Redis: it inspects locks, and removes the demo's keys at the end. */

@@ -108,7 +108,7 @@ const queued = async (kind: ScaleKind, key: string, entries: number): Promise<vo
   const name = `{lock:${key}}`;
   const count = (): Promise<number> => {
     if (kind === 'fair') return redis!.zcard(`redisson_lock_timeout:${name}`);
-    return redis!.exists(`nest_redis_lock_fence:${kind === 'exclusive' ? 'line' : 'rwline'}:${name}`);
+    return redis!.exists(`nest_redis_lock:${kind === 'exclusive' ? 'queue' : 'rw_queue'}:${name}`);
   };
   await until(async () => (await count()) === entries, {
     what: `${entries} entries of ${kind} callers in Redis`,

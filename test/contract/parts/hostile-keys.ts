@@ -30,10 +30,10 @@ export const HOSTILE_KEYS: Readonly<Record<string, string>> = {
 
 /** What one store cannot keep, none keeps: else a test on one says nothing about an app on another. */
 const REFUSED_KEYS = [
-  'lock:{}', 'lock:{', 'lock:}', 'lock:}{', 'lock:{}x{y}', 'nest_redis_lock_fence:{1}', 'nest_redis_lock_fence:',
+  'lock:{}', 'lock:{', 'lock:}', 'lock:}{', 'lock:{}x{y}', 'nest_redis_lock:fence:{1}', 'nest_redis_lock:',
 ]; // prettier-ignore
 /** Odd, but fine. */
-const ODD_KEYS = ['lock:{{x}}', 'lock:{x}}', '}lock:{x}', 'lock:nest_redis_lock_fence:'];
+const ODD_KEYS = ['lock:{{x}}', 'lock:{x}}', '}lock:{x}', 'lock:nest_redis_lock:'];
 
 /** Keys nobody would choose. */
 export function describeHostileKeys(context: ContractContext, kind: KindUnderContract): void {

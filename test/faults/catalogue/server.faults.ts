@@ -190,7 +190,7 @@ const noRights = fault<OnNode & { readonly seat: number }>({
   async inflict(topology, { node, seat, forMs }) {
     const { server } = topology.nodes[node]!;
     const { keyPrefix } = SETTINGS;
-    const others = [`~${keyPrefix}*`, `~{${keyPrefix}*`, '~nest_redis_lock_fence:{*'];
+    const others = [`~${keyPrefix}*`, `~{${keyPrefix}*`, '~nest_redis_lock:fence:{*'];
     await duringOutage(topology, 'no rights for lines', AFTERMATH.lostTurn, async () => {
       await server.cli('ACL', 'SETUSER', 'default', 'resetkeys', ...others);
       await sleep(forMs);

@@ -42,7 +42,7 @@ export interface Process extends AsyncDisposable {
   call(more?: Partial<LockCall>): LockCall;
 }
 
-const TURNS = 'nest_redis_lock_turn:';
+const TURNS = 'nest_redis_lock:grant:';
 const LEASE_MS = 30_000;
 export const FIRST_LEASE_MS = 10_000;
 
@@ -77,7 +77,7 @@ export class RedisStage implements AsyncDisposable {
 
   /** Where the line of the key is. */
   get line(): string {
-    return `nest_redis_lock_fence:line:{${this.key}}`;
+    return `nest_redis_lock:queue:{${this.key}}`;
   }
 
   /** The name of an owner; of the processes a to d somebody hears the messages. */
@@ -187,7 +187,7 @@ export class RedisStage implements AsyncDisposable {
   }
 
   private get keys(): [string, string, string] {
-    return [this.key, 'nest_redis_lock_fence:{7}', this.line];
+    return [this.key, 'nest_redis_lock:fence:{7}', this.line];
   }
 
   private run(script: string, ...args: readonly (string | number)[]): Promise<unknown> {

@@ -67,7 +67,7 @@ describe('the watch over what a server carries out', () => {
   });
 });
 
-const TURNS = 'nest_redis_lock_turn:';
+const TURNS = 'nest_redis_lock:grant:';
 const FIRST_MS = 10_000;
 
 /** What the watch sees of lines, once so many holds were there. */
@@ -91,11 +91,7 @@ const watching = async (holds: number, act: (line: Line) => Promise<unknown>): P
 
 class Line {
   readonly key = 'lock:a';
-  readonly keys = [
-    this.key,
-    'nest_redis_lock_fence:{7}',
-    `nest_redis_lock_fence:line:{${this.key}}`,
-  ] as const;
+  readonly keys = [this.key, 'nest_redis_lock:fence:{7}', `nest_redis_lock:queue:{${this.key}}`] as const;
 
   acquireArgs(owner: string, tokens: number, aliveMs = 5_000): (string | number)[] {
     return [owner, LEASE_MS, tokens, `${aliveMs} ${FIRST_MS} ${tokens} 0`];
@@ -167,7 +163,7 @@ describe('the watch over a line', () => {
     });
     const [, ofB, ofAway] = events.filter((event) => event.type === 'hold');
     expect(ofB?.token).toBeLessThan(ofAway!.token!);
-    expect(ofAway?.lastToken).toBe(Number(await client.get('nest_redis_lock_fence:{7}')));
+    expect(ofAway?.lastToken).toBe(Number(await client.get('nest_redis_lock:fence:{7}')));
     expect(seen(events)).toEqual([
       `a:1 has it for ${LEASE_MS} with 1`,
       'a:1 released',

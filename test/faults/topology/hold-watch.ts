@@ -17,11 +17,11 @@ const FORCING: readonly string[] = [
   ),
 ];
 
-const FENCE_KEY = 'nest_redis_lock_fence:';
+const FENCE_KEY = 'nest_redis_lock:fence:';
 
-const LINE_KEY = `${FENCE_KEY}line:`;
+const LINE_KEY = 'nest_redis_lock:queue:';
 /** A place as it is written into a line: how many tokens are reserved with its grant, and for whom. */
-const PLACE = /^1 \d+ \d+ \d+ (\d+) \d (.+)$/;
+const PLACE = /^1 \d+ \d+ \d+ (\d+) \d (\S+)$/;
 
 interface Held {
   readonly owner: string;

@@ -17,9 +17,9 @@ import { RedisMonitor, type MonitoredCommand } from './redis-monitor.js';
 
 const HASH = 'lock:a';
 const BEFORE_OWNERS = `{${HASH}}`;
-const LINE = `nest_redis_lock_fence:rwline:{${HASH}}`;
-const INDEX = `nest_redis_lock_fence:readers:{${HASH}}`;
-const FENCE = 'nest_redis_lock_fence:{7}';
+const LINE = `nest_redis_lock:rw_queue:{${HASH}}`;
+const INDEX = `nest_redis_lock:readers:{${HASH}}`;
+const FENCE = 'nest_redis_lock:fence:{7}';
 const CHANNEL = `redisson_rwlock:{${HASH}}`;
 const LEASE_MS = 60_000;
 
@@ -78,7 +78,7 @@ const write = (owner: string, tokens: number, leaseMs = LEASE_MS): Promise<unkno
   );
 const release = (owner: string): Promise<unknown> =>
   client.eval(
-    READ_WRITE_RELEASE, 5, HASH, timeoutOf(owner), LINE, `nest_redis_lock_fence:line:{${HASH}}`, INDEX,
+    READ_WRITE_RELEASE, 5, HASH, timeoutOf(owner), LINE, `nest_redis_lock:queue:{${HASH}}`, INDEX,
     owner, CHANNEL, 'PUBLISH', BEFORE_OWNERS, 'channel', '',
   ); // prettier-ignore
 const extend = (owner: string, leaseMs: number): Promise<unknown> =>

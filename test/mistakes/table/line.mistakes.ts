@@ -26,7 +26,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
         in: 'LINE_KEEP',
         find: "return 'gone'",
         replace:
-          "ticket = redis.call('hincrby', line, 'n', 1) redis.call('hset', line, ticket, table.concat({ '1', whole(now + span), span, '10000', '1', deaf, me }, ' '), '@' .. me, ticket)",
+          "ticket = redis.call('hincrby', line, 'last', 1) redis.call('hset', line, ticket, entry(now + span, span, '10000', '1', deaf, me), '@' .. me, ticket)",
       },
       {
         in: 'ExclusiveHolds.keep',
@@ -106,7 +106,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
           const doubted = (): void => void told.push('doubted');
           reply.place.listen({ told: (outcome) => void told.push(outcome), doubted });
         }
-        const channel = `nest_redis_lock_turn:${owner.slice(0, owner.lastIndexOf(':'))}`;
+        const channel = `nest_redis_lock:grant:${owner.slice(0, owner.lastIndexOf(':'))}`;
         await until(async () => (await stage.admin.pubsub('NUMSUB', channel))[1] === 1);
         // The ear is open once a place is kept that is not deaf.
         await until(async () => {
@@ -116,7 +116,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
         told.length = 0;
         await stage.admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
         await until(() => store.ping().then(() => true));
-        await stage.admin.publish(channel, `grant 1 ${stage.key} ${owner} 1 1 10000 0`);
+        await stage.admin.publish(channel, `grant 1 ${owner} 1 1 10000 0\n${stage.key}`);
         await until(() => told.length > 0);
         assert.deepEqual(told, ['doubted']);
       },
@@ -129,11 +129,11 @@ export const LINE_MISTAKES: readonly Mistake[] = [
         in: 'LINE',
         find: "redis.call('hset', hold, one.owner, 1)",
         replace:
-          "redis.call('publish', '${TURN_CHANNELS}' .. process_of(one.owner), table.concat({ 'grant', '1', hold, one.owner, whole(token), whole(one.tokens), one.lease, whole(found.count - 1) }, ' ')) redis.call('hset', hold, one.owner, 1)",
+          "redis.call('publish', '${GRANT_CHANNELS}' .. process_of(one.owner), table.concat({ 'grant', '1', one.owner, whole(token), whole(one.tokens), one.lease, whole(found.count - 1) }, ' ') .. '\\\\n' .. hold) redis.call('hset', hold, one.owner, 1)",
       },
       {
         in: 'LINE',
-        find: "local heard = redis.pcall('publish', ${TURN_CHANNEL}, message)",
+        find: "local heard = redis.pcall('publish', ${GRANT_CHANNEL}, message)",
         replace: 'local heard = 1',
       },
     ],

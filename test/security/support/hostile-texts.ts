@@ -27,7 +27,7 @@ export const HOSTILE_TEXTS: Readonly<Record<string, string>> = {
   'a slot of another key': '{order}',
   'a slot of another key, and more': '{order}:1',
   'a channel': 'redisson_lock__channel:{lock:order}',
-  'a fence key': 'nest_redis_lock_fence:{0}',
+  'a fence key': 'nest_redis_lock:fence:{0}',
   'escapes of a template': 'order%3A1',
   'a template': 'order:<<id>>:<<$request.user.id>>',
   'formats and expansions': '%s%n%00 ${order} $(order) `order` {{order}}',

@@ -19,7 +19,7 @@ export const keySpaceOf = async (redis: Redis): Promise<KeySpace> => {
 /** The names, byte for byte, of what differs in any way between two looks, but for fence keys. */
 export const touchedBetween = (before: KeySpace, after: KeySpace): string[] =>
   [...new Set([...before.keys(), ...after.keys()])].filter(
-    (name) => before.get(name) !== after.get(name) && !/^nest_redis_lock_fence:\{\d+\}$/.test(name),
+    (name) => before.get(name) !== after.get(name) && !/^nest_redis_lock:fence:\{\d+\}$/.test(name),
   );
 
 /** The name of a key's hold as it is compared here. */

@@ -13,9 +13,9 @@ import { openLocks, type LocksOptions, type OpenLocks } from './open-locks.js';
 const LOCK_WORKER = new URL('./lock.worker.ts', import.meta.url);
 /** How long a process may take to start on a machine that has much else to do. */
 export const BOOT_MS = 25_000;
-const FENCE_KEYS = /^nest_redis_lock_fence:\{/;
+const FENCE_KEYS = /^nest_redis_lock:fence:\{/;
 /** A process hears of its turns on one channel, from its first wait until it ends. */
-const TURN_CHANNELS = /^nest_redis_lock_turn:/;
+const TURN_CHANNELS = /^nest_redis_lock:grant:/;
 
 /** The shortest watchdog there is: it renews every 333 ms. Commands may take nearly as long, on a busy machine. */
 export const SHORT_WATCHDOG = { watchdogMs: 1_000, commandTimeoutMs: 900 } as const;
@@ -107,7 +107,7 @@ export class Lab implements AsyncDisposable {
   async hearing(key: string, places = 1): Promise<void> {
     await until(
       async () => {
-        const line = await this.admin.hgetall(`nest_redis_lock_fence:line:{${holdName(key)}}`);
+        const line = await this.admin.hgetall(`nest_redis_lock:queue:{${holdName(key)}}`);
         return Object.values(line).filter((text) => /^1( -?\d+){4} 0 /.test(text)).length >= places;
       },
       { what: `${places} hear of their turn for ${key}` },

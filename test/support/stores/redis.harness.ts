@@ -4,9 +4,9 @@ import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { RedisServer } from '../redis-server.js';
 import type { Leftovers, StoreHarness } from './harness.js';
 
-const FENCE_KEYS = /^(nest_redis_lock_fence|redisson_lock_token):/;
+const FENCE_KEYS = /^(nest_redis_lock|redisson_lock_token):/;
 /** The channels on which processes hear of their turns, once they have waited; they stay open with the store. */
-const TURN_CHANNELS = 'nest_redis_lock_turn:*';
+const TURN_CHANNELS = 'nest_redis_lock:grant:*';
 
 export interface RedisHarness extends StoreHarness {
   readonly server: RedisServer;

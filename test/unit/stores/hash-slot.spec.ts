@@ -61,7 +61,7 @@ describe('slots', () => {
     const tags = Array.from({ length: SLOTS }, (_, slot) => tagOfSlot(slot));
     expect(new Set(tags).size).toBe(SLOTS);
     expect(tags.every((tag) => /^\d{1,6}$/.test(tag))).toBe(true);
-    const slots = await slotsOfRedis(tags.map((tag) => `nest_redis_lock_fence:{${tag}}`));
+    const slots = await slotsOfRedis(tags.map((tag) => `nest_redis_lock:fence:{${tag}}`));
     expect(slots).toEqual(tags.map((_, slot) => slot));
   });
 

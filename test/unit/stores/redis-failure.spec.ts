@@ -22,7 +22,7 @@ const WRAPPED = `ERR Error running script (call to f_${SHA}): `;
 const TEXTS = {
   WRONGTYPE: 'WRONGTYPE Operation against a key holding the wrong kind of value',
   READONLY: "READONLY You can't write against a read only replica.",
-  FENCE: 'FENCE nest_redis_lock_fence:{7} holds no usable fencing token',
+  FENCE: 'FENCE nest_redis_lock:fence:{7} holds no usable fencing token',
   BUSY: 'BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.',
   NOSCRIPT: 'NOSCRIPT No matching script. Please use EVAL.',
   MOVED: 'MOVED 3999 127.0.0.1:6381',

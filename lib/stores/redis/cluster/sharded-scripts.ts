@@ -1,5 +1,5 @@
 import { Script } from '../connection/script.js';
-import { SHARDED_TURN_CHANNEL, TURN_CHANNEL } from '../kinds/exclusive/line-functions.js';
+import { SHARDED_GRANT_CHANNEL, GRANT_CHANNEL } from '../kinds/exclusive/line-functions.js';
 
 const made = new WeakMap<Script, Script>();
 
@@ -11,7 +11,7 @@ export const sharded = (script: Script): Script => {
   const known = made.get(script);
   if (known) return known;
   const source = script.source
-    .replaceAll(TURN_CHANNEL, SHARDED_TURN_CHANNEL)
+    .replaceAll(GRANT_CHANNEL, SHARDED_GRANT_CHANNEL)
     .replaceAll("'publish'", "'spublish'")
     .replaceAll('numsub', 'shardnumsub');
   const own = source === script.source ? script : new Script(source, script.refusals);

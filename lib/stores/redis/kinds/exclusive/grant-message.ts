@@ -11,15 +11,18 @@ export interface GrantMessage {
   readonly placesLeft: number;
 }
 
-/** Hold names may have spaces in them, so they are what is left between the words that have none. */
-const GRANT = /^grant 1 (.+) (\S+) (\d{1,16}) (\d{1,5}) (\d{1,16}) (\d{1,9})$/s;
+/** Later versions may add words to the first line. The name of a hold may contain anything, so it comes last. */
+const GRANT = /^grant \d{1,9} (\S+) (\d{1,16}) (\d{1,5}) (\d{1,16}) (\d{1,9})(?: [^\n]*)?\n(.+)$/s;
 
-/** Reads a grant from a message; returns undefined for anything else, because anyone may publish on the channel. */
+/**
+ * Reads a grant from a message of any version. Returns undefined for anything else, because anyone may publish on the
+ * channel.
+ */
 export const readGrantMessage = (text: string): GrantMessage | undefined => {
   const found = GRANT.exec(text);
   if (!found) return undefined;
-  const [holdName, owner, ...numbers] = found.slice(1) as [string, string, ...string[]];
-  const [token = 0, tokens = 0, firstLeaseMs = 0, placesLeft = 0] = numbers.map(Number);
+  const [owner = '', , , , , holdName = ''] = found.slice(1);
+  const [token = 0, tokens = 0, firstLeaseMs = 0, placesLeft = 0] = found.slice(2, 6).map(Number);
   if (!Number.isSafeInteger(token)) return undefined;
   return { holdName, owner, token, tokens, firstLeaseMs, placesLeft };
 };

@@ -1,5 +1,5 @@
 import { TIME } from '../../connection/script-batch.js';
-import { TURN_CHANNELS } from '../../redis-keys.js';
+import { GRANT_CHANNELS } from '../../redis-keys.js';
 import { beside, counterOf, LEAVE, TAKEN } from './scripts.js';
 
 /** The Lua functions that the scripts of a line share; see `line-scripts.ts`. */
@@ -8,9 +8,9 @@ import { beside, counterOf, LEAVE, TAKEN } from './scripts.js';
 export const CHANNEL = beside('redisson_lock__channel:', 'hold');
 
 /** Channel that notifies the process of the owner `one` of its grants. */
-export const TURN_CHANNEL = `'${TURN_CHANNELS}' .. process_of(one.owner)`;
+export const GRANT_CHANNEL = `'${GRANT_CHANNELS}' .. process_of(one.owner)`;
 /** The same channel in a cluster: in the slot of the hold, whose tag the fence key has. */
-export const SHARDED_TURN_CHANNEL = `'${TURN_CHANNELS}' .. string.match(fence, '{.*}') .. ':' .. process_of(one.owner)`;
+export const SHARDED_GRANT_CHANNEL = `'${GRANT_CHANNELS}' .. string.match(fence, '{.*}') .. ':' .. process_of(one.owner)`;
 
 /** Functions that the scripts of a wait queue also need when there are no waiters, below `TIME`. */
 export const RULES = `
@@ -35,6 +35,9 @@ end
 /** `TIME` and `RULES`. */
 export const BASICS = TIME + RULES;
 
+/** Version of the format of wait queues and their messages; see `docs/operations/wait-queue.md`. */
+export const WIRE_VERSION = '1';
+
 /** How many entries of a line one script looks at. */
 const MOST_LOOKED_AT = 64;
 
@@ -53,7 +56,7 @@ export const POLLERS_EVERY_MS = 1_000;
 export const POLLERS_MOMENT_MS = 40;
 /** When one of those has it after its moment, the first in line looks whether it is over, at first so often, in ms. */
 const SOONEST_LOOK_MS = 10;
-/** Number of fields of a wait queue that are no entries: n, h, g, f, s. */
+/** Number of fields of a wait queue that are no entries: last, head, polled, yield, since. */
 export const HEADER = 5;
 
 /**
@@ -76,25 +79,31 @@ local function more_listen(hold, places)
 end
 local function rest(line, span)
   if redis.call('exists', line) == 0 then
-    redis.call('hset', line, 'n', 0, 'h', 1, 'g', whole(now), 'f', 0, 's', whole(now))
+    redis.call('hset', line, 'last', 0, 'head', 1, 'polled', whole(now), 'yield', 0, 'since', whole(now))
   end
-  redis.call('hset', line, 'f', whole(now + span))
+  redis.call('hset', line, 'yield', whole(now + span))
   redis.call('pexpire', line, whole(math.max(redis.call('pttl', line), span)))
 end
 local function resume(line, found)
   if found.till == 0 then return end
-  redis.pcall('hset', line, 'f', 0, 's', whole(now + math.min(now - found.till, ${MOST_OWED_MS})))
+  redis.pcall('hset', line, 'yield', 0, 'since', whole(now + math.min(now - found.till, ${MOST_OWED_MS})))
+end
+-- An entry, whose first word is the version of the format. Other versions may only add words to the end.
+local function entry(till, span, lease, tokens, deaf, owner)
+  return table.concat({ '${WIRE_VERSION}', whole(till), whole(span), lease, tokens, deaf, owner }, ' ')
+end
+local function words_of(text)
+  return string.match(text, '^%d+ (%d+) (%d+) (%d+) (%-?%d+) (%d) (%S+)')
 end
 local function read(found, ticket, text)
-  local till, span, lease, tokens, deaf, owner = string.match(text, '^1 (%d+) (%d+) (%d+) (%-?%d+) (%d) (.+)$')
-  if not owner then till, span = string.match(text, '^%d+ (%d+) (%d+) ') end
+  local till, span, lease, tokens, deaf, owner = words_of(text)
   local left = till and tonumber(till) - now
   if left and left <= 0 then
     found.dead[#found.dead + 1] = { ticket = ticket, owner = owner }
     return
   end
   found.head = found.head or ticket
-  if not owner or left > tonumber(span) then return end
+  if not till or left > tonumber(span) then return end
   found.places[#found.places + 1] =
     { ticket = ticket, text = text, lease = lease, tokens = tonumber(tokens), deaf = deaf == '1', owner = owner }
 end
@@ -108,8 +117,9 @@ local function place(found, i)
 end
 local function look(line)
   local function number(field, otherwise) return tonumber(redis.call('hget', line, field) or otherwise) end
-  local found = { line = line, places = {}, dead = {}, size = redis.call('hlen', line), last = number('n', '0'),
-    first = number('h', '1'), polled = number('g', '0'), till = number('f', '0'), since = number('s', '0') }
+  local found = { line = line, places = {}, dead = {}, size = redis.call('hlen', line), last = number('last', '0'),
+    first = number('head', '1'), polled = number('polled', '0'), till = number('yield', '0'),
+    since = number('since', '0') }
   found.count = math.max(0, math.floor((found.size - ${HEADER}) / 2))
   local rest = found.till - now
   -- One that is farther away comes from another clock.
@@ -144,7 +154,7 @@ local function tidy(line, found)
     end
   end
   if found.over and found.till == 0 then redis.call('del', line)
-  elseif found.head > found.first then redis.call('hset', line, 'h', whole(found.head)) end
+  elseif found.head > found.first then redis.call('hset', line, 'head', whole(found.head)) end
 end
 -- own: the place of whoever asks, should so many be before it that it is not met.
 local function give(hold, fence, line, found, own)
@@ -184,8 +194,9 @@ local function give(hold, fence, line, found, own)
       end
       if one.owner == me or one.deaf then return settled() end
       local message = table.concat(
-        { 'grant', '1', hold, one.owner, whole(token), whole(count), one.lease, whole(one.left) }, ' ')
-      local heard = redis.pcall('publish', ${TURN_CHANNEL}, message)
+        { 'grant', '${WIRE_VERSION}', one.owner, whole(token), whole(count), one.lease, whole(one.left) }, ' ')
+        .. '\\n' .. hold
+      local heard = redis.pcall('publish', ${GRANT_CHANNEL}, message)
       if not refused(heard) and heard ~= 0 then return settled() end
       redis.call('del', hold)
       redis.call('hset', line, whole(one.ticket), one.text, '@' .. one.owner, whole(one.ticket))

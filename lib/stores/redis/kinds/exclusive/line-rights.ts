@@ -54,8 +54,8 @@ export const lineProbe = (keys: RedisKeys, name?: string): Probe => ({
 });
 
 /** ACL rule of the channels on which processes are notified of grants. */
-export const TURN_CHANNELS_RULE = '&nest_redis_lock_turn:*';
-const LINE_KEYS_RULE = '~nest_redis_lock_fence:*';
+export const TURN_CHANNELS_RULE = '&nest_redis_lock:grant:*';
+const LINE_KEYS_RULE = '~nest_redis_lock:*';
 
 /** What the probe calls the channel; its other names are those of commands. */
 const CHANNEL = 'channel';

@@ -21,22 +21,22 @@ import { LEAVE, NOT_READ_WRITE, TAKE, TAKEN } from './scripts.js';
  * The line of a lock is a hash beside its hold, there only while somebody waits or did a moment ago, and never
  * without a time to live:
  *
- *   n            the last ticket that was given
- *   h            the first ticket that may still be there
- *   g            when the lock was last left to those who only poll, in ms
- *   f            until when it is left to those who stand in no line, in ms; 0 when one in line has had it since
- *   s            since when it belongs to the line, in ms; in the future: others have had it for so much longer
- *   <ticket>     a place: '1 <alive until> <alive for> <first lease> <tokens> <deaf> <owner>'; the tokens are a negative
- *                number where they are those of Redisson's counter
+ *   last         the last ticket that was given
+ *   head         the first ticket that may still be there
+ *   polled       when the lock was last left to clients that only poll, in ms
+ *   yield        until when it is left to clients without an entry, in ms; 0 when a queued one has had it since
+ *   since        since when the queue has it, in ms; in the future: the others have had it for so much longer
+ *   <ticket>     an entry: '<version> <alive until> <alive for> <provisional lease> <tokens> <not subscribed> <owner>'; the
+ *                tokens are a negative number if they are those of Redisson's counter
  *   @<owner>     the owner's ticket
  *
- * Of a place of another version only the first three fields are known: it is never granted, and goes when it is dead.
+ * Entries of all versions begin with these words, and are granted in their order. Later versions may add words.
  * Times are ms of the server's clock. A place is alive until its time; one whose time is farther away than it asked for
  * comes from another clock, and is passed over until it is kept again. A deaf place has nobody who hears a message: it
  * is granted without one. An owner stands in line once, and never again.
  *
- * A grant by message travels on the channel of the owner's process: 'grant <version> <hold> <owner> <first token>
- * <tokens> <first lease> <places left>'.
+ * A grant by message is sent on the channel of the owner's process: 'grant <version> <owner> <first token> <tokens>
+ * <provisional lease> <entries left>', a line feed, and the name of the hold.
  *
  * Those who stand in no line are Java clients and older versions, which listen to the announcement of a release, and
  * whoever only polls. More listeners than places show the first kind: then a release leaves the lock free for a moment, in
@@ -126,12 +126,13 @@ if waits then
   local is_new = not lined or (found.over and found.till == 0)
   local ticket = is_new and 1 or found.last + 1
   local name = whole(ticket)
-  local text = table.concat({ '1', whole(now + alive), alive, first, tokens, deaf, me }, ' ')
+  local text = entry(now + alive, alive, first, tokens, deaf, me)
   local stands
   if is_new then
-    stands = redis.pcall('hset', line, 'n', name, 'h', 1, 'g', whole(now), 'f', 0, 's', whole(now), name, text, '@' .. me, name)
+    stands = redis.pcall('hset', line, 'last', name, 'head', 1, 'polled', whole(now), 'yield', 0, 'since', whole(now),
+      name, text, '@' .. me, name)
   else
-    stands = redis.pcall('hset', line, 'n', name, name, text, '@' .. me, name)
+    stands = redis.pcall('hset', line, 'last', name, name, text, '@' .. me, name)
   end
   if refused(stands) then return stands end
   if redis.call('pttl', line) < tonumber(alive) then
@@ -152,7 +153,7 @@ else
   if not done then
     -- What is dead goes with the next look at the line, also where this user may not take it off.
     if own and refused(redis.pcall('hdel', line, whole(own.ticket), '@' .. me)) then
-      redis.call('hset', line, whole(own.ticket), '1 0 0 0 0 0 ' .. me)
+      redis.call('hset', line, whole(own.ticket), entry(0, 0, 0, 0, 0, me))
     end
     return redis.error_reply(text_of(given))
   end
@@ -261,7 +262,7 @@ end
 reply = plain()
 if moment > 0 then
   pcall(rest, line, moment)
-  if polled then pcall(redis.call, 'hset', line, 'g', whole(now)) end
+  if polled then pcall(redis.call, 'hset', line, 'polled', whole(now)) end
 elseif found.over and not listened then
   redis.call('del', line)
 end
@@ -287,10 +288,10 @@ local function keep(hold, fence, line, me, span, deaf)
     return 'gone'
   end
   local text = redis.call('hget', line, ticket)
-  local lease, tokens, owner = string.match(text, '^1 %d+ %d+ (%d+) (%-?%d+) %d (.+)$')
+  local _, _, lease, tokens, _, owner = words_of(text)
   -- First, since it needs no memory: what follows is not refused for the lack of it then.
   redis.call('pexpire', line, whole(math.max(redis.call('pttl', line), tonumber(span))))
-  local kept = table.concat({ '1', whole(now + span), span, lease, tokens, deaf, owner }, ' ')
+  local kept = entry(now + span, span, lease, tokens, deaf, owner)
   redis.call('hset', line, ticket, kept)
   local left = redis.call('pttl', hold)
   local found = look(line)

@@ -6,7 +6,7 @@ import type { RedisSession } from '../../connection/redis-session.js';
 import type { RedisLink } from '../redis-link.js';
 
 /** What a process says to itself to hear whether it is heard. */
-const PROOF = 'ear 1 ';
+const PROOF = 'loopback ';
 /** How long its arrival is waited for before whoever waits looks for itself, in ms. */
 const PROOF_MS = 100;
 

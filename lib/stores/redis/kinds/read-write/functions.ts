@@ -1,3 +1,4 @@
+import { WIRE_VERSION } from '../exclusive/line-functions.js';
 import { IN_THE_WAY } from '../exclusive/scripts.js';
 
 /** Lua functions that the scripts of the read-write lock share; see `scripts.ts`. */
@@ -38,8 +39,8 @@ local function waiting(line, me)
   local fields = redis.call('hgetall', line)
   local found = { last = 0, all = {}, dead = {}, size = #fields / 2 }
   for i = 1, #fields, 2 do
-    local ticket, till, span, kind = string.match(fields[i + 1], '^(%d+) (%d+) (%d+) (%a+)$')
-    if fields[i] == 'n' then
+    local ticket, till, span, kind = string.match(fields[i + 1], '^%d+ (%d+) (%d+) (%d+) (%a+)')
+    if fields[i] == 'last' then
       found.last = tonumber(fields[i + 1])
     elseif ticket then
       local one = { owner = fields[i], ticket = tonumber(ticket), left = tonumber(till) - now, kind = kind }
@@ -65,10 +66,10 @@ local function before(found, me, kind)
 end
 local function stand(line, found, me, kind, span)
   local ticket = found.mine and found.mine.ticket or found.last + 1
-  local text = table.concat({ whole(ticket), whole(now + span), whole(span), kind }, ' ')
+  local text = table.concat({ '${WIRE_VERSION}', whole(ticket), whole(now + span), whole(span), kind }, ' ')
   -- First, because it needs no memory: for a queued owner, the writes after it are not refused for lack of memory.
   if found.mine then redis.call('pexpire', line, whole(math.max(redis.call('pttl', line), span))) end
-  redis.call('hset', line, 'n', whole(math.max(ticket, found.last)), me, text)
+  redis.call('hset', line, 'last', whole(math.max(ticket, found.last)), me, text)
   local armed = redis.call('pttl', line) < span and redis.pcall('pexpire', line, whole(span))
   -- A queue with other entries already has a time to live.
   if refused(armed) and found.size == 0 then

@@ -17,8 +17,9 @@ import { READER_INDEX } from './reader-index.js';
  * The waiters of our processes, readers and writers alike, are in a wait queue beside the lock. It is a hash that
  * exists only while there are waiters, and never without a time to live:
  *
- *   n          the last ticket that was given
- *   <owner>    '<ticket> <alive until> <alive for> <kind>', times in ms of the server's clock
+ *   last       the last ticket that was given
+ *   <owner>    '<version> <ticket> <alive until> <alive for> <kind>', times in ms of the server's clock. Later versions
+ *              may add words
  *
  * A writer enters when no owner has the lock and no entry is before it. A reader enters when no writer has the lock and
  * no writer is queued before it. So a stream of readers does not keep writers out, nor writers readers. No script lets
