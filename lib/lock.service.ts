@@ -277,8 +277,8 @@ class LockService {
   }
 
   /** @internal See {@link LockManager.acquireOneOfSeveral}. */
-  acquireOneOfSeveral(key: string, call: LockCall, alone: boolean): Promise<OneOfSeveral> {
-    return this.manager.acquireOneOfSeveral(key, call, alone);
+  acquireOneOfSeveral(key: string, call: LockCall, singleHolder: boolean): Promise<OneOfSeveral> {
+    return this.manager.acquireOneOfSeveral(key, call, singleHolder);
   }
 
   /** @internal See {@link LockManager.openSection}. */

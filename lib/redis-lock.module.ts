@@ -17,7 +17,7 @@ import {
 } from '@nestjs/core';
 import { LockManager } from './core/lock-manager.js';
 import { LockConfigurationError } from './core/errors/lock.errors.js';
-import { refuse } from './core/settings/option-checks.js';
+import { invalidOption } from './core/settings/option-checks.js';
 import { LockService } from './lock.service.js';
 import type { ContextSources } from './locked/context-values.js';
 import { bindAll } from './locked/lock-binder.js';
@@ -45,7 +45,7 @@ const NAME = Symbol.for('nest-redis-lock:module-name');
 const MODULE = Symbol.for('nest-redis-lock:module');
 
 const withName = (definition: DynamicModule, name: string | undefined): DynamicModule => {
-  if (name !== undefined && typeof name !== 'string') refuse('name', 'a string', name);
+  if (name !== undefined && typeof name !== 'string') invalidOption('name', 'a string', name);
   const tokens = name === undefined ? [getLockServiceToken(), LockService] : [getLockServiceToken(name)];
   return {
     ...definition,

@@ -7,7 +7,7 @@ import {
   type LockSettings,
   type LockSettingsInput,
 } from './core/settings/lock-settings.js';
-import { checkMs, reading, refuse } from './core/settings/option-checks.js';
+import { checkMs, reading, invalidOption } from './core/settings/option-checks.js';
 import { checkNames, type Names } from './core/settings/option-names.js';
 import type { LockStore } from './core/seam/lock-store.js';
 import { isArray } from './core/errors/describe.js';
@@ -171,7 +171,7 @@ const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
   const { redis, store, context, replicas, shardedPubSub } = options;
   const delayAfterRestartMs = checkStoreOptions(options);
   if (context !== undefined && typeof context !== 'function') {
-    refuse('context', 'a function that returns an object', context);
+    invalidOption('context', 'a function that returns an object', context);
   }
   const settings = resolveSettings(options);
   const commandTimeoutMs =
@@ -182,10 +182,11 @@ const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
     typeof interceptor !== 'boolean' &&
     (typeof interceptor !== 'object' || interceptor === null || isArray(interceptor))
   ) {
-    refuse('interceptor', 'true, false, or an object with its options', interceptor);
+    invalidOption('interceptor', 'true, false, or an object with its options', interceptor);
   }
   return {
-    settings: redis === undefined ? settings : { ...settings, leastWatchdogMs: leastFor(commandTimeoutMs) },
+    settings:
+      redis === undefined ? settings : { ...settings, minWatchdogMs: minWatchdogFor(commandTimeoutMs) },
     redis,
     store,
     commandTimeoutMs,
@@ -198,8 +199,8 @@ const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
   };
 };
 
-const leastFor = (commandTimeoutMs: number): number =>
-  Math.max(DEFAULT_SETTINGS.leastWatchdogMs, commandTimeoutMs + 1);
+const minWatchdogFor = (commandTimeoutMs: number): number =>
+  Math.max(DEFAULT_SETTINGS.minWatchdogMs, commandTimeoutMs + 1);
 
 export const resolveInterceptor = (given: LockInterceptorOptions = {}): Required<LockInterceptorOptions> => {
   const { takenStatus = 423, retryAfterSeconds = 1 } = reading('interceptor', () => {
@@ -207,10 +208,10 @@ export const resolveInterceptor = (given: LockInterceptorOptions = {}): Required
     return { takenStatus: given.takenStatus, retryAfterSeconds: given.retryAfterSeconds };
   });
   if (!Number.isInteger(takenStatus) || takenStatus < 400 || takenStatus > 599) {
-    refuse('interceptor.takenStatus', 'a status from 400 to 599', takenStatus);
+    invalidOption('interceptor.takenStatus', 'a status from 400 to 599', takenStatus);
   }
   if (!Number.isInteger(retryAfterSeconds) || retryAfterSeconds < 0) {
-    refuse('interceptor.retryAfterSeconds', 'a whole number of seconds', retryAfterSeconds);
+    invalidOption('interceptor.retryAfterSeconds', 'a whole number of seconds', retryAfterSeconds);
   }
   return { takenStatus, retryAfterSeconds };
 };

@@ -47,7 +47,7 @@ const quorumOf = (redis: readonly RedisSource[], options: ResolvedOptions): Lock
       nodes,
       names: nodes.map(({ address }) => address.name),
       delayAfterRestartMs,
-      leastDelayMs: settings.watchdogMs,
+      minDelayMs: settings.watchdogMs,
     });
   } catch (error) {
     for (const node of nodes) void node.close();

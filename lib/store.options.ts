@@ -1,7 +1,7 @@
 import { isArray } from './core/errors/describe.js';
 import { LockConfigurationError } from './core/errors/lock.errors.js';
 import type { KindStore, LockStore } from './core/seam/lock-store.js';
-import { checkMs, refuse } from './core/settings/option-checks.js';
+import { checkMs, invalidOption } from './core/settings/option-checks.js';
 
 /** Options of the module that choose the store. */
 interface StoreOptions {
@@ -25,7 +25,7 @@ export const checkStoreOptions = (options: StoreOptions): number | undefined => 
     throw new LockConfigurationError('Neither redis nor store is given: forRoot({ redis: "redis://…" }).');
   }
   if (store !== undefined && !isStore(store)) {
-    refuse('store', 'a LockStore, such as new RedisStore({ redis })', store);
+    invalidOption('store', 'a LockStore, such as new RedisStore({ redis })', store);
   }
   if (store !== undefined && replicas !== undefined) {
     throw new LockConfigurationError(

@@ -1,12 +1,12 @@
 /** Listeners of one signal of a caller, behind the one listener that the library adds to it. */
 class AbortListeners {
   private readonly entries = new Set<() => void>();
-  private readonly tellAll = (): void => {
+  private readonly notifyAll = (): void => {
     for (const entry of [...this.entries]) if (this.entries.has(entry)) entry();
   };
 
   constructor(private readonly signal: AbortSignal) {
-    signal.addEventListener('abort', this.tellAll, { once: true });
+    signal.addEventListener('abort', this.notifyAll, { once: true });
   }
 
   add(listener: () => void): () => void {
@@ -15,7 +15,7 @@ class AbortListeners {
     this.entries.add(entry);
     return () => {
       if (!this.entries.delete(entry) || this.entries.size > 0) return;
-      this.signal.removeEventListener('abort', this.tellAll);
+      this.signal.removeEventListener('abort', this.notifyAll);
       if (bySignal.get(this.signal) === this) bySignal.delete(this.signal);
     };
   }

@@ -1,5 +1,5 @@
 /** Fewer removals than this are not worth a copy. */
-const LEAST = 64;
+const MIN = 64;
 
 /**
  * A Map whose entries come and go with every lock. After as many removals as it has entries, it is copied into a new
@@ -31,7 +31,7 @@ export class CompactingMap<K, V> {
 
   delete(key: K): boolean {
     if (!this.entries.delete(key)) return false;
-    if (++this.removals >= Math.max(LEAST, this.entries.size)) {
+    if (++this.removals >= Math.max(MIN, this.entries.size)) {
       this.removals = 0;
       this.entries = new Map(this.entries);
     }

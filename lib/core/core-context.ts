@@ -1,4 +1,4 @@
-import { PlaceKeeper } from './acquire/place-keeper.js';
+import { EntryKeeper } from './acquire/entry-keeper.js';
 import type { LocalQueue } from './acquire/local-queue.js';
 import { LocalQueues } from './acquire/local-queues.js';
 import type { Wait } from './acquire/wait.js';
@@ -24,7 +24,7 @@ export class CoreContext {
   readonly health: StoreHealth;
   readonly requests: StoreRequests;
   readonly keeper: LeaseKeeper;
-  readonly places: PlaceKeeper;
+  readonly entries: EntryKeeper;
   readonly outages: Outages;
   private readonly portions: Portions;
   /** `stopping`: only work under a lock of the group may acquire locks. `closed`: no caller may. */
@@ -49,7 +49,7 @@ export class CoreContext {
     this.health = new StoreHealth(runtime, this.events, this.logger, this.outages);
     this.requests = new StoreRequests(store, runtime, this.health);
     this.keeper = new LeaseKeeper(this.requests, runtime);
-    this.places = new PlaceKeeper(this.requests, runtime);
+    this.entries = new EntryKeeper(this.requests, runtime);
     const kinds = Object.keys(KINDS) as LockKind[];
     this.queues = Object.fromEntries(kinds.map((kind) => [kind, this.queuesOf(kind)])) as Record<
       LockKind,
@@ -67,9 +67,9 @@ export class CoreContext {
       watch: (claim, listener) => this.requests.watch(claim, listener),
       outages: this.outages,
       portions: this.portions,
-      leaveLine: (place) => {
-        this.places.remove(place);
-        this.undo.leave(place.leave());
+      leaveQueue: (entry) => {
+        this.entries.remove(entry);
+        this.undo.leave(entry.leave());
       },
     });
   }

@@ -9,7 +9,7 @@ export class InFlight {
 
   end(): void {
     this.count--;
-    if (this.count === 0) for (const tell of this.onOver.splice(0)) tell();
+    if (this.count === 0) for (const notify of this.onOver.splice(0)) notify();
   }
 
   /** Resolves when no lease and no wait is left. */

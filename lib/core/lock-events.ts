@@ -1,5 +1,5 @@
 import { LockConfigurationError } from './errors/lock.errors.js';
-import { shown, textOf } from './errors/describe.js';
+import { formatValue, textOf } from './errors/describe.js';
 import type { LockKind } from './kinds/kinds.js';
 
 /** Events for operators. There is one event for each key, as the caller wrote it. Durations are whole ms. */
@@ -87,12 +87,12 @@ export class LockEventHub {
   on<E extends keyof LockEvents>(event: E, listener: LockEventListener<E>): () => void {
     if (typeof event !== 'string' || !Object.hasOwn(EVENTS, event)) {
       throw new LockConfigurationError(
-        `There is no event ${shown(event)}; there are ${Object.keys(EVENTS).join(', ')}.`,
+        `There is no event ${formatValue(event)}; there are ${Object.keys(EVENTS).join(', ')}.`,
       );
     }
     if (typeof listener !== 'function') {
       throw new LockConfigurationError(
-        `The listener of the event ${shown(event)} must be a function, but is ${shown(listener)}.`,
+        `The listener of the event ${formatValue(event)} must be a function, but is ${formatValue(listener)}.`,
       );
     }
     // A wrapper for each registration: if a function is registered twice, each returned function removes one of the

@@ -129,9 +129,9 @@ export class LockManager implements LeaseHost {
    * Acquires a key for a call that acquires locks of several services. Unless it is `alone`, its lease is renewed until
    * all are held.
    */
-  async acquireOneOfSeveral(key: string, call: LockCall, alone: boolean): Promise<OneOfSeveral> {
+  async acquireOneOfSeveral(key: string, call: LockCall, singleHolder: boolean): Promise<OneOfSeveral> {
     const startedAt = this.runtime.now();
-    const leaseMeanwhile = alone ? call.leaseMs : undefined;
+    const leaseMeanwhile = singleHolder ? call.leaseMs : undefined;
     this.inFlight.begin();
     try {
       const taking = this.acquisition.takeOneOfSeveral(key, startedAt, call, leaseMeanwhile);

@@ -5,7 +5,7 @@ import { Undo, type Orphan } from './lease/undo.js';
 import type { Runtime } from './runtime.js';
 import { mayLastMs, type Claim } from './seam/claim.js';
 import type { KindStore, LockStore, ReleaseOptions, Watch, WatchListener } from './seam/lock-store.js';
-import type { AcquireReply, ExtendReply, PlaceReply, ReleaseReply } from './seam/reply.js';
+import type { AcquireReply, ExtendReply, QueueEntryReply, ReleaseReply } from './seam/reply.js';
 import { StoreFailure } from './seam/store-failure.js';
 import type { StoreHealth } from './store-health.js';
 
@@ -62,8 +62,8 @@ export class StoreRequests {
   /**
    * Refreshes queue entries of one kind; returns one reply for each. Undefined if the store's entries need no refresh.
    */
-  keepPlaces(claims: readonly Claim[]): Promise<readonly PlaceReply[]> | undefined {
-    return this.kind(claims[0]!.kind).keepPlaces?.(claims);
+  refreshEntries(claims: readonly Claim[]): Promise<readonly QueueEntryReply[]> | undefined {
+    return this.kind(claims[0]!.kind).refreshEntries?.(claims);
   }
 
   /**
@@ -108,7 +108,7 @@ export class StoreRequests {
   acquireFailed(claim: Claim, failure: unknown): void {
     this.failed(failure);
     if (failure instanceof StoreFailure && failure.outcome === 'unknown') {
-      this.undo.begin({ claim, doubt: failure, until: this.runtime.now() + mayLastMs(claim) });
+      this.undo.begin({ claim, uncertain: failure, until: this.runtime.now() + mayLastMs(claim) });
     }
   }
 

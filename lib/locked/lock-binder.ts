@@ -3,7 +3,7 @@ import { isArray } from '../core/errors/describe.js';
 import type { LockService } from '../lock.service.js';
 import { checkContextValues, type ContextSources } from './context-values.js';
 import { bindService, lockedMethodsOf, serviceOf } from './lock-binding.js';
-import { suspicions } from './suspicions.js';
+import { warningsOf } from './warnings-of.js';
 
 /** Part of Nest's wrapper of a provider or controller that is used here. */
 interface InstanceWrapper {
@@ -32,7 +32,7 @@ export const bindAll = (
       if (!services.includes(name)) continue;
       if (sources) checkContextValues(instance, name, sources);
       if (!serviceOf(instance, name)) bindService(instance, name, locks);
-      for (const warning of suspicions(instance, name, checked)) logger.warn(warning);
+      for (const warning of warningsOf(instance, name, checked)) logger.warn(warning);
     }
   }
 };

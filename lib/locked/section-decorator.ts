@@ -3,7 +3,7 @@ import type { KeyWithMode } from '../core/settings/acquire-options.js';
 import { defaultCall, resolveCall } from '../core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../core/settings/lock-settings.js';
 import { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
-import { reading, refuse } from '../core/settings/option-checks.js';
+import { reading, invalidOption } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
 import { isArray } from '../core/errors/describe.js';
 import { checkKeys, checkOneKey, elementsOf, fieldsOf, oneKey } from '../key/key-check.js';
@@ -106,16 +106,16 @@ const checkedOptions = (
 ): AnyOptions => {
   try {
     return reading('options', () => {
-      if (!isOptions(given)) refuse('options', 'an object such as { waitMs: 2_000 }', given);
+      if (!isOptions(given)) invalidOption('options', 'an object such as { waitMs: 2_000 }', given);
       const options = Object.freeze({ ...given });
       checkNames(options, name, optionNames);
       const { onBusy, service, ...call } = options;
       resolveCall(call, defaultCall(DEFAULT_SETTINGS), method, DEFAULT_SETTINGS);
       if (onBusy !== undefined && onBusy !== 'skip' && typeof onBusy !== 'function') {
-        refuse('onBusy', "'skip' or a function", onBusy);
+        invalidOption('onBusy', "'skip' or a function", onBusy);
       }
       if (service !== undefined && typeof service !== 'string') {
-        refuse('service', 'the name of a module', service);
+        invalidOption('service', 'the name of a module', service);
       }
       if (onBusy === 'skip' && call.waitMs !== undefined && call.waitMs !== 0) {
         throw new LockConfigurationError(

@@ -1,6 +1,6 @@
 // The interface of a store. Unstable: it may change in a minor version.
 export { StoreFailure, type StoreOutcome } from '../core/seam/store-failure.js';
-export { PlaceInLine, type Place, type PlaceOutcome } from '../core/seam/place.js';
+export { StoreQueueEntry, type QueueEntry, type QueueEntryOutcome } from '../core/seam/queue-entry.js';
 export type {
   AllKindStores,
   KindStore,
@@ -29,7 +29,7 @@ export type {
   Holder,
   KeyState,
   PermitState,
-  PlaceReply,
+  QueueEntryReply,
   Queued,
   ReleaseReply,
   Taken,

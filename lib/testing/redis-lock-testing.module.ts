@@ -10,7 +10,7 @@ import {
 import type { LockManager } from '../core/lock-manager.js';
 import { SETTING_NAMES, type LockSettingsInput } from '../core/settings/lock-settings.js';
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
-import { reading, refuse } from '../core/settings/option-checks.js';
+import { reading, invalidOption } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
 import { isArray } from '../core/errors/describe.js';
 import { LockService } from '../lock.service.js';
@@ -46,15 +46,15 @@ const PLACE = 'RedisLockTestingModule.forRoot()';
 
 const checkOptions = (options: RedisLockTestingOptions): void => {
   if (typeof options !== 'object' || options === null || isArray(options)) {
-    refuse(`The options of ${PLACE}`, "an object such as { mode: 'memory' }", options);
+    invalidOption(`The options of ${PLACE}`, "an object such as { mode: 'memory' }", options);
   }
   checkNames(options, PLACE, OPTION_NAMES);
   const { names, context } = options;
   if (names !== undefined && !(isArray(names) && names.every((name) => typeof name === 'string'))) {
-    refuse('names', 'an array of names', names);
+    invalidOption('names', 'an array of names', names);
   }
   if (context !== undefined && typeof context !== 'function') {
-    refuse('context', 'a function that returns an object', context);
+    invalidOption('context', 'a function that returns an object', context);
   }
 };
 

@@ -8,7 +8,7 @@ import { systemRuntime } from '../core/runtime.js';
 import { LockService } from '../lock.service.js';
 import { bindService, lockedMethodsOf } from '../locked/lock-binding.js';
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
-import { shown } from '../core/errors/describe.js';
+import { formatValue } from '../core/errors/describe.js';
 import { MemoryStore } from '../stores/memory/memory.store.js';
 
 /** `memory`: locks exclude each other in this process. `off`: every lock and permit is granted at once. */
@@ -35,7 +35,7 @@ export const createTestingManager = (
   group?: ServiceGroup,
 ): LockManager => {
   if (mode !== 'memory' && mode !== 'off') {
-    throw new LockConfigurationError(`mode must be 'memory' or 'off', but is ${shown(mode)}.`);
+    throw new LockConfigurationError(`mode must be 'memory' or 'off', but is ${formatValue(mode)}.`);
   }
   const resolved = { ...resolveSettings(settings), excludes: mode === 'memory' };
   // A plain clock: fake timers move it, and it must not take that for a sleeping machine.

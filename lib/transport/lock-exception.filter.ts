@@ -65,13 +65,13 @@ export class LockExceptionFilter extends BaseExceptionFilter<LockError> {
   }
 
   protected beforeAnswer(error: LockError, host: ArgumentsHost): void {
-    this.mistakes.tell(error, placeOf(host));
+    this.mistakes.notify(error, entryOf(host));
     adviseRetry(error, host, this.settings);
   }
 }
 
 /** Returns the route: a filter does not know which code threw. Express middleware has no route yet. */
-const placeOf = (host: ArgumentsHost): string => {
+const entryOf = (host: ArgumentsHost): string => {
   if (host.getType() !== 'http') return `A guard (${host.getType<string>()})`;
   const { method, route, routeOptions } = host.switchToHttp().getRequest<HttpRequest | undefined>() ?? {};
   const path = route?.path ?? routeOptions?.url;

@@ -9,18 +9,18 @@ const MISTAKES: ReadonlySet<LockErrorCode> = new Set([
 ]);
 
 /** More places than an app has methods: the set stays bounded, and nothing is logged twice. */
-const MOST_PLACES = 1_000;
+const MAX_PLACES = 1_000;
 
 /** Logs programming errors, once for each place and code. */
 export class MistakeLog {
-  private readonly told = new Set<string>();
+  private readonly reported = new Set<string>();
   private readonly logger = new Logger('RedisLockModule');
 
-  constructor(private readonly mostPlaces = MOST_PLACES) {}
+  constructor(private readonly maxEntries = MAX_PLACES) {}
 
   /** Number of remembered places and codes. */
   get size(): number {
-    return this.told.size;
+    return this.reported.size;
   }
 
   /**
@@ -28,16 +28,16 @@ export class MistakeLog {
    *
    * @param where the method or route, never text that differs from call to call
    */
-  tell(error: LockError, where: string): void {
+  notify(error: LockError, where: string): void {
     const { code } = error;
     if (!MISTAKES.has(code)) return;
-    const entry = `${code} ${where}`;
-    if (this.told.has(entry)) return;
-    for (const oldest of this.told) {
-      if (this.told.size < this.mostPlaces) break;
-      this.told.delete(oldest);
+    const place = `${code} ${where}`;
+    if (this.reported.has(place)) return;
+    for (const oldest of this.reported) {
+      if (this.reported.size < this.maxEntries) break;
+      this.reported.delete(oldest);
     }
-    this.told.add(entry);
+    this.reported.add(place);
     this.logger.error(`${where} failed with ${code}: ${error.message} This is logged once.`, error.stack);
   }
 }

@@ -17,7 +17,7 @@ export interface Expectations {
   /** How often a process looks at its place in line, whatever it was told. */
   readonly keepingMs: number;
   /** How long a hold may be there at first that was granted to who waits in line, whatever lease it asked for. */
-  readonly firstLeaseMs: number;
+  readonly provisionalLeaseMs: number;
   /** For how long leases of one process may have one hold, from the first one's beginning to the last one's. */
   readonly turnMs: number;
 }
@@ -32,6 +32,6 @@ export const EXPECTATIONS: Expectations = {
   shorteningMs: 20,
   promptMs: 100,
   keepingMs: 0,
-  firstLeaseMs: 0,
+  provisionalLeaseMs: 0,
   turnMs: 51,
 };

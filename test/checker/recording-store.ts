@@ -2,12 +2,12 @@ import type { LockKind } from '../../lib/core/kinds/kinds.js';
 import type { Claim } from '../../lib/core/seam/claim.js';
 import type { KindStore, KindStores, LockStore, Watch } from '../../lib/core/seam/lock-store.js';
 import type { LatchStore, SemaphoreStore } from '../../lib/core/seam/object-stores.js';
-import type { Place } from '../../lib/core/seam/place.js';
+import type { QueueEntry } from '../../lib/core/seam/queue-entry.js';
 import type {
   AcquireReply,
   ExtendReply,
   KeyState,
-  PlaceReply,
+  QueueEntryReply,
   ReleaseReply,
 } from '../../lib/core/seam/reply.js';
 import type { AnsweredEvent, AsksEvent, Mode } from './history.js';
@@ -107,17 +107,24 @@ export class RecordingStore implements LockStore {
             [claim],
           ),
       }),
-      ...(kind.keepPlaces && {
-        keepPlaces: (claims) => {
+      ...(kind.refreshEntries && {
+        refreshEntries: (claims) => {
           const keys = claims.map(({ finalKey }) => finalKey);
-          const outcome = (replies: readonly PlaceReply[]) => replies.map(({ status }) => status).join(' ');
-          return this.record('keep', keys, () => kind.keepPlaces!(claims), outcome, modeOf(claims) && claims);
+          const outcome = (replies: readonly QueueEntryReply[]) =>
+            replies.map(({ status }) => status).join(' ');
+          return this.record(
+            'keep',
+            keys,
+            () => kind.refreshEntries!(claims),
+            outcome,
+            modeOf(claims) && claims,
+          );
         },
       }),
       release: (claim, how) => {
         const outcome = ({ wasHeld, othersWaiting }: ReleaseReply) =>
           `${wasHeld ? 'was held' : 'was not held'}${othersWaiting ? ', others wait' : ''}`;
-        const what = how?.doubt ? 'undo' : 'release';
+        const what = how?.uncertain ? 'undo' : 'release';
         return this.record(what, [claim.finalKey], () => kind.release(claim, how), outcome, [claim]);
       },
       watch: (claim, listener) => this.counted(kind.watch(claim, listener)),
@@ -170,16 +177,16 @@ export class RecordingStore implements LockStore {
   private async leavingRecorded(claim: Claim, answer: Promise<AcquireReply>): Promise<AcquireReply> {
     const reply = await answer;
     if (reply.status !== 'queued') return reply;
-    const { place } = reply;
-    const leave: Place['leave'] = (doubt) =>
+    const { entry } = reply;
+    const leave: QueueEntry['leave'] = (doubt) =>
       this.record(
         'leave',
         [claim.finalKey],
-        () => place.leave(doubt),
+        () => entry.leave(doubt),
         () => 'was left',
         [claim],
       );
-    return { ...reply, place: { listen: (listener) => place.listen(listener), leave } };
+    return { ...reply, entry: { listen: (listener) => entry.listen(listener), leave } };
   }
 
   private record<T>(

@@ -14,14 +14,15 @@ import {
 
 type Store = MemoryStore;
 
-const PLACE = { aliveMs: 1_000, firstLeaseMs: 10_000, tokens: 1 };
+const PLACE = { aliveMs: 1_000, provisionalLeaseMs: 10_000, tokens: 1 };
 
 /** Stands in line for a key that somebody has; gives the claim that does. */
-const standIn = async (store: Store, key: string, told: () => void): Promise<ExclusiveClaim> => {
-  const claim = claimFor(key, { waits: true, place: PLACE });
+const standIn = async (store: Store, key: string, notified: () => void): Promise<ExclusiveClaim> => {
+  const claim = claimFor(key, { waits: true, entry: PLACE });
   const reply = await store.kinds.exclusive.acquire(claim);
   expect(reply.status).toBe('queued');
-  if (reply.status === 'queued') reply.place.listen({ told, doubted: () => expect.unreachable() });
+  if (reply.status === 'queued')
+    reply.entry.listen({ notified, missedNotification: () => expect.unreachable() });
   return claim;
 };
 
@@ -72,7 +73,7 @@ describe('MemoryStore', () => {
       await a.kinds.exclusive.acquire(claim);
       let hints = 0;
       const watch = b.kinds.exclusive.watch(claim, {
-        hint: () => {
+        wakeUp: () => {
           hints += 1;
         },
         failed: () => expect.unreachable(),
@@ -223,10 +224,10 @@ describe('MemoryStore', () => {
     wall = Number.NaN;
     expect((await a.kinds.exclusive.release(claim)).wasHeld).toBe(true);
     expect(await a.inspect(claim.finalKey)).toBeNull();
-    const [kept, gone] = await b.kinds.exclusive.keepPlaces!([first, claimFor(newKey())]);
+    const [kept, gone] = await b.kinds.exclusive.refreshEntries!([first, claimFor(newKey())]);
     expect(kept).toMatchObject({ status: 'failed', cause: { outcome: 'not-executed' } });
     expect(gone).toEqual({ status: 'gone' });
-    const late = { ...claimFor(claim.finalKey), waits: true, place: PLACE };
+    const late = { ...claimFor(claim.finalKey), waits: true, entry: PLACE };
     await expect(a.kinds.exclusive.acquire(late)).resolves.toMatchObject({ status: 'queued', position: 1 });
     await a.kinds.exclusive.release(late);
     await b.kinds.exclusive.release(first);

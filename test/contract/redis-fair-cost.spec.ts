@@ -30,9 +30,9 @@ const heldWith = async (store: RedisStore, count: number, aliveMs = 8_000) => {
   const holder = fairFor(name);
   await store.kinds.fair.acquire(holder);
   const waiters: Waiter[] = [];
-  const place = { aliveMs, firstLeaseMs: 10_000, tokens: 1 };
+  const entry = { aliveMs, provisionalLeaseMs: 10_000, tokens: 1 };
   for (let i = 0; i < count; i += 1) {
-    const claim = fairWaiter(name, { place });
+    const claim = fairWaiter(name, { entry });
     const reply = await store.kinds.fair.acquire(claim);
     if (reply.status === 'queued') waiters.push({ claim, reply });
   }
@@ -52,7 +52,7 @@ describe('the cost of a fair lock does not depend on the number of waiters:', ()
     const [few, many] = [await heldWith(store, 10), await heldWith(store, 1_000)];
     const leaves = ({ waiters }: typeof few) => {
       const { reply } = waiters[Math.floor(at * (waiters.length - 1))]!;
-      return commandsOf(() => reply.place.leave());
+      return commandsOf(() => reply.entry.leave());
     };
     const commands = await leaves(many);
     expect(commands).toEqual(await leaves(few));
@@ -67,7 +67,7 @@ describe('the cost of a fair lock does not depend on the number of waiters:', ()
       const { claim, reply } = waiters[5]!;
       return commandsOf(async () => {
         expect(await store.kinds.fair.acquire(claim)).toMatchObject({ status: 'queued', position: 5 });
-        await reply.place.leave();
+        await reply.entry.leave();
       });
     };
     expect(await timesOut(many)).toEqual(await timesOut(few));
@@ -88,10 +88,10 @@ describe('the cost of a fair lock does not depend on the number of waiters:', ()
     const store = openStore();
     const { waiters } = await heldWith(store, 100);
     const claims = waiters.map(({ claim }) => claim);
-    const kept = await store.kinds.fair.keepPlaces!(claims);
+    const kept = await store.kinds.fair.refreshEntries!(claims);
     expect(kept).toMatchObject(claims.map((_, position) => ({ status: 'queued', position })));
-    for (const { reply } of waiters.slice(0, 60)) await reply.place.leave();
-    const [last] = await store.kinds.fair.keepPlaces!(claims.slice(-1));
+    for (const { reply } of waiters.slice(0, 60)) await reply.entry.leave();
+    const [last] = await store.kinds.fair.refreshEntries!(claims.slice(-1));
     expect(last).toMatchObject({ position: 39 });
   });
 
@@ -103,7 +103,7 @@ describe('the cost of a fair lock does not depend on the number of waiters:', ()
       return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)![1]);
     };
     const before = await scripts();
-    await Promise.all(waiters.map(({ reply }) => reply.place.leave()));
+    await Promise.all(waiters.map(({ reply }) => reply.entry.leave()));
     expect((await scripts()) - before).toBeLessThanOrEqual(160 / 16 + 1);
   });
 });

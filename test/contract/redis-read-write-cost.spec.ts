@@ -240,16 +240,16 @@ describe('the index of readers', () => {
 
 it('the scripts of read-write locks touch only keys that they declare', async () => {
   const key = newKey();
-  const place = { aliveMs: 5_000, firstLeaseMs: MINUTE, tokens: 0 };
+  const entry = { aliveMs: 5_000, provisionalLeaseMs: MINUTE, tokens: 0 };
   const commands = await scriptCommandsOf(server, async () => {
     const [one, two] = await readersOf(key, [1, 2]);
-    const writer = writeFor(key, { waits: true, place });
+    const writer = writeFor(key, { waits: true, entry });
     expect(await store.kinds.write.acquire(writer)).toMatchObject({ status: 'queued' });
     await store.kinds.read.extendMany([one!, two!]);
     await store.inspect(key);
     await release(two!);
     await release(one!);
-    expect(await store.kinds.write.keepPlaces!([writer])).toMatchObject([{ status: 'held' }]);
+    expect(await store.kinds.write.refreshEntries!([writer])).toMatchObject([{ status: 'held' }]);
     expectGranted(await store.kinds.write.acquire({ ...writer, waits: false }));
     await store.kinds.write.downgrade!(writer);
     await readersOf(key, [1]);

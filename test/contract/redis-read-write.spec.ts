@@ -150,16 +150,16 @@ describe('a read-write lock in Redis', () => {
   it('keeps the place of a waiter that is kept late, with its ticket', async () => {
     const key = newKey();
     const line = `nest_redis_lock:rw_queue:{${key}}`;
-    const place = { aliveMs: 5_000, firstLeaseMs: 1_000, tokens: 0 };
+    const entry = { aliveMs: 5_000, provisionalLeaseMs: 1_000, tokens: 0 };
     const holder = writeFor(key);
     expectGranted(await store.kinds.write.acquire(holder));
-    const [late, other] = [readFor(key, { waits: true, place }), readFor(key, { waits: true, place })];
+    const [late, other] = [readFor(key, { waits: true, entry }), readFor(key, { waits: true, entry })];
     expect(await store.kinds.read.acquire(late)).toMatchObject({ status: 'queued' });
     expect(await store.kinds.read.acquire(other)).toMatchObject({ status: 'queued' });
     // As if its process had stood still while another one kept the line.
     const [version, ticket, , span, kind] = (await admin.hget(line, late.owner))!.split(' ');
     await admin.hset(line, late.owner, `${version} ${ticket} ${Date.now() - 60_000} ${span} ${kind}`);
-    expect(await store.kinds.read.keepPlaces!([late])).toMatchObject([{ status: 'queued' }]);
+    expect(await store.kinds.read.refreshEntries!([late])).toMatchObject([{ status: 'queued' }]);
     expect((await admin.hget(line, late.owner))?.split(' ')[1]).toBe(ticket);
     for (const claim of [late, other]) await store.kinds.read.release(claim);
     await store.kinds.write.release(holder);
@@ -168,13 +168,13 @@ describe('a read-write lock in Redis', () => {
 
   it('tells of a place that cannot be kept why, as a failure of the store', async () => {
     const key = newKey();
-    const place = { aliveMs: 5_000, firstLeaseMs: 1_000, tokens: 0 };
+    const entry = { aliveMs: 5_000, provisionalLeaseMs: 1_000, tokens: 0 };
     const holder = writeFor(key);
     expectGranted(await store.kinds.write.acquire(holder));
-    const reader = readFor(key, { waits: true, place });
+    const reader = readFor(key, { waits: true, entry });
     expect(await store.kinds.read.acquire(reader)).toMatchObject({ status: 'queued' });
     await admin.set(key, 'something else');
-    const [reply] = await store.kinds.read.keepPlaces!([reader]);
+    const [reply] = await store.kinds.read.refreshEntries!([reader]);
     expect(reply).toMatchObject({ status: 'failed', cause: { outcome: 'not-executed', keyOnly: true } });
     expect((reply as { readonly cause: unknown }).cause).toBeInstanceOf(StoreFailure);
     await admin.del(key);

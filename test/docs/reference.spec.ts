@@ -140,7 +140,7 @@ describe('the documentation', () => {
         : name === 'keyPrefix'
           ? `\`${String(value)}\``
           : String(value));
-    const { excludes: _forTests, leastWatchdogMs: _follows, ...settings } = defaults;
+    const { excludes: _forTests, minWatchdogMs: _follows, ...settings } = defaults;
     for (const [name, value] of Object.entries(settings))
       expect.soft([name, told[name]]).toEqual([name, shown(name, value)]);
     const { takenStatus, retryAfterSeconds } = resolveInterceptor();

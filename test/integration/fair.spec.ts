@@ -208,11 +208,15 @@ describe('who gives up a fair lock leaves nothing in its line:', () => {
 
   it('because its time is over', async () => {
     const { key, waiter } = await heldBy();
-    const ahead = expect(waiter.locks.acquire(key, { ...fair, waitMs: 300 })).rejects;
+    const alone = waiter.locks.acquire(key, { ...fair, waitMs: 200 });
+    await expect(alone).rejects.toMatchObject({ code: 'LOCK_TAKEN', waitersAhead: 0 });
+    const calledOff = new AbortController();
+    const ahead = expect(waiter.locks.acquire(key, { ...PATIENT, signal: calledOff.signal })).rejects;
     await inLine(key, 1);
     const behind = waiter.locks.acquire(key, { ...fair, waitMs: 200 });
     await expect(behind).rejects.toMatchObject({ code: 'LOCK_TAKEN', waitersAhead: 1 });
-    await ahead.toMatchObject({ code: 'LOCK_TAKEN', waitersAhead: 0 });
+    calledOff.abort();
+    await ahead.toMatchObject({ code: 'LOCK_ABORTED' });
     await lineIsEmpty(key);
   });
 

@@ -1,7 +1,7 @@
 import type { LaboratoryMistake, Mistake, MistakeOnRedis, SimulatedMistake } from './mistake.js';
 import { HANDING_MISTAKES } from './table/handing.mistakes.js';
 import { HOLDING_MISTAKES } from './table/holding.mistakes.js';
-import { LINE_MISTAKES } from './table/line.mistakes.js';
+import { LINE_MISTAKES } from './table/queue.mistakes.js';
 import { MISUSE_MISTAKES } from './table/misuse.mistakes.js';
 import { OBJECT_MISTAKES } from './table/objects.mistakes.js';
 import { PERMIT_MISTAKES } from './table/permits.mistakes.js';

@@ -27,7 +27,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   MemoryStore: `${STORE} permits semaphores latches space size`,
   MultiLease: 'parts of signal lost loss remainingMs',
   Permits: 'key withPermit acquire tryAcquire inspect',
-  PlaceInLine: 'tell mayHaveMissed listen leave',
+  StoreQueueEntry: 'notify mayHaveMissed listen leave',
   QuorumStore: `${STORE} diagnose onRisk onWarning startsWithApp`,
   RedisLockModule: 'forRoot forRootAsync onModuleInit onApplicationBootstrap',
   RedisLockTestingModule: 'forRoot onModuleInit',

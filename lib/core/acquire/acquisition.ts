@@ -5,7 +5,7 @@ import {
   notReentrantError,
   storeError,
   takenError,
-  waitsForItselfError,
+  selfDeadlockError,
 } from '../errors/error-messages.js';
 import { isTaken } from '../errors/lock.errors.js';
 import { kindOf, type LockKind } from '../kinds/kinds.js';
@@ -18,14 +18,14 @@ import { isNested, kindAround } from '../nesting/section.js';
 import type { Claim } from '../seam/claim.js';
 import type { KeyOfCall } from '../settings/acquire-options.js';
 import type { LockCall } from '../settings/lock-call.js';
-import { refuse } from '../settings/option-checks.js';
+import { invalidOption } from '../settings/option-checks.js';
 import { waitFor } from '../wait-for.js';
 import { contend } from './contend.js';
 import { eachOnce } from './keys-of-call.js';
 import { LimitLog } from './limit-log.js';
-import type { Beside, LocalQueue } from './local-queue.js';
+import type { Concurrent, LocalQueue } from './local-queue.js';
 import { SeveralKeys } from './several-keys.js';
-import { MOST_LEASES } from './turn.js';
+import { MAX_LEASES } from './hand-off-batch.js';
 import { deadlineOf, type Wait } from './wait.js';
 import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
 
@@ -178,8 +178,8 @@ export class Acquisition implements HoldTerms {
 
   /** What would wait for a section around it is refused at once, however long it may wait. */
   private throwIfForItself(key: string, finalKey: string, kind: LockKind): void {
-    const around = kindAround(this.scope, finalKey, kindOf(kind).waitsForItselfIn);
-    if (around) throw waitsForItselfError(key, kind, around);
+    const around = kindAround(this.scope, finalKey, kindOf(kind).selfDeadlockIn);
+    if (around) throw selfDeadlockError(key, kind, around);
   }
 
   /** A minimum that is longer than a fixed lease has left would end with that. */
@@ -187,7 +187,11 @@ export class Acquisition implements HoldTerms {
     if (holdAtLeastMs === 0 || watchdogMs !== undefined) return;
     const leftMs = Math.floor(validUntil - this.core.runtime.now());
     if (holdAtLeastMs <= leftMs) return;
-    refuse('holdAtLeastMs', `at most what is left of the fixed lease around it, ${leftMs} ms`, holdAtLeastMs);
+    invalidOption(
+      'holdAtLeastMs',
+      `at most what is left of the fixed lease around it, ${leftMs} ms`,
+      holdAtLeastMs,
+    );
   }
 
   private throwIfAborted({ key, signal, startedAt }: Wait): void {
@@ -217,10 +221,10 @@ export class Acquisition implements HoldTerms {
       return this.ask(this.ifStoreReplies(queue.held, wait).then(again), wait);
     }
     // Who shares what the head gets need not ask.
-    const beside = shares ? undefined : queue.besideBegins(wait, call.permits);
-    return beside
-      ? this.ask(this.contendBeside(queue, beside, wait, wanted), wait)
-      : this.lineUp(queue, wait, wanted);
+    const concurrent = shares ? undefined : queue.beginConcurrent(wait, call.permits);
+    return concurrent
+      ? this.ask(this.contendConcurrently(queue, concurrent, wait, wanted), wait)
+      : this.waitInQueue(queue, wait, wanted);
   }
 
   /**
@@ -235,7 +239,7 @@ export class Acquisition implements HoldTerms {
     try {
       const [reply] = await requests.extendMany([{ ...hold.claim, leaseMs: 1, tokens: 0 }]).finally(over);
       if (reply?.status === 'failed') throw reply.cause;
-      if (reply?.status === 'lost') hold.lose(reply.entered ? 'entered' : 'refused');
+      if (reply?.status === 'lost') hold.lose(reply.intruder ? 'entered' : 'refused');
       requests.answered();
     } catch (failure) {
       requests.failed(failure);
@@ -249,12 +253,17 @@ export class Acquisition implements HoldTerms {
     return wait.signal ? this.unlessAborted(contention, wait, wait.signal) : contention;
   }
 
-  private lineUp(queue: LocalQueue, wait: Wait, wanted: WantedHold, beside?: Beside): Promise<Hold> {
+  private waitInQueue(
+    queue: LocalQueue,
+    wait: Wait,
+    wanted: WantedHold,
+    concurrent?: Concurrent,
+  ): Promise<Hold> {
     const { core } = this;
     const { call, watchdogMs } = wanted;
     const inherits = call.holdAtLeastMs === 0 && (!kindOf(call.kind).shared || mayShare(call));
     return queue
-      .untilHead(wait, inherits ? watchdogMs : undefined, beside)
+      .untilContender(wait, inherits ? watchdogMs : undefined, concurrent)
       .then(
         (passed) =>
           (passed && this.inherit(passed, wait)) ??
@@ -263,22 +272,22 @@ export class Acquisition implements HoldTerms {
   }
 
   /** A caller that is refused beside the head lines up, in the place that it has, if it has time left. */
-  private async contendBeside(
+  private async contendConcurrently(
     queue: LocalQueue,
-    beside: Beside,
+    concurrent: Concurrent,
     wait: Wait,
     wanted: WantedHold,
   ): Promise<Hold> {
     const { core } = this;
     try {
       const hold = await contend(core, queue, wait, wanted, this, false);
-      queue.besideEnds(beside);
+      queue.endConcurrent(concurrent);
       return hold;
     } catch (error) {
       if (isTaken(error) && core.runtime.now() < deadlineOf(wait) && !core.reasonToStop(wait)) {
-        return this.lineUp(queue, wait, wanted, beside);
+        return this.waitInQueue(queue, wait, wanted, concurrent);
       }
-      queue.besideEnds(beside);
+      queue.endConcurrent(concurrent);
       throw error;
     }
   }
@@ -287,18 +296,18 @@ export class Acquisition implements HoldTerms {
     const { core } = this;
     const { finalKey, call } = wanted;
     const { kind } = call;
-    const { fenced, handedOver } = kindOf(kind);
+    const { fenced, handedOff } = kindOf(kind);
     const owner = core.nextOwner(kind);
     const leaseMs = Math.max(wanted.leaseMs ?? call.watchdogMs, call.holdAtLeastMs);
     const { fencing } = core.settings;
     const tokens = fenced && fencing !== false ? 1 : 0;
     const waits = call.waitMs > 0;
     if (kind === 'permit') return { kind, finalKey, owner, leaseMs, tokens, waits, of: call.permits };
-    const mayPassOn = handedOver && wanted.watchdogMs !== undefined;
-    const place = waits
-      ? core.places.termsFor(call.watchdogMs, mayPassOn ? tokens * MOST_LEASES : tokens)
+    const mayPassOn = handedOff && wanted.watchdogMs !== undefined;
+    const entry = waits
+      ? core.entries.termsFor(call.watchdogMs, mayPassOn ? tokens * MAX_LEASES : tokens)
       : undefined;
-    const claim = { finalKey, owner, leaseMs, tokens, waits, place, counted: fencing === 'redisson' };
+    const claim = { finalKey, owner, leaseMs, tokens, waits, entry, perKeyCounter: fencing === 'redisson' };
     return { kind, ...claim };
   }
 

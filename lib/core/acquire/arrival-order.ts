@@ -1,5 +1,5 @@
 /** Fewer places than this are not worth a smaller tree. */
-const LEAST_PLACES = 64;
+const MIN_PLACES = 64;
 
 /**
  * Members in the order of their arrival. The number of steps to count the members before one of them grows with the
@@ -12,7 +12,7 @@ export class ArrivalOrder<T> {
   /** With the place of each member. */
   private readonly members = new Map<T, number>();
   private tree: Int32Array | undefined;
-  private nextPlace = 1;
+  private nextEntry = 1;
   /** Steps made so far; for tests. */
   steps = 0;
 
@@ -32,17 +32,17 @@ export class ArrivalOrder<T> {
   }
 
   add(member: T): void {
-    const place = this.nextPlace++;
-    this.members.set(member, place);
-    if (this.tree && place >= this.tree.length) this.tree = undefined;
-    this.count(place, 1);
+    const entry = this.nextEntry++;
+    this.members.set(member, entry);
+    if (this.tree && entry >= this.tree.length) this.tree = undefined;
+    this.count(entry, 1);
   }
 
   delete(member: T): void {
-    const place = this.members.get(member);
-    if (place === undefined) return;
+    const entry = this.members.get(member);
+    if (entry === undefined) return;
     this.members.delete(member);
-    this.count(place, -1);
+    this.count(entry, -1);
   }
 
   clear(): void {
@@ -62,10 +62,10 @@ export class ArrivalOrder<T> {
     return ahead;
   }
 
-  private count(place: number, change: 1 | -1): void {
+  private count(entry: number, change: 1 | -1): void {
     const { tree } = this;
     if (!tree) return;
-    for (let at = place; at < tree.length; at += at & -at) {
+    for (let at = entry; at < tree.length; at += at & -at) {
       tree[at]! += change;
       this.steps++;
     }
@@ -73,12 +73,12 @@ export class ArrivalOrder<T> {
 
   /** Gives the members the first places, with room for as many more. */
   private build(): Int32Array {
-    this.nextPlace = 1;
-    const tree = new Int32Array(2 * Math.max(this.members.size, LEAST_PLACES) + 1);
+    this.nextEntry = 1;
+    const tree = new Int32Array(2 * Math.max(this.members.size, MIN_PLACES) + 1);
     for (const member of this.members.keys()) {
-      const place = this.nextPlace++;
-      this.members.set(member, place);
-      tree[place] = 1;
+      const entry = this.nextEntry++;
+      this.members.set(member, entry);
+      tree[entry] = 1;
     }
     for (let at = 1; at < tree.length; at++) {
       const above = at + (at & -at);

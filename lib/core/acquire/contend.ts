@@ -5,22 +5,22 @@ import { Hold } from '../lease/hold.js';
 import type { LossReason } from '../lock-events.js';
 import { mayLastMs, type Claim } from '../seam/claim.js';
 import type { Grant } from '../seam/grant.js';
-import type { PlaceOutcome } from '../seam/place.js';
+import type { QueueEntryOutcome } from '../seam/queue-entry.js';
 import type { LockKind } from '../kinds/kinds.js';
-import type { AcquireReply, Queued, Standing, Taken } from '../seam/reply.js';
+import type { AcquireReply, Queued, QueuePosition, Taken } from '../seam/reply.js';
 import { ANOTHER_TRY_MS, getsAnotherTry } from '../outage/another-try.js';
 import { unlessOver } from '../outage/unless-over.js';
 import { harmless, StoreFailure } from '../seam/store-failure.js';
-import { LinePlace } from './line-place.js';
+import { OwnEntry } from './own-entry.js';
 import type { LocalQueue } from './local-queue.js';
-import type { PlaceAnswer } from './place-keeper.js';
-import { letOthersLook, neverHeard, pauseInOutage, yieldToOthers } from './pauses.js';
-import { beginTurn, LONGEST_TURN_MS, MOST_LEASES, turnFor } from './turn.js';
+import type { EntryState } from './entry-keeper.js';
+import { letOthersLook, neverNotified, pauseInOutage, yieldToOthers } from './pauses.js';
+import { beginBatch, MAX_BATCH_MS, MAX_LEASES, leasesFor } from './hand-off-batch.js';
 import { deadlineOf, type Wait } from './wait.js';
 import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
 
 /** How soon to look again while no wake-up can arrive, in ms. */
-const DEAF_RETRY_MS = 1_000;
+const NOT_SUBSCRIBED_RETRY_MS = 1_000;
 
 /** After so many grants that had run out when they arrived, the caller gets `LockLostError`. */
 const VAIN_GRANTS = 3;
@@ -31,7 +31,7 @@ interface Failed {
 }
 
 /** What becomes of a question for the key, or about the place in its line. */
-type Answer = AcquireReply | PlaceAnswer | Failed;
+type Answer = AcquireReply | EntryState | Failed;
 
 /**
  * Takes the key in the store for the head of a local queue, in one of two ways, and the store says which.
@@ -41,7 +41,7 @@ type Answer = AcquireReply | PlaceAnswer | Failed;
  * in the way is over. Else the answer is that the key is taken: then the head listens for the end of that hold, and
  * asks again once that can be heard, after each hint, and at the end of the hold in the way.
  *
- * Of a kind whose callers each stand in line (`Kind.eachInLine`), the store only wakes who is the first: it asks for the
+ * Of a kind whose callers each stand in line (`Kind.eachQueued`), the store only wakes who is the first: it asks for the
  * key from its place, as the owner that stands there, and the place is over when it has it.
  *
  * Hints count from before the question was sent: the message of a release can arrive before the answer.
@@ -56,8 +56,8 @@ class Contention {
   private sentAt = 0;
   private number = 0;
   private leases = 1;
-  /** See `Kind.eachInLine`. */
-  private readonly eachInLine: boolean;
+  /** See `Kind.eachQueued`. */
+  private readonly eachQueued: boolean;
   /** The outcome of a request was unknown, and is being undone. */
   private isUndone = false;
   /** As what the key is held, where that is another kind of lock. */
@@ -70,34 +70,34 @@ class Contention {
     private readonly wanted: WantedHold,
     private readonly terms: HoldTerms,
     /** Else it asks once beside the head, leaves the queue as it is, and is refused as soon as the store says so. */
-    private readonly isHead: boolean,
+    private readonly isContender: boolean,
   ) {
-    this.eachInLine = kindOf(wanted.call.kind).eachInLine;
-    this.claim = this.place?.claim ?? terms.claimFor(wanted);
+    this.eachQueued = kindOf(wanted.call.kind).eachQueued;
+    this.claim = this.entry?.claim ?? terms.claimFor(wanted);
   }
 
   // One function, since each further promise costs as much as all the rest of a lock that is free.
   async win(): Promise<Hold> {
-    const { core, queue, wait, isHead } = this;
+    const { core, queue, wait, isContender } = this;
     try {
       for (let vain = 0; ;) {
-        if (isHead && wait.waitMs > 0 && queue.yieldingUntil !== undefined)
+        if (isContender && wait.waitMs > 0 && queue.yieldingUntil !== undefined)
           await yieldToOthers(core, queue, wait, this.claim);
         const over = core.reasonToStop(wait);
         if (over) throw over;
         let won: Hold | LossReason | 'gone' | undefined;
-        if (this.place?.outcome) won = this.takeTurn(this.place, this.place.outcome);
+        if (this.entry?.outcome) won = this.takeGrant(this.entry, this.entry.outcome);
         else {
-          const hintsBefore = queue.hints;
+          const wakeUpsBefore = queue.wakeUps;
           this.sentAt = core.runtime.now();
           this.number = ++queue.attempts;
           let reply: Answer;
-          if (isHead) queue.requestSent();
+          if (isContender) queue.requestSent();
           try {
             reply = await this.ask();
             this.answered(reply);
           } catch (failure) {
-            if (isHead) queue.requestOver(false);
+            if (isContender) queue.requestOver(false);
             reply = this.failed(failure);
           }
           if (reply.status === 'granted') {
@@ -107,7 +107,7 @@ class Contention {
             // Nobody waits longer for another answer.
             if (core.runtime.now() >= deadlineOf(wait)) throw this.takenError();
             won = 'gone';
-          } else await this.sleep(reply, hintsBefore);
+          } else await this.sleep(reply, wakeUpsBefore);
         }
         if (won instanceof Hold) return won;
         if (won === undefined) continue;
@@ -128,45 +128,45 @@ class Contention {
       this.confirming = false;
       throw lostError(wait.key, this.claim, reason, now - this.sentAt);
     }
-    if (this.isHead) queue.requestOver(true);
+    if (this.isContender) queue.requestOver(true);
   }
 
   private giveUp(): void {
     const { core, queue, claim } = this;
     // It was never found out whether the owner has what it was given.
     if (this.confirming) core.undo.begin({ claim, until: core.runtime.now() + mayLastMs(claim) });
-    if (this.isHead) queue.leave();
+    if (this.isContender) queue.leave();
   }
 
   /** The claim as it is asked for: with a token for each caller that may have the hold after this one. */
   private asked(): Claim {
     const { claim, wanted, queue } = this;
     // Who asks beside the head lines up in its process when it is refused, not in the store.
-    if (!this.isHead) return { ...claim, waits: false };
-    this.leases = wanted.watchdogMs === undefined ? 1 : turnFor(queue.length);
+    if (!this.isContender) return { ...claim, waits: false };
+    this.leases = wanted.watchdogMs === undefined ? 1 : leasesFor(queue.length);
     return this.leases > 1 && claim.tokens > 0 ? { ...claim, tokens: this.leases } : claim;
   }
 
   private ask(): Promise<Answer> {
-    const { core, place, queue } = this;
+    const { core, entry, queue } = this;
     if (queue.outage.isOn) return this.askAfterOutage();
-    return place && !this.eachInLine ? core.places.ask(place) : core.requests.acquire(this.asked());
+    return entry && !this.eachQueued ? core.entries.ask(entry) : core.requests.acquire(this.asked());
   }
 
   /** What leaves nothing to undo goes first: how the place stands, or who has the key. Nothing at the end of the wait. */
   private async askAfterOutage(): Promise<Answer> {
-    const { core, place, wait, wanted } = this;
-    const look = (): Promise<PlaceAnswer | undefined> =>
-      harmless(place ? core.places.ask(place) : core.requests.look(wanted.finalKey));
-    const standing = await unlessOver(core, wait, look, () => this.outageError());
-    return standing ?? core.requests.acquire(this.asked());
+    const { core, entry, wait, wanted } = this;
+    const look = (): Promise<EntryState | undefined> =>
+      harmless(entry ? core.entries.ask(entry) : core.requests.look(wanted.finalKey));
+    const queuePosition = await unlessOver(core, wait, look, () => this.outageError());
+    return queuePosition ?? core.requests.acquire(this.asked());
   }
 
   private answered(reply: Answer): void {
     // A reply about the place, after an outage, leaves it where it is.
-    if (this.eachInLine && (reply.status === 'granted' || reply.status === 'taken' || 'place' in reply))
-      this.placeIsOver();
-    if (this.isHead) this.queue.answered(reply.status !== 'granted');
+    if (this.eachQueued && (reply.status === 'granted' || reply.status === 'taken' || 'entry' in reply))
+      this.entryIsOver();
+    if (this.isContender) this.queue.answered(reply.status !== 'granted');
     this.core.requests.answered();
   }
 
@@ -174,31 +174,31 @@ class Contention {
   private beAnotherOwner(): void {
     this.confirming = false;
     // What it listens to is its own.
-    if (this.eachInLine) this.queue.wakeUp.close();
+    if (this.eachQueued) this.queue.wakeUp.close();
     this.claim = this.terms.claimFor(this.wanted);
   }
 
   /** The place has become a hold, or is gone. A hold that is not certain enough is asked for first. */
-  private takeTurn(place: LinePlace, outcome: PlaceOutcome): Hold | LossReason | 'gone' | undefined {
+  private takeGrant(entry: OwnEntry, outcome: QueueEntryOutcome): Hold | LossReason | 'gone' | undefined {
     const { core, wait } = this;
-    const isCertain = outcome.status === 'granted' && this.isCertain(place, outcome);
+    const isCertain = outcome.status === 'granted' && this.isCertain(entry, outcome);
     // Nobody waits longer for another answer. The next caller of this process goes on from here.
     if (!isCertain && core.runtime.now() >= deadlineOf(wait)) throw this.takenError();
-    core.places.remove(place);
+    core.entries.remove(entry);
     this.queue.standsAt(undefined);
     if (outcome.status === 'gone') return 'gone';
-    this.leases = outcome.tokens ?? MOST_LEASES;
+    this.leases = outcome.tokens ?? MAX_LEASES;
     // Not forced open since: the place was answered "queued" after that.
-    if (isCertain) return this.accept(outcome, place.queuedAt, false);
+    if (isCertain) return this.accept(outcome, entry.queuedAt, false);
     // The owner that the store gave the hold to has it given again, for its own time: or has nothing.
-    const { owner } = place.claim;
-    this.claim = { ...this.terms.claimFor(this.wanted), owner, waits: false, rearms: true };
+    const { owner } = entry.claim;
+    this.claim = { ...this.terms.claimFor(this.wanted), owner, waits: false, reacquires: true };
     this.confirming = true;
     return undefined;
   }
 
   /** Whether a section may begin on what a message said: it counts from the last answer that there was no grant yet. */
-  private isCertain({ queuedAt, watchdogMs }: LinePlace, { validForMs }: Grant): boolean {
+  private isCertain({ queuedAt, watchdogMs }: OwnEntry, { validForMs }: Grant): boolean {
     const { core, queue, wanted } = this;
     if (wanted.watchdogMs === undefined || wanted.watchdogMs !== watchdogMs) return false;
     if (wanted.call.holdAtLeastMs > 0 || queuedAt <= queue.forcedAt) return false;
@@ -213,9 +213,9 @@ class Contention {
     const { core, queue, wait, wanted, claim, leases } = this;
     const { token, tokens = leases, validForMs, lost, grantedBy, owner, waiting } = grant;
     const now = core.runtime.now();
-    const { alone } = kindOf(claim.kind);
-    this.tellOfLimit(grant);
-    const hold = new Hold(wait.key, queue.head, claim, wanted.watchdogMs, {
+    const { singleHolder } = kindOf(claim.kind);
+    this.logLimit(grant);
+    const hold = new Hold(wait.key, queue.contender, claim, wanted.watchdogMs, {
       token,
       grantedAt: now,
       sentAt,
@@ -228,11 +228,11 @@ class Contention {
     if (!over && !forced && now < hold.validUntil && !lost?.aborted) {
       hold.heldWith(this.terms.whenLost);
       core.keeper.add(hold);
-      beginTurn(hold, Math.min(leases, tokens), waiting);
+      beginBatch(hold, Math.min(leases, tokens), waiting);
       const shares = mayShare(wanted.call);
-      if (shares) hold.beginSharing(now + LONGEST_TURN_MS);
-      if (alone) queue.has(hold);
-      else queue.granted(this.isHead, shares ? hold : undefined);
+      if (shares) hold.beginSharing(now + MAX_BATCH_MS);
+      if (singleHolder) queue.has(hold);
+      else queue.granted(this.isContender, shares ? hold : undefined);
       return hold;
     }
     core.undo.begin({ claim, until: hold.mayLastUntil });
@@ -248,21 +248,21 @@ class Contention {
   private failed(failure: unknown): Failed {
     const { core, queue, wait, claim } = this;
     if (!(failure instanceof StoreFailure)) throw failure;
-    if (this.place && !this.eachInLine) core.requests.failed(failure);
+    if (this.entry && !this.eachQueued) core.requests.failed(failure);
     else core.requests.acquireFailed(claim, failure);
     const isUnknown = failure.outcome === 'unknown';
     // That undoes the place as well as a hold.
-    if (this.eachInLine && isUnknown) this.placeIsOver();
+    if (this.eachQueued && isUnknown) this.entryIsOver();
     if (isUnknown) this.confirming = false;
     const isLate = core.runtime.now() >= deadlineOf(wait);
-    const hasWaited = this.isHead && queue.outage.headHasWaited;
+    const hasWaited = this.isContender && queue.outage.contenderHasWaited;
     if (!isLate && getsAnotherTry(failure, queue.outage, { hasWaited, waitedMs: this.waitedMs() })) {
       // A waiter whose time is over already does not wait for the outcome of another try.
-      if (this.isHead) queue.failed(failure, 'acquiring', 'due');
+      if (this.isContender) queue.failed(failure, 'acquiring', 'due');
       return { status: 'not-now' };
     }
     if (failure.passing && hasWaited) return this.goOnThrough(failure, isLate);
-    if (this.isHead && !failure.claimOnly) queue.failed(failure, 'acquiring');
+    if (this.isContender && !failure.claimOnly) queue.failed(failure, 'acquiring');
     throw core.reasonToStop(wait) ?? storeError(wait.key, failure, 'acquiring', this.waitedMs());
   }
 
@@ -272,75 +272,75 @@ class Contention {
     this.isUndone ||= isUnknown;
     if (isLate) throw this.core.reasonToStop(this.wait) ?? this.outageError();
     // What is being undone may not be asked for again.
-    if (isUnknown && !this.place) this.beAnotherOwner();
+    if (isUnknown && !this.entry) this.beAnotherOwner();
     return { status: 'failing' };
   }
 
   private outageError(): Error {
     const { queue, wait } = this;
-    const outcome = this.place || this.isUndone ? 'unknown' : 'not-executed';
+    const outcome = this.entry || this.isUndone ? 'unknown' : 'not-executed';
     return queue.storeError(wait, queue.outage.failure, 'waiting for', outcome);
   }
 
   /** Waits until it is worth to ask again. Throws that the lock is taken when the wait was over before the answer came. */
-  private async sleep(reply: Exclude<Answer, Grant>, hintsBefore: number): Promise<void> {
+  private async sleep(reply: Exclude<Answer, Grant>, wakeUpsBefore: number): Promise<void> {
     const { core, queue, wait } = this;
     const { wakeUp } = queue;
     const deadline = deadlineOf(wait);
     const now = core.runtime.now();
     if (reply.status === 'failing') return pauseInOutage(core, queue, wait, this.claim);
-    if (reply.status === 'taken' || reply.status === 'queued') this.hears(reply);
-    if (reply.status === 'queued' && 'place' in reply) this.standInLine(reply);
-    const { place } = this;
-    if (place?.outcome) return;
+    if (reply.status === 'taken' || reply.status === 'queued') this.noteBlocker(reply);
+    if (reply.status === 'queued' && 'entry' in reply) this.enqueued(reply);
+    const { entry } = this;
+    if (entry?.outcome) return;
     // The app may have begun to stop while the question was under way; that is not said a second time.
     const over = core.reasonToStop(wait);
     const isLate = reply.status !== 'not-now' && now >= deadline;
-    if (isLate || !(this.isHead || over)) throw this.takenError();
+    if (isLate || !(this.isContender || over)) throw this.takenError();
     if (over) throw over;
     wakeUp.listen(this.claim);
     try {
-      let sooner = queue.hints === hintsBefore;
-      place?.onOutcome(() => {
-        sooner = place.outcome === undefined;
+      let sooner = queue.wakeUps === wakeUpsBefore;
+      entry?.onOutcome(() => {
+        sooner = entry.outcome === undefined;
         wakeUp.wakeNow();
       });
       // Who hears while it sleeps that the hold in the way ends sooner goes on sleeping, for less.
-      while (sooner && queue.hints === hintsBefore && !core.reasonToStop(wait)) {
+      while (sooner && queue.wakeUps === wakeUpsBefore && !core.reasonToStop(wait)) {
         sooner = false;
         const at = core.runtime.now();
         const wakeAt = Math.min(deadline, Math.max(this.lookAgainAt(reply, now), at) + 1);
-        await wakeUp.hinted(Math.ceil(wakeAt - at), wait.signal, true);
+        await wakeUp.untilWoken(Math.ceil(wakeAt - at), wait.signal, true);
       }
       // Of those who stand in line themselves only the first is notified.
-      if (!this.eachInLine) await letOthersLook(queue, wait, hintsBefore);
+      if (!this.eachQueued) await letOthersLook(queue, wait, wakeUpsBefore);
     } catch (failure) {
-      throw neverHeard(core, queue, wait, failure);
+      throw neverNotified(core, queue, wait, failure);
     } finally {
-      place?.onOutcome(undefined);
+      entry?.onOutcome(undefined);
     }
   }
 
-  private standInLine(queued: Queued): void {
+  private enqueued(queued: Queued): void {
     const { core, queue } = this;
-    const doubted = (): void => queue.wakeUp.hint();
-    const place = new LinePlace(
+    const missedNotification = (): void => queue.wakeUp.wakeUp();
+    const entry = new OwnEntry(
       this.claim,
       this.wanted.watchdogMs,
-      queued.place,
+      queued.entry,
       queued,
       this.sentAt,
-      doubted,
+      missedNotification,
     );
-    queue.standsAt(place);
-    core.places.add(place, (cause) => queue.placeFailed(cause));
+    queue.standsAt(entry);
+    core.entries.add(entry, (cause) => queue.entryFailed(cause));
   }
 
   /** The place that the caller asked from is over, or is that of the answer. */
-  private placeIsOver(): void {
-    const { core, queue, place } = this;
-    if (!place) return;
-    core.places.remove(place);
+  private entryIsOver(): void {
+    const { core, queue, entry } = this;
+    if (!entry) return;
+    core.entries.remove(entry);
     queue.standsAt(undefined);
   }
 
@@ -348,31 +348,31 @@ class Contention {
   private lookAgainAt(reply: Exclude<Answer, Grant>, now: number): number {
     if (reply.status === 'not-now') return now + ANOTHER_TRY_MS;
     // A place is kept, and its keeper hears what becomes of it.
-    if (reply.status !== 'taken') return this.place?.lookAgainAt ?? Infinity;
+    if (reply.status !== 'taken') return this.entry?.lookAgainAt ?? Infinity;
     const retryAt = this.sentAt + reply.retryInMs;
-    return this.queue.wakeUp.hearing ? retryAt : Math.min(retryAt, now + DEAF_RETRY_MS);
+    return this.queue.wakeUp.live ? retryAt : Math.min(retryAt, now + NOT_SUBSCRIBED_RETRY_MS);
   }
 
   /** What the store said of the hold in the way: those who wait behind the head are told so as well. */
-  private hears(reply: Taken | Standing): void {
-    if ('limitBefore' in reply) this.tellOfLimit(reply);
+  private noteBlocker(reply: Taken | QueuePosition): void {
+    if ('limitBefore' in reply) this.logLimit(reply);
     this.heldAs = reply.heldAs;
-    if (this.isHead) this.queue.heldAs = reply.heldAs;
+    if (this.isContender) this.queue.heldAs = reply.heldAs;
   }
 
-  private tellOfLimit({ limitBefore }: Grant | Taken): void {
+  private logLimit({ limitBefore }: Grant | Taken): void {
     if (limitBefore === undefined) return;
     this.terms.limitChanged(this.wait.key, limitBefore, this.wanted.call.permits);
   }
 
   private takenError(): Error {
-    const { wait, place } = this;
-    return takenError(wait.key, this.waitedMs(), wait.waitMs, place?.position, this.heldAs);
+    const { wait, entry } = this;
+    return takenError(wait.key, this.waitedMs(), wait.waitMs, entry?.position, this.heldAs);
   }
 
   /** Where the head stands in the store's line. It is the queue's: the next head goes on from there. */
-  private get place(): LinePlace | undefined {
-    return this.isHead ? this.queue.linePlace : undefined;
+  private get entry(): OwnEntry | undefined {
+    return this.isContender ? this.queue.ownEntry : undefined;
   }
 
   private waitedMs(): number {
@@ -387,5 +387,5 @@ export const contend = (
   wait: Wait,
   wanted: WantedHold,
   terms: HoldTerms,
-  isHead: boolean,
-): Promise<Hold> => new Contention(core, queue, wait, wanted, terms, isHead).win();
+  isContender: boolean,
+): Promise<Hold> => new Contention(core, queue, wait, wanted, terms, isContender).win();

@@ -1,19 +1,19 @@
 import { abortedError, queueFullError, storeError, takenError } from '../errors/error-messages.js';
-import type { Head, Hold } from '../lease/hold.js';
+import type { Contender, Hold } from '../lease/hold.js';
 import type { Runtime } from '../runtime.js';
 import type { Claim } from '../seam/claim.js';
 import type { LockKind } from '../kinds/kinds.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
 import { StoreFailure, type StoreOutcome } from '../seam/store-failure.js';
 import { waitFor } from '../wait-for.js';
-import { passedOn } from './turn.js';
+import { handedOffFrom } from './hand-off-batch.js';
 import { deadlineOf, type Wait } from './wait.js';
 import type { Waiter } from './waiter.js';
-import type { LinePlace } from './line-place.js';
+import type { OwnEntry } from './own-entry.js';
 import { WakeUp } from './wake-up.js';
-import { KEEP_AFTER_TURN_MS, Yielding } from './yielding.js';
+import { KEEP_AFTER_BATCH_MS, Yielding } from './yielding.js';
 import { ArrivalOrder } from './arrival-order.js';
-import { NotTheHead } from './not-the-head.js';
+import { FormerContender } from './former-contender.js';
 import { KeyOutage } from '../outage/key-outage.js';
 import type { Outages } from '../outage/outages.js';
 import type { Portions } from '../portions.js';
@@ -22,15 +22,15 @@ const nothing = (): void => undefined;
 
 /**
  * Concurrent contender: a caller that sends requests at the same time as the contender; see
- * {@link LocalQueue.besideBegins}.
+ * {@link LocalQueue.beginConcurrent}.
  */
-export type Beside = Waiter;
+export type Concurrent = Waiter;
 
 /** What all queues have until somebody waits: most keys are wanted by one caller at a time. Never added to. */
 const NOBODY = new ArrivalOrder<Waiter>();
 
 /** How many ask beside the head where it is not known how many can be granted. */
-const MOST_BESIDE = 64;
+const MAX_CONCURRENT = 64;
 
 /** What the local queues of one kind need of the service instance. */
 export interface QueueHost {
@@ -38,8 +38,8 @@ export interface QueueHost {
   /** Maximum number of callers behind the contender. */
   readonly maxWaiters: number;
   /** Whether there is one owner at a time; see `Kind.alone`. */
-  readonly alone: boolean;
-  /** Whether each caller has its own queue; see `Kind.eachInLine`. */
+  readonly singleHolder: boolean;
+  /** Whether each caller has its own queue; see `Kind.eachQueued`. */
   readonly ofOneCaller?: boolean;
   /** Renews a hold during its local hand-off. */
   keepAlive(hold: Hold): void;
@@ -52,7 +52,7 @@ export interface QueueHost {
   /** Rejects callers of a crowd in portions when their time is over. */
   readonly portions: Portions;
   /** Removes a queue entry in the store. */
-  leaveLine(place: LinePlace): void;
+  leaveQueue(entry: OwnEntry): void;
   /** Called when no caller of the queue wants the key any more. */
   onIdle(queue: LocalQueue): void;
 }
@@ -62,13 +62,13 @@ export interface QueueHost {
  * store. For kinds with one owner at a time it stays the contender until its hold has ended. So a process has one
  * contender for each key in the store, however many callers it has.
  */
-export class LocalQueue implements Head {
+export class LocalQueue implements Contender {
   private waiters = NOBODY;
-  private hasHead = false;
+  private hasContender = false;
   /** The store has refused the head's last question. */
   private refused = false;
   /** How many of the waiters are asking. */
-  private besides = 0;
+  private concurrents = 0;
   /** Holds of a kind with several owners, whose callers have left the head. */
   private holds = 0;
   /** Releases under way, of a process that has had to wait. */
@@ -76,7 +76,7 @@ export class LocalQueue implements Head {
   /** A request for this key is under way, so it is unknown whether the store works. */
   private unanswered = false;
   // Made when they are first needed: most keys are wanted by one caller at a time, who needs neither.
-  private place: LinePlace | undefined;
+  private entry: OwnEntry | undefined;
   /** As what the key was held by somebody else when the store was last asked, where that is another kind of lock. */
   heldAs: LockKind | undefined;
   /** Of a kind whose holds are shared: the last one that was. */
@@ -89,7 +89,7 @@ export class LocalQueue implements Head {
   /** The store fails for this key, and those who wait already go on. */
   readonly outage: KeyOutage;
   /** What the holds of this queue tell of their end. */
-  readonly head: Head;
+  readonly contender: Contender;
 
   /** How many times this process has asked the store for the key. */
   attempts = 0;
@@ -103,13 +103,13 @@ export class LocalQueue implements Head {
     private readonly host: QueueHost,
     readonly finalKey: string,
   ) {
-    this.outage = new KeyOutage(host.outages, () => this.wakeHead());
-    this.head = host.alone ? this : new NotTheHead(this, this.yielding, host.runtime);
+    this.outage = new KeyOutage(host.outages, () => this.wakeContender());
+    this.contender = host.singleHolder ? this : new FormerContender(this, this.yielding, host.runtime);
   }
 
   /** What wakes the head while it sleeps. */
   get wakeUp(): WakeUp {
-    return (this.ownWakeUp ??= new WakeUp(this.host.runtime, this.host.watch, () => this.heard()));
+    return (this.ownWakeUp ??= new WakeUp(this.host.runtime, this.host.watch, () => this.woken()));
   }
 
   private get yielding(): Yielding {
@@ -117,32 +117,32 @@ export class LocalQueue implements Head {
   }
 
   get length(): number {
-    return this.waiters.size - this.besides;
+    return this.waiters.size - this.concurrents;
   }
 
-  get hints(): number {
-    return this.ownWakeUp?.hints ?? 0;
+  get wakeUps(): number {
+    return this.ownWakeUp?.wakeUps ?? 0;
   }
 
   /** Makes the caller the head if there is none, and none can come of those that ask. */
   enter(): boolean {
-    if (this.hasHead || this.waiters.size > 0) return false;
-    this.hasHead = true;
-    this.outage.head = this.outage.arrive();
+    if (this.hasContender || this.waiters.size > 0) return false;
+    this.hasContender = true;
+    this.outage.contender = this.outage.arrive();
     return true;
   }
 
   /**
    * Lets the caller ask the store beside the head, if its kind has several owners and, as far as this process knows,
    * the store refuses nobody: questions keep their order on their way. More of them than there are permits are not
-   * asked at once, since they would be refused. The caller says with {@link besideEnds} that it is through with it, or
-   * waits from its place with {@link untilHead}. Undefined when it has to line up.
+   * asked at once, since they would be refused. The caller says with {@link endConcurrent} that it is through with it, or
+   * waits from its place with {@link untilContender}. Undefined when it has to line up.
    */
-  besideBegins(wait: Wait, permits = MOST_BESIDE): Beside | undefined {
+  beginConcurrent(wait: Wait, permits = MAX_CONCURRENT): Concurrent | undefined {
     const isOpen = !this.refused && this.length === 0 && this.yieldingUntil === undefined;
-    const asking = this.besides + (this.hasHead ? 1 : 0);
-    if (this.host.alone || !isOpen || asking >= permits) return undefined;
-    this.besides++;
+    const asking = this.concurrents + (this.hasContender ? 1 : 0);
+    if (this.host.singleHolder || !isOpen || asking >= permits) return undefined;
+    this.concurrents++;
     return this.add({
       wait,
       number: this.outage.arrive(),
@@ -150,26 +150,26 @@ export class LocalQueue implements Head {
       asking: true,
       watchdogMs: undefined,
       admit: nothing,
-      refuse: nothing,
+      reject: nothing,
     });
   }
 
   /** A question beside the head is over, and what came of it is settled. */
-  besideEnds(beside: Beside): void {
-    this.besides--;
-    this.waiters.delete(beside);
-    if (!this.hasHead) this.leave();
+  endConcurrent(concurrent: Concurrent): void {
+    this.concurrents--;
+    this.waiters.delete(concurrent);
+    if (!this.hasContender) this.leave();
   }
 
   /**
    * Resolves when this caller is the head: with the hold of the one before if that was passed on to it, which takes
    * that the watchdog renews both with the same lease. Rejects when its time is over, it is aborted, or the store fails.
-   * Throws when `maxWaiters` wait already. `beside`: the place of a caller that has asked and was refused.
+   * Throws when `maxWaiters` wait already. `asked`: the place of a caller that has asked and was refused.
    */
-  untilHead(wait: Wait, watchdogMs: number | undefined, beside?: Beside): Promise<Hold | undefined> {
+  untilContender(wait: Wait, watchdogMs: number | undefined, asked?: Concurrent): Promise<Hold | undefined> {
     const { maxWaiters, runtime } = this.host;
     if (this.length >= maxWaiters) {
-      if (beside) this.besideEnds(beside);
+      if (asked) this.endConcurrent(asked);
       throw queueFullError(wait.key, maxWaiters);
     }
     let waiter: Waiter;
@@ -177,11 +177,11 @@ export class LocalQueue implements Head {
       ms: deadlineOf(wait) - runtime.now(),
       signal: wait.signal,
       listen: ({ resolve, reject }) => {
-        const settles = { asking: false, admit: resolve, refuse: reject };
-        if (beside) {
-          this.besides--;
-          waiter = Object.assign(beside, settles);
-          if (!this.hasHead) this.leave();
+        const settles = { asking: false, admit: resolve, reject };
+        if (asked) {
+          this.concurrents--;
+          waiter = Object.assign(asked, settles);
+          if (!this.hasContender) this.leave();
         } else waiter = this.add({ wait, number: this.outage.arrive(), due: false, watchdogMs, ...settles });
         // Whether the store fails still, the head finds out now: this caller does not wait for an outage to end.
         if (this.host.outages.storeFails) this.ownWakeUp?.wakeIfDue();
@@ -192,8 +192,8 @@ export class LocalQueue implements Head {
         // A request without an answer may be the sign of a dead store, which must not pass for a taken lock. And what
         // the store said a while ago is no sign that it works: the head asks again.
         // So does one that asks beside it, and then is the head itself; and one that lets other processes go first.
-        const asks = this.unanswered || this.ownWakeUp?.wakeIfDue() || this.besides > 0;
-        if (asks || (!this.host.alone && this.yieldingUntil !== undefined)) waiter.due = true;
+        const asks = this.unanswered || this.ownWakeUp?.wakeIfDue() || this.concurrents > 0;
+        if (asks || (!this.host.singleHolder && this.yieldingUntil !== undefined)) waiter.due = true;
         else this.refuseTaken(waiter);
       },
       onAbort: ({ reject }) => reject(abortedError(wait.key, wait.signal!, runtime.now() - wait.startedAt)),
@@ -214,8 +214,8 @@ export class LocalQueue implements Head {
   releaseOver(): void {
     if (this.releases === 0) return;
     this.releases--;
-    if (this.hasHead || this.releases > 0) return;
-    this.host.runtime.soon(() => this.rest());
+    if (this.hasContender || this.releases > 0) return;
+    this.host.runtime.soon(() => this.closeIfUnused());
   }
 
   /** The head's request to the store is sent. Waiters whose time ends meanwhile hear its outcome. */
@@ -230,13 +230,13 @@ export class LocalQueue implements Head {
   answered(refused: boolean): void {
     this.refused = refused;
     this.outage.replied();
-    this.requestOver(refused || this.host.alone);
+    this.requestOver(refused || this.host.singleHolder);
   }
 
   /** The request is over. With `tell`, waiters whose time is over are told that the lock is taken. */
-  requestOver(tell: boolean): void {
+  requestOver(notify: boolean): void {
     this.unanswered = false;
-    if (!tell || this.waiters.size === 0) return;
+    if (!notify || this.waiters.size === 0) return;
     for (const waiter of this.waiters.all) if (waiter.due) this.refuseTaken(waiter);
   }
 
@@ -244,7 +244,7 @@ export class LocalQueue implements Head {
   failed(failure: unknown, doing: string, who: 'all' | 'due' = 'all'): void {
     for (const waiter of this.waiters.all) {
       if (waiter.asking || (who === 'due' && !waiter.due)) continue;
-      waiter.refuse(this.storeError(waiter.wait, failure, doing));
+      waiter.reject(this.storeError(waiter.wait, failure, doing));
     }
   }
 
@@ -253,15 +253,15 @@ export class LocalQueue implements Head {
     this.outage.failed(failure, sentAt);
     for (const waiter of this.waiters.all) {
       if (waiter.asking || (!waiter.due && this.outage.hasWaited(waiter.number))) continue;
-      waiter.refuse(this.storeError(waiter.wait, failure));
+      waiter.reject(this.storeError(waiter.wait, failure));
     }
   }
 
   /** The place in line could not be kept. The head looks for itself: at once, or when all try again. */
-  placeFailed(cause: unknown): void {
-    if (!(cause instanceof StoreFailure) || !cause.passing) return this.wakeHead();
+  entryFailed(cause: unknown): void {
+    if (!(cause instanceof StoreFailure) || !cause.passing) return this.wakeContender();
     // What is asked at this moment tells it, too.
-    if (!this.unanswered && this.outage.headHasWaited) this.failing(cause, this.host.runtime.now());
+    if (!this.unanswered && this.outage.contenderHasWaited) this.failing(cause, this.host.runtime.now());
   }
 
   /** The error of a caller whose own request, if it waits behind the head, was never sent. */
@@ -280,9 +280,9 @@ export class LocalQueue implements Head {
   shutDown(refusal: (wait: Wait) => Error | undefined): void {
     for (const waiter of this.waiters.all) {
       const error = waiter.asking ? undefined : refusal(waiter.wait);
-      if (error) waiter.refuse(error);
+      if (error) waiter.reject(error);
     }
-    this.wakeHead();
+    this.wakeContender();
   }
 
   /** A forced unlock is over that was asked for after so many attempts. */
@@ -291,20 +291,20 @@ export class LocalQueue implements Head {
   }
 
   /** The head goes on, if it sleeps. */
-  wakeHead(): void {
+  wakeContender(): void {
     this.ownWakeUp?.wakeNow();
   }
 
   /** Makes the next caller the head and gives it the hold, if its turn goes on and that caller may have it. */
-  passOn(hold: Hold): boolean {
+  handOff(hold: Hold): boolean {
     if (this.waiters.size === 0 || hold.watchdogMs === undefined) return false;
     const next = this.waiters.first;
     if (next?.watchdogMs !== hold.watchdogMs) return false;
-    const passed = passedOn(hold, this.host.runtime.now());
+    const passed = handedOffFrom(hold, this.host.runtime.now());
     if (!passed) return false;
     this.host.keepAlive(passed);
     this.held = passed;
-    this.outage.head = next.number;
+    this.outage.contender = next.number;
     next.admit(passed);
     return true;
   }
@@ -317,43 +317,43 @@ export class LocalQueue implements Head {
   }
 
   /** Where the head stands in the store's line; a head that gives up leaves that to the next one. */
-  get linePlace(): LinePlace | undefined {
-    return this.place;
+  get ownEntry(): OwnEntry | undefined {
+    return this.entry;
   }
 
-  standsAt(place: LinePlace | undefined): void {
-    this.place = place;
+  standsAt(entry: OwnEntry | undefined): void {
+    this.entry = entry;
   }
 
   /** The head is done. What it has of a place in the store's line is the next head's, or is left. */
   leave(): void {
     this.refused = this.outage.isOn;
     this.held = undefined;
-    const { place } = this;
+    const { entry } = this;
     // Also a waiter whose time is over: it asks once, since it is unknown whether the store works.
     const next = this.waiters.first;
     // One that asks beside the head is before the others, and is the next head if it is refused.
-    this.hasHead = next?.asking === false;
-    if (this.hasHead) {
-      this.outage.head = next!.number;
+    this.hasContender = next?.asking === false;
+    if (this.hasContender) {
+      this.outage.contender = next!.number;
       return next!.admit();
     }
     if (this.waiters.size === 0) this.outage.left();
-    if (place) this.host.leaveLine(place);
-    this.place = undefined;
-    this.rest();
+    if (entry) this.host.leaveQueue(entry);
+    this.entry = undefined;
+    this.closeIfUnused();
   }
 
   /** Nobody wants the key at this moment. */
-  private rest(): void {
-    if (this.hasHead || this.releases > 0) return;
+  private closeIfUnused(): void {
+    if (this.hasContender || this.releases > 0) return;
     this.ownWakeUp?.close();
     this.over(false);
   }
 
   /** The hold that callers of this process have together, if one more may join it. */
   join(watchdogMs: number): Hold | undefined {
-    if (this.shared?.joins(watchdogMs, this.host.runtime.now())) return this.shared;
+    if (this.shared?.addLease(watchdogMs, this.host.runtime.now())) return this.shared;
     this.shared = undefined;
     return undefined;
   }
@@ -362,12 +362,12 @@ export class LocalQueue implements Head {
    * A caller has one of several holds. If it is the head, the next one is. `shared`: a hold that others join; those who
    * wait do at once.
    */
-  granted(isHead: boolean, shared?: Hold): void {
-    if (isHead) this.outage.replied();
+  granted(isContender: boolean, shared?: Hold): void {
+    if (isContender) this.outage.replied();
     this.heldAs = undefined;
     this.holds++;
     if (shared) this.shareOut(shared);
-    if (isHead) this.leave();
+    if (isContender) this.leave();
   }
 
   private shareOut(hold: Hold): void {
@@ -375,7 +375,7 @@ export class LocalQueue implements Head {
     const now = this.host.runtime.now();
     for (const waiter of this.waiters.all) {
       const { asking, watchdogMs } = waiter;
-      if (asking || watchdogMs === undefined || !hold.joins(watchdogMs, now)) continue;
+      if (asking || watchdogMs === undefined || !hold.addLease(watchdogMs, now)) continue;
       this.waiters.delete(waiter);
       waiter.admit(hold);
     }
@@ -392,13 +392,13 @@ export class LocalQueue implements Head {
     if (othersWaiting) {
       // A caller that comes in this moment is to let the others go first as well.
       runtime.clearTimer(this.idleTimer);
-      this.idleTimer = runtime.setTimer(() => this.idle(), KEEP_AFTER_TURN_MS);
+      this.idleTimer = runtime.setTimer(() => this.idle(), KEEP_AFTER_BATCH_MS);
     } else this.idle();
   }
 
   /** Until when the head lets other processes go first; undefined when it need not. */
   get yieldingUntil(): number | undefined {
-    return this.ownYielding?.until(this.host.runtime.now(), this.hints);
+    return this.ownYielding?.until(this.host.runtime.now(), this.wakeUps);
   }
 
   private add(waiter: Waiter): Waiter {
@@ -414,23 +414,25 @@ export class LocalQueue implements Head {
     const ahead = this.aheadOf(waiter);
     this.waiters.delete(waiter);
     const { portions, runtime } = this.host;
-    portions.add(() => waiter.refuse(takenError(key, runtime.now() - startedAt, waitMs, ahead, heldAs)));
+    portions.add(() => waiter.reject(takenError(key, runtime.now() - startedAt, waitMs, ahead, heldAs)));
   }
 
   /** About how many stand before a waiter: those of this process, a head that has the key left out, and those in line. */
   private aheadOf(waiter: Waiter): number | undefined {
     if (waiter.wait.waitMs === 0) return undefined;
-    return this.waiters.aheadOf(waiter) + (this.hasHead && !this.held ? 1 : 0) + (this.place?.position ?? 0);
+    return (
+      this.waiters.aheadOf(waiter) + (this.hasContender && !this.held ? 1 : 0) + (this.entry?.position ?? 0)
+    );
   }
 
   /** Somebody has said that the key may be free. If it is this process's own just now, it may have been forced open. */
-  private heard(): void {
+  private woken(): void {
     if (this.held) this.host.lookAt(this.held);
   }
 
   private idle(): void {
     this.host.runtime.clearTimer(this.idleTimer);
-    const inUse = this.hasHead || this.waiters.size > 0 || this.holds > 0 || this.releases > 0;
+    const inUse = this.hasContender || this.waiters.size > 0 || this.holds > 0 || this.releases > 0;
     if (!inUse) this.host.onIdle(this);
   }
 }

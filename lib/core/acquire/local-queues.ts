@@ -11,11 +11,14 @@ export class LocalQueues {
   private readonly sharedQueues = new CompactingMap<string, LocalQueue>();
   private readonly ownQueues = new CompactingMap<string, Set<LocalQueue>>();
   private readonly host: QueueHost;
-  private readonly eachInLine: boolean;
+  private readonly eachQueued: boolean;
 
-  constructor({ alone, eachInLine }: Kind, host: Omit<QueueHost, 'alone' | 'ofOneCaller' | 'onIdle'>) {
-    this.eachInLine = eachInLine;
-    this.host = { ...host, alone, ofOneCaller: eachInLine, onIdle: (queue) => this.remove(queue) };
+  constructor(
+    { singleHolder, eachQueued }: Kind,
+    host: Omit<QueueHost, 'singleHolder' | 'ofOneCaller' | 'onIdle'>,
+  ) {
+    this.eachQueued = eachQueued;
+    this.host = { ...host, singleHolder, ofOneCaller: eachQueued, onIdle: (queue) => this.remove(queue) };
   }
 
   /** How many keys callers hold or ask for. */
@@ -28,7 +31,7 @@ export class LocalQueues {
    * key, or comes first.
    */
   forCaller(finalKey: string, key: string): LocalQueue {
-    if (this.eachInLine) return this.ownQueue(finalKey, key);
+    if (this.eachQueued) return this.ownQueue(finalKey, key);
     const existing = this.sharedQueues.get(finalKey);
     if (existing) return existing;
     const queue = new LocalQueue(this.host, finalKey);

@@ -11,10 +11,10 @@ const LONGEST_STEP_ASIDE_MS = 20;
  * Lets the entries before this one send their requests first, after a foreign holder has released the lock: all queued
  * processes are notified of that.
  */
-export const letOthersLook = async (queue: LocalQueue, wait: Wait, hintsBefore: number): Promise<void> => {
-  const { linePlace: place } = queue;
-  if (!place || place.outcome || place.position === 0 || queue.hints === hintsBefore) return;
-  await queue.wakeUp.hinted(Math.min(place.position, LONGEST_STEP_ASIDE_MS), wait.signal);
+export const letOthersLook = async (queue: LocalQueue, wait: Wait, wakeUpsBefore: number): Promise<void> => {
+  const { ownEntry: entry } = queue;
+  if (!entry || entry.outcome || entry.position === 0 || queue.wakeUps === wakeUpsBefore) return;
+  await queue.wakeUp.untilWoken(Math.min(entry.position, LONGEST_STEP_ASIDE_MS), wait.signal);
 };
 
 /** Lets other processes go first: they wait for the lock that this process has just released. */
@@ -31,7 +31,7 @@ export const yieldToOthers = async (
     const leftMs = deadlineOf(wait) - now;
     if (until === undefined || leftMs <= 0 || wait.signal?.aborted) return;
     try {
-      await queue.wakeUp.hinted(Math.min(until - now, leftMs), wait.signal);
+      await queue.wakeUp.untilWoken(Math.min(until - now, leftMs), wait.signal);
     } catch {
       // Nothing can be heard; asking the store will show whether that matters.
       return;
@@ -43,7 +43,7 @@ export const yieldToOthers = async (
  * Rejects the callers behind the contender, and returns the contender's error, when no notification about the key can
  * ever arrive.
  */
-export const neverHeard = (core: CoreContext, queue: LocalQueue, wait: Wait, failure: unknown): Error => {
+export const neverNotified = (core: CoreContext, queue: LocalQueue, wait: Wait, failure: unknown): Error => {
   queue.failed(failure, 'waiting for');
   return storeError(wait.key, failure, 'waiting for', core.runtime.now() - wait.startedAt);
 };
@@ -55,15 +55,15 @@ export const pauseInOutage = async (
   wait: Wait,
   claim: Claim,
 ): Promise<void> => {
-  const { wakeUp, linePlace: place } = queue;
-  if (place?.outcome || core.reasonToStop(wait)) return;
+  const { wakeUp, ownEntry: entry } = queue;
+  if (entry?.outcome || core.reasonToStop(wait)) return;
   wakeUp.listen(claim);
-  place?.onOutcome(() => wakeUp.wakeNow());
+  entry?.onOutcome(() => wakeUp.wakeNow());
   try {
-    await wakeUp.hinted(Math.ceil(deadlineOf(wait) - core.runtime.now()) + 1, wait.signal, true);
+    await wakeUp.untilWoken(Math.ceil(deadlineOf(wait) - core.runtime.now()) + 1, wait.signal, true);
   } catch (failure) {
-    throw neverHeard(core, queue, wait, failure);
+    throw neverNotified(core, queue, wait, failure);
   } finally {
-    place?.onOutcome(undefined);
+    entry?.onOutcome(undefined);
   }
 };

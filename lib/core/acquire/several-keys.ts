@@ -5,7 +5,7 @@ import type { LeasePart } from '../lease/lease-part.js';
 import type { Taken } from '../seam/reply.js';
 
 /** A read-write lock is where a hold was that had the key alone. */
-const isEntered = ({ heldAs }: Taken): boolean => heldAs === 'read' || heldAs === 'write';
+const hasIntruder = ({ heldAs }: Taken): boolean => heldAs === 'read' || heldAs === 'write';
 
 /** Sets one lease for all keys of a call that acquires several. */
 export class SeveralKeys {
@@ -36,7 +36,7 @@ export class SeveralKeys {
     const { core } = this;
     hold.stopRenewing();
     // The owner's own hold is re-armed, also to a shorter time; that brings a new token.
-    const claim = { ...hold.claim, leaseMs, rearms: true, waits: false };
+    const claim = { ...hold.claim, leaseMs, reacquires: true, waits: false };
     const reply = await core.requests.acquire(claim).catch((failure: unknown) => {
       core.requests.acquireFailed(claim, failure);
       throw storeError(hold.key, failure, 'setting the lease of', core.runtime.now() - sentAt);
@@ -46,11 +46,11 @@ export class SeveralKeys {
       // The hold was declared lost while this re-arm was under way, and the re-arm renewed it in the store. No lease
       // owns it now.
       if (reply.status === 'granted') core.undo.begin({ claim, until: now + leaseMs });
-      hold.lose(reply.status === 'taken' && isEntered(reply) ? 'entered' : 'refused');
+      hold.lose(reply.status === 'taken' && hasIntruder(reply) ? 'entered' : 'refused');
       throw lostError(hold.key, claim, hold.lossReason ?? 'refused', now - hold.grantedAt);
     }
     const { token, validForMs, owner } = reply;
-    hold.rearmed(claim, { token, sentAt, validForMs, grantedAt: now, owner });
+    hold.reacquired(claim, { token, sentAt, validForMs, grantedAt: now, owner });
     core.keeper.schedule(hold);
   }
 }

@@ -16,5 +16,5 @@ export interface Waiter {
   /** Lease length with which it may take over the hold of the caller before it; undefined: it may not. */
   readonly watchdogMs: number | undefined;
   admit: (passed?: Hold) => void;
-  refuse: (error: Error) => void;
+  reject: (error: Error) => void;
 }

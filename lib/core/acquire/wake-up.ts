@@ -7,7 +7,7 @@ import { waitFor } from '../wait-for.js';
 /** Waits for the end of a blocking hold, for the one caller of a process that sends requests. */
 export class WakeUp {
   /** How many times the key may have become free. Read before asking, compare after a refusal. */
-  hints = 0;
+  wakeUps = 0;
   private watching: Watch | undefined;
   private failure: StoreFailure | undefined;
   private wake: (() => void) | undefined;
@@ -16,13 +16,13 @@ export class WakeUp {
   constructor(
     private readonly runtime: Runtime,
     private readonly watch: (claim: Claim, listener: WatchListener) => Watch,
-    private readonly onHint: () => void,
+    private readonly onWakeUp: () => void,
   ) {}
 
   /** Starts listening; from now on hints are counted. */
   listen(claim: Claim): void {
     this.watching ??= this.watch(claim, {
-      hint: () => this.hint(),
+      wakeUp: () => this.wakeUp(),
       failed: (failure) => {
         this.failure = failure;
         this.wake?.();
@@ -31,14 +31,14 @@ export class WakeUp {
   }
 
   /** The key may have become free. */
-  hint(): void {
-    this.hints++;
+  wakeUp(): void {
+    this.wakeUps++;
     this.wake?.();
-    this.onHint();
+    this.onWakeUp();
   }
 
   /** Whether hints can arrive. */
-  get hearing(): boolean {
+  get live(): boolean {
     return this.watching?.live ?? false;
   }
 
@@ -46,7 +46,7 @@ export class WakeUp {
    * Waits for a hint, `ms`, or the signal, whichever comes first; with `forDue` also until {@link wakeIfDue}. Throws
    * when hints can never come.
    */
-  async hinted(ms: number, signal: AbortSignal | undefined, forDue = false): Promise<void> {
+  async untilWoken(ms: number, signal: AbortSignal | undefined, forDue = false): Promise<void> {
     if (this.failure) {
       const { failure } = this;
       this.close();

@@ -11,7 +11,7 @@ export const isArray = (value: unknown): value is readonly unknown[] => {
 };
 
 /** Returns a short description of a value for a message. Never throws, and never runs code of the value. */
-export const shown = (value: unknown): string => {
+export const formatValue = (value: unknown): string => {
   switch (typeof value) {
     case 'string': {
       // A URL that was given in the wrong place may contain a password.
@@ -33,6 +33,6 @@ export const textOf = (thrown: unknown): string => {
   try {
     return thrown instanceof Error ? String(thrown.message) : String(thrown);
   } catch {
-    return shown(thrown);
+    return formatValue(thrown);
   }
 };

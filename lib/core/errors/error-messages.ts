@@ -65,7 +65,7 @@ export const notReentrantError = (key: string): LockNotAcquiredError =>
   );
 
 /** @param around kind of lock that the enclosing sections hold on the key */
-export const waitsForItselfError = (key: string, kind: LockKind, around: LockKind): LockNotAcquiredError =>
+export const selfDeadlockError = (key: string, kind: LockKind, around: LockKind): LockNotAcquiredError =>
   new LockNotAcquiredError(
     'LOCK_NOT_REENTRANT',
     `A ${kindOf(kind).noun} on "${key}" was asked for inside a ${kindOf(around).noun} on it, and would wait for that: ` +

@@ -3,13 +3,13 @@ import type { Kind } from './kind.js';
 /** Lock with one owner: Redisson's RLock. */
 export const exclusive = {
   noun: 'lock',
-  alone: true,
-  eachInLine: false,
-  handedOver: true,
+  singleHolder: true,
+  eachQueued: false,
+  handedOff: true,
   shared: false,
   fenced: true,
-  entersInto: ['exclusive', 'fair'],
-  waitsForItselfIn: ['read', 'write'],
-  becomes: undefined,
+  reentrantInto: ['exclusive', 'fair'],
+  selfDeadlockIn: ['read', 'write'],
+  downgradesTo: undefined,
   owners: 'counted',
 } as const satisfies Kind;

@@ -6,13 +6,13 @@ import type { Kind } from './kind.js';
  */
 export const fair = {
   noun: 'lock',
-  alone: true,
-  eachInLine: true,
-  handedOver: false,
+  singleHolder: true,
+  eachQueued: true,
+  handedOff: false,
   shared: false,
   fenced: true,
-  entersInto: ['fair', 'exclusive'],
-  waitsForItselfIn: ['read', 'write'],
-  becomes: undefined,
+  reentrantInto: ['fair', 'exclusive'],
+  selfDeadlockIn: ['read', 'write'],
+  downgradesTo: undefined,
   owners: 'named',
 } as const satisfies Kind;

@@ -6,14 +6,14 @@ export interface Kind {
    * Whether there is at most one owner at a time. The holder then stays the contender of its local queue until its hold
    * has ended. With several owners, the next caller becomes the contender as soon as the one before has its hold.
    */
-  readonly alone: boolean;
+  readonly singleHolder: boolean;
   /**
    * Whether each caller has its own entry in the store's wait queue, and sends its requests as the same owner when it
    * is notified. Otherwise the callers of a process share one entry, and wait in the local queue.
    */
-  readonly eachInLine: boolean;
+  readonly eachQueued: boolean;
   /** Whether a hold may be handed off from one local lease to the next, without a request to the store. */
-  readonly handedOver: boolean;
+  readonly handedOff: boolean;
   /**
    * Whether several local leases may share one hold. Leases that come within its hand-off batch join it, without a
    * request to the store.
@@ -22,14 +22,14 @@ export interface Kind {
   /** Whether a grant has a fencing token. */
   readonly fenced: boolean;
   /** Kinds that this kind is reentrant into: a nested claim enters such a hold without a request to the store. */
-  readonly entersInto: readonly string[];
+  readonly reentrantInto: readonly string[];
   /**
    * Kinds inside which a nested claim of this kind on the same key is a self-deadlock. Such a claim is rejected at
    * once.
    */
-  readonly waitsForItselfIn: readonly string[];
+  readonly selfDeadlockIn: readonly string[];
   /** Kind that a hold of this kind downgrades to, in one step and for the same owner. */
-  readonly becomes: string | undefined;
+  readonly downgradesTo: string | undefined;
   /**
    * Form of the owners' names. `counted`: the process's id and a number. `named`: with the kind's name between them,
    * where nothing else distinguishes holds of two kinds. `random`: 32 hexadecimal digits.

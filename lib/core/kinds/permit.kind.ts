@@ -6,14 +6,14 @@ import type { Kind } from './kind.js';
  */
 export const permit = {
   noun: 'permit',
-  alone: false,
-  eachInLine: false,
-  handedOver: false,
+  singleHolder: false,
+  eachQueued: false,
+  handedOff: false,
   shared: false,
   fenced: false,
-  entersInto: [],
-  waitsForItselfIn: [],
-  becomes: undefined,
+  reentrantInto: [],
+  selfDeadlockIn: [],
+  downgradesTo: undefined,
   owners: 'random',
 } as const satisfies Kind;
 

@@ -6,13 +6,13 @@ import type { Kind } from './kind.js';
  */
 export const read = {
   noun: 'read lock',
-  alone: false,
-  eachInLine: false,
-  handedOver: false,
+  singleHolder: false,
+  eachQueued: false,
+  handedOff: false,
   shared: true,
   fenced: false,
-  entersInto: ['read', 'write'],
-  waitsForItselfIn: ['exclusive', 'fair'],
-  becomes: undefined,
+  reentrantInto: ['read', 'write'],
+  selfDeadlockIn: ['exclusive', 'fair'],
+  downgradesTo: undefined,
   owners: 'counted',
 } as const satisfies Kind;

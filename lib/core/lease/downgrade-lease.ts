@@ -23,11 +23,11 @@ export const downgradeLease = async (core: CoreContext, lease: Lease): Promise<v
 };
 
 const check = (core: CoreContext, { key, hold, entry, siblings }: LeasePart): void => {
-  const { noun, becomes } = kindOf(hold.takenAs);
+  const { noun, downgradesTo } = kindOf(hold.takenAs);
   const refuse = (why: string): never => {
     throw new LockConfigurationError(`The ${noun} on "${key}" cannot be downgraded: ${why}.`, { key });
   };
-  if (becomes === undefined) refuse('only a write lock can');
+  if (downgradesTo === undefined) refuse('only a write lock can');
   if (entry) refuse('it belongs to a call around this one; downgrade the lease of that');
   if (siblings?.inUse) refuse('nested calls are inside it; downgrade it when they have ended');
   core.requests.checkDowngrade(hold.takenAs);
@@ -35,7 +35,7 @@ const check = (core: CoreContext, { key, hold, entry, siblings }: LeasePart): vo
 
 const downgrade = async (core: CoreContext, hold: Hold): Promise<void> => {
   const { keeper, requests, runtime } = core;
-  const writer = hold.head;
+  const writer = hold.contender;
   const isFirst = hold.claim.kind === hold.takenAs;
   if (isFirst) become(core, hold);
   const sentAt = runtime.now();
@@ -62,8 +62,8 @@ const downgrade = async (core: CoreContext, hold: Hold): Promise<void> => {
 
 /** Moves the hold to the queue of the lesser kind, which releases it later. */
 const become = (core: CoreContext, hold: Hold): void => {
-  const kind = kindOf(hold.takenAs).becomes as LockKind;
+  const kind = kindOf(hold.takenAs).downgradesTo as LockKind;
   const queue = core.queue(kind, hold.claim.finalKey, hold.key);
   queue.granted(false);
-  hold.becomes({ ...hold.claim, kind, tokens: 0 } as Claim, queue.head);
+  hold.downgraded({ ...hold.claim, kind, tokens: 0 } as Claim, queue.contender);
 };

@@ -65,7 +65,7 @@ const askFor = async (core: CoreContext, lease: Lease, ms: number, doing: string
     if (hold.state !== 'held') return;
     // The lease ended meanwhile. If other leases share its hold, it was cut behind this request.
     if (lease.parts[i]!.state !== 'held') return;
-    if (reply.status === 'lost') hold.lose(reply.entered ? 'entered' : 'refused');
+    if (reply.status === 'lost') hold.lose(reply.intruder ? 'entered' : 'refused');
     else if (reply.status === 'failed') failure ??= storeError(hold.key, reply.cause, doing, now - sentAt);
     else {
       hold.renew(sentAt, ms, reply.validForMs, now);

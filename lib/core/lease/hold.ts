@@ -5,11 +5,11 @@ import type { Claim } from '../seam/claim.js';
 export type HoldState = 'held' | 'lost' | 'released';
 
 /** Contender of a local queue, as a hold reports its end to it. */
-export interface Head {
+export interface Contender {
   /**
    * Hands the hold off to the next caller of this process. Returns false when the hold has to be released in the store.
    */
-  passOn(hold: Hold): boolean;
+  handOff(hold: Hold): boolean;
   /** The release has been sent: later requests reach the store after it. */
   releaseSent(): void;
   /**
@@ -23,7 +23,7 @@ export interface Head {
 }
 
 /** Rest of a process's hand-off batch: how many more leases have tokens, and until when it lasts. */
-export interface Turn {
+export interface HandOffBatch {
   leasesLeft: number;
   /** Token of the next lease; undefined without fencing. */
   nextToken: number | undefined;
@@ -67,7 +67,7 @@ export class Hold {
   /** Extensions that leases requested: for each part, until when. */
   private demands: Map<object, number> | undefined;
   private ownUntil: number;
-  private ownTurn: Turn | undefined;
+  private ownBatch: HandOffBatch | undefined;
   private leaseCount = 1;
   private reportedCount = 0;
   private joinableUntil = -Infinity;
@@ -76,7 +76,7 @@ export class Hold {
   private lossHandler: ((hold: Hold) => void) | undefined;
   private lossListeners: Set<() => void> | undefined;
   readonly grantedAt: number;
-  /** Kind of lock that the caller requested; see {@link becomes}. */
+  /** Kind of lock that the caller requested; see {@link downgraded}. */
   readonly takenAs: LockKind;
   /** Signal that aborts when the store itself detects that the hold is gone. */
   readonly lost: AbortSignal | undefined;
@@ -85,7 +85,7 @@ export class Hold {
   constructor(
     /** Key as the caller wrote it. */
     readonly key: string,
-    private queueHead: Head,
+    private queueContender: Contender,
     claim: Claim,
     watchdogMs: number | undefined,
     { token, grantedAt, sentAt, validForMs, lost, grantedBy, owner = claim.owner }: Granted,
@@ -106,8 +106,8 @@ export class Hold {
   }
 
   /** Contender that is notified of the hold's end. */
-  get head(): Head {
-    return this.queueHead;
+  get contender(): Contender {
+    return this.queueContender;
   }
 
   get state(): HoldState {
@@ -157,8 +157,8 @@ export class Hold {
   }
 
   /** Hand-off batch; set by the caller that acquired the hold from the store. */
-  get turn(): Turn | undefined {
-    return this.ownTurn;
+  get batch(): HandOffBatch | undefined {
+    return this.ownBatch;
   }
 
   get renewing(): boolean {
@@ -194,8 +194,8 @@ export class Hold {
     this.lossHandler = lossHandler;
   }
 
-  beginTurn(turn: Turn): void {
-    this.ownTurn = turn;
+  beginBatch(batch: HandOffBatch): void {
+    this.ownBatch = batch;
   }
 
   /** Lets other leases of the process join the hold until `until`. */
@@ -227,7 +227,7 @@ export class Hold {
    * Adds a lease if it may share the hold: only a renewed one with the same length, and only while the store certainly
    * has the hold as it was acquired. Returns whether it was added.
    */
-  joins(watchdogMs: number, now: number): boolean {
+  addLease(watchdogMs: number, now: number): boolean {
     const mayJoin = now < this.joinableUntil && this.watchdog === watchdogMs && this.keptUntil <= now;
     if (!mayJoin || !this.isSound(now)) return false;
     this.leaseCount += 1;
@@ -235,7 +235,7 @@ export class Hold {
   }
 
   /** Removes a lease. Returns true when other leases still have the hold. */
-  leaves(): boolean {
+  dropLease(): boolean {
     this.leaseCount -= 1;
     return this.leaseCount > 0;
   }
@@ -331,7 +331,7 @@ export class Hold {
   }
 
   /** Applies a reacquisition: the store set the claim's lease again, and returned a new token. */
-  rearmed(claim: Claim, { token, sentAt, validForMs, grantedAt, owner = claim.owner }: Granted): void {
+  reacquired(claim: Claim, { token, sentAt, validForMs, grantedAt, owner = claim.owner }: Granted): void {
     this.claimed = claim;
     this.storeOwner = owner;
     this.fencingToken = token;
@@ -344,11 +344,11 @@ export class Hold {
    * Applies a downgrade: its owner has another kind of lock from now on. It is not handed off any more, and has no
    * token.
    */
-  becomes(claim: Claim, head: Head): void {
+  downgraded(claim: Claim, contender: Contender): void {
     this.claimed = claim;
-    this.queueHead = head;
+    this.queueContender = contender;
     this.fencingToken = undefined;
-    this.ownTurn = undefined;
+    this.ownBatch = undefined;
   }
 
   /** Keeps it in the store until `until`, whenever the work ends. */
@@ -378,13 +378,13 @@ export class Hold {
 
   /** Returns the same hold for the next lease: with its own token, and without listeners. */
   successor(token: number | undefined, grantedAt: number): Hold {
-    const { key, head, claimed, watchdog, confirmedAt, validForMs, lost, grantedBy, owner } = this;
+    const { key, contender, claimed, watchdog, confirmedAt, validForMs, lost, grantedBy, owner } = this;
     const granted = { token, grantedAt, sentAt: confirmedAt, validForMs, lost, grantedBy, owner };
-    const next = new Hold(key, head, claimed, watchdog, granted);
+    const next = new Hold(key, contender, claimed, watchdog, granted);
     next.lastUntil = this.lastUntil;
     next.firstLeaseMs = this.firstLeaseMs;
     next.look = this.look;
-    next.ownTurn = this.ownTurn;
+    next.ownBatch = this.ownBatch;
     return next;
   }
 

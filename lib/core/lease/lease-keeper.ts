@@ -31,7 +31,7 @@ export class LeaseKeeper {
   /** Time of the next renewal, for each lease length in ms. */
   private readonly rounds = new Map<number, number>();
   /** Holds that may have ended since the request in progress was sent. */
-  private readonly doubted = new Set<Hold>();
+  private readonly missedNotification = new Set<Hold>();
   private timer: unknown;
   private timerDueAt = Infinity;
 
@@ -66,7 +66,7 @@ export class LeaseKeeper {
   remove(hold: Hold): void {
     this.holds.get(hold)?.();
     this.holds.delete(hold);
-    this.doubted.delete(hold);
+    this.missedNotification.delete(hold);
   }
 
   /** Checks the holds of a key, or all, in the store now, instead of at the next renewal. */
@@ -74,7 +74,7 @@ export class LeaseKeeper {
     const meant = this.all.filter(
       ({ claim, state }) => state === 'held' && (finalKey === undefined || claim.finalKey === finalKey),
     );
-    for (const hold of meant) if (hold.renewing) this.doubted.add(hold);
+    for (const hold of meant) if (hold.renewing) this.missedNotification.add(hold);
     this.renewAll(meant.filter(({ renewing }) => !renewing));
   }
 
@@ -84,7 +84,7 @@ export class LeaseKeeper {
    * there.
    */
   lookAtHold(hold: Hold): void {
-    hold.askAgain(Math.max(this.runtime.now(), hold.turn?.until ?? 0));
+    hold.askAgain(Math.max(this.runtime.now(), hold.batch?.until ?? 0));
     this.schedule(hold);
   }
 
@@ -170,13 +170,13 @@ export class LeaseKeeper {
       this.answered(hold, replies[i] ?? { status: 'failed', cause: failure }, sentAt, asked[i]!);
     });
     this.renewAll(
-      holds.filter((hold) => this.doubted.delete(hold) && hold.state === 'held' && !hold.renewing),
+      holds.filter((hold) => this.missedNotification.delete(hold) && hold.state === 'held' && !hold.renewing),
     );
   }
 
   private answered(hold: Hold, reply: ExtendReply, sentAt: number, askedMs: number): void {
     if (hold.state !== 'held' || !this.holds.has(hold)) return;
-    if (reply.status === 'lost') return this.lose(hold, reply.entered ? 'entered' : 'refused');
+    if (reply.status === 'lost') return this.lose(hold, reply.intruder ? 'entered' : 'refused');
     const now = this.runtime.now();
     // A late reply must not revive a hold that has expired for its holder.
     if (now >= hold.validUntil) return this.lose(hold, 'expired');

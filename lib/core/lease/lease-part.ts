@@ -84,7 +84,7 @@ export class LeasePart {
   /** Ends the part while other leases still have the hold. Returns false when this one was the last. */
   leavesToOthers(): boolean {
     const { state } = this;
-    if (!this.hold.leaves()) return false;
+    if (!this.hold.dropLease()) return false;
     this.over = state === 'lost' ? 'lost' : 'released';
     return true;
   }

@@ -3,7 +3,7 @@ import type { Hold } from './hold.js';
 import { kindOf } from '../kinds/kinds.js';
 import type { LeasePart } from './lease-part.js';
 import { LockConfigurationError, LockKeyError, type LockLostError } from '../errors/lock.errors.js';
-import { shown } from '../errors/describe.js';
+import { formatValue } from '../errors/describe.js';
 
 /** Methods of the service that a lease calls. */
 export interface LeaseHost {
@@ -268,6 +268,8 @@ export class Lease implements AsyncDisposable {
   #partFor(key: string): LeasePart {
     const part = this.#parts.find((candidate) => candidate.key === key);
     if (part) return part;
-    throw new LockKeyError(`This lease has no key ${shown(key)}; it has ${this.keys.join(', ')}.`, { key });
+    throw new LockKeyError(`This lease has no key ${formatValue(key)}; it has ${this.keys.join(', ')}.`, {
+      key,
+    });
   }
 }

@@ -1,6 +1,6 @@
 import type { CoreContext } from '../core-context.js';
 import { lostError, storeError } from '../errors/error-messages.js';
-import { shown } from '../errors/describe.js';
+import { formatValue } from '../errors/describe.js';
 import type { ReleaseReply } from '../seam/reply.js';
 import { StoreFailure } from '../seam/store-failure.js';
 import type { Hold } from './hold.js';
@@ -51,7 +51,7 @@ export class Releasing {
     if (part.entry) return this.left(part, ending);
     this.core.keeper.checkExpiry(part.hold);
     if (!part.leavesToOthers()) return this.release(part, onFailure);
-    if (part.state === 'released') this.tellReleased(part, true);
+    if (part.state === 'released') this.reportReleased(part, true);
     return this.left(part, part.state === 'lost' ? 'lost' : 'released');
   }
 
@@ -75,11 +75,11 @@ export class Releasing {
       return Promise.resolve('lost');
     }
     if (hold.state === 'released') return Promise.resolve('released');
-    const passed = hold.head.passOn(hold);
+    const passed = hold.contender.handOff(hold);
     hold.release();
     core.keeper.remove(hold);
     if (!passed) return this.send(part, onFailure);
-    this.tellReleased(part, true);
+    this.reportReleased(part, true);
     return Promise.resolve('released');
   }
 
@@ -89,13 +89,13 @@ export class Releasing {
    */
   giveBack(hold: Hold): boolean {
     const { core } = this;
-    if (hold.leaves()) return false;
+    if (hold.dropLease()) return false;
     if (hold.state === 'held') {
-      const passed = hold.head.passOn(hold);
+      const passed = hold.contender.handOff(hold);
       hold.release();
       core.keeper.remove(hold);
       if (passed) return true;
-      hold.head.leave();
+      hold.contender.leave();
     }
     core.undo.begin(orphanOf(hold));
     return true;
@@ -120,13 +120,13 @@ export class Releasing {
     }
   }
 
-  private tellReleased(part: LeasePart, confirmed: boolean): void {
+  private reportReleased(part: LeasePart, confirmed: boolean): void {
     if (!part.endsReported()) return;
     const { hold } = part;
     this.core.events.emit('released', () => ({ key: hold.key, heldMs: this.heldMs(hold), confirmed }));
   }
 
-  private tellLost(hold: Hold): void {
+  private announceLost(hold: Hold): void {
     const { logger } = this.core;
     logger.warn(lostError(hold.key, hold.claim, hold.lossReason ?? 'refused', this.heldMs(hold)).message);
     this.reportLost(hold);
@@ -149,23 +149,23 @@ export class Releasing {
   /** Handles a loss that is noticed before the release. */
   readonly whenLost = (hold: Hold): void => {
     this.core.keeper.remove(hold);
-    this.tellLost(hold);
+    this.announceLost(hold);
     // The next caller of this process need not wait for work that has lost its lock.
-    hold.head.leave();
+    hold.contender.leave();
   };
 
   private send(part: LeasePart, onFailure: 'throw' | 'log'): Promise<Ending> {
     const { hold } = part;
-    const { head, claim } = hold;
+    const { contender, claim } = hold;
     const { requests, runtime } = this.core;
     const startedAt = runtime.now();
     const keepForMs = hold.keepForMs(startedAt);
     const answer = requests.release(claim, keepForMs === undefined ? undefined : { keepForMs });
-    head.releaseSent();
+    contender.releaseSent();
     return answer.then(
       (reply: ReleaseReply | undefined) => {
         if (typeof reply?.wasHeld === 'boolean') return this.answered(part, reply, keepForMs === undefined);
-        const nonsense = new StoreFailure(`the store replied ${shown(reply)} to a release`, 'unknown');
+        const nonsense = new StoreFailure(`the store replied ${formatValue(reply)} to a release`, 'unknown');
         return this.failed(part, nonsense, startedAt, onFailure);
       },
       (failure: unknown) => this.failed(part, failure, startedAt, onFailure),
@@ -176,13 +176,13 @@ export class Releasing {
     const { hold } = part;
     this.core.requests.answered();
     // Other processes cannot acquire a hold that stays for a while, so this process need not yield.
-    hold.head.releaseOver(reply.othersWaiting && isFree);
+    hold.contender.releaseOver(reply.othersWaiting && isFree);
     if (reply.wasHeld) {
-      this.tellReleased(part, true);
+      this.reportReleased(part, true);
       return 'released';
     }
-    hold.wasGone(reply.entered ? 'entered' : 'refused');
-    this.tellLost(hold);
+    hold.wasGone(reply.intruder ? 'entered' : 'refused');
+    this.announceLost(hold);
     return 'lost';
   }
 
@@ -190,8 +190,8 @@ export class Releasing {
     const { core } = this;
     const { hold } = part;
     core.requests.releaseFailed(orphanOf(hold), failure);
-    hold.head.releaseOver(undefined);
-    this.tellReleased(part, false);
+    hold.contender.releaseOver(undefined);
+    this.reportReleased(part, false);
     const error = storeError(hold.key, failure, 'releasing', core.runtime.now() - startedAt);
     if (onFailure === 'throw') throw error;
     core.logger.warn(`${error.message} The release is tried again until the lease is over.`);

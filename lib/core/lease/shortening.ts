@@ -1,5 +1,5 @@
 import type { CoreContext } from '../core-context.js';
-import { shown } from '../errors/describe.js';
+import { formatValue } from '../errors/describe.js';
 import type { ReleaseReply } from '../seam/reply.js';
 import { StoreFailure } from '../seam/store-failure.js';
 import type { Hold } from './hold.js';
@@ -53,7 +53,7 @@ const cut = async (core: CoreContext, hold: Hold): Promise<void> => {
   try {
     reply = await requests.release(hold.claim, { keepForMs, continues: true });
     if (typeof reply?.wasHeld !== 'boolean')
-      throw new StoreFailure(`the store replied ${shown(reply)} to a release`, 'unknown');
+      throw new StoreFailure(`the store replied ${formatValue(reply)} to a release`, 'unknown');
   } catch (failure) {
     hold.cutOver(undefined);
     requests.failed(failure);
@@ -64,7 +64,7 @@ const cut = async (core: CoreContext, hold: Hold): Promise<void> => {
   requests.answered();
   if (hold.state !== 'held') return;
   if (now >= hold.validUntil) hold.lose('expired');
-  else if (!reply.wasHeld) hold.lose(reply.entered ? 'entered' : 'refused');
+  else if (!reply.wasHeld) hold.lose(reply.intruder ? 'entered' : 'refused');
   else hold.confirm(sentAt, keepForMs);
 };
 

@@ -1,7 +1,7 @@
 import type { Runtime } from '../runtime.js';
 import type { Claim } from '../seam/claim.js';
 import type { ReleaseOptions } from '../seam/lock-store.js';
-import type { Place } from '../seam/place.js';
+import type { QueueEntry } from '../seam/queue-entry.js';
 import { StoreFailure } from '../seam/store-failure.js';
 
 const FIRST_PAUSE_MS = 50;
@@ -11,7 +11,7 @@ const LONGEST_PAUSE_MS = 1_000;
 export interface Orphan {
   readonly claim: Claim;
   /** Failure that left its acquire with an unknown outcome. */
-  readonly doubt?: StoreFailure | undefined;
+  readonly uncertain?: StoreFailure | undefined;
   /** When the hold has expired in any case. */
   readonly until: number;
   /** Returns how long it still has to stay, in ms; see `Hold.keepForMs`. */
@@ -37,15 +37,15 @@ export class Undo {
   }
 
   /** Releases a hold in the background. */
-  begin({ claim, doubt, until, keepForMs }: Orphan): void {
+  begin({ claim, uncertain, until, keepForMs }: Orphan): void {
     const ask = (): Promise<unknown> =>
-      this.release(claim, { doubt, keepForMs: keepForMs?.(this.runtime.now()) });
+      this.release(claim, { uncertain, keepForMs: keepForMs?.(this.runtime.now()) });
     this.track(this.untilAnswered(ask, until));
   }
 
   /** Removes a queue entry in the background, and releases what was granted to it. */
-  leave(place: Place, doubt?: StoreFailure): void {
-    this.track(this.untilAnswered(() => place.leave(doubt), Infinity));
+  leave(entry: QueueEntry, uncertain?: StoreFailure): void {
+    this.track(this.untilAnswered(() => entry.leave(uncertain), Infinity));
   }
 
   /** Counts other work that ends holds as a pending release. The work must not reject. */

@@ -1,7 +1,7 @@
 import { currentSection } from './section.js';
 import type { Lease } from '../lease/lease.js';
 import { LockConfigurationError } from '../errors/lock.errors.js';
-import { shown } from '../errors/describe.js';
+import { formatValue } from '../errors/describe.js';
 
 /**
  * Like {@link currentLease}, but returns undefined outside a locked section. Use it to check whether code runs inside
@@ -34,7 +34,7 @@ export const currentLease = (key?: string): Lease => {
     key === undefined
       ? 'currentLease() was called outside of a locked section: use it inside a @Locked or @Limited method, withLock, ' +
           'withPermit or lease.run.'
-      : `currentLease(${shown(key)}) was called outside of a section that holds this key.`,
+      : `currentLease(${formatValue(key)}) was called outside of a section that holds this key.`,
     { key },
   );
 };

@@ -53,8 +53,8 @@ export class NestedEntry {
  * nested section: in the lease around it the caller would wait for itself.
  */
 export const enclosingEntry = (scope: object, kind: LockKind, finalKey: string): NestedEntry | undefined => {
-  const { entersInto } = kindOf(kind);
-  if (entersInto.length === 0) return undefined;
+  const { reentrantInto } = kindOf(kind);
+  if (reentrantInto.length === 0) return undefined;
   let found: { section: Section; part: LeasePart } | undefined;
   for (let section = currentSection(); section; section = section.parent) {
     if (section.scope !== scope) continue;
@@ -62,7 +62,7 @@ export const enclosingEntry = (scope: object, kind: LockKind, finalKey: string):
       if (
         part.finalKey !== finalKey ||
         part.state === 'released' ||
-        !entersInto.includes(part.hold.claim.kind)
+        !reentrantInto.includes(part.hold.claim.kind)
       )
         continue;
       if (!found || part.isInside(found.part)) found = { section, part };

@@ -2,20 +2,20 @@ import { latchClosedError } from '../errors/error-messages.js';
 import { isTaken, LockConfigurationError } from '../errors/lock.errors.js';
 import type { LatchStore } from '../seam/object-stores.js';
 import { checkAmount, resolveWait, type ObjectCall, type WaitOptions } from '../settings/object-call.js';
-import type { ObjectContext, Question } from './object-context.js';
+import type { ObjectContext, ObjectRequest } from './object-context.js';
 import { waitAt } from './wait-at.js';
 
-const WAITING: Question = { doing: 'waiting for' };
-const SETTING: Question = {
+const WAITING: ObjectRequest = { doing: 'waiting for' };
+const SETTING: ObjectRequest = {
   doing: 'setting the count of',
   ifUnknown: 'trySetCount() can be called again, which sets nothing twice.',
 };
-const COUNTING_DOWN: Question = {
+const COUNTING_DOWN: ObjectRequest = {
   doing: 'counting down',
   ifUnknown: 'look at getCount() before it is counted down again.',
 };
-const COUNTING: Question = { doing: 'reading the count of' };
-const DELETING: Question = { doing: 'deleting', ifUnknown: 'delete() can be called again.' };
+const COUNTING: ObjectRequest = { doing: 'reading the count of' };
+const DELETING: ObjectRequest = { doing: 'deleting', ifUnknown: 'delete() can be called again.' };
 
 /**
  * Countdown latch, shared with Redisson's `RCountDownLatch`: callers wait until it is counted down to zero. It is open
@@ -128,7 +128,7 @@ export class CountDownLatch {
     });
   }
 
-  private request<T>(question: Question, send: () => Promise<T>): Promise<T> {
+  private request<T>(question: ObjectRequest, send: () => Promise<T>): Promise<T> {
     return this.context.request(this.key, question, send);
   }
 }

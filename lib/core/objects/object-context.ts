@@ -10,7 +10,7 @@ import type { Wait } from '../acquire/wait.js';
 import { Waiters } from './waiters.js';
 
 /** Request of a semaphore or a latch, as error messages describe it. */
-export interface Question {
+export interface ObjectRequest {
   /** As in `The lock store failed while acquiring permits of "mail"`. */
   readonly doing: string;
   /** What to know when the outcome is unknown; undefined for a request that changes nothing. */
@@ -54,7 +54,7 @@ export class ObjectContext {
   }
 
   /** Asks the store, and says so when it fails. */
-  request<T>(key: string, question: Question, send: () => Promise<T>): Promise<T> {
+  request<T>(key: string, question: ObjectRequest, send: () => Promise<T>): Promise<T> {
     const startedAt = this.core.runtime.now();
     return this.during(() =>
       this.judged(send).catch((failure: unknown) => {

@@ -8,31 +8,31 @@ import {
   type ObjectCall,
   type WaitOptions,
 } from '../settings/object-call.js';
-import type { ObjectContext, Question } from './object-context.js';
+import type { ObjectContext, ObjectRequest } from './object-context.js';
 import { waitAt } from './wait-at.js';
 
-const ACQUIRING: Question = {
+const ACQUIRING: ObjectRequest = {
   doing: 'acquiring permits of',
   ifUnknown: 'nobody can tell, so nothing more is given back, and the permits may be missing from now on.',
 };
-const RELEASING: Question = {
+const RELEASING: ObjectRequest = {
   doing: 'releasing permits of',
   ifUnknown: 'look at availablePermits() before the permits are given back again.',
 };
-const SETTING: Question = {
+const SETTING: ObjectRequest = {
   doing: 'setting the permits of',
   ifUnknown: 'trySetPermits() can be called again, which sets nothing twice.',
 };
-const ADDING: Question = {
+const ADDING: ObjectRequest = {
   doing: 'adding permits to',
   ifUnknown: 'look at availablePermits() before they are added again.',
 };
-const DRAINING: Question = {
+const DRAINING: ObjectRequest = {
   doing: 'draining',
   ifUnknown: 'the permits may be taken, and how many they were is not known.',
 };
-const COUNTING: Question = { doing: 'counting the permits of' };
-const DELETING: Question = { doing: 'deleting', ifUnknown: 'delete() can be called again.' };
+const COUNTING: ObjectRequest = { doing: 'counting the permits of' };
+const DELETING: ObjectRequest = { doing: 'deleting', ifUnknown: 'delete() can be called again.' };
 
 /**
  * Counting semaphore, shared with Redisson's `RSemaphore`: a number of permits in the store that callers take and give
@@ -185,7 +185,7 @@ export class Semaphore {
     });
   }
 
-  private request<T>(question: Question, send: () => Promise<T>): Promise<T> {
+  private request<T>(question: ObjectRequest, send: () => Promise<T>): Promise<T> {
     return this.context.request(this.key, question, send);
   }
 }

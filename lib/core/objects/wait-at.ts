@@ -4,15 +4,15 @@ import { withStackFromHere } from '../errors/lock.errors.js';
 import { ANOTHER_TRY_MS, getsAnotherTry } from '../outage/another-try.js';
 import { unlessOver } from '../outage/unless-over.js';
 import { harmless, StoreFailure } from '../seam/store-failure.js';
-import type { ObjectContext, Question } from './object-context.js';
+import type { ObjectContext, ObjectRequest } from './object-context.js';
 import type { Waiters } from './waiters.js';
 
 /** How soon to look again while no wake-up can arrive, in ms. */
-const DEAF_RETRY_MS = 1_000;
+const NOT_SUBSCRIBED_RETRY_MS = 1_000;
 
 /** What a caller waits for at a semaphore or a latch. */
 export interface WaitedFor {
-  readonly question: Question;
+  readonly question: ObjectRequest;
   readonly waiters: Waiters;
   /**
    * Whether callers queue: a waiting caller then sends a request only as the first of its process, and when its time
@@ -33,7 +33,7 @@ export interface WaitedFor {
 /** One caller that asks until the answer is yes. */
 class ObjectWait {
   private caller: object | undefined;
-  private inLine = false;
+  private inQueue = false;
   /** The hints there were before it asked for the last time; -1 before the first time. */
   private asked = -1;
   /** The store wants to be asked again then. */
@@ -80,7 +80,7 @@ class ObjectWait {
     const now = this.now();
     if (now >= deadlineOf(this.wait)) return true;
     if (!this.mayAsk()) return false;
-    return this.asked !== this.what.waiters.hints || now >= this.retryAt;
+    return this.asked !== this.what.waiters.wakeUps || now >= this.retryAt;
   }
 
   private mayAsk(): boolean {
@@ -95,7 +95,7 @@ class ObjectWait {
     // A connection that nothing is heard on may be dead: a question that changes nothing leaves nothing unknown there.
     const looks = this.asked !== -1 && waiters.isDeaf && what.look;
     const sentAt = this.now();
-    this.asked = waiters.hints;
+    this.asked = waiters.wakeUps;
     this.retryAt = Infinity;
     try {
       const isWorthIt = !looks || (await this.send(() => harmless(looks())));
@@ -167,7 +167,7 @@ class ObjectWait {
   private async sleep(): Promise<void> {
     const { wait, what } = this;
     const { waiters } = what;
-    this.lineUp();
+    this.waitInQueue();
     const now = this.now();
     let wakeAt = deadlineOf(wait);
     // Whoever may not ask is woken by the one who may.
@@ -181,17 +181,17 @@ class ObjectWait {
     if (!waiters.hearing && this.mayAsk()) this.retryAt = Math.min(this.retryAt, wakeAt);
   }
 
-  private lineUp(): void {
+  private waitInQueue(): void {
     const { waiters, maxWaiters, full } = this.what;
-    if (this.inLine) return;
+    if (this.inQueue) return;
     const refusal = waiters.waiting > maxWaiters ? full?.() : undefined;
     if (refusal) throw refusal;
     waiters.beginToWait(this.caller!);
-    this.inLine = true;
+    this.inQueue = true;
   }
 
   private deafUntil(now: number): number {
-    return this.what.waiters.hearing ? Infinity : now + DEAF_RETRY_MS;
+    return this.what.waiters.hearing ? Infinity : now + NOT_SUBSCRIBED_RETRY_MS;
   }
 
   private error(failure: StoreFailure, outcome = failure.outcome, failedForMs?: number): Error {

@@ -31,9 +31,9 @@ export interface WaitersHost {
 /** Callers of this process at one semaphore or latch, in order, with one subscription for all of them. */
 export class Waiters {
   /** How many times it may have become worth to ask again. Read before asking, compared after a refusal. */
-  hints = 0;
+  wakeUps = 0;
   /** The question under way that callers may share, and the hints there were when it was sent. */
-  private shared: { readonly hints: number; readonly answer: Promise<unknown> } | undefined;
+  private shared: { readonly wakeUps: number; readonly answer: Promise<unknown> } | undefined;
   private readonly sleepers = new CompactingMap<object, Sleeper>();
   /** How many wait, the first of them included. */
   waiting = 0;
@@ -95,7 +95,7 @@ export class Waiters {
     const { isOn } = this.outage;
     this.outage.replied();
     this.isToLook = false;
-    if (isOn) this.hint();
+    if (isOn) this.wakeUp();
   }
 
   private lookAgain(): void {
@@ -117,7 +117,7 @@ export class Waiters {
   /** Sleeps until a hint, until it is the first, for `ms`, or until the signal. Throws when hints can never come. */
   async sleep(caller: object, ms: number, signal: AbortSignal | undefined): Promise<void> {
     this.watching ??= this.host.watch({
-      hint: () => this.hint(),
+      wakeUp: () => this.wakeUp(),
       failed: (failure) => {
         this.failure = failure;
         this.wakeAll();
@@ -144,9 +144,9 @@ export class Waiters {
   /** Asks for all who `share`, once after each hint; the others ask for themselves. */
   question<T>(shares: boolean, send: () => Promise<T>): Promise<T> {
     if (!shares) return send();
-    if (this.shared?.hints === this.hints) return this.shared.answer as Promise<T>;
+    if (this.shared?.wakeUps === this.wakeUps) return this.shared.answer as Promise<T>;
     const answer = send();
-    const shared = { hints: this.hints, answer };
+    const shared = { wakeUps: this.wakeUps, answer };
     this.shared = shared;
     const over = (): void => {
       if (this.shared === shared) this.shared = undefined;
@@ -165,8 +165,8 @@ export class Waiters {
     for (const sleeper of [...this.sleepers.values()]) sleeper.fail?.(error());
   }
 
-  private hint(): void {
-    this.hints++;
+  private wakeUp(): void {
+    this.wakeUps++;
     if (this.outage.isOn) return this.lookAgain();
     if (this.host.inOrder) this.first?.wake?.();
     else this.wakeAll();

@@ -10,7 +10,7 @@ export class KeyOutage {
   /** Callers up to this number have waited since before the outage; all callers while the store replies. */
   private waitedUpTo = 0;
   /** Number of the caller that talks to the store. */
-  head = 0;
+  contender = 0;
   private failedSince: number | undefined;
   private lastFailure: StoreFailure | undefined;
 
@@ -45,8 +45,8 @@ export class KeyOutage {
     return number <= this.waitedUpTo;
   }
 
-  get headHasWaited(): boolean {
-    return this.hasWaited(this.head);
+  get contenderHasWaited(): boolean {
+    return this.hasWaited(this.contender);
   }
 
   /** Records a reply of the store to a request for the key. */

@@ -14,7 +14,7 @@ interface BaseClaim {
    * Whether tokens come from a per-key counter, which starts at 1 and never expires. Other clients of the store use the
    * same counter, if they use one. Default: false, tokens of the store's own series.
    */
-  readonly counted?: boolean;
+  readonly perKeyCounter?: boolean;
   /**
    * Whether the caller waits when the key is taken. Only then a store with a wait queue enqueues the claim; other
    * claims cost no write.
@@ -24,47 +24,47 @@ interface BaseClaim {
    * Whether the store is one of several that have to agree (a quorum). It must not queue the claim, nor grant the key
    * to a queued one.
    */
-  readonly unlined?: boolean;
+  readonly noQueue?: boolean;
   /**
    * Whether the owner already has the hold, and `leaseMs` may be shorter than the rest of it. Waiters then get a
    * wake-up, because they expect a later end.
    */
-  readonly rearms?: boolean;
+  readonly reacquires?: boolean;
 }
 
 /** Terms of a queued claim, which the store may grant between two requests of its process. */
-export interface PlaceTerms {
+export interface QueueEntryTerms {
   /** Time to live of the queue entry without a refresh, in ms. */
   readonly aliveMs: number;
   /** Provisional lease of such a grant, in ms: it lasts until the process has been notified and renews it. */
-  readonly firstLeaseMs: number;
+  readonly provisionalLeaseMs: number;
   /** Number of fencing tokens to reserve at the grant. More callers of the process may wait by then. */
   readonly tokens: number;
 }
 
 /** A claim that a store may enqueue. */
-interface LinedClaim extends BaseClaim {
+interface QueuedClaim extends BaseClaim {
   /** Terms of its queue entry, for a claim that waits. */
-  readonly place?: PlaceTerms | undefined;
+  readonly entry?: QueueEntryTerms | undefined;
 }
 
 /** Claim of a lock with at most one owner. */
-export interface ExclusiveClaim extends LinedClaim {
+export interface ExclusiveClaim extends QueuedClaim {
   readonly kind: 'exclusive';
 }
 
 /** Claim of a lock with at most one owner, granted in the order of the requests. */
-export interface FairClaim extends LinedClaim {
+export interface FairClaim extends QueuedClaim {
   readonly kind: 'fair';
 }
 
 /** Claim of a read lock: any number of owners, while there is no writer. */
-export interface ReadClaim extends LinedClaim {
+export interface ReadClaim extends QueuedClaim {
   readonly kind: 'read';
 }
 
 /** Claim of a write lock: one owner, and no readers. */
-export interface WriteClaim extends LinedClaim {
+export interface WriteClaim extends QueuedClaim {
   readonly kind: 'write';
 }
 
@@ -79,8 +79,8 @@ export interface PermitClaim extends BaseClaim {
 export type Claim = ExclusiveClaim | FairClaim | PermitClaim | ReadClaim | WriteClaim;
 
 /** Returns the terms of the claim's queue entry; undefined for a claim that cannot be queued. */
-export const placeTermsOf = (claim: Claim): PlaceTerms | undefined =>
-  claim.kind === 'permit' ? undefined : claim.place;
+export const queueEntryTermsOf = (claim: Claim): QueueEntryTerms | undefined =>
+  claim.kind === 'permit' ? undefined : claim.entry;
 
 /**
  * Returns how long the store may keep the hold after a request, in ms, including the time in the wait queue. A fair
@@ -88,14 +88,14 @@ export const placeTermsOf = (claim: Claim): PlaceTerms | undefined =>
  * process.
  */
 export const mayLastMs = (claim: Claim): number => {
-  const terms = placeTermsOf(claim);
-  return terms ? terms.aliveMs + Math.max(terms.firstLeaseMs, claim.leaseMs) : claim.leaseMs;
+  const terms = queueEntryTermsOf(claim);
+  return terms ? terms.aliveMs + Math.max(terms.provisionalLeaseMs, claim.leaseMs) : claim.leaseMs;
 };
 
 /** Returns the claim with another time to live of its queue entry. */
 export const livingFor = <C extends Claim>(claim: C, aliveMs: number): C => {
-  const terms = placeTermsOf(claim);
-  return terms ? { ...claim, place: { ...terms, aliveMs } } : claim;
+  const terms = queueEntryTermsOf(claim);
+  return terms ? { ...claim, entry: { ...terms, aliveMs } } : claim;
 };
 
 export type ClaimOf<K extends LockKind> = Extract<Claim, { readonly kind: K }>;

@@ -1,7 +1,14 @@
 import type { LockKind } from '../kinds/kinds.js';
 import type { Claim, ClaimOf } from './claim.js';
 import type { LatchStore, SemaphoreStore } from './object-stores.js';
-import type { AcquireReply, ExtendReply, KeyState, PermitState, PlaceReply, ReleaseReply } from './reply.js';
+import type {
+  AcquireReply,
+  ExtendReply,
+  KeyState,
+  PermitState,
+  QueueEntryReply,
+  ReleaseReply,
+} from './reply.js';
 import type { StoreFailure } from './store-failure.js';
 import type { Watch, WatchListener } from './watch.js';
 
@@ -13,7 +20,7 @@ export interface ReleaseOptions {
    * Failure that left this owner's acquire with an unknown outcome. The reply has to be final: if the acquire may still
    * arrive, the store throws, and the core retries the release.
    */
-  readonly doubt?: StoreFailure | undefined;
+  readonly uncertain?: StoreFailure | undefined;
   /**
    * Time in ms after which the hold ends by itself: the store sets its time to live to exactly this, longer or shorter
    * than before. Waiters get a wake-up, because they expect another end.
@@ -48,10 +55,10 @@ export interface KindStore<C extends Claim = Claim> {
    * Refreshes the queue entries of claims, and returns their state. Never creates an entry, and never acquires a hold.
    * Only for stores whose entries expire. Throws only when no entry could be requested.
    */
-  keepPlaces?(claims: readonly C[]): Promise<readonly PlaceReply[]>;
+  refreshEntries?(claims: readonly C[]): Promise<readonly QueueEntryReply[]>;
 
   /**
-   * Downgrades the owner's hold to the kind that its own downgrades to (see `Kind.becomes`), valid for at least
+   * Downgrades the owner's hold to the kind that its own downgrades to (see `Kind.downgradesTo`), valid for at least
    * `leaseMs`. Wakes the waiters that may now share it. No other owner gets the key in between. Idempotent. Afterwards
    * claims of either kind renew and release the hold. Only for kinds that can be downgraded.
    */

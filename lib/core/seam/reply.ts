@@ -1,6 +1,6 @@
 import type { LockKind } from '../kinds/kinds.js';
 import type { Grant } from './grant.js';
-import type { Place } from './place.js';
+import type { QueueEntry } from './queue-entry.js';
 
 /** Reply: another owner has the key. */
 export interface Taken {
@@ -17,7 +17,7 @@ export interface Taken {
 }
 
 /** State of a claim in the wait queue. */
-export interface Standing {
+export interface QueuePosition {
   /** Approximate number of entries before it. */
   readonly position: number;
   /** Remaining time of the blocking hold, in ms. The first entries retry after this time at the latest. */
@@ -27,14 +27,14 @@ export interface Standing {
 }
 
 /** Reply: another owner has the key, and the store has enqueued the claim. It notifies the process of a grant. */
-export interface Queued extends Standing {
+export interface Queued extends QueuePosition {
   readonly status: 'queued';
-  readonly place: Place;
+  readonly entry: QueueEntry;
 }
 
-/** Reply for each claim of a `keepPlaces`, in the order of the claims. */
-export type PlaceReply =
-  | ({ readonly status: 'queued' } & Standing)
+/** Reply for each claim of a `refreshEntries`, in the order of the claims. */
+export type QueueEntryReply =
+  | ({ readonly status: 'queued' } & QueuePosition)
   /** The hold has been granted to the claim. */
   | { readonly status: 'held' }
   /**
@@ -51,7 +51,7 @@ export type AcquireReply = Grant | Taken | Queued;
 export type ExtendReply =
   | { readonly status: 'held'; /** What is left in ms, from before the send. */ readonly validForMs: number }
   /** `entered`: see {@link ReleaseReply}. */
-  | { readonly status: 'lost'; readonly entered?: boolean }
+  | { readonly status: 'lost'; readonly intruder?: boolean }
   /** The request for this key failed; the others are not affected. */
   | { readonly status: 'failed'; readonly cause: unknown };
 
@@ -62,7 +62,7 @@ export interface ReleaseReply {
    * Whether another client's lock of another kind was acquired on the same key, which that client's protocol allows.
    * The claim's owner was then not alone, so its lock is lost. Only its own hold has ended.
    */
-  readonly entered?: boolean;
+  readonly intruder?: boolean;
   /**
    * Whether processes elsewhere wait for the key. The core reads it only for kinds with several owners. For kinds with
    * one owner the next local caller sends its request right behind the release, and a wait queue has the order. The

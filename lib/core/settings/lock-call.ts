@@ -10,7 +10,7 @@ import {
   type SectionOptions,
 } from './acquire-options.js';
 import type { LockSettings } from './lock-settings.js';
-import { checkChoice, checkMs, reading, refuse } from './option-checks.js';
+import { checkChoice, checkMs, reading, invalidOption } from './option-checks.js';
 import { checkNames, type Names } from './option-names.js';
 
 /** Options of one acquisition, checked and with defaults. */
@@ -104,13 +104,13 @@ const CALL_NAMES = {
 };
 
 /** More than any caller needs. */
-const MOST_PERMITS = 1_000_000;
+const MAX_PERMITS = 1_000_000;
 
 const checkPermits = (value: unknown): number | undefined => {
   if (value === undefined) return undefined;
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MOST_PERMITS)
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX_PERMITS)
     return value;
-  return refuse('permits', `a whole number from 1 to ${MOST_PERMITS}`, value);
+  return invalidOption('permits', `a whole number from 1 to ${MAX_PERMITS}`, value);
 };
 
 export type CallName = keyof typeof CALL_NAMES;
@@ -133,15 +133,15 @@ const readCall = (
   options: AnyCallOptions,
   defaults: LockCall,
   name: CallName,
-  { leastWatchdogMs }: LockSettings,
+  { minWatchdogMs }: LockSettings,
 ): LockCall => {
   if (typeof options !== 'object' || options === null || isArray(options)) {
-    refuse('options', 'an object such as { waitMs: 2_000 }', options);
+    invalidOption('options', 'an object such as { waitMs: 2_000 }', options);
   }
   checkNames(options, name, CALL_NAMES[name]);
   const { signal } = options;
-  if (signal !== undefined && !isSignal(signal)) refuse('signal', 'an AbortSignal', signal);
-  const watchdogMs = checkMs('watchdogMs', options.watchdogMs, { min: leastWatchdogMs });
+  if (signal !== undefined && !isSignal(signal)) invalidOption('signal', 'an AbortSignal', signal);
+  const watchdogMs = checkMs('watchdogMs', options.watchdogMs, { min: minWatchdogMs });
   const fixedMs = checkMs('leaseMs', options.leaseMs, { min: 1 });
   if (watchdogMs !== undefined && fixedMs !== undefined) {
     throw new LockConfigurationError(
@@ -152,7 +152,7 @@ const readCall = (
   const leaseMs = fixedMs ?? (watchdogMs === undefined ? defaults.leaseMs : undefined);
   const holdAtLeastMs = checkMs('holdAtLeastMs', options.holdAtLeastMs) ?? defaults.holdAtLeastMs;
   if (leaseMs !== undefined && holdAtLeastMs > leaseMs) {
-    refuse('holdAtLeastMs', `at most leaseMs, which is ${leaseMs} ms and not renewed`, holdAtLeastMs);
+    invalidOption('holdAtLeastMs', `at most leaseMs, which is ${leaseMs} ms and not renewed`, holdAtLeastMs);
   }
   return {
     kind: checkChoice('mode', options.mode, LOCK_MODES) ?? defaults.kind,

@@ -1,4 +1,4 @@
-import { checkChoice, checkCount, checkMs, refuse } from './option-checks.js';
+import { checkChoice, checkCount, checkMs, invalidOption } from './option-checks.js';
 import type { Names } from './option-names.js';
 
 /** Whether grants have fencing tokens, and from which counter. */
@@ -12,7 +12,7 @@ export interface LockSettings {
   readonly leaseMs: number | undefined;
   readonly watchdogMs: number;
   /** Minimum `watchdogMs` of a call, in ms: a renewal has to complete before the lease ends. */
-  readonly leastWatchdogMs: number;
+  readonly minWatchdogMs: number;
   readonly maxWaiters: number;
   readonly onLost: 'event' | 'throw';
   readonly awaitRelease: boolean;
@@ -81,7 +81,7 @@ export const DEFAULT_SETTINGS: LockSettings = {
   waitMs: 5_000,
   leaseMs: undefined,
   watchdogMs: 30_000,
-  leastWatchdogMs: 1_000,
+  minWatchdogMs: 1_000,
   maxWaiters: Infinity,
   onLost: 'event',
   awaitRelease: true,
@@ -93,16 +93,17 @@ export const DEFAULT_SETTINGS: LockSettings = {
 
 export const resolveSettings = (input: LockSettingsInput): LockSettings => {
   const { keyPrefix } = input;
-  if (keyPrefix !== undefined && typeof keyPrefix !== 'string') refuse('keyPrefix', 'a string', keyPrefix);
+  if (keyPrefix !== undefined && typeof keyPrefix !== 'string')
+    invalidOption('keyPrefix', 'a string', keyPrefix);
   // Redis would store U+FFFD for half a surrogate pair, so two prefixes could become one.
-  if (keyPrefix?.isWellFormed() === false) refuse('keyPrefix', 'well-formed UTF-16', keyPrefix);
+  if (keyPrefix?.isWellFormed() === false) invalidOption('keyPrefix', 'well-formed UTF-16', keyPrefix);
   const d = DEFAULT_SETTINGS;
   return {
     keyPrefix: keyPrefix ?? d.keyPrefix,
     waitMs: checkMs('waitMs', input.waitMs, { infinite: true }) ?? d.waitMs,
     leaseMs: checkMs('leaseMs', input.leaseMs, { min: 1 }),
-    watchdogMs: checkMs('watchdogMs', input.watchdogMs, { min: d.leastWatchdogMs }) ?? d.watchdogMs,
-    leastWatchdogMs: d.leastWatchdogMs,
+    watchdogMs: checkMs('watchdogMs', input.watchdogMs, { min: d.minWatchdogMs }) ?? d.watchdogMs,
+    minWatchdogMs: d.minWatchdogMs,
     maxWaiters: checkCount('maxWaiters', input.maxWaiters) ?? d.maxWaiters,
     onLost: checkChoice('onLost', input.onLost, ['event', 'throw'] as const) ?? d.onLost,
     awaitRelease: checkChoice('awaitRelease', input.awaitRelease, [true, false]) ?? d.awaitRelease,

@@ -1,7 +1,7 @@
 import { isArray } from '../errors/describe.js';
 import { isSignal } from './lock-call.js';
 import type { LockSettings } from './lock-settings.js';
-import { checkMs, reading, refuse } from './option-checks.js';
+import { checkMs, reading, invalidOption } from './option-checks.js';
 import { checkNames, type Names } from './option-names.js';
 
 /** Options of a wait for a semaphore or a latch. `undefined` keeps the default. */
@@ -24,7 +24,7 @@ export interface ObjectCall {
 const WAIT_NAMES: Names<WaitOptions> = { waitMs: true, signal: true };
 
 /** Maximum of Java's `int`. */
-const MOST = 2 ** 31 - 1;
+const MAX = 2 ** 31 - 1;
 
 /**
  * Returns the options of a wait, with defaults.
@@ -33,28 +33,28 @@ const MOST = 2 ** 31 - 1;
  */
 export const resolveWait = (
   options: WaitOptions | undefined,
-  place: string,
+  owner: string,
   { waitMs }: Pick<LockSettings, 'waitMs'>,
 ): ObjectCall =>
   reading('options', () => {
     if (options === undefined) return { waitMs, signal: undefined };
     if (typeof options !== 'object' || options === null || isArray(options)) {
-      refuse('options', 'an object such as { waitMs: 2_000 }', options);
+      invalidOption('options', 'an object such as { waitMs: 2_000 }', options);
     }
-    checkNames(options, place, WAIT_NAMES);
+    checkNames(options, owner, WAIT_NAMES);
     const { signal } = options;
-    if (signal !== undefined && !isSignal(signal)) refuse('signal', 'an AbortSignal', signal);
+    if (signal !== undefined && !isSignal(signal)) invalidOption('signal', 'an AbortSignal', signal);
     return { waitMs: checkMs('waitMs', options.waitMs, { infinite: true }) ?? waitMs, signal };
   });
 
 /** Checks a number of permits, or the count of a latch. */
 export const checkAmount = (name: string, value: unknown): number =>
-  typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MOST
+  typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX
     ? value
-    : refuse(name, `a whole number from 1 to ${MOST}`, value);
+    : invalidOption(name, `a whole number from 1 to ${MAX}`, value);
 
 /** Checks a change of a number of permits, which may be negative. */
 export const checkChange = (name: string, value: unknown): number =>
-  typeof value === 'number' && Number.isInteger(value) && value !== 0 && Math.abs(value) <= MOST
+  typeof value === 'number' && Number.isInteger(value) && value !== 0 && Math.abs(value) <= MAX
     ? value
-    : refuse(name, `a whole number from -${MOST} to ${MOST}, and not 0`, value);
+    : invalidOption(name, `a whole number from -${MAX} to ${MAX}, and not 0`, value);

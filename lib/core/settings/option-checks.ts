@@ -1,12 +1,12 @@
 import { LockConfigurationError } from '../errors/lock.errors.js';
-import { shown, textOf } from '../errors/describe.js';
+import { formatValue, textOf } from '../errors/describe.js';
 
 /** Maximum duration: 366 days. Redis allows more, but a longer lease is a mistake. */
 const MAX_LEASE_MS = 366 * 24 * 3_600_000;
 
 /** Throws the error for an invalid option: its name, what it must be, and what it is. */
-export const refuse = (name: string, expected: string, value: unknown): never => {
-  throw new LockConfigurationError(`${name} must be ${expected}, but is ${shown(value)}.`);
+export const invalidOption = (name: string, expected: string, value: unknown): never => {
+  throw new LockConfigurationError(`${name} must be ${expected}, but is ${formatValue(value)}.`);
 };
 
 /** Reads options. An error of a getter or a Proxy rejects the options as a whole. */
@@ -28,7 +28,7 @@ export const checkMs = (
   if (value === undefined) return undefined;
   if (value === Infinity && infinite) return Infinity;
   if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value;
-  return refuse(
+  return invalidOption(
     name,
     `a whole number of milliseconds from ${min} to ${max}${infinite ? ', or Infinity' : ''}`,
     value,
@@ -41,15 +41,15 @@ export const checkFunction = <F extends (...args: never[]) => unknown>(
 ): F | undefined =>
   value === undefined || typeof value === 'function'
     ? (value as F | undefined)
-    : refuse(name, 'a function', value);
+    : invalidOption(name, 'a function', value);
 
 export const checkChoice = <T>(name: string, value: unknown, choices: readonly T[]): T | undefined => {
   if (value === undefined || choices.includes(value as T)) return value as T | undefined;
-  return refuse(name, choices.map((choice) => JSON.stringify(choice)).join(' or '), value);
+  return invalidOption(name, choices.map((choice) => JSON.stringify(choice)).join(' or '), value);
 };
 
 export const checkCount = (name: string, value: unknown): number | undefined => {
   if (value === undefined || value === Infinity) return value;
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value;
-  return refuse(name, 'a whole number, or Infinity', value);
+  return invalidOption(name, 'a whole number, or Infinity', value);
 };

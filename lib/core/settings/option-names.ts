@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../errors/lock.errors.js';
-import { shown } from '../errors/describe.js';
+import { formatValue } from '../errors/describe.js';
 
 /** Names of all options of a type; the compiler reports a missing one. */
 export type Names<Options> = { readonly [Name in keyof Required<Options>]: true };
@@ -33,19 +33,19 @@ const HOMES: Readonly<Record<string, string>> = {
  * Rejects an unknown option: a misspelt or misplaced one would be ignored silently. An option that is `undefined` has
  * no effect anywhere, so it is allowed.
  *
- * @param place owner of the options, for the message: `withLock`
+ * @param owner owner of the options, for the message: `withLock`
  */
-export const checkNames = (given: object, place: string, names: Readonly<Record<string, true>>): void => {
+export const checkNames = (given: object, owner: string, names: Readonly<Record<string, true>>): void => {
   for (const name of Object.keys(given)) {
     if (Object.hasOwn(names, name) || (given as Record<string, unknown>)[name] === undefined) continue;
     throw new LockConfigurationError(
-      `${nameOf(name)} is no option of ${place}${remedy(name, Object.keys(names))}`,
+      `${nameOf(name)} is no option of ${owner}${remedy(name, Object.keys(names))}`,
     );
   }
 };
 
 /** Returns a name for a message. Only text that looks like a name is shown without quotes. */
-const nameOf = (name: string): string => (/^[\w$]{1,60}$/.test(name) ? name : shown(name));
+const nameOf = (name: string): string => (/^[\w$]{1,60}$/.test(name) ? name : formatValue(name));
 
 const remedy = (name: string, names: readonly string[]): string => {
   if (name === 'isGlobal') return '. The module is global in any case: leave it out.';

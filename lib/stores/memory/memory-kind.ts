@@ -1,8 +1,8 @@
 import type { LockKind } from '../../core/kinds/kinds.js';
-import { livingFor, placeTermsOf, type Claim, type ClaimOf } from '../../core/seam/claim.js';
+import { livingFor, queueEntryTermsOf, type Claim, type ClaimOf } from '../../core/seam/claim.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
-import { PlaceInLine } from '../../core/seam/place.js';
-import type { AcquireReply, ExtendReply, PlaceReply, ReleaseReply } from '../../core/seam/reply.js';
+import { StoreQueueEntry } from '../../core/seam/queue-entry.js';
+import type { AcquireReply, ExtendReply, QueueEntryReply, ReleaseReply } from '../../core/seam/reply.js';
 import { later } from './later.js';
 import type { MemorySpace } from './memory-space.js';
 
@@ -21,7 +21,7 @@ export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   /** The queued claims of this store, by owner, and how to end their notifications. */
   private readonly waiting = new Map<
     string,
-    { readonly claim: ClaimOf<K>; readonly stopHearing: () => void }
+    { readonly claim: ClaimOf<K>; readonly stopListening: () => void }
   >();
 
   constructor(
@@ -33,7 +33,7 @@ export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
     return this.host.ask(() => this.asked(claim));
   }
 
-  keepPlaces(claims: readonly ClaimOf<K>[]): Promise<readonly PlaceReply[]> {
+  refreshEntries(claims: readonly ClaimOf<K>[]): Promise<readonly QueueEntryReply[]> {
     return this.host.ask(() => claims.map((claim) => this.kept(claim)));
   }
 
@@ -51,7 +51,7 @@ export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
 
   // Nothing is ever under way in memory, so no acquire is uncertain and the first reply is final.
   release(claim: ClaimOf<K>, { keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
-    this.stopHearing(claim.owner);
+    this.stopListening(claim.owner);
     return this.host.ask(() => ({
       wasHeld: this.host.space.of(this.kind).release(claim, keepForMs),
       // For kinds with a wait queue the space keeps the order.
@@ -63,23 +63,23 @@ export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   private asked(claim: ClaimOf<K>): AcquireReply {
     const { space } = this.host;
     const holds = space.toTake(this.kind, claim.finalKey);
-    if (!claim.waits || !placeTermsOf(claim)) return holds.acquire(claim) as AcquireReply;
+    if (!claim.waits || !queueEntryTermsOf(claim)) return holds.acquire(claim) as AcquireReply;
     const { owner } = claim;
-    const place = new PlaceInLine(() => this.release(claim).then(() => undefined));
+    const entry = new StoreQueueEntry(() => this.release(claim).then(() => undefined));
     // Notify later, never inside the call that causes it, as over a network.
-    const stopHearing = space.hear(owner, (grant) => {
-      this.stopHearing(owner);
-      later(() => place.tell(grant));
+    const stopListening = space.onGrant(owner, (grant) => {
+      this.stopListening(owner);
+      later(() => entry.notify(grant));
     });
-    this.waiting.set(owner, { claim, stopHearing });
+    this.waiting.set(owner, { claim, stopListening });
     try {
       const reply = holds.acquire(forEver(claim));
-      if (reply.status === 'queued') return { ...reply, place };
-      this.stopHearing(owner);
+      if (reply.status === 'queued') return { ...reply, entry };
+      this.stopListening(owner);
       return reply;
     } catch (failure) {
       // The caller gets the reply that nothing was done, so it must not stay in the queue either.
-      this.stopHearing(owner);
+      this.stopListening(owner);
       holds.release(claim);
       throw failure;
     }
@@ -89,23 +89,23 @@ export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   leaveAll(): void {
     const left = [...this.waiting.values()];
     // End all notifications first, so that no entry gets a grant when another one is removed.
-    for (const { stopHearing } of left) stopHearing();
+    for (const { stopListening } of left) stopListening();
     this.waiting.clear();
     for (const { claim } of left) this.host.space.of(this.kind).release(claim);
   }
 
-  private kept(claim: ClaimOf<K>): PlaceReply {
+  private kept(claim: ClaimOf<K>): QueueEntryReply {
     try {
       const reply = this.host.space.of(this.kind).keep?.(forEver(claim)) ?? { status: 'gone' };
-      if (reply.status !== 'queued') this.stopHearing(claim.owner);
+      if (reply.status !== 'queued') this.stopListening(claim.owner);
       return reply;
     } catch (cause) {
       return { status: 'failed', cause };
     }
   }
 
-  private stopHearing(owner: string): void {
-    this.waiting.get(owner)?.stopHearing();
+  private stopListening(owner: string): void {
+    this.waiting.get(owner)?.stopListening();
     this.waiting.delete(owner);
   }
 

@@ -5,7 +5,7 @@ import type { Numbers } from './kinds/numbers.js';
 import type { MemoryHost } from './memory-kind.js';
 
 /** Largest number of permits, as in Java; the same limit applies below zero. */
-const MOST_PERMITS = 2 ** 31 - 1;
+const MAX_PERMITS = 2 ** 31 - 1;
 
 class MemoryNumbers {
   constructor(private readonly host: MemoryHost) {}
@@ -49,8 +49,8 @@ export class MemorySemaphores extends MemoryNumbers implements SemaphoreStore {
   add(finalKey: string, permits: number): Promise<void> {
     return this.ask((numbers) => {
       const sum = (numbers.get(finalKey) ?? 0) + permits;
-      if (Math.abs(sum) > MOST_PERMITS) {
-        const message = `it would have ${sum} permits, and ${MOST_PERMITS} is the limit`;
+      if (Math.abs(sum) > MAX_PERMITS) {
+        const message = `it would have ${sum} permits, and ${MAX_PERMITS} is the limit`;
         throw new StoreFailure(message, 'not-executed', { keyOnly: true, claimOnly: true });
       }
       numbers.set(finalKey, sum);

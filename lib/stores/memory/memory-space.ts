@@ -4,7 +4,7 @@ import type { Grant } from '../../core/seam/grant.js';
 import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { checkFunction } from '../../core/settings/option-checks.js';
-import { ExclusiveHolds, type TellTurn } from './kinds/exclusive-holds.js';
+import { ExclusiveHolds, type NotifyGrant } from './kinds/exclusive-holds.js';
 import type { KindHolds } from './kinds/kind-holds.js';
 import { PermitHolds } from './kinds/permit-holds.js';
 import { Numbers } from './kinds/numbers.js';
@@ -41,8 +41,8 @@ export class MemorySpace {
   private readonly subscriptions = new Map<string, Set<Subscription>>();
   /** Listeners for grants, by owner. */
   private readonly waiting = new Map<string, (grant: Grant) => void>();
-  /** @internal Notifies an owner of its grant. Replaced where owners do not all listen here; see {@link hear}. */
-  tellTurn: TellTurn = (owner, grant) => {
+  /** @internal Notifies an owner of its grant. Replaced where owners do not all listen here; see {@link onGrant}. */
+  notifyGrant: NotifyGrant = (owner, grant) => {
     const listener = this.waiting.get(owner);
     listener?.(grant);
     return listener !== undefined;
@@ -56,14 +56,14 @@ export class MemorySpace {
         checkFunction('wallClockMicros', options.wallClockMicros) ?? (() => Date.now() * 1_000),
     };
     const notify = (finalKey: string): void => this.notify(finalKey);
-    const tell: TellTurn = (...turn) => this.tellTurn(...turn);
+    const notifyOwner: NotifyGrant = (...turn) => this.notifyGrant(...turn);
     this.numbers = new Numbers(notify, (finalKey) => this.kindAt(finalKey));
     const tokens = new Tokens(clock);
-    const withOneOwner: ExclusiveHolds = new ExclusiveHolds(clock, notify, tell, tokens, (finalKey) =>
-      readWrite.inTheWay(finalKey),
+    const withOneOwner: ExclusiveHolds = new ExclusiveHolds(clock, notify, notifyOwner, tokens, (finalKey) =>
+      readWrite.blocker(finalKey),
     );
     const readWrite: ReadWriteHolds = new ReadWriteHolds(clock, notify, tokens, (finalKey) =>
-      withOneOwner.inTheWay(finalKey),
+      withOneOwner.blocker(finalKey),
     );
     this.permitHolds = new PermitHolds(clock, notify);
     this.kinds = {
@@ -123,7 +123,7 @@ export class MemorySpace {
   /** Returns whether the kinds block each other, or are the same. */
   private areLocks(one: LockKind, other: LockKind): boolean {
     const kinds: readonly KindHolds<never>[] = [this.kinds[one], this.kinds[other]];
-    return kinds[0] === kinds[1] || kinds.every((kind) => 'inTheWay' in kind);
+    return kinds[0] === kinds[1] || kinds.every((kind) => 'blocker' in kind);
   }
 
   /** @internal See `LockStore.inspect`. */
@@ -144,7 +144,7 @@ export class MemorySpace {
   }
 
   /** @internal Notifies a waiting owner of its grant. The returned function ends that. */
-  hear(owner: string, listener: (grant: Grant) => void): () => void {
+  onGrant(owner: string, listener: (grant: Grant) => void): () => void {
     this.waiting.set(owner, listener);
     return () => this.waiting.delete(owner);
   }

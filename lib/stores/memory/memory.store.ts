@@ -2,7 +2,7 @@ import type { AllKindStores, LockStore, Watch, WatchListener } from '../../core/
 import { checkStoreKey } from '../key-rule.js';
 import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { reading, refuse } from '../../core/settings/option-checks.js';
+import { reading, invalidOption } from '../../core/settings/option-checks.js';
 import { later } from './later.js';
 import { MemoryLatches, MemorySemaphores } from './memory-objects.js';
 import { MemoryKind, type MemoryHost } from './memory-kind.js';
@@ -38,17 +38,19 @@ export class MemoryStore implements LockStore {
 
   /** The space with the holds. Pass it to another store as `shared` to simulate a second process. */
   readonly space: MemorySpace;
-  private readonly leaveAllLines: () => void;
+  private readonly leaveAllQueues: () => void;
   private readonly watches = new Set<Watch>();
   private closed = false;
 
   constructor(options: MemoryStoreOptions = {}) {
-    if (typeof options !== 'object' || options === null) refuse('options', 'an object', options);
+    if (typeof options !== 'object' || options === null) invalidOption('options', 'an object', options);
     this.space = reading('shared', () => {
       const { shared } = options;
       if (shared === undefined) return new MemorySpace(options);
       // Not `instanceof`: the space may come from the other build.
-      return typeof shared.subscribe === 'function' ? shared : refuse('shared', 'a MemorySpace', shared);
+      return typeof shared.subscribe === 'function'
+        ? shared
+        : invalidOption('shared', 'a MemorySpace', shared);
     });
     const host: MemoryHost = {
       space: this.space,
@@ -65,7 +67,7 @@ export class MemoryStore implements LockStore {
     this.kinds = kinds;
     this.semaphores = new MemorySemaphores(host);
     this.latches = new MemoryLatches(host);
-    this.leaveAllLines = () => Object.values(kinds).forEach((kind) => kind.leaveAll());
+    this.leaveAllQueues = () => Object.values(kinds).forEach((kind) => kind.leaveAll());
   }
 
   /** Number of running holds and of subscriptions in the space, including other stores that share it. */
@@ -105,7 +107,7 @@ export class MemoryStore implements LockStore {
   close(): Promise<void> {
     this.closed = true;
     for (const watch of this.watches) watch.close();
-    this.leaveAllLines();
+    this.leaveAllQueues();
     return Promise.resolve();
   }
 
@@ -124,7 +126,7 @@ export class MemoryStore implements LockStore {
       },
     };
     // Wake-ups arrive later, never inside the call that causes them, as over a network.
-    const hint = () => later(() => (open ? listener.hint() : undefined));
+    const wakeUp = () => later(() => (open ? listener.wakeUp() : undefined));
 
     this.watches.add(watch);
     later(() => {
@@ -134,8 +136,8 @@ export class MemoryStore implements LockStore {
         listener.failed(this.closedFailure());
         return;
       }
-      unsubscribe = this.space.subscribe(finalKey, { process, notify: hint });
-      listener.hint();
+      unsubscribe = this.space.subscribe(finalKey, { process, notify: wakeUp });
+      listener.wakeUp();
     });
     return watch;
   }

@@ -1,5 +1,5 @@
 /** Maximum distance of a node's clock from the median of all, in ms. Fencing tokens begin with that clock. */
-const MOST_APART_MS = 1_000;
+const MAX_APART_MS = 1_000;
 
 /** A node's clock: its distance from this process's clock, and the uncertainty of that. */
 export interface ClockSeen {
@@ -14,5 +14,5 @@ export const clockOff = (own: ClockSeen, all: readonly ClockSeen[]): number | un
   const middle = sorted.length / 2;
   const median = (sorted[Math.ceil(middle) - 1]! + sorted[Math.floor(middle)]!) / 2;
   const off = own.aheadMs - median;
-  return Math.abs(off) - own.uncertainMs > MOST_APART_MS ? off : undefined;
+  return Math.abs(off) - own.uncertainMs > MAX_APART_MS ? off : undefined;
 };

@@ -2,7 +2,7 @@ import type { Claim } from '../../core/seam/claim.js';
 import type { Grant } from '../../core/seam/grant.js';
 import type { AcquireReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import type { Ballot } from './ballot.js';
+import type { QuorumCall } from './quorum-call.js';
 import { granting, isGrant } from './node-grants.js';
 import { QuorumFailure } from './quorum-failure.js';
 import type { QuorumHost } from './quorum-host.js';
@@ -18,15 +18,15 @@ import { kindAt, type QuorumNode } from './quorum-node.js';
  *
  * A node that grants late gets the commit as well, because another one may have failed since it granted.
  *
- * @param ballot the acquire, granted by a majority
+ * @param quorumCall the acquire, granted by a majority
  */
 export const commitTokens = (
   host: QuorumHost,
   claim: Claim,
-  ballot: Ballot<AcquireReply>,
+  quorumCall: QuorumCall<AcquireReply>,
 ): Promise<number | undefined> => {
   const { nodes, majority } = host;
-  const first = Math.max(...granting(ballot).map(({ grant }) => grant.token!));
+  const first = Math.max(...granting(quorumCall).map(({ grant }) => grant.token!));
   const last = first + (claim.tokens - 1);
   const failures = new Map<QuorumNode, StoreFailure>();
   let known = 0;
@@ -48,16 +48,16 @@ export const commitTokens = (
       failures.set(node, failure);
       told(false);
     };
-    const tell = (node: QuorumNode, { token }: Grant): void => {
+    const notify = (node: QuorumNode, { token }: Grant): void => {
       // The node that gave the largest token knows it already.
       if (token === first) return told(true);
       node
         .ask(() => kindAt(node, claim.kind).commit!(claim, last))
         .then(told, (failure: unknown) => failed(node, failure));
     };
-    ballot.onEach((vote) => {
-      if (vote.status === 'failed') failed(vote.node, vote.failure);
-      else if (isGrant(vote.answer)) tell(vote.node, vote.answer);
+    quorumCall.onEach((nodeReply) => {
+      if (nodeReply.status === 'failed') failed(nodeReply.node, nodeReply.failure);
+      else if (isGrant(nodeReply.answer)) notify(nodeReply.node, nodeReply.answer);
       else told(false);
     });
   });

@@ -1,5 +1,5 @@
 import type { Runtime } from '../../core/runtime.js';
-import { Ballot, majorityOf } from './ballot.js';
+import { QuorumCall, majorityOf } from './quorum-call.js';
 import { clockOff, type ClockSeen } from './clocks.js';
 import type { QuorumNode } from './quorum-node.js';
 
@@ -34,8 +34,8 @@ export class NodeClocks {
 
   /** Returns by how many ms a token, and so the clock behind it, is too far ahead; undefined when it is not. */
   tokenAhead(tokenMs: number): number | undefined {
-    const told = { aheadMs: tokenMs - this.runtime.now(), uncertainMs: 0 };
-    const off = clockOff(told, this.last);
+    const reported = { aheadMs: tokenMs - this.runtime.now(), uncertainMs: 0 };
+    const off = clockOff(reported, this.last);
     return off !== undefined && off > 0 ? off : undefined;
   }
 
@@ -47,7 +47,7 @@ export class NodeClocks {
   async lookAgain(node: QuorumNode): Promise<number | undefined> {
     const { nodes } = this;
     const looks = new Map(nodes.map((one) => [one, one.look()]));
-    const all = new Ballot(nodes, (one) => looks.get(one)!);
+    const all = new QuorumCall(nodes, (one) => looks.get(one)!);
     await Promise.all([looks.get(node), all.until((seen) => seen.length >= majorityOf(nodes.length))]);
     return node.lastClock && clockOff(node.lastClock, this.last);
   }

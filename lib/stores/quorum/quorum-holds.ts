@@ -3,7 +3,7 @@ import type { Runtime } from '../../core/runtime.js';
 import { mayLastMs, type Claim } from '../../core/seam/claim.js';
 import type { AcquireReply } from '../../core/seam/reply.js';
 import type { StoreFailure } from '../../core/seam/store-failure.js';
-import type { Ballot } from './ballot.js';
+import type { QuorumCall } from './quorum-call.js';
 import { doubtOf, isNotExecuted } from './node-grants.js';
 import type { QuorumNode } from './quorum-node.js';
 
@@ -16,7 +16,7 @@ interface Standing {
   /** Name of the owner on the nodes. */
   readonly name: string;
   /** The quorum call of its last acquire. */
-  readonly ballot: Ballot<AcquireReply> | undefined;
+  readonly quorumCall: QuorumCall<AcquireReply> | undefined;
   /** Time at which everything that the nodes may have of it has ended, unless it is extended. */
   until: number;
   /** Number of consecutive requests after which no owner was known to have a majority. */
@@ -86,9 +86,9 @@ export class QuorumHolds {
   /** Returns whether the node certainly has nothing of the owner: its only request was not executed. */
   isNowhereAt(owner: string, node: QuorumNode): boolean {
     const standing = this.standings.get(owner);
-    if (!standing?.ballot || standing.hasAskedBefore || standing.again?.has(node)) return false;
-    const vote = standing.ballot.votes.find((one) => one.node === node);
-    return vote?.status === 'failed' && isNotExecuted(vote.failure);
+    if (!standing?.quorumCall || standing.hasAskedBefore || standing.again?.has(node)) return false;
+    const nodeReply = standing.quorumCall.nodeReplies.find((one) => one.node === node);
+    return nodeReply?.status === 'failed' && isNotExecuted(nodeReply.failure);
   }
 
   splitsOf(owner: string): number {
@@ -98,21 +98,21 @@ export class QuorumHolds {
   /** Returns the failure that leaves it unknown whether the node has the hold, or gets it later. */
   doubtAt(owner: string, node: QuorumNode): StoreFailure | undefined {
     const standing = this.standings.get(owner);
-    const vote = standing?.ballot?.votes.find((one) => one.node === node);
-    return standing?.doubts?.get(node) ?? (vote && doubtOf(vote));
+    const nodeReply = standing?.quorumCall?.nodeReplies.find((one) => one.node === node);
+    return standing?.doubts?.get(node) ?? (nodeReply && doubtOf(nodeReply));
   }
 
   /** Records that it is unknown whether the node has the hold again, or gets it later. */
-  doubted(owner: string, node: QuorumNode, doubt: StoreFailure): void {
+  doubted(owner: string, node: QuorumNode, uncertain: StoreFailure): void {
     const standing = this.standings.get(owner);
-    if (standing) (standing.doubts ??= new Map()).set(node, doubt);
+    if (standing) (standing.doubts ??= new Map()).set(node, uncertain);
   }
 
   /** Records a request of the owner, or its grant. */
-  asked(claim: Claim, ballot: Ballot<AcquireReply>): void {
+  asked(claim: Claim, quorumCall: QuorumCall<AcquireReply>): void {
     const before = this.standings.get(claim.owner);
-    this.note(claim, this.nameOf(claim.owner), ballot, this.splitsOf(claim.owner));
-    if (before?.ballot) this.standings.get(claim.owner)!.hasAskedBefore = true;
+    this.note(claim, this.nameOf(claim.owner), quorumCall, this.splitsOf(claim.owner));
+    if (before?.quorumCall) this.standings.get(claim.owner)!.hasAskedBefore = true;
   }
 
   /** Gives the owner another name, because something of its last attempt may be left on a node. */
@@ -132,11 +132,16 @@ export class QuorumHolds {
     this.standings.delete(owner);
   }
 
-  private note(claim: Claim, name: string, ballot: Ballot<AcquireReply> | undefined, splits: number): void {
+  private note(
+    claim: Claim,
+    name: string,
+    quorumCall: QuorumCall<AcquireReply> | undefined,
+    splits: number,
+  ): void {
     const now = this.runtime.now();
     if (this.standings.size >= this.sweepAt) this.sweep(now);
     const until = now + 2 * mayLastMs(claim);
-    this.standings.set(claim.owner, { name, ballot, until, splits });
+    this.standings.set(claim.owner, { name, quorumCall, until, splits });
   }
 
   /** Forgets owners that were never released, because their lease expired. */

@@ -3,7 +3,7 @@ import { mayLastMs, type Claim } from '../../core/seam/claim.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../core/seam/reply.js';
 import type { Grant } from '../../core/seam/grant.js';
-import { Ballot, PATIENCE_MS, type Vote } from './ballot.js';
+import { QuorumCall, QUEUE_TIMEOUT_MS, type NodeReply } from './quorum-call.js';
 import { commitTokens } from './commit-tokens.js';
 import { asNode, doubtOf, granting, isGrant, isNotExecuted, type NodeGrant } from './node-grants.js';
 import { QuorumFailure } from './quorum-failure.js';
@@ -73,7 +73,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     if (how.continues) return host.run(() => this.cutAtAll(claim, how));
     const answer = host.run(() => this.releaseAtAll(claim, how));
     // An undo waits for every node, and no caller has to wait for that.
-    if (how.doubt) return answer;
+    if (how.uncertain) return answer;
     const othersFirst = answer
       .then(
         ({ othersWaiting }) => (othersWaiting ? host.pause(OTHERS_FIRST_MS) : undefined),
@@ -95,39 +95,39 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const { nodes, majority } = host;
     host.asksFor(claim.leaseMs);
     const asked = asNode(claim, holds.nameOf(claim.owner));
-    const ballot = new Ballot<AcquireReply>(nodes, (node) => node.acquire(asked));
-    holds.asked(claim, ballot);
+    const quorumCall = new QuorumCall<AcquireReply>(nodes, (node) => node.acquire(asked));
+    holds.asked(claim, quorumCall);
     const most = nodes.length - majority;
-    await ballot.until(
+    await quorumCall.until(
       (replies) => {
         const granted = replies.filter(isGrant).length;
         return granted >= majority || replies.length - granted > most;
       },
-      { runtime: host.runtime, leastMs: PATIENCE_MS },
+      { runtime: host.runtime, minMs: QUEUE_TIMEOUT_MS },
     );
-    const grants = granting(ballot);
-    if (grants.length >= majority) return this.granted(claim, asked, ballot, grants);
-    const { failures } = ballot;
+    const grants = granting(quorumCall);
+    if (grants.length >= majority) return this.granted(claim, asked, quorumCall, grants);
+    const { failures } = quorumCall;
     if (failures.size > most) {
       const nothing = grants.length === 0 && [...failures.values()].every(isNotExecuted);
       if (nothing) holds.forget(claim.owner);
       throw new QuorumFailure(failures, host, nothing ? 'not-executed' : 'unknown');
     }
-    return this.refused(claim, asked, ballot);
+    return this.refused(claim, asked, quorumCall);
   }
 
   /** Resolves an acquire that a majority granted. Without tokens there is no commit to wait for. */
   private granted(
     claim: C,
     asked: C,
-    ballot: Ballot<AcquireReply>,
+    quorumCall: QuorumCall<AcquireReply>,
     grants: readonly NodeGrant[],
   ): AcquireReply | Promise<AcquireReply> {
     if (claim.tokens === 0) return this.grantOf(asked, grants, undefined);
-    return commitTokens(this.host, asked, ballot).then((token) => {
-      if (token === undefined) return this.refused(claim, asked, ballot);
+    return commitTokens(this.host, asked, quorumCall).then((token) => {
+      if (token === undefined) return this.refused(claim, asked, quorumCall);
       this.holds.committed(claim.owner, token + claim.tokens - 1);
-      return this.grantOf(asked, granting(ballot), token);
+      return this.grantOf(asked, granting(quorumCall), token);
     });
   }
 
@@ -147,17 +147,17 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   }
 
   /** Resolves an acquire that too many nodes refused. Releases what the other nodes have granted. */
-  private refused(claim: C, asked: C, ballot: Ballot<AcquireReply>): Taken {
+  private refused(claim: C, asked: C, quorumCall: QuorumCall<AcquireReply>): Taken {
     const { host, holds } = this;
     const { majority } = host;
-    const replies = ballot.answers;
+    const replies = quorumCall.answers;
     const taken = replies.filter((reply): reply is Taken => reply.status === 'taken');
     const until = host.runtime.now() + mayLastMs(asked);
     const isSplit = taken.length < majority;
     const splits = isSplit ? holds.splitsOf(claim.owner) : 0;
     if (taken.length < host.nodes.length) holds.rename(claim, isSplit ? splits + 1 : 0);
     else holds.forget(claim.owner);
-    ballot.onEach((vote) => this.giveBack(asked, vote, until));
+    quorumCall.onEach((nodeReply) => this.giveBack(asked, nodeReply, until));
     const others = taken.filter(({ heldAs }) => heldAs !== undefined);
     const heldAs = others.length > host.nodes.length - majority ? others[0]!.heldAs : undefined;
     return { status: 'taken', retryInMs: this.retryInMs(taken, splits), ...(heldAs && { heldAs }) };
@@ -174,13 +174,13 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     return Math.max(splitMs, soonest[taken.length - (nodes.length - majority) - 1]!);
   }
 
-  private giveBack(asked: C, vote: Vote<AcquireReply>, until: number): void {
+  private giveBack(asked: C, nodeReply: NodeReply<AcquireReply>, until: number): void {
     const { host } = this;
-    if (vote.status === 'answered') {
-      if (isGrant(vote.answer)) host.leftovers.giveBack(vote.node, asked, {}, until);
+    if (nodeReply.status === 'answered') {
+      if (isGrant(nodeReply.answer)) host.pendingReleases.giveBack(nodeReply.node, asked, {}, until);
     } else {
-      const doubt = doubtOf(vote);
-      if (doubt) host.leftovers.giveBack(vote.node, asked, { doubt }, until);
+      const uncertain = doubtOf(nodeReply);
+      if (uncertain) host.pendingReleases.giveBack(nodeReply.node, asked, { uncertain }, until);
     }
   }
 
@@ -191,19 +191,19 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const asked = asNode(claim, holds.nameOf(claim.owner));
     const keepForMs = withDrift(how.keepForMs ?? claim.leaseMs);
     host.asksFor(keepForMs);
-    const ballot = new Ballot<ReleaseReply>(nodes, (node) =>
+    const quorumCall = new QuorumCall<ReleaseReply>(nodes, (node) =>
       node.ask(() => kindAt(node, asked.kind).release(asked, { ...how, keepForMs })),
     );
     const most = nodes.length - majority;
-    await ballot.until((replies) => {
+    await quorumCall.until((replies) => {
       const were = replies.filter(({ wasHeld }) => wasHeld).length;
       return were >= majority || replies.length - were > most;
     });
-    const { answers, failures } = ballot;
+    const { answers, failures } = quorumCall;
     const were = answers.filter(({ wasHeld }) => wasHeld).length;
     if (were < majority && answers.length - were <= most) throw new QuorumFailure(failures, host, 'unknown');
-    const entered = answers.some((reply) => reply.entered);
-    return { wasHeld: were >= majority, othersWaiting: false, ...(entered && { entered }) };
+    const intruder = answers.some((reply) => reply.intruder);
+    return { wasHeld: were >= majority, othersWaiting: false, ...(intruder && { intruder }) };
   }
 
   /**
@@ -214,27 +214,27 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const { host, holds } = this;
     const { nodes, majority } = host;
     const asked = asNode(claim, holds.nameOf(claim.owner));
-    const acquired = holds.of(claim.owner)?.ballot;
+    const acquired = holds.of(claim.owner)?.quorumCall;
     holds.ending(claim.owner);
-    const isFinal = how.doubt !== undefined;
+    const isFinal = how.uncertain !== undefined;
     if (isFinal) await acquired?.complete();
     const until = host.runtime.now() + mayLastMs(asked);
     const { keepForMs } = how;
     if (keepForMs !== undefined) host.asksFor(keepForMs);
     const doubts = new Map(nodes.map((node) => [node, holds.doubtAt(claim.owner, node)]));
-    const voted = new Set(acquired?.votes.map(({ node }) => node));
-    const ballot = new Ballot<ReleaseReply>(nodes, (node) =>
+    const nodeReplied = new Set(acquired?.nodeReplies.map(({ node }) => node));
+    const quorumCall = new QuorumCall<ReleaseReply>(nodes, (node) =>
       holds.isNowhereAt(claim.owner, node)
         ? Promise.resolve(NOT_HELD)
-        : kindAt(node, asked.kind).release(asked, { doubt: doubts.get(node), keepForMs }),
+        : kindAt(node, asked.kind).release(asked, { uncertain: doubts.get(node), keepForMs }),
     );
     const most = nodes.length - majority;
-    if (isFinal) await ballot.complete();
-    await ballot.until((replies) => {
+    if (isFinal) await quorumCall.complete();
+    await quorumCall.until((replies) => {
       const were = replies.filter(({ wasHeld }) => wasHeld).length;
       return were >= majority || replies.length - were > most;
     });
-    const { answers, failures } = ballot;
+    const { answers, failures } = quorumCall;
     // Throw before forgetting the owner: a retry of this release needs what is known of it.
     if (failures.size > (isFinal ? 0 : most)) throw new QuorumFailure(failures, host, 'unknown');
     const were = answers.filter(({ wasHeld }) => wasHeld).length;
@@ -243,22 +243,22 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     }
     holds.forget(claim.owner);
     // Release once more at nodes whose reply to the acquire has come since then, and leaves it unknown.
-    acquired?.onEach((vote) => {
-      const doubt = voted.has(vote.node) ? undefined : doubtOf(vote);
-      if (doubt) host.leftovers.giveBack(vote.node, asked, { doubt, keepForMs }, until);
+    acquired?.onEach((nodeReply) => {
+      const uncertain = nodeReplied.has(nodeReply.node) ? undefined : doubtOf(nodeReply);
+      if (uncertain) host.pendingReleases.giveBack(nodeReply.node, asked, { uncertain, keepForMs }, until);
     });
-    ballot.onEach((vote) => {
-      if (vote.status === 'failed') {
+    quorumCall.onEach((nodeReply) => {
+      if (nodeReply.status === 'failed') {
         // The failure of the acquire comes first: an acquire still under way may arrive after this release.
-        const doubt = doubts.get(vote.node) ?? vote.failure;
-        host.leftovers.giveBack(vote.node, asked, { doubt, keepForMs }, until);
+        const uncertain = doubts.get(nodeReply.node) ?? nodeReply.failure;
+        host.pendingReleases.giveBack(nodeReply.node, asked, { uncertain, keepForMs }, until);
       }
     });
-    const entered = answers.some((reply) => reply.entered);
+    const intruder = answers.some((reply) => reply.intruder);
     return {
       wasHeld: were >= majority,
       othersWaiting: answers.some(({ othersWaiting }) => othersWaiting),
-      ...(entered && { entered }),
+      ...(intruder && { intruder }),
     };
   }
 }

@@ -8,7 +8,7 @@ import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { ClockSeen } from './clocks.js';
 import { inSeconds } from './in-seconds.js';
 import { NodeOutage } from './node-outage.js';
-import { ServerSight } from './server-sight.js';
+import { ServerInfo } from './server-info.js';
 
 export interface NodeHost {
   readonly runtime: Runtime;
@@ -34,7 +34,7 @@ export interface NodeHost {
  * restarted server, so a request that was sent before it and replied to after it does not count either.
  */
 export class QuorumNode {
-  private readonly sight: ServerSight;
+  private readonly serverInfo: ServerInfo;
   private readonly outage: NodeOutage;
   private warned: string | undefined;
   /** Number of requests under way that were sent while the node failed. */
@@ -45,7 +45,7 @@ export class QuorumNode {
     readonly store: LockStore,
     private readonly host: NodeHost,
   ) {
-    this.sight = new ServerSight(store, host.runtime);
+    this.serverInfo = new ServerInfo(store, host.runtime);
     this.outage = new NodeOutage({
       name,
       now: () => host.runtime.now(),
@@ -55,12 +55,12 @@ export class QuorumNode {
 
   /** Current clock; undefined until the server of this connection was asked. */
   get clock(): ClockSeen | undefined {
-    return this.sight.seen?.clock;
+    return this.serverInfo.seen?.clock;
   }
 
   /** Last known clock, perhaps from an earlier connection. */
   get lastClock(): ClockSeen | undefined {
-    return this.sight.lastClock;
+    return this.serverInfo.lastClock;
   }
 
   /** Last failure; undefined once the node has replied again. */
@@ -75,17 +75,17 @@ export class QuorumNode {
 
   /** Id of the run of its server, if known. */
   get serverId(): string | undefined {
-    return this.sight.seen?.serverId;
+    return this.serverInfo.seen?.serverId;
   }
 
   /** Records that there is a new connection. */
   connectedAgain(): void {
-    this.sight.connectedAgain();
+    this.serverInfo.connectedAgain();
   }
 
   /** Asks the server for its times, if its store can. */
   look(): Promise<void> {
-    return this.sight.look();
+    return this.serverInfo.look();
   }
 
   /**
@@ -101,13 +101,13 @@ export class QuorumNode {
     if (isTrial && this.trials > 0 && this.host.hasEnoughWithoutFailing()) {
       return Promise.reject(outage.instead);
     }
-    const looked = this.sight.lookWhereDue();
+    const looked = this.serverInfo.lookWhereDue();
     const distrust = this.distrust('not-executed');
     if (distrust) {
       looked?.catch(() => undefined);
       return Promise.reject(distrust);
     }
-    const { era } = this.sight;
+    const { epoch } = this.serverInfo;
     let answer: Promise<T>;
     try {
       answer = request();
@@ -118,7 +118,7 @@ export class QuorumNode {
     const noted = (reply: T): T => {
       if (isTrial) this.trials -= 1;
       outage.works();
-      return looked ? reply : this.judged(reply, era);
+      return looked ? reply : this.judged(reply, epoch);
     };
     const failed = (failure: unknown): never => {
       if (isTrial) this.trials -= 1;
@@ -127,7 +127,7 @@ export class QuorumNode {
     };
     // One promise for each request: there are several requests for each lock.
     const heard = answer.then(noted, failed);
-    return looked ? afterLook(heard, looked).then((reply) => this.judged(reply, era)) : heard;
+    return looked ? afterLook(heard, looked).then((reply) => this.judged(reply, epoch)) : heard;
   }
 
   /**
@@ -135,28 +135,28 @@ export class QuorumNode {
    * then a larger token was known there before. Otherwise the clock has jumped since the last look.
    */
   acquire(claim: Claim): Promise<AcquireReply> {
-    const { era } = this.sight;
+    const { epoch } = this.serverInfo;
     const asked = this.ask(() => kindAt(this, claim.kind).acquire(claim));
     if (claim.tokens === 0) return asked;
     return asked.then((reply) =>
-      reply.status === 'granted' && this.isFarAhead(reply.token) ? this.whenRight(reply, era) : reply,
+      reply.status === 'granted' && this.isFarAhead(reply.token) ? this.whenRight(reply, epoch) : reply,
     );
   }
 
-  private async whenRight(reply: AcquireReply, era: number): Promise<AcquireReply> {
+  private async whenRight(reply: AcquireReply, epoch: number): Promise<AcquireReply> {
     const off = await known(this.host.lookAgain(this), 'whether its clock is right');
     if (off !== undefined) throw this.clockFailure('unknown', off);
-    return this.judged(reply, era);
+    return this.judged(reply, epoch);
   }
 
   private isFarAhead(token: number | undefined): boolean {
-    const tokensPerMs = this.sight.seen?.tokensPerMs;
+    const tokensPerMs = this.serverInfo.seen?.tokensPerMs;
     if (token === undefined || tokensPerMs === undefined) return false;
     return this.host.tokenAhead(token / tokensPerMs) !== undefined;
   }
 
-  private judged<T>(reply: T, era: number): T {
-    if (era !== this.sight.era) {
+  private judged<T>(reply: T, epoch: number): T {
+    if (epoch !== this.serverInfo.epoch) {
       throw new StoreFailure('there was another connection before the answer came', 'unknown', {
         passing: true,
       });
@@ -169,7 +169,7 @@ export class QuorumNode {
   /** Returns why the node counts as failed at the moment; undefined when it does not, or when that is unknown. */
   private distrust(outcome: 'not-executed' | 'unknown'): StoreFailure | undefined {
     const { host } = this;
-    const { seen } = this.sight;
+    const { seen } = this.serverInfo;
     if (!seen) return undefined;
     const restsForMs = seen.startedAt + host.delayAfterStartMs(seen.startedAt) - host.runtime.now();
     if (restsForMs > 0) {
@@ -180,9 +180,9 @@ export class QuorumNode {
         'restarted',
       );
     }
-    const twin = host.sameAs(this);
-    if (twin !== undefined) {
-      return this.failure(outcome, `it is the same server as ${twin}, which has a vote already`, 'twin');
+    const duplicate = host.sameAs(this);
+    if (duplicate !== undefined) {
+      return this.failure(outcome, `it is the same server as ${duplicate}, which has a vote already`, 'twin');
     }
     const off = host.clockOff(this);
     if (off !== undefined) return this.clockFailure(outcome, off);

@@ -1,7 +1,7 @@
 import { mayLastMs, type Claim } from '../../core/seam/claim.js';
 import type { ExtendReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { Ballot, PATIENCE_MS } from './ballot.js';
+import { QuorumCall, QUEUE_TIMEOUT_MS } from './quorum-call.js';
 import { asNode, isNotExecuted } from './node-grants.js';
 import { QuorumFailure } from './quorum-failure.js';
 import type { QuorumHolds } from './quorum-holds.js';
@@ -27,25 +27,25 @@ export class QuorumRenewal<C extends Claim> {
       return { ...claim, owner: holds.nameOf(claim.owner) };
     });
     const kind = claims[0]!.kind;
-    const ballot = new Ballot<Extending>(nodes, (node) =>
+    const quorumCall = new QuorumCall<Extending>(nodes, (node) =>
       node.ask(() => kindAt(node, kind).extendMany(asked)),
     );
     const most = nodes.length - majority;
-    await ballot.until((answers) =>
+    await quorumCall.until((answers) =>
       claims.every((_, i) => {
         const held = answers.filter((replies) => replies[i]!.status === 'held').length;
         const lost = answers.filter((replies) => replies[i]!.status === 'lost').length;
         return held >= majority || lost > most;
       }),
     );
-    if (ballot.failures.size > most) throw new QuorumFailure(ballot.failures, host, 'unknown');
-    const replies = claims.map((claim, i) => this.extended(claim, i, ballot));
-    ballot.onEach((vote) => {
-      if (vote.status !== 'answered') return;
+    if (quorumCall.failures.size > most) throw new QuorumFailure(quorumCall.failures, host, 'unknown');
+    const replies = claims.map((claim, i) => this.extended(claim, i, quorumCall));
+    quorumCall.onEach((nodeReply) => {
+      if (nodeReply.status !== 'answered') return;
       claims.forEach((claim, i) => {
         const reply = replies[i]!;
-        if (reply.status === 'held' && vote.answer[i]!.status === 'lost')
-          this.takeAgain(vote.node, claim, reply.validForMs);
+        if (reply.status === 'held' && nodeReply.answer[i]!.status === 'lost')
+          this.takeAgain(nodeReply.node, claim, reply.validForMs);
       });
     });
     return replies;
@@ -75,23 +75,23 @@ export class QuorumRenewal<C extends Claim> {
       .then(async (reply) => {
         if (reply.status !== 'granted') return;
         // The release reached this node before the acquire: undo the late grant.
-        if (isOver()) host.leftovers.giveBack(node, asked, {}, until);
+        if (isOver()) host.pendingReleases.giveBack(node, asked, {}, until);
         else if (token !== undefined) await node.ask(() => kind.commit!(asked, token));
       })
       .catch((failure: unknown) => {
         if (!(failure instanceof StoreFailure) || isNotExecuted(failure)) return;
-        if (isOver()) host.leftovers.giveBack(node, asked, { doubt: failure }, until);
+        if (isOver()) host.pendingReleases.giveBack(node, asked, { uncertain: failure }, until);
         else holds.doubted(claim.owner, node, failure);
       })
       .finally(() => holds.tookAgain(claim.owner, node));
   }
 
-  private extended(claim: C, i: number, ballot: Ballot<Extending>): ExtendReply {
+  private extended(claim: C, i: number, quorumCall: QuorumCall<Extending>): ExtendReply {
     const { host, holds } = this;
     const { nodes, majority } = host;
-    const replies = ballot.votes.map((vote): readonly [QuorumNode, ExtendReply] => [
-      vote.node,
-      vote.status === 'answered' ? vote.answer[i]! : { status: 'failed', cause: vote.failure },
+    const replies = quorumCall.nodeReplies.map((nodeReply): readonly [QuorumNode, ExtendReply] => [
+      nodeReply.node,
+      nodeReply.status === 'answered' ? nodeReply.answer[i]! : { status: 'failed', cause: nodeReply.failure },
     ]);
     const held = replies.flatMap(([, reply]) => (reply.status === 'held' ? [reply.validForMs] : []));
     if (held.length >= majority) {
@@ -105,11 +105,12 @@ export class QuorumRenewal<C extends Claim> {
       const orphan = asNode(claim, holds.nameOf(claim.owner));
       const without = new Set(replies.flatMap(([node, { status }]) => (status === 'lost' ? [node] : [])));
       for (const node of nodes) {
-        const doubt = holds.doubtAt(claim.owner, node);
-        if (doubt || !without.has(node)) host.leftovers.giveBack(node, orphan, { doubt }, until);
+        const uncertain = holds.doubtAt(claim.owner, node);
+        if (uncertain || !without.has(node))
+          host.pendingReleases.giveBack(node, orphan, { uncertain }, until);
       }
-      const entered = lost.some((reply) => reply.entered);
-      return { status: 'lost', ...(entered && { entered }) };
+      const intruder = lost.some((reply) => reply.intruder);
+      return { status: 'lost', ...(intruder && { intruder }) };
     }
     const failures = replies.flatMap(([node, reply]) =>
       reply.status === 'failed' ? [[node, asFailure(reply.cause)] as const] : [],
@@ -122,14 +123,14 @@ export class QuorumRenewal<C extends Claim> {
     const { nodes, majority } = host;
     host.asksFor(claim.leaseMs);
     const asked = { ...claim, owner: holds.nameOf(claim.owner) };
-    const ballot = new Ballot<Extending>(nodes, (node) =>
+    const quorumCall = new QuorumCall<Extending>(nodes, (node) =>
       node.ask(async () => [await kindAt(node, claim.kind).downgrade!(asked)]),
     );
-    await ballot.until(() => false, { runtime: host.runtime, leastMs: PATIENCE_MS });
-    if (ballot.failures.size > nodes.length - majority) {
-      throw new QuorumFailure(ballot.failures, host, 'unknown');
+    await quorumCall.until(() => false, { runtime: host.runtime, minMs: QUEUE_TIMEOUT_MS });
+    if (quorumCall.failures.size > nodes.length - majority) {
+      throw new QuorumFailure(quorumCall.failures, host, 'unknown');
     }
-    const reply = this.extended(claim, 0, ballot);
+    const reply = this.extended(claim, 0, quorumCall);
     if (reply.status === 'failed') throw reply.cause;
     return reply;
   }

@@ -32,7 +32,7 @@ export class QuorumWatch implements Watch {
   ) {
     for (const node of host.nodes) {
       const watch = kindAt(node, claim.kind).watch(claim, {
-        hint: () => this.hinted(node),
+        wakeUp: () => this.untilWoken(node),
         failed: (failure) => this.failed(node, failure),
       });
       this.watches.set(node, watch);
@@ -52,34 +52,34 @@ export class QuorumWatch implements Watch {
     for (const watch of this.watches.values()) watch.close();
   }
 
-  private hinted(node: QuorumNode): void {
+  private untilWoken(node: QuorumNode): void {
     const { host, heard } = this;
     if (!this.isOpen) return;
     // Waiters have to look for notifications that came before the watch was live.
     const becameLive = !this.wasLive && this.live;
     this.wasLive = this.live;
     // The others report the same when they become live.
-    if (becameLive) return this.tell((at) => !this.watches.get(at)!.live);
+    if (becameLive) return this.notify((at) => !this.watches.get(at)!.live);
     if (this.late.delete(node) && host.runtime.now() < this.lateUntil) return;
     heard.add(node);
-    if (heard.size >= host.majority) return this.tell((at) => !heard.has(at));
+    if (heard.size >= host.majority) return this.notify((at) => !heard.has(at));
     // The other nodes may have nothing to report: their next notification is a new one.
     this.timer ??= host.runtime.setTimer(
-      () => this.tell(() => false),
+      () => this.notify(() => false),
       FEW_MIN_MS + host.random() * (FEW_MAX_MS - FEW_MIN_MS),
       true,
     );
   }
 
   /**  @param isLate returns whether a node is about to report the same */
-  private tell(isLate: (node: QuorumNode) => boolean): void {
+  private notify(isLate: (node: QuorumNode) => boolean): void {
     const { host } = this;
     host.runtime.clearTimer(this.timer);
     this.timer = undefined;
     this.late = new Set(host.nodes.filter(isLate));
     this.lateUntil = host.runtime.now() + LATE_MS;
     this.heard.clear();
-    this.listener.hint();
+    this.listener.wakeUp();
   }
 
   private failed(node: QuorumNode, failure: StoreFailure): void {

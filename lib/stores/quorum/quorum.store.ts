@@ -1,13 +1,13 @@
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
-import { checkMs, reading, refuse } from '../../core/settings/option-checks.js';
+import { checkMs, reading, invalidOption } from '../../core/settings/option-checks.js';
 import { isArray } from '../../core/errors/describe.js';
 import { systemRuntime, type Runtime } from '../../core/runtime.js';
 import type { KindStores, LockStore } from '../../core/seam/lock-store.js';
 import type { Holder, KeyState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { AskedLeases } from './asked-leases.js';
-import { Ballot, majorityOf, PATIENCE_MS } from './ballot.js';
-import { Leftovers } from './leftovers.js';
+import { QuorumCall, majorityOf, QUEUE_TIMEOUT_MS } from './quorum-call.js';
+import { PendingReleases } from './pending-releases.js';
 import { NodeClocks } from './node-clocks.js';
 import { QuorumFailure } from './quorum-failure.js';
 import { QuorumHolds } from './quorum-holds.js';
@@ -30,7 +30,7 @@ export interface QuorumStoreOptions {
    */
   readonly delayAfterRestartMs?: number | undefined;
   /** Minimum for the default of `delayAfterRestartMs`, in ms. Default: 30,000; the module passes its `watchdogMs`. */
-  readonly leastDelayMs?: number | undefined;
+  readonly minDelayMs?: number | undefined;
   /** @internal Clock and timers, for tests. */
   readonly runtime?: Runtime;
   /** @internal Numbers from 0 to 1, for tests. */
@@ -53,30 +53,30 @@ export class QuorumStore implements LockStore {
   readonly kinds: KindStores;
   private readonly nodes: readonly QuorumNode[];
   private readonly majority: number;
-  private readonly leftovers: Leftovers;
+  private readonly pendingReleases: PendingReleases;
   private readonly holds: QuorumHolds;
   private readonly underWay = new Set<Promise<unknown>>();
   private readonly host: QuorumHost;
   private readonly asked = new AskedLeases();
   /** The node that votes for a server, by the id of the server's run: the first node that was found to be it. */
-  private readonly voters = new Map<string, QuorumNode>();
+  private readonly askedNodes = new Map<string, QuorumNode>();
   private onWarn: ((warning: string) => void) | undefined;
   private onAtRisk: ((finalKey?: string) => void) | undefined;
   private closed = false;
 
   constructor(options: QuorumStoreOptions) {
-    const { nodes, names, delayAfterRestartMs, leastDelayMs, runtime, random } = reading(
+    const { nodes, names, delayAfterRestartMs, minDelayMs, runtime, random } = reading(
       'The options of QuorumStore',
       () => ({ ...options }),
     );
     checkNodes(nodes);
     const delayMs = checkMs('delayAfterRestartMs', delayAfterRestartMs);
-    const leastMs = checkMs('leastDelayMs', leastDelayMs) ?? DEFAULT_DELAY_MS;
+    const minMs = checkMs('minDelayMs', minDelayMs) ?? DEFAULT_DELAY_MS;
     const clock = runtime ?? systemRuntime();
     const clocks = new NodeClocks(() => this.nodes, clock);
     const nodeHost = {
       runtime: clock,
-      delayAfterStartMs: (startedAt: number) => delayMs ?? Math.max(leastMs, this.asked.longestAt(startedAt)),
+      delayAfterStartMs: (startedAt: number) => delayMs ?? Math.max(minMs, this.asked.longestAt(startedAt)),
       clockOff: (node: QuorumNode) => clocks.off(node),
       tokenAhead: (tokenMs: number) => clocks.tokenAhead(tokenMs),
       lookAgain: (node: QuorumNode) => clocks.lookAgain(node),
@@ -87,13 +87,13 @@ export class QuorumStore implements LockStore {
     };
     this.nodes = nodes.map((store, i) => new QuorumNode(names?.[i] ?? `node ${i + 1}`, store, nodeHost));
     this.majority = majorityOf(nodes.length);
-    this.leftovers = new Leftovers(clock);
+    this.pendingReleases = new PendingReleases(clock);
     this.holds = new QuorumHolds(clock);
     this.host = {
       nodes: this.nodes,
       majority: this.majority,
       runtime: clock,
-      leftovers: this.leftovers,
+      pendingReleases: this.pendingReleases,
       random: random ?? Math.random,
       asksFor: (leaseMs) => this.asked.add(leaseMs, clock.now()),
       pause: (ms) => new Promise((resolve) => void clock.setTimer(resolve, ms, true)),
@@ -113,8 +113,8 @@ export class QuorumStore implements LockStore {
   }
 
   /** @internal Current number of known owners and of pending releases; for tests. */
-  get size(): { readonly owners: number; readonly leftovers: number } {
-    return { owners: this.holds.size, leftovers: this.leftovers.size };
+  get size(): { readonly owners: number; readonly pendingReleases: number } {
+    return { owners: this.holds.size, pendingReleases: this.pendingReleases.size };
   }
 
   checkKey(finalKey: string): void {
@@ -175,7 +175,7 @@ export class QuorumStore implements LockStore {
 
   startsWithApp(isNeeded: () => boolean): () => void {
     const started = this.nodes.map(({ store }) => store.startsWithApp?.(isNeeded));
-    return () => started.forEach((tell) => tell?.());
+    return () => started.forEach((notify) => notify?.());
   }
 
   onWarning(listener: (warning: string) => void): void {
@@ -195,7 +195,7 @@ export class QuorumStore implements LockStore {
 
   async close(): Promise<void> {
     this.closed = true;
-    await this.leftovers.close();
+    await this.pendingReleases.close();
     await Promise.all(this.underWay);
     await Promise.all(this.nodes.map(({ store }) => store.close()));
   }
@@ -206,10 +206,10 @@ export class QuorumStore implements LockStore {
     outcome: 'not-executed' | 'unknown',
   ): Promise<T[]> {
     return this.run(async () => {
-      const ballot = new Ballot(this.nodes, ({ store }) => ask(store));
-      await ballot.until(() => false, { runtime: this.host.runtime, leastMs: PATIENCE_MS });
-      if (ballot.answers.length >= this.majority) return [...ballot.answers];
-      throw new QuorumFailure(ballot.failures, this.host, outcome);
+      const quorumCall = new QuorumCall(this.nodes, ({ store }) => ask(store));
+      await quorumCall.until(() => false, { runtime: this.host.runtime, minMs: QUEUE_TIMEOUT_MS });
+      if (quorumCall.answers.length >= this.majority) return [...quorumCall.answers];
+      throw new QuorumFailure(quorumCall.failures, this.host, outcome);
     });
   }
 
@@ -229,10 +229,10 @@ export class QuorumStore implements LockStore {
   private sameAs(node: QuorumNode): string | undefined {
     const { serverId } = node;
     if (serverId === undefined) return undefined;
-    const voter = this.voters.get(serverId);
-    if (voter?.serverId === serverId) return voter === node ? undefined : voter.name;
-    for (const [id, one] of this.voters) if (one.serverId !== id) this.voters.delete(id);
-    this.voters.set(serverId, node);
+    const askedNode = this.askedNodes.get(serverId);
+    if (askedNode?.serverId === serverId) return askedNode === node ? undefined : askedNode.name;
+    for (const [id, one] of this.askedNodes) if (one.serverId !== id) this.askedNodes.delete(id);
+    this.askedNodes.set(serverId, node);
     return undefined;
   }
 }
@@ -243,7 +243,7 @@ export class QuorumStore implements LockStore {
  * @throws {LockConfigurationError} that names what is wrong
  */
 const checkNodes = (nodes: unknown): void => {
-  if (!isArray(nodes)) refuse('nodes', 'a list of stores', nodes);
+  if (!isArray(nodes)) invalidOption('nodes', 'a list of stores', nodes);
   const stores = nodes as readonly LockStore[];
   if (stores.length < 2) {
     throw new LockConfigurationError(
@@ -256,9 +256,9 @@ const checkNodes = (nodes: unknown): void => {
   stores.forEach((store, i) => {
     for (const kind of ['exclusive', 'read', 'write'] as const) {
       const of = store.kinds[kind];
-      if (!of) refuse(`nodes[${i}]`, `a store that has locks of the kind "${kind}"`, store);
+      if (!of) invalidOption(`nodes[${i}]`, `a store that has locks of the kind "${kind}"`, store);
       else if (kind !== 'read' && !of.commit)
-        refuse(`nodes[${i}]`, 'a store whose kinds have "commit"', store);
+        invalidOption(`nodes[${i}]`, 'a store whose kinds have "commit"', store);
     }
   });
 };

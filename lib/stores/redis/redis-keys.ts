@@ -40,15 +40,15 @@ export class RedisKeys {
     const known = this.names.get(finalKey);
     if (known) return known;
     const name = this.name(finalKey);
-    const names = { keys: this.withLine(name), channel: this.lockChannel(name) };
+    const names = { keys: this.withQueue(name), channel: this.lockChannel(name) };
     if (this.names.size === REMEMBERED) this.names.clear();
     this.names.set(finalKey, names);
     return names;
   }
 
   /** Returns the names of a hold, of the fence of its slot, and of its wait queue. */
-  withLine(holdName: string): readonly string[] {
-    return [holdName, this.fence(holdName), this.line(holdName)];
+  withQueue(holdName: string): readonly string[] {
+    return [holdName, this.fence(holdName), this.queue(holdName)];
   }
 
   /** Channel that announces the end of an exclusive hold. */
@@ -102,7 +102,7 @@ export class RedisKeys {
   }
 
   /** Wait queue of a read-write lock. */
-  readWriteLine(holdName: string): string {
+  readWriteQueue(holdName: string): string {
     return `${OWN_PREFIX}rw_queue:${inBraces(holdName)}`;
   }
 
@@ -115,12 +115,12 @@ export class RedisKeys {
   }
 
   /** Wait queue of an exclusive lock. */
-  line(holdName: string): string {
+  queue(holdName: string): string {
     return `${OWN_PREFIX}queue:${inBraces(holdName)}`;
   }
 
   /** Key for finding out whether wait queues can be used, with braces like theirs. In the name's slot, if given. */
-  lineProbe(holdName?: string): string {
+  queueProbe(holdName?: string): string {
     return `${OWN_PREFIX}queue:probe${holdName === undefined ? '' : `:${slotTag(holdName)}`}`;
   }
 
@@ -128,13 +128,13 @@ export class RedisKeys {
    * Channel on which a process is notified of the grants of all its owners. In a cluster, give the name of a hold:
    * there is one channel for each slot.
    */
-  turnChannel(owner: string, holdName?: string): string {
+  grantChannel(owner: string, holdName?: string): string {
     return GRANT_CHANNELS + (holdName === undefined ? '' : `${slotTag(holdName)}:`) + processOf(owner);
   }
 
   /** Channel for finding out whether processes can be notified. No process has the name `probe`. */
-  turnProbe(holdName?: string): string {
-    return this.turnChannel('probe', holdName);
+  grantProbe(holdName?: string): string {
+    return this.grantChannel('probe', holdName);
   }
 
   /**

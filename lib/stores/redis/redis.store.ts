@@ -14,7 +14,7 @@ import { readServer, readTime, TOKENS_PER_MS } from './server-times.js';
 import { AnyKind, FORCE_UNLOCK, type RedisKinds } from './kinds/any-kind.js';
 import { BATCH_PARTS } from './kinds/batch-parts.js';
 import { EXCLUSIVE_SCRIPTS, RedisExclusive } from './kinds/exclusive/redis-exclusive.js';
-import { missingRules, withoutLine } from './kinds/exclusive/line-rights.js';
+import { missingRules, withoutQueue } from './kinds/exclusive/queue-rights.js';
 import { FAIR_SCRIPTS, RedisFair } from './kinds/fair/redis-fair.js';
 import { LATCH_SCRIPTS, RedisLatches } from './kinds/latch/redis-latch.js';
 import { PERMIT_SCRIPTS, RedisPermit } from './kinds/permit/redis-permit.js';
@@ -71,7 +71,7 @@ export class RedisStore implements LockStore {
   private readonly checks = new Set<RedisTopology>();
   private readonly notTaken: string | undefined;
   private warn: ((warning: string) => void) | undefined;
-  private warnedWithoutLine = false;
+  private warnedWithoutQueue = false;
 
   constructor(options: RedisStoreOptions) {
     const { redis, commandTimeoutMs, replicas, shardedPubSub } = reading('The options of RedisStore', () => ({
@@ -101,7 +101,7 @@ export class RedisStore implements LockStore {
       read: readWrite,
       write: readWrite,
       fair: new RedisFair(link),
-      exclusive: new RedisExclusive(link, (missing) => this.warnWithoutLine(missing)),
+      exclusive: new RedisExclusive(link, (missing) => this.warnWithoutQueue(missing)),
       permit: new RedisPermit(link),
     };
     this.anyKind = whenReady(topology, new AnyKind(link.commands, kinds), [
@@ -166,7 +166,7 @@ export class RedisStore implements LockStore {
    * Closes the connections that it opens: an app that then fails to start would not close them.
    */
   async diagnose(): Promise<readonly string[]> {
-    const check = this.topology.isConnected ? undefined : this.topology.twin();
+    const check = this.topology.isConnected ? undefined : this.topology.duplicate();
     if (check) this.checks.add(check);
     try {
       const told = await (check ?? this.topology).askEach(async (connection, name) => ({
@@ -175,7 +175,7 @@ export class RedisStore implements LockStore {
         missing: missingRules(connection.probed),
       }));
       const missing = told.map((one) => one.missing).find(({ length }) => length > 0);
-      return [...warningsOfAll(told), this.lineWarning(missing ?? [])].filter(isText);
+      return [...warningsOfAll(told), this.queueWarning(missing ?? [])].filter(isText);
     } finally {
       check?.close();
       if (check) this.checks.delete(check);
@@ -217,17 +217,17 @@ export class RedisStore implements LockStore {
     if (this.notTaken) listener(this.notTaken);
   }
 
-  private warnWithoutLine(missing: readonly string[]): void {
+  private warnWithoutQueue(missing: readonly string[]): void {
     const { warn } = this;
-    const warning = warn && this.lineWarning(missing);
+    const warning = warn && this.queueWarning(missing);
     if (warning) warn(warning);
   }
 
   /** Returns the warning about missing rights; undefined when none is missing, and after the first time. */
-  private lineWarning(missing: readonly string[]): string | undefined {
-    if (missing.length === 0 || this.warnedWithoutLine) return undefined;
-    this.warnedWithoutLine = true;
-    return withoutLine(missing);
+  private queueWarning(missing: readonly string[]): string | undefined {
+    if (missing.length === 0 || this.warnedWithoutQueue) return undefined;
+    this.warnedWithoutQueue = true;
+    return withoutQueue(missing);
   }
 
   close(): Promise<void> {
@@ -249,7 +249,7 @@ const SCRIPTS = [
 ];
 
 /** Methods that send requests. */
-const KIND_METHODS = ['acquire', 'extendMany', 'keepPlaces', 'downgrade', 'commit', 'release'] as const;
+const KIND_METHODS = ['acquire', 'extendMany', 'refreshEntries', 'downgrade', 'commit', 'release'] as const;
 const SEMAPHORE_METHODS = ['take', 'set', 'add', 'free', 'drain', 'remove'] as const;
 const LATCH_METHODS = ['set', 'countDown', 'count', 'remove'] as const;
 

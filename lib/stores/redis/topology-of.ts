@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
-import { refuse } from '../../core/settings/option-checks.js';
+import { invalidOption } from '../../core/settings/option-checks.js';
 import { resolveCluster, type ClusterLike, type RedisClusterOptions } from './cluster/cluster-settings.js';
 import { RedisCluster } from './cluster/redis-cluster.js';
 import { OneServer } from './connection/one-server.js';
@@ -7,7 +7,7 @@ import type { BatchPart } from './connection/script-batch.js';
 import type { Script } from './connection/script.js';
 import type { RedisTopology } from './connection/redis-topology.js';
 import { createClients, resolveEndpoint, type ServerSource } from './connection/redis-settings.js';
-import { lineProbe } from './kinds/exclusive/line-rights.js';
+import { queueProbe } from './kinds/exclusive/queue-rights.js';
 import type { StartingClients } from './connection/starting-clients.js';
 import type { NodeAddress } from './cluster/slots.js';
 import { RedisKeys } from './redis-keys.js';
@@ -43,7 +43,7 @@ export const topologyOf = (
   const cluster = resolveCluster(source, timeoutMs);
   if (cluster) {
     const keys = new RedisKeys(cluster.keyPrefix);
-    const probeFor = (name: string) => lineProbe(keys, name);
+    const probeFor = (name: string) => queueProbe(keys, name);
     const sharding = checkSharding(shardedPubSub);
     const options = { timeoutMs, scripts, probeFor, shardedPubSub: sharding };
     const watched = { ...cluster, connect: (at: NodeAddress) => starting.add(cluster.connect(at)) };
@@ -57,11 +57,13 @@ export const topologyOf = (
   }
   const endpoint = resolveEndpoint(source as ServerSource, timeoutMs);
   const keys = new RedisKeys(endpoint.keyPrefix);
-  const options = { timeoutMs, scripts, batchParts, probe: lineProbe(keys) };
+  const options = { timeoutMs, scripts, batchParts, probe: queueProbe(keys) };
   const [commands, subscriber] = createClients(endpoint);
   const topology = new OneServer(starting.add(commands), starting.add(subscriber), options, starting);
   return { topology, keys, warning: endpoint.warning };
 };
 
 const checkSharding = (given: unknown): boolean | undefined =>
-  given === undefined || typeof given === 'boolean' ? given : refuse('shardedPubSub', 'true or false', given);
+  given === undefined || typeof given === 'boolean'
+    ? given
+    : invalidOption('shardedPubSub', 'true or false', given);

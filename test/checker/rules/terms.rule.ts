@@ -70,7 +70,7 @@ const holdersOf = (past: Past, stay: Stay): LeaseSeen[] =>
     .sort((a, b) => a.granted.at - b.granted.at);
 
 /** What the store was made to promise, and to whom. */
-function* inStore(past: Past, terms: Terms, firstLeaseMs: number): Generator<Violation> {
+function* inStore(past: Past, terms: Terms, provisionalLeaseMs: number): Generator<Violation> {
   const arms = new Map<string, { readonly at: number; readonly until: number; readonly token?: number }[]>();
   for (const event of past.events) {
     if ((event.type !== 'hold' && event.type !== 'armed') || event.until === undefined) continue;
@@ -90,7 +90,7 @@ function* inStore(past: Past, terms: Terms, firstLeaseMs: number): Generator<Vio
       const asker = holders.find((one) => partOf(one, stay.key)?.token === token);
       const holder = asker ?? holders.findLast(({ granted }) => granted.at <= at) ?? holders[0];
       const most = holder ? (terms.of(holder, stay.key, at) ?? Infinity) : Infinity;
-      if (!holder || until - at <= Math.max(most, firstLeaseMs + SLACK_MS)) continue;
+      if (!holder || until - at <= Math.max(most, provisionalLeaseMs + SLACK_MS)) continue;
       const text = `the hold of ${holder.id} (${holder.process}) on "${stay.key}" was made to last ${ms(until - at)}, which it did not ask for`;
       yield { rule: 'terms', at, text };
     }
@@ -117,8 +117,8 @@ function* inMind(past: Past, terms: Terms): Generator<Violation> {
 }
 
 /** What a caller asked for itself, a long extension, reaches nobody else; and nobody believes in more than was asked for. */
-export const terms: Rule = function* (past, { overlapMs, firstLeaseMs }): Generator<Violation> {
+export const terms: Rule = function* (past, { overlapMs, provisionalLeaseMs }): Generator<Violation> {
   const asked = new Terms(past, overlapMs);
-  yield* inStore(past, asked, firstLeaseMs);
+  yield* inStore(past, asked, provisionalLeaseMs);
   yield* inMind(past, asked);
 };

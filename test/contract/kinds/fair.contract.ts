@@ -74,7 +74,7 @@ const describeFair = (context: ContractContext): void => {
       const store = await context.connect();
       const claim = fairFor(newKey());
       await store.kinds.fair.acquire(claim);
-      const again = await store.kinds.fair.acquire({ ...claim, rearms: true, leaseMs: 5_000 });
+      const again = await store.kinds.fair.acquire({ ...claim, reacquires: true, leaseMs: 5_000 });
       expectGranted(again);
       expect((await holderOf(store, claim.finalKey))?.remainingMs).toBeLessThanOrEqual(5_000);
       expect((await store.kinds.fair.release(claim)).wasHeld).toBe(true);
@@ -155,11 +155,11 @@ const describeFair = (context: ContractContext): void => {
 
     it('is left by who gives up, and those behind move up', async () => {
       const { holder, key, waiters } = await heldAndWaitedFor(3);
-      await waiters[1]!.reply.place.leave();
-      await waiters[1]!.reply.place.leave();
+      await waiters[1]!.reply.entry.leave();
+      await waiters[1]!.reply.entry.leave();
       const [first, , last] = waiters as [Waiter, Waiter, Waiter];
       expect((await holder.store.inspect(key))?.waiting).toEqual(owners([first, last]));
-      expect(await last.store.kinds.fair.keepPlaces?.([last.claim])).toMatchObject([
+      expect(await last.store.kinds.fair.refreshEntries?.([last.claim])).toMatchObject([
         { status: 'queued', position: 1 },
       ]);
     });
@@ -168,7 +168,7 @@ const describeFair = (context: ContractContext): void => {
       const { holder, key, waiters } = await heldAndWaitedFor(2);
       await holder.store.kinds.fair.release(holder.claim);
       await ask(waiters[0]!);
-      await waiters[0]!.reply.place.leave();
+      await waiters[0]!.reply.entry.leave();
       expectGranted(await ask(waiters[1]!));
       expect(await holderOf(holder.store, key)).toMatchObject({ owner: waiters[1]!.claim.owner });
     });
@@ -176,7 +176,7 @@ const describeFair = (context: ContractContext): void => {
     it('says of places how they stand, and of one that was left that it is gone', async () => {
       const { holder, waiters } = await heldAndWaitedFor(2);
       const { fair } = waiters[0]!.store.kinds;
-      const kept = await fair.keepPlaces!([waiters[0]!.claim, waiters[1]!.claim, fairWaiter(newKey())]);
+      const kept = await fair.refreshEntries!([waiters[0]!.claim, waiters[1]!.claim, fairWaiter(newKey())]);
       expect(kept).toMatchObject([
         { status: 'queued', position: 0 },
         { status: 'queued', position: 1 },
@@ -184,7 +184,7 @@ const describeFair = (context: ContractContext): void => {
       ]);
       await holder.store.kinds.fair.release(holder.claim);
       expectGranted(await ask(waiters[0]!));
-      expect(await fair.keepPlaces!([waiters[0]!.claim])).toEqual([{ status: 'held' }]);
+      expect(await fair.refreshEntries!([waiters[0]!.claim])).toEqual([{ status: 'held' }]);
     });
 
     it('goes on when the hold in the way ends by itself', async () => {

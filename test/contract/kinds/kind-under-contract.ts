@@ -14,7 +14,7 @@ import {
   type MakeHarness,
 } from '../../support/stores/harness.js';
 
-type Overrides = Partial<Pick<Claim, 'owner' | 'leaseMs' | 'tokens' | 'rearms'>>;
+type Overrides = Partial<Pick<Claim, 'owner' | 'leaseMs' | 'tokens' | 'reacquires'>>;
 
 /** What the parts of the contract that all kinds share need to know of one. */
 export interface KindUnderContract {
@@ -69,13 +69,17 @@ export const fairFor = (key: string, overrides: Partial<FairClaim> = {}): FairCl
   ...claimFor(key),
   kind: 'fair',
   owner: `${newProcess()}:fair:1`,
-  place: undefined,
+  entry: undefined,
   ...overrides,
 });
 
 /** The same of an owner that waits. */
 export const fairWaiter = (key: string, overrides: Partial<FairClaim> = {}): FairClaim =>
-  fairFor(key, { waits: true, place: { aliveMs: 5_000, firstLeaseMs: 10_000, tokens: 1 }, ...overrides });
+  fairFor(key, {
+    waits: true,
+    entry: { aliveMs: 5_000, provisionalLeaseMs: 10_000, tokens: 1 },
+    ...overrides,
+  });
 
 /** A claim to read, with an owner of its own and a long lease, unless told otherwise. */
 export const readFor = (key: string, overrides: Partial<ReadClaim> = {}): ReadClaim => ({

@@ -233,7 +233,7 @@ function describeEnds(context: ContractContext): void {
       await a.kinds.permit.acquire(claim);
       const hints = await HintCounter.live(b, permitFor(key));
       const seen = hints.count;
-      expectGranted(await a.kinds.permit.acquire({ ...claim, rearms: true, leaseMs: 5_000 }));
+      expectGranted(await a.kinds.permit.acquire({ ...claim, reacquires: true, leaseMs: 5_000 }));
       await hints.next(seen);
       const reply = await b.kinds.permit.acquire(permitFor(key, { of: 1 }));
       expectTaken(reply);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { PlaceTerms, ReadClaim, WriteClaim } from '../../../lib/core/seam/claim.js';
+import type { QueueEntryTerms, ReadClaim, WriteClaim } from '../../../lib/core/seam/claim.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
 import type { Queued } from '../../../lib/core/seam/reply.js';
 import {
@@ -27,7 +27,7 @@ import {
 type ReadWriteClaim = ReadClaim | WriteClaim;
 
 const ALIVE_MS = 60_000;
-const TERMS: PlaceTerms = { aliveMs: ALIVE_MS, firstLeaseMs: 10_000, tokens: 1 };
+const TERMS: QueueEntryTerms = { aliveMs: ALIVE_MS, provisionalLeaseMs: 10_000, tokens: 1 };
 
 const acquire = (store: FullStore, claim: ReadWriteClaim) =>
   claim.kind === 'read' ? store.kinds.read.acquire(claim) : store.kinds.write.acquire(claim);
@@ -51,17 +51,17 @@ const stand = async (store: FullStore, claim: ReadWriteClaim): Promise<Queued> =
   return reply as Queued;
 };
 
-const waiting = <C extends ReadWriteClaim>(claim: C, place = TERMS): C => ({ ...claim, waits: true, place });
+const waiting = <C extends ReadWriteClaim>(claim: C, entry = TERMS): C => ({ ...claim, waits: true, entry });
 
 const release = async (store: FullStore, claim: ReadWriteClaim): Promise<boolean> =>
   (await store.kinds[claim.kind].release(claim as never)).wasHeld;
 
 const keep = async (store: FullStore, claim: ReadWriteClaim, aliveMs = ALIVE_MS) => {
-  const place = { ...TERMS, aliveMs };
+  const entry = { ...TERMS, aliveMs };
   const [reply] =
     claim.kind === 'read'
-      ? await store.kinds.read.keepPlaces!([{ ...claim, place }])
-      : await store.kinds.write.keepPlaces!([{ ...claim, place }]);
+      ? await store.kinds.read.refreshEntries!([{ ...claim, entry }])
+      : await store.kinds.write.refreshEntries!([{ ...claim, entry }]);
   return reply;
 };
 
@@ -288,9 +288,9 @@ function describeWriter(context: ContractContext): void {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       const [mine, plain, last] = [
-        writeFor(key, { tokens: 3, counted: true }),
-        claimFor(key, { counted: true }),
-        writeFor(key, { counted: true }),
+        writeFor(key, { tokens: 3, perKeyCounter: true }),
+        claimFor(key, { perKeyCounter: true }),
+        writeFor(key, { perKeyCounter: true }),
       ];
       expect((await take(a, mine)).token).toBe(1);
       await release(a, mine);
@@ -305,7 +305,7 @@ function describeWriter(context: ContractContext): void {
       const store = await context.connect();
       const claim = writeFor(newKey(), { leaseMs: 300 });
       const first = await take(store, claim);
-      expect((await take(store, { ...claim, rearms: true })).token).toBeGreaterThan(first.token!);
+      expect((await take(store, { ...claim, reacquires: true })).token).toBeGreaterThan(first.token!);
       expect(await store.kinds.write.extendMany([{ ...claim, leaseMs: 900 }])).toMatchObject([
         { status: 'held' },
       ]);
@@ -453,15 +453,15 @@ function describeOtherKinds(context: ContractContext): void {
         const key = newKey();
         const claim = make(key);
         await take(a, claim);
-        const place = { aliveMs: ALIVE_MS, firstLeaseMs: 10_000, tokens: 1 };
-        const plain = claimFor(key, { waits: true, place });
+        const entry = { aliveMs: ALIVE_MS, provisionalLeaseMs: 10_000, tokens: 1 };
+        const plain = claimFor(key, { waits: true, entry });
         const hints = await HintCounter.live(b, plain);
         const reply = await b.kinds.exclusive.acquire(plain);
         const seen = hints.count;
         if (reply.status === 'queued') {
           expect(await release(a, claim)).toBe(true);
           await hints.next(seen);
-          expect(await b.kinds.exclusive.keepPlaces!([plain])).toEqual([{ status: 'held' }]);
+          expect(await b.kinds.exclusive.refreshEntries!([plain])).toEqual([{ status: 'held' }]);
         } else expect(await release(a, claim)).toBe(true);
         await b.kinds.exclusive.release(plain);
         await take(a, { ...claim, owner: newOwner() });
@@ -542,8 +542,10 @@ function describeLine(context: ContractContext): void {
       await stand(store, next);
       await release(store, first);
       await keep(store, next);
-      expect((await store.inspect(key))!.holders[0]!.remainingMs).toBeLessThanOrEqual(TERMS.firstLeaseMs);
-      expect((await take(store, { ...next, waits: false, rearms: true })).token).toBeGreaterThan(0);
+      expect((await store.inspect(key))!.holders[0]!.remainingMs).toBeLessThanOrEqual(
+        TERMS.provisionalLeaseMs,
+      );
+      expect((await take(store, { ...next, waits: false, reacquires: true })).token).toBeGreaterThan(0);
       expect((await store.inspect(key))!.holders[0]!.remainingMs).toBeGreaterThan(50_000);
     });
 
@@ -552,11 +554,11 @@ function describeLine(context: ContractContext): void {
       const key = newKey();
       await take(a, readFor(key));
       const [writer, reader] = [waiting(writeFor(key)), waiting(readFor(key))];
-      const { place } = await stand(b, writer);
+      const { entry } = await stand(b, writer);
       await stand(c, reader);
       const hints = await HintCounter.live(c, reader);
       const seen = hints.count;
-      await place.leave();
+      await entry.leave();
       await hints.next(seen);
       expect(await keep(b, writer)).toEqual({ status: 'gone' });
       expect(await keep(c, reader)).toEqual({ status: 'held' });

@@ -10,7 +10,7 @@ export class ObjectWatch {
 
   private constructor(watch: (listener: WatchListener) => Watch) {
     this.watch = watch({
-      hint: () => void (this.hints += 1),
+      wakeUp: () => void (this.hints += 1),
       failed: (cause) => void this.failures.push(cause),
     });
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { PlaceTerms } from '../../../lib/core/seam/claim.js';
+import type { QueueEntryTerms } from '../../../lib/core/seam/claim.js';
 import {
   expectGranted,
   expectTaken,
@@ -34,17 +34,19 @@ export function describeLines(context: ContractContext): void {
     store: FullStore,
     claim: Parameters<FullStore['kinds']['exclusive']['acquire']>[0],
   ): Promise<void> => {
-    expectGranted(await store.kinds.exclusive.acquire({ ...claim, leaseMs: 40, waits: false, rearms: true }));
+    expectGranted(
+      await store.kinds.exclusive.acquire({ ...claim, leaseMs: 40, waits: false, reacquires: true }),
+    );
     await context.harness.pass(40);
   };
 
   /** A holder in one process, and so many who wait, each in a process of its own. */
-  const lineOf = async (count: number, place?: PlaceTerms) => {
+  const lineOf = async (count: number, place?: QueueEntryTerms) => {
     const [first, ...others] = await waitingProcesses(context, count + 1);
     const key = newKey();
     const holder = await first!.take(key);
     const waiters: Waiter[] = [];
-    for (const one of others) waiters.push(await one.stand(key, place && { place }));
+    for (const one of others) waiters.push(await one.stand(key, place && { entry: place }));
     return { key, first: first!, others, holder, waiters, store: first!.store };
   };
 
@@ -138,7 +140,7 @@ export function describeLines(context: ContractContext): void {
       const [{ claim, store: theirs }] = waiters as [Waiter];
       await release(store, holder);
       await waiters[0]!.turn();
-      const reply = await theirs.kinds.exclusive.acquire({ ...claim, waits: false, rearms: true });
+      const reply = await theirs.kinds.exclusive.acquire({ ...claim, waits: false, reacquires: true });
       expectGranted(reply);
       expect(reply.validForMs).toBe(LONG_LEASE_MS);
       expect((await holderOf(store, key))!.remainingMs).toBeGreaterThan(FIRST_LEASE_MS);
@@ -192,8 +194,8 @@ export function describeLines(context: ContractContext): void {
       const [a, b, c] = await waitingProcesses(context, 3);
       const key = newKey();
       const holder = await a!.take(key);
-      const place = { aliveMs: 60_000, firstLeaseMs: 40, tokens: 1 };
-      const silent = await b!.stand(key, { place });
+      const entry = { aliveMs: 60_000, provisionalLeaseMs: 40, tokens: 1 };
+      const silent = await b!.stand(key, { entry });
       const next = await c!.stand(key);
       await release(a!.store, holder);
       await silent.turn();
@@ -257,7 +259,7 @@ export function describeLines(context: ContractContext): void {
       for (const isFree of [false, true]) {
         if (isFree) await release(store, holder);
         expect(await waiter.keep()).toEqual({ status: 'gone' });
-        expect(await others[0]!.store.kinds.exclusive.keepPlaces!([never])).toEqual([{ status: 'gone' }]);
+        expect(await others[0]!.store.kinds.exclusive.refreshEntries!([never])).toEqual([{ status: 'gone' }]);
         expect(await ownerOf(store, key)).toBe(isFree ? undefined : holder.owner);
       }
     });
@@ -285,7 +287,7 @@ export function describeLines(context: ContractContext): void {
     it('lives for its time after it was kept, or until it is left, as the store has it', async () => {
       const { store, key, holder, waiters } = await lineOf(2, {
         aliveMs: 300,
-        firstLeaseMs: FIRST_LEASE_MS,
+        provisionalLeaseMs: FIRST_LEASE_MS,
         tokens: 1,
       });
       const [brief, kept] = waiters as [Waiter, Waiter];
@@ -312,7 +314,7 @@ export function describeLines(context: ContractContext): void {
       expect(new Set(replies.map(({ status }) => status))).toEqual(new Set(['queued']));
       const gone = new Set([0, 99, 100, 249]);
       for (const i of gone) await exclusive.release(claims[i]!);
-      const kept = await exclusive.keepPlaces!(claims);
+      const kept = await exclusive.refreshEntries!(claims);
       expect(kept.map(({ status }) => status)).toEqual(
         claims.map((_, i) => (gone.has(i) ? 'gone' : 'queued')),
       );

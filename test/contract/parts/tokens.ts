@@ -79,7 +79,7 @@ export function describeTokens(context: ContractContext): void {
 
   describe('fencing tokens of a counter of the key', () => {
     const counted = (key: string, overrides: Partial<ExclusiveClaim> = {}): ExclusiveClaim =>
-      claimFor(key, { counted: true, ...overrides });
+      claimFor(key, { perKeyCounter: true, ...overrides });
 
     it('begin with 1, and go on by release, expiry, forceUnlock, re-arming, and from process to process', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
@@ -144,9 +144,9 @@ export function describeTokens(context: ContractContext): void {
       // Who has it before takes no token, or one of the other series; so does who ends its hold.
       for (const [round, tokens] of [0, 1].entries()) {
         const holder = await a!.take(key, { tokens });
-        const place = { aliveMs: ALIVE_MS, firstLeaseMs: FIRST_LEASE_MS, tokens: 5 };
-        const waiter = await b!.stand(key, { counted: true, place });
-        const last = await c!.stand(key, { counted: true });
+        const entry = { aliveMs: ALIVE_MS, provisionalLeaseMs: FIRST_LEASE_MS, tokens: 5 };
+        const waiter = await b!.stand(key, { perKeyCounter: true, entry });
+        const last = await c!.stand(key, { perKeyCounter: true });
         await a!.store.kinds.exclusive.release(holder);
         const first = 1 + 6 * round;
         if ((await waiter.turn()) === 'granted') {
@@ -163,11 +163,11 @@ export function describeTokens(context: ContractContext): void {
     it('go on where one who was granted in line asks for its hold', async () => {
       const [a, b] = await waitingProcesses(context, 2);
       const key = newKey();
-      const holder = await a!.take(key, { counted: true });
-      const waiter = await b!.stand(key, { counted: true });
+      const holder = await a!.take(key, { perKeyCounter: true });
+      const waiter = await b!.stand(key, { perKeyCounter: true });
       await a!.store.kinds.exclusive.release(holder);
       await waiter.turn();
-      const rearmed = { ...waiter.claim, waits: false, rearms: true };
+      const rearmed = { ...waiter.claim, waits: false, reacquires: true };
       expect(await takeToken(b!.store, rearmed)).toBe(3);
     });
   });

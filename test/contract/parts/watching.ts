@@ -55,11 +55,11 @@ export function describeWatching(context: ContractContext, kind: KindUnderContra
       await kind.of(a).acquire(claim);
       const hints = await kind.live(b, claim.finalKey);
       const seen = hints.count;
-      expectGranted(await kind.of(a).acquire({ ...claim, rearms: true, leaseMs: claim.leaseMs * 2 }));
+      expectGranted(await kind.of(a).acquire({ ...claim, reacquires: true, leaseMs: claim.leaseMs * 2 }));
       await b.inspect(claim.finalKey);
       await turn();
       expect(hints.count).toBe(seen);
-      expectGranted(await kind.of(a).acquire({ ...claim, rearms: true, leaseMs: 5_000 }));
+      expectGranted(await kind.of(a).acquire({ ...claim, reacquires: true, leaseMs: 5_000 }));
       await hints.next(seen);
       await kind.of(a).release(claim);
     });

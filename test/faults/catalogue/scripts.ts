@@ -5,11 +5,11 @@ import {
   EXCLUSIVE_RELEASE,
 } from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
 import {
-  LINE_ACQUIRE,
-  LINE_FORCE_UNLOCK,
-  LINE_KEEP,
-  LINE_RELEASE,
-} from '../../../lib/stores/redis/kinds/exclusive/line-scripts.js';
+  QUEUE_ACQUIRE,
+  QUEUE_FORCE_UNLOCK,
+  QUEUE_KEEP,
+  QUEUE_RELEASE,
+} from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
 import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
 import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/batch-parts.js';
 import { FAIR_ACQUIRE, FAIR_KEEP, FAIR_RELEASE } from '../../../lib/stores/redis/kinds/fair/scripts.js';
@@ -32,21 +32,21 @@ const BATCH = batchOf(BATCH_PARTS).sha;
 
 /** How the requests that run a script are recognized on the line: by the script itself, or the batch it may be in. */
 export const SCRIPTS = {
-  acquire: [shaOf(EXCLUSIVE_ACQUIRE), shaOf(LINE_ACQUIRE), shaOf(FAIR_ACQUIRE), ...TO_READ_OR_WRITE, BATCH],
+  acquire: [shaOf(EXCLUSIVE_ACQUIRE), shaOf(QUEUE_ACQUIRE), shaOf(FAIR_ACQUIRE), ...TO_READ_OR_WRITE, BATCH],
   extend: [shaOf(EXCLUSIVE_EXTEND), shaOf(READ_WRITE_EXTEND)],
   release: [
     shaOf(EXCLUSIVE_RELEASE),
-    shaOf(LINE_RELEASE),
+    shaOf(QUEUE_RELEASE),
     shaOf(FAIR_RELEASE),
     shaOf(READ_WRITE_RELEASE),
     BATCH,
   ],
-  keep: [shaOf(LINE_KEEP), shaOf(FAIR_KEEP), shaOf(READ_WRITE_KEEP)],
+  keep: [shaOf(QUEUE_KEEP), shaOf(FAIR_KEEP), shaOf(READ_WRITE_KEEP)],
   permit: [shaOf(PERMIT_ACQUIRE)],
   take: [shaOf(SEMAPHORE_TAKE)],
   give: [shaOf(SEMAPHORE_ADD)],
   countDown: [shaOf(LATCH_COUNT_DOWN)],
-  forceUnlock: [shaOf(EXCLUSIVE_FORCE_UNLOCK), shaOf(LINE_FORCE_UNLOCK), FORCE_UNLOCK.sha],
+  forceUnlock: [shaOf(EXCLUSIVE_FORCE_UNLOCK), shaOf(QUEUE_FORCE_UNLOCK), FORCE_UNLOCK.sha],
 } as const;
 
 export type ScriptName = keyof typeof SCRIPTS;

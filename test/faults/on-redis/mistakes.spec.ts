@@ -4,11 +4,11 @@ import { LockManager } from '../../../lib/core/lock-manager.js';
 import { defaultCall } from '../../../lib/core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
 import {
-  LINE_ACQUIRE,
-  LINE_FORCE_UNLOCK,
-  LINE_KEEP,
-  LINE_RELEASE,
-} from '../../../lib/stores/redis/kinds/exclusive/line-scripts.js';
+  QUEUE_ACQUIRE,
+  QUEUE_FORCE_UNLOCK,
+  QUEUE_KEEP,
+  QUEUE_RELEASE,
+} from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { RedisServer } from '../../support/redis-server.js';
 import { ON_REDIS } from '../../mistakes/index.js';
@@ -16,10 +16,10 @@ import { breakLibrary } from '../../mistakes/source/broken-library.js';
 import { RedisStage, type OnRedis } from './redis-stage.js';
 
 const INTACT: OnRedis = {
-  LINE_ACQUIRE,
-  LINE_RELEASE,
-  LINE_KEEP,
-  LINE_FORCE_UNLOCK,
+  QUEUE_ACQUIRE,
+  QUEUE_RELEASE,
+  QUEUE_KEEP,
+  QUEUE_FORCE_UNLOCK,
   RedisStore,
   LockManager,
   defaultCall,

@@ -4,21 +4,21 @@ import type { Claim } from '../../../lib/core/seam/claim.js';
 import type { defaultCall, LockCall } from '../../../lib/core/settings/lock-call.js';
 import type { DEFAULT_SETTINGS, LockSettings } from '../../../lib/core/settings/lock-settings.js';
 import type {
-  LINE_ACQUIRE,
-  LINE_FORCE_UNLOCK,
-  LINE_KEEP,
-  LINE_RELEASE,
-} from '../../../lib/stores/redis/kinds/exclusive/line-scripts.js';
+  QUEUE_ACQUIRE,
+  QUEUE_FORCE_UNLOCK,
+  QUEUE_KEEP,
+  QUEUE_RELEASE,
+} from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
 import type { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { until } from '../../support/async.js';
 import type { RedisServer } from '../../support/redis-server.js';
 
 /** What a mistake can be in, of the library or of a copy with the mistake. */
 export interface OnRedis {
-  readonly LINE_ACQUIRE: typeof LINE_ACQUIRE;
-  readonly LINE_RELEASE: typeof LINE_RELEASE;
-  readonly LINE_KEEP: typeof LINE_KEEP;
-  readonly LINE_FORCE_UNLOCK: typeof LINE_FORCE_UNLOCK;
+  readonly QUEUE_ACQUIRE: typeof QUEUE_ACQUIRE;
+  readonly QUEUE_RELEASE: typeof QUEUE_RELEASE;
+  readonly QUEUE_KEEP: typeof QUEUE_KEEP;
+  readonly QUEUE_FORCE_UNLOCK: typeof QUEUE_FORCE_UNLOCK;
   readonly RedisStore: typeof RedisStore;
   readonly LockManager: typeof LockManager;
   readonly defaultCall: typeof defaultCall;
@@ -87,19 +87,19 @@ export class RedisStage implements AsyncDisposable {
 
   acquire(owner: string, { aliveMs = 5_000, deaf = false, tokens = 1 }: Asking = {}): Promise<unknown> {
     const place = aliveMs > 0 ? `${aliveMs} ${FIRST_LEASE_MS} ${tokens} ${deaf ? 1 : 0}` : '';
-    return this.run(this.library.LINE_ACQUIRE, owner, LEASE_MS, tokens, place);
+    return this.run(this.library.QUEUE_ACQUIRE, owner, LEASE_MS, tokens, place);
   }
 
   release(owner: string, as = this.admin): Promise<unknown> {
-    return as.eval(this.library.LINE_RELEASE, 3, ...this.keys, owner, 'PUBLISH', 0);
+    return as.eval(this.library.QUEUE_RELEASE, 3, ...this.keys, owner, 'PUBLISH', 0);
   }
 
   keep(owner: string, deaf = 0): Promise<unknown> {
-    return this.run(this.library.LINE_KEEP, owner, 5_000, deaf);
+    return this.run(this.library.QUEUE_KEEP, owner, 5_000, deaf);
   }
 
   force(): Promise<unknown> {
-    return this.run(this.library.LINE_FORCE_UNLOCK, 'PUBLISH');
+    return this.run(this.library.QUEUE_FORCE_UNLOCK, 'PUBLISH');
   }
 
   /** Who has the key. */
@@ -176,8 +176,8 @@ export class RedisStage implements AsyncDisposable {
 
   /** A claim of a waiter that the core does not know of. */
   claim(owner: string): Extract<Claim, { kind: 'exclusive' }> {
-    const place = { aliveMs: 5_000, firstLeaseMs: FIRST_LEASE_MS, tokens: 1 };
-    return { kind: 'exclusive', finalKey: this.key, owner, leaseMs: LEASE_MS, tokens: 1, waits: true, place };
+    const entry = { aliveMs: 5_000, provisionalLeaseMs: FIRST_LEASE_MS, tokens: 1 };
+    return { kind: 'exclusive', finalKey: this.key, owner, leaseMs: LEASE_MS, tokens: 1, waits: true, entry };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -37,7 +37,7 @@ export const judge = (
   );
   const processOf = (owner: string) => askers.get(owner) ?? instances.get(processOfOwner(owner));
   const found = [
-    ...violationsIn(events, { ...LAB_EXPECTATIONS, firstLeaseMs: watchdogMs / 3 }),
+    ...violationsIn(events, { ...LAB_EXPECTATIONS, provisionalLeaseMs: watchdogMs / 3 }),
     ...ghosts(past, processOf),
     ...(calm ? recovery(past, calm) : []),
     ...(isQuiet ? availability(past) : []),

@@ -2,11 +2,11 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Script } from '../../../lib/stores/redis/connection/script.js';
 import {
-  LINE_ACQUIRE,
-  LINE_FORCE_UNLOCK,
-  LINE_KEEP,
-  LINE_RELEASE,
-} from '../../../lib/stores/redis/kinds/exclusive/line-scripts.js';
+  QUEUE_ACQUIRE,
+  QUEUE_FORCE_UNLOCK,
+  QUEUE_KEEP,
+  QUEUE_RELEASE,
+} from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
 import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/batch-parts.js';
 import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
 import {
@@ -102,19 +102,19 @@ class Line {
   }
 
   acquire(owner: string, tokens: number): Promise<unknown> {
-    return client.eval(LINE_ACQUIRE, 3, ...this.keys, ...this.acquireArgs(owner, tokens));
+    return client.eval(QUEUE_ACQUIRE, 3, ...this.keys, ...this.acquireArgs(owner, tokens));
   }
 
   release(owner: string): Promise<unknown> {
-    return client.eval(LINE_RELEASE, 3, ...this.keys, ...this.releaseArgs(owner));
+    return client.eval(QUEUE_RELEASE, 3, ...this.keys, ...this.releaseArgs(owner));
   }
 
   keep(owner: string): Promise<unknown> {
-    return client.eval(LINE_KEEP, 3, ...this.keys, owner, 5_000, 0);
+    return client.eval(QUEUE_KEEP, 3, ...this.keys, owner, 5_000, 0);
   }
 
   force(): Promise<unknown> {
-    return client.eval(LINE_FORCE_UNLOCK, 3, ...this.keys, 'PUBLISH');
+    return client.eval(QUEUE_FORCE_UNLOCK, 3, ...this.keys, 'PUBLISH');
   }
 }
 

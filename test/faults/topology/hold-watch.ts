@@ -1,5 +1,5 @@
 import type { HistoryEvent } from '../../checker/history.js';
-import { LINE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/exclusive/line-scripts.js';
+import { QUEUE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
 import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/batch-parts.js';
 import { EXCLUSIVE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
 import { FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
@@ -12,8 +12,8 @@ import type { MonitoredCommand } from './redis-monitor.js';
 /** A server that has forgotten the script is sent all of it; a monitor writes a line break as two letters. */
 const FORCING: readonly string[] = [
   ...SCRIPTS.forceUnlock,
-  ...[EXCLUSIVE_FORCE_UNLOCK, LINE_FORCE_UNLOCK, READ_WRITE_FORCE_UNLOCK, FORCE_UNLOCK.source].map((script) =>
-    script.replaceAll('\n', String.raw`\n`),
+  ...[EXCLUSIVE_FORCE_UNLOCK, QUEUE_FORCE_UNLOCK, READ_WRITE_FORCE_UNLOCK, FORCE_UNLOCK.source].map(
+    (script) => script.replaceAll('\n', String.raw`\n`),
   ),
 ];
 

@@ -28,7 +28,7 @@ export const SENTINEL_FAILOVER_MISTAKES: readonly LaboratoryMistake[] = [
     name: 'a new master that the sentinels announce is ignored',
     edits: [
       {
-        in: 'SentinelListener.told',
+        in: 'SentinelListener.notified',
         find: 'this.reports.master({ host, port: Number(port) }, true);',
         replace: '',
       },

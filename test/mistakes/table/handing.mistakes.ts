@@ -16,7 +16,7 @@ export const HANDING_MISTAKES: readonly Mistake[] = [
     name: 'a hold handed to an aborted waiter',
     edits: [
       {
-        in: 'LocalQueue.untilHead',
+        in: 'LocalQueue.untilContender',
         find: 'return () => this.waiters.delete(waiter);',
         replace: 'return () => wait.signal?.aborted || this.waiters.delete(waiter);',
       },
@@ -36,7 +36,7 @@ export const HANDING_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'a turn that never ends',
-    edits: [{ in: 'passedOn', find: '|| now >= turn.until', replace: '' }],
+    edits: [{ in: 'handedOffFrom', find: '|| now >= batch.until', replace: '' }],
     simulation: { rules: ['turns'] },
     laboratory: {
       rules: ['turns'],
@@ -50,7 +50,9 @@ export const HANDING_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'a token used twice',
-    edits: [{ in: 'passedOn', find: 'if (turn.nextToken !== undefined) turn.nextToken++;', replace: '' }],
+    edits: [
+      { in: 'handedOffFrom', find: 'if (batch.nextToken !== undefined) batch.nextToken++;', replace: '' },
+    ],
     simulation: { rules: ['tokens'] },
     laboratory: {
       rules: ['tokens'],
@@ -62,7 +64,7 @@ export const HANDING_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'more leases than tokens',
-    edits: [{ in: 'passedOn', find: 'turn.leasesLeft === 0 ||', replace: '' }],
+    edits: [{ in: 'handedOffFrom', find: 'batch.leasesLeft === 0 ||', replace: '' }],
     simulation: { rules: ['tokens'] },
   },
 ];

@@ -10,12 +10,12 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
     name: 'release without a look at the owner',
     edits: [
       {
-        in: 'LINE_RELEASE',
+        in: 'QUEUE_RELEASE',
         find: "redis.call('hdel', hold, me) == 0",
         replace: "redis.call('del', hold) == 0",
       },
       {
-        in: 'LINE_RELEASE',
+        in: 'QUEUE_RELEASE',
         find: "  held = redis.pcall('hexists', hold, me)",
         replace: '  held = 1',
       },
@@ -49,12 +49,12 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
     name: 'a release that tells nobody',
     edits: [
       {
-        in: 'LINE_RELEASE',
+        in: 'QUEUE_RELEASE',
         find: "redis.call(ARGV[2], ${CHANNEL}, '0')",
         replace: '0',
       },
       {
-        in: 'LINE_RELEASE',
+        in: 'QUEUE_RELEASE',
         find: 'if #found.places > 0 and moment == 0 then',
         replace: 'if false then',
       },

@@ -89,7 +89,7 @@ export const OBJECT_MISTAKES: readonly Mistake[] = [
     name: 'an open latch that only one is told of',
     edits: [
       {
-        in: 'Waiters.hint',
+        in: 'Waiters.wakeUp',
         find: 'else this.wakeAll();',
         replace: 'else this.first?.wake?.();',
       },

@@ -123,7 +123,7 @@ export const PERMIT_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'a caller with a permit stays at the head of the queue',
-    edits: [{ in: 'LocalQueue.granted', find: 'if (isHead) this.leave();', replace: '' }],
+    edits: [{ in: 'LocalQueue.granted', find: 'if (isContender) this.leave();', replace: '' }],
     simulation: { rules: ['promptness', 'waiting', 'leftovers'] },
   },
 ];

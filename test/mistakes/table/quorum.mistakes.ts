@@ -20,7 +20,7 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
       {
         in: 'QuorumKind.acquireAtAll',
         find: 'if (grants.length >= majority) return',
-        replace: 'if (grants.length > ballot.answers.length / 2) return',
+        replace: 'if (grants.length > quorumCall.answers.length / 2) return',
       },
       {
         in: 'QuorumKind.grantOf',
@@ -30,7 +30,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
       {
         in: 'commitTokens',
         find: 'const { nodes, majority } = host;',
-        replace: 'const { nodes } = host; const majority = Math.min(host.majority, granting(ballot).length);',
+        replace:
+          'const { nodes } = host; const majority = Math.min(host.majority, granting(quorumCall).length);',
       },
     ],
     rules: ['exclusion', 'tokens'],
@@ -84,8 +85,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'QuorumKind.giveBack',
-        find: 'if (doubt) host.leftovers.giveBack(vote.node, asked, { doubt }, until);',
-        replace: 'void doubt;',
+        find: 'if (uncertain) host.pendingReleases.giveBack(nodeReply.node, asked, { uncertain }, until);',
+        replace: 'void uncertain;',
       },
     ],
     rules: ['leftovers'],
@@ -95,8 +96,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'QuorumHolds.isNowhereAt',
-        find: "return vote?.status === 'failed' && isNotExecuted(vote.failure);",
-        replace: "return vote?.status !== 'answered';",
+        find: "return nodeReply?.status === 'failed' && isNotExecuted(nodeReply.failure);",
+        replace: "return nodeReply?.status !== 'answered';",
       },
     ],
     rules: ['leftovers'],
@@ -106,8 +107,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'QuorumKind.refused',
-        find: 'ballot.onEach((vote) => this.giveBack(asked, vote, until));',
-        replace: 'for (const vote of ballot.votes) this.giveBack(asked, vote, until);',
+        find: 'quorumCall.onEach((nodeReply) => this.giveBack(asked, nodeReply, until));',
+        replace: 'for (const nodeReply of quorumCall.nodeReplies) this.giveBack(asked, nodeReply, until);',
       },
     ],
     rules: ['leftovers'],
@@ -117,8 +118,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'commitTokens',
-        find: 'Math.max(...granting(ballot).map(({ grant }) => grant.token!))',
-        replace: 'granting(ballot)[0]!.grant.token!',
+        find: 'Math.max(...granting(quorumCall).map(({ grant }) => grant.token!))',
+        replace: 'granting(quorumCall)[0]!.grant.token!',
       },
     ],
     rules: ['tokens', 'writes'],
@@ -133,10 +134,10 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'commitTokens',
-        find: "if (vote.status === 'failed') failed(vote.node, vote.failure);",
-        replace: "if (vote.status === 'failed') tell(vote.node, {} as Grant);",
+        find: "if (nodeReply.status === 'failed') failed(nodeReply.node, nodeReply.failure);",
+        replace: "if (nodeReply.status === 'failed') notify(nodeReply.node, {} as Grant);",
       },
-      { in: 'commitTokens', find: 'else told(false);', replace: 'else tell(vote.node, {} as Grant);' },
+      { in: 'commitTokens', find: 'else told(false);', replace: 'else notify(nodeReply.node, {} as Grant);' },
       {
         in: 'ExclusiveHolds.commit',
         find: 'if (this.find(claim.finalKey)?.owner !== claim.owner) return false;',
@@ -210,8 +211,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'QuorumNode.judged',
-        find: 'if (era !== this.sight.era) {',
-        replace: 'if (era > this.sight.era) {',
+        find: 'if (epoch !== this.serverInfo.epoch) {',
+        replace: 'if (epoch > this.serverInfo.epoch) {',
       },
     ],
     rules: ['exclusion', 'tokens'],
@@ -221,8 +222,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'QuorumKind.giveBack',
-        find: 'giveBack(vote.node, asked, { doubt }, until)',
-        replace: 'giveBack(vote.node, asked, {}, until)',
+        find: 'giveBack(nodeReply.node, asked, { uncertain }, until)',
+        replace: 'giveBack(nodeReply.node, asked, {}, until)',
       },
     ],
     rules: ['leftovers'],

@@ -92,7 +92,7 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'one of those who read together takes the hold from the others',
-    edits: [{ in: 'Hold.leaves', find: 'return this.leaseCount > 0;', replace: 'return false;' }],
+    edits: [{ in: 'Hold.dropLease', find: 'return this.leaseCount > 0;', replace: 'return false;' }],
     simulation: { rules: ['foundation', 'entry'] },
   },
   {
@@ -111,7 +111,7 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
         in: 'ReadWriteHolds.extend',
         find: "if (!own) return { status: 'lost' };",
         replace: `if (!own) {
-          const anew = shared ?? { writer: undefined, readers: new Readers(), line: new Line() };
+          const anew = shared ?? { writer: undefined, readers: new Readers(), queue: new WaitQueue() };
           anew.readers.set(owner, { since: now, leaseMs });
           this.keys.set(finalKey, anew);
           return { status: 'held', validForMs: leaseMs };
@@ -163,7 +163,7 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
     name: 'readers that go past a writer who waits',
     edits: [
       {
-        in: 'READ_WRITE_LINE',
+        in: 'READ_WRITE_QUEUE',
         find: "if kind == 'write' or one.kind == 'write' then",
         replace: "if kind == 'write' then",
       },
@@ -177,12 +177,12 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'a hold that readers join for ever',
-    edits: [{ in: 'Hold.joins', find: 'now < this.joinableUntil', replace: 'this.joinableUntil > 0' }],
+    edits: [{ in: 'Hold.addLease', find: 'now < this.joinableUntil', replace: 'this.joinableUntil > 0' }],
     simulation: { rules: ['turns'] },
   },
   {
     name: 'a hold joined that may be gone',
-    edits: [{ in: 'Hold.joins', find: '|| !this.isSound(now)', replace: '' }],
+    edits: [{ in: 'Hold.addLease', find: '|| !this.isSound(now)', replace: '' }],
     simulation: { rules: ['entry', 'foundation'] },
   },
   {
@@ -209,7 +209,7 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'a write lock that goes into a read lock',
-    edits: [{ in: 'write', find: "entersInto: ['write']", replace: "entersInto: ['write', 'read']" }],
+    edits: [{ in: 'write', find: "reentrantInto: ['write']", replace: "reentrantInto: ['write', 'read']" }],
     simulation: { rules: ['exclusion'] },
   },
   {

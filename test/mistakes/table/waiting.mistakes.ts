@@ -17,7 +17,7 @@ const permitWaiter: Task = { ...waiter, style: 'withPermit', keys: [ONE], permit
 export const WAITING_MISTAKES: readonly Mistake[] = [
   {
     name: 'no second try once the subscription is live',
-    edits: [{ in: 'RedisSubscriber.subscribe', find: 'this.hint(channel);', replace: '' }],
+    edits: [{ in: 'RedisSubscriber.subscribe', find: 'this.wakeUp(channel);', replace: '' }],
     simulation: { rules: ['promptness'], quirks: { silentWhenLive: true } },
     laboratory: {
       rules: ['promptness'],
@@ -44,8 +44,8 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'Contention.win',
-        find: 'await this.sleep(reply, hintsBefore);',
-        replace: 'await this.sleep(reply, queue.hints);',
+        find: 'await this.sleep(reply, wakeUpsBefore);',
+        replace: 'await this.sleep(reply, queue.wakeUps);',
       },
     ],
     simulation: { rules: ['promptness'] },
@@ -106,7 +106,7 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     name: 'a waiter dropped when its neighbour aborts',
     edits: [
       {
-        in: 'LocalQueue.untilHead',
+        in: 'LocalQueue.untilContender',
         find: 'onAbort: ({ reject }) => reject(',
         replace: 'onAbort: ({ reject }) => void this.waiters.clear() ?? reject(',
       },
@@ -162,8 +162,8 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     name: 'nobody told that a hold will end sooner',
     edits: [
       {
-        in: 'ExclusiveHolds.rearm',
-        find: 'if (claim.rearms && left(hold, now) > claim.leaseMs) this.notify(claim.finalKey);',
+        in: 'ExclusiveHolds.reacquire',
+        find: 'if (claim.reacquires && left(hold, now) > claim.leaseMs) this.notify(claim.finalKey);',
         replace: '',
       },
     ],
@@ -171,7 +171,7 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'a lost holder keeps its place in the local queue',
-    edits: [{ in: 'Releasing.whenLost', find: 'hold.head.leave();', replace: '' }],
+    edits: [{ in: 'Releasing.whenLost', find: 'hold.contender.leave();', replace: '' }],
     simulation: { rules: ['promptness', 'leftovers'] },
   },
 ];

@@ -108,7 +108,7 @@ describe('options that work', () => {
 
   it('keep the watchdog of a call above the command time-out, too', () => {
     const leastOf = (options: RedisLockModuleOptions): number =>
-      resolveOptions(options).settings.leastWatchdogMs;
+      resolveOptions(options).settings.minWatchdogMs;
     expect(leastOf({ redis: 'redis://127.0.0.1', commandTimeoutMs: 3_000 })).toBe(3_001);
     expect(leastOf({ redis: 'redis://127.0.0.1', commandTimeoutMs: 10 })).toBe(1_000);
     expect(leastOf({ store: new MemoryStore() })).toBe(1_000);

@@ -60,7 +60,7 @@ const rearm = (who: Who, units: number): SeamCommand =>
     async (model, world) => {
       const { key } = seatOf(model, who);
       const leaseMs = units * world.unitMs;
-      const claim = model.claim(key, who.actor, { leaseMs, rearms: true });
+      const claim = model.claim(key, who.actor, { leaseMs, reacquires: true });
       // What is left in the store is a little less than in the model, so equal is not sooner.
       const reply = await model.telling(key, model.leftMs(key) > leaseMs, () =>
         world.stores[who.actor]!.kinds.exclusive.acquire(claim),

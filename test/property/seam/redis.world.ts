@@ -127,9 +127,9 @@ export const redisWorld = async (): Promise<World> => {
 export const settle = async (
   store: FullStore,
   claim: ExclusiveClaim,
-  doubt: StoreFailure,
+  uncertain: StoreFailure,
 ): Promise<boolean> => {
-  const reply = await until(() => store.kinds.exclusive.release(claim, { doubt }), {
+  const reply = await until(() => store.kinds.exclusive.release(claim, { uncertain }), {
     what: 'the answer is final',
   });
   return reply.wasHeld;

@@ -68,10 +68,10 @@ export class SlowStore implements LockStore {
       acquire: (claim) => this.travel('acquire', () => kind.acquire(claim)),
       release: (claim, how) => this.travel('release', () => kind.release(claim, how)),
       extendMany: (claims) => this.travel('extend', () => kind.extendMany(claims)),
-      watch: (claim, { hint, failed }) => {
+      watch: (claim, { wakeUp, failed }) => {
         let open = true;
-        const later = (): void => this.hints.send('hint', () => (open ? hint() : undefined));
-        const watch = kind.watch(claim, { hint: later, failed });
+        const later = (): void => this.hints.send('hint', () => (open ? wakeUp() : undefined));
+        const watch = kind.watch(claim, { wakeUp: later, failed });
         return {
           get live() {
             return watch.live;

@@ -7,8 +7,8 @@ import {
   EXCLUSIVE_INSPECT,
   EXCLUSIVE_RELEASE,
 } from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
-import { PROBE } from '../../../lib/stores/redis/kinds/exclusive/line-rights.js';
-import { LINE_RELEASE } from '../../../lib/stores/redis/kinds/exclusive/line-scripts.js';
+import { PROBE } from '../../../lib/stores/redis/kinds/exclusive/queue-rights.js';
+import { QUEUE_RELEASE } from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
 import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
 import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/batch-parts.js';
 import { listenOnFreePort, LOOPBACK } from '../../support/loopback.js';
@@ -23,7 +23,7 @@ const SCRIPT_NAMES = new Map(
     inspect: EXCLUSIVE_INSPECT,
     batch: batchOf(BATCH_PARTS).source,
     probe: PROBE.source,
-    lineRelease: LINE_RELEASE,
+    lineRelease: QUEUE_RELEASE,
   }).map(([name, source]) => [new Script(source).sha, name]),
 );
 

@@ -54,8 +54,8 @@ export class SimNodeStore implements LockStore {
         ),
       extendMany: (claims) => link.send(() => claims.map((claim) => space().of(name).extend(claim))),
       commit: (claim, token) => link.send(() => space().of(name).commit?.(claim, token) ?? false),
-      release: async (claim: Claim, { doubt, keepForMs }: ReleaseOptions = {}) => {
-        if (doubt) await link.endSessionOf(doubt);
+      release: async (claim: Claim, { uncertain, keepForMs }: ReleaseOptions = {}) => {
+        if (uncertain) await link.endSessionOf(uncertain);
         return link.send(() => ({
           wasHeld: space()
             .of(name)
@@ -120,7 +120,7 @@ export class SimNodeStore implements LockStore {
   }): void {
     const { link, agenda } = this;
     const hint = (): void => {
-      if (watch.open) watch.listener.hint();
+      if (watch.open) watch.listener.wakeUp();
     };
     link
       .send(() => {

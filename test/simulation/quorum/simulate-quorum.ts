@@ -87,7 +87,7 @@ export const simulateQuorum = async (
     }
     await agenda.pass(agenda.now + 5 * plan.watchdogMs);
     for (const { process, store } of machines) {
-      if (!process.crashed && store.size.leftovers > 0)
+      if (!process.crashed && store.size.pendingReleases > 0)
         witness.report('leftovers', `${process.name} gives back still`);
     }
     for (const { name, space } of nodes)
@@ -128,7 +128,7 @@ const machineOf = (
   const store = new QuorumStore({
     nodes: nodeStores,
     names: nodes.map((node) => node.name),
-    leastDelayMs: plan.watchdogMs,
+    minDelayMs: plan.watchdogMs,
     runtime: process,
     random: () => random.next(),
   });

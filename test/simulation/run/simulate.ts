@@ -36,7 +36,7 @@ export const expectationsFor = ({ settings }: Plan): Expectations => ({
   // Timers are late by a little, and the clocks of the processes are not that of the history.
   sendingMs: 5,
   keepingMs: 1_000,
-  firstLeaseMs: settings.longestMs / 3,
+  provisionalLeaseMs: settings.longestMs / 3,
   // 25 ms to let other processes go first, and timers that are late.
   promptMs: 25 + 5 + 8 * settings.latencyMs[1],
 });

@@ -1,5 +1,5 @@
 import type { Claim } from '../../../lib/core/seam/claim.js';
-import type { ExtendReply, KeyState, PlaceReply, ReleaseReply } from '../../../lib/core/seam/reply.js';
+import type { ExtendReply, KeyState, QueueEntryReply, ReleaseReply } from '../../../lib/core/seam/reply.js';
 import type { SpaceReply } from '../../../lib/stores/memory/kinds/kind-holds.js';
 
 /** What a client asks of a semaphore or a latch. */
@@ -38,7 +38,7 @@ export interface Refusal {
 
 export type Value =
   | SpaceReply
-  | readonly PlaceReply[]
+  | readonly QueueEntryReply[]
   | readonly ExtendReply[]
   | ExtendReply
   | KeyState

@@ -1,5 +1,5 @@
 import type { ClaimOf } from '../../../lib/core/seam/claim.js';
-import type { KeyState, PlaceReply, ReleaseReply } from '../../../lib/core/seam/reply.js';
+import type { KeyState, QueueEntryReply, ReleaseReply } from '../../../lib/core/seam/reply.js';
 import type { SpaceReply } from '../../../lib/stores/memory/kinds/kind-holds.js';
 
 type FairClaim = ClaimOf<'fair'>;
@@ -53,16 +53,16 @@ export class FairLines {
     const till = line.get(owner);
     if (till === undefined || till <= wall) {
       line.delete(owner);
-      line.set(owner, wall + (claim.place?.aliveMs ?? 0));
+      line.set(owner, wall + (claim.entry?.aliveMs ?? 0));
     }
     return { status: 'queued', ...this.standing(line, owner, left) };
   }
 
-  keep({ finalKey: key, owner, place }: FairClaim): PlaceReply {
+  keep({ finalKey: key, owner, entry }: FairClaim): QueueEntryReply {
     if (this.holderOf(key) === owner) return { status: 'held' };
     const line = this.lineOf(key);
     if (!line.has(owner)) return { status: 'gone' };
-    line.set(owner, this.host.wall + (place?.aliveMs ?? 0));
+    line.set(owner, this.host.wall + (entry?.aliveMs ?? 0));
     const left = this.leftOf(key);
     const { head, dead } = this.look(line);
     if (dead.length > 0 && head !== undefined && head !== owner) this.tell(key, head);

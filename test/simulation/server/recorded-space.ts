@@ -1,6 +1,6 @@
 import type { Claim } from '../../../lib/core/seam/claim.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
-import type { ExtendReply, KeyState, PlaceReply, ReleaseReply } from '../../../lib/core/seam/reply.js';
+import type { ExtendReply, KeyState, QueueEntryReply, ReleaseReply } from '../../../lib/core/seam/reply.js';
 import type { SpaceReply } from '../../../lib/stores/memory/kinds/kind-holds.js';
 import type { MemorySpace, MemorySpaceOptions } from '../../../lib/stores/memory/memory-space.js';
 import type { EventOf } from '../../checker/history.js';
@@ -71,7 +71,7 @@ export class RecordedSpace {
     return reply;
   }
 
-  keep(claim: Claim, deaf: boolean): PlaceReply {
+  keep(claim: Claim, deaf: boolean): QueueEntryReply {
     const { finalKey: key } = claim;
     this.look(key);
     const reply = this.carryOut((space) => space.of(claim.kind).keep?.(claim, deaf)) ?? { status: 'gone' };

@@ -1,6 +1,6 @@
 import type { MemorySpace, MemorySpaceOptions } from '../../../lib/stores/memory/memory-space.js';
 
-type TellTurn = MemorySpace['tellTurn'];
+type TellTurn = MemorySpace['notifyGrant'];
 
 /** A command as it was carried out. */
 interface CarriedOut {
@@ -70,7 +70,7 @@ export class SpaceHistory {
   private newSpace(): MemorySpace {
     const wallMs = (): number => this.again?.command.wallMs ?? this.wallMs();
     const space = new this.Space({ now: wallMs, wallClockMicros: () => wallMs() * 1_000 });
-    space.tellTurn = (...turn) => {
+    space.notifyGrant = (...turn) => {
       const { again } = this;
       if (again) return again.command.heard[again.told++] ?? false;
       const heard = this.tell(...turn);

@@ -1,10 +1,10 @@
 import { CompactingMap } from '../../../lib/core/compacting.js';
-import { PlaceInLine, type PlaceOutcome } from '../../../lib/core/seam/place.js';
+import { StoreQueueEntry, type QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 
 /** The places of one process whose outcome its store has yet to tell. */
 export class PlacesByOwner {
-  private readonly places = new CompactingMap<string, PlaceInLine>();
+  private readonly places = new CompactingMap<string, StoreQueueEntry>();
 
   /** @param onEmpty called when the last of them has gone. */
   constructor(private readonly onEmpty: () => void = () => undefined) {}
@@ -13,9 +13,9 @@ export class PlacesByOwner {
     return this.places.size;
   }
 
-  /** Makes the place of an owner, before it is asked for. `leaveLine`: see `PlaceInLine`. */
-  open(owner: string, leaveLine: (doubt: StoreFailure | undefined) => Promise<void>): PlaceInLine {
-    const place = new PlaceInLine((doubt) => {
+  /** Makes the place of an owner, before it is asked for. `leaveQueue`: see `StoreQueueEntry`. */
+  open(owner: string, leaveLine: (doubt: StoreFailure | undefined) => Promise<void>): StoreQueueEntry {
+    const place = new StoreQueueEntry((doubt) => {
       this.close(owner);
       return leaveLine(doubt);
     });
@@ -38,11 +38,11 @@ export class PlacesByOwner {
   }
 
   /** False when no such owner waits. */
-  tell(owner: string, outcome: PlaceOutcome): boolean {
+  tell(owner: string, outcome: QueueEntryOutcome): boolean {
     const place = this.places.get(owner);
     if (!place) return false;
     this.close(owner);
-    place.tell(outcome);
+    place.notify(outcome);
     return true;
   }
 }

@@ -1,7 +1,12 @@
 import type { ClaimOf } from '../../../lib/core/seam/claim.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../../lib/core/seam/lock-store.js';
-import { PlaceInLine } from '../../../lib/core/seam/place.js';
-import type { AcquireReply, ExtendReply, PlaceReply, ReleaseReply } from '../../../lib/core/seam/reply.js';
+import { StoreQueueEntry } from '../../../lib/core/seam/queue-entry.js';
+import type {
+  AcquireReply,
+  ExtendReply,
+  QueueEntryReply,
+  ReleaseReply,
+} from '../../../lib/core/seam/reply.js';
 import type { SpaceReply } from '../../../lib/stores/memory/kinds/kind-holds.js';
 import { fairChannel } from '../server/fair-lines.js';
 import type { SimConnection } from './sim-connection.js';
@@ -23,12 +28,12 @@ export class SimFair implements KindStore<FairClaim> {
     if (reply.status !== 'queued') return reply;
     return {
       ...reply,
-      place: new PlaceInLine((doubt) => this.release(claim, { doubt }).then(() => undefined)),
+      entry: new StoreQueueEntry((uncertain) => this.release(claim, { uncertain }).then(() => undefined)),
     };
   }
 
-  keepPlaces(claims: readonly FairClaim[]): Promise<readonly PlaceReply[]> {
-    return this.connection.send<readonly PlaceReply[]>({ name: 'keep', claims, deaf: false });
+  refreshEntries(claims: readonly FairClaim[]): Promise<readonly QueueEntryReply[]> {
+    return this.connection.send<readonly QueueEntryReply[]>({ name: 'keep', claims, deaf: false });
   }
 
   release(claim: FairClaim, how?: ReleaseOptions): Promise<ReleaseReply> {
@@ -42,7 +47,7 @@ export class SimFair implements KindStore<FairClaim> {
   watch({ finalKey, owner, waits }: FairClaim, listener: WatchListener): Watch {
     return this.subscriber.watch(
       waits ? fairChannel(finalKey, owner) : finalKey,
-      () => listener.hint(),
+      () => listener.wakeUp(),
       (failure) => listener.failed(failure),
     );
   }

@@ -1,7 +1,12 @@
 import type { ClaimOf } from '../../../lib/core/seam/claim.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../../lib/core/seam/lock-store.js';
-import { PlaceInLine } from '../../../lib/core/seam/place.js';
-import type { AcquireReply, ExtendReply, PlaceReply, ReleaseReply } from '../../../lib/core/seam/reply.js';
+import { StoreQueueEntry } from '../../../lib/core/seam/queue-entry.js';
+import type {
+  AcquireReply,
+  ExtendReply,
+  QueueEntryReply,
+  ReleaseReply,
+} from '../../../lib/core/seam/reply.js';
 import type { SpaceReply } from '../../../lib/stores/memory/kinds/kind-holds.js';
 import type { SimConnection } from './sim-connection.js';
 
@@ -21,12 +26,12 @@ export class SimReadWrite implements KindStore<ReadWriteClaim> {
     // Nobody tells it of its turn: its process asks, after each announcement and to keep it.
     return {
       ...reply,
-      place: new PlaceInLine((doubt) => this.release(claim, { doubt }).then(() => undefined)),
+      entry: new StoreQueueEntry((uncertain) => this.release(claim, { uncertain }).then(() => undefined)),
     };
   }
 
-  keepPlaces(claims: readonly ReadWriteClaim[]): Promise<readonly PlaceReply[]> {
-    return this.connection.send<readonly PlaceReply[]>({ name: 'keep', claims, deaf: false });
+  refreshEntries(claims: readonly ReadWriteClaim[]): Promise<readonly QueueEntryReply[]> {
+    return this.connection.send<readonly QueueEntryReply[]>({ name: 'keep', claims, deaf: false });
   }
 
   async release(claim: ReadWriteClaim, how?: ReleaseOptions): Promise<ReleaseReply> {

@@ -1,4 +1,4 @@
-import { placeTermsOf, type Claim } from '../../../lib/core/seam/claim.js';
+import { queueEntryTermsOf, type Claim } from '../../../lib/core/seam/claim.js';
 import type {
   KindStore,
   KindStores,
@@ -13,7 +13,7 @@ import type {
   AcquireReply,
   ExtendReply,
   KeyState,
-  PlaceReply,
+  QueueEntryReply,
   ReleaseReply,
   Taken,
 } from '../../../lib/core/seam/reply.js';
@@ -54,13 +54,13 @@ export class SimStore implements LockStore, KindStore {
   async acquire(claim: Claim): Promise<AcquireReply> {
     const { owner } = claim;
     // Who asks whether it has what its place was given stays known: what it was told of that may still come.
-    if (!claim.waits || !placeTermsOf(claim)) return this.ask(claim) as Promise<Grant | Taken>;
+    if (!claim.waits || !queueEntryTermsOf(claim)) return this.ask(claim) as Promise<Grant | Taken>;
     const ended = (): void => {
       this.places.close(owner);
       this.hears.delete(owner);
     };
-    const place = this.places.open(owner, (doubt) =>
-      this.release(claim, { doubt }).then(() => void this.hears.delete(owner)),
+    const entry = this.places.open(owner, (uncertain) =>
+      this.release(claim, { uncertain }).then(() => void this.hears.delete(owner)),
     );
     this.ear ??= this.subscriber.watch(
       turnChannel(owner),
@@ -70,7 +70,7 @@ export class SimStore implements LockStore, KindStore {
     this.hears.set(owner, this.epochOf(owner));
     try {
       const reply = await this.ask(claim);
-      if (reply.status === 'queued') return { ...reply, place };
+      if (reply.status === 'queued') return { ...reply, entry };
       ended();
       return reply;
     } catch (failure) {
@@ -79,10 +79,10 @@ export class SimStore implements LockStore, KindStore {
     }
   }
 
-  async keepPlaces(claims: readonly Claim[]): Promise<readonly PlaceReply[]> {
+  async refreshEntries(claims: readonly Claim[]): Promise<readonly QueueEntryReply[]> {
     const epoch = this.epochOf(claims[0]!.owner);
     const deaf = epoch === undefined;
-    const replies = await this.connection.send<readonly PlaceReply[]>({ name: 'keep', claims, deaf });
+    const replies = await this.connection.send<readonly QueueEntryReply[]>({ name: 'keep', claims, deaf });
     for (const [i, { status }] of replies.entries()) {
       const { owner } = claims[i]!;
       if (status === 'queued') this.hears.set(owner, epoch);
@@ -120,16 +120,16 @@ export class SimStore implements LockStore, KindStore {
     return this.connection.send<readonly ExtendReply[]>({ name: 'extend', claims });
   }
 
-  async release(claim: Claim, { doubt, keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
-    return doubt instanceof SimFailure && doubt.session
-      ? this.releaseForCertain(doubt.session, claim, keepForMs)
+  async release(claim: Claim, { uncertain, keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
+    return uncertain instanceof SimFailure && uncertain.session
+      ? this.releaseForCertain(uncertain.session, claim, keepForMs)
       : this.sendRelease(claim, keepForMs);
   }
 
   watch({ finalKey }: Claim, listener: WatchListener): Watch {
     return this.subscriber.watch(
       finalKey,
-      () => listener.hint(),
+      () => listener.wakeUp(),
       (failure) => listener.failed(failure),
     );
   }

@@ -15,7 +15,7 @@ export const claimOn = (finalKey: string, owner = `o-${finalKey}`, leaseMs = 30_
 });
 
 /** A queue's host, as far as the test wants to have a hand in it. */
-type HostOfQueue = Partial<Pick<QueueHost, 'alone' | 'onIdle' | 'leaveLine'>>;
+type HostOfQueue = Partial<Pick<QueueHost, 'singleHolder' | 'onIdle' | 'leaveQueue'>>;
 
 /** A local queue that listens on a scripted store. */
 export const queueOn = (store: ScriptedStore, runtime: Runtime, host: HostOfQueue = {}): LocalQueue =>
@@ -23,13 +23,13 @@ export const queueOn = (store: ScriptedStore, runtime: Runtime, host: HostOfQueu
     {
       runtime,
       maxWaiters: Infinity,
-      alone: true,
+      singleHolder: true,
       keepAlive: () => undefined,
       lookAt: () => undefined,
       watch: (claim, listener) => store.watch(claim, listener),
       outages: new Outages(runtime, 'process'),
       portions: new Portions(runtime),
-      leaveLine: () => undefined,
+      leaveQueue: () => undefined,
       onIdle: () => undefined,
       ...host,
     },

@@ -11,7 +11,7 @@ import type {
   AcquireReply,
   ExtendReply,
   KeyState,
-  PlaceReply,
+  QueueEntryReply,
   ReleaseReply,
 } from '../../../lib/core/seam/reply.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
@@ -20,7 +20,7 @@ import { settled } from './virtual-runtime.js';
 interface Answers {
   acquire: AcquireReply;
   extend: readonly ExtendReply[];
-  keep: readonly PlaceReply[];
+  keep: readonly QueueEntryReply[];
   release: ReleaseReply;
   inspect: KeyState | null;
   forceUnlock: boolean;
@@ -57,7 +57,7 @@ export class ScriptedWatch implements Watch {
   }
 
   async hint(): Promise<void> {
-    if (!this.closed) this.listener.hint();
+    if (!this.closed) this.listener.wakeUp();
     await settled();
   }
 
@@ -187,7 +187,7 @@ export class ScriptedStore implements LockStore, KindStore {
         name,
         claims,
         claim: claims[0]!,
-        doubt: how.doubt,
+        doubt: how.uncertain,
         keepForMs: how.keepForMs,
         answer: (value) => done(() => resolve(value)),
         fail: (failure) => done(() => reject(failure)),
@@ -200,7 +200,7 @@ export class ScriptedStore implements LockStore, KindStore {
 
 /** One with a line, whose places have to be kept. */
 export class LineStore extends ScriptedStore {
-  keepPlaces(claims: readonly Claim[]): Promise<readonly PlaceReply[]> {
+  refreshEntries(claims: readonly Claim[]): Promise<readonly QueueEntryReply[]> {
     return this.ask('keep', claims);
   }
 }

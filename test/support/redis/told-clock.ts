@@ -1,5 +1,5 @@
 import type { Runtime } from '../../../lib/core/runtime.js';
-import { LONGEST_MOMENT_MS } from '../../../lib/stores/redis/kinds/exclusive/line-functions.js';
+import { MAX_YIELD_MS } from '../../../lib/stores/redis/kinds/exclusive/queue-functions.js';
 
 interface Timer {
   readonly dueAt: number;
@@ -32,7 +32,7 @@ export class ToldClock {
 
   setTimer(action: () => void, ms: number): Timer {
     const dueAt = this.ms + Math.max(0, ms);
-    if (ms <= LONGEST_MOMENT_MS) return { dueAt, action, real: setTimeout(action, ms) };
+    if (ms <= MAX_YIELD_MS) return { dueAt, action, real: setTimeout(action, ms) };
     const timer = { dueAt, action };
     this.timers.add(timer);
     return timer;

@@ -149,7 +149,7 @@ class NodeStore implements LockStore {
       downgrade: (claim: Claim) => server.ask('downgrade', () => own().downgrade!(claim)),
       release: (claim, how) =>
         server.ask(`release ${claim.owner}`, () => {
-          if (how?.doubt) server.endConnectionOf(how.doubt);
+          if (how?.uncertain) server.endConnectionOf(how.uncertain);
           return own().release(claim, how);
         }),
       watch: (claim, listener) => own().watch(claim, listener),

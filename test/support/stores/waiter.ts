@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
-import type { Place, PlaceOutcome } from '../../../lib/core/seam/place.js';
-import type { PlaceReply, Queued } from '../../../lib/core/seam/reply.js';
-import { LONGEST_MOMENT_MS } from '../../../lib/stores/redis/kinds/exclusive/line-functions.js';
+import type { QueueEntry, QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
+import type { QueueEntryReply, Queued } from '../../../lib/core/seam/reply.js';
+import { MAX_YIELD_MS } from '../../../lib/stores/redis/kinds/exclusive/queue-functions.js';
 import { until } from '../async.js';
 import {
   claimFor,
@@ -22,9 +22,9 @@ export const FIRST_LEASE_MS = 10_000;
 /** One who stands in line, and does what the core does there. */
 export class Waiter {
   /** What became of its place. */
-  readonly told: PlaceOutcome[] = [];
+  readonly told: QueueEntryOutcome[] = [];
   /** What it was answered when it asked, unless that was that it stands in line still. */
-  private found: PlaceReply['status'] | undefined;
+  private found: QueueEntryReply['status'] | undefined;
   private asked = 0;
   /** When a moment is over in which the key is left to those who stand in no line: nobody tells of that. */
   private looksAt = Infinity;
@@ -37,21 +37,21 @@ export class Waiter {
     private readonly hints: HintCounter,
   ) {
     this.place.listen({
-      told: (outcome) => this.told.push(outcome),
-      doubted: () => {
+      notified: (outcome) => this.told.push(outcome),
+      missedNotification: () => {
         this.doubts++;
       },
     });
   }
 
-  get place(): Place {
-    return this.queued.place;
+  get place(): QueueEntry {
+    return this.queued.entry;
   }
 
   /** Keeps its place, with other terms if they are given. */
-  async keep(aliveMs = this.claim.place!.aliveMs): Promise<PlaceReply> {
-    const claim = { ...this.claim, place: { ...this.claim.place!, aliveMs } };
-    const [reply] = await this.store.kinds.exclusive.keepPlaces!([claim]);
+  async keep(aliveMs = this.claim.entry!.aliveMs): Promise<QueueEntryReply> {
+    const claim = { ...this.claim, entry: { ...this.claim.entry!, aliveMs } };
+    const [reply] = await this.store.kinds.exclusive.refreshEntries!([claim]);
     return reply!;
   }
 
@@ -61,7 +61,7 @@ export class Waiter {
     const reply = await this.keep();
     this.looksAt = Infinity;
     if (reply.status !== 'queued') this.found = reply.status;
-    else if (reply.retryInMs <= LONGEST_MOMENT_MS) this.looksAt = performance.now() + reply.retryInMs;
+    else if (reply.retryInMs <= MAX_YIELD_MS) this.looksAt = performance.now() + reply.retryInMs;
   }
 
   /**
@@ -105,8 +105,8 @@ export class WaitingProcess {
   /** A claim whose caller waits. */
   waiting(key: string, overrides: Partial<ExclusiveClaim> = {}): ExclusiveClaim {
     const claim = this.claim(key, { waits: true, ...overrides });
-    const place = { aliveMs: ALIVE_MS, firstLeaseMs: FIRST_LEASE_MS, tokens: claim.tokens };
-    return { ...claim, place: { ...place, ...overrides.place } };
+    const place = { aliveMs: ALIVE_MS, provisionalLeaseMs: FIRST_LEASE_MS, tokens: claim.tokens };
+    return { ...claim, entry: { ...place, ...overrides.entry } };
   }
 
   /** Takes a key that is free. */

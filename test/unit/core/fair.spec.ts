@@ -6,7 +6,7 @@ import { Limited } from '../../../lib/locked/limited.decorator.js';
 import { Locked } from '../../../lib/locked/locked.decorator.js';
 import { bindLocks, createTestingLocks } from '../../../lib/testing/testing-locks.js';
 import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
-import { newPlace, queued, stands } from '../../support/core/line-places.js';
+import { newPlace, queued, stands } from '../../support/core/queue-entries.js';
 import {
   granted,
   LineStore,
@@ -57,7 +57,7 @@ describe('callers for a fair lock', () => {
       const { store, take } = fairLocks();
       take({ waitMs });
       await settled();
-      expect(store.next('acquire').claim).toMatchObject({ kind: 'fair', place: { aliveMs: 5_000 } });
+      expect(store.next('acquire').claim).toMatchObject({ kind: 'fair', entry: { aliveMs: 5_000 } });
     },
   );
 

@@ -1,4 +1,4 @@
-import { placeTermsOf } from '../../../lib/core/seam/claim.js';
+import { queueEntryTermsOf } from '../../../lib/core/seam/claim.js';
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
   LockAbortedError,
@@ -76,7 +76,7 @@ describe('a hold whose lease is over', () => {
   it('brings as many tokens as there are callers when it is asked for, at most 64; a place is for a whole turn', async () => {
     await crowd(3);
     expect(core.store.sent.map(({ claim }) => claim.tokens)).toEqual([1, 4]);
-    const places = core.store.sent.map(({ claim }) => placeTermsOf(claim)?.tokens);
+    const places = core.store.sent.map(({ claim }) => queueEntryTermsOf(claim)?.tokens);
     expect(places).toEqual([64, 64]);
     begin();
     await crowd(100);

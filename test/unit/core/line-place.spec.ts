@@ -1,18 +1,18 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LinePlace } from '../../../lib/core/acquire/line-place.js';
-import type { PlaceInLine, PlaceOutcome } from '../../../lib/core/seam/place.js';
-import { newPlace, queued, stands } from '../../support/core/line-places.js';
+import { OwnEntry } from '../../../lib/core/acquire/own-entry.js';
+import type { StoreQueueEntry, QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
+import { newPlace, queued, stands } from '../../support/core/queue-entries.js';
 import { claimOn } from '../../support/core/queue-on.js';
 
-const GRANT: PlaceOutcome = { status: 'granted', validForMs: 10_000, token: 7 };
+const GRANT: QueueEntryOutcome = { status: 'granted', validForMs: 10_000, token: 7 };
 
-let place: PlaceInLine;
+let place: StoreQueueEntry;
 let left: readonly unknown[];
 let doubts: number;
 
 /** Where a process stands since a request that was sent at 1,000. */
-const standing = (position = 0, retryInMs = 500): LinePlace =>
-  new LinePlace(claimOn('k'), 30_000, place, queued(place, position, retryInMs), 1_000, () => (doubts += 1));
+const standing = (position = 0, retryInMs = 500): OwnEntry =>
+  new OwnEntry(claimOn('k'), 30_000, place, queued(place, position, retryInMs), 1_000, () => (doubts += 1));
 
 beforeEach(() => {
   ({ place, left } = newPlace());
@@ -51,13 +51,13 @@ describe('the place of a process', () => {
     const heard: string[] = [];
     one.onOutcome(() => heard.push('first'));
     one.onOutcome(() => heard.push('second'));
-    place.tell(GRANT);
+    place.notify(GRANT);
     one.answered({ status: 'gone' }, 2_000);
     expect([heard, one.outcome]).toEqual([['second'], GRANT]);
   });
 
   it('knows what was told before anybody listened, and also what came before it was made', () => {
-    place.tell(GRANT);
+    place.notify(GRANT);
     expect(standing().outcome).toEqual(GRANT);
   });
 
@@ -68,7 +68,7 @@ describe('the place of a process', () => {
     one.answered({ status: 'held' }, 2_000);
     expect([heard, one.outcome]).toEqual([1, { status: 'granted', validForMs: 0 }]);
     // The message of that grant comes later: it says nothing that counts any more.
-    place.tell(GRANT);
+    place.notify(GRANT);
     one.answered(stands(), 3_000);
     expect([heard, one.outcome, one.queuedAt]).toEqual([1, { status: 'granted', validForMs: 0 }, 3_000]);
   });
@@ -92,7 +92,7 @@ describe('the place of a process', () => {
     let heard = 0;
     one.onOutcome(() => (heard += 1));
     await one.leave().leave();
-    place.tell(GRANT);
+    place.notify(GRANT);
     expect([heard, left]).toEqual([0, [undefined]]);
   });
 });

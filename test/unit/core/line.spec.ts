@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { PlaceInLine } from '../../../lib/core/seam/place.js';
+import type { StoreQueueEntry } from '../../../lib/core/seam/queue-entry.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
-import { newPlace, queued, stands } from '../../support/core/line-places.js';
+import { newPlace, queued, stands } from '../../support/core/queue-entries.js';
 import {
   granted,
   LineStore,
@@ -20,7 +20,7 @@ const GRANT: Grant = { status: 'granted', validForMs: 10_000, token: 7, tokens: 
 const UNUSED = { leases: 0, keys: 0, holds: 0, undoing: 0 };
 
 let core: ReturnType<typeof coreUnderTest>;
-let place: PlaceInLine;
+let place: StoreQueueEntry;
 let left: readonly unknown[];
 
 const acquire = (options: Partial<LockCall> = {}, keys: readonly string[] = ['k']): Watched<Lease> =>
@@ -35,7 +35,7 @@ const stand = async (options: Partial<LockCall> = {}, position = 0, retryInMs = 
 };
 
 const tell = async (grant: Grant = GRANT): Promise<void> => {
-  place.tell(grant);
+  place.notify(grant);
   await settled();
 };
 
@@ -81,7 +81,7 @@ describe('a grant by message', () => {
       owner,
       leaseMs: 30_000,
       waits: false,
-      rearms: true,
+      reacquires: true,
     });
     await core.runtime.pass(100);
     await core.store.next('acquire').answer(granted(9));
@@ -106,7 +106,7 @@ describe('a grant by message', () => {
     const caller = await stand();
     await core.runtime.pass(1_000);
     await core.store.next('keep').answer([{ status: 'held' }]);
-    expect([caller.state, core.store.next('acquire').claim.rearms]).toEqual(['pending', true]);
+    expect([caller.state, core.store.next('acquire').claim.reacquires]).toEqual(['pending', true]);
     await core.store.next('acquire').answer(granted(8));
     expect(caller.value!.remainingMs()).toBe(30_000);
   });
@@ -117,8 +117,8 @@ describe('a grant by message', () => {
     await tell();
     await core.store.next('acquire').answer(taken());
     const again = core.store.next('acquire');
-    expect(again.claim).toMatchObject({ waits: true, place: { aliveMs: 5_000 } });
-    expect([again.claim.owner === owner, again.claim.rearms]).toEqual([false, undefined]);
+    expect(again.claim).toMatchObject({ waits: true, entry: { aliveMs: 5_000 } });
+    expect([again.claim.owner === owner, again.claim.reacquires]).toEqual([false, undefined]);
     ({ place } = newPlace());
     await again.answer(queued(place));
     expect(caller.state).toBe('pending');
@@ -152,7 +152,7 @@ describe('a grant by message', () => {
     await core.store.next('forceUnlock').answer(true);
     expect(await forcing).toBe(true);
     await tell();
-    expect(core.store.next('acquire').claim.rearms).toBe(true);
+    expect(core.store.next('acquire').claim.reacquires).toBe(true);
     await core.store.next('acquire').answer(taken());
     expect([caller.state, core.store.next('acquire').claim.waits]).toEqual(['pending', true]);
   });
@@ -164,7 +164,7 @@ describe('a grant by message', () => {
     await core.runtime.pass(1);
     await tell();
     const [forced, asked] = [...core.store.open] as [Request<'forceUnlock'>, Request<'acquire'>];
-    expect([caller.state, asked.claim.rearms]).toEqual(['pending', true]);
+    expect([caller.state, asked.claim.reacquires]).toEqual(['pending', true]);
     // It has ended the hold before, and so brought about this one.
     await asked.answer(granted(9));
     await forced.answer(true);
@@ -242,7 +242,7 @@ describe('who stands in line', () => {
   it('that is called off as its grant comes gives it back', async () => {
     const controller = new AbortController();
     const caller = await stand({ signal: controller.signal });
-    place.tell(GRANT);
+    place.notify(GRANT);
     controller.abort();
     await settled();
     expect(caller.error).toMatchObject({ code: 'LOCK_ABORTED' });
@@ -253,7 +253,7 @@ describe('who stands in line', () => {
 
   it('leaves when the app stops, as its grant comes too', async () => {
     const caller = await stand({ waitMs: Infinity });
-    place.tell(GRANT);
+    place.notify(GRANT);
     core.manager.refuseNew();
     await settled();
     expect(caller.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
@@ -366,7 +366,7 @@ describe('the place of a process', () => {
     const controller = new AbortController();
     const first = await stand({ signal: controller.signal });
     const second = acquire();
-    place.tell(GRANT);
+    place.notify(GRANT);
     controller.abort();
     await settled();
     expect([first.state, second.value?.fencingToken, left]).toEqual(['rejected', 7, []]);
@@ -380,7 +380,7 @@ describe('the place of a process', () => {
     await settled();
     while (open().length > 0) await core.store.next('keep').answer([stands()]);
     await tell();
-    expect(core.store.next('acquire').claim).toMatchObject({ leaseMs: 6_000, rearms: true });
+    expect(core.store.next('acquire').claim).toMatchObject({ leaseMs: 6_000, reacquires: true });
     await core.store.next('acquire').answer(granted(8, 6_000));
     expect(second.value!.fencingToken).toBe(8);
   });

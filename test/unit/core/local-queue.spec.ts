@@ -26,7 +26,7 @@ const waitFor = (waitMs: number, more: Partial<Wait> = {}): Wait => ({
 });
 
 const wait = (waitMs: number, more: Partial<Wait> = {}): Watched<unknown> =>
-  watched(queue.untilHead(waitFor(waitMs, more), undefined));
+  watched(queue.untilContender(waitFor(waitMs, more), undefined));
 
 const statesOf = (...all: Watched<unknown>[]): string[] => all.map(({ state }) => state);
 
@@ -217,10 +217,10 @@ describe('a release', () => {
   it('that is sent lets the next caller ask: its question comes to the store behind it', async () => {
     queue.enter();
     const [next, behind] = [wait(1_000), wait(1_000)];
-    queue.head.releaseSent();
+    queue.contender.releaseSent();
     await settled();
     expect(statesOf(next, behind)).toEqual(['fulfilled', 'pending']);
-    queue.head.releaseOver(true);
+    queue.contender.releaseOver(true);
     await settled();
     expect(behind.state, 'the answer to it changes nothing').toBe('pending');
     expect(queue.yieldingUntil, 'the store keeps the order of those who wait').toBeUndefined();
@@ -228,16 +228,16 @@ describe('a release', () => {
 
   it('that is sent when nobody waits here lets the key be forgotten, whoever waits elsewhere', () => {
     queue.enter();
-    queue.head.releaseSent();
+    queue.contender.releaseSent();
     expect(idle).toBe(1);
-    queue.head.releaseOver(true);
+    queue.contender.releaseOver(true);
     expect([idle, runtime.due, queue.yieldingUntil]).toEqual([1, [], undefined]);
   });
 });
 
 describe('sitting out, where there are several holds', () => {
   beforeEach(() => {
-    queue = queueOn(store, runtime, { alone: false, onIdle: () => (idle += 1) });
+    queue = queueOn(store, runtime, { singleHolder: false, onIdle: () => (idle += 1) });
   });
 
   const take = (): void => {
@@ -246,8 +246,8 @@ describe('sitting out, where there are several holds', () => {
   };
 
   const giveBack = (othersWaiting: boolean): void => {
-    queue.head.releaseSent();
-    queue.head.releaseOver(othersWaiting);
+    queue.contender.releaseSent();
+    queue.contender.releaseOver(othersWaiting);
   };
 
   /** This process has given holds back for the whole of its turn, while others waited. */
@@ -283,9 +283,9 @@ describe('sitting out, where there are several holds', () => {
     queue.wakeUp.listen(claimOn('lock:k'));
     giveBack(true);
     await runtime.pass(50);
-    queue.head.releaseSent();
+    queue.contender.releaseSent();
     await store.watching[0]!.hint();
-    queue.head.releaseOver(true);
+    queue.contender.releaseOver(true);
     expect(queue.yieldingUntil).toBeDefined();
     await store.watching[0]!.hint();
     expect(queue.yieldingUntil).toBeUndefined();
@@ -348,17 +348,17 @@ describe('hints', () => {
     queue.wakeUp.listen(claimOn('lock:k'));
     await store.watching[0]!.hint();
     await store.watching[0]!.hint();
-    expect(queue.hints).toBe(2);
+    expect(queue.wakeUps).toBe(2);
   });
 
   it('hearing follows the watch, also into silence and back', () => {
-    expect(queue.wakeUp.hearing).toBe(false);
+    expect(queue.wakeUp.live).toBe(false);
     queue.wakeUp.listen(claimOn('lock:k'));
-    expect(queue.wakeUp.hearing).toBe(false);
+    expect(queue.wakeUp.live).toBe(false);
     store.watching[0]!.live = true;
-    expect(queue.wakeUp.hearing).toBe(true);
+    expect(queue.wakeUp.live).toBe(true);
     store.watching[0]!.live = false;
-    expect(queue.wakeUp.hearing).toBe(false);
+    expect(queue.wakeUp.live).toBe(false);
   });
 
   it.each<[string, (abort: () => void) => unknown]>([
@@ -369,7 +369,7 @@ describe('hints', () => {
   ])('waiting for one ends with %s, and leaves no timer', async (_what, end) => {
     const caller = new AbortController();
     queue.wakeUp.listen(claimOn('lock:k'));
-    const waiting = watched(queue.wakeUp.hinted(200, caller.signal));
+    const waiting = watched(queue.wakeUp.untilWoken(200, caller.signal));
     await settled();
     expect(waiting.state).toBe('pending');
     await end(() => caller.abort());
@@ -380,7 +380,7 @@ describe('hints', () => {
 
   it('a signal that was aborted before ends the wait at once', async () => {
     queue.wakeUp.listen(claimOn('lock:k'));
-    const waiting = watched(queue.wakeUp.hinted(200, AbortSignal.abort()));
+    const waiting = watched(queue.wakeUp.untilWoken(200, AbortSignal.abort()));
     await settled();
     expect(waiting.state).toBe('fulfilled');
     expect(runtime.due).toEqual([]);
@@ -388,10 +388,10 @@ describe('hints', () => {
 
   it('when there can never be one, waiting throws why, and the next wait tries to listen anew', async () => {
     queue.wakeUp.listen(claimOn('lock:k'));
-    const first = watched(queue.wakeUp.hinted(200, undefined));
+    const first = watched(queue.wakeUp.untilWoken(200, undefined));
     await store.watching[0]!.fail(notExecuted('NOPERM'));
     expect(first.state, 'woken, to look for itself').toBe('fulfilled');
-    await expect(queue.wakeUp.hinted(200, undefined)).rejects.toThrow('NOPERM');
+    await expect(queue.wakeUp.untilWoken(200, undefined)).rejects.toThrow('NOPERM');
     expect(store.watching).toHaveLength(0);
     queue.wakeUp.listen(claimOn('lock:k'));
     expect(store.watching).toHaveLength(1);

@@ -68,7 +68,7 @@ describe('options of one call', () => {
   });
 
   it('watchdogMs is longer than a renewal may take to come back', () => {
-    const settings = { ...SETTINGS, leastWatchdogMs: 2_001 };
+    const settings = { ...SETTINGS, minWatchdogMs: 2_001 };
     expect(resolveCall({ watchdogMs: 2_001 }, defaults, 'withLock', settings).watchdogMs).toBe(2_001);
     expect(
       refusalOf(() => resolveCall({ watchdogMs: 2_000 }, defaults, 'withLock', settings)).message,

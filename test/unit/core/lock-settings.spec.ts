@@ -15,7 +15,7 @@ describe('settings of the module', () => {
       waitMs: 5_000,
       leaseMs: undefined,
       watchdogMs: 30_000,
-      leastWatchdogMs: 1_000,
+      minWatchdogMs: 1_000,
       maxWaiters: Infinity,
       onLost: 'event',
       awaitRelease: true,
@@ -44,7 +44,7 @@ describe('settings of the module', () => {
       fencing: false,
       shutdownGraceMs: 0,
     } as const;
-    expect(resolveSettings(given)).toEqual({ ...given, leastWatchdogMs: 1_000, excludes: true });
+    expect(resolveSettings(given)).toEqual({ ...given, minWatchdogMs: 1_000, excludes: true });
   });
 
   const DURATIONS = ['waitMs', 'leaseMs', 'watchdogMs', 'shutdownGraceMs'] as const;

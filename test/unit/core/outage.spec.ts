@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LockStoreError } from '../../../lib/core/errors/lock.errors.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
-import type { PlaceInLine } from '../../../lib/core/seam/place.js';
+import type { StoreQueueEntry } from '../../../lib/core/seam/queue-entry.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
-import { newPlace, queued, stands } from '../../support/core/line-places.js';
+import { newPlace, queued, stands } from '../../support/core/queue-entries.js';
 import { ObjectStore } from '../../support/core/object-store.js';
 import {
   granted,
@@ -355,7 +355,7 @@ describe('an outage for many keys', () => {
 });
 
 describe('a place in line', () => {
-  let place: PlaceInLine;
+  let place: StoreQueueEntry;
   let left: readonly unknown[];
 
   const stand = async (options: Partial<LockCall> = {}): Promise<Watched<Lease>> => {
@@ -381,7 +381,7 @@ describe('a place in line', () => {
       expect(request.claim.owner).toBe(owner);
       await request.answer([stands()]);
     }
-    place.tell({ status: 'granted', validForMs: 10_000, token: 7, tokens: 64 });
+    place.notify({ status: 'granted', validForMs: 10_000, token: 7, tokens: 64 });
     await settled();
     expect(caller.value!.fencingToken).toBe(7);
     expect(events).toEqual(['down', 'up']);

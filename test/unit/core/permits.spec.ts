@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
-import { beginTurn } from '../../../lib/core/acquire/turn.js';
-import { Hold, type Head } from '../../../lib/core/lease/hold.js';
+import { beginBatch } from '../../../lib/core/acquire/hand-off-batch.js';
+import { Hold, type Contender } from '../../../lib/core/lease/hold.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
@@ -11,8 +11,8 @@ import { coreUnderTest, Log, watched, type Watched } from '../../support/core/co
 import { granted, notExecuted, released, ScriptedStore, taken } from '../../support/core/scripted-store.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
-const NO_HEAD: Head = {
-  passOn: () => false,
+const NO_HEAD: Contender = {
+  handOff: () => false,
   releaseSent: () => undefined,
   releaseOver: () => undefined,
   leave: () => undefined,
@@ -273,10 +273,10 @@ describe('permits', () => {
       const base = { finalKey: 'k', owner: 'o', leaseMs: 30_000, tokens: 0, waits: true };
       const claim = kind === 'permit' ? { ...base, kind, of: 3 } : { ...base, kind };
       const hold = new Hold('k', NO_HEAD, claim, 30_000, granted);
-      beginTurn(hold, 4);
+      beginBatch(hold, 4);
       return hold;
     };
-    expect([of('exclusive').turn?.leasesLeft, of('permit').turn]).toEqual([3, undefined]);
+    expect([of('exclusive').batch?.leasesLeft, of('permit').batch]).toEqual([3, undefined]);
   });
 
   it('inside of one another are one more each, and a lock inside a permit is its own', async () => {

@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LinePlace } from '../../../lib/core/acquire/line-place.js';
-import { PlaceKeeper } from '../../../lib/core/acquire/place-keeper.js';
+import { OwnEntry } from '../../../lib/core/acquire/own-entry.js';
+import { EntryKeeper } from '../../../lib/core/acquire/entry-keeper.js';
 import { LockEventHub } from '../../../lib/core/lock-events.js';
-import { placeTermsOf, type Claim } from '../../../lib/core/seam/claim.js';
+import { queueEntryTermsOf, type Claim } from '../../../lib/core/seam/claim.js';
 import { Outages } from '../../../lib/core/outage/outages.js';
 import { StoreHealth } from '../../../lib/core/store-health.js';
 import { StoreRequests } from '../../../lib/core/store-requests.js';
 import { Log, watched } from '../../support/core/core-under-test.js';
-import { newPlace, queued, stands } from '../../support/core/line-places.js';
+import { newPlace, queued, stands } from '../../support/core/queue-entries.js';
 import { claimOn } from '../../support/core/queue-on.js';
 import {
   LineStore,
@@ -20,7 +20,7 @@ import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 let runtime: VirtualRuntime;
 let store: ScriptedStore;
-let keeper: PlaceKeeper;
+let keeper: EntryKeeper;
 let woken: string[];
 
 const begin = (on: ScriptedStore = new LineStore()): void => {
@@ -29,27 +29,27 @@ const begin = (on: ScriptedStore = new LineStore()): void => {
   woken = [];
   const log = new Log();
   const health = new StoreHealth(runtime, new LockEventHub(log), log, new Outages(runtime, 'process'));
-  keeper = new PlaceKeeper(new StoreRequests(store, runtime, health), runtime);
+  keeper = new EntryKeeper(new StoreRequests(store, runtime, health), runtime);
 };
 
 beforeEach(() => begin());
 
 /** A place that is kept from this moment on. */
-const kept = (key: string, position = 0, kind: 'exclusive' | 'fair' = 'exclusive'): LinePlace => {
+const kept = (key: string, position = 0, kind: 'exclusive' | 'fair' = 'exclusive'): OwnEntry => {
   const { place } = newPlace();
-  const claim: Claim = { ...claimOn(key), kind, place: keeper.termsFor(30_000, 0) };
-  const one = new LinePlace(claim, 30_000, place, queued(place, position), runtime.now(), () => undefined);
+  const claim: Claim = { ...claimOn(key), kind, entry: keeper.termsFor(30_000, 0) };
+  const one = new OwnEntry(claim, 30_000, place, queued(place, position), runtime.now(), () => undefined);
   keeper.add(one, () => woken.push(key));
   return one;
 };
 
-const many = (count: number): LinePlace[] => Array.from({ length: count }, (_, i) => kept(`k${i}`));
+const many = (count: number): OwnEntry[] => Array.from({ length: count }, (_, i) => kept(`k${i}`));
 
 const next = (): Request<'keep'> => store.next('keep');
 
 /** For how long the places are to live, as the request says. */
 const livesFor = ({ claims }: Request<'keep'>) =>
-  new Set(claims.map((claim) => placeTermsOf(claim)?.aliveMs));
+  new Set(claims.map((claim) => queueEntryTermsOf(claim)?.aliveMs));
 
 describe('the keeper of places', () => {
   it('does nothing while there is none, and ends with the last one', async () => {
@@ -86,7 +86,7 @@ describe('the keeper of places', () => {
   });
 
   it('has a place live for three periods and a time-out', async () => {
-    expect(keeper.termsFor(30_000, 7)).toEqual({ aliveMs: 5_000, firstLeaseMs: 10_000, tokens: 7 });
+    expect(keeper.termsFor(30_000, 7)).toEqual({ aliveMs: 5_000, provisionalLeaseMs: 10_000, tokens: 7 });
     kept('a');
     await runtime.pass(1_000);
     expect(livesFor(next())).toEqual(new Set([5_000]));
@@ -97,7 +97,7 @@ describe('the keeper of places', () => {
     [5_000, 1_666],
     [2, 1],
   ])('has a hold that it is granted by message last for a third of a watchdog of %s ms', (watchdogMs, ms) => {
-    expect(keeper.termsFor(watchdogMs, 0).firstLeaseMs).toBe(ms);
+    expect(keeper.termsFor(watchdogMs, 0).provisionalLeaseMs).toBe(ms);
   });
 
   it('asks less often with many places, and has them live longer', async () => {

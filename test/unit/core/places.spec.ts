@@ -1,21 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import { PlaceInLine, type PlaceOutcome } from '../../../lib/core/seam/place.js';
+import { StoreQueueEntry, type QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
 import { LockAbortedError, LockNotAcquiredError } from '../../../lib/core/errors/lock.errors.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
-import { newPlace, queued } from '../../support/core/line-places.js';
+import { newPlace, queued } from '../../support/core/queue-entries.js';
 import { granted, grantedFor, released, taken, unknown } from '../../support/core/scripted-store.js';
 import { settled } from '../../support/core/virtual-runtime.js';
 
 const GRANT: Grant = { status: 'granted', validForMs: 30_000, token: 7 };
-const GONE: PlaceOutcome = { status: 'gone' };
+const GONE: QueueEntryOutcome = { status: 'gone' };
 
 /** A core whose first caller stands in the store's line. */
-const inLine = async (waitMs = 5_000, told?: PlaceOutcome, signal?: AbortSignal) => {
+const inLine = async (waitMs = 5_000, told?: QueueEntryOutcome, signal?: AbortSignal) => {
   const core = coreUnderTest();
   const { manager, store, call } = core;
   const { place, left } = newPlace();
-  if (told) place.tell(told);
+  if (told) place.notify(told);
   const caller = watched(manager.acquire(['k'], call({ waitMs, signal })));
   await settled();
   await store.next('acquire').answer(queued(place));
@@ -23,17 +23,20 @@ const inLine = async (waitMs = 5_000, told?: PlaceOutcome, signal?: AbortSignal)
 };
 
 describe('a place in line', () => {
-  const listenTo = (place: PlaceInLine) => {
-    const heard: (PlaceOutcome | 'doubt')[] = [];
-    place.listen({ told: (outcome) => heard.push(outcome), doubted: () => heard.push('doubt') });
+  const listenTo = (place: StoreQueueEntry) => {
+    const heard: (QueueEntryOutcome | 'doubt')[] = [];
+    place.listen({
+      notified: (outcome) => heard.push(outcome),
+      missedNotification: () => heard.push('doubt'),
+    });
     return heard;
   };
 
   it('tells its outcome once, and only the first one', () => {
     const { place } = newPlace();
     const heard = listenTo(place);
-    place.tell(GRANT);
-    place.tell(GONE);
+    place.notify(GRANT);
+    place.notify(GONE);
     expect(heard).toEqual([GRANT]);
   });
 
@@ -42,7 +45,7 @@ describe('a place in line', () => {
     ['that it is gone', GONE],
   ])('keeps what came before anybody listened: %s, as it was told', (_, outcome) => {
     const { place } = newPlace();
-    place.tell(outcome);
+    place.notify(outcome);
     expect(listenTo(place)).toEqual([outcome]);
   });
 
@@ -52,7 +55,7 @@ describe('a place in line', () => {
     const heard = listenTo(place);
     place.mayHaveMissed();
     expect(heard).toEqual(['doubt', 'doubt']);
-    place.tell(GRANT);
+    place.notify(GRANT);
     expect(listenTo(place)).toEqual([GRANT]);
   });
 
@@ -61,7 +64,7 @@ describe('a place in line', () => {
     const heard = listenTo(place);
     const doubt = unknown();
     await place.leave(doubt);
-    place.tell(GRANT);
+    place.notify(GRANT);
     expect([heard, left]).toEqual([[], [doubt]]);
   });
 });
@@ -71,7 +74,7 @@ describe('a caller whose claim stands in line', () => {
     const { store, runtime, place, caller, left } = await inLine();
     await runtime.pass(4_000);
     expect([store.sent.length, caller.state]).toEqual([1, 'pending']);
-    place.tell(GRANT);
+    place.notify(GRANT);
     await settled();
     expect(caller.value!.fencingToken).toBe(7);
     expect(caller.value!.remainingMs(), 'from the send of the last request answered "queued"').toBe(26_000);
@@ -89,7 +92,7 @@ describe('a caller whose claim stands in line', () => {
     ['while it waits', false],
   ])('asks again as another owner when its place is gone: %s', async (_, before) => {
     const { store, place, caller, left } = await inLine(5_000, before ? GONE : undefined);
-    if (!before) place.tell(GONE);
+    if (!before) place.notify(GONE);
     await settled();
     const [first, second] = store.sent;
     expect(second!.claim.owner).not.toBe(first!.claim.owner);
@@ -100,7 +103,7 @@ describe('a caller whose claim stands in line', () => {
   it('is not sent round and round by places that are gone when its time is over', async () => {
     const { store, runtime, place, caller } = await inLine(1_000);
     runtime.jump(1_000);
-    place.tell(GONE);
+    place.notify(GONE);
     await settled();
     expect(store.sent).toHaveLength(1);
     expect(caller.error).toBeInstanceOf(LockNotAcquiredError);
@@ -114,7 +117,7 @@ describe('a caller whose claim stands in line', () => {
     expect(caller.error).toBeInstanceOf(LockNotAcquiredError);
     expect(left).toHaveLength(1);
     // What is granted now was given back by leaving.
-    place.tell(GRANT);
+    place.notify(GRANT);
     await settled();
     expect([left.length, manager.usage]).toEqual([1, { leases: 0, keys: 0, holds: 0, undoing: 0 }]);
   });
@@ -139,7 +142,7 @@ describe('a caller whose claim stands in line', () => {
   it('goes on trying to leave until the store has answered', async () => {
     const { manager, store, runtime, call } = coreUnderTest();
     let tries = 0;
-    const place = new PlaceInLine(() => (++tries < 3 ? Promise.reject(unknown()) : Promise.resolve()));
+    const place = new StoreQueueEntry(() => (++tries < 3 ? Promise.reject(unknown()) : Promise.resolve()));
     watched(manager.acquire(['k'], call({ waitMs: 100 })));
     await settled();
     await store.next('acquire').answer(queued(place));
@@ -151,7 +154,7 @@ describe('a caller whose claim stands in line', () => {
     const { runtime, place, caller } = await inLine();
     await runtime.pass(400);
     void Promise.resolve().then(() => runtime.jump(300));
-    place.tell(GRANT);
+    place.notify(GRANT);
     await settled();
     expect(caller.value!.remainingMs()).toBe(29_300);
   });
@@ -160,10 +163,10 @@ describe('a caller whose claim stands in line', () => {
     const { store, place, runtime, caller } = await inLine();
     const { owner } = store.sent[0]!.claim;
     void Promise.resolve().then(() => runtime.jump(600));
-    place.tell({ ...GRANT, validForMs: 500 });
+    place.notify({ ...GRANT, validForMs: 500 });
     await settled();
     expect([store.open.length, caller.state]).toEqual([1, 'pending']);
-    expect(store.next('acquire').claim).toMatchObject({ owner, waits: false, rearms: true });
+    expect(store.next('acquire').claim).toMatchObject({ owner, waits: false, reacquires: true });
     await store.next('acquire').answer(taken());
     expect(store.next('acquire').claim).toMatchObject({ waits: true });
     expect(store.next('acquire').claim.owner).not.toBe(owner);
@@ -238,7 +241,7 @@ describe('a grant', () => {
     const { place } = newPlace();
     if (byMessage) await store.next('acquire').answer(queued(place));
     const grant = { ...GRANT, ...(tokens === undefined ? {} : { tokens }) };
-    if (byMessage) place.tell(grant);
+    if (byMessage) place.notify(grant);
     else await store.next('acquire').answer(grant);
     await settled();
     let leases = 0;

@@ -32,9 +32,9 @@ describe('the seam', () => {
       owner: 'id-1:1',
       leaseMs: 700,
       tokens: 1,
-      counted: false,
+      perKeyCounter: false,
       waits: true,
-      place: { aliveMs: 5_000, firstLeaseMs: 10_000, tokens: 1 },
+      entry: { aliveMs: 5_000, provisionalLeaseMs: 10_000, tokens: 1 },
     } satisfies Claim);
   });
 
@@ -42,7 +42,7 @@ describe('the seam', () => {
     const { manager, store, call } = coreUnderTest();
     watched(manager.acquire(['k'], call({ waitMs: 0 })));
     await settled();
-    expect(store.next('acquire').claim).toMatchObject({ waits: false, place: undefined });
+    expect(store.next('acquire').claim).toMatchObject({ waits: false, entry: undefined });
   });
 
   it('without fencing no tokens are asked for, and asking for one is an error', async () => {
@@ -57,7 +57,7 @@ describe('the seam', () => {
     const { manager, store, call } = coreUnderTest({ fencing: 'redisson' });
     watched(manager.acquire(['k'], call()));
     await settled();
-    expect(store.next('acquire').claim).toMatchObject({ tokens: 1, counted: true });
+    expect(store.next('acquire').claim).toMatchObject({ tokens: 1, perKeyCounter: true });
   });
 
   it('a store says which kinds it keeps; one that lacks the kind is refused at start-up', () => {

@@ -115,9 +115,9 @@ describe('several keys', () => {
   it('with a shorter lease in the end: those who wait, who were told of the longer one, are told', async () => {
     acquire(['a', 'b'], { leaseMs: 500 });
     await core.store.next('acquire').answer(granted());
-    expect(core.store.next('acquire').claim.rearms, 'a first request').toBeUndefined();
+    expect(core.store.next('acquire').claim.reacquires, 'a first request').toBeUndefined();
     await core.store.next('acquire').answer(granted());
-    expect(core.store.open.map(({ claim }) => [claim.leaseMs, claim.rearms])).toEqual([
+    expect(core.store.open.map(({ claim }) => [claim.leaseMs, claim.reacquires])).toEqual([
       [500, true],
       [500, true],
     ]);

@@ -28,7 +28,7 @@ describe('undoing a claim', () => {
 
   it('passes on the doubt with every try: only the store can tell when "not there" is final', async () => {
     const doubt = unknown('no answer to the acquire');
-    undo.begin({ claim, doubt, until: runtime.now() + 30_000 });
+    undo.begin({ claim, uncertain: doubt, until: runtime.now() + 30_000 });
     for (let i = 0; i < 4; i += 1) {
       expect(release().doubt).toBe(doubt);
       expect(release().claim).toEqual(claim);

@@ -6,8 +6,8 @@ const grant = {
   owner: 'p:1',
   token: 7,
   tokens: 2,
-  firstLeaseMs: 10_000,
-  placesLeft: 3,
+  provisionalLeaseMs: 10_000,
+  entriesLeft: 3,
 };
 
 describe('a grant message', () => {

@@ -93,7 +93,7 @@ describe('a node whose server has restarted', () => {
   });
 
   it('stays out for as long as the longest lease that was asked for', async () => {
-    const { runtime, servers, take } = three({ leastDelayMs: 5_000 });
+    const { runtime, servers, take } = three({ minDelayMs: 5_000 });
     await take(60_000);
     servers[1]!.restart();
     await runtime.pass(59_000);
@@ -128,7 +128,7 @@ describe('a node whose server has restarted', () => {
       },
     ],
   ])('cannot have forgotten a lease that %s asks for after its start', async (_, askFor) => {
-    const { runtime, servers, store, take } = three({ leastDelayMs: 5_000 });
+    const { runtime, servers, store, take } = three({ minDelayMs: 5_000 });
     await take(1_000);
     servers[1]!.restart();
     await runtime.pass(4_000);
@@ -139,7 +139,7 @@ describe('a node whose server has restarted', () => {
   });
 
   it('cannot have forgotten a lease that had ended before its start', async () => {
-    const { runtime, servers, take } = three({ leastDelayMs: 5_000 });
+    const { runtime, servers, take } = three({ minDelayMs: 5_000 });
     await take(LONG_MS);
     await runtime.pass(LONG_MS);
     servers[1]!.restart();
@@ -330,7 +330,7 @@ describe('a clock that has jumped ahead since it was looked at', () => {
     servers.map(({ space }) => space.size.holds);
 
   it('gives nobody a token: the next ones are larger, also when another node forgets right then', async () => {
-    const { servers, runtime, warnings, token, isRight } = await known({ leastDelayMs: 1_000 });
+    const { servers, runtime, warnings, token, isRight } = await known({ minDelayMs: 1_000 });
     servers[0]!.aheadMs = 2 * HOUR_MS;
     const first = await token();
     expect(isRight(first)).toBe(true);
@@ -373,7 +373,7 @@ describe('a clock that has jumped ahead since it was looked at', () => {
     expect(failure).toMatchObject({ outcome: 'unknown' });
     expect(failure.message).toMatch(/a: its clock is 7200 s ahead of those of the other nodes/);
     servers[2]!.isDown = false;
-    await kind.release(mine, { doubt: failure });
+    await kind.release(mine, { uncertain: failure });
     expect(holds(servers)).toEqual([0, 0, 0]);
   });
 

@@ -171,7 +171,7 @@ describe('what nobody holds is given back', () => {
     expect((await store.kinds.exclusive!.release(mine)).wasHeld).toBe(true);
     await settled();
     expect(holds(servers)).toEqual([0, 0, 0]);
-    expect(store.size).toEqual({ owners: 0, leftovers: 0 });
+    expect(store.size).toEqual({ owners: 0, pendingReleases: 0 });
   });
 
   it('also on a node whose answer was lost', async () => {
@@ -195,12 +195,12 @@ describe('what nobody holds is given back', () => {
     const failure = await failureOf(store.kinds.exclusive!.acquire(mine));
     expect(failure.outcome).toBe('unknown');
     expect(holds(servers)).toEqual([1, 1, 1]);
-    const undo = (): Promise<unknown> => store.kinds.exclusive!.release(mine, { doubt: failure });
+    const undo = (): Promise<unknown> => store.kinds.exclusive!.release(mine, { uncertain: failure });
     expect((await failureOf(undo())).outcome).toBe('unknown');
     for (const server of servers) server.losesAnswers = false;
     await undo();
     expect(holds(servers)).toEqual([0, 0, 0]);
-    expect(store.size).toEqual({ owners: 0, leftovers: 0 });
+    expect(store.size).toEqual({ owners: 0, pendingReleases: 0 });
   });
 
   it('again and again to a node that does not answer the release, until the lease would have ended', async () => {
@@ -214,7 +214,7 @@ describe('what nobody holds is given back', () => {
     servers[1]!.isDown = false;
     await runtime.pass(1_000);
     expect(holds(servers)).toEqual([0, 0, 0]);
-    expect(store.size.leftovers).toBe(0);
+    expect(store.size.pendingReleases).toBe(0);
   });
 
   it('not any more once the store is closed, which leaves no timer', async () => {
@@ -322,11 +322,11 @@ describe('a node that fails', () => {
     const before = asked(away, 'release');
     await runtime.pass(3_000);
     expect(asked(away, 'release') - before).toBeLessThan(10);
-    expect(store.size.leftovers).toBe(250);
+    expect(store.size.pendingReleases).toBe(250);
     away.isDown = false;
     await runtime.pass(1_000);
     expect(away.space.size.holds).toBe(0);
-    expect(store.size.leftovers).toBe(0);
+    expect(store.size.pendingReleases).toBe(0);
   });
 });
 
@@ -418,7 +418,7 @@ describe('a node that does not answer an acquire', () => {
     await runtime.pass(2_000);
     await servers[0]!.readAll();
     expect(holds(servers)).toEqual([0, 0, 0]);
-    expect(store.size.leftovers).toBe(0);
+    expect(store.size.pendingReleases).toBe(0);
   });
 });
 
@@ -427,7 +427,9 @@ describe('an undo that waits for a node that hangs', () => {
     const { servers, store } = quorumOf(3);
     const [undone, next] = [claim(), claim()];
     servers[0]!.hold();
-    const undoing = store.kinds.exclusive!.release(undone, { doubt: new StoreFailure('gone', 'unknown') });
+    const undoing = store.kinds.exclusive!.release(undone, {
+      uncertain: new StoreFailure('gone', 'unknown'),
+    });
     const reply = await store.kinds.exclusive!.acquire({ ...next, finalKey: undone.finalKey, waits: true });
     expectGranted(reply);
     servers[0]!.letThrough();
@@ -534,7 +536,7 @@ describe('a renewal', () => {
     await settled();
     await servers[0]!.readAll();
     expect(holds(servers)).toEqual([0, 0, 0]);
-    expect(store.size).toEqual({ owners: 0, leftovers: 0 });
+    expect(store.size).toEqual({ owners: 0, pendingReleases: 0 });
   });
 
   it('puts a hold back for as long as the others have it, also when it only looks', async () => {

@@ -11,7 +11,7 @@ import {
 } from '../../../lib/stores/redis/connection/redis-failure.js';
 import { MasterSearch } from '../../../lib/stores/redis/connection/master-search.js';
 import { readBatch } from '../../../lib/stores/redis/connection/batch-replies.js';
-import { readExtend, refusedPlace } from '../../../lib/stores/redis/kinds/shared-replies.js';
+import { readExtend, entryFailure } from '../../../lib/stores/redis/kinds/shared-replies.js';
 
 /*
  * As real servers word it. Before Redis 7 what goes wrong in a script arrives inside of another error, so that its
@@ -162,7 +162,7 @@ describe('a failure of the store', () => {
     'ERR max number of clients reached',
   ])('is passing after the reply %s', (message) => {
     expect(failure(message).passing).toBe(true);
-    expect(refusedPlace(message).passing, 'also for one queue entry').toBe(true);
+    expect(entryFailure(message).passing, 'also for one queue entry').toBe(true);
   });
 
   it.each([
@@ -173,7 +173,7 @@ describe('a failure of the store', () => {
     'ERR unknown command',
   ])('is not passing after the reply %s', (message) => {
     expect(failure(message).passing).toBe(false);
-    expect(refusedPlace(message).passing).toBe(false);
+    expect(entryFailure(message).passing).toBe(false);
     expect(mayReconnect(replyError(message))).toBe(false);
   });
 

@@ -15,7 +15,7 @@ describe('MistakeLog', () => {
   it('tells once for each place and code', () => {
     const mistakes = new MistakeLog();
     for (const error of [new LockKeyError('no key'), new LockConfigurationError('no such option')]) {
-      for (const where of ['Shop.pay', 'Shop.pay', 'Shop.refund']) mistakes.tell(error, where);
+      for (const where of ['Shop.pay', 'Shop.pay', 'Shop.refund']) mistakes.notify(error, where);
     }
     expect(logger.errors.map((line) => line.split(':')[0])).toEqual([
       'Shop.pay failed with LOCK_KEY_INVALID',
@@ -27,7 +27,7 @@ describe('MistakeLog', () => {
 
   it('remembers a bounded number of places, the latest ones', () => {
     const mistakes = new MistakeLog(3);
-    const tell = (where: string): void => mistakes.tell(new LockKeyError('no key'), where);
+    const tell = (where: string): void => mistakes.notify(new LockKeyError('no key'), where);
     for (let route = 0; route < 100; route++) tell(`GET /${route}`);
     expect([mistakes.size, logger.errors.length]).toEqual([3, 100]);
     tell('GET /99');

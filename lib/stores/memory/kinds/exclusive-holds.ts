@@ -1,9 +1,15 @@
 import type { Grant } from '../../../core/seam/grant.js';
-import type { ExtendReply, KeyState, PlaceReply, Standing, Taken } from '../../../core/seam/reply.js';
+import type {
+  ExtendReply,
+  KeyState,
+  QueueEntryReply,
+  QueuePosition,
+  Taken,
+} from '../../../core/seam/reply.js';
 import { StoreFailure } from '../../../core/seam/store-failure.js';
 import type { KindHolds, SpaceReply } from './kind-holds.js';
-import { Line, type OneOwnerClaim } from './line.js';
-import { FIRST_SWEEP_AT, left, type InTheWay, type SpaceClock, type Timed } from './space-clock.js';
+import { WaitQueue, type OneOwnerClaim } from './wait-queue.js';
+import { FIRST_SWEEP_AT, left, type Blocker, type SpaceClock, type Timed } from './space-clock.js';
 import type { Tokens } from './tokens.js';
 
 interface Hold extends Timed {
@@ -12,21 +18,21 @@ interface Hold extends Timed {
 }
 
 /** The hold of a key: an exclusive or fair one, or one of another kind, whose owner does not matter here. */
-type Blocking = Hold | (InTheWay & { readonly owner: undefined });
+type Blocking = Hold | (Blocker & { readonly owner: undefined });
 
 /** Returns the reply about a blocking hold. Rounded up: a fraction of a ms too early the hold would still be there. */
-const standing = (hold: Blocking | undefined, now: number): Omit<Standing, 'position'> => ({
+const queuePosition = (hold: Blocking | undefined, now: number): Omit<QueuePosition, 'position'> => ({
   retryInMs: hold ? Math.ceil(left(hold, now)) : 0,
   ...(hold && hold.owner === undefined && { heldAs: hold.kind }),
 });
 
 const taken = (hold: Blocking | undefined, now: number): Taken => ({
   status: 'taken',
-  ...standing(hold, now),
+  ...queuePosition(hold, now),
 });
 
 /** Notifies a waiter of its grant. Returns false when no process received it. */
-export type TellTurn = (owner: string, grant: Grant, finalKey: string) => boolean;
+export type NotifyGrant = (owner: string, grant: Grant, finalKey: string) => boolean;
 
 /**
  * The exclusive and fair holds of a memory space, like the hashes and scripts of these locks in Redis. Waiters for
@@ -35,16 +41,16 @@ export type TellTurn = (owner: string, grant: Grant, finalKey: string) => boolea
 export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
   private readonly holds = new Map<string, Hold>();
   /** Wait queues by key. A key has one only while it has waiters. */
-  private readonly lines = new Map<string, Line<OneOwnerClaim>>();
+  private readonly queues = new Map<string, WaitQueue<OneOwnerClaim>>();
   private sweepAt = FIRST_SWEEP_AT;
 
   /**  @param otherKind returns the blocking hold of another kind of lock */
   constructor(
     private readonly clock: SpaceClock,
     private readonly notify: (finalKey: string) => void,
-    private readonly tell: TellTurn,
+    private readonly notifyOwner: NotifyGrant,
     private readonly tokens: Tokens,
-    private readonly otherKind: (finalKey: string) => InTheWay | undefined,
+    private readonly otherKind: (finalKey: string) => Blocker | undefined,
   ) {}
 
   get size(): number {
@@ -57,45 +63,45 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
   }
 
   /** Returns the hold that a lock of another kind has to wait for. */
-  inTheWay(finalKey: string): InTheWay | undefined {
+  blocker(finalKey: string): Blocker | undefined {
     return this.find(finalKey);
   }
 
   /** See `KindStore.acquire`. No owner overtakes: while owners wait, the key goes to the first of them. */
-  acquire(claim: OneOwnerClaim, deaf = false): SpaceReply {
+  acquire(claim: OneOwnerClaim, notSubscribed = false): SpaceReply {
     const { finalKey, owner } = claim;
     const now = this.clock.now();
     const hold = this.blocking(finalKey, now);
-    if (hold?.owner === owner) return this.rearm(claim, hold, now);
-    const waits = claim.waits && claim.place !== undefined;
-    const line = this.lineOf(finalKey, now);
-    if (!hold && !line) return this.take(claim, now);
-    if (!waits && (hold || !line)) return taken(hold, now);
-    const joined = line ?? new Line<OneOwnerClaim>();
+    if (hold?.owner === owner) return this.reacquire(claim, hold, now);
+    const waits = claim.waits && claim.entry !== undefined;
+    const queue = this.queueOf(finalKey, now);
+    if (!hold && !queue) return this.take(claim, now);
+    if (!waits && (hold || !queue)) return taken(hold, now);
+    const joined = queue ?? new WaitQueue<OneOwnerClaim>();
     if (waits) {
-      joined.add(claim, now, deaf);
-      this.lines.set(finalKey, joined);
+      joined.add(claim, now, notSubscribed);
+      this.queues.set(finalKey, joined);
     }
     if (!hold) this.serve(finalKey, now, owner);
-    const inTheWay = this.blocking(finalKey, now);
-    if (inTheWay?.owner === owner) return this.rearm(claim, inTheWay, now);
-    if (!waits) return taken(inTheWay, now);
-    return { status: 'queued', ...joined.standingOf(owner, standing(inTheWay, now)) };
+    const blocker = this.blocking(finalKey, now);
+    if (blocker?.owner === owner) return this.reacquire(claim, blocker, now);
+    if (!waits) return taken(blocker, now);
+    return { status: 'queued', ...joined.positionOf(owner, queuePosition(blocker, now)) };
   }
 
-  /** See `KindStore.keepPlaces`; for one claim. */
-  keep(claim: OneOwnerClaim, deaf = false): PlaceReply {
+  /** See `KindStore.refreshEntries`; for one claim. */
+  keep(claim: OneOwnerClaim, notSubscribed = false): QueueEntryReply {
     const { finalKey, owner } = claim;
     const now = this.clock.now();
-    const line = this.lineOf(finalKey, now);
-    if (line?.has(owner)) {
-      line.keep(claim, now, deaf);
+    const queue = this.queueOf(finalKey, now);
+    if (queue?.has(owner)) {
+      queue.keep(claim, now, notSubscribed);
       if (!this.blocking(finalKey, now)) this.serve(finalKey, now, owner);
     }
     const hold = this.blocking(finalKey, now);
     if (hold?.owner === owner) return { status: 'held' };
-    if (!line?.has(owner)) return { status: 'gone' };
-    return { status: 'queued', ...line.standingOf(owner, standing(hold, now)) };
+    if (!queue?.has(owner)) return { status: 'gone' };
+    return { status: 'queued', ...queue.positionOf(owner, queuePosition(hold, now)) };
   }
 
   /** See `KindStore.extendMany`; for one claim. */
@@ -119,7 +125,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
   /** See `KindStore.release`. Removes a waiting owner from the queue. Returns whether the owner had the key. */
   release({ kind, finalKey, owner }: OneOwnerClaim, keepForMs?: number): boolean {
     const now = this.clock.now();
-    const stood = this.lines.get(finalKey)?.remove(owner) ?? false;
+    const stood = this.queues.get(finalKey)?.remove(owner) ?? false;
     const hold = this.blocking(finalKey, now);
     const held = hold?.owner === owner;
     if (held && keepForMs !== undefined) {
@@ -129,7 +135,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     }
     if (held) this.holds.delete(finalKey);
     if (held || (stood && !hold)) this.serveOrNotify(finalKey, now);
-    else if (stood) this.lineOf(finalKey, now);
+    else if (stood) this.queueOf(finalKey, now);
     return held;
   }
 
@@ -139,7 +145,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     const hold = this.find(finalKey, now);
     if (!hold) return null;
     const holder = { owner: hold.owner, count: 1, remainingMs: left(hold, now) };
-    return { kind: hold.kind, holders: [holder], waiting: this.lineOf(finalKey, now)?.owners ?? [] };
+    return { kind: hold.kind, holders: [holder], waiting: this.queueOf(finalKey, now)?.owners ?? [] };
   }
 
   /** See `LockStore.forceUnlock`. */
@@ -171,28 +177,28 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     }
   }
 
-  private rearm(claim: OneOwnerClaim, hold: Hold, now: number): Grant {
+  private reacquire(claim: OneOwnerClaim, hold: Hold, now: number): Grant {
     const grant = this.take(claim, now);
-    if (claim.rearms && left(hold, now) > claim.leaseMs) this.notify(claim.finalKey);
+    if (claim.reacquires && left(hold, now) > claim.leaseMs) this.notify(claim.finalKey);
     return grant;
   }
 
   /** Grants a free key to the first waiter that is notified, `asking` by the reply. Returns whether one got it. */
   private serve(finalKey: string, now: number, asking?: string): boolean {
-    const line = this.lineOf(finalKey, now);
-    for (const { claim, deaf } of line?.alive(now) ?? []) {
-      const { firstLeaseMs, tokens } = claim.place!;
-      const asked = { ...claim, leaseMs: firstLeaseMs, tokens };
+    const queue = this.queueOf(finalKey, now);
+    for (const { claim, notSubscribed } of queue?.alive(now) ?? []) {
+      const { provisionalLeaseMs, tokens } = claim.entry!;
+      const asked = { ...claim, leaseMs: provisionalLeaseMs, tokens };
       const grant = this.tryTake(asked, now, claim.owner === asking);
       if (!grant) return false;
-      const waiting = line!.length - 1;
+      const waiting = queue!.length - 1;
       if (
         claim.owner === asking ||
-        deaf ||
-        this.tell(claim.owner, { ...grant, ...(tokens > 0 && { tokens }), waiting }, finalKey)
+        notSubscribed ||
+        this.notifyOwner(claim.owner, { ...grant, ...(tokens > 0 && { tokens }), waiting }, finalKey)
       ) {
-        line!.remove(claim.owner);
-        this.lineOf(finalKey, now);
+        queue!.remove(claim.owner);
+        this.queueOf(finalKey, now);
         return true;
       }
       this.holds.delete(finalKey);
@@ -205,11 +211,11 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
   }
 
   /** Returns the wait queue without dead entries; undefined when there are no waiters. */
-  private lineOf(finalKey: string, now: number): Line<OneOwnerClaim> | undefined {
-    const line = this.lines.get(finalKey);
-    line?.removeDead(now);
-    if (line?.length !== 0) return line;
-    this.lines.delete(finalKey);
+  private queueOf(finalKey: string, now: number): WaitQueue<OneOwnerClaim> | undefined {
+    const queue = this.queues.get(finalKey);
+    queue?.removeDead(now);
+    if (queue?.length !== 0) return queue;
+    this.queues.delete(finalKey);
     return undefined;
   }
 

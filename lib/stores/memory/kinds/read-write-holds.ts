@@ -1,9 +1,15 @@
 import type { ReadClaim, WriteClaim } from '../../../core/seam/claim.js';
-import type { ExtendReply, Holder, KeyState, PlaceReply, Standing } from '../../../core/seam/reply.js';
+import type {
+  ExtendReply,
+  Holder,
+  KeyState,
+  QueueEntryReply,
+  QueuePosition,
+} from '../../../core/seam/reply.js';
 import type { KindHolds, SpaceReply } from './kind-holds.js';
-import { Line } from './line.js';
+import { WaitQueue } from './wait-queue.js';
 import { Readers } from './readers.js';
-import { FIRST_SWEEP_AT, left, type InTheWay, type SpaceClock, type Timed } from './space-clock.js';
+import { FIRST_SWEEP_AT, left, type Blocker, type SpaceClock, type Timed } from './space-clock.js';
 import type { Tokens } from './tokens.js';
 
 type ReadWriteClaim = ReadClaim | WriteClaim;
@@ -12,7 +18,7 @@ type ReadWriteClaim = ReadClaim | WriteClaim;
 interface Shared {
   writer: (Timed & { readonly owner: string }) | undefined;
   readonly readers: Readers;
-  readonly line: Line<ReadWriteClaim>;
+  readonly queue: WaitQueue<ReadWriteClaim>;
 }
 
 /** The read-write locks of a memory space, like their hashes, keys and scripts in Redis. */
@@ -25,7 +31,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     private readonly clock: SpaceClock,
     private readonly notify: (finalKey: string) => void,
     private readonly tokens: Tokens,
-    private readonly otherKind: (finalKey: string) => InTheWay | undefined,
+    private readonly otherKind: (finalKey: string) => Blocker | undefined,
   ) {}
 
   get size(): number {
@@ -38,11 +44,11 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
   }
 
   has(finalKey: string): boolean {
-    return this.inTheWay(finalKey) !== undefined;
+    return this.blocker(finalKey) !== undefined;
   }
 
   /** Returns the hold that a lock of another kind has to wait for: the one that lasts longest. */
-  inTheWay(finalKey: string): InTheWay | undefined {
+  blocker(finalKey: string): Blocker | undefined {
     const now = this.clock.now();
     const shared = this.find(finalKey, now);
     const own = shared && longest(shared);
@@ -57,7 +63,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     const shared = this.find(finalKey, now) ?? {
       writer: undefined,
       readers: new Readers(),
-      line: new Line<ReadWriteClaim>(),
+      queue: new WaitQueue<ReadWriteClaim>(),
     };
     const own = this.own(shared, owner, now);
     if (own && this.kindOf(shared, owner) === claim.kind) {
@@ -67,28 +73,32 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     }
     const waitMs = this.waitMs(shared, claim, now);
     if (waitMs === 0) return this.grant(shared, claim, now);
-    const standing = this.standing(claim, waitMs);
-    if (!claim.waits || !claim.place) return { status: 'taken', ...standing };
-    if (shared.line.has(owner)) shared.line.keep(claim, now, false);
-    else shared.line.add(claim, now, false);
+    const queuePosition = this.queuePosition(claim, waitMs);
+    if (!claim.waits || !claim.entry) return { status: 'taken', ...queuePosition };
+    if (shared.queue.has(owner)) shared.queue.keep(claim, now, false);
+    else shared.queue.add(claim, now, false);
     this.keys.set(finalKey, shared);
-    return { status: 'queued', ...shared.line.standingOf(owner, standing) };
+    return { status: 'queued', ...shared.queue.positionOf(owner, queuePosition) };
   }
 
-  /** See `KindStore.keepPlaces`; for one claim. */
-  keep(claim: ReadWriteClaim): PlaceReply {
+  /** See `KindStore.refreshEntries`; for one claim. */
+  keep(claim: ReadWriteClaim): QueueEntryReply {
     const { finalKey, owner } = claim;
     const now = this.clock.now();
     const shared = this.find(finalKey, now);
     if (shared && this.own(shared, owner, now)) return { status: 'held' };
-    if (!shared?.line.has(owner)) return { status: 'gone' };
-    shared.line.keep(claim, now, false);
+    if (!shared?.queue.has(owner)) return { status: 'gone' };
+    shared.queue.keep(claim, now, false);
     const waitMs = this.waitMs(shared, claim, now);
     if (waitMs > 0) {
-      return { status: 'queued', ...shared.line.standingOf(owner, this.standing(claim, waitMs)) };
+      return { status: 'queued', ...shared.queue.positionOf(owner, this.queuePosition(claim, waitMs)) };
     }
     // Without tokens: the owner's process asks again before it goes on, and gets its tokens then.
-    this.grant(shared, { ...claim, leaseMs: claim.place?.firstLeaseMs ?? claim.leaseMs, tokens: 0 }, now);
+    this.grant(
+      shared,
+      { ...claim, leaseMs: claim.entry?.provisionalLeaseMs ?? claim.leaseMs, tokens: 0 },
+      now,
+    );
     return { status: 'held' };
   }
 
@@ -131,7 +141,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     const now = this.clock.now();
     const shared = this.find(finalKey, now);
     if (!shared) return false;
-    const stood = shared.line.remove(owner);
+    const stood = shared.queue.remove(owner);
     const held = this.own(shared, owner, now) !== undefined;
     if (held && keepForMs !== undefined) this.arm(shared, owner, { since: now, leaseMs: keepForMs });
     else this.end(shared, owner);
@@ -145,7 +155,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     const now = this.clock.now();
     const shared = this.find(finalKey, now);
     if (!shared || !longest(shared)) return null;
-    const { writer, readers, line } = shared;
+    const { writer, readers, queue } = shared;
     const holderOf = (owner: string, own: Timed): Holder => ({
       owner,
       count: 1,
@@ -154,7 +164,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     const holders = writer
       ? [holderOf(writer.owner, writer)]
       : readers.alive(now).map(([owner, own]) => holderOf(owner, own));
-    return { kind: writer ? 'write' : 'read', holders, waiting: line.owners };
+    return { kind: writer ? 'write' : 'read', holders, waiting: queue.owners };
   }
 
   /** See `LockStore.forceUnlock`. */
@@ -170,7 +180,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
   }
 
   /** Returns the reply about the blocking hold. */
-  private standing({ finalKey }: ReadWriteClaim, waitMs: number): Omit<Standing, 'position'> {
+  private queuePosition({ finalKey }: ReadWriteClaim, waitMs: number): Omit<QueuePosition, 'position'> {
     const other = this.otherKind(finalKey);
     return { retryInMs: Math.ceil(waitMs), ...(other && { heldAs: other.kind }) };
   }
@@ -179,10 +189,14 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
   private waitMs(shared: Shared, claim: ReadWriteClaim, now: number): number {
     const other = this.otherKind(claim.finalKey);
     if (other) return left(other, now);
-    const { writer, line } = shared;
-    let waitMs = line.waitMs(claim.owner, now, (before) => claim.kind === 'write' || before.kind === 'write');
-    const inTheWay = claim.kind === 'write' ? longest(shared) : writer;
-    if (inTheWay) waitMs = left(inTheWay, now);
+    const { writer, queue } = shared;
+    let waitMs = queue.waitMs(
+      claim.owner,
+      now,
+      (before) => claim.kind === 'write' || before.kind === 'write',
+    );
+    const blocker = claim.kind === 'write' ? longest(shared) : writer;
+    if (blocker) waitMs = left(blocker, now);
     return waitMs;
   }
 
@@ -191,7 +205,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     const token = tokens > 0 ? this.tokens.reserve(claim) : undefined;
     if (kind === 'write') shared.writer = { owner, since: now, leaseMs };
     else shared.readers.set(owner, { since: now, leaseMs });
-    shared.line.remove(owner);
+    shared.queue.remove(owner);
     this.keys.set(finalKey, shared);
     return { status: 'granted', validForMs: leaseMs, ...(token === undefined ? {} : { token }) };
   }
@@ -224,11 +238,11 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
   private find(finalKey: string, now: number): Shared | undefined {
     const shared = this.keys.get(finalKey);
     if (!shared) return undefined;
-    const { writer, readers, line } = shared;
+    const { writer, readers, queue } = shared;
     if (writer && left(writer, now) <= 0) shared.writer = undefined;
     if (readers.longest && left(readers.longest, now) <= 0) readers.clear();
-    line.removeDead(now);
-    if (shared.writer || !readers.isEmpty || line.length > 0) return shared;
+    queue.removeDead(now);
+    if (shared.writer || !readers.isEmpty || queue.length > 0) return shared;
     this.keys.delete(finalKey);
     return undefined;
   }

@@ -14,7 +14,7 @@ export interface Timed {
 }
 
 /** A hold that blocks another kind of lock. */
-export interface InTheWay extends Timed {
+export interface Blocker extends Timed {
   readonly kind: LockKind;
 }
 

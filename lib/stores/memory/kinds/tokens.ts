@@ -12,14 +12,14 @@ export class Tokens {
   constructor(private readonly clock: SpaceClock) {}
 
   /** Makes all later tokens larger than this one. */
-  raise({ finalKey, counted }: Claim, token: number): void {
-    if (counted) this.counters.set(finalKey, Math.max(this.counters.get(finalKey) ?? 0, token));
+  raise({ finalKey, perKeyCounter }: Claim, token: number): void {
+    if (perKeyCounter) this.counters.set(finalKey, Math.max(this.counters.get(finalKey) ?? 0, token));
     else this.last = Math.max(this.last, token);
   }
 
   /** Reserves the tokens that the claim asks for, which are consecutive, and returns the first. */
-  reserve({ finalKey, tokens, counted }: Claim): number {
-    const first = counted
+  reserve({ finalKey, tokens, perKeyCounter }: Claim): number {
+    const first = perKeyCounter
       ? (this.counters.get(finalKey) ?? 0) + 1
       : Math.max(this.last + 1, Math.floor(this.clock.wallClockMicros()));
     // Without the brackets the sum could exceed the exact integers and come back rounded.
@@ -31,7 +31,7 @@ export class Tokens {
         'not-executed',
       );
     }
-    if (counted) this.counters.set(finalKey, last);
+    if (perKeyCounter) this.counters.set(finalKey, last);
     else this.last = last;
     return first;
   }

@@ -76,9 +76,9 @@ export class ClusterChannels implements Channels {
   private listen(one: Listening, at: ClusterServer): Watch {
     const { listener } = one;
     return at.subscriber.watch(one.channel, {
-      hint: () => listener.hint(),
+      wakeUp: () => listener.wakeUp(),
       ...(listener.message && { message: (text: string) => listener.message!(text) }),
-      ...(listener.standing !== undefined && { standing: listener.standing }),
+      ...(listener.permanent !== undefined && { permanent: listener.permanent }),
       failed: (failure) => {
         if (!isElsewhere(failure)) listener.failed(failure);
         else if (one.at === at) {

@@ -1,7 +1,7 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import { isArray, shown } from '../../../core/errors/describe.js';
+import { isArray, formatValue } from '../../../core/errors/describe.js';
 import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
-import { refuse } from '../../../core/settings/option-checks.js';
+import { invalidOption } from '../../../core/settings/option-checks.js';
 import { cleanError, secretsOf } from '../connection/clean-error.js';
 import type { RedisLike } from '../connection/redis-client.js';
 import { seenFromHere } from '../connection/nat-map.js';
@@ -100,7 +100,7 @@ const endpointOf = (
     throw new LockConfigurationError(`${where} is empty: name at least one server of the cluster.`);
   }
   if (!isArray(nodes)) {
-    return refuse(where, 'a list of servers such as [{ host: "redis-1", port: 6379 }]', nodes);
+    return invalidOption(where, 'a list of servers such as [{ host: "redis-1", port: 6379 }]', nodes);
   }
   const all = nodes.map((node, i) => nodeFrom(node, `${where}[${i}]`));
   const address: RedisOptions = {};
@@ -108,13 +108,13 @@ const endpointOf = (
   Object.assign(address, addressFrom(options));
   for (const name of ['db', 'path', 'sentinels', 'name'] as const) refuseInCluster(address, name);
   for (const name of ['host', 'port', 'path', 'db'] as const) delete address[name];
-  checkAddress({ ...address }, refuse);
+  checkAddress({ ...address }, invalidOption);
   const { dnsLookup, ...others } = options as RedisOptions & { dnsLookup?: unknown };
   if (dnsLookup !== undefined && typeof dnsLookup !== 'function') {
-    return refuse('redis.dnsLookup', 'a function', dnsLookup);
+    return invalidOption('redis.dnsLookup', 'a function', dnsLookup);
   }
   const keyPrefix: unknown = options.keyPrefix ?? '';
-  if (typeof keyPrefix !== 'string') return refuse('redis.keyPrefix', 'a string', keyPrefix);
+  if (typeof keyPrefix !== 'string') return invalidOption('redis.keyPrefix', 'a string', keyPrefix);
   const own = ownClientOptions(commandTimeoutMs);
   const byLookup = dnsLookup && { Connector: connectorWith(dnsLookup as DnsLookup) };
   const settings = { keepAlive: KEEP_ALIVE_MS, ...byLookup, ...address, ...own };
@@ -131,7 +131,7 @@ const refuseInCluster = (address: RedisOptions, name: 'db' | 'path' | 'sentinels
   if (value === undefined || (name === 'db' && Number(value) === 0)) return;
   throw new LockConfigurationError(
     name === 'db'
-      ? `redis.db is ${shown(value)}, but a Redis Cluster has only database 0. Leave it out, and keep apart by keyPrefix.`
+      ? `redis.db is ${formatValue(value)}, but a Redis Cluster has only database 0. Leave it out, and keep apart by keyPrefix.`
       : `redis.${name} does not go with a Redis Cluster: its servers have addresses of their own.`,
   );
 };
@@ -165,7 +165,7 @@ const nodeFrom = (node: unknown, where: string): GivenNode => {
         `${where} must be a URL (redis://host:port), "host:port" or { host, port }, but is another text.`,
       );
     }
-    return refuse(where, 'a URL, "host:port" or { host, port } with a port up to 65535', node);
+    return invalidOption(where, 'a URL, "host:port" or { host, port } with a port up to 65535', node);
   }
   return { at: { host, port: Number(port) }, options: addressFrom(options) };
 };

@@ -7,22 +7,22 @@ import { readClusterInfo, readSlots, type ClusterView, type SlotRange } from './
 const OTHERS_MS = 100;
 
 /** A server's view of its cluster. */
-export interface Sight extends ClusterView {
+export interface ClusterInfo extends ClusterView {
   readonly ranges: readonly SlotRange[];
   /** Whether the servers have sharded Pub/Sub, which came with Redis 7. */
   readonly canShard: boolean;
 }
 
 /** Returns the view with the greatest epoch; of equal ones the first. A view of a healthy cluster takes precedence. */
-export const bestOf = (sights: readonly Sight[]): Sight | undefined =>
-  [...sights].sort((a, b) => Number(b.isOk) - Number(a.isOk) || b.epoch - a.epoch)[0];
+export const bestOf = (infos: readonly ClusterInfo[]): ClusterInfo | undefined =>
+  [...infos].sort((a, b) => Number(b.isOk) - Number(a.isOk) || b.epoch - a.epoch)[0];
 
 /**
  * Asks these servers which one has which slots. The view with the greatest epoch counts, because a server that is cut
  * off keeps its old view. Rejects when no server replies.
  */
-export const lookAt = async (servers: readonly ClusterServer[]): Promise<Sight> => {
-  const seen: Sight[] = [];
+export const lookAt = async (servers: readonly ClusterServer[]): Promise<ClusterInfo> => {
+  const seen: ClusterInfo[] = [];
   const failures: unknown[] = [];
   await new Promise<void>((resolve) => {
     let left = servers.length;
@@ -33,8 +33,8 @@ export const lookAt = async (servers: readonly ClusterServer[]): Promise<Sight> 
     };
     for (const server of servers) {
       seenFrom(server)
-        .then((sight) => {
-          seen.push(sight);
+        .then((info) => {
+          seen.push(info);
           timer ??= unbound(() => setTimeout(end, OTHERS_MS));
         })
         .catch((failure: unknown) => failures.push(failure))
@@ -50,7 +50,7 @@ export const lookAt = async (servers: readonly ClusterServer[]): Promise<Sight> 
   throw nobodyAnswered(failures);
 };
 
-const seenFrom = async ({ connection, at }: ClusterServer): Promise<Sight> => {
+const seenFrom = async ({ connection, at }: ClusterServer): Promise<ClusterInfo> => {
   const [ranges, view, canShard] = await Promise.all([
     connection.send({ command: 'cluster', args: ['slots'], read: (reply) => readSlots(reply, at.host) }),
     connection

@@ -10,9 +10,9 @@ import { ClusterChannels } from './cluster-channels.js';
 import { ClusterCommands } from './cluster-commands.js';
 import { ClusterServer } from './cluster-server.js';
 import type { ClusterEndpoint } from './cluster-settings.js';
-import { bestOf, lookAt, type Sight } from './look-at.js';
-import { Looks } from './looks.js';
-import { Scouts } from './scouts.js';
+import { bestOf, lookAt, type ClusterInfo } from './look-at.js';
+import { SlotRefresher } from './slot-refresher.js';
+import { DiscoveryConnections } from './discovery-connections.js';
 import { sharded } from './sharded-scripts.js';
 import { SlotMap } from './slot-map.js';
 import { slotWithoutServer, textOfAddress, type NodeAddress } from './slots.js';
@@ -46,8 +46,8 @@ export class RedisCluster implements RedisTopology {
   /** Servers that were importing slots, and the time until which each is kept. */
   private readonly getting = new Map<ClusterServer, number>();
   private readonly slots = new SlotMap();
-  private readonly scouts: Scouts;
-  private readonly looks: Looks;
+  private readonly discoveryConnections: DiscoveryConnections;
+  private readonly refresher: SlotRefresher;
   private isSharded = false;
   private closed = false;
 
@@ -58,8 +58,8 @@ export class RedisCluster implements RedisTopology {
     const { timeoutMs } = options;
     const [seed] = endpoint.seeds;
     this.address = { name: `the cluster at ${textOfAddress(seed!)}`, isOneServer: false };
-    this.scouts = new Scouts(endpoint, timeoutMs);
-    this.looks = new Looks({ look: () => this.look(), isMended: () => this.isMended });
+    this.discoveryConnections = new DiscoveryConnections(endpoint, timeoutMs);
+    this.refresher = new SlotRefresher({ look: () => this.look(), isMended: () => this.isMended });
     const cluster = this as RedisCluster;
     this.commands = new ClusterCommands({
       timeoutMs,
@@ -71,7 +71,7 @@ export class RedisCluster implements RedisTopology {
       isNeeded: (connection) => this.slots.masters.some((server) => server.connection === connection),
       followsAsk: options.followsAsk ?? true,
       moved: (slot, to) => this.moved(slot, to),
-      lookSoon: () => this.looks.soon(),
+      lookSoon: () => this.refresher.soon(),
       connectionAt: (at) => this.gettingAt(at).connection,
       hostOf: (connection) => this.hostOf(connection),
     });
@@ -80,7 +80,7 @@ export class RedisCluster implements RedisTopology {
       // listeners.
       listensAt: (channel) => this.slots.serverOf(channel),
       known: () => this.known(),
-      refresh: () => this.looks.soon(),
+      refresh: () => this.refresher.soon(),
     });
   }
 
@@ -88,7 +88,7 @@ export class RedisCluster implements RedisTopology {
     return this.isSharded ? 'SPUBLISH' : 'PUBLISH';
   }
 
-  get hasTurns(): boolean {
+  get hasQueues(): boolean {
     return this.isSharded;
   }
 
@@ -120,7 +120,7 @@ export class RedisCluster implements RedisTopology {
         if (!isReplaced || performance.now() >= giveUpAt) throw failure;
       }
     }
-    this.looks.soon();
+    this.refresher.soon();
     throw slotWithoutServer(name);
   }
 
@@ -146,22 +146,22 @@ export class RedisCluster implements RedisTopology {
 
   known(): Promise<void> {
     if (this.closed) return Promise.reject(closedFailure());
-    return this.slots.isKnown ? Promise.resolve() : this.looks.now();
+    return this.slots.isKnown ? Promise.resolve() : this.refresher.now();
   }
 
   ready(): Promise<void> | undefined {
     return this.slots.isKnown && !this.closed ? undefined : this.known();
   }
 
-  twin(): RedisTopology | undefined {
+  duplicate(): RedisTopology | undefined {
     const { timeoutMs, probeFor, shardedPubSub } = this.options;
     return this.closed ? undefined : new RedisCluster(this.endpoint, { timeoutMs, probeFor, shardedPubSub });
   }
 
   close(): void {
     this.closed = true;
-    this.looks.close();
-    this.scouts.close();
+    this.refresher.close();
+    this.discoveryConnections.close();
     for (const server of this.servers.values()) server.close();
     this.servers.clear();
   }
@@ -182,10 +182,11 @@ export class RedisCluster implements RedisTopology {
       probe: () => this.probeFor(server),
       connect: (address) => endpoint.connect(address),
       isSharded: () => this.isSharded,
-      onMoved: () => this.looks.soon(),
+      onMoved: () => this.refresher.soon(),
     });
     server.connection.onAgain = () => this.onAgain();
-    server.connection.onDown = (why) => (why === 'ended' ? this.looks.soon() : this.looks.unlessMended());
+    server.connection.onDown = (why) =>
+      why === 'ended' ? this.refresher.soon() : this.refresher.unlessMended();
     if (this.closed) server.close();
     this.servers.set(name, server);
     return server;
@@ -200,7 +201,7 @@ export class RedisCluster implements RedisTopology {
 
   private moved(slot: number, to: NodeAddress): void {
     if (this.slots.move(slot, this.gettingAt(to))) this.channels.follow();
-    this.looks.soon();
+    this.refresher.soon();
   }
 
   /** Whether each master that a connection was requested for has one. */
@@ -214,17 +215,17 @@ export class RedisCluster implements RedisTopology {
     const seen = connected.length > 0 ? await soonFrom(connected) : undefined;
     if (this.closed) throw closedFailure();
     // The connected servers may be the very ones that are cut off from the others.
-    const sight = seen?.isOk ? seen : await this.bestWithScouts(seen);
+    const info = seen?.isOk ? seen : await this.bestDiscovered(seen);
     if (this.closed) throw closedFailure();
-    if (!this.slots.isKnown) this.isSharded = this.options.shardedPubSub ?? sight.canShard;
-    this.apply(sight);
+    if (!this.slots.isKnown) this.isSharded = this.options.shardedPubSub ?? info.canShard;
+    this.apply(info);
   }
 
-  private bestWithScouts(seen: Sight | undefined): Promise<Sight> {
-    const scouted = this.scouts.lookFrom(this.slots.masters);
-    if (!seen) return scouted;
-    return scouted.then(
-      (sight) => bestOf([sight, seen])!,
+  private bestDiscovered(seen: ClusterInfo | undefined): Promise<ClusterInfo> {
+    const discovered = this.discoveryConnections.lookFrom(this.slots.masters);
+    if (!seen) return discovered;
+    return discovered.then(
+      (info) => bestOf([info, seen])!,
       () => seen,
     );
   }
@@ -236,7 +237,7 @@ export class RedisCluster implements RedisTopology {
     return this.isSharded ? { ...probe, script: sharded(probe.script) } : probe;
   }
 
-  private apply({ ranges }: Sight): void {
+  private apply({ ranges }: ClusterInfo): void {
     const hasLostMasters = this.slots.replace(ranges, (at) => this.serverAt(at));
     this.forgetOthers();
     this.channels.follow();
@@ -260,11 +261,11 @@ export class RedisCluster implements RedisTopology {
 }
 
 /** Resolves with the view of connected servers; undefined when none of them replies in time. */
-const soonFrom = (servers: readonly ClusterServer[]): Promise<Sight | undefined> =>
+const soonFrom = (servers: readonly ClusterServer[]): Promise<ClusterInfo | undefined> =>
   new Promise((resolve) => {
     const timer = unbound(() => setTimeout(() => resolve(undefined), CONNECTED_MS));
-    const sight = lookAt(servers).catch(() => undefined);
-    void sight.then(resolve).finally(() => clearTimeout(timer));
+    const info = lookAt(servers).catch(() => undefined);
+    void info.then(resolve).finally(() => clearTimeout(timer));
   });
 
 const closedFailure = (): RedisFailure => new RedisFailure('the lock store is closed', 'not-executed', {});

@@ -1,5 +1,5 @@
 import { Script } from '../connection/script.js';
-import { SHARDED_GRANT_CHANNEL, GRANT_CHANNEL } from '../kinds/exclusive/line-functions.js';
+import { SHARDED_GRANT_CHANNEL, GRANT_CHANNEL } from '../kinds/exclusive/queue-functions.js';
 
 const made = new WeakMap<Script, Script>();
 

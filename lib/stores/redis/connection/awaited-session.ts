@@ -40,7 +40,7 @@ export class AwaitedSession {
   }
 
   /** Rejects all waiting requests, each with a failure of its own. */
-  refuse(failure: () => RedisFailure): void {
+  reject(failure: () => RedisFailure): void {
     for (const waiter of this.take()) waiter.reject(failure());
   }
 

@@ -1,4 +1,4 @@
-import { addressOf, twinOf, type RedisAddress, type RedisLike } from './redis-client.js';
+import { addressOf, duplicateOf, type RedisAddress, type RedisLike } from './redis-client.js';
 import { RedisConnection, type RedisConnectionOptions } from './redis-connection.js';
 import { RedisSubscriber } from './redis-subscriber.js';
 import type { RedisTopology } from './redis-topology.js';
@@ -9,14 +9,14 @@ import { SentinelWatch } from './sentinels/sentinel-watch.js';
 /** One Redis server, or the current master of several: one connection for commands and one for messages. */
 export class OneServer implements RedisTopology {
   readonly publish = 'PUBLISH';
-  readonly hasTurns = true;
+  readonly hasQueues = true;
   readonly hasSlots = false;
   readonly address: RedisAddress;
   readonly commands: RedisConnection;
   readonly channels: RedisSubscriber;
   onAgain: () => void = () => undefined;
   private readonly sentinels: SentinelWatch | undefined;
-  private openTwin: (() => RedisTopology | undefined) | undefined;
+  private openDuplicate: (() => RedisTopology | undefined) | undefined;
 
   constructor(
     commands: RedisLike,
@@ -31,8 +31,8 @@ export class OneServer implements RedisTopology {
     this.commands = new RedisConnection(commands, options);
     this.channels = new RedisSubscriber(subscriber, options.timeoutMs);
     this.commands.onAgain = () => this.onAgain();
-    this.openTwin = () => {
-      const [one, other] = [twinOf(commands), twinOf(subscriber)];
+    this.openDuplicate = () => {
+      const [one, other] = [duplicateOf(commands), duplicateOf(subscriber)];
       const { timeoutMs, probe } = options;
       return one && other && new OneServer(setUpSentinels(one), setUpSentinels(other), { timeoutMs, probe });
     };
@@ -74,12 +74,12 @@ export class OneServer implements RedisTopology {
     return [await ask(this.commands)];
   }
 
-  twin(): RedisTopology | undefined {
-    return this.openTwin?.();
+  duplicate(): RedisTopology | undefined {
+    return this.openDuplicate?.();
   }
 
   close(): void {
-    this.openTwin = undefined;
+    this.openDuplicate = undefined;
     this.sentinels?.close();
     this.commands.close();
     this.channels.close();

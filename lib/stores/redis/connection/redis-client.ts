@@ -134,5 +134,5 @@ export const gatherTick = (client: RedisLike): void => {
 };
 
 /** Creates another client with the same settings; returns undefined when the client cannot be duplicated. */
-export const twinOf = (client: RedisLike): RedisLike | undefined =>
+export const duplicateOf = (client: RedisLike): RedisLike | undefined =>
   (client as { duplicate?(): RedisLike }).duplicate?.();

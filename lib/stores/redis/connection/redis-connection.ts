@@ -170,7 +170,7 @@ export class RedisConnection implements Commands {
     this.closed = true;
     this.#client.disconnect();
     this.end();
-    this.awaited.refuse(() => this.notSent(because));
+    this.awaited.reject(() => this.notSent(because));
   }
 
   private sendOn<T>(session: RedisSession, request: RedisRequest<T>): Promise<T> {
@@ -331,7 +331,7 @@ export class RedisConnection implements Commands {
     // The server may accept the next connection, with another password for example.
     if (databaseOf(this.#client) === 0) return dropSocket(this.#client);
     life.refused = true;
-    this.awaited.refuse(() => refusedDatabase(databaseOf(this.#client), cause));
+    this.awaited.reject(() => refusedDatabase(databaseOf(this.#client), cause));
   }
 
   /** Sends PING while idle, so that a connection that was dropped silently is found before the next lock needs it. */

@@ -1,7 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
-import { refuse } from '../../../core/settings/option-checks.js';
-import { shown } from '../../../core/errors/describe.js';
+import { invalidOption } from '../../../core/settings/option-checks.js';
+import { formatValue } from '../../../core/errors/describe.js';
 import { cleanError, secretsOf } from './clean-error.js';
 import { KEEP_ALIVE_MS } from './keep-alive.js';
 import { databaseOf, type ConnectionRole, type RedisLike } from './redis-client.js';
@@ -137,7 +137,7 @@ const endpointFrom = (source: ServerSource, settings: RedisOptions): RedisEndpoi
   }
   if (typeof source === 'object' && source !== null) refuseOthers(source, 'this');
   if (typeof source !== 'object' || source === null || !(isClient(source) || isOptions(source))) {
-    const got = source === '' ? 'an empty string' : shown(source);
+    const got = source === '' ? 'an empty string' : formatValue(source);
     throw new LockConfigurationError(
       `redis: expected a URL, ioredis options, an ioredis client or a function, got ${got}.`,
     );
@@ -177,12 +177,12 @@ const refuseInUrl = (name: string, expected: string): never => {
 const endpointOf = (
   options: RedisOptions,
   settings: RedisOptions,
-  refuseValue: typeof refuse = refuse,
+  refuseValue: typeof invalidOption = invalidOption,
 ): RedisEndpoint => {
   const address = addressFrom(options);
   checkAddress(address as Record<string, unknown>, refuseValue);
   const keyPrefix: unknown = options.keyPrefix ?? '';
-  if (typeof keyPrefix !== 'string') return refuse('redis.keyPrefix', 'a string', keyPrefix);
+  if (typeof keyPrefix !== 'string') return invalidOption('redis.keyPrefix', 'a string', keyPrefix);
   // Create one client now, so that wrong options fail early. It does not connect and leaves nothing behind.
   const createClient = (): RedisLike => new Redis({ keepAlive: KEEP_ALIVE_MS, ...address, ...settings });
   createClient();
@@ -205,7 +205,7 @@ const clientFrom = (create: CreateRedisClient, role: ConnectionRole, settings: R
     });
   }
   throw new LockConfigurationError(
-    `redis: the function has to give an ioredis client (not a promise of one), but gave ${shown(client)}.`,
+    `redis: the function has to give an ioredis client (not a promise of one), but gave ${formatValue(client)}.`,
   );
 };
 

@@ -10,7 +10,7 @@ import { RedisFailure, isPassing, isReplyError } from './redis-failure.js';
 export interface MessageListener extends WatchListener {
   message?(text: string): void;
   /** True for a permanent listener. It is not counted as a waiter when deciding whether to send PING. */
-  readonly standing?: boolean;
+  readonly permanent?: boolean;
 }
 
 interface Channel {
@@ -18,7 +18,7 @@ interface Channel {
   live: boolean;
 }
 
-const isWaitedFor = ({ listeners }: Channel): boolean => [...listeners].some(({ standing }) => !standing);
+const isWaitedFor = ({ listeners }: Channel): boolean => [...listeners].some(({ permanent }) => !permanent);
 
 /** Interval at which a subscriber with waiters is checked, in ms. */
 const PING_MS = 1_000;
@@ -26,7 +26,7 @@ const PING_MS = 1_000;
  * Length of an interruption, in ms, after which waiters ask the store themselves. Not 0: when Redis stops, the command
  * connection may notice later than this one. A command sent in between would have an unknown outcome.
  */
-const DEAF_MS = 100;
+const NOT_SUBSCRIBED_MS = 100;
 /** Maximum number of channels in one SUBSCRIBE after a reconnect. */
 const BATCH = 500;
 
@@ -78,7 +78,7 @@ export class RedisSubscriber {
     if (isSharded) client.on('moved', moved);
     client.on(isSharded ? 'smessage' : 'message', (channel: string, text: string) => {
       this.heard = true;
-      this.hint(this.channels.get(channel), text);
+      this.wakeUp(this.channels.get(channel), text);
     });
     client.on('close', () => this.deafen());
     watchHandshakes(client, this.deadlines, () => this.resubscribe());
@@ -109,13 +109,13 @@ export class RedisSubscriber {
     const existing = this.channels.get(name);
     const channel = existing ?? { listeners: new Set(), live: false };
     channel.listeners.add(listener);
-    if (!listener.standing) this.pinger ??= unbound(() => setInterval(() => this.ping(), PING_MS).unref());
+    if (!listener.permanent) this.pinger ??= unbound(() => setInterval(() => this.ping(), PING_MS).unref());
     if (!existing) {
       this.channels.set(name, channel);
       this.subscribe([name]);
     } else if (channel.live) {
       // The channel was live before this listener: wake it, because it may have missed a message.
-      queueMicrotask(() => channel.listeners.has(listener) && listener.hint());
+      queueMicrotask(() => channel.listeners.has(listener) && listener.wakeUp());
     }
     return {
       get live() {
@@ -150,7 +150,7 @@ export class RedisSubscriber {
         for (const channel of asked) {
           if (!channel) continue;
           channel.live = true;
-          this.hint(channel);
+          this.wakeUp(channel);
         }
       },
       (error: unknown) => {
@@ -158,7 +158,7 @@ export class RedisSubscriber {
         if (!isReplyError(error)) return;
         if (isPassing(error)) return this.subscribeLater(names, asked);
         const stillWanted = names.filter((name, i) => asked[i] && this.channels.get(name) === asked[i]);
-        if (names.length === 1) this.refuse(asked[0], error);
+        if (names.length === 1) this.reject(asked[0], error);
         else for (const half of halves(stillWanted)) this.subscribe(half);
       },
     );
@@ -168,10 +168,10 @@ export class RedisSubscriber {
   private subscribeLater(names: readonly string[], asked: readonly (Channel | undefined)[]): void {
     const again = (): void => {
       const wanted = names.filter((name, i) => asked[i] && this.channels.get(name) === asked[i]);
-      const deaf = wanted.filter((name) => !this.isLive(name));
-      if (!this.closed && deaf.length > 0) this.subscribe(deaf);
+      const notSubscribed = wanted.filter((name) => !this.isLive(name));
+      if (!this.closed && notSubscribed.length > 0) this.subscribe(notSubscribed);
     };
-    unbound(() => setTimeout(again, DEAF_MS).unref());
+    unbound(() => setTimeout(again, NOT_SUBSCRIBED_MS).unref());
   }
 
   private beginSubscription(names: readonly string[]): Promise<unknown> {
@@ -182,7 +182,7 @@ export class RedisSubscriber {
     return this.isSharded ? this.#client.call('sunsubscribe', name) : this.#client.unsubscribe(name);
   }
 
-  private refuse(channel: Channel | undefined, error: Error): void {
+  private reject(channel: Channel | undefined, error: Error): void {
     const cause = cleanError(error, secretsOfClient(this.#client));
     const message = `Redis refused ${this.isSharded ? 'SSUBSCRIBE' : 'SUBSCRIBE'}: ${cause.message}`;
     const failure = new RedisFailure(message, 'not-executed', { cause });
@@ -202,20 +202,20 @@ export class RedisSubscriber {
     const deafened = [...this.channels.values()].filter((channel) => channel.live);
     for (const channel of deafened) channel.live = false;
     if (deafened.length === 0) return;
-    const hintAll = (): void => {
-      for (const channel of deafened) if (!channel.live) this.hint(channel);
+    const wakeAll = (): void => {
+      for (const channel of deafened) if (!channel.live) this.wakeUp(channel);
     };
-    unbound(() => setTimeout(hintAll, DEAF_MS).unref());
+    unbound(() => setTimeout(wakeAll, NOT_SUBSCRIBED_MS).unref());
   }
 
   /** Notifies the listeners. Without a text it is a wake-up: messages may have been lost. */
-  private hint(channel: Channel | undefined, text?: string): void {
+  private wakeUp(channel: Channel | undefined, text?: string): void {
     if (!channel) return;
     for (const listener of [...channel.listeners]) {
       // A listener that is woken may close another one.
       if (!channel.listeners.has(listener)) continue;
       if (text !== undefined && listener.message) listener.message(text);
-      else listener.hint();
+      else listener.wakeUp();
     }
   }
 

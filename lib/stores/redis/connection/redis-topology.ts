@@ -19,7 +19,7 @@ export interface RedisTopology {
   /** Command that announces the end of a hold. */
   readonly publish: 'PUBLISH' | 'SPUBLISH';
   /** Whether a process can be notified of its grants on a channel of its own. Without that there is no wait queue. */
-  readonly hasTurns: boolean;
+  readonly hasQueues: boolean;
   /** Whether the channels for grants lie in a slot, as keys do. */
   readonly hasSlots: boolean;
   readonly address: RedisAddress;
@@ -44,6 +44,6 @@ export interface RedisTopology {
   /** Sends a request to each server. `name` distinguishes the servers; undefined when there is only one. */
   askEach<T>(ask: (connection: RedisConnection, name?: string) => Promise<T>): Promise<readonly T[]>;
   /** Opens further connections with the same settings, to be closed by the caller; undefined when it cannot. */
-  twin(): RedisTopology | undefined;
+  duplicate(): RedisTopology | undefined;
   close(): void;
 }

@@ -38,7 +38,7 @@ export interface ScriptRun {
 export type PartRun = Pick<ScriptRun, 'part' | 'keys' | 'args'>;
 
 /** Maximum number of runs in one request: Redis works on the first request while the next one is put together. */
-const MOST = 16;
+const MAX = 16;
 
 /**
  * Gathers the runs of one tick into one request. Replies that arrive together cause their next requests in the same
@@ -56,7 +56,7 @@ export class ScriptBatch {
 
   add(run: ScriptRun): void {
     if (this.runs.length === 0) process.nextTick(this.onTick);
-    if (this.runs.push(run) === MOST) this.flush();
+    if (this.runs.push(run) === MAX) this.flush();
   }
 
   /** Sends what has been gathered. Call it before sending anything that must not overtake these runs. */

@@ -1,7 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { isArray } from '../../../core/errors/describe.js';
 import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
-import type { refuse } from '../../../core/settings/option-checks.js';
+import type { invalidOption } from '../../../core/settings/option-checks.js';
 
 /** Options that the connections of the locks take over. Any other option may harm a lock. */
 const TAKEN_OPTIONS = [
@@ -65,7 +65,7 @@ export const isWhole = (value: unknown, most: number): boolean => {
   return Number.isInteger(number) && (number as number) >= 0 && (number as number) <= most;
 };
 
-export const checkAddress = (address: Options, refuseValue: typeof refuse): void => {
+export const checkAddress = (address: Options, refuseValue: typeof invalidOption): void => {
   for (const name of ['host', 'path', 'username', 'name', 'connectionName']) {
     const value = address[name];
     if (value !== undefined && typeof value !== 'string') refuseValue(`redis.${name}`, 'a string', value);

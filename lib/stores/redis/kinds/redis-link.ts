@@ -102,12 +102,12 @@ export class RedisLink {
 
   /** Releases a hold. After an uncertain acquire only a final reply counts: it was executed, or never will be. */
   releaseAfter(
-    doubt: StoreFailure | undefined,
+    uncertain: StoreFailure | undefined,
     finalKey: string,
     send: () => Promise<ReleaseReply>,
   ): Promise<ReleaseReply> {
-    return doubt instanceof RedisFailure && doubt.session
-      ? this.releaseForCertain(doubt.session, finalKey, send)
+    return uncertain instanceof RedisFailure && uncertain.session
+      ? this.releaseForCertain(uncertain.session, finalKey, send)
       : send();
   }
 

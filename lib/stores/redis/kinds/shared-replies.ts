@@ -39,7 +39,7 @@ export const readForceUnlock = (reply: unknown): boolean => {
 };
 
 /** Makes the failure of a queue entry that could not be refreshed, from the text of Redis's error. */
-export const refusedPlace = (message: string): StoreFailure => {
+export const entryFailure = (message: string): StoreFailure => {
   const cause = replyError(message);
   const text = unwrapped(message);
   const keyOnly = isWrongType(cause) || text.startsWith('FENCE ');

@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
 import { isArray } from '../../../core/errors/describe.js';
-import { checkMs, reading, refuse } from '../../../core/settings/option-checks.js';
+import { checkMs, reading, invalidOption } from '../../../core/settings/option-checks.js';
 import { checkNames } from '../../../core/settings/option-names.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { RedisFailure } from '../connection/redis-failure.js';
@@ -29,7 +29,7 @@ export const resolveReplicas = (
 ): Required<ReplicasOptions> | undefined => {
   if (given === undefined) return undefined;
   if (typeof given !== 'object' || given === null || isArray(given)) {
-    return refuse('replicas', 'an object such as { min: 1 }', given);
+    return invalidOption('replicas', 'an object such as { min: 1 }', given);
   }
   const { min, timeoutMs } = reading('replicas', () => {
     checkNames(given, 'replicas', { min: true, timeoutMs: true });
@@ -37,7 +37,7 @@ export const resolveReplicas = (
     return { min, timeoutMs };
   });
   if (!Number.isInteger(min) || min! < 1 || min! > 100) {
-    return refuse('replicas.min', 'a whole number from 1 to 100', min);
+    return invalidOption('replicas.min', 'a whole number from 1 to 100', min);
   }
   if (commandTimeoutMs < 2) {
     throw new LockConfigurationError('replicas needs a commandTimeoutMs of at least 2.');
@@ -51,7 +51,7 @@ export const resolveReplicas = (
 };
 
 /** One WAIT, which several callers may share. */
-interface Question {
+interface PendingWait {
   readonly session: RedisSession;
   readonly answer: Promise<void>;
 }
@@ -97,7 +97,7 @@ export class Replicas {
  */
 class MasterOfReplicas {
   private underWay: Promise<unknown> = Promise.resolve();
-  private next: Question | undefined;
+  private next: PendingWait | undefined;
 
   constructor(
     private readonly connection: RedisConnection | undefined,
@@ -116,7 +116,7 @@ class MasterOfReplicas {
       this.underWay = asked.catch(() => undefined);
       return asked;
     });
-    const question: Question = { session, answer };
+    const question: PendingWait = { session, answer };
     return (this.next = question).answer;
   }
 

@@ -1,21 +1,21 @@
 import type { Claim } from '../../../core/seam/claim.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../../core/seam/lock-store.js';
-import type { Place } from '../../../core/seam/place.js';
-import type { AcquireReply, ExtendReply, PlaceReply, ReleaseReply } from '../../../core/seam/reply.js';
+import type { QueueEntry } from '../../../core/seam/queue-entry.js';
+import type { AcquireReply, ExtendReply, QueueEntryReply, ReleaseReply } from '../../../core/seam/reply.js';
 import type { Replicas } from './replicas.js';
 
 /**
  * Makes a queue entry whose grant is not yet valid. Another process wrote the grant, so this process cannot wait for
  * its replicas. The waiter requests the lock once more and waits for the replicas on its own connection.
  */
-const uncertain = (place: Place): Place => ({
+const unconfirmed = (entry: QueueEntry): QueueEntry => ({
   listen: (listener) =>
-    place.listen({
-      told: (outcome) =>
-        listener.told(outcome.status === 'granted' ? { ...outcome, validForMs: 0 } : outcome),
-      doubted: () => listener.doubted(),
+    entry.listen({
+      notified: (outcome) =>
+        listener.notified(outcome.status === 'granted' ? { ...outcome, validForMs: 0 } : outcome),
+      missedNotification: () => listener.missedNotification(),
     }),
-  leave: (doubt) => place.leave(doubt),
+  leave: (uncertain) => entry.leave(uncertain),
 });
 
 /**
@@ -25,7 +25,7 @@ const uncertain = (place: Place): Place => ({
 export class ReplicatedKind<C extends Claim> implements KindStore<C> {
   readonly downgrade?: (claim: C) => Promise<ExtendReply>;
   readonly commit?: (claim: C, token: number) => Promise<boolean>;
-  readonly keepPlaces?: (claims: readonly C[]) => Promise<readonly PlaceReply[]>;
+  readonly refreshEntries?: (claims: readonly C[]) => Promise<readonly QueueEntryReply[]>;
 
   constructor(
     private readonly kind: KindStore<C>,
@@ -33,14 +33,14 @@ export class ReplicatedKind<C extends Claim> implements KindStore<C> {
   ) {
     if (kind.downgrade) this.downgrade = (claim) => this.downgradeAs(claim);
     if (kind.commit) this.commit = (claim, token) => this.commitAs(claim, token);
-    if (kind.keepPlaces) this.keepPlaces = (claims) => kind.keepPlaces!(claims);
+    if (kind.refreshEntries) this.refreshEntries = (claims) => kind.refreshEntries!(claims);
   }
 
   async acquire(claim: C): Promise<AcquireReply> {
     const confirm = this.replicas.confirming(claim.finalKey);
     const reply = await this.kind.acquire(claim);
     if (reply.status === 'granted') await confirm();
-    return reply.status === 'queued' ? { ...reply, place: uncertain(reply.place) } : reply;
+    return reply.status === 'queued' ? { ...reply, entry: unconfirmed(reply.entry) } : reply;
   }
 
   async extendMany(claims: readonly C[]): Promise<readonly ExtendReply[]> {

@@ -38,7 +38,7 @@ export class SentinelListener {
     // Only the locks' own connections report what is wrong; this client goes on trying.
     client.on('error', () => undefined);
     client.on('close', () => clearInterval(this.pinger));
-    client.on('message', (_channel, text) => this.told(text));
+    client.on('message', (_channel, text) => this.notified(text));
     watchHandshakes(client, this.deadlines, () => this.listen());
     client.connect().catch(() => undefined);
   }
@@ -80,7 +80,7 @@ export class SentinelListener {
   }
 
   /** Reads the message: name, old host, old port, new host, new port. */
-  private told(text: string): void {
+  private notified(text: string): void {
     const [name, , , host, port] = text.split(' ');
     if (name !== this.master || host === undefined) return;
     this.named = `${host} ${port}`;

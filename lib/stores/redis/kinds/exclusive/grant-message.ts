@@ -1,4 +1,4 @@
-/** A grant as the message of the granting script has it; see `line-scripts.ts`. */
+/** A grant as the message of the granting script has it; see `queue-scripts.ts`. */
 export interface GrantMessage {
   readonly holdName: string;
   readonly owner: string;
@@ -6,9 +6,9 @@ export interface GrantMessage {
   readonly token: number;
   readonly tokens: number;
   /** Lease of the hold, in ms. */
-  readonly firstLeaseMs: number;
+  readonly provisionalLeaseMs: number;
   /** Number of queue entries behind it. */
-  readonly placesLeft: number;
+  readonly entriesLeft: number;
 }
 
 /** Later versions may add words to the first line. The name of a hold may contain anything, so it comes last. */
@@ -22,7 +22,7 @@ export const readGrantMessage = (text: string): GrantMessage | undefined => {
   const found = GRANT.exec(text);
   if (!found) return undefined;
   const [owner = '', , , , , holdName = ''] = found.slice(1);
-  const [token = 0, tokens = 0, firstLeaseMs = 0, placesLeft = 0] = found.slice(2, 6).map(Number);
+  const [token = 0, tokens = 0, provisionalLeaseMs = 0, entriesLeft = 0] = found.slice(2, 6).map(Number);
   if (!Number.isSafeInteger(token)) return undefined;
-  return { holdName, owner, token, tokens, firstLeaseMs, placesLeft };
+  return { holdName, owner, token, tokens, provisionalLeaseMs, entriesLeft };
 };

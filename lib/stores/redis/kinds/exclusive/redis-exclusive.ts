@@ -6,7 +6,7 @@ import type {
   AcquireReply,
   ExtendReply,
   KeyState,
-  PlaceReply,
+  QueueEntryReply,
   ReleaseReply,
 } from '../../../../core/seam/reply.js';
 import { StoreFailure } from '../../../../core/seam/store-failure.js';
@@ -15,7 +15,7 @@ import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { COMMIT } from '../commit.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
-import { LINE_BATCH_PARTS, LINE_FORCING, LINE_SCRIPTS, RedisLine, tokensAsked } from './redis-line.js';
+import { QUEUE_BATCH_PARTS, QUEUE_FORCING, QUEUE_SCRIPTS, RedisQueue, tokensAsked } from './redis-queue.js';
 import { readAcquire, readExclusiveExtend, readExclusiveRelease, readInspect } from './replies.js';
 import {
   EXCLUSIVE_ACQUIRE,
@@ -65,18 +65,18 @@ export const EXCLUSIVE_SCRIPTS: readonly Script[] = [
   FORCING.script,
   INSPECT,
   COMMIT.script,
-  ...LINE_SCRIPTS,
+  ...QUEUE_SCRIPTS,
 ];
 /** The ones of them that can share a request. */
-export const EXCLUSIVE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE, COMMIT, ...LINE_BATCH_PARTS];
+export const EXCLUSIVE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE, COMMIT, ...QUEUE_BATCH_PARTS];
 /** Scripts that end its hold, without a wait queue or with one. */
-export const EXCLUSIVE_FORCING: readonly BatchPart[] = [FORCING, LINE_FORCING];
+export const EXCLUSIVE_FORCING: readonly BatchPart[] = [FORCING, QUEUE_FORCING];
 
 /** The exclusive lock in Redis, with the hash of Redisson's RLock. */
 export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   readonly inUse = true;
 
-  private readonly line: RedisLine;
+  private readonly queue: RedisQueue;
   /** Without a line: keys that this process has just given back, until others have had their chance. */
   private readonly givenBack = new CompactingMap<string, Promise<void>>();
 
@@ -85,42 +85,42 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     private readonly link: RedisLink,
     onRefused: (missing: readonly string[]) => void = () => undefined,
   ) {
-    const leave = (claim: ExclusiveClaim, doubt: StoreFailure | undefined): Promise<void> =>
-      this.release(claim, { doubt }).then(() => undefined);
-    this.line = new RedisLine(link, onRefused, leave);
+    const leave = (claim: ExclusiveClaim, uncertain: StoreFailure | undefined): Promise<void> =>
+      this.release(claim, { uncertain }).then(() => undefined);
+    this.queue = new RedisQueue(link, onRefused, leave);
   }
 
   /** Number of queued owners; for tests. */
   get waiting(): number {
-    return this.line.size;
+    return this.queue.size;
   }
 
   acquire(claim: ExclusiveClaim): Promise<AcquireReply> {
-    if (claim.unlined) return this.acquirePlainly(claim);
-    return this.inLine(
+    if (claim.noQueue) return this.acquirePlainly(claim);
+    return this.inQueue(
       claim.finalKey,
-      (resolve, reject) => this.line.acquire(claim, resolve, reject),
+      (resolve, reject) => this.queue.acquire(claim, resolve, reject),
       () => this.acquirePlainly(claim),
     );
   }
 
   release(claim: ExclusiveClaim, how: ReleaseOptions = {}): Promise<ReleaseReply> {
-    if (claim.unlined) return this.releasePlainly(claim, how);
+    if (claim.noQueue) return this.releasePlainly(claim, how);
     // Who stands in line leaves it so, if that can be done at all.
-    const isDue = this.line.mayStand(claim.owner) || (how.doubt !== undefined && claim.waits);
-    return this.inLine(
+    const isDue = this.queue.mayStand(claim.owner) || (how.uncertain !== undefined && claim.waits);
+    return this.inQueue(
       claim.finalKey,
-      (resolve, reject) => this.line.release(claim, how, resolve, reject),
+      (resolve, reject) => this.queue.release(claim, how, resolve, reject),
       () => this.releasePlainly(claim, how),
       isDue,
     );
   }
 
-  async keepPlaces(claims: readonly ExclusiveClaim[]): Promise<readonly PlaceReply[]> {
+  async refreshEntries(claims: readonly ExclusiveClaim[]): Promise<readonly QueueEntryReply[]> {
     const replies = await this.link.inBatches(claims, (batch) =>
-      this.inLine(
+      this.inQueue(
         batch[0]!.finalKey,
-        asked(() => this.line.keepPlaces(batch)),
+        asked(() => this.queue.refreshEntries(batch)),
         () => Promise.all(batch.map((claim) => this.giveUp(claim))),
       ),
     );
@@ -128,15 +128,18 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   }
 
   /** A place that cannot be kept, for want of rights or of a line, is given up: its process asks again, as it may. */
-  private unlessRefused(reply: PlaceReply, claim: ExclusiveClaim): PlaceReply | Promise<PlaceReply> {
+  private unlessRefused(
+    reply: QueueEntryReply,
+    claim: ExclusiveClaim,
+  ): QueueEntryReply | Promise<QueueEntryReply> {
     if (reply.status !== 'failed') return reply;
-    if (isNotPermitted(reply.cause)) this.line.doubtRights(claim.finalKey);
+    if (isNotPermitted(reply.cause)) this.queue.recheckRights(claim.finalKey);
     else if (!isForeign(reply.cause)) return reply;
     return this.giveUp(claim);
   }
 
-  private async giveUp(claim: ExclusiveClaim): Promise<PlaceReply> {
-    if (!this.line.giveUp(claim.owner)) return { status: 'held' };
+  private async giveUp(claim: ExclusiveClaim): Promise<QueueEntryReply> {
+    if (!this.queue.giveUp(claim.owner)) return { status: 'held' };
     try {
       await this.release(claim);
       return { status: 'gone' };
@@ -149,15 +152,20 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
    * Through the line, or as it was before there were lines: for a Redis user who has not the rights, and where something
    * else is in the place of a line. Whether the user has them is known of each connection before it is used.
    */
-  private inLine<T>(finalKey: string, line: Asking<T>, plainly: () => Promise<T>, isDue = false): Promise<T> {
+  private inQueue<T>(
+    finalKey: string,
+    queue: Asking<T>,
+    plainly: () => Promise<T>,
+    isDue = false,
+  ): Promise<T> {
     const { topology, keys } = this.link;
     const name = keys.name(finalKey);
     if (!topology.connectionTo(name)?.current) {
-      return topology.openedTo(name).then(() => this.inLine(finalKey, line, plainly, isDue));
+      return topology.openedTo(name).then(() => this.inQueue(finalKey, queue, plainly, isDue));
     }
-    if (!isDue && !this.line.isUsableFor(finalKey)) return plainly();
+    if (!isDue && !this.queue.isUsableFor(finalKey)) return plainly();
     return new Promise((resolve, reject) =>
-      line(resolve, (failure) => void this.unlessForeign(failure, finalKey, plainly).then(resolve, reject)),
+      queue(resolve, (failure) => void this.unlessForeign(failure, finalKey, plainly).then(resolve, reject)),
     );
   }
 
@@ -165,12 +173,12 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     const isRefused = isNotPermitted(failure);
     if (!isRefused && !isForeign(failure)) throw failure;
     const reply = await plainly();
-    if (isRefused) this.line.doubtRights(finalKey);
+    if (isRefused) this.queue.recheckRights(finalKey);
     return reply;
   }
 
   private acquirePlainly(claim: ExclusiveClaim): Promise<AcquireReply> {
-    const { finalKey, owner, leaseMs, rearms } = claim;
+    const { finalKey, owner, leaseMs, reacquires } = claim;
     // A request right behind the own release would always be the first.
     const othersFirst = claim.waits ? this.givenBack.get(finalKey) : undefined;
     if (othersFirst) return othersFirst.then(() => this.acquirePlainly(claim));
@@ -180,7 +188,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     const touched = fenced ? [name, keys.fence(name)] : [name];
     const args = [owner, leaseMs, tokensAsked(claim, claim.tokens)];
     const read = (reply: unknown) => readAcquire(reply, leaseMs, fenced);
-    if (rearms)
+    if (reacquires)
       return commands.run(ACQUIRE.script, touched, [...args, keys.lockChannel(name), publish], read);
     const batchKeys = fenced ? undefined : [name, name];
     return commands.runShared({ part: ACQUIRE, keys: touched, batchKeys, args }, read);
@@ -189,7 +197,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   private releasePlainly({ finalKey, owner }: ExclusiveClaim, how: ReleaseOptions): Promise<ReleaseReply> {
     const { link } = this;
     const { commands, keys, publish } = link;
-    const { doubt, keepForMs } = how;
+    const { uncertain, keepForMs } = how;
     const name = keys.name(finalKey);
     const channel = keys.lockChannel(name);
     const args = [owner, channel, publish];
@@ -202,7 +210,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
       keepForMs === undefined
         ? commands.runShared({ part: RELEASE, keys: [name], batchKeys: undefined, args }, read)
         : commands.run(RELEASE.script, [name], [...args, keepForMs], read);
-    const answer = link.releaseAfter(doubt, finalKey, send);
+    const answer = link.releaseAfter(uncertain, finalKey, send);
     const othersFirst = answer
       .then(
         ({ othersWaiting }) => (othersWaiting ? pause(OTHERS_FIRST_MS) : undefined),
@@ -224,7 +232,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
       return link.commands.run(EXTEND, names, args, read).then((replies) => {
         // Nobody releases what is lost.
         for (const [i, { status }] of replies.entries()) {
-          if (status === 'lost') this.line.forget(batch[i]!.owner);
+          if (status === 'lost') this.queue.forget(batch[i]!.owner);
         }
         return replies;
       });
@@ -236,16 +244,16 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   }
 
   watch(claim: ExclusiveClaim, listener: WatchListener): Watch {
-    return this.line.watch(claim, listener);
+    return this.queue.watch(claim, listener);
   }
 
   async inspect(finalKey: string): Promise<KeyState | null> {
     const { commands, keys } = this.link;
     const [state, waiting] = await Promise.all([
       commands.run(INSPECT, [keys.name(finalKey)], [], readInspect),
-      this.inLine<readonly string[]>(
+      this.inQueue<readonly string[]>(
         finalKey,
-        asked(() => this.line.waiting(finalKey)),
+        asked(() => this.queue.waiting(finalKey)),
         () => Promise.resolve([]),
       ),
     ]);
@@ -254,9 +262,9 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
 
   /** Ends the hold, with or without the wait queue. `run` sends the script, perhaps with those of other kinds. */
   forceUnlock(finalKey: string, run: (forcing: PartRun) => Promise<boolean>): Promise<boolean> {
-    return this.inLine(
+    return this.inQueue(
       finalKey,
-      asked(() => run(this.line.forcing(finalKey))),
+      asked(() => run(this.queue.forcing(finalKey))),
       () => run(this.forcing(finalKey)),
     );
   }

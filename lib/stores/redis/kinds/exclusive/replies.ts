@@ -26,7 +26,7 @@ const kindCalled = (by: string): (typeof OTHER_KINDS)[number] | undefined =>
   by === OWN_FAIR ? 'fair' : OTHER_KINDS.find((kind) => kind === by);
 
 /** Returns the reply about a blocking hold. `lookInMs` is the pause before the next look at a foreign one. */
-export const inTheWay = (
+export const blocker = (
   leftMs: number,
   by: string | undefined,
   lookInMs: number,
@@ -48,7 +48,7 @@ export const readAcquire = (reply: unknown, leaseMs: number, fenced: boolean): A
   }
   if (typeof reply !== 'string') throw impossible(reply);
   const taken = TAKEN.exec(reply);
-  if (taken) return { status: 'taken', ...inTheWay(Number(taken[1]), taken[2], FOREIGN_LOOK_MS) };
+  if (taken) return { status: 'taken', ...blocker(Number(taken[1]), taken[2], FOREIGN_LOOK_MS) };
   if (!/^\d{1,16}$/.test(reply)) throw impossible(reply);
   if (!fenced) return { status: 'granted', validForMs: leaseMs, token: undefined };
   const token = Number(reply);
@@ -57,23 +57,23 @@ export const readAcquire = (reply: unknown, leaseMs: number, fenced: boolean): A
 };
 
 /** Reply of the scripts when another client's lock of another kind was in the hold: an intruder. */
-export const ENTERED_WORD = 'entered';
+export const INTRUDER_WORD = 'entered';
 
 /** The same as a reply to a release. */
-export const ENTERED: ReleaseReply = { wasHeld: false, entered: true, othersWaiting: false };
+export const INTRUDER: ReleaseReply = { wasHeld: false, intruder: true, othersWaiting: false };
 
-/** Reads the number of notified subscribers of a release, -1 when there was nothing to release, or `ENTERED`. */
-export const readExclusiveRelease = (reply: unknown): number | typeof ENTERED =>
-  reply === ENTERED_WORD ? ENTERED : readRelease(reply);
+/** Reads the number of notified subscribers of a release, -1 when there was nothing to release, or `INTRUDER`. */
+export const readExclusiveRelease = (reply: unknown): number | typeof INTRUDER =>
+  reply === INTRUDER_WORD ? INTRUDER : readRelease(reply);
 
 export const readExclusiveExtend = (reply: unknown, count: number): ExtendReply[] => {
   if (!Array.isArray(reply)) throw impossible(reply);
-  const entered = reply.map((one: unknown) => one === ENTERED_WORD);
+  const intruder = reply.map((one: unknown) => one === INTRUDER_WORD);
   const others = readExtend(
-    reply.map((one: unknown) => (one === ENTERED_WORD ? -1 : one)),
+    reply.map((one: unknown) => (one === INTRUDER_WORD ? -1 : one)),
     count,
   );
-  return others.map((one, i) => (entered[i] ? { status: 'lost', entered: true } : one));
+  return others.map((one, i) => (intruder[i] ? { status: 'lost', intruder: true } : one));
 };
 
 /** How often the owner has entered. Foreign hashes have anything there; an owner in one has entered it once. */

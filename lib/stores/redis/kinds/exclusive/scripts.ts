@@ -9,14 +9,14 @@ import { TIME } from '../../connection/script-batch.js';
  */
 
 /** Returns a Lua expression for the key that Redisson has beside a hold. `hold` is one for the name of the hold. */
-export const beside = (prefix: string, hold: string): string =>
+export const nameBeside = (prefix: string, hold: string): string =>
   `'${prefix}' .. (string.find(${hold}, '{', 1, true) and ${hold} or '{' .. ${hold} .. '}')`;
 
 /**
  * Returns a Lua expression for Redisson's token counter of a lock. It is not among KEYS, because only the script finds
  * out whether the next queue entry wants such tokens. It is in the slot of the hold.
  */
-export const counterOf = (hold: string): string => beside(COUNTER_PREFIX, hold);
+export const counterOf = (hold: string): string => nameBeside(COUNTER_PREFIX, hold);
 
 /** Lua pattern for the beginning of this library's owners: the process, whose id is a UUID of version 8. */
 export const OWN_PROCESS = '%x+%-%x+%-8%x+%-%x+%-%x+';
@@ -34,7 +34,7 @@ export const OWN_PROCESS = '%x+%-%x+%-8%x+%-%x+%-%x+';
  * lock alone has no right to the queue. The function checks that before it touches the queue, because each refusal is
  * recorded in ACL LOG. On servers without that check, such as Redis before 7, it does not touch the queue.
  */
-export const IN_THE_WAY = `local function in_the_way(hold)
+export const BLOCKER = `local function in_the_way(hold)
   local seen = redis.pcall('hscan', hold, '0', 'count', 1)
   if seen.err then return nil end
   local mode, owner
@@ -45,7 +45,7 @@ export const IN_THE_WAY = `local function in_the_way(hold)
   if mode == 'read' or mode == 'write' then return mode end
   if owner and string.match(owner, '^${OWN_PROCESS}:%d+$') then return nil end
   if owner and string.match(owner, '^${OWN_PROCESS}:fair:%d+$') then return 'own_fair' end
-  local queue = ${beside('redisson_lock_queue:', 'hold')}
+  local queue = ${nameBeside('redisson_lock_queue:', 'hold')}
   local may_ask = redis.acl_check_cmd and redis.acl_check_cmd('exists', queue)
   if may_ask and redis.call('exists', queue) == 1 then return 'fair' end
   return 'other'
@@ -53,7 +53,7 @@ end
 `;
 
 /** The function `taken`: the reply to an owner that does not get the hold. `left` is its remaining ms. */
-export const TAKEN = `${IN_THE_WAY}local function taken(hold, left)
+export const TAKEN = `${BLOCKER}local function taken(hold, left)
   local by = in_the_way(hold)
   if not by then return left end
   return 't ' .. string.format('%.0f', left) .. ' ' .. by
@@ -235,7 +235,7 @@ return redis.call('del', KEYS[1])
 `;
 
 /** So many holders are named at most: of a foreign hash, however large, no more is read. */
-const MOST_HOLDERS = 100;
+const MAX_HOLDERS = 100;
 
 /**
  * Lists the holders and the kind of the hold. Reads only a few fields, however large a foreign hash may be, and replies
@@ -246,24 +246,24 @@ const MOST_HOLDERS = 100;
  *
  * KEYS[1] hold
  * Reply: nil when free, else list: remaining ms (-1 for a hold without an end); the kind, if it is no exclusive lock of
- *        this library, as in `IN_THE_WAY`, else ''; then for each holder owner and hold count
+ *        this library, as in `BLOCKER`, else ''; then for each holder owner and hold count
  */
-export const EXCLUSIVE_INSPECT = `${IN_THE_WAY}
+export const EXCLUSIVE_INSPECT = `${BLOCKER}
 local left = redis.call('pttl', KEYS[1])
 if left == -2 then
   return nil
 end
 local reply, cursor = { left, '' }, '0'
 for _ = 1, 10 do
-  local step = redis.call('hscan', KEYS[1], cursor, 'count', ${MOST_HOLDERS})
+  local step = redis.call('hscan', KEYS[1], cursor, 'count', ${MAX_HOLDERS})
   for i = 1, #step[2], 2 do
-    if step[2][i] ~= 'mode' and #reply < 2 + 2 * ${MOST_HOLDERS} then
+    if step[2][i] ~= 'mode' and #reply < 2 + 2 * ${MAX_HOLDERS} then
       reply[#reply + 1] = string.sub(step[2][i], 1, 256)
       reply[#reply + 1] = string.sub(step[2][i + 1], 1, 32)
     end
   end
   cursor = step[1]
-  if cursor == '0' or #reply >= 2 + 2 * ${MOST_HOLDERS} then break end
+  if cursor == '0' or #reply >= 2 + 2 * ${MAX_HOLDERS} then break end
 end
 reply[2] = in_the_way(KEYS[1]) or ''
 return reply

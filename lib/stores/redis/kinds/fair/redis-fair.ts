@@ -1,12 +1,12 @@
 import { CompactingMap } from '../../../../core/compacting.js';
 import type { FairClaim } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
-import { PlaceInLine } from '../../../../core/seam/place.js';
+import { StoreQueueEntry } from '../../../../core/seam/queue-entry.js';
 import type {
   AcquireReply,
   ExtendReply,
   KeyState,
-  PlaceReply,
+  QueueEntryReply,
   Queued,
   ReleaseReply,
 } from '../../../../core/seam/reply.js';
@@ -14,16 +14,16 @@ import { Script } from '../../connection/script.js';
 import { readExclusiveExtend, readExclusiveRelease, readInspect } from '../exclusive/replies.js';
 import { EXCLUSIVE_EXTEND, EXCLUSIVE_INSPECT } from '../exclusive/scripts.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
-import { tokensAsked } from '../exclusive/redis-line.js';
+import { tokensAsked } from '../exclusive/redis-queue.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
-import { readFairAcquire, readFairPlaces, readWaiting } from './replies.js';
+import { readFairAcquire, readFairEntries, readWaiting } from './replies.js';
 import {
   FAIR_ACQUIRE,
   FAIR_FORCE_UNLOCK,
   FAIR_KEEP,
   FAIR_RELEASE,
   FAIR_WAITING,
-  MOST_LOOKED_AT,
+  MAX_LOOKED_AT,
 } from './scripts.js';
 
 const ACQUIRE = new Script(FAIR_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]);
@@ -52,7 +52,7 @@ export const FAIR_SCRIPTS: readonly Script[] = [
 ];
 
 /** What this process knows of one of its queue entries. */
-interface KnownPlace {
+interface KnownEntry {
   /** Time of the last refresh, in ms. */
   readonly keptAt: number;
   readonly position: number;
@@ -63,34 +63,34 @@ export class RedisFair implements RedisKind<FairClaim> {
   /** True from the first fair lock that a caller wants. */
   inUse = false;
   /** The queued owners of this process. */
-  private readonly places = new CompactingMap<string, KnownPlace>();
+  private readonly entries = new CompactingMap<string, KnownEntry>();
 
   constructor(private readonly link: RedisLink) {}
 
   /** Number of queued owners; for tests. */
   get waiting(): number {
-    return this.places.size;
+    return this.entries.size;
   }
 
   async acquire(claim: FairClaim): Promise<AcquireReply> {
     this.inUse = true;
-    const { finalKey, owner, leaseMs, tokens, waits, place: terms } = claim;
+    const { finalKey, owner, leaseMs, tokens, waits, entry: terms } = claim;
     const { commands, keys, publish } = this.link;
     const name = keys.name(finalKey);
     const touched = [...this.names(finalKey), ...(tokens > 0 ? [keys.fence(name)] : [])];
     const asked = tokensAsked(claim, tokens);
     const aliveMs = waits ? (terms?.aliveMs ?? 0) : 0;
     const args = [owner, leaseMs, asked, waits ? 1 : 0, aliveMs, keys.lockChannel(name), publish];
-    const place = waits ? new PlaceInLine((doubt) => this.leave(claim, doubt)) : undefined;
+    const entry = waits ? new StoreQueueEntry((uncertain) => this.leave(claim, uncertain)) : undefined;
     for (;;) {
       // Measured before sending, so that the age of the entry is never underestimated.
       const sentAt = performance.now();
       const reply = await commands.run(ACQUIRE, touched, args, (answer) =>
-        readFairAcquire(answer, claim, place),
+        readFairAcquire(answer, claim, entry),
       );
       // Each request clears some of the dead entries at the front.
       if (reply.status === 'again') continue;
-      if (reply.status === 'granted') this.places.delete(owner);
+      if (reply.status === 'granted') this.entries.delete(owner);
       else if (reply.status === 'queued') return { ...reply, position: this.stands(owner, reply, sentAt) };
       return reply;
     }
@@ -103,15 +103,18 @@ export class RedisFair implements RedisKind<FairClaim> {
     sentAt: number,
     isKept = false,
   ): number {
-    const before = this.places.get(owner);
+    const before = this.entries.get(owner);
     const keptAt = before && !isKept ? before.keptAt : sentAt;
-    const known = position < MOST_LOOKED_AT ? position : Math.max(position, before?.position ?? 0);
-    this.places.set(owner, { keptAt, position: known });
+    const known = position < MAX_LOOKED_AT ? position : Math.max(position, before?.position ?? 0);
+    this.entries.set(owner, { keptAt, position: known });
     return known;
   }
 
-  release({ finalKey, owner }: FairClaim, { doubt, keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
-    this.places.delete(owner);
+  release(
+    { finalKey, owner }: FairClaim,
+    { uncertain, keepForMs }: ReleaseOptions = {},
+  ): Promise<ReleaseReply> {
+    this.entries.delete(owner);
     const { link } = this;
     const channel = link.keys.lockChannel(link.keys.name(finalKey));
     const run = {
@@ -124,11 +127,11 @@ export class RedisFair implements RedisKind<FairClaim> {
       if (typeof told !== 'number') return told;
       return { wasHeld: told !== -1, othersWaiting: told > 0 };
     };
-    return link.releaseAfter(doubt, finalKey, () => link.commands.runShared(run, read));
+    return link.releaseAfter(uncertain, finalKey, () => link.commands.runShared(run, read));
   }
 
-  private async leave(claim: FairClaim, doubt: ReleaseOptions['doubt']): Promise<void> {
-    await this.release(claim, { doubt });
+  private async leave(claim: FairClaim, uncertain: ReleaseOptions['uncertain']): Promise<void> {
+    await this.release(claim, { uncertain });
   }
 
   extendMany(claims: readonly FairClaim[]): Promise<readonly ExtendReply[]> {
@@ -140,22 +143,22 @@ export class RedisFair implements RedisKind<FairClaim> {
     });
   }
 
-  keepPlaces(claims: readonly FairClaim[]): Promise<readonly PlaceReply[]> {
+  refreshEntries(claims: readonly FairClaim[]): Promise<readonly QueueEntryReply[]> {
     const { link } = this;
     return link.inBatches(claims, async (batch) => {
       const sentAt = performance.now();
       const names = batch.flatMap(({ finalKey }) => this.names(finalKey));
-      const args = batch.flatMap(({ finalKey, owner, place }) => {
-        const passedMs = Math.round(sentAt - (this.places.get(owner)?.keptAt ?? sentAt));
-        return [owner, place?.aliveMs ?? 0, passedMs, link.keys.lockChannel(link.keys.name(finalKey))];
+      const args = batch.flatMap(({ finalKey, owner, entry }) => {
+        const passedMs = Math.round(sentAt - (this.entries.get(owner)?.keptAt ?? sentAt));
+        return [owner, entry?.aliveMs ?? 0, passedMs, link.keys.lockChannel(link.keys.name(finalKey))];
       });
       const replies = await link.commands.run(KEEP, names, [link.publish, ...args], (reply) =>
-        readFairPlaces(reply, batch.length),
+        readFairEntries(reply, batch.length),
       );
       return replies.map((reply, i) => {
         const { owner } = batch[i]!;
-        if (reply.status === 'gone') this.places.delete(owner);
-        if (reply.status !== 'queued' || !this.places.has(owner)) return reply;
+        if (reply.status === 'gone') this.entries.delete(owner);
+        if (reply.status !== 'queued' || !this.entries.has(owner)) return reply;
         return { ...reply, position: this.stands(owner, reply, sentAt, true) };
       });
     });

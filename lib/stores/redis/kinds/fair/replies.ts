@@ -1,9 +1,9 @@
 import type { FairClaim } from '../../../../core/seam/claim.js';
-import type { Place } from '../../../../core/seam/place.js';
-import type { AcquireReply, PlaceReply, Taken } from '../../../../core/seam/reply.js';
+import type { QueueEntry } from '../../../../core/seam/queue-entry.js';
+import type { AcquireReply, QueueEntryReply, Taken } from '../../../../core/seam/reply.js';
 import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
 import { readAcquire } from '../exclusive/replies.js';
-import { refusedPlace } from '../shared-replies.js';
+import { entryFailure } from '../shared-replies.js';
 
 /** Nothing is decided yet: repeating the request clears more dead entries. */
 interface Again {
@@ -15,13 +15,13 @@ const AGAIN: Again = { status: 'again' };
 export const readFairAcquire = (
   reply: unknown,
   { leaseMs, tokens }: FairClaim,
-  place: Place | undefined,
+  entry: QueueEntry | undefined,
 ): AcquireReply | Again => {
   const [status, first, second, ...more] = Array.isArray(reply) ? (reply as unknown[]) : [];
-  if (status === 2 && place && more.length <= 1) {
-    return { status: 'queued', place, ...standingOf(first, second, reply), ...anotherKind(more[0], reply) };
+  if (status === 2 && entry && more.length <= 1) {
+    return { status: 'queued', entry, ...positionOf(first, second, reply), ...anotherKind(more[0], reply) };
   }
-  if (status === 3 && first === undefined && !place) return AGAIN;
+  if (status === 3 && first === undefined && !entry) return AGAIN;
   const isGrant = status === 1 && typeof first === 'string' && second === undefined;
   const isRefusal = status === 0 && isNumberOrNone(first);
   if ((!isGrant && !isRefusal) || more.length > 0) throw impossible(reply);
@@ -38,20 +38,20 @@ const anotherKind = (by: unknown, reply: unknown): Pick<Taken, 'heldAs'> => {
   return { heldAs };
 };
 
-const standingOf = (position: unknown, retryInMs: unknown, reply: unknown) => {
+const positionOf = (position: unknown, retryInMs: unknown, reply: unknown) => {
   const isWhole = (value: unknown): value is number => isNumberOrNone(value) && value >= 0;
   if (!isWhole(position) || !isWhole(retryInMs)) throw impossible(reply);
   return { position, retryInMs };
 };
 
-export const readFairPlaces = (reply: unknown, count: number): PlaceReply[] => {
+export const readFairEntries = (reply: unknown, count: number): QueueEntryReply[] => {
   if (!Array.isArray(reply) || reply.length !== count) throw impossible(reply);
-  return reply.map((one: unknown): PlaceReply => {
+  return reply.map((one: unknown): QueueEntryReply => {
     if (one === 1) return { status: 'held' };
     if (one === 0) return { status: 'gone' };
-    if (typeof one === 'string') return { status: 'failed', cause: refusedPlace(one) };
+    if (typeof one === 'string') return { status: 'failed', cause: entryFailure(one) };
     if (!Array.isArray(one) || one.length !== 2) return { status: 'failed', cause: impossible(one) };
-    return { status: 'queued', ...standingOf(one[0], one[1], one) };
+    return { status: 'queued', ...positionOf(one[0], one[1], one) };
   });
 };
 

@@ -1,5 +1,5 @@
-import { BASICS } from '../exclusive/line-functions.js';
-import { IN_THE_WAY, LEAVE, NOT_READ_WRITE } from '../exclusive/scripts.js';
+import { BASICS } from '../exclusive/queue-functions.js';
+import { BLOCKER, LEAVE, NOT_READ_WRITE } from '../exclusive/scripts.js';
 
 /*
  * The scripts of the fair lock. Hold, wait queue and channels are Redisson's (RFairLock):
@@ -26,7 +26,7 @@ import { IN_THE_WAY, LEAVE, NOT_READ_WRITE } from '../exclusive/scripts.js';
  */
 
 /** Maximum number of dead entries that one script clears, and of entries that it reads to find a position. */
-export const MOST_LOOKED_AT = 64;
+export const MAX_LOOKED_AT = 64;
 /** Time to live of our entries after the Redisson entries before them have gone, until a refresh, in ms. */
 const REFRESHED_MS = 5_000;
 /** Only behind a Redisson entry, an entry of ours has more time left than this, in ms. */
@@ -42,13 +42,13 @@ const REDISSON_WAIT_MS = 300_000;
  * Redisson entry. It visits them once after a Redisson thread has left, as Redisson's own script does. When the memory
  * is full it does nothing.
  */
-const FAIR_LINE = `
+const FAIR_QUEUE = `
 local now = time()[1] * 1000 + math.floor(time()[2] / 1000)
 local function is_ours(owner) return string.find(owner, ':fair:', 1, true) ~= nil end
 local function shorten(line)
   local from = 0
   repeat
-    local owners = redis.call('lrange', line.queue, from, from + ${MOST_LOOKED_AT - 1})
+    local owners = redis.call('lrange', line.queue, from, from + ${MAX_LOOKED_AT - 1})
     for _, owner in ipairs(owners) do
       if not is_ours(owner) then return end
       local till = redis.call('zscore', line.timeouts, owner)
@@ -57,11 +57,11 @@ local function shorten(line)
       end
     end
     from = from + #owners
-  until #owners < ${MOST_LOOKED_AT}
+  until #owners < ${MAX_LOOKED_AT}
 end
 local function look(line, left_out)
   line.dead, line.head, line.left = {}, nil, 0
-  for i = 0, ${MOST_LOOKED_AT} do
+  for i = 0, ${MAX_LOOKED_AT} do
     local owner = redis.call('lindex', line.queue, i)
     if not owner then return line end
     if owner == left_out then
@@ -98,11 +98,11 @@ local function standing(line, owner, left, position)
   if line.head == owner then return 0, math.max(0, left) end
   if line.has_more then return 1, 1 end
   if not position then
-    for i, other in ipairs(redis.call('lrange', line.queue, 0, ${MOST_LOOKED_AT - 1})) do
+    for i, other in ipairs(redis.call('lrange', line.queue, 0, ${MAX_LOOKED_AT - 1})) do
       if other == owner then position = i - 1 end
     end
   end
-  return math.max(1, position or ${MOST_LOOKED_AT}), math.max(0, left, line.left)
+  return math.max(1, position or ${MAX_LOOKED_AT}), math.max(0, left, line.left)
 end
 `;
 
@@ -120,7 +120,7 @@ local function new_score(line, alive)
   if not till or till <= now then return now + alive end
   if is_ours(last) then return till > now + ${LONGEST_ALIVE_MS} and till or now + alive end
   local left = 0
-  for _, owner in ipairs(redis.call('lrange', line.queue, 0, ${MOST_LOOKED_AT - 1})) do
+  for _, owner in ipairs(redis.call('lrange', line.queue, 0, ${MAX_LOOKED_AT - 1})) do
     if not is_ours(owner) then
       left = math.max(0, tonumber(redis.call('zscore', line.timeouts, owner) or 0) - now)
       break
@@ -151,7 +151,7 @@ end
  *              plain lock of Redisson looks like a fair one without waiters
  *        error FENCE when the fence key holds no usable number
  */
-export const FAIR_ACQUIRE = `${BASICS}${FAIR_LINE}${NEW_SCORE}
+export const FAIR_ACQUIRE = `${BASICS}${FAIR_QUEUE}${NEW_SCORE}
 local hold, owner, lease, tokens, alive = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[5])
 local waits, channel, publish = ARGV[4] == '1', ARGV[6], ARGV[7]
 local left = redis.call('pttl', hold)
@@ -159,7 +159,7 @@ local mine = left ~= -2 and redis.call('hexists', hold, owner) == 1
 -- The kind of lock that has the hold, if it is another one.
 local function another_kind()
   if left == -2 or mine then return nil end
-  ${IN_THE_WAY}
+  ${BLOCKER}
   local by = in_the_way(hold)
   if by == nil then return 'exclusive' end
   return (by == 'read' or by == 'write') and by or nil
@@ -226,7 +226,7 @@ return { 2, position, look_in, another_kind() }
  *                 which stays
  *        string   'entered': a read-write lock was in it, too, and only the owner's part has ended
  */
-export const FAIR_RELEASE = `${BASICS}${FAIR_LINE}
+export const FAIR_RELEASE = `${BASICS}${FAIR_QUEUE}
 local hold, owner, channel, publish, stays_for = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local held = redis.pcall('hexists', hold, owner)
 if refused(held) then
@@ -269,7 +269,7 @@ return told
  * Reply: list, for each entry: list: position, ms until a retry, as in the reply to an acquire; or integer: 1 when the
  *        owner has the hold, 0 when it is not queued any more; or a string: the error
  */
-export const FAIR_KEEP = `${BASICS}${FAIR_LINE}
+export const FAIR_KEEP = `${BASICS}${FAIR_QUEUE}
 local function keep(hold, line, owner, alive, passed, channel)
   local left = redis.call('pttl', hold)
   if left ~= -2 and redis.call('hexists', hold, owner) == 1 then return 1 end
@@ -296,7 +296,7 @@ return replies
 `;
 
 /** Maximum number of waiters that are listed. */
-const MOST_NAMED = 100;
+const MAX_NAMED = 100;
 
 /**
  * Lists the waiting owners, in order, without the dead.
@@ -307,7 +307,7 @@ const MOST_NAMED = 100;
 export const FAIR_WAITING = `${BASICS}
 local now = time()[1] * 1000 + math.floor(time()[2] / 1000)
 local alive = {}
-for _, owner in ipairs(redis.call('lrange', KEYS[1], 0, ${MOST_NAMED - 1})) do
+for _, owner in ipairs(redis.call('lrange', KEYS[1], 0, ${MAX_NAMED - 1})) do
   local till = redis.call('zscore', KEYS[2], owner)
   if till and tonumber(till) > now then alive[#alive + 1] = string.sub(owner, 1, 256) end
 end
@@ -322,7 +322,7 @@ return alive
  * ARGV[1] channel of the exclusive lock  ARGV[2] PUBLISH or SPUBLISH
  * Reply: integer  1 when it ended a hold, else 0
  */
-export const FAIR_FORCE_UNLOCK = `${BASICS}${FAIR_LINE}
+export const FAIR_FORCE_UNLOCK = `${BASICS}${FAIR_QUEUE}
 if redis.call('exists', KEYS[1]) == 0 then return 0 end
 -- Rejects another type of value before any notification.
 ${NOT_READ_WRITE}

@@ -52,7 +52,7 @@ export class RedisPermit implements RedisKind<PermitClaim> {
 
   release(
     { finalKey, owner }: PermitClaim,
-    { doubt, keepForMs }: ReleaseOptions = {},
+    { uncertain, keepForMs }: ReleaseOptions = {},
   ): Promise<ReleaseReply> {
     const { link } = this;
     const [counter, set, channel] = this.names(finalKey);
@@ -61,7 +61,9 @@ export class RedisPermit implements RedisKind<PermitClaim> {
       const told = readRelease(reply);
       return { wasHeld: told !== -1, othersWaiting: link.othersTold(told, channel) };
     };
-    return link.releaseAfter(doubt, finalKey, () => link.commands.run(RELEASE, [counter, set], args, read));
+    return link.releaseAfter(uncertain, finalKey, () =>
+      link.commands.run(RELEASE, [counter, set], args, read),
+    );
   }
 
   extendMany(claims: readonly PermitClaim[]): Promise<readonly ExtendReply[]> {

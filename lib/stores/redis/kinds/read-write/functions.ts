@@ -1,5 +1,5 @@
-import { WIRE_VERSION } from '../exclusive/line-functions.js';
-import { IN_THE_WAY } from '../exclusive/scripts.js';
+import { WIRE_VERSION } from '../exclusive/queue-functions.js';
+import { BLOCKER } from '../exclusive/scripts.js';
 
 /** Lua functions that the scripts of the read-write lock share; see `scripts.ts`. */
 
@@ -34,7 +34,7 @@ end
  * The wait queue, in the order of arrival. `waiting` reads it, with the entries before an owner or before a new one. An
  * entry that has expired, or whose time comes from another clock, blocks no owner.
  */
-export const READ_WRITE_LINE = `
+export const READ_WRITE_QUEUE = `
 local function waiting(line, me)
   local fields = redis.call('hgetall', line)
   local found = { last = 0, all = {}, dead = {}, size = #fields / 2 }
@@ -97,7 +97,7 @@ const OTHER_KIND_RETRY_MS = 1_000;
  * - `kept_out` is the reply to an owner that does not wait, and `in_line` the reply to one that waits.
  * - `enter` lets the owner in. When a command is refused, it takes back what it has written.
  */
-export const READ_WRITE_ENTER = `${IN_THE_WAY}
+export const READ_WRITE_ENTER = `${BLOCKER}
 local function other_kind(hash)
   local by = in_the_way(hash)
   return (by == 'fair' or by == 'own_fair') and 'fair' or 'exclusive'

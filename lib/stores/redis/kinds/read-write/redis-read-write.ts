@@ -1,16 +1,16 @@
 import type { ReadClaim, WriteClaim } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
-import { PlaceInLine } from '../../../../core/seam/place.js';
+import { StoreQueueEntry } from '../../../../core/seam/queue-entry.js';
 import type {
   AcquireReply,
   ExtendReply,
   KeyState,
-  PlaceReply,
+  QueueEntryReply,
   ReleaseReply,
 } from '../../../../core/seam/reply.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
-import { tokensAsked } from '../exclusive/redis-line.js';
+import { tokensAsked } from '../exclusive/redis-queue.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { readExtend, readRelease } from '../shared-replies.js';
 import {
@@ -71,8 +71,8 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     const { kind, finalKey, owner, leaseMs, tokens } = claim;
     const asked = tokensAsked(claim, tokens);
     const name = keys.name(finalKey);
-    const aliveMs = claim.waits ? (claim.place?.aliveMs ?? 0) : 0;
-    const own = [name, keys.readTimeout(name, owner), keys.readWriteLine(name)];
+    const aliveMs = claim.waits ? (claim.entry?.aliveMs ?? 0) : 0;
+    const own = [name, keys.readTimeout(name, owner), keys.readWriteQueue(name)];
     const index = keys.readerIndex(name);
     const args = [owner, leaseMs, aliveMs, keys.readWriteChannel(name), publish];
     const answer =
@@ -86,21 +86,23 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     return answer.then((reply): AcquireReply => {
       if (reply.status !== 'queued') return reply;
       // The store does not notify this entry of a grant: its process asks after each announcement, and at each refresh.
-      const place = new PlaceInLine((doubt) => this.release(claim, { doubt }).then(() => undefined));
-      return { ...reply, place };
+      const entry = new StoreQueueEntry((uncertain) =>
+        this.release(claim, { uncertain }).then(() => undefined),
+      );
+      return { ...reply, entry };
     });
   }
 
-  keepPlaces(claims: readonly ReadWriteClaim[]): Promise<readonly PlaceReply[]> {
+  refreshEntries(claims: readonly ReadWriteClaim[]): Promise<readonly QueueEntryReply[]> {
     const { link } = this;
     return link.inBatches(claims, (batch) => {
       const keys = batch.flatMap(({ finalKey, owner }) => {
         const name = link.keys.name(finalKey);
-        const beside = [link.keys.readTimeout(name, owner), link.keys.readWriteLine(name)];
+        const beside = [link.keys.readTimeout(name, owner), link.keys.readWriteQueue(name)];
         return [name, ...beside, link.keys.readerIndex(name)];
       });
-      const args = batch.flatMap(({ kind, owner, leaseMs, place }) => {
-        return [owner, kind, place?.aliveMs ?? 0, place?.firstLeaseMs ?? leaseMs];
+      const args = batch.flatMap(({ kind, owner, leaseMs, entry }) => {
+        return [owner, kind, entry?.aliveMs ?? 0, entry?.provisionalLeaseMs ?? leaseMs];
       });
       return link.commands.run(KEEP, keys, args, (reply) => readReadWriteKeep(reply, batch.length));
     });
@@ -108,13 +110,13 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
 
   release(
     { finalKey, owner }: ReadWriteClaim,
-    { doubt, keepForMs }: ReleaseOptions = {},
+    { uncertain, keepForMs }: ReleaseOptions = {},
   ): Promise<ReleaseReply> {
     const { link } = this;
     const { keys, publish } = link;
     const name = keys.name(finalKey);
-    const lines = [keys.readWriteLine(name), keys.line(name)];
-    const touched = [name, keys.readTimeout(name, owner), ...lines, keys.readerIndex(name)];
+    const queues = [keys.readWriteQueue(name), keys.queue(name)];
+    const touched = [name, keys.readTimeout(name, owner), ...queues, keys.readerIndex(name)];
     const channels = [keys.readWriteChannel(name), publish, keys.readTimeouts(name), keys.lockChannel(name)];
     const args = [owner, ...channels, keepForMs ?? ''];
     // All waiters are in the store's queue, which keeps their order: there is no need to report them.
@@ -122,7 +124,7 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
       wasHeld: readRelease(reply) === 1,
       othersWaiting: false,
     });
-    return link.releaseAfter(doubt, finalKey, () => link.commands.run(RELEASE, touched, args, read));
+    return link.releaseAfter(uncertain, finalKey, () => link.commands.run(RELEASE, touched, args, read));
   }
 
   extendMany(claims: readonly ReadWriteClaim[]): Promise<readonly ExtendReply[]> {
@@ -157,7 +159,7 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
   inspect(finalKey: string): Promise<KeyState | null> {
     const { commands, keys } = this.link;
     const name = keys.name(finalKey);
-    const touched = [name, keys.readWriteLine(name), keys.readerIndex(name)];
+    const touched = [name, keys.readWriteQueue(name), keys.readerIndex(name)];
     return commands.run(INSPECT, touched, [keys.readTimeouts(name)], readReadWriteInspect);
   }
 
@@ -165,6 +167,6 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     const { keys, publish } = this.link;
     const name = keys.name(finalKey);
     const args = [keys.readWriteChannel(name), publish, keys.lockChannel(name)];
-    return { part: READ_WRITE_FORCING, keys: [name, keys.line(name), keys.readerIndex(name)], args };
+    return { part: READ_WRITE_FORCING, keys: [name, keys.queue(name), keys.readerIndex(name)], args };
   }
 }

@@ -2,16 +2,16 @@ import type {
   ExtendReply,
   Holder,
   KeyState,
-  PlaceReply,
-  Standing,
+  QueueEntryReply,
+  QueuePosition,
   Taken,
 } from '../../../../core/seam/reply.js';
 import type { Grant } from '../../../../core/seam/grant.js';
 import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
-import { readExtend, refusedPlace, retryInMs } from '../shared-replies.js';
+import { readExtend, entryFailure, retryInMs } from '../shared-replies.js';
 
 /** Reply of the scripts to an acquire. The store adds the queue entry. */
-type AcquireAnswer = Grant | Taken | ({ readonly status: 'queued' } & Standing);
+type AcquireAnswer = Grant | Taken | ({ readonly status: 'queued' } & QueuePosition);
 
 const OTHER_KINDS = ['exclusive', 'fair'] as const;
 
@@ -20,7 +20,7 @@ const keptOut = (left: string | undefined, by: string | undefined): Pick<Taken, 
   return { retryInMs: retryInMs(Number(left)), ...(heldAs && { heldAs }) };
 };
 
-const queued = (reply: string): ({ readonly status: 'queued' } & Standing) | undefined => {
+const queued = (reply: string): ({ readonly status: 'queued' } & QueuePosition) | undefined => {
   const [, before, left, by] = /^q (\d{1,15}) (-1|\d{1,15})(?: (\w+))?$/.exec(reply) ?? [];
   if (before === undefined) return undefined;
   return { status: 'queued', position: Number(before), ...keptOut(left, by) };
@@ -51,14 +51,14 @@ export const readWriteAcquire = (reply: unknown, leaseMs: number, fenced: boolea
       : undefined;
   });
 
-export const readReadWriteKeep = (reply: unknown, count: number): readonly PlaceReply[] => {
+export const readReadWriteKeep = (reply: unknown, count: number): readonly QueueEntryReply[] => {
   if (!Array.isArray(reply) || reply.length !== count) throw impossible(reply);
-  return reply.map((one: unknown): PlaceReply => {
+  return reply.map((one: unknown): QueueEntryReply => {
     if (typeof one !== 'string') return { status: 'failed', cause: impossible(one) };
     if (one === 'gone') return { status: 'gone' };
     if (one === 'h') return { status: 'held' };
     if (!one.startsWith('error ')) return queued(one) ?? { status: 'failed', cause: impossible(one) };
-    return { status: 'failed', cause: refusedPlace(one.slice('error '.length)) };
+    return { status: 'failed', cause: entryFailure(one.slice('error '.length)) };
   });
 };
 

@@ -1,5 +1,5 @@
 import { counterOf } from '../exclusive/scripts.js';
-import { READ_WRITE_BASICS, READ_WRITE_ENTER, READ_WRITE_LINE } from './functions.js';
+import { READ_WRITE_BASICS, READ_WRITE_ENTER, READ_WRITE_QUEUE } from './functions.js';
 import { READER_INDEX } from './reader-index.js';
 
 /**
@@ -43,7 +43,7 @@ import { READER_INDEX } from './reader-index.js';
  *                 't <ms until it may retry> <kind of lock>': the same for an owner that does not wait
  *        integer  ms until it may retry, -1 when the blocking hold has no end
  */
-export const READ_ACQUIRE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}${READ_WRITE_ENTER}
+export const READ_ACQUIRE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_QUEUE}${READ_WRITE_ENTER}
 local hash, timeout, line, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
 local lease, span = tonumber(ARGV[2]), tonumber(ARGV[3])
 local has, ends = held(hash, timeout, me)
@@ -83,7 +83,7 @@ return in_line(count, wait, other)
  *        integer  ms until it may retry, -1 when the blocking hold has no end
  *        error    FENCE when the fence key, or the counter, holds no usable number
  */
-export const WRITE_ACQUIRE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}${READ_WRITE_ENTER}
+export const WRITE_ACQUIRE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_QUEUE}${READ_WRITE_ENTER}
 local hash, timeout, line, fence, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], ARGV[1]
 local lease, span, block = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6])
 local has, ends = held(hash, timeout, me)
@@ -133,7 +133,7 @@ return whole(token)
  * ARGV[4i] provisional lease in ms
  * Reply: list, for each: 'q …', as of `READ_ACQUIRE`: queued; 'h': it has the lock; 'gone'; or 'error <its text>'
  */
-export const READ_WRITE_KEEP: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}${READ_WRITE_ENTER}
+export const READ_WRITE_KEEP: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_QUEUE}${READ_WRITE_ENTER}
 local function keep(hash, timeout, line, index, me, kind, span, lease)
   local found = waiting(line, me)
   if not found.mine then return held(hash, timeout, me) and 'h' or 'gone' end
@@ -172,7 +172,7 @@ return replies
  * ARGV[5] channel of the plain lock  ARGV[6] for how many more ms the hold stays, '' for none
  * Reply: integer  1 when it was held, 0 when it was queued, -1 when neither
  */
-export const READ_WRITE_RELEASE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}
+export const READ_WRITE_RELEASE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_QUEUE}
 local hash, timeout, line, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[1]
 local there = redis.pcall('hexists', hash, 'mode')
 if refused(there) and not foreign(there) then return there end
@@ -330,7 +330,7 @@ return 1
  *        end), list of owners
  *        error    WRONGTYPE when something else is there
  */
-export const READ_WRITE_INSPECT: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_LINE}
+export const READ_WRITE_INSPECT: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_QUEUE}
 local hash, index = KEYS[1], KEYS[3]
 local left = redis.call('pttl', hash)
 if left == -2 then return nil end

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { PlaceOutcome } from '../../../lib/core/seam/place.js';
+import type { QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
 import type { RedisStage } from '../../faults/on-redis/redis-stage.js';
 import { until } from '../../support/async.js';
 import type { Mistake } from '../mistake.js';
@@ -23,16 +23,16 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     name: 'keeping a place inserts',
     edits: [
       {
-        in: 'LINE_KEEP',
+        in: 'QUEUE_KEEP',
         find: "return 'gone'",
         replace:
           "ticket = redis.call('hincrby', line, 'last', 1) redis.call('hset', line, ticket, entry(now + span, span, '10000', '1', deaf, me), '@' .. me, ticket)",
       },
       {
         in: 'ExclusiveHolds.keep',
-        find: 'const line = this.lineOf(finalKey, now);',
+        find: 'const queue = this.queueOf(finalKey, now);',
         replace:
-          'const line = this.lineOf(finalKey, now) ?? new Line(); if (!line.has(owner) && this.find(finalKey, now)?.owner !== owner) { line.add(claim, now, deaf); this.lines.set(finalKey, line); }',
+          'const queue = this.queueOf(finalKey, now) ?? new WaitQueue(); if (!queue.has(owner) && this.find(finalKey, now)?.owner !== owner) { queue.add(claim, now, notSubscribed); this.queues.set(finalKey, queue); }',
       },
     ],
     onRedis: {
@@ -72,8 +72,8 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     name: 'a grant counted from its arrival',
     edits: [
       {
-        in: 'Contention.takeTurn',
-        find: 'this.accept(outcome, place.queuedAt,',
+        in: 'Contention.takeGrant',
+        find: 'this.accept(outcome, entry.queuedAt,',
         replace: 'this.accept(outcome, core.runtime.now(),',
       },
       {
@@ -88,8 +88,8 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     name: 'a message of another server run believed',
     edits: [
       {
-        in: 'RedisLine.heard',
-        find: 'if (standing && (epoch === undefined || standing.epoch !== epoch)) return this.mayHaveMissed();',
+        in: 'RedisQueue.received',
+        find: 'if (queuedOwner && (epoch === undefined || queuedOwner.epoch !== epoch)) return this.mayHaveMissed();',
         replace: '',
       },
     ],
@@ -101,16 +101,16 @@ export const LINE_MISTAKES: readonly Mistake[] = [
         const claim = stage.claim(owner);
         const reply = await store.kinds.exclusive.acquire(claim);
         assert.equal(reply.status, 'queued');
-        const told: (PlaceOutcome | 'doubted')[] = [];
+        const told: (QueueEntryOutcome | 'doubted')[] = [];
         if (reply.status === 'queued') {
-          const doubted = (): void => void told.push('doubted');
-          reply.place.listen({ told: (outcome) => void told.push(outcome), doubted });
+          const missedNotification = (): void => void told.push('doubted');
+          reply.entry.listen({ notified: (outcome) => void told.push(outcome), missedNotification });
         }
         const channel = `nest_redis_lock:grant:${owner.slice(0, owner.lastIndexOf(':'))}`;
         await until(async () => (await stage.admin.pubsub('NUMSUB', channel))[1] === 1);
         // The ear is open once a place is kept that is not deaf.
         await until(async () => {
-          await store.kinds.exclusive.keepPlaces!([claim]);
+          await store.kinds.exclusive.refreshEntries!([claim]);
           return String(await stage.admin.hget(stage.line, '1')).endsWith(` 0 ${owner}`);
         });
         told.length = 0;
@@ -126,13 +126,13 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     name: 'a message published before what it tells is written',
     edits: [
       {
-        in: 'LINE',
+        in: 'WAIT_QUEUE',
         find: "redis.call('hset', hold, one.owner, 1)",
         replace:
           "redis.call('publish', '${GRANT_CHANNELS}' .. process_of(one.owner), table.concat({ 'grant', '1', one.owner, whole(token), whole(one.tokens), one.lease, whole(found.count - 1) }, ' ') .. '\\\\n' .. hold) redis.call('hset', hold, one.owner, 1)",
       },
       {
-        in: 'LINE',
+        in: 'WAIT_QUEUE',
         find: "local heard = redis.pcall('publish', ${GRANT_CHANNEL}, message)",
         replace: 'local heard = 1',
       },
@@ -166,7 +166,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     name: 'a deaf place removed',
     edits: [
       {
-        in: 'LINE',
+        in: 'WAIT_QUEUE',
         find: "redis.call('hset', line, whole(one.ticket), one.text, '@' .. one.owner, whole(one.ticket))",
         replace: '',
       },
@@ -183,9 +183,9 @@ export const LINE_MISTAKES: readonly Mistake[] = [
   {
     name: 'a dead place granted again and again',
     edits: [
-      { in: 'LINE', find: 'if left and left <= 0 then', replace: 'if false then' },
+      { in: 'WAIT_QUEUE', find: 'if left and left <= 0 then', replace: 'if false then' },
       {
-        in: 'LINE',
+        in: 'WAIT_QUEUE',
         find: "sure(redis.pcall('hdel', line, whole(one.ticket), '@' .. one.owner))",
         replace: '',
       },
@@ -210,7 +210,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     name: 'a later place granted first',
     edits: [
       {
-        in: 'LINE',
+        in: 'WAIT_QUEUE',
         find: 'local one = place(found, i)',
         replace: 'place(found, 64) local one = found.places[#found.places + 1 - i]',
       },
@@ -229,8 +229,8 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     name: 'a lost message never repaired',
     edits: [
       {
-        in: 'LinePlace.answered',
-        find: "if (reply.status === 'held') return this.tell(UNKNOWN_GRANT);",
+        in: 'OwnEntry.answered',
+        find: "if (reply.status === 'held') return this.notify(UNKNOWN_GRANT);",
         replace: "if (reply.status === 'held') return;",
       },
     ],
@@ -259,7 +259,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     name: 'a line without a time to live',
     edits: [
       {
-        in: 'LINE_ACQUIRE',
+        in: 'QUEUE_ACQUIRE',
         find: "local armed = redis.pcall('pexpire', line, alive)",
         replace: 'local armed = 1',
       },
@@ -273,14 +273,14 @@ export const LINE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'a place without callers',
-    edits: [{ in: 'LocalQueue.leave', find: 'if (place) this.host.leaveLine(place);', replace: '' }],
+    edits: [{ in: 'LocalQueue.leave', find: 'if (entry) this.host.leaveQueue(entry);', replace: '' }],
     simulation: { rules: ['leftovers'] },
   },
   {
     name: 'a first lease that a blocked loop outlives',
     edits: [
       {
-        in: 'PlaceKeeper.termsFor',
+        in: 'EntryKeeper.termsFor',
         find: 'Math.floor(watchdogMs / 3)',
         replace: 'Math.floor(watchdogMs / 10)',
       },
@@ -330,7 +330,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     name: 'the end of a hold slept through that comes sooner than was told at first',
     edits: [
       {
-        in: 'LinePlace.answered',
+        in: 'OwnEntry.answered',
         find: 'if (this.lookAgainAt < before) this.listener?.();',
         replace: 'void before;',
       },

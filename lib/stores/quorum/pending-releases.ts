@@ -10,7 +10,7 @@ const LONGEST_PAUSE_MS = 1_000;
 const AT_ONCE = 100;
 
 /** A hold that one node has, or may have, without an owner that wants it. */
-interface Leftover {
+interface PendingRelease {
   readonly claim: Claim;
   readonly how: ReleaseOptions;
   /** Time at which it has ended in any case. */
@@ -22,10 +22,10 @@ interface Leftover {
  * that did not reply to a release. Each is released in the background, until the node confirms it or the hold has
  * expired. A node that does not reply gets one release at a time, and all once it replies: there may be many.
  */
-export class Leftovers {
+export class PendingReleases {
   private readonly asking = new Set<Promise<unknown>>();
   /** Releases for nodes that did not reply. */
-  private readonly kept = new Map<QuorumNode, Leftover[]>();
+  private readonly kept = new Map<QuorumNode, PendingRelease[]>();
   private readonly timers = new Map<unknown, () => void>();
   private count = 0;
   private closed = false;
@@ -39,11 +39,11 @@ export class Leftovers {
 
   /**  @param until time at which the hold has ended in any case */
   giveBack(node: QuorumNode, claim: Claim, how: ReleaseOptions, until: number): void {
-    const leftover: Leftover = { claim, how, until };
+    const pendingRelease: PendingRelease = { claim, how, until };
     this.count += 1;
     // One release finds out whether the node still fails.
-    if (node.failing) this.keep(node, leftover, 0);
-    else void this.whileAsking(this.ask(node, leftover));
+    if (node.failing) this.keep(node, pendingRelease, 0);
+    else void this.whileAsking(this.ask(node, pendingRelease));
   }
 
   /** Ends the retries, and resolves when the requests under way have ended. */
@@ -64,13 +64,13 @@ export class Leftovers {
   }
 
   /** Sends one release, and keeps it when the node does not reply. Resolves with whether it replied. */
-  private async ask(node: QuorumNode, leftover: Leftover): Promise<boolean> {
-    const { claim, how } = leftover;
+  private async ask(node: QuorumNode, pendingRelease: PendingRelease): Promise<boolean> {
+    const { claim, how } = pendingRelease;
     try {
       await kindAt(node, claim.kind).release(claim, how);
     } catch (error) {
       if (error instanceof StoreFailure) {
-        this.keep(node, leftover);
+        this.keep(node, pendingRelease);
         return false;
       }
     }
@@ -78,12 +78,12 @@ export class Leftovers {
     return true;
   }
 
-  private keep(node: QuorumNode, leftover: Leftover, pauseMs = FIRST_PAUSE_MS): void {
+  private keep(node: QuorumNode, pendingRelease: PendingRelease, pauseMs = FIRST_PAUSE_MS): void {
     const kept = this.kept.get(node);
     if (this.closed) this.count -= 1;
-    else if (kept) kept.push(leftover);
+    else if (kept) kept.push(pendingRelease);
     else {
-      this.kept.set(node, [leftover]);
+      this.kept.set(node, [pendingRelease]);
       void this.askAgain(node, pauseMs);
     }
   }
@@ -105,7 +105,10 @@ export class Leftovers {
   }
 
   /** Sends the first release, and the others once the node has replied to it. Resolves with whether it replied. */
-  private async askOneThenAll(node: QuorumNode, [first, ...others]: readonly Leftover[]): Promise<boolean> {
+  private async askOneThenAll(
+    node: QuorumNode,
+    [first, ...others]: readonly PendingRelease[],
+  ): Promise<boolean> {
     if (!first || (await this.ask(node, first))) {
       for (let from = 0; from < others.length; from += AT_ONCE) {
         await Promise.all(others.slice(from, from + AT_ONCE).map((one) => this.ask(node, one)));

@@ -1,11 +1,11 @@
 import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
-  LINE_ACQUIRE,
-  LINE_FORCE_UNLOCK,
-  LINE_KEEP,
-  LINE_RELEASE,
-} from '../../lib/stores/redis/kinds/exclusive/line-scripts.js';
+  QUEUE_ACQUIRE,
+  QUEUE_FORCE_UNLOCK,
+  QUEUE_KEEP,
+  QUEUE_RELEASE,
+} from '../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
 import { until } from '../support/async.js';
 import { newKey } from '../support/stores/harness.js';
 import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
@@ -75,10 +75,10 @@ describe('the line of an exclusive lock in Redis', () => {
   const acquiring = (key: string, owner: string, asking: Asking = {}): Run => {
     const { waits = true, tokens = 1, deaf = false, aliveMs = ALIVE_MS } = asking;
     const place = waits ? `${aliveMs} ${FIRST_MS} ${tokens} ${deaf ? 1 : 0}` : '';
-    return [LINE_ACQUIRE, 3, ...keysOf(key), owner, LEASE_MS, tokens, place, 'PUBLISH'];
+    return [QUEUE_ACQUIRE, 3, ...keysOf(key), owner, LEASE_MS, tokens, place, 'PUBLISH'];
   };
   const releasing = (key: string, owner: string): Run => [
-    LINE_RELEASE,
+    QUEUE_RELEASE,
     3,
     ...keysOf(key),
     owner,
@@ -86,7 +86,7 @@ describe('the line of an exclusive lock in Redis', () => {
     0,
   ];
   const keeping = (key: string, owner: string, deaf = 0): Run => [
-    LINE_KEEP,
+    QUEUE_KEEP,
     3,
     ...keysOf(key),
     owner,
@@ -118,7 +118,7 @@ describe('the line of an exclusive lock in Redis', () => {
     return { replies: replies.slice(1, -1), before: inMs(0), after: inMs(-1) };
   };
   const force = (key: string): Promise<unknown> =>
-    admin.eval(LINE_FORCE_UNLOCK, 3, ...keysOf(key), 'PUBLISH');
+    admin.eval(QUEUE_FORCE_UNLOCK, 3, ...keysOf(key), 'PUBLISH');
   const holderOf = async (key: string): Promise<string | undefined> =>
     Object.keys(await admin.hgetall(key))[0];
   const lineOf = (key: string): Promise<Record<string, string>> => admin.hgetall(keysOf(key)[2]);

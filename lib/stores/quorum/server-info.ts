@@ -29,9 +29,9 @@ interface Run {
 }
 
 /** The info on a node's server over the current connection: its start and its clock. */
-export class ServerSight {
+export class ServerInfo {
   /** Epoch: number of new connections so far. */
-  era = 0;
+  epoch = 0;
   private current: Seen | undefined;
   private clock: ClockSeen | undefined;
   private run: Run | undefined;
@@ -53,7 +53,7 @@ export class ServerSight {
 
   /** Records a new connection, which may lead to a restarted server. */
   connectedAgain(): void {
-    this.era += 1;
+    this.epoch += 1;
     this.current = undefined;
     this.looking = undefined;
   }
@@ -74,10 +74,10 @@ export class ServerSight {
 
   /** Asks the server for its times, if its store can. */
   async look(): Promise<void> {
-    const { era, runtime } = this;
+    const { epoch, runtime } = this;
     const sentAt = runtime.now();
     const times = await this.store.serverTimes?.();
-    if (!times || era !== this.era) return;
+    if (!times || epoch !== this.epoch) return;
     const { upForMs, clockMs, serverId, tokensPerMs } = times;
     const now = runtime.now();
     const uncertainMs = (now - sentAt) / 2;
@@ -91,10 +91,10 @@ export class ServerSight {
    * set since, so the first value of a run stays valid. A run that was not there at the last look began after that
    * look.
    */
-  private startOf(serverId: string | undefined, told: number, now: number): number {
-    if (serverId === undefined) return told;
+  private startOf(serverId: string | undefined, reported: number, now: number): number {
+    if (serverId === undefined) return reported;
     const { run } = this;
-    const began = run === undefined || told >= run.lastAt ? told : now;
+    const began = run === undefined || reported >= run.lastAt ? reported : now;
     const startedAt = run?.serverId === serverId ? run.startedAt : began;
     this.run = { serverId, startedAt, lastAt: now };
     return startedAt;

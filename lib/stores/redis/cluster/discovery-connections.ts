@@ -1,13 +1,13 @@
 import { ClusterServer } from './cluster-server.js';
 import type { ClusterEndpoint } from './cluster-settings.js';
-import { lookAt, type Sight } from './look-at.js';
+import { lookAt, type ClusterInfo } from './look-at.js';
 import { textOfAddress, type NodeAddress } from './slots.js';
 
 /**
  * Discovery connections, which only ask which server has which slots. The locks' own connections cannot do that: what
  * is known of a server when such a connection begins decides how it is used.
  */
-export class Scouts {
+export class DiscoveryConnections {
   private readonly out = new Set<ClusterServer>();
 
   constructor(
@@ -16,12 +16,12 @@ export class Scouts {
   ) {}
 
   /** Asks the servers that the options name, and these. Rejects when no server replies. */
-  async lookFrom(others: readonly ClusterServer[]): Promise<Sight> {
+  async lookFrom(others: readonly ClusterServer[]): Promise<ClusterInfo> {
     const { endpoint, out } = this;
-    const places = new Map(
+    const addresses = new Map(
       [...endpoint.seeds, ...others.map(({ at }) => at)].map((at) => [textOfAddress(at), at]),
     );
-    const sent = [...places.values()].map((at) => this.send(at));
+    const sent = [...addresses.values()].map((at) => this.send(at));
     for (const one of sent) out.add(one);
     try {
       return await lookAt(sent);

@@ -14,7 +14,7 @@ export interface Look {
 }
 
 /** Schedules the refreshes of the slot map: one at a time, and soon after a change. */
-export class Looks {
+export class SlotRefresher {
   private looking: Promise<void> | undefined;
   private timer: NodeJS.Timeout | undefined;
   private nowAndThen: NodeJS.Timeout | undefined;

@@ -6,13 +6,13 @@ import type { RedisSession } from '../../connection/redis-session.js';
 import type { RedisLink } from '../redis-link.js';
 
 /** What a process says to itself to hear whether it is heard. */
-const PROOF = 'loopback ';
+const LOOPBACK = 'loopback ';
 /** How long its arrival is waited for before whoever waits looks for itself, in ms. */
-const PROOF_MS = 100;
+const LOOPBACK_MS = 100;
 
-export interface EarListener {
+export interface GrantListener {
   /** Receives a message that came while the subscription was open. */
-  heard(text: string): void;
+  received(text: string): void;
   /** Called when it has opened: earlier messages are lost. */
   opened(): void;
   /** Called when it can never open: this Redis user may not publish or subscribe here. */
@@ -27,10 +27,10 @@ export interface EarListener {
  * The subscription opens with the first waiter and stays open as long as the process lives. That costs one
  * subscription, and a later wait need not begin with it.
  */
-export class TurnEar {
+export class GrantSubscription {
   private watch: Watch | undefined;
-  private proof = '';
-  private provingOn: RedisSession | undefined;
+  private loopback = '';
+  private checkingOn: RedisSession | undefined;
   private openOn: RedisSession | undefined;
   private openings = 0;
   /** What is to be told as soon as it is known whether the ear is open; undefined while nothing is on its way. */
@@ -41,7 +41,7 @@ export class TurnEar {
     private readonly channel: string,
     /** Which server it is about: that which has this name. */
     private readonly name: string,
-    private readonly listener: EarListener,
+    private readonly listener: GrantListener,
   ) {}
 
   /** Number of the current opening; undefined while it is not certain that messages arrive. */
@@ -56,17 +56,17 @@ export class TurnEar {
     if (!this.watch) {
       this.heldBack ??= [];
       this.watch = this.link.channels.watch(this.channel, {
-        hint: () => this.prove(),
+        wakeUp: () => this.checkLoopback(),
         message: (text) => this.message(text),
         failed: (failure) => {
           if (isNotPermitted(failure)) this.refused();
           else this.settle();
         },
-        standing: true,
+        permanent: true,
       });
     }
-    if (this.watch.live && this.epoch === undefined && this.provingOn !== this.session) {
-      this.prove();
+    if (this.watch.live && this.epoch === undefined && this.checkingOn !== this.session) {
+      this.checkLoopback();
     }
   }
 
@@ -83,30 +83,30 @@ export class TurnEar {
   }
 
   /** Calls `tell` at once, or when the opening under way has ended. */
-  whenSettled(tell: () => void): void {
-    if (this.heldBack) this.heldBack.push(tell);
-    else tell();
+  whenSettled(notify: () => void): void {
+    if (this.heldBack) this.heldBack.push(notify);
+    else notify();
   }
 
-  private prove(): void {
+  private checkLoopback(): void {
     const { topology, channels } = this.link;
     this.openOn = undefined;
     const connection = topology.connectionTo(this.name);
     const session = connection?.current;
     if (!connection || !session || !channels.isLive(this.channel)) return this.settle();
-    const proof = PROOF + randomBytes(8).toString('hex');
-    this.proof = proof;
-    this.provingOn = session;
+    const loopback = LOOPBACK + randomBytes(8).toString('hex');
+    this.loopback = loopback;
+    this.checkingOn = session;
     this.heldBack ??= [];
-    const args = [this.channel, proof];
+    const args = [this.channel, loopback];
     const settle = (): void => {
-      if (this.proof === proof) this.settle();
+      if (this.loopback === loopback) this.settle();
     };
     connection.send({ command: topology.publish, args, read: Number }).then(
       // The message itself comes on the other connection, in a moment: unless nobody listened, or it is lost.
-      (told) => (told === 0 ? settle() : unbound(() => setTimeout(settle, PROOF_MS).unref())),
+      (told) => (told === 0 ? settle() : unbound(() => setTimeout(settle, LOOPBACK_MS).unref())),
       (failure: unknown) => {
-        if (this.proof === proof) this.provingOn = undefined;
+        if (this.loopback === loopback) this.checkingOn = undefined;
         if (isNotPermitted(failure)) this.refused();
         settle();
       },
@@ -114,9 +114,9 @@ export class TurnEar {
   }
 
   private message(text: string): void {
-    if (!text.startsWith(PROOF)) return this.listener.heard(text);
-    if (text !== this.proof || this.provingOn !== this.session) return;
-    this.openOn = this.provingOn;
+    if (!text.startsWith(LOOPBACK)) return this.listener.received(text);
+    if (text !== this.loopback || this.checkingOn !== this.session) return;
+    this.openOn = this.checkingOn;
     this.openings++;
     this.listener.opened();
     this.settle();
@@ -126,7 +126,7 @@ export class TurnEar {
   private refused(): void {
     this.watch?.close();
     this.watch = undefined;
-    this.provingOn = undefined;
+    this.checkingOn = undefined;
     this.settle();
     this.listener.refused();
   }
@@ -134,6 +134,6 @@ export class TurnEar {
   private settle(): void {
     const { heldBack } = this;
     this.heldBack = undefined;
-    heldBack?.forEach((tell) => tell());
+    heldBack?.forEach((notify) => notify());
   }
 }

@@ -1,8 +1,8 @@
 import { CompactingMap } from '../../../../core/compacting.js';
 import type { Claim, ExclusiveClaim } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
-import { PlaceInLine, type PlaceOutcome } from '../../../../core/seam/place.js';
-import type { AcquireReply, PlaceReply, ReleaseReply } from '../../../../core/seam/reply.js';
+import { StoreQueueEntry, type QueueEntryOutcome } from '../../../../core/seam/queue-entry.js';
+import type { AcquireReply, QueueEntryReply, ReleaseReply } from '../../../../core/seam/reply.js';
 import type { StoreFailure } from '../../../../core/seam/store-failure.js';
 import type { RedisSession } from '../../connection/redis-session.js';
 import { Script } from '../../connection/script.js';
@@ -10,53 +10,54 @@ import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import type { RedisLink } from '../redis-link.js';
 import { readGrantMessage } from './grant-message.js';
 import {
-  readLineAcquire,
-  readLineInspect,
-  readLineKeep,
-  readLineRelease,
-  type LineAcquire,
-} from './line-replies.js';
-import { lineProbe, missingRules, PROBE, TURN_CHANNELS_RULE } from './line-rights.js';
-import { LINE_ACQUIRE, LINE_FORCE_UNLOCK, LINE_INSPECT, LINE_KEEP, LINE_RELEASE } from './line-scripts.js';
-import type { TurnEar } from './turn-ear.js';
-import { TurnEars } from './turn-ears.js';
+  readQueueAcquire,
+  readQueueInspect,
+  readQueueKeep,
+  readQueueRelease,
+  type QueueAcquire,
+} from './queue-replies.js';
+import { queueProbe, missingRules, PROBE, GRANT_CHANNELS_RULE } from './queue-rights.js';
+import * as scripts from './queue-scripts.js';
+import type { GrantSubscription } from './grant-subscription.js';
+import { GrantSubscriptions } from './grant-subscriptions.js';
 
 const ACQUIRE: BatchPart = {
   letter: 'A',
-  script: new Script(LINE_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]),
+  script: new Script(scripts.QUEUE_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]),
   keys: 3,
   args: 4,
 };
-const RELEASE: BatchPart = { letter: 'R', script: new Script(LINE_RELEASE), keys: 3, args: 3 };
-const KEEP = new Script(LINE_KEEP);
-export const LINE_FORCING: BatchPart = {
+const RELEASE: BatchPart = { letter: 'R', script: new Script(scripts.QUEUE_RELEASE), keys: 3, args: 3 };
+const KEEP = new Script(scripts.QUEUE_KEEP);
+export const QUEUE_FORCING: BatchPart = {
   letter: 'F',
-  script: new Script(LINE_FORCE_UNLOCK),
+  script: new Script(scripts.QUEUE_FORCE_UNLOCK),
   keys: 3,
   args: 1,
 };
-const INSPECT = new Script(LINE_INSPECT);
+const INSPECT = new Script(scripts.QUEUE_INSPECT);
 
-export const LINE_SCRIPTS: readonly Script[] = [
+export const QUEUE_SCRIPTS: readonly Script[] = [
   ACQUIRE.script,
   RELEASE.script,
   KEEP,
-  LINE_FORCING.script,
+  QUEUE_FORCING.script,
   INSPECT,
   PROBE,
 ];
-export const LINE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE];
+export const QUEUE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE];
 
 /** Returns the number of tokens as scripts take it: negative for tokens of Redisson's counter. */
-export const tokensAsked = ({ counted }: Claim, tokens: number): number => (counted ? -tokens : tokens);
+export const tokensAsked = ({ perKeyCounter }: Claim, tokens: number): number =>
+  perKeyCounter ? -tokens : tokens;
 
 /** What is known of an owner that asks or waits. Most are granted at once: there is one of these for each lock. */
-interface Standing {
+interface QueuedOwner {
   readonly claim: ExclusiveClaim;
   /** Since which opening of the ear its messages are heard; undefined while they are not. */
   epoch: number | undefined;
   /** Made when there is something to tell. */
-  place: PlaceInLine | undefined;
+  entry: StoreQueueEntry | undefined;
   /** Nothing more is to come of its place: it was told of a grant, or it was given up. */
   isOver: boolean;
   /** Whether it was asked about since it stands in line: a process does that once when it begins to hear. */
@@ -64,12 +65,12 @@ interface Standing {
 }
 
 /** Tells what came of a request. */
-type Tell<T> = (answer: T) => void;
+type Settle<T> = (answer: T) => void;
 
-/** The exclusive lock with a wait queue in Redis; see `line-scripts.ts`. */
-export class RedisLine {
-  private readonly ears: TurnEars;
-  private readonly standing = new CompactingMap<string, Standing>();
+/** The exclusive lock with a wait queue in Redis; see `queue-scripts.ts`. */
+export class RedisQueue {
+  private readonly subscriptions: GrantSubscriptions;
+  private readonly queuedOwners = new CompactingMap<string, QueuedOwner>();
 
   /** Whether the line is refused on a connection, of those of which that is known. */
   private readonly judged = new WeakMap<RedisSession, boolean>();
@@ -82,16 +83,18 @@ export class RedisLine {
   constructor(
     private readonly link: RedisLink,
     private readonly onRefused: (missing: readonly string[]) => void,
-    private readonly leave: (claim: ExclusiveClaim, doubt: StoreFailure | undefined) => Promise<void>,
+    private readonly leave: (claim: ExclusiveClaim, uncertain: StoreFailure | undefined) => Promise<void>,
   ) {
-    this.ears = new TurnEars(link, {
-      heard: (text, ear) => this.heard(text, ear),
+    this.subscriptions = new GrantSubscriptions(link, {
+      received: (text, subscription) => this.received(text, subscription),
       // Who has yet to hear when the hold in the way is announced to end, asks as soon as that is so.
-      opened: (ear) =>
-        this.mayHaveMissed(({ claim }) => this.ears.of(claim) === ear && this.hears(claim.finalKey)),
-      refused: (ear) => {
-        const { session } = ear;
-        if (session) this.judge(session, [TURN_CHANNELS_RULE]);
+      opened: (subscription) =>
+        this.mayHaveMissed(
+          ({ claim }) => this.subscriptions.of(claim) === subscription && this.isSubscribedTo(claim.finalKey),
+        ),
+      refused: (subscription) => {
+        const { session } = subscription;
+        if (session) this.judge(session, [GRANT_CHANNELS_RULE]);
       },
       waiting: () => this.waitingClaims(),
     });
@@ -100,7 +103,7 @@ export class RedisLine {
   /** Whether it can be used for the lock, on the connection of this moment. */
   isUsableFor(finalKey: string): boolean {
     const { topology, keys } = this.link;
-    if (!topology.hasTurns) return false;
+    if (!topology.hasQueues) return false;
     const connection = topology.connectionTo(keys.name(finalKey));
     const session = connection?.current;
     if (!session) return true;
@@ -110,22 +113,22 @@ export class RedisLine {
 
   /** How many owners wait; for tests. */
   get size(): number {
-    return this.standing.size;
+    return this.queuedOwners.size;
   }
 
   /** Whether an owner may stand in line, or may have been granted there without its process knowing of it. */
   mayStand(owner: string): boolean {
-    return this.standing.has(owner);
+    return this.queuedOwners.has(owner);
   }
 
   /** Something was refused that another way was not: the user's rights may have changed. */
-  doubtRights(finalKey: string): void {
+  recheckRights(finalKey: string): void {
     const { commands, keys, topology } = this.link;
     const name = keys.name(finalKey);
     const session = topology.connectionTo(name)?.current;
     if (!session || this.asking) return;
     this.asking = true;
-    const { script, keys: touched, args } = lineProbe(keys, topology.hasSlots ? name : undefined);
+    const { script, keys: touched, args } = queueProbe(keys, topology.hasSlots ? name : undefined);
     commands
       .run(script, touched, args, (reply) => this.judge(session, missingRules(reply)))
       // Refused as a whole: for the key. Whatever else it may be says nothing of rights.
@@ -142,22 +145,22 @@ export class RedisLine {
     this.mayHaveMissed();
   }
 
-  acquire(claim: ExclusiveClaim, resolve: Tell<AcquireReply>, reject: Tell<unknown>): void {
-    const { owner, place: terms } = claim;
-    if (!claim.waits || !terms) return this.ask(claim, '', resolve as Tell<LineAcquire>, reject);
-    const epoch = this.ears.of(claim)?.epoch;
-    const standing: Standing = { claim, epoch, place: undefined, isOver: false, wasKept: false };
+  acquire(claim: ExclusiveClaim, resolve: Settle<AcquireReply>, reject: Settle<unknown>): void {
+    const { owner, entry: terms } = claim;
+    if (!claim.waits || !terms) return this.ask(claim, '', resolve as Settle<QueueAcquire>, reject);
+    const epoch = this.subscriptions.of(claim)?.epoch;
+    const queuedOwner: QueuedOwner = { claim, epoch, entry: undefined, isOver: false, wasKept: false };
     // Before it is sent: the grant may arrive before the answer.
-    this.standing.set(owner, standing);
-    const { aliveMs, firstLeaseMs, tokens } = terms;
-    const deaf = epoch === undefined ? 1 : 0;
+    this.queuedOwners.set(owner, queuedOwner);
+    const { aliveMs, provisionalLeaseMs, tokens } = terms;
+    const notSubscribed = epoch === undefined ? 1 : 0;
     this.ask(
       claim,
-      `${aliveMs} ${firstLeaseMs} ${tokensAsked(claim, tokens)} ${deaf}`,
+      `${aliveMs} ${provisionalLeaseMs} ${tokensAsked(claim, tokens)} ${notSubscribed}`,
       (reply) => {
         if (reply.status === 'queued') {
-          this.ears.open(claim);
-          return resolve({ ...reply, place: this.placeOf(standing) });
+          this.subscriptions.open(claim);
+          return resolve({ ...reply, entry: this.entryOf(queuedOwner) });
         }
         this.forget(owner);
         resolve(reply);
@@ -169,11 +172,11 @@ export class RedisLine {
     );
   }
 
-  private placeOf(standing: Standing): PlaceInLine {
-    const { claim } = standing;
-    return (standing.place ??= new PlaceInLine((doubt) => {
-      standing.isOver = true;
-      return this.leave(claim, doubt);
+  private entryOf(queuedOwner: QueuedOwner): StoreQueueEntry {
+    const { claim } = queuedOwner;
+    return (queuedOwner.entry ??= new StoreQueueEntry((uncertain) => {
+      queuedOwner.isOver = true;
+      return this.leave(claim, uncertain);
     }));
   }
 
@@ -182,14 +185,14 @@ export class RedisLine {
     const { finalKey } = claim;
     let isOpen = true;
     const look = (): void => {
-      if (isOpen) listener.hint();
+      if (isOpen) listener.wakeUp();
     };
     const watch = this.link.channels.watch(this.link.keys.ofLock(finalKey).channel, {
       message: look,
       // When the ear opens in the same moment, whoever waits asks once for both reasons.
-      hint: () => {
-        const ear = this.ears.of(claim);
-        if (ear) ear.whenSettled(look);
+      wakeUp: () => {
+        const subscription = this.subscriptions.of(claim);
+        if (subscription) subscription.whenSettled(look);
         else look();
       },
       failed: (failure) => listener.failed(failure),
@@ -205,20 +208,20 @@ export class RedisLine {
     };
   }
 
-  async keepPlaces(claims: readonly ExclusiveClaim[]): Promise<readonly PlaceReply[]> {
+  async refreshEntries(claims: readonly ExclusiveClaim[]): Promise<readonly QueueEntryReply[]> {
     const { link } = this;
     return link.inBatches(claims, async (batch) => {
-      const { epoch } = this.ears.open(batch[0]!);
+      const { epoch } = this.subscriptions.open(batch[0]!);
       const keys = batch.flatMap(({ finalKey }) => this.names(finalKey));
-      const deaf = epoch === undefined ? 1 : 0;
-      const args = batch.flatMap(({ owner, place }) => [owner, place?.aliveMs ?? 0, deaf]);
-      const wereKept = batch.map(({ owner }) => this.standing.get(owner)?.wasKept ?? false);
-      const read = (reply: unknown): readonly PlaceReply[] => readLineKeep(reply, wereKept);
+      const notSubscribed = epoch === undefined ? 1 : 0;
+      const args = batch.flatMap(({ owner, entry }) => [owner, entry?.aliveMs ?? 0, notSubscribed]);
+      const wereKept = batch.map(({ owner }) => this.queuedOwners.get(owner)?.wasKept ?? false);
+      const read = (reply: unknown): readonly QueueEntryReply[] => readQueueKeep(reply, wereKept);
       const replies = await link.commands.run(KEEP, keys, args, read);
       for (const [i, { status }] of replies.entries()) {
         const { owner } = batch[i]!;
-        const standing = this.standing.get(owner);
-        if (status === 'queued' && standing) Object.assign(standing, { epoch, wasKept: true });
+        const queuedOwner = this.queuedOwners.get(owner);
+        if (status === 'queued' && queuedOwner) Object.assign(queuedOwner, { epoch, wasKept: true });
         else if (status === 'gone') this.forget(owner);
       }
       return replies;
@@ -227,57 +230,62 @@ export class RedisLine {
 
   /** From now on nothing becomes of the owner's place. False when that is too late: its process was told of a grant. */
   giveUp(owner: string): boolean {
-    const standing = this.standing.get(owner);
-    if (standing?.isOver) return false;
-    if (standing) standing.isOver = true;
+    const queuedOwner = this.queuedOwners.get(owner);
+    if (queuedOwner?.isOver) return false;
+    if (queuedOwner) queuedOwner.isOver = true;
     return true;
   }
 
   release(
     { finalKey, owner }: ExclusiveClaim,
-    { doubt, keepForMs }: ReleaseOptions,
-    resolve: Tell<ReleaseReply>,
-    reject: Tell<unknown>,
+    { uncertain, keepForMs }: ReleaseOptions,
+    resolve: Settle<ReleaseReply>,
+    reject: Settle<unknown>,
   ): void {
     const { commands, publish, keys: names, channels } = this.link;
     this.forget(owner);
     const { keys, channel } = names.ofLock(finalKey);
     const args = [owner, publish, channels.isLive(channel) ? 1 : 0];
-    const share = (resolve: Tell<ReleaseReply>, reject: Tell<unknown>): void =>
+    const share = (resolve: Settle<ReleaseReply>, reject: Settle<unknown>): void =>
       commands.share({
         part: RELEASE,
         keys,
         batchKeys: undefined,
         args,
-        read: readLineRelease,
-        resolve: resolve as Tell<unknown>,
+        read: readQueueRelease,
+        resolve: resolve as Settle<unknown>,
         reject,
       });
-    if (!doubt && keepForMs === undefined) return share(resolve, reject);
+    if (!uncertain && keepForMs === undefined) return share(resolve, reject);
     const send = (): Promise<ReleaseReply> =>
       keepForMs === undefined
         ? new Promise(share)
-        : commands.run(RELEASE.script, keys, [...args, keepForMs], readLineRelease);
-    this.link.releaseAfter(doubt, finalKey, send).then(resolve, reject);
+        : commands.run(RELEASE.script, keys, [...args, keepForMs], readQueueRelease);
+    this.link.releaseAfter(uncertain, finalKey, send).then(resolve, reject);
   }
 
   forcing(finalKey: string): PartRun {
-    return { part: LINE_FORCING, keys: this.names(finalKey), args: [this.link.publish] };
+    return { part: QUEUE_FORCING, keys: this.names(finalKey), args: [this.link.publish] };
   }
 
   /** The owners that wait, in order. */
   waiting(finalKey: string): Promise<readonly string[]> {
     const { commands, keys } = this.link;
-    return commands.run(INSPECT, [keys.line(keys.name(finalKey))], [], readLineInspect);
+    return commands.run(INSPECT, [keys.queue(keys.name(finalKey))], [], readQueueInspect);
   }
 
-  private ask(claim: ExclusiveClaim, place: string, resolve: Tell<LineAcquire>, reject: Tell<unknown>): void {
+  private ask(
+    claim: ExclusiveClaim,
+    entry: string,
+    resolve: Settle<QueueAcquire>,
+    reject: Settle<unknown>,
+  ): void {
     const { commands, publish } = this.link;
-    const { finalKey, owner, leaseMs, tokens, rearms } = claim;
-    const args = [owner, leaseMs, tokensAsked(claim, tokens), place];
+    const { finalKey, owner, leaseMs, tokens, reacquires } = claim;
+    const args = [owner, leaseMs, tokensAsked(claim, tokens), entry];
     const keys = this.names(finalKey);
-    const read = (reply: unknown): LineAcquire => readLineAcquire(reply, leaseMs, tokens > 0);
-    if (rearms) {
+    const read = (reply: unknown): QueueAcquire => readQueueAcquire(reply, leaseMs, tokens > 0);
+    if (reacquires) {
       commands.run(ACQUIRE.script, keys, [...args, publish], read).then(resolve, reject);
       return;
     }
@@ -287,7 +295,7 @@ export class RedisLine {
       batchKeys: undefined,
       args,
       read,
-      resolve: resolve as Tell<unknown>,
+      resolve: resolve as Settle<unknown>,
       reject,
     });
   }
@@ -297,57 +305,57 @@ export class RedisLine {
   }
 
   /** Whether this process hears the announcements of the lock. */
-  private hears(finalKey: string): boolean {
+  private isSubscribedTo(finalKey: string): boolean {
     return this.link.channels.isLive(this.link.keys.ofLock(finalKey).channel);
   }
 
   /** Nothing is to be known of the owner any more. */
   forget(owner: string): void {
-    const standing = this.standing.get(owner);
-    if (!standing) return;
-    standing.isOver = true;
-    this.standing.delete(owner);
+    const queuedOwner = this.queuedOwners.get(owner);
+    if (!queuedOwner) return;
+    queuedOwner.isOver = true;
+    this.queuedOwners.delete(owner);
   }
 
   /** Messages may have been lost: to all who wait, or to these. */
-  private mayHaveMissed(isMeant: (standing: Standing) => boolean = () => true): void {
-    for (const standing of [...this.standing.values()]) {
-      if (!standing.isOver && isMeant(standing)) this.placeOf(standing).mayHaveMissed();
+  private mayHaveMissed(isMeant: (queuedOwner: QueuedOwner) => boolean = () => true): void {
+    for (const queuedOwner of [...this.queuedOwners.values()]) {
+      if (!queuedOwner.isOver && isMeant(queuedOwner)) this.entryOf(queuedOwner).mayHaveMissed();
     }
   }
 
   /** False when nobody waits for it any more. */
-  private tell(standing: Standing | undefined, outcome: PlaceOutcome): boolean {
-    if (!standing || standing.isOver) return false;
-    standing.isOver = true;
-    this.placeOf(standing).tell(outcome);
+  private notify(queuedOwner: QueuedOwner | undefined, outcome: QueueEntryOutcome): boolean {
+    if (!queuedOwner || queuedOwner.isOver) return false;
+    queuedOwner.isOver = true;
+    this.entryOf(queuedOwner).notify(outcome);
     return true;
   }
 
   private *waitingClaims(): Iterable<ExclusiveClaim> {
-    for (const { claim } of this.standing.values()) yield claim;
+    for (const { claim } of this.queuedOwners.values()) yield claim;
   }
 
   /** A grant is believed from a server of which it is certain that the place was asked about there since. */
-  private heard(text: string, { epoch }: TurnEar): void {
+  private received(text: string, { epoch }: GrantSubscription): void {
     const message = readGrantMessage(text);
     if (!message) return;
-    const { owner, holdName, token, tokens, firstLeaseMs, placesLeft } = message;
-    const standing = this.standing.get(owner);
-    if (standing && (epoch === undefined || standing.epoch !== epoch)) return this.mayHaveMissed();
-    const told = this.tell(standing, {
+    const { owner, holdName, token, tokens, provisionalLeaseMs, entriesLeft } = message;
+    const queuedOwner = this.queuedOwners.get(owner);
+    if (queuedOwner && (epoch === undefined || queuedOwner.epoch !== epoch)) return this.mayHaveMissed();
+    const told = this.notify(queuedOwner, {
       status: 'granted',
-      validForMs: firstLeaseMs,
+      validForMs: provisionalLeaseMs,
       ...(tokens > 0 && { token, tokens }),
-      waiting: placesLeft,
+      waiting: entriesLeft,
     });
     // Who does not wait any more gives back what it was given. Who has heard of it before has it.
-    if (!told && !standing) this.giveBack(holdName, owner);
+    if (!told && !queuedOwner) this.giveBack(holdName, owner);
   }
 
   private giveBack(holdName: string, owner: string): void {
     const { commands, keys, publish } = this.link;
     const args = [owner, publish, 0];
-    commands.run(RELEASE.script, keys.withLine(holdName), args, readLineRelease).catch(() => undefined);
+    commands.run(RELEASE.script, keys.withQueue(holdName), args, readQueueRelease).catch(() => undefined);
   }
 }

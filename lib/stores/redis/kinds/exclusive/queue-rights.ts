@@ -14,7 +14,7 @@ import type { RedisKeys } from '../../redis-keys.js';
  * ARGV[1] a channel that no process has
  * Reply: list of strings: the name of what was refused, and the error
  */
-const LINE_PROBE = `
+const QUEUE_PROBE = `
 local refused = {}
 local function try(name, command, ...)
   local reply = redis.pcall(command, ...)
@@ -41,21 +41,21 @@ try('time', 'time')
 return refused
 `;
 
-export const PROBE = new Script(LINE_PROBE);
+export const PROBE = new Script(QUEUE_PROBE);
 
 /**
  * Returns the script that finds out on a connection whether its Redis user has the rights for a wait queue. In a
  * cluster, it uses the slot of the name.
  */
-export const lineProbe = (keys: RedisKeys, name?: string): Probe => ({
+export const queueProbe = (keys: RedisKeys, name?: string): Probe => ({
   script: PROBE,
-  keys: [keys.lineProbe(name)],
-  args: [keys.turnProbe(name)],
+  keys: [keys.queueProbe(name)],
+  args: [keys.grantProbe(name)],
 });
 
 /** ACL rule of the channels on which processes are notified of grants. */
-export const TURN_CHANNELS_RULE = '&nest_redis_lock:grant:*';
-const LINE_KEYS_RULE = '~nest_redis_lock:*';
+export const GRANT_CHANNELS_RULE = '&nest_redis_lock:grant:*';
+const QUEUE_KEYS_RULE = '~nest_redis_lock:*';
 
 /** What the probe calls the channel; its other names are those of commands. */
 const CHANNEL = 'channel';
@@ -66,17 +66,17 @@ const CHANNEL = 'channel';
  */
 export const missingRules = (probed: unknown): readonly string[] => {
   // The script as a whole is refused for the key that it names.
-  if (isReplyError(probed)) return isNotPermitted(probed) ? [LINE_KEYS_RULE] : [];
+  if (isReplyError(probed)) return isNotPermitted(probed) ? [QUEUE_KEYS_RULE] : [];
   if (!Array.isArray(probed)) return [];
   return probed.flatMap((one: unknown) => {
     const [, name, error] = typeof one === 'string' ? (/^(\S+) (.*)$/s.exec(one) ?? []) : [];
     if (name === undefined || !isNotPermitted(replyError(error ?? ''))) return [];
-    return name === CHANNEL ? [TURN_CHANNELS_RULE] : [`+${name}`];
+    return name === CHANNEL ? [GRANT_CHANNELS_RULE] : [`+${name}`];
   });
 };
 
 /** Returns the warning about a user that lacks these rules. */
-export const withoutLine = (missing: readonly string[]): string =>
+export const withoutQueue = (missing: readonly string[]): string =>
   `The Redis user of the locks may not keep a line of those who wait: it lacks ${missing.join(' ')}. Locks exclude as ` +
   'they do with it, but processes race for a lock that is given back: they get it in no order, and later. Give the ' +
   'user these ACL rules; they count from its next connection on.';

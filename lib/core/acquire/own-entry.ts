@@ -1,36 +1,36 @@
 import type { Claim } from '../seam/claim.js';
-import type { Place, PlaceOutcome } from '../seam/place.js';
-import type { PlaceReply, Queued, Standing } from '../seam/reply.js';
+import type { QueueEntry, QueueEntryOutcome } from '../seam/queue-entry.js';
+import type { QueueEntryReply, Queued, QueuePosition } from '../seam/reply.js';
 
 /** Only so many at the head of a line look when the hold in the way ends: one of them will have it. */
 const WATCHERS_OF_THE_END = 3;
 
 /** Its turn has come, but nobody knows since when: the store has to be asked. */
-const UNKNOWN_GRANT: PlaceOutcome = { status: 'granted', validForMs: 0 };
+const UNKNOWN_GRANT: QueueEntryOutcome = { status: 'granted', validForMs: 0 };
 
 /**
  * Queue entry of this process for one key, as far as the process knows. The entry stays when the caller that enqueued
  * gives up and others of the process wait.
  */
-export class LinePlace {
+export class OwnEntry {
   private sentAt: number;
-  private standing: Standing;
-  private told: PlaceOutcome | undefined;
+  private queuePosition: QueuePosition;
+  private knownOutcome: QueueEntryOutcome | undefined;
   private listener: (() => void) | undefined;
 
   constructor(
     readonly claim: Claim,
     /** The lease that the watchdog renews, as the place was taken for; undefined for a fixed lease. */
     readonly watchdogMs: number | undefined,
-    private readonly place: Place,
+    private readonly entry: QueueEntry,
     queued: Queued,
     sentAt: number,
     /** Called when the store may have missed what became of it. */
     onDoubt: () => void,
   ) {
-    this.standing = queued;
+    this.queuePosition = queued;
     this.sentAt = sentAt;
-    place.listen({ told: (outcome) => this.tell(outcome), doubted: onDoubt });
+    entry.listen({ notified: (outcome) => this.notify(outcome), missedNotification: onDoubt });
   }
 
   /** When the last request was sent that was still answered "queued": a grant by message came after that. */
@@ -39,18 +39,18 @@ export class LinePlace {
   }
 
   get position(): number {
-    return this.standing.position;
+    return this.queuePosition.position;
   }
 
   /** When to look whether the hold in the way has ended; `Infinity` for those who leave that to others. */
   get lookAgainAt(): number {
-    const { position, retryInMs } = this.standing;
+    const { position, retryInMs } = this.queuePosition;
     return position < WATCHERS_OF_THE_END ? this.sentAt + retryInMs : Infinity;
   }
 
   /** What became of it, if that is known. */
-  get outcome(): PlaceOutcome | undefined {
-    return this.told;
+  get outcome(): QueueEntryOutcome | undefined {
+    return this.knownOutcome;
   }
 
   /** Calls the listener when the outcome is known, or {@link lookAgainAt} comes nearer; the last one counts. */
@@ -59,25 +59,25 @@ export class LinePlace {
   }
 
   /** The store was asked about it. An answer to an older request than the last one changes nothing. */
-  answered(reply: Exclude<PlaceReply, { status: 'failed' }>, sentAt: number): void {
-    if (reply.status === 'gone') return this.tell(reply);
-    if (reply.status === 'held') return this.tell(UNKNOWN_GRANT);
+  answered(reply: Exclude<QueueEntryReply, { status: 'failed' }>, sentAt: number): void {
+    if (reply.status === 'gone') return this.notify(reply);
+    if (reply.status === 'held') return this.notify(UNKNOWN_GRANT);
     if (sentAt < this.sentAt) return;
     const before = this.lookAgainAt;
     this.sentAt = sentAt;
-    this.standing = reply;
+    this.queuePosition = reply;
     if (this.lookAgainAt < before) this.listener?.();
   }
 
-  /** Gives it up in the store; see `Place.leave`. */
-  leave(): Place {
+  /** Gives it up in the store; see `QueueEntry.leave`. */
+  leave(): QueueEntry {
     this.listener = undefined;
-    return this.place;
+    return this.entry;
   }
 
-  private tell(outcome: PlaceOutcome): void {
-    if (this.told) return;
-    this.told = outcome;
+  private notify(outcome: QueueEntryOutcome): void {
+    if (this.knownOutcome) return;
+    this.knownOutcome = outcome;
     this.listener?.();
   }
 }

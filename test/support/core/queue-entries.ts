@@ -1,20 +1,20 @@
-import { PlaceInLine } from '../../../lib/core/seam/place.js';
-import type { PlaceReply, Queued } from '../../../lib/core/seam/reply.js';
+import { StoreQueueEntry } from '../../../lib/core/seam/queue-entry.js';
+import type { QueueEntryReply, Queued } from '../../../lib/core/seam/reply.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 
 /** A place, and how it was left. */
 export const newPlace = () => {
   const left: (StoreFailure | undefined)[] = [];
-  const place = new PlaceInLine((doubt) => {
+  const place = new StoreQueueEntry((doubt) => {
     left.push(doubt);
     return Promise.resolve();
   });
   return { place, left };
 };
 
-export const queued = (place: PlaceInLine, position = 0, retryInMs = Infinity): Queued => ({
+export const queued = (entry: StoreQueueEntry, position = 0, retryInMs = Infinity): Queued => ({
   status: 'queued',
-  place,
+  entry,
   position,
   retryInMs,
 });
@@ -23,7 +23,7 @@ export const queued = (place: PlaceInLine, position = 0, retryInMs = Infinity): 
 export const stands = (
   position = 0,
   retryInMs = Infinity,
-): Extract<PlaceReply, { readonly status: 'queued' }> => ({
+): Extract<QueueEntryReply, { readonly status: 'queued' }> => ({
   status: 'queued',
   position,
   retryInMs,

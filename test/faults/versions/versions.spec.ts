@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { breakLibrary } from '../mistakes/source/broken-library.js';
-import { until } from '../support/async.js';
-import { BOOT_MS, holdName, newKey, useLab } from '../support/redis/lab.js';
-import { TestWorker } from '../support/worker.js';
+import { breakLibrary } from '../../mistakes/source/broken-library.js';
+import { until } from '../../support/async.js';
+import { BOOT_MS, holdName, newKey, useLab } from '../../support/redis/lab.js';
+import { TestWorker } from '../../support/worker.js';
 import type { FromVersionWorker, ToVersionWorker, VersionWorkerSetup, Wanted } from './version.worker.js';
 
 /** Rolling deployments: processes of two versions of the library want the same keys. */
@@ -21,9 +21,9 @@ const present = (): string => breakLibrary('none', []).url;
 const later = (): string =>
   breakLibrary('a later version of the wire format', [
     { in: 'WIRE_VERSION', find: "'1'", replace: "'2'" },
-    { in: 'LINE', find: "deaf, owner }, ' ')", replace: "deaf, owner, 'later' }, ' ')" },
-    { in: 'LINE', find: "whole(one.left) }, ' ')", replace: "whole(one.left), 'later' }, ' ')" },
-    { in: 'READ_WRITE_LINE', find: 'whole(span), kind }', replace: "whole(span), kind, 'later' }" },
+    { in: 'WAIT_QUEUE', find: "deaf, owner }, ' ')", replace: "deaf, owner, 'later' }, ' ')" },
+    { in: 'WAIT_QUEUE', find: "whole(one.left) }, ' ')", replace: "whole(one.left), 'later' }, ' ')" },
+    { in: 'READ_WRITE_QUEUE', find: 'whole(span), kind }', replace: "whole(span), kind, 'later' }" },
   ]).url;
 
 const start = async (library: string): Promise<VersionWorker> => {

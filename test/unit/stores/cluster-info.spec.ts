@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { bestOf, type Sight } from '../../../lib/stores/redis/cluster/look-at.js';
+import { bestOf, type ClusterInfo } from '../../../lib/stores/redis/cluster/look-at.js';
 
-const sight = (epoch: number, isOk = true): Sight => ({ ranges: [], canShard: true, epoch, isOk });
+const sight = (epoch: number, isOk = true): ClusterInfo => ({ ranges: [], canShard: true, epoch, isOk });
 
 it.each([
   ['the one with the latest knowledge', [sight(3), sight(5), sight(4)], sight(5)],

@@ -3,15 +3,15 @@ import {
   BASICS,
   CHANNEL,
   HEADER,
-  LINE,
-  LISTENERS_MOMENT_MS,
-  LONGEST_MOMENT_MS,
-  MOST_OWED_MS,
+  WAIT_QUEUE,
+  LISTENERS_YIELD_MS,
+  MAX_YIELD_MS,
+  MAX_DEFICIT_MS,
   POLLERS_EVERY_MS,
-  POLLERS_MOMENT_MS,
+  POLLERS_YIELD_MS,
   REMEMBERED_MS,
   RULES,
-} from './line-functions.js';
+} from './queue-functions.js';
 import { LEAVE, NOT_READ_WRITE, TAKE, TAKEN } from './scripts.js';
 
 /**
@@ -64,7 +64,7 @@ import { LEAVE, NOT_READ_WRITE, TAKE, TAKEN } from './scripts.js';
  *                 't <remaining ms of the hold> <kind of lock>': the same for an owner that does not wait
  *        error    FENCE when the fence key holds no usable number
  */
-export const LINE_ACQUIRE = `${TIME}
+export const QUEUE_ACQUIRE = `${TIME}
 local hold, fence, line, me = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 -- Most locks are free: those are taken before anything is made ready that only a line needs.
 if redis.call('exists', hold, line) == 0 then
@@ -79,7 +79,7 @@ if entered or (not mine and left ~= -2 and not waits) then
   ${TAKEN}
   return taken(hold, left)
 end
-${RULES}${LINE}
+${RULES}${WAIT_QUEUE}
 local function take()
   local tokens = tonumber(ARGV[3])
   local token, series = 0, series_of(hold, fence, tokens)
@@ -185,7 +185,7 @@ return 'q ' .. whole(own.ticket) .. ' ' .. whole(found.count - 1) .. ' ' .. stan
  * Reply: integer  0 when it was held, 1 when it was queued, -1 when neither
  *        string   'entered': it was held, and a read-write lock was in it, too
  */
-export const LINE_RELEASE = `
+export const QUEUE_RELEASE = `
 local hold, fence, line, me = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local lined = redis.pcall('exists', line) == 1
 local stays, own_ear = ARGV[4], tonumber(ARGV[3])
@@ -221,8 +221,8 @@ if not lined and held ~= 1 then return -1 end
 local timed = pcall(time)
 if not lined then
   if not timed then return reply end
-  ${LINE}
-  if more_listen(hold, own_ear) then pcall(rest, line, ${LISTENERS_MOMENT_MS}) end
+  ${WAIT_QUEUE}
+  if more_listen(hold, own_ear) then pcall(rest, line, ${LISTENERS_YIELD_MS}) end
   return reply
 end
 local ticket = redis.pcall('hget', line, '@' .. me)
@@ -234,7 +234,7 @@ if held ~= 1 and (is_foreign or redis.call('exists', hold) == 1) then
   if redis.call('hlen', line) <= ${HEADER} then redis.call('del', line) end
   return 1
 end
-${LINE}
+${WAIT_QUEUE}
 local fine, found = pcall(look, line)
 if not fine then return plain() end
 -- The lock is free, and left to others: who waits looks when that is over.
@@ -244,12 +244,12 @@ local listened = more_listen(hold, found.count + own_ear)
 if listened then
   local owed = now - found.since
   -- More than that comes from another clock.
-  if owed > 0 or owed < -${MOST_OWED_MS} then
-    moment = math.max(${LISTENERS_MOMENT_MS}, math.min(owed, ${LONGEST_MOMENT_MS}))
+  if owed > 0 or owed < -${MAX_DEFICIT_MS} then
+    moment = math.max(${LISTENERS_YIELD_MS}, math.min(owed, ${MAX_YIELD_MS}))
   end
 end
 local polled = now - found.polled >= ${POLLERS_EVERY_MS} or now < found.polled
-if polled then moment = ${POLLERS_MOMENT_MS} end
+if polled then moment = ${POLLERS_YIELD_MS} end
 if #found.places > 0 and moment == 0 then
   -- First, since it needs no memory: what follows is not refused for the lack of it then.
   if held == 1 then redis.call('del', hold) end
@@ -280,7 +280,7 @@ return reply
  * Reply: list, for each: 'q <entries before it> <remaining ms of the hold>': queued, and the kind of lock that has the
  *        hold, as in LINE_ACQUIRE; 'h <remaining ms>': it has the hold; 'gone'; or 'error <its text>'
  */
-export const LINE_KEEP = `${BASICS}${LINE}
+export const QUEUE_KEEP = `${BASICS}${WAIT_QUEUE}
 local function keep(hold, fence, line, me, span, deaf)
   local ticket = redis.call('hget', line, '@' .. me)
   if not ticket then
@@ -327,7 +327,7 @@ return replies
  * ARGV[1] PUBLISH or SPUBLISH, for the announcement
  * Reply: integer  1 when there was a hold, else 0
  */
-export const LINE_FORCE_UNLOCK = `${BASICS}${LINE}
+export const QUEUE_FORCE_UNLOCK = `${BASICS}${WAIT_QUEUE}
 local hold, fence, line = KEYS[1], KEYS[2], KEYS[3]
 if redis.call('exists', hold) == 0 then return 0 end
 -- Refuses another type of value before anything is told.
@@ -352,7 +352,7 @@ return 1
  * KEYS[1] wait queue
  * Reply: list of owners
  */
-export const LINE_INSPECT = `${BASICS}${LINE}
+export const QUEUE_INSPECT = `${BASICS}${WAIT_QUEUE}
 local found, owners = look(KEYS[1]), {}
 while place(found, #owners + 1) do owners[#owners + 1] = string.sub(place(found, #owners + 1).owner, 1, 256) end
 return owners

@@ -1,12 +1,12 @@
 import type { Grant } from '../../../../core/seam/grant.js';
-import type { PlaceReply, ReleaseReply, Standing, Taken } from '../../../../core/seam/reply.js';
+import type { QueueEntryReply, ReleaseReply, QueuePosition, Taken } from '../../../../core/seam/reply.js';
 import { impossible } from '../../connection/strict-replies.js';
-import { refusedPlace } from '../shared-replies.js';
+import { entryFailure } from '../shared-replies.js';
 import {
-  ENTERED,
-  ENTERED_WORD,
+  INTRUDER,
+  INTRUDER_WORD,
   FOREIGN_LOOK_MS,
-  inTheWay,
+  blocker,
   NEXT_FOREIGN_LOOK_MS,
   readAcquire,
 } from './replies.js';
@@ -16,19 +16,19 @@ const GRANTED = /^(\d{1,16}) (\d{1,16}) (\d{1,9})$/;
 const KEPT = /^q (\d{1,9}) (-?\d{1,19})(?: (\w+))?$/;
 
 /** Only the first in line looks more often than at the end of the hold in the way. */
-const standing = ([, position, left, by]: RegExpExecArray, lookInMs: number): Standing => ({
+const queuePosition = ([, position, left, by]: RegExpExecArray, lookInMs: number): QueuePosition => ({
   position: Number(position),
-  ...inTheWay(Number(left), by, position === '0' ? lookInMs : Infinity),
+  ...blocker(Number(left), by, position === '0' ? lookInMs : Infinity),
 });
 
 /** Reply to an acquire. The store adds the queue entry to a queued claim. */
-export type LineAcquire = Grant | Taken | ({ readonly status: 'queued' } & Standing);
+export type QueueAcquire = Grant | Taken | ({ readonly status: 'queued' } & QueuePosition);
 
-export const readLineAcquire = (reply: unknown, leaseMs: number, fenced: boolean): LineAcquire => {
+export const readQueueAcquire = (reply: unknown, leaseMs: number, fenced: boolean): QueueAcquire => {
   // Most locks are free, and their answers have no parts.
   if (typeof reply !== 'string' || !reply.includes(' ')) return readAcquire(reply, leaseMs, fenced);
   const queued = QUEUED.exec(reply);
-  if (queued) return { status: 'queued', ...standing(queued, FOREIGN_LOOK_MS) };
+  if (queued) return { status: 'queued', ...queuePosition(queued, FOREIGN_LOOK_MS) };
   const granted = GRANTED.exec(reply);
   if (!granted) return readAcquire(reply, leaseMs, fenced);
   const [, token, tokens, waiting] = granted;
@@ -36,33 +36,33 @@ export const readLineAcquire = (reply: unknown, leaseMs: number, fenced: boolean
   return { ...grant, waiting: Number(waiting), ...(fenced && { tokens: Number(tokens) }) };
 };
 
-const readPlace = (reply: unknown, wasKept: boolean | undefined): PlaceReply => {
+const readEntry = (reply: unknown, wasKept: boolean | undefined): QueueEntryReply => {
   if (typeof reply !== 'string') return { status: 'failed', cause: impossible(reply) };
   const kept = KEPT.exec(reply);
   if (kept) {
     const lookInMs = wasKept ? NEXT_FOREIGN_LOOK_MS : FOREIGN_LOOK_MS;
-    return { status: 'queued', ...standing(kept, lookInMs) };
+    return { status: 'queued', ...queuePosition(kept, lookInMs) };
   }
   if (/^h -?\d+$/.test(reply)) return { status: 'held' };
   if (reply === 'gone') return { status: 'gone' };
-  if (reply.startsWith('error ')) return { status: 'failed', cause: refusedPlace(reply.slice(6)) };
+  if (reply.startsWith('error ')) return { status: 'failed', cause: entryFailure(reply.slice(6)) };
   return { status: 'failed', cause: impossible(reply) };
 };
 
 /** Reads the replies for queue entries. `wereKept` tells for each entry whether it was refreshed before. */
-export const readLineKeep = (reply: unknown, wereKept: readonly boolean[]): PlaceReply[] => {
+export const readQueueKeep = (reply: unknown, wereKept: readonly boolean[]): QueueEntryReply[] => {
   if (!Array.isArray(reply) || reply.length !== wereKept.length) throw impossible(reply);
-  return reply.map((one, i) => readPlace(one, wereKept[i]));
+  return reply.map((one, i) => readEntry(one, wereKept[i]));
 };
 
 /** Reads the reply to a release: 0 when it was held, 1 when it was queued, -1 when neither; or 'entered'. */
-export const readLineRelease = (reply: unknown): ReleaseReply => {
-  if (reply === ENTERED_WORD) return ENTERED;
+export const readQueueRelease = (reply: unknown): ReleaseReply => {
+  if (reply === INTRUDER_WORD) return INTRUDER;
   if (reply !== 0 && reply !== 1 && reply !== -1) throw impossible(reply);
   return { wasHeld: reply === 0, othersWaiting: false };
 };
 
-export const readLineInspect = (reply: unknown): readonly string[] => {
+export const readQueueInspect = (reply: unknown): readonly string[] => {
   if (!Array.isArray(reply) || !reply.every((owner) => typeof owner === 'string')) throw impossible(reply);
   return reply;
 };

@@ -1,15 +1,15 @@
 import { CompactingMap } from '../compacting.js';
 import { kindOf } from '../kinds/kinds.js';
 import type { Runtime } from '../runtime.js';
-import { livingFor, type PlaceTerms } from '../seam/claim.js';
-import type { PlaceReply } from '../seam/reply.js';
+import { livingFor, type QueueEntryTerms } from '../seam/claim.js';
+import type { QueueEntryReply } from '../seam/reply.js';
 import type { StoreRequests } from '../store-requests.js';
-import type { LinePlace } from './line-place.js';
+import type { OwnEntry } from './own-entry.js';
 
 /** How often places are kept at least, in ms. */
 const PERIOD_MS = 1_000;
 /** One request more for each so many places is what the store can bear, in places for each ms. */
-const PLACES_PER_MS = 10;
+const ENTRIES_PER_MS = 10;
 /** The longest period, in ms: a crashed process keeps others out for no longer than its places live. */
 const LONGEST_PERIOD_MS = 2_000;
 /** A place lives for so many periods without being kept, and so long beside that: one time-out drops nobody. */
@@ -17,19 +17,19 @@ const PERIODS_ALIVE = 3;
 const ANSWER_MS = 2_000;
 
 /** How many processes stand before it. Callers that stand in line themselves are kept together by theirs. */
-const queuedBefore = ({ claim, position }: LinePlace): number =>
-  kindOf(claim.kind).eachInLine ? 0 : position;
+const queuedBefore = ({ claim, position }: OwnEntry): number =>
+  kindOf(claim.kind).eachQueued ? 0 : position;
 
 /** Reply for one queue entry. */
-export type PlaceAnswer = Exclude<PlaceReply, { status: 'failed' }>;
+export type EntryState = Exclude<QueueEntryReply, { status: 'failed' }>;
 
 /**
  * Refreshes the queue entries of a process, with one timer. Far behind in a queue, and with many entries, it does so
  * less often, and requests a longer time to live for them.
  */
-export class PlaceKeeper {
+export class EntryKeeper {
   /** With what to call when the place could not be kept. */
-  private readonly places = new CompactingMap<LinePlace, (cause: unknown) => void>();
+  private readonly entries = new CompactingMap<OwnEntry, (cause: unknown) => void>();
   private timer: unknown;
   /** How far behind in its line the last of them was, when all were asked about. Each claim asks for that. */
   private farthest = 0;
@@ -40,23 +40,23 @@ export class PlaceKeeper {
   ) {}
 
   get size(): number {
-    return this.places.size;
+    return this.entries.size;
   }
 
   /** What the store is told of a place. The watchdog renews every third of its lease: so long the first one lasts. */
-  termsFor(watchdogMs: number, tokens: number): PlaceTerms {
-    return { aliveMs: this.aliveMs, firstLeaseMs: Math.max(1, Math.floor(watchdogMs / 3)), tokens };
+  termsFor(watchdogMs: number, tokens: number): QueueEntryTerms {
+    return { aliveMs: this.aliveMs, provisionalLeaseMs: Math.max(1, Math.floor(watchdogMs / 3)), tokens };
   }
 
-  add(place: LinePlace, onFailure: (cause: unknown) => void): void {
-    this.places.set(place, onFailure);
-    this.farthest = Math.max(this.farthest, queuedBefore(place));
+  add(entry: OwnEntry, onFailure: (cause: unknown) => void): void {
+    this.entries.set(entry, onFailure);
+    this.farthest = Math.max(this.farthest, queuedBefore(entry));
     if (this.timer === undefined) this.arm();
   }
 
-  remove(place: LinePlace): void {
-    this.places.delete(place);
-    if (this.places.size > 0) return;
+  remove(entry: OwnEntry): void {
+    this.entries.delete(entry);
+    if (this.entries.size > 0) return;
     this.farthest = 0;
     this.stop();
   }
@@ -67,17 +67,17 @@ export class PlaceKeeper {
   }
 
   /** Asks how one place stands, and keeps it. Where places need not be kept it stands as before. */
-  async ask(place: LinePlace): Promise<PlaceAnswer> {
+  async ask(entry: OwnEntry): Promise<EntryState> {
     const sentAt = this.runtime.now();
-    const replies = await this.requests.keepPlaces([livingFor(place.claim, this.aliveMs)]);
+    const replies = await this.requests.refreshEntries([livingFor(entry.claim, this.aliveMs)]);
     const reply = replies?.[0];
     if (reply?.status === 'failed') throw reply.cause;
-    if (reply) place.answered(reply, sentAt);
-    return reply ?? { status: 'queued', position: place.position, retryInMs: Infinity };
+    if (reply) entry.answered(reply, sentAt);
+    return reply ?? { status: 'queued', position: entry.position, retryInMs: Infinity };
   }
 
   private get periodMs(): number {
-    const bearable = Math.max(this.places.size / PLACES_PER_MS, this.farthest);
+    const bearable = Math.max(this.entries.size / ENTRIES_PER_MS, this.farthest);
     return Math.min(Math.max(PERIOD_MS, bearable), LONGEST_PERIOD_MS);
   }
 
@@ -90,31 +90,33 @@ export class PlaceKeeper {
   }
 
   private async keepAll(): Promise<void> {
-    const places = [...this.places.keys()];
-    this.farthest = places.reduce((farthest, place) => Math.max(farthest, queuedBefore(place)), 0);
+    const entries = [...this.entries.keys()];
+    this.farthest = entries.reduce((farthest, entry) => Math.max(farthest, queuedBefore(entry)), 0);
     this.arm();
-    const kinds = new Set(places.map(({ claim }) => claim.kind));
+    const kinds = new Set(entries.map(({ claim }) => claim.kind));
     await Promise.all(
-      [...kinds].map((kind) => this.keepSome(places.filter(({ claim }) => claim.kind === kind))),
+      [...kinds].map((kind) => this.keepSome(entries.filter(({ claim }) => claim.kind === kind))),
     );
   }
 
   /** Keeps places of one kind. */
-  private async keepSome(places: readonly LinePlace[]): Promise<void> {
+  private async keepSome(entries: readonly OwnEntry[]): Promise<void> {
     const sentAt = this.runtime.now();
-    let replies: readonly PlaceReply[] | undefined;
+    let replies: readonly QueueEntryReply[] | undefined;
     try {
-      replies = await this.requests.keepPlaces(places.map((place) => livingFor(place.claim, this.aliveMs)));
+      replies = await this.requests.refreshEntries(
+        entries.map((entry) => livingFor(entry.claim, this.aliveMs)),
+      );
     } catch (failure) {
       // A caller that waits for a place goes on from here: it looks for itself, or waits for the store.
-      replies = places.map(() => ({ status: 'failed', cause: failure }));
+      replies = entries.map(() => ({ status: 'failed', cause: failure }));
     }
-    for (const [i, place] of places.entries()) {
+    for (const [i, entry] of entries.entries()) {
       const reply = replies?.[i];
-      const onFailure = this.places.get(place);
+      const onFailure = this.entries.get(entry);
       if (!reply || !onFailure) continue;
       if (reply.status === 'failed') onFailure(reply.cause);
-      else place.answered(reply, sentAt);
+      else entry.answered(reply, sentAt);
     }
   }
 }

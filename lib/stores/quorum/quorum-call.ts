@@ -2,7 +2,7 @@ import type { Runtime } from '../../core/runtime.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { QuorumNode } from './quorum-node.js';
 
-export type Vote<T> =
+export type NodeReply<T> =
   | { readonly node: QuorumNode; readonly status: 'answered'; readonly answer: T }
   | { readonly node: QuorumNode; readonly status: 'failed'; readonly failure: StoreFailure };
 
@@ -10,25 +10,25 @@ export type Vote<T> =
 const MORE_PATIENT = 3;
 
 /** Minimum time to wait for silent nodes, in ms, when a majority has replied and nothing is decided. */
-export const PATIENCE_MS = 100;
+export const QUEUE_TIMEOUT_MS = 100;
 
 /** How long to wait for silent nodes once a majority has replied. */
-export interface Patience {
+export interface QueueTimeout {
   readonly runtime: Runtime;
   /** Minimum time, in ms. */
-  readonly leastMs: number;
+  readonly minMs: number;
 }
 
 /** Returns more than half of all nodes, also counting nodes that are down: any two majorities have a node in common. */
 export const majorityOf = (nodes: number): number => Math.floor(nodes / 2) + 1;
 
 /** A quorum call: the same request to all nodes, and their replies so far. */
-export class Ballot<T> {
-  readonly votes: Vote<T>[] = [];
+export class QuorumCall<T> {
+  readonly nodeReplies: NodeReply<T>[] = [];
   private readonly given: T[] = [];
   private listener: (() => void) | undefined;
-  private readonly onVote = new Set<() => void>();
-  private lateListener: ((vote: Vote<T>) => void) | undefined;
+  private readonly onNodeReply = new Set<() => void>();
+  private lateListener: ((nodeReply: NodeReply<T>) => void) | undefined;
   /** An error that is no `StoreFailure` is a bug in a store: it is thrown to the caller. */
   private bug: { readonly error: unknown } | undefined;
 
@@ -53,7 +53,7 @@ export class Ballot<T> {
 
   /** Whether every node has replied or failed. */
   get isComplete(): boolean {
-    return this.votes.length === this.nodes.length;
+    return this.nodeReplies.length === this.nodes.length;
   }
 
   get answers(): readonly T[] {
@@ -66,7 +66,8 @@ export class Ballot<T> {
     for (const node of this.silent) {
       if (node.failing) failures.set(node, new StoreFailure(node.failing.message, 'unknown', node.failing));
     }
-    for (const vote of this.votes) if (vote.status === 'failed') failures.set(vote.node, vote.failure);
+    for (const nodeReply of this.nodeReplies)
+      if (nodeReply.status === 'failed') failures.set(nodeReply.node, nodeReply.failure);
     return failures;
   }
 
@@ -76,7 +77,7 @@ export class Ballot<T> {
   }
 
   private get silent(): readonly QuorumNode[] {
-    return this.nodes.filter((node) => !this.votes.some((vote) => vote.node === node));
+    return this.nodes.filter((node) => !this.nodeReplies.some((nodeReply) => nodeReply.node === node));
   }
 
   /**
@@ -86,21 +87,29 @@ export class Ballot<T> {
    * Once a majority has replied without a decision, the call does not wait for nodes that failed before: they would
    * delay the callers that have to retry. With `patience` it does not wait long for other silent nodes either.
    */
-  until(isDecided: (answers: readonly T[]) => boolean, patience?: Patience): Promise<void> {
+  until(isDecided: (answers: readonly T[]) => boolean, queueTimeoutMs?: QueueTimeout): Promise<void> {
     return new Promise((resolve, reject) => {
-      const startedAt = patience?.runtime.now() ?? 0;
+      const startedAt = queueTimeoutMs?.runtime.now() ?? 0;
       let timer: unknown;
       const end = (): void => {
         this.listener = undefined;
-        if (timer !== undefined) patience?.runtime.clearTimer(timer);
+        if (timer !== undefined) queueTimeoutMs?.runtime.clearTimer(timer);
         resolve();
       };
       const look = (): void => {
         if (this.bug) reject(this.bug.error);
         else if (this.isComplete || isDecided(this.given) || this.lacksOnlyFailing) end();
-        else if (patience && timer === undefined && this.given.length >= majorityOf(this.nodes.length)) {
-          const tookMs = patience.runtime.now() - startedAt;
-          timer = patience.runtime.setTimer(end, Math.max(patience.leastMs, tookMs * MORE_PATIENT), true);
+        else if (
+          queueTimeoutMs &&
+          timer === undefined &&
+          this.given.length >= majorityOf(this.nodes.length)
+        ) {
+          const tookMs = queueTimeoutMs.runtime.now() - startedAt;
+          timer = queueTimeoutMs.runtime.setTimer(
+            end,
+            Math.max(queueTimeoutMs.minMs, tookMs * MORE_PATIENT),
+            true,
+          );
         }
       };
       this.listener = look;
@@ -110,21 +119,21 @@ export class Ballot<T> {
 
   /** Resolves when every node has replied or failed. */
   async complete(): Promise<void> {
-    while (!this.isComplete) await new Promise<void>((resolve) => this.onVote.add(resolve));
+    while (!this.isComplete) await new Promise<void>((resolve) => this.onNodeReply.add(resolve));
   }
 
   /** Calls the listener for each node reply, also for the earlier ones. At most one listener. */
-  onEach(listener: (vote: Vote<T>) => void): void {
+  onEach(listener: (nodeReply: NodeReply<T>) => void): void {
     this.lateListener = listener;
-    for (const vote of [...this.votes]) listener(vote);
+    for (const nodeReply of [...this.nodeReplies]) listener(nodeReply);
   }
 
-  private add(vote: Vote<T>): void {
-    this.votes.push(vote);
-    if (vote.status === 'answered') this.given.push(vote.answer);
+  private add(nodeReply: NodeReply<T>): void {
+    this.nodeReplies.push(nodeReply);
+    if (nodeReply.status === 'answered') this.given.push(nodeReply.answer);
     this.listener?.();
-    this.lateListener?.(vote);
-    for (const heard of this.onVote) heard();
-    this.onVote.clear();
+    this.lateListener?.(nodeReply);
+    for (const heard of this.onNodeReply) heard();
+    this.onNodeReply.clear();
   }
 }

@@ -1,11 +1,11 @@
-import type { Head } from '../lease/hold.js';
+import type { Contender } from '../lease/hold.js';
 import type { Runtime } from '../runtime.js';
 import type { Yielding } from './yielding.js';
 
 /** The queue whose callers have the holds. */
 interface QueueOfHolds {
-  readonly hints: number;
-  wakeHead(): void;
+  readonly wakeUps: number;
+  wakeContender(): void;
   holdEnds(othersWaiting: boolean): void;
 }
 
@@ -13,25 +13,25 @@ interface QueueOfHolds {
  * Reports the end of a hold of a kind with several owners. Its caller is no contender any more, so the queue goes on
  * without it. But from time to time the contender has to let other processes go first.
  */
-export class NotTheHead implements Head {
+export class FormerContender implements Contender {
   constructor(
     private readonly queue: QueueOfHolds,
     private readonly yielding: Yielding,
     private readonly runtime: Runtime,
   ) {}
 
-  passOn(): boolean {
+  handOff(): boolean {
     return false;
   }
 
   releaseSent(): void {
-    this.yielding.releaseSent(this.runtime.now(), this.queue.hints);
+    this.yielding.releaseSent(this.runtime.now(), this.queue.wakeUps);
   }
 
   releaseOver(othersWaiting: boolean | undefined): void {
     if (othersWaiting !== undefined) {
-      this.yielding.releaseAnswered(this.runtime.now(), this.queue.hints, othersWaiting);
-      if (!othersWaiting) this.queue.wakeHead();
+      this.yielding.releaseAnswered(this.runtime.now(), this.queue.wakeUps, othersWaiting);
+      if (!othersWaiting) this.queue.wakeContender();
     }
     this.queue.holdEnds(othersWaiting ?? false);
   }

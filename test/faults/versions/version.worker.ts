@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { NestFactory } from '@nestjs/core';
 import { Redis } from 'ioredis';
 import type * as Library from 'nest-redis-lock';
-import { workerChannel } from '../support/worker-channel.js';
+import { workerChannel } from '../../support/worker-channel.js';
 
 /** The worker's only argument, as JSON. */
 export interface VersionWorkerSetup {

@@ -1,11 +1,11 @@
 import { TIME } from '../../connection/script-batch.js';
 import { GRANT_CHANNELS } from '../../redis-keys.js';
-import { beside, counterOf, LEAVE, TAKEN } from './scripts.js';
+import { nameBeside, counterOf, LEAVE, TAKEN } from './scripts.js';
 
-/** The Lua functions that the scripts of a line share; see `line-scripts.ts`. */
+/** The Lua functions that the scripts of a line share; see `queue-scripts.ts`. */
 
 /** Channel that announces the end of a hold. No argument passes it, because most runs do not need it. */
-export const CHANNEL = beside('redisson_lock__channel:', 'hold');
+export const CHANNEL = nameBeside('redisson_lock__channel:', 'hold');
 
 /** Channel that notifies the process of the owner `one` of its grants. */
 export const GRANT_CHANNEL = `'${GRANT_CHANNELS}' .. process_of(one.owner)`;
@@ -39,21 +39,21 @@ export const BASICS = TIME + RULES;
 export const WIRE_VERSION = '1';
 
 /** How many entries of a line one script looks at. */
-const MOST_LOOKED_AT = 64;
+const MAX_LOOKED_AT = 64;
 
 /**
  * Bounds of the yield window after a release, in ms. During it the lock is left to clients that listen to the
  * announcement without a queue entry. It lasts as long as the queue had the lock since these clients had it last. What
  * they take longer than that is their yield deficit: the queue has the lock for as long before the next window.
  */
-export const LISTENERS_MOMENT_MS = 3;
-export const LONGEST_MOMENT_MS = 50;
-export const MOST_OWED_MS = 500;
+export const LISTENERS_YIELD_MS = 3;
+export const MAX_YIELD_MS = 50;
+export const MAX_DEFICIT_MS = 500;
 /** Time for which the deficit is remembered while the queue is empty, in ms. */
 export const REMEMBERED_MS = 1_000;
 /** Interval and length of the yield window for clients that only poll, in ms: Redisson's spin lock polls every 128. */
 export const POLLERS_EVERY_MS = 1_000;
-export const POLLERS_MOMENT_MS = 40;
+export const POLLERS_YIELD_MS = 40;
 /** When one of those has it after its moment, the first in line looks whether it is over, at first so often, in ms. */
 const SOONEST_LOOK_MS = 10;
 /** Number of fields of a wait queue that are no entries: last, head, polled, yield, since. */
@@ -69,7 +69,7 @@ export const HEADER = 5;
  * and tries the next entry. Without any entry left it returns nil. When a command is refused, no owner has the hold,
  * and it throws.
  */
-export const LINE = `${TAKEN}${LEAVE}
+export const WAIT_QUEUE = `${TAKEN}${LEAVE}
 local now = time()[1] * 1000 + math.floor(time()[2] / 1000)
 local function process_of(owner) return string.match(owner, '^(.*):') or owner end
 local function channel_of(hold) return ${CHANNEL} end
@@ -86,7 +86,7 @@ local function rest(line, span)
 end
 local function resume(line, found)
   if found.till == 0 then return end
-  redis.pcall('hset', line, 'yield', 0, 'since', whole(now + math.min(now - found.till, ${MOST_OWED_MS})))
+  redis.pcall('hset', line, 'yield', 0, 'since', whole(now + math.min(now - found.till, ${MAX_DEFICIT_MS})))
 end
 -- An entry, whose first word is the version of the format. Other versions may only add words to the end.
 local function entry(till, span, lease, tokens, deaf, owner)
@@ -108,7 +108,7 @@ local function read(found, ticket, text)
     { ticket = ticket, text = text, lease = lease, tokens = tonumber(tokens), deaf = deaf == '1', owner = owner }
 end
 local function place(found, i)
-  while not found.places[i] and found.at <= found.last and found.at - found.first < ${MOST_LOOKED_AT} do
+  while not found.places[i] and found.at <= found.last and found.at - found.first < ${MAX_LOOKED_AT} do
     local text = redis.call('hget', found.line, whole(found.at))
     if text then read(found, found.at, text) end
     found.at = found.at + 1
@@ -123,14 +123,14 @@ local function look(line)
   found.count = math.max(0, math.floor((found.size - ${HEADER}) / 2))
   local rest = found.till - now
   -- One that is farther away comes from another clock.
-  found.rest = rest <= ${LONGEST_MOMENT_MS} and math.max(0, rest) or 0
+  found.rest = rest <= ${MAX_YIELD_MS} and math.max(0, rest) or 0
   found.at = found.first
   place(found, 1)
   found.head = found.head or found.at
   found.over = found.head > found.last
   return found
 end
-local function is_for_pollers(found) return found.till - found.polled <= ${POLLERS_MOMENT_MS} end
+local function is_for_pollers(found) return found.till - found.polled <= ${POLLERS_YIELD_MS} end
 local function rests(found, hold)
   if found.rest == 0 then return 0 end
   if more_listen(hold, found.count) or is_for_pollers(found) then return found.rest end

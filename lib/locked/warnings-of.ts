@@ -10,7 +10,7 @@ type AnyFunction = (...args: never[]) => unknown;
  * @param service name of the module; only its methods are checked
  * @param checked things that were checked before; each is reported once
  */
-export const suspicions = (
+export const warningsOf = (
   instance: object,
   service: string | undefined,
   checked: Set<object>,

@@ -1,0 +1,72 @@
+import type { ExclusiveClaim } from '../../../../core/seam/claim.js';
+import type { RedisLink } from '../redis-link.js';
+import { GrantSubscription } from './grant-subscription.js';
+
+/** How many ears there are before those are closed that nobody needs. */
+const FIRST_SWEEP_AT = 64;
+
+export interface GrantsListener {
+  received(text: string, subscription: GrantSubscription): void;
+  opened(subscription: GrantSubscription): void;
+  refused(subscription: GrantSubscription): void;
+  /** Returns the claims that wait. */
+  waiting(): Iterable<ExclusiveClaim>;
+}
+
+/**
+ * The grant subscriptions of one process: one, or in a cluster one for each slot with waiters, because the server of a
+ * channel's slot announces its messages.
+ */
+export class GrantSubscriptions {
+  private readonly subscriptions = new Map<string, GrantSubscription>();
+  private sweepAt = FIRST_SWEEP_AT;
+
+  constructor(
+    private readonly link: RedisLink,
+    private readonly listener: GrantsListener,
+  ) {}
+
+  /** Returns the grant subscription of a claim, if there is one. */
+  of(claim: ExclusiveClaim): GrantSubscription | undefined {
+    return this.subscriptions.get(this.channelOf(claim));
+  }
+
+  /** Returns the grant subscription of a claim, and opens it. */
+  open(claim: ExclusiveClaim): GrantSubscription {
+    const channel = this.channelOf(claim);
+    let subscription = this.subscriptions.get(channel);
+    if (!subscription) {
+      if (this.subscriptions.size >= this.sweepAt) this.sweep();
+      subscription = this.make(channel, this.link.keys.name(claim.finalKey));
+      this.subscriptions.set(channel, subscription);
+    }
+    subscription.open();
+    return subscription;
+  }
+
+  private make(channel: string, name: string): GrantSubscription {
+    const { link, listener } = this;
+    const subscription: GrantSubscription = new GrantSubscription(link, channel, name, {
+      received: (text) => listener.received(text, subscription),
+      opened: () => listener.opened(subscription),
+      refused: () => listener.refused(subscription),
+    });
+    return subscription;
+  }
+
+  private channelOf({ owner, finalKey }: ExclusiveClaim): string {
+    const { keys, topology } = this.link;
+    return keys.grantChannel(owner, topology.hasSlots ? keys.name(finalKey) : undefined);
+  }
+
+  private sweep(): void {
+    const needed = new Set<string>();
+    for (const claim of this.listener.waiting()) needed.add(this.channelOf(claim));
+    for (const [channel, subscription] of this.subscriptions) {
+      if (needed.has(channel)) continue;
+      subscription.close();
+      this.subscriptions.delete(channel);
+    }
+    this.sweepAt = Math.max(FIRST_SWEEP_AT, this.subscriptions.size * 2);
+  }
+}
