@@ -1,6 +1,13 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { breakLibrary } from '../../mistakes/source/broken-library.js';
 import { until } from '../../support/async.js';
+import { repository } from '../../support/package/pack.js';
+import { guardFolder } from '../../support/process-guard.js';
 import { BOOT_MS, holdName, newKey, useLab } from '../../support/redis/lab.js';
 import { TestWorker } from '../../support/worker.js';
 import type { FromVersionWorker, ToVersionWorker, VersionWorkerSetup, Wanted } from './version.worker.js';
@@ -26,6 +33,17 @@ const later = (): string =>
     { in: 'READ_WRITE_QUEUE', find: 'whole(span), kind }', replace: "whole(span), kind, 'later' }" },
   ]).url;
 
+/** The last release: the tarball that is kept in this folder. */
+const lastRelease = (): string => {
+  const here = fileURLToPath(new URL('.', import.meta.url));
+  const [tarball = 'no tarball'] = readdirSync(here).filter((name) => name.endsWith('.tgz'));
+  const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-release-'));
+  guardFolder(folder);
+  execFileSync('tar', ['-xzf', join(here, tarball), '-C', folder]);
+  symlinkSync(join(repository, 'node_modules'), join(folder, 'node_modules'));
+  return pathToFileURL(join(folder, 'package/dist/esm/index.js')).href;
+};
+
 const start = async (library: string): Promise<VersionWorker> => {
   const setup: VersionWorkerSetup = { redis: lab.server.url, library };
   const worker = TestWorker.start<ToVersionWorker, FromVersionWorker>(WORKER, {
@@ -43,7 +61,10 @@ const queueOf: Readonly<Record<string, (name: string) => Promise<number>>> = {
   write: async (name) => Math.max(0, (await lab.admin.hlen(`nest_redis_lock:rw_queue:{${name}}`)) - 1),
 };
 
-describe.each([['a later version of the wire format', later]])('beside %s', (_, other) => {
+describe.each([
+  ['the last release', lastRelease],
+  ['a later version of the wire format', later],
+])('beside %s', (_, other) => {
   let workers: readonly VersionWorker[];
 
   beforeAll(async () => {
