@@ -277,8 +277,8 @@ class LockService {
   }
 
   /** @internal See {@link LockManager.acquireOneOfSeveral}. */
-  acquireOneOfSeveral(key: string, call: LockCall, singleHolder: boolean): Promise<OneOfSeveral> {
-    return this.manager.acquireOneOfSeveral(key, call, singleHolder);
+  acquireOneOfSeveral(key: string, call: LockCall, isOnlyLock: boolean): Promise<OneOfSeveral> {
+    return this.manager.acquireOneOfSeveral(key, call, isOnlyLock);
   }
 
   /** @internal See {@link LockManager.openSection}. */

@@ -126,12 +126,12 @@ export class LockManager implements LeaseHost {
   }
 
   /**
-   * Acquires a key for a call that acquires locks of several services. Unless it is `alone`, its lease is renewed until
+   * Acquires a key for a call that acquires locks of several services. Unless it is `isOnlyLock`, its lease is renewed until
    * all are held.
    */
-  async acquireOneOfSeveral(key: string, call: LockCall, singleHolder: boolean): Promise<OneOfSeveral> {
+  async acquireOneOfSeveral(key: string, call: LockCall, isOnlyLock: boolean): Promise<OneOfSeveral> {
     const startedAt = this.runtime.now();
-    const leaseMeanwhile = singleHolder ? call.leaseMs : undefined;
+    const leaseMeanwhile = isOnlyLock ? call.leaseMs : undefined;
     this.inFlight.begin();
     try {
       const taking = this.acquisition.takeOneOfSeveral(key, startedAt, call, leaseMeanwhile);

@@ -116,7 +116,7 @@ export class Acquisition implements HoldTerms {
   ): Promise<LeasePart[]> {
     const all = eachOnce(keys, call).map(({ key, kind }) => ({ ...this.withName(key), kind }));
     const parts: LeasePart[] = [];
-    // While others are still to come, those already taken must not run out: the watchdog keeps them all.
+    // While other keys are still to be acquired, the watchdog renews the acquired ones.
     const leaseMeanwhile = all.length === 1 ? call.leaseMs : undefined;
     try {
       for (const one of all) {
@@ -220,7 +220,7 @@ export class Acquisition implements HoldTerms {
       const again = (): Promise<Hold> => this.takeHold(wait, finalKey, call, leaseMs, true);
       return this.ask(this.ifStoreReplies(queue.held, wait).then(again), wait);
     }
-    // Who shares what the head gets need not ask.
+    // A caller that can join the contender's shared hold sends no request.
     const concurrent = shares ? undefined : queue.beginConcurrent(wait, call.permits);
     return concurrent
       ? this.ask(this.contendConcurrently(queue, concurrent, wait, wanted), wait)
@@ -271,7 +271,7 @@ export class Acquisition implements HoldTerms {
       );
   }
 
-  /** A caller that is refused beside the head lines up, in the place that it has, if it has time left. */
+  /** A caller that is refused beside the contender lines up, in the place that it has, if it has time left. */
   private async contendConcurrently(
     queue: LocalQueue,
     concurrent: Concurrent,
@@ -317,7 +317,7 @@ export class Acquisition implements HoldTerms {
     core.keeper.checkExpiry(hold);
     const over = hold.state === 'held' ? core.reasonToStop(wait) : undefined;
     if (hold.state === 'held' && !over) {
-      // From here on it has a holder, who leaves the head of the queue with it.
+      // From here on it has a holder. When its hold ends, the next caller becomes the contender.
       hold.heldWith(this.whenLost);
       return hold;
     }

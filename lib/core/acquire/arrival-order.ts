@@ -1,5 +1,5 @@
 /** Fewer places than this are not worth a smaller tree. */
-const MIN_PLACES = 64;
+const MIN_POSITIONS = 64;
 
 /**
  * Members in the order of their arrival. The number of steps to count the members before one of them grows with the
@@ -9,10 +9,10 @@ const MIN_PLACES = 64;
  * and built again once its positions are used up.
  */
 export class ArrivalOrder<T> {
-  /** With the place of each member. */
+  /** Positions of the members. */
   private readonly members = new Map<T, number>();
   private tree: Int32Array | undefined;
-  private nextEntry = 1;
+  private nextPosition = 1;
   /** Steps made so far; for tests. */
   steps = 0;
 
@@ -32,17 +32,17 @@ export class ArrivalOrder<T> {
   }
 
   add(member: T): void {
-    const entry = this.nextEntry++;
-    this.members.set(member, entry);
-    if (this.tree && entry >= this.tree.length) this.tree = undefined;
-    this.count(entry, 1);
+    const position = this.nextPosition++;
+    this.members.set(member, position);
+    if (this.tree && position >= this.tree.length) this.tree = undefined;
+    this.count(position, 1);
   }
 
   delete(member: T): void {
-    const entry = this.members.get(member);
-    if (entry === undefined) return;
+    const position = this.members.get(member);
+    if (position === undefined) return;
     this.members.delete(member);
-    this.count(entry, -1);
+    this.count(position, -1);
   }
 
   clear(): void {
@@ -62,10 +62,10 @@ export class ArrivalOrder<T> {
     return ahead;
   }
 
-  private count(entry: number, change: 1 | -1): void {
+  private count(position: number, change: 1 | -1): void {
     const { tree } = this;
     if (!tree) return;
-    for (let at = entry; at < tree.length; at += at & -at) {
+    for (let at = position; at < tree.length; at += at & -at) {
       tree[at]! += change;
       this.steps++;
     }
@@ -73,12 +73,12 @@ export class ArrivalOrder<T> {
 
   /** Gives the members the first places, with room for as many more. */
   private build(): Int32Array {
-    this.nextEntry = 1;
-    const tree = new Int32Array(2 * Math.max(this.members.size, MIN_PLACES) + 1);
+    this.nextPosition = 1;
+    const tree = new Int32Array(2 * Math.max(this.members.size, MIN_POSITIONS) + 1);
     for (const member of this.members.keys()) {
-      const entry = this.nextEntry++;
-      this.members.set(member, entry);
-      tree[entry] = 1;
+      const position = this.nextPosition++;
+      this.members.set(member, position);
+      tree[position] = 1;
     }
     for (let at = 1; at < tree.length; at++) {
       const above = at + (at & -at);

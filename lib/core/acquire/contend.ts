@@ -19,10 +19,10 @@ import { beginBatch, MAX_BATCH_MS, MAX_LEASES, leasesFor } from './hand-off-batc
 import { deadlineOf, type Wait } from './wait.js';
 import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
 
-/** How soon to look again while no wake-up can arrive, in ms. */
+/** Interval of retries while no notification can arrive, in ms. */
 const NOT_SUBSCRIBED_RETRY_MS = 1_000;
 
-/** After so many grants that had run out when they arrived, the caller gets `LockLostError`. */
+/** Number of grants that had expired on arrival after which the caller gets `LockLostError`. */
 const VAIN_GRANTS = 3;
 
 /** The store asks for another try, or fails for a passing reason. */
@@ -30,23 +30,24 @@ interface Failed {
   readonly status: 'not-now' | 'failing';
 }
 
-/** What becomes of a question for the key, or about the place in its line. */
+/** Outcome of a request for the key, or for the state of its queue entry. */
 type Answer = AcquireReply | EntryState | Failed;
 
 /**
- * Takes the key in the store for the head of a local queue, in one of two ways, and the store says which.
+ * Acquires the key in the store for the contender of a local queue. The store's reply says how it waits.
  *
- * Where it keeps a line, the head asks once and stands in line; the store says when it is this process's turn. From its
- * place it asks only when the store may not know that the key is free: a foreign holder has released it, or the lease
- * in the way is over. Else the answer is that the key is taken: then the head listens for the end of that hold, and
- * asks again once that can be heard, after each hint, and at the end of the hold in the way.
+ * - `queued`: the store has a wait queue, and notifies the process of a grant. The contender sends another request only
+ *   when the store may not know that the key is free: after a release of a foreign holder, and after the end of the
+ *   blocking lease.
+ * - `taken`: the contender subscribes to the end of the blocking hold. It requests the key again once it is subscribed,
+ *   after each wake-up, and after the end of the blocking lease.
  *
- * Of a kind whose callers each stand in line (`Kind.eachQueued`), the store only wakes who is the first: it asks for the
- * key from its place, as the owner that stands there, and the place is over when it has it.
+ * If each caller of the kind has its own entry (`Kind.eachQueued`), the store only wakes the first one. That caller
+ * requests the key as the queued owner, and its entry ends with the grant.
  *
- * Hints count from before the question was sent: the message of a release can arrive before the answer.
- * The last question is sent when the wait is over: what a store said before is no sign that it works still.
- * When it throws, the head has left; otherwise the caller has a hold, which is being kept alive.
+ * Wake-ups count from before the request was sent, because the message of a release may arrive before the reply. The
+ * last request is sent when the wait is over: an earlier reply does not show that the store still works. When it throws,
+ * the contender has left. Otherwise the caller has a hold that is renewed.
  */
 class Contention {
   private claim: Claim;
@@ -69,7 +70,7 @@ class Contention {
     private readonly wait: Wait,
     private readonly wanted: WantedHold,
     private readonly terms: HoldTerms,
-    /** Else it asks once beside the head, leaves the queue as it is, and is refused as soon as the store says so. */
+    /** Else it asks once beside the contender, leaves the queue as it is, and is refused as soon as the store says so. */
     private readonly isContender: boolean,
   ) {
     this.eachQueued = kindOf(wanted.call.kind).eachQueued;
@@ -104,7 +105,7 @@ class Contention {
             won = this.accept(reply, this.sentAt, this.number <= queue.forcedUpTo);
           } else if (this.confirming && reply.status === 'taken') {
             this.confirming = false;
-            // Nobody waits longer for another answer.
+            // The deadline has passed: report "taken" instead of retrying.
             if (core.runtime.now() >= deadlineOf(wait)) throw this.takenError();
             won = 'gone';
           } else await this.sleep(reply, wakeUpsBefore);
@@ -141,7 +142,7 @@ class Contention {
   /** The claim as it is asked for: with a token for each caller that may have the hold after this one. */
   private asked(): Claim {
     const { claim, wanted, queue } = this;
-    // Who asks beside the head lines up in its process when it is refused, not in the store.
+    // Only the contender may enqueue in the store; other callers wait in the local queue.
     if (!this.isContender) return { ...claim, waits: false };
     this.leases = wanted.watchdogMs === undefined ? 1 : leasesFor(queue.length);
     return this.leases > 1 && claim.tokens > 0 ? { ...claim, tokens: this.leases } : claim;
@@ -153,24 +154,24 @@ class Contention {
     return entry && !this.eachQueued ? core.entries.ask(entry) : core.requests.acquire(this.asked());
   }
 
-  /** What leaves nothing to undo goes first: how the place stands, or who has the key. Nothing at the end of the wait. */
+  /** First sends a request that leaves nothing to undo: for the entry's state, or an inspection of the key. */
   private async askAfterOutage(): Promise<Answer> {
     const { core, entry, wait, wanted } = this;
     const look = (): Promise<EntryState | undefined> =>
       harmless(entry ? core.entries.ask(entry) : core.requests.look(wanted.finalKey));
-    const queuePosition = await unlessOver(core, wait, look, () => this.outageError());
-    return queuePosition ?? core.requests.acquire(this.asked());
+    const state = await unlessOver(core, wait, look, () => this.outageError());
+    return state ?? core.requests.acquire(this.asked());
   }
 
   private answered(reply: Answer): void {
-    // A reply about the place, after an outage, leaves it where it is.
+    // A reply about the entry, after an outage, leaves it where it is.
     if (this.eachQueued && (reply.status === 'granted' || reply.status === 'taken' || 'entry' in reply))
       this.entryIsOver();
     if (this.isContender) this.queue.answered(reply.status !== 'granted');
     this.core.requests.answered();
   }
 
-  /** An owner that had a grant or a place is not used again. */
+  /** An owner that had a grant or an entry is not used again. */
   private beAnotherOwner(): void {
     this.confirming = false;
     // What it listens to is its own.
@@ -178,17 +179,17 @@ class Contention {
     this.claim = this.terms.claimFor(this.wanted);
   }
 
-  /** The place has become a hold, or is gone. A hold that is not certain enough is asked for first. */
+  /** The entry has become a hold, or is gone. A hold that is not certain enough is asked for first. */
   private takeGrant(entry: OwnEntry, outcome: QueueEntryOutcome): Hold | LossReason | 'gone' | undefined {
     const { core, wait } = this;
     const isCertain = outcome.status === 'granted' && this.isCertain(entry, outcome);
-    // Nobody waits longer for another answer. The next caller of this process goes on from here.
+    // The deadline has passed: report "taken". The next caller of this process goes on from here.
     if (!isCertain && core.runtime.now() >= deadlineOf(wait)) throw this.takenError();
     core.entries.remove(entry);
-    this.queue.standsAt(undefined);
+    this.queue.setOwnEntry(undefined);
     if (outcome.status === 'gone') return 'gone';
     this.leases = outcome.tokens ?? MAX_LEASES;
-    // Not forced open since: the place was answered "queued" after that.
+    // Not forced open since: the entry got the reply "queued" after that.
     if (isCertain) return this.accept(outcome, entry.queuedAt, false);
     // The owner that the store gave the hold to has it given again, for its own time: or has nothing.
     const { owner } = entry.claim;
@@ -206,8 +207,8 @@ class Contention {
   }
 
   /**
-   * Makes a hold of a grant, and has it kept alive from now on. Else says what became of it: it came too late for its own
-   * lease (this process stood still: that says nothing of the store), or a forced unlock was asked for after it.
+   * Makes a hold of a grant, and has it renewed from now on. Otherwise returns the reason: the grant had expired on
+   * arrival, because this process stood still, or a forced unlock came after it.
    */
   private accept(grant: Grant, sentAt: number, forced: boolean): Hold | LossReason {
     const { core, queue, wait, wanted, claim, leases } = this;
@@ -243,7 +244,7 @@ class Contention {
 
   /**
    * Requests again if the store asks for another try; and until the wait is over if it fails for a passing reason and the
-   * head has waited since before. Each other failure reaches all callers for the key.
+   * contender has waited since before. Each other failure reaches all callers for the key.
    */
   private failed(failure: unknown): Failed {
     const { core, queue, wait, claim } = this;
@@ -251,7 +252,7 @@ class Contention {
     if (this.entry && !this.eachQueued) core.requests.failed(failure);
     else core.requests.acquireFailed(claim, failure);
     const isUnknown = failure.outcome === 'unknown';
-    // That undoes the place as well as a hold.
+    // That undoes the entry as well as a hold.
     if (this.eachQueued && isUnknown) this.entryIsOver();
     if (isUnknown) this.confirming = false;
     const isLate = core.runtime.now() >= deadlineOf(wait);
@@ -305,14 +306,14 @@ class Contention {
         sooner = entry.outcome === undefined;
         wakeUp.wakeNow();
       });
-      // Who hears while it sleeps that the hold in the way ends sooner goes on sleeping, for less.
+      // If the blocking lease now ends earlier, shorten the sleep.
       while (sooner && queue.wakeUps === wakeUpsBefore && !core.reasonToStop(wait)) {
         sooner = false;
         const at = core.runtime.now();
         const wakeAt = Math.min(deadline, Math.max(this.lookAgainAt(reply, now), at) + 1);
         await wakeUp.untilWoken(Math.ceil(wakeAt - at), wait.signal, true);
       }
-      // Of those who stand in line themselves only the first is notified.
+      // Of those who have entries of their own only the first is notified.
       if (!this.eachQueued) await letOthersLook(queue, wait, wakeUpsBefore);
     } catch (failure) {
       throw neverNotified(core, queue, wait, failure);
@@ -332,28 +333,28 @@ class Contention {
       this.sentAt,
       missedNotification,
     );
-    queue.standsAt(entry);
+    queue.setOwnEntry(entry);
     core.entries.add(entry, (cause) => queue.entryFailed(cause));
   }
 
-  /** The place that the caller asked from is over, or is that of the answer. */
+  /** The entry of the caller's request has ended, or is that of the reply. */
   private entryIsOver(): void {
     const { core, queue, entry } = this;
     if (!entry) return;
     core.entries.remove(entry);
-    queue.standsAt(undefined);
+    queue.setOwnEntry(undefined);
   }
 
   /** When to ask again although nothing was heard. Counted from the send: the reply may have lain in the socket. */
   private lookAgainAt(reply: Exclude<Answer, Grant>, now: number): number {
     if (reply.status === 'not-now') return now + ANOTHER_TRY_MS;
-    // A place is kept, and its keeper hears what becomes of it.
+    // An entry is refreshed, and its keeper is notified of the outcome.
     if (reply.status !== 'taken') return this.entry?.lookAgainAt ?? Infinity;
     const retryAt = this.sentAt + reply.retryInMs;
     return this.queue.wakeUp.live ? retryAt : Math.min(retryAt, now + NOT_SUBSCRIBED_RETRY_MS);
   }
 
-  /** What the store said of the hold in the way: those who wait behind the head are told so as well. */
+  /** Notes what the store reports about the blocking hold. Waiters behind the contender report it, too. */
   private noteBlocker(reply: Taken | QueuePosition): void {
     if ('limitBefore' in reply) this.logLimit(reply);
     this.heldAs = reply.heldAs;
@@ -370,7 +371,7 @@ class Contention {
     return takenError(wait.key, this.waitedMs(), wait.waitMs, entry?.position, this.heldAs);
   }
 
-  /** Where the head stands in the store's line. It is the queue's: the next head goes on from there. */
+  /** Where the contender stands in the store's wait queue. It is the queue's: the next contender goes on from there. */
   private get entry(): OwnEntry | undefined {
     return this.isContender ? this.queue.ownEntry : undefined;
   }

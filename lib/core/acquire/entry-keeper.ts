@@ -6,17 +6,17 @@ import type { QueueEntryReply } from '../seam/reply.js';
 import type { StoreRequests } from '../store-requests.js';
 import type { OwnEntry } from './own-entry.js';
 
-/** How often places are kept at least, in ms. */
+/** Shortest refresh period, in ms. */
 const PERIOD_MS = 1_000;
-/** One request more for each so many places is what the store can bear, in places for each ms. */
+/** Maximum load on the store, in entries for each ms of the period. */
 const ENTRIES_PER_MS = 10;
-/** The longest period, in ms: a crashed process keeps others out for no longer than its places live. */
+/** Longest refresh period, in ms. After a crash, the entries of a process block others until they expire. */
 const LONGEST_PERIOD_MS = 2_000;
-/** A place lives for so many periods without being kept, and so long beside that: one time-out drops nobody. */
+/** Entry time to live: 3 refresh periods + 2 s, so that a single time-out does not expire it. */
 const PERIODS_ALIVE = 3;
 const ANSWER_MS = 2_000;
 
-/** How many processes stand before it. Callers that stand in line themselves are kept together by theirs. */
+/** Number of processes before it. Entries of single callers are refreshed together by their process. */
 const queuedBefore = ({ claim, position }: OwnEntry): number =>
   kindOf(claim.kind).eachQueued ? 0 : position;
 
@@ -28,10 +28,10 @@ export type EntryState = Exclude<QueueEntryReply, { status: 'failed' }>;
  * less often, and requests a longer time to live for them.
  */
 export class EntryKeeper {
-  /** With what to call when the place could not be kept. */
+  /** Entries, with the callback for a failed refresh. */
   private readonly entries = new CompactingMap<OwnEntry, (cause: unknown) => void>();
   private timer: unknown;
-  /** How far behind in its line the last of them was, when all were asked about. Each claim asks for that. */
+  /** Position of the last of them at the last refresh. Each claim uses it. */
   private farthest = 0;
 
   constructor(
@@ -43,7 +43,7 @@ export class EntryKeeper {
     return this.entries.size;
   }
 
-  /** What the store is told of a place. The watchdog renews every third of its lease: so long the first one lasts. */
+  /** Returns the terms of an entry. The watchdog renews every third of its lease: so long the first one lasts. */
   termsFor(watchdogMs: number, tokens: number): QueueEntryTerms {
     return { aliveMs: this.aliveMs, provisionalLeaseMs: Math.max(1, Math.floor(watchdogMs / 3)), tokens };
   }
@@ -66,7 +66,7 @@ export class EntryKeeper {
     this.timer = undefined;
   }
 
-  /** Asks how one place stands, and keeps it. Where places need not be kept it stands as before. */
+  /** Refreshes one entry, and returns its state. In a store without refreshes the state stays. */
   async ask(entry: OwnEntry): Promise<EntryState> {
     const sentAt = this.runtime.now();
     const replies = await this.requests.refreshEntries([livingFor(entry.claim, this.aliveMs)]);
@@ -108,7 +108,7 @@ export class EntryKeeper {
         entries.map((entry) => livingFor(entry.claim, this.aliveMs)),
       );
     } catch (failure) {
-      // A caller that waits for a place goes on from here: it looks for itself, or waits for the store.
+      // A caller with an entry goes on from here: it looks for itself, or waits for the store.
       replies = entries.map(() => ({ status: 'failed', cause: failure }));
     }
     for (const [i, entry] of entries.entries()) {

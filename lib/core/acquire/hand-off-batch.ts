@@ -7,7 +7,7 @@ import type { Hold } from '../lease/hold.js';
  */
 export const MAX_LEASES = 64;
 export const MAX_BATCH_MS = 50;
-/** And where many stand in line, all have had their turn after about so long. */
+/** And with many queued processes, each has had its batch after about so long. */
 const ROUND_MS = 1_000;
 
 /**

@@ -11,7 +11,7 @@ import { deadlineOf, type Wait } from './wait.js';
 import type { Waiter } from './waiter.js';
 import type { OwnEntry } from './own-entry.js';
 import { WakeUp } from './wake-up.js';
-import { KEEP_AFTER_BATCH_MS, Yielding } from './yielding.js';
+import { KEEP_AFTER_RELEASE_MS, Yielding } from './yielding.js';
 import { ArrivalOrder } from './arrival-order.js';
 import { FormerContender } from './former-contender.js';
 import { KeyOutage } from '../outage/key-outage.js';
@@ -26,10 +26,10 @@ const nothing = (): void => undefined;
  */
 export type Concurrent = Waiter;
 
-/** What all queues have until somebody waits: most keys are wanted by one caller at a time. Never added to. */
+/** Shared empty set for queues without waiters; must not be mutated. */
 const NOBODY = new ArrivalOrder<Waiter>();
 
-/** How many ask beside the head where it is not known how many can be granted. */
+/** Maximum number of concurrent contenders if the number of permits is unknown. */
 const MAX_CONCURRENT = 64;
 
 /** What the local queues of one kind need of the service instance. */
@@ -37,7 +37,7 @@ export interface QueueHost {
   readonly runtime: Runtime;
   /** Maximum number of callers behind the contender. */
   readonly maxWaiters: number;
-  /** Whether there is one owner at a time; see `Kind.alone`. */
+  /** Whether there is one owner at a time; see `Kind.singleHolder`. */
   readonly singleHolder: boolean;
   /** Whether each caller has its own queue; see `Kind.eachQueued`. */
   readonly ofOneCaller?: boolean;
@@ -65,30 +65,30 @@ export interface QueueHost {
 export class LocalQueue implements Contender {
   private waiters = NOBODY;
   private hasContender = false;
-  /** The store has refused the head's last question. */
+  /** The store has refused the contender's last question. */
   private refused = false;
-  /** How many of the waiters are asking. */
+  /** Number of waiters that are concurrent contenders. */
   private concurrents = 0;
-  /** Holds of a kind with several owners, whose callers have left the head. */
+  /** Number of holds of a kind with several owners, whose callers are no contenders any more. */
   private holds = 0;
-  /** Releases under way, of a process that has had to wait. */
+  /** Number of releases in progress, of a process that had to wait. */
   private releases = 0;
-  /** A request for this key is under way, so it is unknown whether the store works. */
+  /** Whether a request for this key is in progress: then it is unknown whether the store works. */
   private unanswered = false;
-  // Made when they are first needed: most keys are wanted by one caller at a time, who needs neither.
+  // Created on first use: most keys have one caller at a time, which needs neither.
   private entry: OwnEntry | undefined;
-  /** As what the key was held by somebody else when the store was last asked, where that is another kind of lock. */
+  /** Kind of the blocking hold in the last reply, if it is another kind of lock. */
   heldAs: LockKind | undefined;
-  /** Of a kind whose holds are shared: the last one that was. */
+  /** Last shared hold, of a kind whose holds are shared. */
   private shared: Hold | undefined;
-  /** What the head has taken, of a kind with one owner at a time. */
+  /** The contender's hold, of a kind with one owner at a time. */
   held: Hold | undefined;
   private ownWakeUp: WakeUp | undefined;
   private ownYielding: Yielding | undefined;
   private idleTimer: unknown;
-  /** The store fails for this key, and those who wait already go on. */
+  /** Outage of the store for this key, during which earlier waiters keep waiting. */
   readonly outage: KeyOutage;
-  /** What the holds of this queue tell of their end. */
+  /** Receiver of the ends of this queue's holds. */
   readonly contender: Contender;
 
   /** How many times this process has asked the store for the key. */
@@ -107,7 +107,7 @@ export class LocalQueue implements Contender {
     this.contender = host.singleHolder ? this : new FormerContender(this, this.yielding, host.runtime);
   }
 
-  /** What wakes the head while it sleeps. */
+  /** What wakes the contender while it sleeps. */
   get wakeUp(): WakeUp {
     return (this.ownWakeUp ??= new WakeUp(this.host.runtime, this.host.watch, () => this.woken()));
   }
@@ -124,7 +124,7 @@ export class LocalQueue implements Contender {
     return this.ownWakeUp?.wakeUps ?? 0;
   }
 
-  /** Makes the caller the head if there is none, and none can come of those that ask. */
+  /** Makes the caller the contender if there is none, and none can come of those that ask. */
   enter(): boolean {
     if (this.hasContender || this.waiters.size > 0) return false;
     this.hasContender = true;
@@ -133,10 +133,10 @@ export class LocalQueue implements Contender {
   }
 
   /**
-   * Lets the caller ask the store beside the head, if its kind has several owners and, as far as this process knows,
-   * the store refuses nobody: questions keep their order on their way. More of them than there are permits are not
-   * asked at once, since they would be refused. The caller says with {@link endConcurrent} that it is through with it, or
-   * waits from its place with {@link untilContender}. Undefined when it has to line up.
+   * Makes the caller a concurrent contender, if its kind has several owners and the store rejected no caller last.
+   * Requests keep their order on the way. There are no more of them than permits, because the others would be rejected.
+   * The caller reports its end with {@link endConcurrent}, or waits in its position with {@link untilContender}. Returns
+   * undefined when it has to wait in the queue.
    */
   beginConcurrent(wait: Wait, permits = MAX_CONCURRENT): Concurrent | undefined {
     const isOpen = !this.refused && this.length === 0 && this.yieldingUntil === undefined;
@@ -154,7 +154,7 @@ export class LocalQueue implements Contender {
     });
   }
 
-  /** A question beside the head is over, and what came of it is settled. */
+  /** A question beside the contender is over, and what came of it is settled. */
   endConcurrent(concurrent: Concurrent): void {
     this.concurrents--;
     this.waiters.delete(concurrent);
@@ -162,9 +162,9 @@ export class LocalQueue implements Contender {
   }
 
   /**
-   * Resolves when this caller is the head: with the hold of the one before if that was passed on to it, which takes
-   * that the watchdog renews both with the same lease. Rejects when its time is over, it is aborted, or the store fails.
-   * Throws when `maxWaiters` wait already. `asked`: the place of a caller that has asked and was refused.
+   * Resolves when this caller is the contender. Resolves with the hold of the caller before, if that was handed off;
+   * the watchdog renews both with the same lease. Rejects at the end of the wait, on an abort, or when the store fails.
+   * Throws when `maxWaiters` callers wait already. `asked`: the position of a caller whose own request was rejected.
    */
   untilContender(wait: Wait, watchdogMs: number | undefined, asked?: Concurrent): Promise<Hold | undefined> {
     const { maxWaiters, runtime } = this.host;
@@ -183,15 +183,15 @@ export class LocalQueue implements Contender {
           waiter = Object.assign(asked, settles);
           if (!this.hasContender) this.leave();
         } else waiter = this.add({ wait, number: this.outage.arrive(), due: false, watchdogMs, ...settles });
-        // Whether the store fails still, the head finds out now: this caller does not wait for an outage to end.
+        // Whether the store fails still, the contender finds out now: this caller does not wait for an outage to end.
         if (this.host.outages.storeFails) this.ownWakeUp?.wakeIfDue();
         return () => this.waiters.delete(waiter);
       },
       onTime: ({ reject }) => {
         if (this.outage.isOn) return reject(this.storeError(waiter.wait, this.outage.failure));
-        // A request without an answer may be the sign of a dead store, which must not pass for a taken lock. And what
-        // the store said a while ago is no sign that it works: the head asks again.
-        // So does one that asks beside it, and then is the head itself; and one that lets other processes go first.
+        // A request without a reply may mean a dead store, which must not be reported as "taken". An earlier reply does
+        // not show that the store still works: the contender sends another request. So do concurrent contenders, and a
+        // contender that yields to other processes.
         const asks = this.unanswered || this.ownWakeUp?.wakeIfDue() || this.concurrents > 0;
         if (asks || (!this.host.singleHolder && this.yieldingUntil !== undefined)) waiter.due = true;
         else this.refuseTaken(waiter);
@@ -201,9 +201,8 @@ export class LocalQueue implements Contender {
   }
 
   /**
-   * The hold of the head goes back to the store. What the next head asks comes there behind that. Who has listened goes
-   * on with it till the caller has the answer: one that comes again at once would listen again, and have to ask what it
-   * missed.
+   * The release of the contender's hold is sent. The next contender's request reaches the store behind it. The queue
+   * stays subscribed until the reply: a caller that comes back at once would subscribe again, and request what it missed.
    */
   releaseSent(): void {
     // A queue of one caller is over with it.
@@ -218,13 +217,13 @@ export class LocalQueue implements Contender {
     this.host.runtime.soon(() => this.closeIfUnused());
   }
 
-  /** The head's request to the store is sent. Waiters whose time ends meanwhile hear its outcome. */
+  /** The contender's request to the store is sent. Waiters whose time ends meanwhile hear its outcome. */
   requestSent(): void {
     this.unanswered = true;
   }
 
   /**
-   * The store has answered the head's question. Where it has granted one of several holds, waiters whose time is over
+   * The store has answered the contender's question. Where it has granted one of several holds, waiters whose time is over
    * are not told yet: there may be one for the next of them.
    */
   answered(refused: boolean): void {
@@ -233,7 +232,7 @@ export class LocalQueue implements Contender {
     this.requestOver(refused || this.host.singleHolder);
   }
 
-  /** The request is over. With `tell`, waiters whose time is over are told that the lock is taken. */
+  /** The request is over. With `notify`, waiters whose time is over are told that the lock is taken. */
   requestOver(notify: boolean): void {
     this.unanswered = false;
     if (!notify || this.waiters.size === 0) return;
@@ -248,7 +247,7 @@ export class LocalQueue implements Contender {
     }
   }
 
-  /** The store failed for a passing reason: the head and those who wait already go on waiting. */
+  /** The store failed for a passing reason: the contender and those who wait already go on waiting. */
   failing(failure: StoreFailure, sentAt: number): void {
     this.outage.failed(failure, sentAt);
     for (const waiter of this.waiters.all) {
@@ -257,14 +256,14 @@ export class LocalQueue implements Contender {
     }
   }
 
-  /** The place in line could not be kept. The head looks for itself: at once, or when all try again. */
+  /** The queue entry could not be refreshed. The contender looks for itself: at once, or when all try again. */
   entryFailed(cause: unknown): void {
     if (!(cause instanceof StoreFailure) || !cause.passing) return this.wakeContender();
     // What is asked at this moment tells it, too.
     if (!this.unanswered && this.outage.contenderHasWaited) this.failing(cause, this.host.runtime.now());
   }
 
-  /** The error of a caller whose own request, if it waits behind the head, was never sent. */
+  /** The error of a caller whose own request, if it waits behind the contender, was never sent. */
   storeError(
     wait: Wait,
     failure: unknown,
@@ -276,7 +275,7 @@ export class LocalQueue implements Contender {
     return storeError(wait.key, failure, doing, now - wait.startedAt, outcome, failedForMs);
   }
 
-  /** Refuses all waiters for whom `refusal` has an error; the head looks for itself. */
+  /** Refuses all waiters for whom `refusal` has an error; the contender looks for itself. */
   shutDown(refusal: (wait: Wait) => Error | undefined): void {
     for (const waiter of this.waiters.all) {
       const error = waiter.asking ? undefined : refusal(waiter.wait);
@@ -285,17 +284,17 @@ export class LocalQueue implements Contender {
     this.wakeContender();
   }
 
-  /** A forced unlock is over that was asked for after so many attempts. */
+  /** A forced unlock has ended that was requested after this number of attempts. */
   forcedOpen(attempts: number): void {
     this.forcedUpTo = Math.max(this.forcedUpTo, attempts);
   }
 
-  /** The head goes on, if it sleeps. */
+  /** The contender goes on, if it sleeps. */
   wakeContender(): void {
     this.ownWakeUp?.wakeNow();
   }
 
-  /** Makes the next caller the head and gives it the hold, if its turn goes on and that caller may have it. */
+  /** Makes the next caller the contender and gives it the hold, if the batch goes on and that caller may have it. */
   handOff(hold: Hold): boolean {
     if (this.waiters.size === 0 || hold.watchdogMs === undefined) return false;
     const next = this.waiters.first;
@@ -309,30 +308,30 @@ export class LocalQueue implements Contender {
     return true;
   }
 
-  /** The head has the key. */
+  /** The contender has the key. */
   has(hold: Hold): void {
     this.outage.replied();
     this.heldAs = undefined;
     this.held = hold;
   }
 
-  /** Where the head stands in the store's line; a head that gives up leaves that to the next one. */
+  /** Where the contender stands in the store's wait queue; a contender that gives up leaves that to the next one. */
   get ownEntry(): OwnEntry | undefined {
     return this.entry;
   }
 
-  standsAt(entry: OwnEntry | undefined): void {
+  setOwnEntry(entry: OwnEntry | undefined): void {
     this.entry = entry;
   }
 
-  /** The head is done. What it has of a place in the store's line is the next head's, or is left. */
+  /** The contender is done. What it has of an entry in the store's wait queue is the next contender's, or is left. */
   leave(): void {
     this.refused = this.outage.isOn;
     this.held = undefined;
     const { entry } = this;
     // Also a waiter whose time is over: it asks once, since it is unknown whether the store works.
     const next = this.waiters.first;
-    // One that asks beside the head is before the others, and is the next head if it is refused.
+    // A concurrent contender is before the others, and becomes the contender if its request is rejected.
     this.hasContender = next?.asking === false;
     if (this.hasContender) {
       this.outage.contender = next!.number;
@@ -344,7 +343,7 @@ export class LocalQueue implements Contender {
     this.closeIfUnused();
   }
 
-  /** Nobody wants the key at this moment. */
+  /** Closes the queue's subscription if no caller wants the key. */
   private closeIfUnused(): void {
     if (this.hasContender || this.releases > 0) return;
     this.ownWakeUp?.close();
@@ -359,8 +358,8 @@ export class LocalQueue implements Contender {
   }
 
   /**
-   * A caller has one of several holds. If it is the head, the next one is. `shared`: a hold that others join; those who
-   * wait do at once.
+   * A caller has one of several holds. If it was the contender, the next caller becomes it. `shared`: a hold that waiters
+   * join at once, and later callers, too.
    */
   granted(isContender: boolean, shared?: Hold): void {
     if (isContender) this.outage.replied();
@@ -392,11 +391,11 @@ export class LocalQueue implements Contender {
     if (othersWaiting) {
       // A caller that comes in this moment is to let the others go first as well.
       runtime.clearTimer(this.idleTimer);
-      this.idleTimer = runtime.setTimer(() => this.idle(), KEEP_AFTER_BATCH_MS);
+      this.idleTimer = runtime.setTimer(() => this.idle(), KEEP_AFTER_RELEASE_MS);
     } else this.idle();
   }
 
-  /** Until when the head lets other processes go first; undefined when it need not. */
+  /** Until when the contender lets other processes go first; undefined when it need not. */
   get yieldingUntil(): number | undefined {
     return this.ownYielding?.until(this.host.runtime.now(), this.wakeUps);
   }
@@ -417,7 +416,7 @@ export class LocalQueue implements Contender {
     portions.add(() => waiter.reject(takenError(key, runtime.now() - startedAt, waitMs, ahead, heldAs)));
   }
 
-  /** About how many stand before a waiter: those of this process, a head that has the key left out, and those in line. */
+  /** Approximate number of callers before a waiter: of this process, without the holder, and of the wait queue. */
   private aheadOf(waiter: Waiter): number | undefined {
     if (waiter.wait.waitMs === 0) return undefined;
     return (
@@ -425,7 +424,7 @@ export class LocalQueue implements Contender {
     );
   }
 
-  /** Somebody has said that the key may be free. If it is this process's own just now, it may have been forced open. */
+  /** The key may be free. If this process holds it, it may have been forced open. */
   private woken(): void {
     if (this.held) this.host.lookAt(this.held);
   }

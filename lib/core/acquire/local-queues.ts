@@ -39,7 +39,7 @@ export class LocalQueues {
     return queue;
   }
 
-  /** Those of one key. */
+  /** Returns the queues of one key. */
   of(finalKey: string): LocalQueue[] {
     const shared = this.sharedQueues.get(finalKey);
     return shared ? [shared] : [...(this.ownQueues.get(finalKey) ?? [])];

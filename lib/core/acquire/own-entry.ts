@@ -2,10 +2,10 @@ import type { Claim } from '../seam/claim.js';
 import type { QueueEntry, QueueEntryOutcome } from '../seam/queue-entry.js';
 import type { QueueEntryReply, Queued, QueuePosition } from '../seam/reply.js';
 
-/** Only so many at the head of a line look when the hold in the way ends: one of them will have it. */
+/** Number of first entries that retry at the end of the blocking lease: one of them will get the key. */
 const WATCHERS_OF_THE_END = 3;
 
-/** Its turn has come, but nobody knows since when: the store has to be asked. */
+/** Grant of unknown age: its process has to request the key from the store. */
 const UNKNOWN_GRANT: QueueEntryOutcome = { status: 'granted', validForMs: 0 };
 
 /**
@@ -20,12 +20,12 @@ export class OwnEntry {
 
   constructor(
     readonly claim: Claim,
-    /** The lease that the watchdog renews, as the place was taken for; undefined for a fixed lease. */
+    /** Lease length that the entry was made for, and that the watchdog renews; undefined for a fixed lease. */
     readonly watchdogMs: number | undefined,
     private readonly entry: QueueEntry,
     queued: Queued,
     sentAt: number,
-    /** Called when the store may have missed what became of it. */
+    /** Called when the outcome may have been missed. */
     onDoubt: () => void,
   ) {
     this.queuePosition = queued;
@@ -33,7 +33,7 @@ export class OwnEntry {
     entry.listen({ notified: (outcome) => this.notify(outcome), missedNotification: onDoubt });
   }
 
-  /** When the last request was sent that was still answered "queued": a grant by message came after that. */
+  /** When the last request with the reply "queued" was sent: a grant by message came after that. */
   get queuedAt(): number {
     return this.sentAt;
   }
@@ -42,7 +42,7 @@ export class OwnEntry {
     return this.queuePosition.position;
   }
 
-  /** When to look whether the hold in the way has ended; `Infinity` for those who leave that to others. */
+  /** When to look whether the hold that blocks has ended; `Infinity` for those who leave that to others. */
   get lookAgainAt(): number {
     const { position, retryInMs } = this.queuePosition;
     return position < WATCHERS_OF_THE_END ? this.sentAt + retryInMs : Infinity;

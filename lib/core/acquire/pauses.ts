@@ -4,7 +4,7 @@ import type { Claim } from '../seam/claim.js';
 import type { LocalQueue } from './local-queue.js';
 import { deadlineOf, type Wait } from './wait.js';
 
-/** After a foreign release: 1 ms for each position in the store's line before the next request, and at most so many. */
+/** Longest pause before a retry after a foreign release, in ms: 1 ms for each position in the wait queue. */
 const LONGEST_STEP_ASIDE_MS = 20;
 
 /**

@@ -19,7 +19,7 @@ export class WakeUp {
     private readonly onWakeUp: () => void,
   ) {}
 
-  /** Starts listening; from now on hints are counted. */
+  /** Starts listening; from now on wake-ups are counted. */
   listen(claim: Claim): void {
     this.watching ??= this.watch(claim, {
       wakeUp: () => this.wakeUp(),
@@ -37,14 +37,14 @@ export class WakeUp {
     this.onWakeUp();
   }
 
-  /** Whether hints can arrive. */
+  /** Whether wake-ups can arrive. */
   get live(): boolean {
     return this.watching?.live ?? false;
   }
 
   /**
-   * Waits for a hint, `ms`, or the signal, whichever comes first; with `forDue` also until {@link wakeIfDue}. Throws
-   * when hints can never come.
+   * Waits for a wake-up, `ms`, or the signal, whichever comes first; with `forDue` also until {@link wakeIfDue}. Throws
+   * when wake-ups can never come.
    */
   async untilWoken(ms: number, signal: AbortSignal | undefined, forDue = false): Promise<void> {
     if (this.failure) {
@@ -69,12 +69,12 @@ export class WakeUp {
     });
   }
 
-  /** Wakes the head, if it sleeps here. */
+  /** Wakes the contender, if it sleeps here. */
   wakeNow(): void {
     this.wake?.();
   }
 
-  /** Wakes the head, if it sleeps until the lock may be free. False when it does not. */
+  /** Wakes the contender, if it sleeps until the lock may be free. False when it does not. */
   wakeIfDue(): boolean {
     const { wakeForDue } = this;
     wakeForDue?.();

@@ -46,7 +46,7 @@ export interface Granted {
 /**
  * One owner's hold in the store, as far as this process knows, for one lease. After that lease the owner's hold can be
  * handed off to another lease, with a successor of this object. Its state is changed in this file only. Successors
- * share the rest of the hand-off batch, which `passedOn` changes.
+ * share the rest of the hand-off batch, which `handedOffFrom` changes.
  */
 export class Hold {
   private current: HoldState = 'held';

@@ -31,7 +31,7 @@ export class LeaseKeeper {
   /** Time of the next renewal, for each lease length in ms. */
   private readonly rounds = new Map<number, number>();
   /** Holds that may have ended since the request in progress was sent. */
-  private readonly missedNotification = new Set<Hold>();
+  private readonly mayHaveEnded = new Set<Hold>();
   private timer: unknown;
   private timerDueAt = Infinity;
 
@@ -66,7 +66,7 @@ export class LeaseKeeper {
   remove(hold: Hold): void {
     this.holds.get(hold)?.();
     this.holds.delete(hold);
-    this.missedNotification.delete(hold);
+    this.mayHaveEnded.delete(hold);
   }
 
   /** Checks the holds of a key, or all, in the store now, instead of at the next renewal. */
@@ -74,7 +74,7 @@ export class LeaseKeeper {
     const meant = this.all.filter(
       ({ claim, state }) => state === 'held' && (finalKey === undefined || claim.finalKey === finalKey),
     );
-    for (const hold of meant) if (hold.renewing) this.missedNotification.add(hold);
+    for (const hold of meant) if (hold.renewing) this.mayHaveEnded.add(hold);
     this.renewAll(meant.filter(({ renewing }) => !renewing));
   }
 
@@ -170,7 +170,7 @@ export class LeaseKeeper {
       this.answered(hold, replies[i] ?? { status: 'failed', cause: failure }, sentAt, asked[i]!);
     });
     this.renewAll(
-      holds.filter((hold) => this.missedNotification.delete(hold) && hold.state === 'held' && !hold.renewing),
+      holds.filter((hold) => this.mayHaveEnded.delete(hold) && hold.state === 'held' && !hold.renewing),
     );
   }
 

@@ -34,7 +34,7 @@ export interface WaitedFor {
 class ObjectWait {
   private caller: object | undefined;
   private inQueue = false;
-  /** The hints there were before it asked for the last time; -1 before the first time. */
+  /** The wake-ups there were before it asked for the last time; -1 before the first time. */
   private asked = -1;
   /** The store wants to be asked again then. */
   private retryAt = Infinity;
@@ -46,9 +46,10 @@ class ObjectWait {
   ) {}
 
   /**
-   * Asks at once, unless others of this process wait in line already. After a refusal it listens, and asks again once
-   * hints can be heard, after each of them, and for the last time when the wait is over: what the store said before is no
-   * sign that it works still. A yes counts, whatever came meanwhile: nobody else could give back what was taken.
+   * Sends a request at once, unless other callers of this process wait already. After a rejection it subscribes. It
+   * retries once it is subscribed, after each wake-up, and for the last time when the wait is over: an earlier reply does
+   * not show that the store still works. A positive reply counts, whatever came meanwhile, because only this caller can
+   * return what it took.
    */
   async untilYes(): Promise<void> {
     const { context, wait, what } = this;
@@ -69,7 +70,7 @@ class ObjectWait {
     }
   }
 
-  /** It would only line up, while the store fails for others. */
+  /** It would only wait in the queue, while the store fails for others. */
   private comesInOutage(): boolean {
     const { context, what } = this;
     return context.core.outages.storeFails && !this.mayAsk() && !what.waiters.hasWaited(this.caller!);
@@ -93,7 +94,7 @@ class ObjectWait {
     const { waiters } = what;
     const shares = this.asked !== -1 && this.now() < deadlineOf(wait);
     // A connection that nothing is heard on may be dead: a question that changes nothing leaves nothing unknown there.
-    const looks = this.asked !== -1 && waiters.isDeaf && what.look;
+    const looks = this.asked !== -1 && waiters.isNotSubscribed && what.look;
     const sentAt = this.now();
     this.asked = waiters.wakeUps;
     this.retryAt = Infinity;
@@ -140,7 +141,7 @@ class ObjectWait {
 
   /**
    * A store that asks for another try may get one; see `getsAnotherTry`. A caller that waits since before the store began
-   * to fail for a passing reason goes on waiting, unless the outcome of its request is unknown. Other failures reach all in line.
+   * to fail for a passing reason goes on waiting, unless the outcome of its request is unknown. Other failures reach all waiters.
    */
   private failed(failure: unknown, sentAt: number): void {
     const { context, wait, what } = this;
@@ -170,8 +171,9 @@ class ObjectWait {
     this.waitInQueue();
     const now = this.now();
     let wakeAt = deadlineOf(wait);
-    // Whoever may not ask is woken by the one who may.
-    if (this.mayAsk() && !waiters.outage.isOn) wakeAt = Math.min(wakeAt, this.retryAt, this.deafUntil(now));
+    // A caller that may not send requests is woken by the one that may.
+    if (this.mayAsk() && !waiters.outage.isOn)
+      wakeAt = Math.min(wakeAt, this.retryAt, this.retryWhileNotSubscribedAt(now));
     try {
       // Timers may come a moment early.
       await waiters.sleep(this.caller!, Math.ceil(wakeAt - now) + 1, wait.signal);
@@ -190,7 +192,7 @@ class ObjectWait {
     this.inQueue = true;
   }
 
-  private deafUntil(now: number): number {
+  private retryWhileNotSubscribedAt(now: number): number {
     return this.what.waiters.hearing ? Infinity : now + NOT_SUBSCRIBED_RETRY_MS;
   }
 

@@ -10,7 +10,7 @@ import { waitFor } from '../wait-for.js';
 interface Sleeper {
   /** See {@link KeyOutage.arrive}. */
   readonly number: number;
-  /** It was refused, or stands behind somebody who was. */
+  /** Whether its request was rejected, or that of a caller before it. */
   waits?: boolean;
   wake?: (() => void) | undefined;
   fail?: ((error: Error) => void) | undefined;
@@ -32,7 +32,7 @@ export interface WaitersHost {
 export class Waiters {
   /** How many times it may have become worth to ask again. Read before asking, compared after a refusal. */
   wakeUps = 0;
-  /** The question under way that callers may share, and the hints there were when it was sent. */
+  /** The question under way that callers may share, and the wake-ups there were when it was sent. */
   private shared: { readonly wakeUps: number; readonly answer: Promise<unknown> } | undefined;
   private readonly sleepers = new CompactingMap<object, Sleeper>();
   /** How many wait, the first of them included. */
@@ -48,13 +48,13 @@ export class Waiters {
     this.outage = new KeyOutage(host.outages, () => this.lookAgain());
   }
 
-  /** Whether hints can arrive. */
+  /** Whether wake-ups can arrive. */
   get hearing(): boolean {
     return this.watching?.live ?? false;
   }
 
-  /** Whether hints are wanted, and cannot arrive. */
-  get isDeaf(): boolean {
+  /** Whether wake-ups are wanted, and cannot arrive. */
+  get isNotSubscribed(): boolean {
     return this.watching?.live === false;
   }
 
@@ -114,7 +114,7 @@ export class Waiters {
     this.waiting++;
   }
 
-  /** Sleeps until a hint, until it is the first, for `ms`, or until the signal. Throws when hints can never come. */
+  /** Sleeps until a wake-up, until it is the first, for `ms`, or until the signal. Throws when wake-ups can never come. */
   async sleep(caller: object, ms: number, signal: AbortSignal | undefined): Promise<void> {
     this.watching ??= this.host.watch({
       wakeUp: () => this.wakeUp(),
@@ -141,7 +141,7 @@ export class Waiters {
     if (this.failure) throw this.failure;
   }
 
-  /** Asks for all who `share`, once after each hint; the others ask for themselves. */
+  /** Asks for all who `share`, once after each wake-up; the others ask for themselves. */
   question<T>(shares: boolean, send: () => Promise<T>): Promise<T> {
     if (!shares) return send();
     if (this.shared?.wakeUps === this.wakeUps) return this.shared.answer as Promise<T>;
@@ -160,7 +160,7 @@ export class Waiters {
     for (const sleeper of [...this.sleepers.values()]) sleeper.wake?.();
   }
 
-  /** Who sleeps here, gets this error. */
+  /** Rejects all sleeping callers with this error. */
   failAll(error: () => Error): void {
     for (const sleeper of [...this.sleepers.values()]) sleeper.fail?.(error());
   }

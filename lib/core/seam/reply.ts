@@ -50,7 +50,7 @@ export type AcquireReply = Grant | Taken | Queued;
 /** Reply for each claim of an `extendMany`, in the order of the claims. */
 export type ExtendReply =
   | { readonly status: 'held'; /** What is left in ms, from before the send. */ readonly validForMs: number }
-  /** `entered`: see {@link ReleaseReply}. */
+  /** `intruder`: see {@link ReleaseReply}. */
   | { readonly status: 'lost'; readonly intruder?: boolean }
   /** The request for this key failed; the others are not affected. */
   | { readonly status: 'failed'; readonly cause: unknown };

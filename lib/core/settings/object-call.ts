@@ -29,7 +29,7 @@ const MAX = 2 ** 31 - 1;
 /**
  * Returns the options of a wait, with defaults.
  *
- * @throws LockConfigurationError naming the invalid option, or one that `place` does not have
+ * @throws LockConfigurationError naming the invalid option, or one that `owner` does not have
  */
 export const resolveWait = (
   options: WaitOptions | undefined,

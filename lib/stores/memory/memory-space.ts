@@ -56,7 +56,7 @@ export class MemorySpace {
         checkFunction('wallClockMicros', options.wallClockMicros) ?? (() => Date.now() * 1_000),
     };
     const notify = (finalKey: string): void => this.notify(finalKey);
-    const notifyOwner: NotifyGrant = (...turn) => this.notifyGrant(...turn);
+    const notifyOwner: NotifyGrant = (...grant) => this.notifyGrant(...grant);
     this.numbers = new Numbers(notify, (finalKey) => this.kindAt(finalKey));
     const tokens = new Tokens(clock);
     const withOneOwner: ExclusiveHolds = new ExclusiveHolds(clock, notify, notifyOwner, tokens, (finalKey) =>

@@ -48,7 +48,7 @@ export const commitTokens = (
       failures.set(node, failure);
       told(false);
     };
-    const notify = (node: QuorumNode, { token }: Grant): void => {
+    const commitAt = (node: QuorumNode, { token }: Grant): void => {
       // The node that gave the largest token knows it already.
       if (token === first) return told(true);
       node
@@ -57,7 +57,7 @@ export const commitTokens = (
     };
     quorumCall.onEach((nodeReply) => {
       if (nodeReply.status === 'failed') failed(nodeReply.node, nodeReply.failure);
-      else if (isGrant(nodeReply.answer)) notify(nodeReply.node, nodeReply.answer);
+      else if (isGrant(nodeReply.answer)) commitAt(nodeReply.node, nodeReply.answer);
       else told(false);
     });
   });

@@ -10,10 +10,10 @@ export type NodeReply<T> =
 const MORE_PATIENT = 3;
 
 /** Minimum time to wait for silent nodes, in ms, when a majority has replied and nothing is decided. */
-export const QUEUE_TIMEOUT_MS = 100;
+export const SILENT_NODES_MS = 100;
 
 /** How long to wait for silent nodes once a majority has replied. */
-export interface QueueTimeout {
+export interface SilentNodesWait {
   readonly runtime: Runtime;
   /** Minimum time, in ms. */
   readonly minMs: number;
@@ -85,31 +85,23 @@ export class QuorumCall<T> {
    * error can name the reply of each node.
    *
    * Once a majority has replied without a decision, the call does not wait for nodes that failed before: they would
-   * delay the callers that have to retry. With `patience` it does not wait long for other silent nodes either.
+   * delay the callers that have to retry. With `silentWait` it does not wait long for other silent nodes either.
    */
-  until(isDecided: (answers: readonly T[]) => boolean, queueTimeoutMs?: QueueTimeout): Promise<void> {
+  until(isDecided: (answers: readonly T[]) => boolean, silentWait?: SilentNodesWait): Promise<void> {
     return new Promise((resolve, reject) => {
-      const startedAt = queueTimeoutMs?.runtime.now() ?? 0;
+      const startedAt = silentWait?.runtime.now() ?? 0;
       let timer: unknown;
       const end = (): void => {
         this.listener = undefined;
-        if (timer !== undefined) queueTimeoutMs?.runtime.clearTimer(timer);
+        if (timer !== undefined) silentWait?.runtime.clearTimer(timer);
         resolve();
       };
       const look = (): void => {
         if (this.bug) reject(this.bug.error);
         else if (this.isComplete || isDecided(this.given) || this.lacksOnlyFailing) end();
-        else if (
-          queueTimeoutMs &&
-          timer === undefined &&
-          this.given.length >= majorityOf(this.nodes.length)
-        ) {
-          const tookMs = queueTimeoutMs.runtime.now() - startedAt;
-          timer = queueTimeoutMs.runtime.setTimer(
-            end,
-            Math.max(queueTimeoutMs.minMs, tookMs * MORE_PATIENT),
-            true,
-          );
+        else if (silentWait && timer === undefined && this.given.length >= majorityOf(this.nodes.length)) {
+          const tookMs = silentWait.runtime.now() - startedAt;
+          timer = silentWait.runtime.setTimer(end, Math.max(silentWait.minMs, tookMs * MORE_PATIENT), true);
         }
       };
       this.listener = look;

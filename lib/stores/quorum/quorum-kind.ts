@@ -3,7 +3,7 @@ import { mayLastMs, type Claim } from '../../core/seam/claim.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../core/seam/reply.js';
 import type { Grant } from '../../core/seam/grant.js';
-import { QuorumCall, QUEUE_TIMEOUT_MS, type NodeReply } from './quorum-call.js';
+import { QuorumCall, SILENT_NODES_MS, type NodeReply } from './quorum-call.js';
 import { commitTokens } from './commit-tokens.js';
 import { asNode, doubtOf, granting, isGrant, isNotExecuted, type NodeGrant } from './node-grants.js';
 import { QuorumFailure } from './quorum-failure.js';
@@ -103,7 +103,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
         const granted = replies.filter(isGrant).length;
         return granted >= majority || replies.length - granted > most;
       },
-      { runtime: host.runtime, minMs: QUEUE_TIMEOUT_MS },
+      { runtime: host.runtime, minMs: SILENT_NODES_MS },
     );
     const grants = granting(quorumCall);
     if (grants.length >= majority) return this.granted(claim, asked, quorumCall, grants);

@@ -1,7 +1,7 @@
 import { mayLastMs, type Claim } from '../../core/seam/claim.js';
 import type { ExtendReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { QuorumCall, QUEUE_TIMEOUT_MS } from './quorum-call.js';
+import { QuorumCall, SILENT_NODES_MS } from './quorum-call.js';
 import { asNode, isNotExecuted } from './node-grants.js';
 import { QuorumFailure } from './quorum-failure.js';
 import type { QuorumHolds } from './quorum-holds.js';
@@ -126,7 +126,7 @@ export class QuorumRenewal<C extends Claim> {
     const quorumCall = new QuorumCall<Extending>(nodes, (node) =>
       node.ask(async () => [await kindAt(node, claim.kind).downgrade!(asked)]),
     );
-    await quorumCall.until(() => false, { runtime: host.runtime, minMs: QUEUE_TIMEOUT_MS });
+    await quorumCall.until(() => false, { runtime: host.runtime, minMs: SILENT_NODES_MS });
     if (quorumCall.failures.size > nodes.length - majority) {
       throw new QuorumFailure(quorumCall.failures, host, 'unknown');
     }

@@ -32,7 +32,7 @@ export class QuorumWatch implements Watch {
   ) {
     for (const node of host.nodes) {
       const watch = kindAt(node, claim.kind).watch(claim, {
-        wakeUp: () => this.untilWoken(node),
+        wakeUp: () => this.nodeWoke(node),
         failed: (failure) => this.failed(node, failure),
       });
       this.watches.set(node, watch);
@@ -52,7 +52,7 @@ export class QuorumWatch implements Watch {
     for (const watch of this.watches.values()) watch.close();
   }
 
-  private untilWoken(node: QuorumNode): void {
+  private nodeWoke(node: QuorumNode): void {
     const { host, heard } = this;
     if (!this.isOpen) return;
     // Waiters have to look for notifications that came before the watch was live.

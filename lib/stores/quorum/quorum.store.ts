@@ -6,7 +6,7 @@ import type { KindStores, LockStore } from '../../core/seam/lock-store.js';
 import type { Holder, KeyState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { AskedLeases } from './asked-leases.js';
-import { QuorumCall, majorityOf, QUEUE_TIMEOUT_MS } from './quorum-call.js';
+import { QuorumCall, majorityOf, SILENT_NODES_MS } from './quorum-call.js';
 import { PendingReleases } from './pending-releases.js';
 import { NodeClocks } from './node-clocks.js';
 import { QuorumFailure } from './quorum-failure.js';
@@ -207,7 +207,7 @@ export class QuorumStore implements LockStore {
   ): Promise<T[]> {
     return this.run(async () => {
       const quorumCall = new QuorumCall(this.nodes, ({ store }) => ask(store));
-      await quorumCall.until(() => false, { runtime: this.host.runtime, minMs: QUEUE_TIMEOUT_MS });
+      await quorumCall.until(() => false, { runtime: this.host.runtime, minMs: SILENT_NODES_MS });
       if (quorumCall.answers.length >= this.majority) return [...quorumCall.answers];
       throw new QuorumFailure(quorumCall.failures, this.host, outcome);
     });

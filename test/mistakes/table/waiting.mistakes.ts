@@ -79,7 +79,7 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
           'void this.#client.subscribe(...names.slice(i, i + BATCH)).then(() => this.channels.forEach((one) => (one.live = true)));',
       },
       {
-        in: 'RedisSubscriber.deafen',
+        in: 'RedisSubscriber.disconnected',
         find: 'if (deafened.length === 0) return;',
         replace: 'if (deafened.length >= 0) return;',
       },

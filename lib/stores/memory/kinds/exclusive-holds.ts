@@ -21,14 +21,14 @@ interface Hold extends Timed {
 type Blocking = Hold | (Blocker & { readonly owner: undefined });
 
 /** Returns the reply about a blocking hold. Rounded up: a fraction of a ms too early the hold would still be there. */
-const queuePosition = (hold: Blocking | undefined, now: number): Omit<QueuePosition, 'position'> => ({
+const blockedBy = (hold: Blocking | undefined, now: number): Omit<QueuePosition, 'position'> => ({
   retryInMs: hold ? Math.ceil(left(hold, now)) : 0,
   ...(hold && hold.owner === undefined && { heldAs: hold.kind }),
 });
 
 const taken = (hold: Blocking | undefined, now: number): Taken => ({
   status: 'taken',
-  ...queuePosition(hold, now),
+  ...blockedBy(hold, now),
 });
 
 /** Notifies a waiter of its grant. Returns false when no process received it. */
@@ -86,7 +86,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     const blocker = this.blocking(finalKey, now);
     if (blocker?.owner === owner) return this.reacquire(claim, blocker, now);
     if (!waits) return taken(blocker, now);
-    return { status: 'queued', ...joined.positionOf(owner, queuePosition(blocker, now)) };
+    return { status: 'queued', ...joined.positionOf(owner, blockedBy(blocker, now)) };
   }
 
   /** See `KindStore.refreshEntries`; for one claim. */
@@ -101,7 +101,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     const hold = this.blocking(finalKey, now);
     if (hold?.owner === owner) return { status: 'held' };
     if (!queue?.has(owner)) return { status: 'gone' };
-    return { status: 'queued', ...queue.positionOf(owner, queuePosition(hold, now)) };
+    return { status: 'queued', ...queue.positionOf(owner, blockedBy(hold, now)) };
   }
 
   /** See `KindStore.extendMany`; for one claim. */

@@ -29,6 +29,6 @@ export interface KindHolds<C extends Claim = Claim> {
   downgrade?(claim: C): ExtendReply;
   /** See `KindStore.commit`. Only for a kind with tokens. */
   commit?(claim: C, token: number): boolean;
-  /** Refreshes a queue entry. Only for kinds with a wait queue. `deaf`: the claim's process is not subscribed. */
+  /** Refreshes a queue entry. Only for kinds with a wait queue. `notSubscribed`: the claim's process is not subscribed. */
   keep?(claim: C, notSubscribed?: boolean): QueueEntryReply;
 }

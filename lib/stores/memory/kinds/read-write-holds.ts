@@ -73,12 +73,12 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     }
     const waitMs = this.waitMs(shared, claim, now);
     if (waitMs === 0) return this.grant(shared, claim, now);
-    const queuePosition = this.queuePosition(claim, waitMs);
-    if (!claim.waits || !claim.entry) return { status: 'taken', ...queuePosition };
+    const blockedBy = this.blockedBy(claim, waitMs);
+    if (!claim.waits || !claim.entry) return { status: 'taken', ...blockedBy };
     if (shared.queue.has(owner)) shared.queue.keep(claim, now, false);
     else shared.queue.add(claim, now, false);
     this.keys.set(finalKey, shared);
-    return { status: 'queued', ...shared.queue.positionOf(owner, queuePosition) };
+    return { status: 'queued', ...shared.queue.positionOf(owner, blockedBy) };
   }
 
   /** See `KindStore.refreshEntries`; for one claim. */
@@ -91,7 +91,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     shared.queue.keep(claim, now, false);
     const waitMs = this.waitMs(shared, claim, now);
     if (waitMs > 0) {
-      return { status: 'queued', ...shared.queue.positionOf(owner, this.queuePosition(claim, waitMs)) };
+      return { status: 'queued', ...shared.queue.positionOf(owner, this.blockedBy(claim, waitMs)) };
     }
     // Without tokens: the owner's process asks again before it goes on, and gets its tokens then.
     this.grant(
@@ -180,7 +180,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
   }
 
   /** Returns the reply about the blocking hold. */
-  private queuePosition({ finalKey }: ReadWriteClaim, waitMs: number): Omit<QueuePosition, 'position'> {
+  private blockedBy({ finalKey }: ReadWriteClaim, waitMs: number): Omit<QueuePosition, 'position'> {
     const other = this.otherKind(finalKey);
     return { retryInMs: Math.ceil(waitMs), ...(other && { heldAs: other.kind }) };
   }

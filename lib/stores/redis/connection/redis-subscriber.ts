@@ -80,7 +80,7 @@ export class RedisSubscriber {
       this.heard = true;
       this.wakeUp(this.channels.get(channel), text);
     });
-    client.on('close', () => this.deafen());
+    client.on('close', () => this.disconnected());
     watchHandshakes(client, this.deadlines, () => this.resubscribe());
   }
 
@@ -198,7 +198,7 @@ export class RedisSubscriber {
   }
 
   /** Marks all channels as not subscribed. If that lasts, waiters ask the store: Redis may be gone for good. */
-  private deafen(): void {
+  private disconnected(): void {
     const deafened = [...this.channels.values()].filter((channel) => channel.live);
     for (const channel of deafened) channel.live = false;
     if (deafened.length === 0) return;

@@ -5,9 +5,9 @@ import { isNotPermitted } from '../../connection/redis-failure.js';
 import type { RedisSession } from '../../connection/redis-session.js';
 import type { RedisLink } from '../redis-link.js';
 
-/** What a process says to itself to hear whether it is heard. */
+/** Beginning of the message that a process sends to itself. */
 const LOOPBACK = 'loopback ';
-/** How long its arrival is waited for before whoever waits looks for itself, in ms. */
+/** Maximum wait for that message before waiters send requests, in ms. */
 const LOOPBACK_MS = 100;
 
 export interface GrantListener {
@@ -33,13 +33,13 @@ export class GrantSubscription {
   private checkingOn: RedisSession | undefined;
   private openOn: RedisSession | undefined;
   private openings = 0;
-  /** What is to be told as soon as it is known whether the ear is open; undefined while nothing is on its way. */
+  /** Calls for the end of the opening in progress; undefined while there is none. */
   private heldBack: (() => void)[] | undefined;
 
   constructor(
     private readonly link: RedisLink,
     private readonly channel: string,
-    /** Which server it is about: that which has this name. */
+    /** Name whose server it is about. */
     private readonly name: string,
     private readonly listener: GrantListener,
   ) {}
@@ -82,7 +82,7 @@ export class GrantSubscription {
     return this.link.topology.connectionTo(this.name)?.current;
   }
 
-  /** Calls `tell` at once, or when the opening under way has ended. */
+  /** Calls `notify` at once, or when the opening under way has ended. */
   whenSettled(notify: () => void): void {
     if (this.heldBack) this.heldBack.push(notify);
     else notify();
@@ -103,7 +103,7 @@ export class GrantSubscription {
       if (this.loopback === loopback) this.settle();
     };
     connection.send({ command: topology.publish, args, read: Number }).then(
-      // The message itself comes on the other connection, in a moment: unless nobody listened, or it is lost.
+      // The message itself comes on the other connection, unless it is lost, or the subscription is closed.
       (told) => (told === 0 ? settle() : unbound(() => setTimeout(settle, LOOPBACK_MS).unref())),
       (failure: unknown) => {
         if (this.loopback === loopback) this.checkingOn = undefined;
@@ -122,7 +122,7 @@ export class GrantSubscription {
     this.settle();
   }
 
-  /** Not for ever: the user of the next connection may have the right. */
+  /** Closes it until the next connection, whose user may have the right. */
   private refused(): void {
     this.watch?.close();
     this.watch = undefined;

@@ -2,7 +2,7 @@ import type { ExclusiveClaim } from '../../../../core/seam/claim.js';
 import type { RedisLink } from '../redis-link.js';
 import { GrantSubscription } from './grant-subscription.js';
 
-/** How many ears there are before those are closed that nobody needs. */
+/** Number of subscriptions at which unused ones are closed for the first time. */
 const FIRST_SWEEP_AT = 64;
 
 export interface GrantsListener {

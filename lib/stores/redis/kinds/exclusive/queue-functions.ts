@@ -2,7 +2,7 @@ import { TIME } from '../../connection/script-batch.js';
 import { GRANT_CHANNELS } from '../../redis-keys.js';
 import { nameBeside, counterOf, LEAVE, TAKEN } from './scripts.js';
 
-/** The Lua functions that the scripts of a line share; see `queue-scripts.ts`. */
+/** Lua functions that the scripts of a wait queue share; see `queue-scripts.ts`. */
 
 /** Channel that announces the end of a hold. No argument passes it, because most runs do not need it. */
 export const CHANNEL = nameBeside('redisson_lock__channel:', 'hold');
@@ -18,7 +18,7 @@ local function whole(n) return string.format('%.0f', n) end
 local function refused(reply) return type(reply) == 'table' and reply.err end
 local function no_token(fence) return 'FENCE ' .. fence .. ' holds no usable fencing token' end
 local function text_of(failure) return type(failure) == 'table' and failure.err or tostring(failure) end
--- A negative number of tokens: those of Redisson's counter.
+-- A negative number of tokens: tokens of Redisson's counter.
 local function series_of(hold, fence, tokens) return tokens < 0 and ${counterOf('hold')} or fence end
 local function first_token(fence, tokens)
   local first = tokens < 0 and 1 or time()[1] * 1000000 + time()[2]
@@ -38,7 +38,7 @@ export const BASICS = TIME + RULES;
 /** Version of the format of wait queues and their messages; see `docs/operations/wait-queue.md`. */
 export const WIRE_VERSION = '1';
 
-/** How many entries of a line one script looks at. */
+/** Maximum number of entries that one script reads. */
 const MAX_LOOKED_AT = 64;
 
 /**
@@ -54,7 +54,7 @@ export const REMEMBERED_MS = 1_000;
 /** Interval and length of the yield window for clients that only poll, in ms: Redisson's spin lock polls every 128. */
 export const POLLERS_EVERY_MS = 1_000;
 export const POLLERS_YIELD_MS = 40;
-/** When one of those has it after its moment, the first in line looks whether it is over, at first so often, in ms. */
+/** First interval at which the first entry checks whether a poller's hold has ended, in ms. */
 const SOONEST_LOOK_MS = 10;
 /** Number of fields of a wait queue that are no entries: last, head, polled, yield, since. */
 export const HEADER = 5;
@@ -122,7 +122,7 @@ local function look(line)
     since = number('since', '0') }
   found.count = math.max(0, math.floor((found.size - ${HEADER}) / 2))
   local rest = found.till - now
-  -- One that is farther away comes from another clock.
+  -- A later end comes from another clock.
   found.rest = rest <= ${MAX_YIELD_MS} and math.max(0, rest) or 0
   found.at = found.first
   place(found, 1)
@@ -136,9 +136,9 @@ local function rests(found, hold)
   if more_listen(hold, found.count) or is_for_pollers(found) then return found.rest end
   return 0
 end
--- What a place is told of the hold in the way.
+-- What an entry is told about the blocking hold.
 local function standing(left, by) return by and whole(left) .. ' ' .. by or whole(left) end
--- Who only polls does not tell when its hold ends.
+-- A client that only polls does not announce the end of its hold.
 local function look_again_in(found, left)
   if found.till == 0 or found.rest > 0 or not is_for_pollers(found) then return left end
   local soon = math.max(${SOONEST_LOOK_MS}, math.floor((now - found.till) / 4))
@@ -156,7 +156,7 @@ local function tidy(line, found)
   if found.over and found.till == 0 then redis.call('del', line)
   elseif found.head > found.first then redis.call('hset', line, 'head', whole(found.head)) end
 end
--- own: the place of whoever asks, should so many be before it that it is not met.
+-- own: the entry of the requesting owner, in case that it is beyond the entries that are read.
 local function give(hold, fence, line, found, own)
   local me = own and own.owner
   local i, met = 0, not own

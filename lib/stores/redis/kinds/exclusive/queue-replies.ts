@@ -15,7 +15,7 @@ const QUEUED = /^q \d{1,16} (\d{1,9}) (-?\d{1,19})(?: (\w+))?$/;
 const GRANTED = /^(\d{1,16}) (\d{1,16}) (\d{1,9})$/;
 const KEPT = /^q (\d{1,9}) (-?\d{1,19})(?: (\w+))?$/;
 
-/** Only the first in line looks more often than at the end of the hold in the way. */
+/** Only the first entry retries before the end of the blocking hold. */
 const queuePosition = ([, position, left, by]: RegExpExecArray, lookInMs: number): QueuePosition => ({
   position: Number(position),
   ...blocker(Number(left), by, position === '0' ? lookInMs : Infinity),

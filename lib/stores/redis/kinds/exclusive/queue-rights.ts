@@ -4,13 +4,13 @@ import { Script } from '../../connection/script.js';
 import type { RedisKeys } from '../../redis-keys.js';
 
 /**
- * Tries out every right that the scripts of the line use, and leaves nothing. For a user who lacks one of them the line is not used
- * at all, because a script that is refused half-way has done the first half.
+ * Tries every right that the scripts of the wait queue use, and leaves nothing. If the user lacks one of them, the queue
+ * is not used at all, because a script that fails half-way has done the first half.
  *
  * Algorithm: DEL first, since it needs no memory: nothing after it is refused for the lack of that. Each command for
  * itself, so that all that is missing can be named.
  *
- * KEYS[1] a key that no line has
+ * KEYS[1] a key that no wait queue has
  * ARGV[1] a channel that no process has
  * Reply: list of strings: the name of what was refused, and the error
  */
@@ -77,6 +77,6 @@ export const missingRules = (probed: unknown): readonly string[] => {
 
 /** Returns the warning about a user that lacks these rules. */
 export const withoutQueue = (missing: readonly string[]): string =>
-  `The Redis user of the locks may not keep a line of those who wait: it lacks ${missing.join(' ')}. Locks exclude as ` +
+  `The Redis user of the locks may not use a wait queue: it lacks ${missing.join(' ')}. Locks exclude as ` +
   'they do with it, but processes race for a lock that is given back: they get it in no order, and later. Give the ' +
   'user these ACL rules; they count from its next connection on.';

@@ -15,11 +15,11 @@ import {
 import { LEAVE, NOT_READ_WRITE, TAKE, TAKEN } from './scripts.js';
 
 /**
- * The scripts of the exclusive lock where waiters stand in a line in Redis, and whoever ends a hold gives it to the
- * first of them that is alive. The hold itself is that of `scripts.ts`.
+ * The scripts of the exclusive lock with a wait queue in Redis. The end of a hold grants it to the first living entry.
+ * The hold itself is as in `scripts.ts`.
  *
- * The line of a lock is a hash beside its hold, there only while somebody waits or did a moment ago, and never
- * without a time to live:
+ * The wait queue of a lock is a hash beside its hold. It exists only while there are waiters, and for a moment
+ * afterwards, and never without a time to live:
  *
  *   last         the last ticket that was given
  *   head         the first ticket that may still be there
@@ -31,17 +31,17 @@ import { LEAVE, NOT_READ_WRITE, TAKE, TAKEN } from './scripts.js';
  *   @<owner>     the owner's ticket
  *
  * Entries of all versions begin with these words, and are granted in their order. Later versions may add words.
- * Times are ms of the server's clock. A place is alive until its time; one whose time is farther away than it asked for
- * comes from another clock, and is passed over until it is kept again. A deaf place has nobody who hears a message: it
- * is granted without one. An owner stands in line once, and never again.
+ * Times are ms of the server's clock. An entry is alive until its time. If that is farther away than the entry's time
+ * to live, it comes from another clock, and the entry is skipped until it is refreshed. An entry that is not subscribed
+ * is granted without a message. An owner is enqueued once, and never again.
  *
  * A grant by message is sent on the channel of the owner's process: 'grant <version> <owner> <first token> <tokens>
  * <provisional lease> <entries left>', a line feed, and the name of the hold.
  *
- * Those who stand in no line are Java clients and older versions, which listen to the announcement of a release, and
- * whoever only polls. More listeners than places show the first kind: then a release leaves the lock free for a moment, in
- * which nobody in line is granted. It lasts as long as the line had the lock before, so both have it for about the same
- * time, and it ends when nobody else listens any more. Pollers show nowhere: once a second there is a moment for them.
+ * Clients without an entry are Java's, and clients that only poll. Java's clients listen to the announcement of a
+ * release. If there are more listeners than entries, a release opens a yield window: the lock is free, and no entry is
+ * granted. The window lasts as long as the queue had the lock before, so both have it for about the same time. It ends
+ * when no other client listens any more. Pollers cannot be counted: once a second there is a window for them.
  */
 
 /**
@@ -60,13 +60,13 @@ import { LEAVE, NOT_READ_WRITE, TAKE, TAKEN } from './scripts.js';
  *        string   granted: the first token, '0' when none was asked for
  *                 '<first token> <tokens> <entries behind it>': the same when there is a wait queue
  *                 'q <ticket> <entries before it> <remaining ms of the hold>': queued; then the kind of lock that has
- *                 the hold, if it is none of this library: see IN_THE_WAY
+ *                 the hold, if it is none of this library: see `BLOCKER`
  *                 't <remaining ms of the hold> <kind of lock>': the same for an owner that does not wait
  *        error    FENCE when the fence key holds no usable number
  */
 export const QUEUE_ACQUIRE = `${TIME}
 local hold, fence, line, me = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
--- Most locks are free: those are taken before anything is made ready that only a line needs.
+-- Most locks are free: acquire them before preparing what only a queue needs.
 if redis.call('exists', hold, line) == 0 then
 local left = -2
 ${TAKE}end
@@ -237,7 +237,7 @@ end
 ${WAIT_QUEUE}
 local fine, found = pcall(look, line)
 if not fine then return plain() end
--- The lock is free, and left to others: who waits looks when that is over.
+-- The lock is free, in a yield window: waiters retry when it is over.
 if held ~= 1 and found.rest > 0 then return 1 end
 local moment = 0
 local listened = more_listen(hold, found.count + own_ear)
@@ -278,7 +278,7 @@ return reply
  * KEYS[3i-2] hold  KEYS[3i-1] fence key of the slot  KEYS[3i] wait queue
  * ARGV[3i-2] owner  ARGV[3i-1] time to live of its entry in ms  ARGV[3i] 1 when its process is not subscribed, else 0
  * Reply: list, for each: 'q <entries before it> <remaining ms of the hold>': queued, and the kind of lock that has the
- *        hold, as in LINE_ACQUIRE; 'h <remaining ms>': it has the hold; 'gone'; or 'error <its text>'
+ *        hold, as in QUEUE_ACQUIRE; 'h <remaining ms>': it has the hold; 'gone'; or 'error <its text>'
  */
 export const QUEUE_KEEP = `${BASICS}${WAIT_QUEUE}
 local function keep(hold, fence, line, me, span, deaf)
@@ -336,7 +336,7 @@ ${NOT_READ_WRITE}
 redis.call(ARGV[1], channel_of(hold), '0')
 redis.call('del', hold)
 local fine, found = pcall(look, line)
--- Who waits in line has heard the announcement: it asks, should the hold not be given.
+-- Queued waiters receive the announcement, and retry if the hold is not granted here.
 if fine and #found.places > 0 then
   pcall(function()
     tidy(line, found)

@@ -36,13 +36,13 @@ const EXTEND = new Script(EXCLUSIVE_EXTEND);
 const INSPECT = new Script(EXCLUSIVE_INSPECT);
 const FORCING: BatchPart = { letter: 'e', script: new Script(EXCLUSIVE_FORCE_UNLOCK), keys: 1, args: 2 };
 
-/** Another type of value is where a hold, a fence or a line belongs. */
+/** Returns whether another type of value is where a hold, a fence or a wait queue belongs. */
 const isForeign = (failure: unknown): boolean =>
   failure instanceof StoreFailure && isWrongType(failure.cause);
 
 /**
- * For how long after a release without a line this process leaves the key to those who were told of it, in ms, counted
- * from the answer: by then their questions are on their way.
+ * Time for which this process yields to notified waiters after a release without a wait queue, in ms from the reply.
+ * By then their requests are on the way.
  */
 const OTHERS_FIRST_MS = 3;
 
@@ -77,10 +77,10 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   readonly inUse = true;
 
   private readonly queue: RedisQueue;
-  /** Without a line: keys that this process has just given back, until others have had their chance. */
+  /** Without a wait queue: keys that this process has just released, while it yields to others. */
   private readonly givenBack = new CompactingMap<string, Promise<void>>();
 
-  /**  @param onRefused see `RedisLine` */
+  /**  @param onRefused see `RedisQueue` */
   constructor(
     private readonly link: RedisLink,
     onRefused: (missing: readonly string[]) => void = () => undefined,
@@ -106,8 +106,8 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
 
   release(claim: ExclusiveClaim, how: ReleaseOptions = {}): Promise<ReleaseReply> {
     if (claim.noQueue) return this.releasePlainly(claim, how);
-    // Who stands in line leaves it so, if that can be done at all.
-    const isDue = this.queue.mayStand(claim.owner) || (how.uncertain !== undefined && claim.waits);
+    // A queued owner leaves its queue in this way, if possible.
+    const isDue = this.queue.mayBeQueued(claim.owner) || (how.uncertain !== undefined && claim.waits);
     return this.inQueue(
       claim.finalKey,
       (resolve, reject) => this.queue.release(claim, how, resolve, reject),
@@ -127,7 +127,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     return Promise.all(replies.map(async (reply, i) => this.unlessRefused(reply, claims[i]!)));
   }
 
-  /** A place that cannot be kept, for want of rights or of a line, is given up: its process asks again, as it may. */
+  /** An entry that cannot be refreshed, without rights or without a wait queue, is given up: its process requests again. */
   private unlessRefused(
     reply: QueueEntryReply,
     claim: ExclusiveClaim,
@@ -149,23 +149,26 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   }
 
   /**
-   * Through the line, or as it was before there were lines: for a Redis user who has not the rights, and where something
-   * else is in the place of a line. Whether the user has them is known of each connection before it is used.
+   * Uses the wait queue, or plain scripts if the Redis user lacks the rights for it, or another type of value is in its
+   * place. The rights are known for each connection before its first use.
    */
   private inQueue<T>(
     finalKey: string,
-    queue: Asking<T>,
+    viaQueue: Asking<T>,
     plainly: () => Promise<T>,
     isDue = false,
   ): Promise<T> {
     const { topology, keys } = this.link;
     const name = keys.name(finalKey);
     if (!topology.connectionTo(name)?.current) {
-      return topology.openedTo(name).then(() => this.inQueue(finalKey, queue, plainly, isDue));
+      return topology.openedTo(name).then(() => this.inQueue(finalKey, viaQueue, plainly, isDue));
     }
     if (!isDue && !this.queue.isUsableFor(finalKey)) return plainly();
     return new Promise((resolve, reject) =>
-      queue(resolve, (failure) => void this.unlessForeign(failure, finalKey, plainly).then(resolve, reject)),
+      viaQueue(
+        resolve,
+        (failure) => void this.unlessForeign(failure, finalKey, plainly).then(resolve, reject),
+      ),
     );
   }
 
@@ -230,7 +233,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
       const args = batch.flatMap(({ owner, leaseMs }) => [owner, leaseMs]);
       const read = (reply: unknown): readonly ExtendReply[] => readExclusiveExtend(reply, batch.length);
       return link.commands.run(EXTEND, names, args, read).then((replies) => {
-        // Nobody releases what is lost.
+        // A lost hold gets no release.
         for (const [i, { status }] of replies.entries()) {
           if (status === 'lost') this.queue.forget(batch[i]!.owner);
         }

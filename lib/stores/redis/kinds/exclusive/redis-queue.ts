@@ -51,20 +51,20 @@ export const QUEUE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE];
 export const tokensAsked = ({ perKeyCounter }: Claim, tokens: number): number =>
   perKeyCounter ? -tokens : tokens;
 
-/** What is known of an owner that asks or waits. Most are granted at once: there is one of these for each lock. */
+/** State of an owner with a request in progress, or with a queue entry. */
 interface QueuedOwner {
   readonly claim: ExclusiveClaim;
-  /** Since which opening of the ear its messages are heard; undefined while they are not. */
+  /** Opening of the grant subscription from which on its messages arrive; undefined while they do not. */
   epoch: number | undefined;
-  /** Made when there is something to tell. */
+  /** Created on the first notification. */
   entry: StoreQueueEntry | undefined;
-  /** Nothing more is to come of its place: it was told of a grant, or it was given up. */
+  /** Whether its entry has its outcome: a grant, or its caller gave up. */
   isOver: boolean;
-  /** Whether it was asked about since it stands in line: a process does that once when it begins to hear. */
+  /** Whether the entry was refreshed since it was enqueued: a process does that once when it is subscribed. */
   wasKept: boolean;
 }
 
-/** Tells what came of a request. */
+/** Receives the outcome of a request. */
 type Settle<T> = (answer: T) => void;
 
 /** The exclusive lock with a wait queue in Redis; see `queue-scripts.ts`. */
@@ -72,13 +72,13 @@ export class RedisQueue {
   private readonly subscriptions: GrantSubscriptions;
   private readonly queuedOwners = new CompactingMap<string, QueuedOwner>();
 
-  /** Whether the line is refused on a connection, of those of which that is known. */
+  /** Whether the user of a connection lacks rights for the wait queue, where that is known. */
   private readonly judged = new WeakMap<RedisSession, boolean>();
   private asking = false;
 
   /**
-   * @param onRefused told of a user who has not the rights for a line: the ACL rules that are missing.
-   * @param leave gives up the place of a claim.
+   * @param onRefused receives the missing ACL rules of a user without the rights for a wait queue
+   * @param leave gives up the entry of a claim
    */
   constructor(
     private readonly link: RedisLink,
@@ -87,7 +87,7 @@ export class RedisQueue {
   ) {
     this.subscriptions = new GrantSubscriptions(link, {
       received: (text, subscription) => this.received(text, subscription),
-      // Who has yet to hear when the hold in the way is announced to end, asks as soon as that is so.
+      // Waiters that are not yet subscribed to the announcements request again once they are.
       opened: (subscription) =>
         this.mayHaveMissed(
           ({ claim }) => this.subscriptions.of(claim) === subscription && this.isSubscribedTo(claim.finalKey),
@@ -116,8 +116,8 @@ export class RedisQueue {
     return this.queuedOwners.size;
   }
 
-  /** Whether an owner may stand in line, or may have been granted there without its process knowing of it. */
-  mayStand(owner: string): boolean {
+  /** Returns whether an owner may be queued, or may have a grant that its process does not know of. */
+  mayBeQueued(owner: string): boolean {
     return this.queuedOwners.has(owner);
   }
 
@@ -141,7 +141,7 @@ export class RedisQueue {
     this.judged.set(session, missing.length > 0);
     if (missing.length === 0) return;
     this.onRefused(missing);
-    // Who stands in line is to leave it.
+    // Queued owners have to leave the queue.
     this.mayHaveMissed();
   }
 
@@ -189,7 +189,7 @@ export class RedisQueue {
     };
     const watch = this.link.channels.watch(this.link.keys.ofLock(finalKey).channel, {
       message: look,
-      // When the ear opens in the same moment, whoever waits asks once for both reasons.
+      // If the grant subscription opens at the same moment, the waiter sends one request for both reasons.
       wakeUp: () => {
         const subscription = this.subscriptions.of(claim);
         if (subscription) subscription.whenSettled(look);
@@ -228,7 +228,7 @@ export class RedisQueue {
     });
   }
 
-  /** From now on nothing becomes of the owner's place. False when that is too late: its process was told of a grant. */
+  /** Gives up the owner's entry. Returns false if its process was notified of a grant already. */
   giveUp(owner: string): boolean {
     const queuedOwner = this.queuedOwners.get(owner);
     if (queuedOwner?.isOver) return false;
@@ -317,14 +317,14 @@ export class RedisQueue {
     this.queuedOwners.delete(owner);
   }
 
-  /** Messages may have been lost: to all who wait, or to these. */
+  /** Messages may have been lost: notifies all queued owners, or these. */
   private mayHaveMissed(isMeant: (queuedOwner: QueuedOwner) => boolean = () => true): void {
     for (const queuedOwner of [...this.queuedOwners.values()]) {
       if (!queuedOwner.isOver && isMeant(queuedOwner)) this.entryOf(queuedOwner).mayHaveMissed();
     }
   }
 
-  /** False when nobody waits for it any more. */
+  /** Passes the outcome on. Returns false if the owner does not wait any more. */
   private notify(queuedOwner: QueuedOwner | undefined, outcome: QueueEntryOutcome): boolean {
     if (!queuedOwner || queuedOwner.isOver) return false;
     queuedOwner.isOver = true;
@@ -336,7 +336,7 @@ export class RedisQueue {
     for (const { claim } of this.queuedOwners.values()) yield claim;
   }
 
-  /** A grant is believed from a server of which it is certain that the place was asked about there since. */
+  /** Accepts a grant only from a server at which the entry was refreshed since the subscription opened. */
   private received(text: string, { epoch }: GrantSubscription): void {
     const message = readGrantMessage(text);
     if (!message) return;
@@ -349,7 +349,7 @@ export class RedisQueue {
       ...(tokens > 0 && { token, tokens }),
       waiting: entriesLeft,
     });
-    // Who does not wait any more gives back what it was given. Who has heard of it before has it.
+    // Grant for an abandoned claim: release it. Duplicate grant: ignore it.
     if (!told && !queuedOwner) this.giveBack(holdName, owner);
   }
 

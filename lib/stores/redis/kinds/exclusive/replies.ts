@@ -93,7 +93,7 @@ export const readInspect = (reply: unknown): KeyState | null => {
     if (typeof owner !== 'string' || typeof count !== 'string') throw impossible(reply);
     holders.push({ owner, count: countOf(count), remainingMs });
   }
-  // A hash of nothing but a mode: it keeps everybody out, and nobody is named.
+  // A hash with a mode only: it blocks, and names no holder.
   if (holders.length === 0) holders.push({ owner: '', count: 1, remainingMs });
   return { kind: kindCalled(by) ?? 'exclusive', holders, waiting: [] };
 };

@@ -129,7 +129,7 @@ return token
  * ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH (only when reacquiring: to notify waiters that it ends sooner now)
  * Reply: integer  remaining ms of the other hold, -1 for a hold without an end
  *        string   granted: the first token, '0' when none was asked for
- *                 't <remaining ms of the other hold> <kind of lock>': no lock of this library; see IN_THE_WAY
+ *                 't <remaining ms of the other hold> <kind of lock>': no lock of this library; see BLOCKER
  *        error    FENCE when the fence key, or the counter, holds no usable number
  */
 export const EXCLUSIVE_ACQUIRE = `${TIME}
@@ -234,7 +234,7 @@ redis.call(ARGV[2], ARGV[1], '0')
 return redis.call('del', KEYS[1])
 `;
 
-/** So many holders are named at most: of a foreign hash, however large, no more is read. */
+/** Maximum number of listed holders: a foreign hash may be of any size. */
 const MAX_HOLDERS = 100;
 
 /**

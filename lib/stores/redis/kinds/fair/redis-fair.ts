@@ -91,13 +91,14 @@ export class RedisFair implements RedisKind<FairClaim> {
       // Each request clears some of the dead entries at the front.
       if (reply.status === 'again') continue;
       if (reply.status === 'granted') this.entries.delete(owner);
-      else if (reply.status === 'queued') return { ...reply, position: this.stands(owner, reply, sentAt) };
+      else if (reply.status === 'queued')
+        return { ...reply, position: this.recordEntry(owner, reply, sentAt) };
       return reply;
     }
   }
 
   /** Records the store's reply for a queue entry. For an entry far back the store does not tell the exact position. */
-  private stands(
+  private recordEntry(
     owner: string,
     { position }: Pick<Queued, 'position'>,
     sentAt: number,
@@ -159,7 +160,7 @@ export class RedisFair implements RedisKind<FairClaim> {
         const { owner } = batch[i]!;
         if (reply.status === 'gone') this.entries.delete(owner);
         if (reply.status !== 'queued' || !this.entries.has(owner)) return reply;
-        return { ...reply, position: this.stands(owner, reply, sentAt, true) };
+        return { ...reply, position: this.recordEntry(owner, reply, sentAt, true) };
       });
     });
   }
