@@ -79,7 +79,7 @@ describe('a slot that moves to another server', { timeout: TEST_MS }, () => {
     const [from, to] = [await lab.redis.masterOf(name), await lab.redis.otherThan(name)];
     await from.cli('CONFIG', 'RESETSTAT');
     await lab.redis.beginMove(name, from, to);
-    const line = (await lab.redis.keysAt(name, from)).filter((key) => key.includes('line'));
+    const line = (await lab.redis.keysAt(name, from)).filter((key) => key.includes(':queue:'));
     expect(line).toHaveLength(1);
     await lab.redis.moveKeys(name, from, to, { only: line });
     let isReleased = false;
