@@ -63,6 +63,17 @@ export function checkKeys(given: unknown, where?: string): readonly (string | Ch
 const FIELDS: readonly string[] = ['key', 'mode'];
 
 /**
+ * Returns the own mode of a key, if it has one.
+ *
+ * @throws LockKeyError for any other value
+ */
+export const checkKeyMode = (mode: unknown, where?: string): 'read' | 'write' | undefined => {
+  if (mode === undefined || mode === 'read' || mode === 'write') return mode;
+  const at = where ? `${where}: ` : '';
+  throw new LockKeyError(`${at}the mode of a lock key must be "read" or "write", but is ${shortly(mode)}.`);
+};
+
+/**
  * Returns the fields of a list entry with its own mode; undefined for anything else. The key is not checked yet.
  * Reading a Proxy or a getter may throw.
  *
@@ -88,10 +99,7 @@ export function fieldsOf(
       `a lock key of a list is a string or { key, mode }, and has no ${JSON.stringify(unknown)}.`,
     );
   }
-  if (mode !== undefined && mode !== 'read' && mode !== 'write') {
-    throw problem(`the mode of a lock key must be "read" or "write", but is ${shortly(mode)}.`);
-  }
-  return { key, mode };
+  return { key, mode: checkKeyMode(mode, where) };
 }
 
 /**

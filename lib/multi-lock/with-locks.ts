@@ -3,7 +3,7 @@ import type { SectionOptions, Without } from '../core/settings/acquire-options.j
 import type { LockCall } from '../core/settings/lock-call.js';
 import { checkOwnMode, oneKindOf } from '../core/acquire/keys-of-call.js';
 import { closeAll, currentSection, runInSection, type Section } from '../core/nesting/section.js';
-import { checkOneKey, elementsOf } from '../key/key-check.js';
+import { checkKeyMode, checkOneKey, elementsOf } from '../key/key-check.js';
 import { checkedSection } from '../call-arguments.js';
 import type { LockService } from '../lock.service.js';
 import { MultiLease, type PartOfLease } from './multi-lease.js';
@@ -23,7 +23,7 @@ type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits'>;
 export type MultiSection<T> = (lease: MultiLease) => T | PromiseLike<T>;
 
 const isService = (value: unknown): value is LockService =>
-  typeof (value as Partial<LockService> | null | undefined)?.acquire === 'function';
+  typeof (value as Partial<LockService> | null | undefined)?.withLock === 'function';
 
 const FIELDS: ReadonlySet<string> = new Set<keyof LockOfService>(['service', 'key', 'mode']);
 
@@ -60,7 +60,7 @@ const inOrder = (locks: readonly LockOfService[], options: ForSection): readonly
       );
     }
     const key = checkOneKey(given?.key, 'each lock of withLocks');
-    const mode = given?.mode;
+    const mode = checkKeyMode(given?.mode);
     const call = service.callOfSection(mode === undefined ? options : { ...options, mode });
     if (mode !== undefined) checkOwnMode(key, call.kind, options.mode);
     const ofService = ofServices.get(service) ?? new Map<string, WantedLock>();
@@ -151,6 +151,11 @@ export async function withLocks<T>(
   optionsOrSection: ForSection | MultiSection<T> | undefined,
   maybeSection?: MultiSection<T>,
 ): Promise<T> {
+  if (typeof optionsOrSection === 'function' && maybeSection !== undefined) {
+    throw new LockConfigurationError(
+      'withLocks takes its options before the section: withLocks(locks, options, fn).',
+    );
+  }
   const [options, section] =
     typeof optionsOrSection === 'function' ? [{}, optionsOrSection] : [optionsOrSection ?? {}, maybeSection];
   if (typeof section !== 'function') {

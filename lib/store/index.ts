@@ -20,6 +20,7 @@ export type {
   ExclusiveClaim,
   FairClaim,
   PermitClaim,
+  QueueEntryTerms,
   ReadClaim,
   WriteClaim,
 } from '../core/seam/claim.js';

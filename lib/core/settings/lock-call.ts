@@ -129,6 +129,9 @@ export const resolveCall = (
   settings: LockSettings,
 ): LockCall => reading('options', () => readCall(options, defaults, name, settings));
 
+const exampleFor = (name: CallName): string =>
+  `an object such as { ${name === 'permits' ? 'permits: 3' : 'waitMs: 2_000'} }`;
+
 const readCall = (
   options: AnyCallOptions,
   defaults: LockCall,
@@ -136,7 +139,7 @@ const readCall = (
   { minWatchdogMs }: LockSettings,
 ): LockCall => {
   if (typeof options !== 'object' || options === null || isArray(options)) {
-    invalidOption('options', 'an object such as { waitMs: 2_000 }', options);
+    invalidOption('options', exampleFor(name), options);
   }
   checkNames(options, name, CALL_NAMES[name]);
   const { signal } = options;

@@ -5,7 +5,8 @@ import { formatValue } from '../errors/describe.js';
 export type Names<Options> = { readonly [Name in keyof Required<Options>]: true };
 
 const OF_MODULE = 'of RedisLockModule.forRoot()';
-const OF_CALLS = 'of @Locked, of @Limited and of the methods of LockService';
+const OF_CALLS =
+  'of @Locked, of @Limited, and of the methods of LockService and of locks.permits(key) that acquire';
 const OF_DECORATORS = 'of @Locked and @Limited';
 const OF_LOCKS = 'of @Locked, of the methods of LockService that take locks, and of the module';
 const OF_LOCKS_ONLY = 'of @Locked, withLock, tryWithLock, acquire and tryAcquire';

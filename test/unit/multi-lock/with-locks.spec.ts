@@ -198,3 +198,28 @@ describe('withLocks of many keys', () => {
     await nothingLeft();
   });
 });
+
+describe('withLocks', () => {
+  const section = (): string => 'ran';
+
+  it('refuses options after the section, which would have no effect', async () => {
+    const call = withLocks as (...args: unknown[]) => Promise<unknown>;
+    await expect(call([{ service: stock, key: 'a' }], section, { waitMs: 0 })).rejects.toThrow(
+      'withLocks takes its options before the section: withLocks(locks, options, fn).',
+    );
+  });
+
+  it('refuses a permits handle as the service of a lock', async () => {
+    const service = stock.permits('a', { permits: 1 }) as unknown as LockService;
+    await expect(withLocks([{ service, key: 'a' }], section)).rejects.toThrow(
+      'withLocks: the service of lock 1 is no LockService.',
+    );
+  });
+
+  it.each(['fair', 'exclusive', 'x'])('refuses "%s" as the own mode of a lock', async (mode) => {
+    const lock = { service: stock, key: 'a', mode: mode as 'read' };
+    await expect(withLocks([lock], section)).rejects.toThrow(
+      `the mode of a lock key must be "read" or "write", but is "${mode}".`,
+    );
+  });
+});
