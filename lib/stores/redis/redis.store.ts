@@ -1,5 +1,6 @@
 import { DEFAULT_COMMAND_TIMEOUT_MS } from '../../core/settings/lock-settings.js';
 import { checkMs, reading } from '../../core/settings/option-checks.js';
+import { checkNames, type Names } from '../../core/settings/option-names.js';
 import type { Claim } from '../../core/seam/claim.js';
 import type { AllKindStores, KindStore, LockStore, ServerTimes } from '../../core/seam/lock-store.js';
 import type { LatchStore, SemaphoreStore } from '../../core/seam/object-stores.js';
@@ -74,12 +75,9 @@ export class RedisStore implements LockStore {
   private warnedWithoutQueue = false;
 
   constructor(options: RedisStoreOptions) {
-    const { redis, commandTimeoutMs, replicas, shardedPubSub } = reading('The options of RedisStore', () => ({
-      redis: options.redis,
-      commandTimeoutMs: options.commandTimeoutMs,
-      replicas: options.replicas,
-      shardedPubSub: options.shardedPubSub,
-    }));
+    const given = reading('The options of RedisStore', () => ({ ...options }));
+    checkNames(given, 'RedisStore', OPTION_NAMES);
+    const { redis, commandTimeoutMs, replicas, shardedPubSub } = given;
     const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? DEFAULT_COMMAND_TIMEOUT_MS;
     const waited = resolveReplicas(replicas, timeoutMs);
     this.minReplicas = waited?.min ?? 0;
@@ -247,6 +245,13 @@ const SCRIPTS = [
   ...LATCH_SCRIPTS,
   FORCE_UNLOCK,
 ];
+
+const OPTION_NAMES: Names<RedisStoreOptions> = {
+  redis: true,
+  commandTimeoutMs: true,
+  replicas: true,
+  shardedPubSub: true,
+};
 
 /** Methods that send requests. */
 const KIND_METHODS = ['acquire', 'extendMany', 'refreshEntries', 'downgrade', 'commit', 'release'] as const;

@@ -79,6 +79,10 @@ describe('an option of RedisStore', () => {
     },
   );
 
+  it.each(['keyPrefix', 'waitMs', 'commandTimeout'])('%s is none of them, and is refused', async (name) => {
+    expectRefusal(await open({ redis: NOWHERE, [name]: 5 }), name);
+  });
+
   it('all of them: an object with redis, or refused', async () => {
     await forAnyValue([{}, { redis: undefined }], async (value) =>
       expectRefusal(await open(value), 'redis|RedisStore'),
