@@ -92,7 +92,7 @@ describe('the documented user of Redis, in a cluster,', { timeout: TEST_MS }, ()
     await until(() => b.store.subscriptions > 0);
     await lease.release();
     await (await waiting).release();
-    expect(a.log.filter((line) => line.includes('may not keep a line'))).toHaveLength(1);
+    expect(a.log.filter((line) => line.includes('may not use a wait queue'))).toHaveLength(1);
   });
 
   it('without +cluster|slots takes no lock, and is told so', async () => {

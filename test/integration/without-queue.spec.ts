@@ -47,7 +47,7 @@ const nameOf = (rule: string): string => (rule.startsWith('&') ? `${rule.slice(1
 const lineOf = (key: string): string => `nest_redis_lock:queue:{${holdName(key)}}`;
 const lines = async (): Promise<string[]> => lab.admin.keys('nest_redis_lock:queue:*');
 
-const warnings = ({ log }: OpenLocks): string[] => log.filter((entry) => entry.includes('keep a line'));
+const warnings = ({ log }: OpenLocks): string[] => log.filter((entry) => entry.includes('use a wait queue'));
 
 /** The rules that a warning names. */
 const rulesIn = (warning = ''): string[] => [
@@ -179,7 +179,7 @@ describe('a Redis user with the rights of before there were lines', () => {
       const locks = app.get(LockService);
       const other = lab.open({}, redis);
       try {
-        const ofLine = () => said.filter((warning) => warning.includes('keep a line'));
+        const ofLine = () => said.filter((warning) => warning.includes('use a wait queue'));
         if (taken.length === 0) await until(() => ofLine().length > 0);
         else {
           await locks.withLock('order', () => undefined);

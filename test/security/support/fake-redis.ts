@@ -54,7 +54,7 @@ const DECENT: Readonly<Record<string, (request: Request) => string>> = {
   script: () => bulk('0'.repeat(40)),
   subscribe: ([, ...channels]) => heard('subscribe', channels),
   unsubscribe: ([, ...channels]) => heard('unsubscribe', channels),
-  // Its user may not keep a line.
+  // Its user may not use a wait queue.
   probe: () => `*1\r\n${bulk('hget NOPERM')}`,
   acquire: () => GRANT,
   release: () => RELEASED,
