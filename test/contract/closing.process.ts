@@ -11,7 +11,7 @@ const claim = {
   tokens: 1,
   waits: true,
 } as const;
-const listener = { wakeUp: () => undefined, failed: () => undefined };
+const listener = { notified: () => undefined, failed: () => undefined };
 store.kinds.exclusive.watch(claim, { ...listener });
 await Promise.allSettled([store.kinds.exclusive.acquire(claim), store.kinds.exclusive.release(claim)]);
 await store.close();

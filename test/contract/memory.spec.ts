@@ -18,7 +18,7 @@ const PLACE = { aliveMs: 1_000, provisionalLeaseMs: 10_000, tokens: 1 };
 
 /** Stands in line for a key that somebody has; gives the claim that does. */
 const standIn = async (store: Store, key: string, notified: () => void): Promise<ExclusiveClaim> => {
-  const claim = claimFor(key, { waits: true, entry: PLACE });
+  const claim = claimFor(key, { waits: true, entryTerms: PLACE });
   const reply = await store.kinds.exclusive.acquire(claim);
   expect(reply.status).toBe('queued');
   if (reply.status === 'queued')
@@ -73,7 +73,7 @@ describe('MemoryStore', () => {
       await a.kinds.exclusive.acquire(claim);
       let hints = 0;
       const watch = b.kinds.exclusive.watch(claim, {
-        wakeUp: () => {
+        notified: () => {
           hints += 1;
         },
         failed: () => expect.unreachable(),
@@ -227,7 +227,7 @@ describe('MemoryStore', () => {
     const [kept, gone] = await b.kinds.exclusive.refreshEntries!([first, claimFor(newKey())]);
     expect(kept).toMatchObject({ status: 'failed', cause: { outcome: 'not-executed' } });
     expect(gone).toEqual({ status: 'gone' });
-    const late = { ...claimFor(claim.finalKey), waits: true, entry: PLACE };
+    const late = { ...claimFor(claim.finalKey), waits: true, entryTerms: PLACE };
     await expect(a.kinds.exclusive.acquire(late)).resolves.toMatchObject({ status: 'queued', position: 1 });
     await a.kinds.exclusive.release(late);
     await b.kinds.exclusive.release(first);

@@ -30,9 +30,9 @@ const heldWith = async (store: RedisStore, count: number, aliveMs = 8_000) => {
   const holder = fairFor(name);
   await store.kinds.fair.acquire(holder);
   const waiters: Waiter[] = [];
-  const entry = { aliveMs, provisionalLeaseMs: 10_000, tokens: 1 };
+  const entryTerms = { aliveMs, provisionalLeaseMs: 10_000, tokens: 1 };
   for (let i = 0; i < count; i += 1) {
-    const claim = fairWaiter(name, { entry });
+    const claim = fairWaiter(name, { entryTerms });
     const reply = await store.kinds.fair.acquire(claim);
     if (reply.status === 'queued') waiters.push({ claim, reply });
   }

@@ -240,10 +240,10 @@ describe('the index of readers', () => {
 
 it('the scripts of read-write locks touch only keys that they declare', async () => {
   const key = newKey();
-  const entry = { aliveMs: 5_000, provisionalLeaseMs: MINUTE, tokens: 0 };
+  const entryTerms = { aliveMs: 5_000, provisionalLeaseMs: MINUTE, tokens: 0 };
   const commands = await scriptCommandsOf(server, async () => {
     const [one, two] = await readersOf(key, [1, 2]);
-    const writer = writeFor(key, { waits: true, entry });
+    const writer = writeFor(key, { waits: true, entryTerms });
     expect(await store.kinds.write.acquire(writer)).toMatchObject({ status: 'queued' });
     await store.kinds.read.extendMany([one!, two!]);
     await store.inspect(key);

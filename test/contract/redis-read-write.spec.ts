@@ -150,10 +150,13 @@ describe('a read-write lock in Redis', () => {
   it('keeps the place of a waiter that is kept late, with its ticket', async () => {
     const key = newKey();
     const line = `nest_redis_lock:rw_queue:{${key}}`;
-    const entry = { aliveMs: 5_000, provisionalLeaseMs: 1_000, tokens: 0 };
+    const entryTerms = { aliveMs: 5_000, provisionalLeaseMs: 1_000, tokens: 0 };
     const holder = writeFor(key);
     expectGranted(await store.kinds.write.acquire(holder));
-    const [late, other] = [readFor(key, { waits: true, entry }), readFor(key, { waits: true, entry })];
+    const [late, other] = [
+      readFor(key, { waits: true, entryTerms }),
+      readFor(key, { waits: true, entryTerms }),
+    ];
     expect(await store.kinds.read.acquire(late)).toMatchObject({ status: 'queued' });
     expect(await store.kinds.read.acquire(other)).toMatchObject({ status: 'queued' });
     // As if its process had stood still while another one kept the line.
@@ -168,10 +171,10 @@ describe('a read-write lock in Redis', () => {
 
   it('tells of a place that cannot be kept why, as a failure of the store', async () => {
     const key = newKey();
-    const entry = { aliveMs: 5_000, provisionalLeaseMs: 1_000, tokens: 0 };
+    const entryTerms = { aliveMs: 5_000, provisionalLeaseMs: 1_000, tokens: 0 };
     const holder = writeFor(key);
     expectGranted(await store.kinds.write.acquire(holder));
-    const reader = readFor(key, { waits: true, entry });
+    const reader = readFor(key, { waits: true, entryTerms });
     expect(await store.kinds.read.acquire(reader)).toMatchObject({ status: 'queued' });
     await admin.set(key, 'something else');
     const [reply] = await store.kinds.read.refreshEntries!([reader]);

@@ -22,14 +22,14 @@ const expectNoDrift = async (key: string): Promise<void> => {
   for (const owner of await line(key)) {
     const moment = await lab.admin.zscore(setOf(key), owner);
     const [seconds] = await lab.admin.time();
-    // Who has been served since has none any more.
+    // A waiter that got the key since has no entry any more.
     if (moment === null) continue;
     expect(Number(moment) - Number(seconds) * 1_000).toBeLessThan(ALIVE_MS + SLACK_MS);
   }
 };
 
-describe('the line of a fair lock', () => {
-  it('is served in its order also where nobody releases, and each lease runs out', async () => {
+describe('the wait queue of a fair lock', () => {
+  it('waiters get the key in order, also when each lease expires without a release', async () => {
     const services = [lab.open(), lab.open(), lab.open()];
     const key = newKey();
     const brief = { ...fair, waitMs: 20_000, leaseMs: 300 } as const;
@@ -46,7 +46,7 @@ describe('the line of a fair lock', () => {
     expect(await lab.admin.exists(listOf(key), setOf(key))).toBe(0);
   }, 30_000);
 
-  it('serves all of 500 callers of five processes, one at a time', async () => {
+  it('all 500 callers of five processes get the key, one at a time', async () => {
     const services = Array.from({ length: 5 }, () => lab.open());
     const key = newKey();
     let [inside, served] = [0, 0];
@@ -64,7 +64,7 @@ describe('the line of a fair lock', () => {
     await lab.nothingLeft(...services);
   }, 60_000);
 
-  it('keeps no time of fifty who gave up: neither for who stands there, nor for who comes', async () => {
+  it('fifty callers that gave up lengthen neither the entries of waiters nor those of new callers', async () => {
     const [holder, waiter] = [lab.open(SHORT_WATCHDOG), lab.open()];
     const dead = await lab.worker();
     const lease = await holder.locks.acquire(newKey(), fair);
@@ -92,7 +92,7 @@ describe('the line of a fair lock', () => {
     await lab.nothingLeft(holder, waiter);
   }, 40_000);
 
-  it('leaves those behind the first one their time when that one is served', async () => {
+  it('the entries behind the first one keep their time when the first one gets the key', async () => {
     const [one, two] = [lab.open(), lab.open()];
     const key = newKey();
     const serverMs = async (): Promise<number> => {
@@ -109,7 +109,7 @@ describe('the line of a fair lock', () => {
     const [, owner] = await line(key);
     await lease.release();
     const served = await first;
-    // Who has given up meanwhile has no moment any more.
+    // A waiter that gave up meanwhile has no entry any more.
     const moment = await lab.admin.zscore(setOf(key), owner!);
     expect(Number(moment ?? Infinity)).toBeGreaterThan(await serverMs());
     await served.release();
@@ -118,7 +118,7 @@ describe('the line of a fair lock', () => {
     await lab.nothingLeft(one, two);
   });
 
-  it('is joined by who comes when all in it are dead and the lock is held', async () => {
+  it('a new caller joins a queue of dead entries while the lock is held', async () => {
     const [holder, waiter] = [lab.open(), lab.open()];
     const key = newKey();
     const lease = await holder.locks.acquire(key, fair);
@@ -131,7 +131,7 @@ describe('the line of a fair lock', () => {
     await lab.nothingLeft(holder, waiter);
   });
 
-  it('does not grow longer in time while those in it are served one after the other', async () => {
+  it('entries do not live longer and longer while waiters get the key one after the other', async () => {
     const [one, two] = [lab.open(SHORT_WATCHDOG), lab.open()];
     const key = newKey();
     const lease = await one.locks.acquire(key, fair);
@@ -146,7 +146,7 @@ describe('the line of a fair lock', () => {
     await lab.nothingLeft(one, two);
   }, 30_000);
 
-  it('is stopped by a dead first waiter for as long as its entry lives, not for as long as it would have waited', async () => {
+  it('a dead first entry blocks the queue only while it lives, not for its whole wait', async () => {
     const [holder, waiter] = [lab.open(SHORT_WATCHDOG), lab.open()];
     const dead = await lab.worker();
     const lease = await holder.locks.acquire(newKey(), fair);
@@ -164,7 +164,7 @@ describe('the line of a fair lock', () => {
     await lab.nothingLeft(holder, waiter);
   }, 30_000);
 
-  it('is served again within 10 s after a process with any number of waiters has been killed', async () => {
+  it('the next waiter gets the key within 10 s after a process with any number of waiters was killed', async () => {
     const [holder, next] = [lab.open(), lab.open()];
     const dead = await lab.worker();
     const waits = [{}, { waitMs: 20_000 }, { waitMs: Infinity }];
@@ -187,7 +187,7 @@ describe('the line of a fair lock', () => {
     await lab.nothingLeft(holder, next);
   }, 40_000);
 
-  it('sets its entries back to their short life when the Redisson entries before them have gone', async () => {
+  it('entries get their short life back when the Redisson entries before them have gone', async () => {
     const [holder, one, two] = [lab.open(), lab.open(), lab.open()];
     const lease = await holder.locks.acquire(newKey(), fair);
     const { key } = lease;
@@ -212,7 +212,7 @@ describe('the line of a fair lock', () => {
     await lab.nothingLeft(holder, one, two);
   });
 
-  it('lets who only tries have a free lock although somebody gave up just before', async () => {
+  it('a caller that does not wait gets a free lock, although another caller gave up just before', async () => {
     const [holder, other] = [lab.open(), lab.open()];
     const lease = await holder.locks.acquire(newKey(), fair);
     const startedAt = performance.now();

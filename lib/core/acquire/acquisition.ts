@@ -304,11 +304,11 @@ export class Acquisition implements HoldTerms {
     const waits = call.waitMs > 0;
     if (kind === 'permit') return { kind, finalKey, owner, leaseMs, tokens, waits, of: call.permits };
     const mayPassOn = handedOff && wanted.watchdogMs !== undefined;
-    const entry = waits
+    const entryTerms = waits
       ? core.entries.termsFor(call.watchdogMs, mayPassOn ? tokens * MAX_LEASES : tokens)
       : undefined;
-    const claim = { finalKey, owner, leaseMs, tokens, waits, entry, perKeyCounter: fencing === 'redisson' };
-    return { kind, ...claim };
+    const perKeyCounter = fencing === 'redisson';
+    return { kind, finalKey, owner, leaseMs, tokens, waits, entryTerms, perKeyCounter };
   }
 
   /** Takes a hold that was passed on; undefined when it was lost on its way. Throws when it comes too late for its caller. */

@@ -216,7 +216,7 @@ class Contention {
     const now = core.runtime.now();
     const { singleHolder } = kindOf(claim.kind);
     this.logLimit(grant);
-    const hold = new Hold(wait.key, queue.contender, claim, wanted.watchdogMs, {
+    const hold = new Hold(wait.key, queue.endListener, claim, wanted.watchdogMs, {
       token,
       grantedAt: now,
       sentAt,
@@ -324,7 +324,7 @@ class Contention {
 
   private enqueued(queued: Queued): void {
     const { core, queue } = this;
-    const missedNotification = (): void => queue.wakeUp.wakeUp();
+    const missedNotification = (): void => queue.wakeUp.notified();
     const entry = new OwnEntry(
       this.claim,
       this.wanted.watchdogMs,

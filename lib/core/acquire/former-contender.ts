@@ -1,4 +1,4 @@
-import type { Contender } from '../lease/hold.js';
+import type { HoldEndListener } from '../lease/hold.js';
 import type { Runtime } from '../runtime.js';
 import type { Yielding } from './yielding.js';
 
@@ -13,7 +13,7 @@ interface QueueOfHolds {
  * Reports the end of a hold of a kind with several owners. Its caller is no contender any more, so the queue goes on
  * without it. But from time to time the contender has to let other processes go first.
  */
-export class FormerContender implements Contender {
+export class FormerContender implements HoldEndListener {
   constructor(
     private readonly queue: QueueOfHolds,
     private readonly yielding: Yielding,

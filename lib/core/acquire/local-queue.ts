@@ -1,5 +1,5 @@
 import { abortedError, queueFullError, storeError, takenError } from '../errors/error-messages.js';
-import type { Contender, Hold } from '../lease/hold.js';
+import type { HoldEndListener, Hold } from '../lease/hold.js';
 import type { Runtime } from '../runtime.js';
 import type { Claim } from '../seam/claim.js';
 import type { LockKind } from '../kinds/kinds.js';
@@ -62,7 +62,7 @@ export interface QueueHost {
  * store. For kinds with one owner at a time it stays the contender until its hold has ended. So a process has one
  * contender for each key in the store, however many callers it has.
  */
-export class LocalQueue implements Contender {
+export class LocalQueue implements HoldEndListener {
   private waiters = NOBODY;
   private hasContender = false;
   /** The store has refused the contender's last question. */
@@ -89,7 +89,7 @@ export class LocalQueue implements Contender {
   /** Outage of the store for this key, during which earlier waiters keep waiting. */
   readonly outage: KeyOutage;
   /** Receiver of the ends of this queue's holds. */
-  readonly contender: Contender;
+  readonly endListener: HoldEndListener;
 
   /** How many times this process has asked the store for the key. */
   attempts = 0;
@@ -104,7 +104,7 @@ export class LocalQueue implements Contender {
     readonly finalKey: string,
   ) {
     this.outage = new KeyOutage(host.outages, () => this.wakeContender());
-    this.contender = host.singleHolder ? this : new FormerContender(this, this.yielding, host.runtime);
+    this.endListener = host.singleHolder ? this : new FormerContender(this, this.yielding, host.runtime);
   }
 
   /** What wakes the contender while it sleeps. */

@@ -26,11 +26,11 @@ export class OwnEntry {
     queued: Queued,
     sentAt: number,
     /** Called when the outcome may have been missed. */
-    onDoubt: () => void,
+    onMissedNotification: () => void,
   ) {
     this.queuePosition = queued;
     this.sentAt = sentAt;
-    entry.listen({ notified: (outcome) => this.notify(outcome), missedNotification: onDoubt });
+    entry.listen({ notified: (outcome) => this.notify(outcome), missedNotification: onMissedNotification });
   }
 
   /** When the last request with the reply "queued" was sent: a grant by message came after that. */

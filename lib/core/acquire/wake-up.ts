@@ -22,7 +22,7 @@ export class WakeUp {
   /** Starts listening; from now on wake-ups are counted. */
   listen(claim: Claim): void {
     this.watching ??= this.watch(claim, {
-      wakeUp: () => this.wakeUp(),
+      notified: () => this.notified(),
       failed: (failure) => {
         this.failure = failure;
         this.wake?.();
@@ -31,7 +31,7 @@ export class WakeUp {
   }
 
   /** The key may have become free. */
-  wakeUp(): void {
+  notified(): void {
     this.wakeUps++;
     this.wake?.();
     this.onWakeUp();

@@ -35,7 +35,7 @@ const check = (core: CoreContext, { key, hold, entry, siblings }: LeasePart): vo
 
 const downgrade = async (core: CoreContext, hold: Hold): Promise<void> => {
   const { keeper, requests, runtime } = core;
-  const writer = hold.contender;
+  const writer = hold.endListener;
   const isFirst = hold.claim.kind === hold.takenAs;
   if (isFirst) become(core, hold);
   const sentAt = runtime.now();
@@ -65,5 +65,5 @@ const become = (core: CoreContext, hold: Hold): void => {
   const kind = kindOf(hold.takenAs).downgradesTo as LockKind;
   const queue = core.queue(kind, hold.claim.finalKey, hold.key);
   queue.granted(false);
-  hold.downgraded({ ...hold.claim, kind, tokens: 0 } as Claim, queue.contender);
+  hold.downgraded({ ...hold.claim, kind, tokens: 0 } as Claim, queue.endListener);
 };

@@ -5,7 +5,7 @@ import type { Claim } from '../seam/claim.js';
 export type HoldState = 'held' | 'lost' | 'released';
 
 /** Contender of a local queue, as a hold reports its end to it. */
-export interface Contender {
+export interface HoldEndListener {
   /**
    * Hands the hold off to the next caller of this process. Returns false when the hold has to be released in the store.
    */
@@ -85,7 +85,7 @@ export class Hold {
   constructor(
     /** Key as the caller wrote it. */
     readonly key: string,
-    private queueContender: Contender,
+    private currentEndListener: HoldEndListener,
     claim: Claim,
     watchdogMs: number | undefined,
     { token, grantedAt, sentAt, validForMs, lost, grantedBy, owner = claim.owner }: Granted,
@@ -106,8 +106,8 @@ export class Hold {
   }
 
   /** Contender that is notified of the hold's end. */
-  get contender(): Contender {
-    return this.queueContender;
+  get endListener(): HoldEndListener {
+    return this.currentEndListener;
   }
 
   get state(): HoldState {
@@ -344,9 +344,9 @@ export class Hold {
    * Applies a downgrade: its owner has another kind of lock from now on. It is not handed off any more, and has no
    * token.
    */
-  downgraded(claim: Claim, contender: Contender): void {
+  downgraded(claim: Claim, endListener: HoldEndListener): void {
     this.claimed = claim;
-    this.queueContender = contender;
+    this.currentEndListener = endListener;
     this.fencingToken = undefined;
     this.ownBatch = undefined;
   }
@@ -378,9 +378,9 @@ export class Hold {
 
   /** Returns the same hold for the next lease: with its own token, and without listeners. */
   successor(token: number | undefined, grantedAt: number): Hold {
-    const { key, contender, claimed, watchdog, confirmedAt, validForMs, lost, grantedBy, owner } = this;
+    const { key, endListener, claimed, watchdog, confirmedAt, validForMs, lost, grantedBy, owner } = this;
     const granted = { token, grantedAt, sentAt: confirmedAt, validForMs, lost, grantedBy, owner };
-    const next = new Hold(key, contender, claimed, watchdog, granted);
+    const next = new Hold(key, endListener, claimed, watchdog, granted);
     next.lastUntil = this.lastUntil;
     next.firstLeaseMs = this.firstLeaseMs;
     next.look = this.look;

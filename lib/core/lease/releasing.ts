@@ -75,7 +75,7 @@ export class Releasing {
       return Promise.resolve('lost');
     }
     if (hold.state === 'released') return Promise.resolve('released');
-    const passed = hold.contender.handOff(hold);
+    const passed = hold.endListener.handOff(hold);
     hold.release();
     core.keeper.remove(hold);
     if (!passed) return this.send(part, onFailure);
@@ -91,11 +91,11 @@ export class Releasing {
     const { core } = this;
     if (hold.dropLease()) return false;
     if (hold.state === 'held') {
-      const passed = hold.contender.handOff(hold);
+      const passed = hold.endListener.handOff(hold);
       hold.release();
       core.keeper.remove(hold);
       if (passed) return true;
-      hold.contender.leave();
+      hold.endListener.leave();
     }
     core.undo.begin(orphanOf(hold));
     return true;
@@ -151,17 +151,17 @@ export class Releasing {
     this.core.keeper.remove(hold);
     this.announceLost(hold);
     // The next caller of this process need not wait for work that has lost its lock.
-    hold.contender.leave();
+    hold.endListener.leave();
   };
 
   private send(part: LeasePart, onFailure: 'throw' | 'log'): Promise<Ending> {
     const { hold } = part;
-    const { contender, claim } = hold;
+    const { endListener, claim } = hold;
     const { requests, runtime } = this.core;
     const startedAt = runtime.now();
     const keepForMs = hold.keepForMs(startedAt);
     const answer = requests.release(claim, keepForMs === undefined ? undefined : { keepForMs });
-    contender.releaseSent();
+    endListener.releaseSent();
     return answer.then(
       (reply: ReleaseReply | undefined) => {
         if (typeof reply?.wasHeld === 'boolean') return this.answered(part, reply, keepForMs === undefined);
@@ -176,7 +176,7 @@ export class Releasing {
     const { hold } = part;
     this.core.requests.answered();
     // Other processes cannot acquire a hold that stays for a while, so this process need not yield.
-    hold.contender.releaseOver(reply.othersWaiting && isFree);
+    hold.endListener.releaseOver(reply.othersWaiting && isFree);
     if (reply.wasHeld) {
       this.reportReleased(part, true);
       return 'released';
@@ -190,7 +190,7 @@ export class Releasing {
     const { core } = this;
     const { hold } = part;
     core.requests.releaseFailed(orphanOf(hold), failure);
-    hold.contender.releaseOver(undefined);
+    hold.endListener.releaseOver(undefined);
     this.reportReleased(part, false);
     const error = storeError(hold.key, failure, 'releasing', core.runtime.now() - startedAt);
     if (onFailure === 'throw') throw error;

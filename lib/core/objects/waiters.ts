@@ -117,7 +117,7 @@ export class Waiters {
   /** Sleeps until a wake-up, until it is the first, for `ms`, or until the signal. Throws when wake-ups can never come. */
   async sleep(caller: object, ms: number, signal: AbortSignal | undefined): Promise<void> {
     this.watching ??= this.host.watch({
-      wakeUp: () => this.wakeUp(),
+      notified: () => this.wakeUp(),
       failed: (failure) => {
         this.failure = failure;
         this.wakeAll();

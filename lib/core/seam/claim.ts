@@ -45,7 +45,7 @@ export interface QueueEntryTerms {
 /** A claim that a store may enqueue. */
 interface QueuedClaim extends BaseClaim {
   /** Terms of its queue entry, for a claim that waits. */
-  readonly entry?: QueueEntryTerms | undefined;
+  readonly entryTerms?: QueueEntryTerms | undefined;
 }
 
 /** Claim of a lock with at most one owner. */
@@ -80,7 +80,7 @@ export type Claim = ExclusiveClaim | FairClaim | PermitClaim | ReadClaim | Write
 
 /** Returns the terms of the claim's queue entry; undefined for a claim that cannot be queued. */
 export const queueEntryTermsOf = (claim: Claim): QueueEntryTerms | undefined =>
-  claim.kind === 'permit' ? undefined : claim.entry;
+  claim.kind === 'permit' ? undefined : claim.entryTerms;
 
 /**
  * Returns how long the store may keep the hold after a request, in ms, including the time in the wait queue. A fair
@@ -95,7 +95,7 @@ export const mayLastMs = (claim: Claim): number => {
 /** Returns the claim with another time to live of its queue entry. */
 export const livingFor = <C extends Claim>(claim: C, aliveMs: number): C => {
   const terms = queueEntryTermsOf(claim);
-  return terms ? { ...claim, entry: { ...terms, aliveMs } } : claim;
+  return terms ? { ...claim, entryTerms: { ...terms, aliveMs } } : claim;
 };
 
 export type ClaimOf<K extends LockKind> = Extract<Claim, { readonly kind: K }>;

@@ -10,7 +10,7 @@ export interface Watch {
 /** Listener of a subscription to wake-ups. */
 export interface WatchListener {
   /** Called when the key may have become free. May be spurious. */
-  wakeUp(): void;
+  notified(): void;
   /** Called when this subscription can never become live, for example because a permission is missing. */
   failed(cause: StoreFailure): void;
 }

@@ -126,7 +126,7 @@ export class MemoryStore implements LockStore {
       },
     };
     // Wake-ups arrive later, never inside the call that causes them, as over a network.
-    const wakeUp = () => later(() => (open ? listener.wakeUp() : undefined));
+    const wakeUp = () => later(() => (open ? listener.notified() : undefined));
 
     this.watches.add(watch);
     later(() => {
@@ -137,7 +137,7 @@ export class MemoryStore implements LockStore {
         return;
       }
       unsubscribe = this.space.subscribe(finalKey, { process, notify: wakeUp });
-      listener.wakeUp();
+      listener.notified();
     });
     return watch;
   }

@@ -32,7 +32,7 @@ export class QuorumWatch implements Watch {
   ) {
     for (const node of host.nodes) {
       const watch = kindAt(node, claim.kind).watch(claim, {
-        wakeUp: () => this.nodeWoke(node),
+        notified: () => this.nodeWoke(node),
         failed: (failure) => this.failed(node, failure),
       });
       this.watches.set(node, watch);
@@ -79,7 +79,7 @@ export class QuorumWatch implements Watch {
     this.late = new Set(host.nodes.filter(isLate));
     this.lateUntil = host.runtime.now() + LATE_MS;
     this.heard.clear();
-    this.listener.wakeUp();
+    this.listener.notified();
   }
 
   private failed(node: QuorumNode, failure: StoreFailure): void {

@@ -69,7 +69,7 @@ export const fairFor = (key: string, overrides: Partial<FairClaim> = {}): FairCl
   ...claimFor(key),
   kind: 'fair',
   owner: `${newProcess()}:fair:1`,
-  entry: undefined,
+  entryTerms: undefined,
   ...overrides,
 });
 
@@ -77,7 +77,7 @@ export const fairFor = (key: string, overrides: Partial<FairClaim> = {}): FairCl
 export const fairWaiter = (key: string, overrides: Partial<FairClaim> = {}): FairClaim =>
   fairFor(key, {
     waits: true,
-    entry: { aliveMs: 5_000, provisionalLeaseMs: 10_000, tokens: 1 },
+    entryTerms: { aliveMs: 5_000, provisionalLeaseMs: 10_000, tokens: 1 },
     ...overrides,
   });
 

@@ -51,17 +51,21 @@ const stand = async (store: FullStore, claim: ReadWriteClaim): Promise<Queued> =
   return reply as Queued;
 };
 
-const waiting = <C extends ReadWriteClaim>(claim: C, entry = TERMS): C => ({ ...claim, waits: true, entry });
+const waiting = <C extends ReadWriteClaim>(claim: C, entryTerms = TERMS): C => ({
+  ...claim,
+  waits: true,
+  entryTerms,
+});
 
 const release = async (store: FullStore, claim: ReadWriteClaim): Promise<boolean> =>
   (await store.kinds[claim.kind].release(claim as never)).wasHeld;
 
 const keep = async (store: FullStore, claim: ReadWriteClaim, aliveMs = ALIVE_MS) => {
-  const entry = { ...TERMS, aliveMs };
+  const entryTerms = { ...TERMS, aliveMs };
   const [reply] =
     claim.kind === 'read'
-      ? await store.kinds.read.refreshEntries!([{ ...claim, entry }])
-      : await store.kinds.write.refreshEntries!([{ ...claim, entry }]);
+      ? await store.kinds.read.refreshEntries!([{ ...claim, entryTerms }])
+      : await store.kinds.write.refreshEntries!([{ ...claim, entryTerms }]);
   return reply;
 };
 
@@ -453,8 +457,8 @@ function describeOtherKinds(context: ContractContext): void {
         const key = newKey();
         const claim = make(key);
         await take(a, claim);
-        const entry = { aliveMs: ALIVE_MS, provisionalLeaseMs: 10_000, tokens: 1 };
-        const plain = claimFor(key, { waits: true, entry });
+        const entryTerms = { aliveMs: ALIVE_MS, provisionalLeaseMs: 10_000, tokens: 1 };
+        const plain = claimFor(key, { waits: true, entryTerms });
         const hints = await HintCounter.live(b, plain);
         const reply = await b.kinds.exclusive.acquire(plain);
         const seen = hints.count;

@@ -10,7 +10,7 @@ export class ObjectWatch {
 
   private constructor(watch: (listener: WatchListener) => Watch) {
     this.watch = watch({
-      wakeUp: () => void (this.hints += 1),
+      notified: () => void (this.hints += 1),
       failed: (cause) => void this.failures.push(cause),
     });
   }

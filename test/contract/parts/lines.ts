@@ -46,7 +46,7 @@ export function describeLines(context: ContractContext): void {
     const key = newKey();
     const holder = await first!.take(key);
     const waiters: Waiter[] = [];
-    for (const one of others) waiters.push(await one.stand(key, place && { entry: place }));
+    for (const one of others) waiters.push(await one.stand(key, place && { entryTerms: place }));
     return { key, first: first!, others, holder, waiters, store: first!.store };
   };
 
@@ -194,8 +194,8 @@ export function describeLines(context: ContractContext): void {
       const [a, b, c] = await waitingProcesses(context, 3);
       const key = newKey();
       const holder = await a!.take(key);
-      const entry = { aliveMs: 60_000, provisionalLeaseMs: 40, tokens: 1 };
-      const silent = await b!.stand(key, { entry });
+      const entryTerms = { aliveMs: 60_000, provisionalLeaseMs: 40, tokens: 1 };
+      const silent = await b!.stand(key, { entryTerms });
       const next = await c!.stand(key);
       await release(a!.store, holder);
       await silent.turn();

@@ -144,8 +144,8 @@ export function describeTokens(context: ContractContext): void {
       // Who has it before takes no token, or one of the other series; so does who ends its hold.
       for (const [round, tokens] of [0, 1].entries()) {
         const holder = await a!.take(key, { tokens });
-        const entry = { aliveMs: ALIVE_MS, provisionalLeaseMs: FIRST_LEASE_MS, tokens: 5 };
-        const waiter = await b!.stand(key, { perKeyCounter: true, entry });
+        const entryTerms = { aliveMs: ALIVE_MS, provisionalLeaseMs: FIRST_LEASE_MS, tokens: 5 };
+        const waiter = await b!.stand(key, { perKeyCounter: true, entryTerms });
         const last = await c!.stand(key, { perKeyCounter: true });
         await a!.store.kinds.exclusive.release(holder);
         const first = 1 + 6 * round;

@@ -176,8 +176,16 @@ export class RedisStage implements AsyncDisposable {
 
   /** A claim of a waiter that the core does not know of. */
   claim(owner: string): Extract<Claim, { kind: 'exclusive' }> {
-    const entry = { aliveMs: 5_000, provisionalLeaseMs: FIRST_LEASE_MS, tokens: 1 };
-    return { kind: 'exclusive', finalKey: this.key, owner, leaseMs: LEASE_MS, tokens: 1, waits: true, entry };
+    const entryTerms = { aliveMs: 5_000, provisionalLeaseMs: FIRST_LEASE_MS, tokens: 1 };
+    return {
+      kind: 'exclusive',
+      finalKey: this.key,
+      owner,
+      leaseMs: LEASE_MS,
+      tokens: 1,
+      waits: true,
+      entryTerms,
+    };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -59,7 +59,7 @@ describe('a connection that falls silent while it is being set up', () => {
 
     await until(() => store.ping().then(() => true), { what: 'Redis answers again' });
     let hints = 0;
-    const watch = store.kinds.exclusive.watch(claimFor('order'), { wakeUp: () => hints++, failed: fail });
+    const watch = store.kinds.exclusive.watch(claimFor('order'), { notified: () => hints++, failed: fail });
     await until(() => watch.live, { what: 'wake-ups arrive again' });
     expect(hints).toBeGreaterThan(0);
     watch.close();

@@ -171,7 +171,7 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'a lost holder keeps its place in the local queue',
-    edits: [{ in: 'Releasing.whenLost', find: 'hold.contender.leave();', replace: '' }],
+    edits: [{ in: 'Releasing.whenLost', find: 'hold.endListener.leave();', replace: '' }],
     simulation: { rules: ['promptness', 'leftovers'] },
   },
 ];

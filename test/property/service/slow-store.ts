@@ -68,10 +68,10 @@ export class SlowStore implements LockStore {
       acquire: (claim) => this.travel('acquire', () => kind.acquire(claim)),
       release: (claim, how) => this.travel('release', () => kind.release(claim, how)),
       extendMany: (claims) => this.travel('extend', () => kind.extendMany(claims)),
-      watch: (claim, { wakeUp, failed }) => {
+      watch: (claim, { notified, failed }) => {
         let open = true;
-        const later = (): void => this.hints.send('hint', () => (open ? wakeUp() : undefined));
-        const watch = kind.watch(claim, { wakeUp: later, failed });
+        const later = (): void => this.hints.send('hint', () => (open ? notified() : undefined));
+        const watch = kind.watch(claim, { notified: later, failed });
         return {
           get live() {
             return watch.live;

@@ -120,7 +120,7 @@ export class SimNodeStore implements LockStore {
   }): void {
     const { link, agenda } = this;
     const hint = (): void => {
-      if (watch.open) watch.listener.wakeUp();
+      if (watch.open) watch.listener.notified();
     };
     link
       .send(() => {

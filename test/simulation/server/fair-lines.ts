@@ -53,16 +53,16 @@ export class FairLines {
     const till = line.get(owner);
     if (till === undefined || till <= wall) {
       line.delete(owner);
-      line.set(owner, wall + (claim.entry?.aliveMs ?? 0));
+      line.set(owner, wall + (claim.entryTerms?.aliveMs ?? 0));
     }
     return { status: 'queued', ...this.standing(line, owner, left) };
   }
 
-  keep({ finalKey: key, owner, entry }: FairClaim): QueueEntryReply {
+  keep({ finalKey: key, owner, entryTerms }: FairClaim): QueueEntryReply {
     if (this.holderOf(key) === owner) return { status: 'held' };
     const line = this.lineOf(key);
     if (!line.has(owner)) return { status: 'gone' };
-    line.set(owner, this.host.wall + (entry?.aliveMs ?? 0));
+    line.set(owner, this.host.wall + (entryTerms?.aliveMs ?? 0));
     const left = this.leftOf(key);
     const { head, dead } = this.look(line);
     if (dead.length > 0 && head !== undefined && head !== owner) this.tell(key, head);

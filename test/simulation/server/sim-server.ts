@@ -57,7 +57,7 @@ export class SimServer implements Host {
         return space.wall;
       },
       inspect: (key) => space.inspect(key),
-      take: (claim) => space.acquire({ ...claim, waits: false, entry: undefined }, false),
+      take: (claim) => space.acquire({ ...claim, waits: false, entryTerms: undefined }, false),
       end: (claim, keepForMs) => void space.release(claim, keepForMs, this),
       announce: (channel) => space.announce(channel),
     });

@@ -47,7 +47,7 @@ export class SimFair implements KindStore<FairClaim> {
   watch({ finalKey, owner, waits }: FairClaim, listener: WatchListener): Watch {
     return this.subscriber.watch(
       waits ? fairChannel(finalKey, owner) : finalKey,
-      () => listener.wakeUp(),
+      () => listener.notified(),
       (failure) => listener.failed(failure),
     );
   }

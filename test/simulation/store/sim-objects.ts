@@ -22,7 +22,7 @@ class SimNumbers {
   watch(key: string, listener: WatchListener): Watch {
     return this.subscriber.watch(
       key,
-      () => listener.wakeUp(),
+      () => listener.notified(),
       (failure) => listener.failed(failure),
     );
   }

@@ -129,7 +129,7 @@ export class SimStore implements LockStore, KindStore {
   watch({ finalKey }: Claim, listener: WatchListener): Watch {
     return this.subscriber.watch(
       finalKey,
-      () => listener.wakeUp(),
+      () => listener.notified(),
       (failure) => listener.failed(failure),
     );
   }

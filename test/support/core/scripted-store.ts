@@ -57,7 +57,7 @@ export class ScriptedWatch implements Watch {
   }
 
   async hint(): Promise<void> {
-    if (!this.closed) this.listener.wakeUp();
+    if (!this.closed) this.listener.notified();
     await settled();
   }
 

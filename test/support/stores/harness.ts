@@ -96,7 +96,7 @@ export class HintCounter {
   constructor(store: FullStore, on: string | Claim, onHint?: () => void) {
     const claim = typeof on === 'string' ? claimFor(on) : on;
     this.watch = storeOf(store, claim).watch(claim, {
-      wakeUp: () => {
+      notified: () => {
         this.count += 1;
         onHint?.();
         this.wake?.();

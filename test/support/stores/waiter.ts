@@ -49,8 +49,8 @@ export class Waiter {
   }
 
   /** Keeps its place, with other terms if they are given. */
-  async keep(aliveMs = this.claim.entry!.aliveMs): Promise<QueueEntryReply> {
-    const claim = { ...this.claim, entry: { ...this.claim.entry!, aliveMs } };
+  async keep(aliveMs = this.claim.entryTerms!.aliveMs): Promise<QueueEntryReply> {
+    const claim = { ...this.claim, entryTerms: { ...this.claim.entryTerms!, aliveMs } };
     const [reply] = await this.store.kinds.exclusive.refreshEntries!([claim]);
     return reply!;
   }
@@ -106,7 +106,7 @@ export class WaitingProcess {
   waiting(key: string, overrides: Partial<ExclusiveClaim> = {}): ExclusiveClaim {
     const claim = this.claim(key, { waits: true, ...overrides });
     const place = { aliveMs: ALIVE_MS, provisionalLeaseMs: FIRST_LEASE_MS, tokens: claim.tokens };
-    return { ...claim, entry: { ...place, ...overrides.entry } };
+    return { ...claim, entryTerms: { ...place, ...overrides.entryTerms } };
   }
 
   /** Takes a key that is free. */

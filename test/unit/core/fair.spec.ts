@@ -57,7 +57,7 @@ describe('callers for a fair lock', () => {
       const { store, take } = fairLocks();
       take({ waitMs });
       await settled();
-      expect(store.next('acquire').claim).toMatchObject({ kind: 'fair', entry: { aliveMs: 5_000 } });
+      expect(store.next('acquire').claim).toMatchObject({ kind: 'fair', entryTerms: { aliveMs: 5_000 } });
     },
   );
 

@@ -6,7 +6,7 @@ import { ScriptedStore } from '../../support/core/scripted-store.js';
 import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 const newHold = (): Hold => {
-  const { contender } = queueOn(new ScriptedStore(), new VirtualRuntime());
+  const { endListener } = queueOn(new ScriptedStore(), new VirtualRuntime());
   const granted = {
     token: 1,
     grantedAt: 0,
@@ -15,7 +15,7 @@ const newHold = (): Hold => {
     lost: undefined,
     grantedBy: undefined,
   };
-  return new Hold('k', contender, claimOn('k'), 30_000, granted);
+  return new Hold('k', endListener, claimOn('k'), 30_000, granted);
 };
 
 describe('a part that is nested in others', () => {

@@ -117,7 +117,7 @@ describe('a grant by message', () => {
     await tell();
     await core.store.next('acquire').answer(taken());
     const again = core.store.next('acquire');
-    expect(again.claim).toMatchObject({ waits: true, entry: { aliveMs: 5_000 } });
+    expect(again.claim).toMatchObject({ waits: true, entryTerms: { aliveMs: 5_000 } });
     expect([again.claim.owner === owner, again.claim.reacquires]).toEqual([false, undefined]);
     ({ place } = newPlace());
     await again.answer(queued(place));

@@ -217,10 +217,10 @@ describe('a release', () => {
   it('that is sent lets the next caller ask: its question comes to the store behind it', async () => {
     queue.enter();
     const [next, behind] = [wait(1_000), wait(1_000)];
-    queue.contender.releaseSent();
+    queue.endListener.releaseSent();
     await settled();
     expect(statesOf(next, behind)).toEqual(['fulfilled', 'pending']);
-    queue.contender.releaseOver(true);
+    queue.endListener.releaseOver(true);
     await settled();
     expect(behind.state, 'the answer to it changes nothing').toBe('pending');
     expect(queue.yieldingUntil, 'the store keeps the order of those who wait').toBeUndefined();
@@ -228,9 +228,9 @@ describe('a release', () => {
 
   it('that is sent when nobody waits here lets the key be forgotten, whoever waits elsewhere', () => {
     queue.enter();
-    queue.contender.releaseSent();
+    queue.endListener.releaseSent();
     expect(idle).toBe(1);
-    queue.contender.releaseOver(true);
+    queue.endListener.releaseOver(true);
     expect([idle, runtime.due, queue.yieldingUntil]).toEqual([1, [], undefined]);
   });
 });
@@ -246,8 +246,8 @@ describe('sitting out, where there are several holds', () => {
   };
 
   const giveBack = (othersWaiting: boolean): void => {
-    queue.contender.releaseSent();
-    queue.contender.releaseOver(othersWaiting);
+    queue.endListener.releaseSent();
+    queue.endListener.releaseOver(othersWaiting);
   };
 
   /** This process has given holds back for the whole of its turn, while others waited. */
@@ -283,9 +283,9 @@ describe('sitting out, where there are several holds', () => {
     queue.wakeUp.listen(claimOn('lock:k'));
     giveBack(true);
     await runtime.pass(50);
-    queue.contender.releaseSent();
+    queue.endListener.releaseSent();
     await store.watching[0]!.hint();
-    queue.contender.releaseOver(true);
+    queue.endListener.releaseOver(true);
     expect(queue.yieldingUntil).toBeDefined();
     await store.watching[0]!.hint();
     expect(queue.yieldingUntil).toBeUndefined();

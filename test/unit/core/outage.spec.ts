@@ -222,6 +222,18 @@ describe('a caller that waits already, while the store fails for a passing reaso
 });
 
 describe('a caller that comes while the store fails', () => {
+  /** A holder of the key. A request for another key has shown that the store fails. */
+  const heldInAnOutage = async (): Promise<Watched<Lease>> => {
+    const holder = acquire();
+    await settled();
+    await core.store.next('acquire').answer(granted());
+    const other = acquire({}, 'other');
+    await settled();
+    await core.store.next('acquire').fail(passing());
+    expect(other.state).toBe('rejected');
+    return holder;
+  };
+
   it('is rejected with the first request that fails after it came, although it only queues', async () => {
     const first = await waits();
     await core.store.watching[0]!.hint();
@@ -266,14 +278,7 @@ describe('a caller that comes while the store fails', () => {
   });
 
   it('behind a holder of its process finds out whether the store fails, and is rejected if it does', async () => {
-    const holder = acquire();
-    await settled();
-    await core.store.next('acquire').answer(granted());
-    // Another request tells that the store is down.
-    const other = acquire({}, 'other');
-    await settled();
-    await core.store.next('acquire').fail(passing());
-    expect(other.state).toBe('rejected');
+    const holder = await heldInAnOutage();
     const [late, later] = [acquire({ waitMs: Infinity }), acquire({ waitMs: Infinity })];
     await settled();
     expect(asks()).toEqual(['extend', 'extend']);
@@ -284,13 +289,7 @@ describe('a caller that comes while the store fails', () => {
   });
 
   it('behind a holder of its process tells that one when its lock turns out to be lost', async () => {
-    const holder = acquire();
-    await settled();
-    await core.store.next('acquire').answer(granted());
-    const other = acquire({}, 'other');
-    await settled();
-    await core.store.next('acquire').fail(passing());
-    expect(other.state).toBe('rejected');
+    const holder = await heldInAnOutage();
     const late = acquire();
     await settled();
     await core.store.next('extend').answer([{ status: 'lost' }]);
@@ -300,13 +299,7 @@ describe('a caller that comes while the store fails', () => {
   });
 
   it('behind a holder of its process sends no second request when its wait is over', async () => {
-    const holder = acquire();
-    await settled();
-    await core.store.next('acquire').answer(granted());
-    const other = acquire({}, 'other');
-    await settled();
-    await core.store.next('acquire').fail(passing());
-    expect(other.state).toBe('rejected');
+    const holder = await heldInAnOutage();
     const late = acquire({ waitMs: 0 });
     await settled();
     void holder.value!.release();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
 import { beginBatch } from '../../../lib/core/acquire/hand-off-batch.js';
-import { Hold, type Contender } from '../../../lib/core/lease/hold.js';
+import { Hold, type HoldEndListener } from '../../../lib/core/lease/hold.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
@@ -11,7 +11,7 @@ import { coreUnderTest, Log, watched, type Watched } from '../../support/core/co
 import { granted, notExecuted, released, ScriptedStore, taken } from '../../support/core/scripted-store.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
-const NO_HEAD: Contender = {
+const NO_HEAD: HoldEndListener = {
   handOff: () => false,
   releaseSent: () => undefined,
   releaseOver: () => undefined,

@@ -37,7 +37,7 @@ beforeEach(() => begin());
 /** A place that is kept from this moment on. */
 const kept = (key: string, position = 0, kind: 'exclusive' | 'fair' = 'exclusive'): OwnEntry => {
   const { place } = newPlace();
-  const claim: Claim = { ...claimOn(key), kind, entry: keeper.termsFor(30_000, 0) };
+  const claim: Claim = { ...claimOn(key), kind, entryTerms: keeper.termsFor(30_000, 0) };
   const one = new OwnEntry(claim, 30_000, place, queued(place, position), runtime.now(), () => undefined);
   keeper.add(one, () => woken.push(key));
   return one;

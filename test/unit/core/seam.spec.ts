@@ -34,7 +34,7 @@ describe('the seam', () => {
       tokens: 1,
       perKeyCounter: false,
       waits: true,
-      entry: { aliveMs: 5_000, provisionalLeaseMs: 10_000, tokens: 1 },
+      entryTerms: { aliveMs: 5_000, provisionalLeaseMs: 10_000, tokens: 1 },
     } satisfies Claim);
   });
 
@@ -42,7 +42,7 @@ describe('the seam', () => {
     const { manager, store, call } = coreUnderTest();
     watched(manager.acquire(['k'], call({ waitMs: 0 })));
     await settled();
-    expect(store.next('acquire').claim).toMatchObject({ waits: false, entry: undefined });
+    expect(store.next('acquire').claim).toMatchObject({ waits: false, entryTerms: undefined });
   });
 
   it('without fencing no tokens are asked for, and asking for one is an error', async () => {

@@ -9,7 +9,7 @@ const claimOf = (owner: string): WriteClaim => ({
   leaseMs: 1_000,
   tokens: 0,
   waits: true,
-  entry: { aliveMs: 5_000, provisionalLeaseMs: 1_000, tokens: 0 },
+  entryTerms: { aliveMs: 5_000, provisionalLeaseMs: 1_000, tokens: 0 },
 });
 
 describe('the line of a read-write lock in memory', () => {

@@ -73,7 +73,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     const now = this.clock.now();
     const hold = this.blocking(finalKey, now);
     if (hold?.owner === owner) return this.reacquire(claim, hold, now);
-    const waits = claim.waits && claim.entry !== undefined;
+    const waits = claim.waits && claim.entryTerms !== undefined;
     const queue = this.queueOf(finalKey, now);
     if (!hold && !queue) return this.take(claim, now);
     if (!waits && (hold || !queue)) return taken(hold, now);
@@ -187,7 +187,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
   private serve(finalKey: string, now: number, asking?: string): boolean {
     const queue = this.queueOf(finalKey, now);
     for (const { claim, notSubscribed } of queue?.alive(now) ?? []) {
-      const { provisionalLeaseMs, tokens } = claim.entry!;
+      const { provisionalLeaseMs, tokens } = claim.entryTerms!;
       const asked = { ...claim, leaseMs: provisionalLeaseMs, tokens };
       const grant = this.tryTake(asked, now, claim.owner === asking);
       if (!grant) return false;

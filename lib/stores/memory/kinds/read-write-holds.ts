@@ -74,7 +74,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     const waitMs = this.waitMs(shared, claim, now);
     if (waitMs === 0) return this.grant(shared, claim, now);
     const blockedBy = this.blockedBy(claim, waitMs);
-    if (!claim.waits || !claim.entry) return { status: 'taken', ...blockedBy };
+    if (!claim.waits || !claim.entryTerms) return { status: 'taken', ...blockedBy };
     if (shared.queue.has(owner)) shared.queue.keep(claim, now, false);
     else shared.queue.add(claim, now, false);
     this.keys.set(finalKey, shared);
@@ -96,7 +96,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     // Without tokens: the owner's process asks again before it goes on, and gets its tokens then.
     this.grant(
       shared,
-      { ...claim, leaseMs: claim.entry?.provisionalLeaseMs ?? claim.leaseMs, tokens: 0 },
+      { ...claim, leaseMs: claim.entryTerms?.provisionalLeaseMs ?? claim.leaseMs, tokens: 0 },
       now,
     );
     return { status: 'held' };

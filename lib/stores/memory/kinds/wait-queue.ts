@@ -34,13 +34,19 @@ export class WaitQueue<C extends QueuedClaim> {
   }
 
   add(claim: C, now: number, notSubscribed: boolean): void {
-    this.entries.set(claim.owner, { claim, since: now, leaseMs: claim.entry?.aliveMs ?? 0, notSubscribed });
+    this.entries.set(claim.owner, {
+      claim,
+      since: now,
+      leaseMs: claim.entryTerms?.aliveMs ?? 0,
+      notSubscribed,
+    });
   }
 
   /** Refreshes an existing entry. Never makes one. */
-  keep({ owner, entry }: C, now: number, notSubscribed: boolean): void {
+  keep({ owner, entryTerms }: C, now: number, notSubscribed: boolean): void {
     const one = this.entries.get(owner);
-    if (one && entry) this.entries.set(owner, { ...one, since: now, leaseMs: entry.aliveMs, notSubscribed });
+    if (one && entryTerms)
+      this.entries.set(owner, { ...one, since: now, leaseMs: entryTerms.aliveMs, notSubscribed });
   }
 
   remove(owner: string): boolean {

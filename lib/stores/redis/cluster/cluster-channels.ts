@@ -76,7 +76,7 @@ export class ClusterChannels implements Channels {
   private listen(one: Listening, at: ClusterServer): Watch {
     const { listener } = one;
     return at.subscriber.watch(one.channel, {
-      wakeUp: () => listener.wakeUp(),
+      notified: () => listener.notified(),
       ...(listener.message && { message: (text: string) => listener.message!(text) }),
       ...(listener.permanent !== undefined && { permanent: listener.permanent }),
       failed: (failure) => {

@@ -115,7 +115,7 @@ export class RedisSubscriber {
       this.subscribe([name]);
     } else if (channel.live) {
       // The channel was live before this listener: wake it, because it may have missed a message.
-      queueMicrotask(() => channel.listeners.has(listener) && listener.wakeUp());
+      queueMicrotask(() => channel.listeners.has(listener) && listener.notified());
     }
     return {
       get live() {
@@ -215,7 +215,7 @@ export class RedisSubscriber {
       // A listener that is woken may close another one.
       if (!channel.listeners.has(listener)) continue;
       if (text !== undefined && listener.message) listener.message(text);
-      else listener.wakeUp();
+      else listener.notified();
     }
   }
 

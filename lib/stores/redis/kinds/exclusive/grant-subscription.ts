@@ -56,7 +56,7 @@ export class GrantSubscription {
     if (!this.watch) {
       this.heldBack ??= [];
       this.watch = this.link.channels.watch(this.channel, {
-        wakeUp: () => this.checkLoopback(),
+        notified: () => this.checkLoopback(),
         message: (text) => this.message(text),
         failed: (failure) => {
           if (isNotPermitted(failure)) this.refused();

@@ -136,7 +136,7 @@ local function rests(found, hold)
   if more_listen(hold, found.count) or is_for_pollers(found) then return found.rest end
   return 0
 end
--- What an entry is told about the blocking hold.
+-- Text about the blocking hold, for replies to entries.
 local function standing(left, by) return by and whole(left) .. ' ' .. by or whole(left) end
 -- A client that only polls does not announce the end of its hold.
 local function look_again_in(found, left)

@@ -146,7 +146,7 @@ export class RedisQueue {
   }
 
   acquire(claim: ExclusiveClaim, resolve: Settle<AcquireReply>, reject: Settle<unknown>): void {
-    const { owner, entry: terms } = claim;
+    const { owner, entryTerms: terms } = claim;
     if (!claim.waits || !terms) return this.ask(claim, '', resolve as Settle<QueueAcquire>, reject);
     const epoch = this.subscriptions.of(claim)?.epoch;
     const queuedOwner: QueuedOwner = { claim, epoch, entry: undefined, isOver: false, wasKept: false };
@@ -185,12 +185,12 @@ export class RedisQueue {
     const { finalKey } = claim;
     let isOpen = true;
     const look = (): void => {
-      if (isOpen) listener.wakeUp();
+      if (isOpen) listener.notified();
     };
     const watch = this.link.channels.watch(this.link.keys.ofLock(finalKey).channel, {
       message: look,
       // If the grant subscription opens at the same moment, the waiter sends one request for both reasons.
-      wakeUp: () => {
+      notified: () => {
         const subscription = this.subscriptions.of(claim);
         if (subscription) subscription.whenSettled(look);
         else look();
@@ -214,7 +214,7 @@ export class RedisQueue {
       const { epoch } = this.subscriptions.open(batch[0]!);
       const keys = batch.flatMap(({ finalKey }) => this.names(finalKey));
       const notSubscribed = epoch === undefined ? 1 : 0;
-      const args = batch.flatMap(({ owner, entry }) => [owner, entry?.aliveMs ?? 0, notSubscribed]);
+      const args = batch.flatMap(({ owner, entryTerms }) => [owner, entryTerms?.aliveMs ?? 0, notSubscribed]);
       const wereKept = batch.map(({ owner }) => this.queuedOwners.get(owner)?.wasKept ?? false);
       const read = (reply: unknown): readonly QueueEntryReply[] => readQueueKeep(reply, wereKept);
       const replies = await link.commands.run(KEEP, keys, args, read);

@@ -74,7 +74,7 @@ export class RedisFair implements RedisKind<FairClaim> {
 
   async acquire(claim: FairClaim): Promise<AcquireReply> {
     this.inUse = true;
-    const { finalKey, owner, leaseMs, tokens, waits, entry: terms } = claim;
+    const { finalKey, owner, leaseMs, tokens, waits, entryTerms: terms } = claim;
     const { commands, keys, publish } = this.link;
     const name = keys.name(finalKey);
     const touched = [...this.names(finalKey), ...(tokens > 0 ? [keys.fence(name)] : [])];
@@ -149,9 +149,9 @@ export class RedisFair implements RedisKind<FairClaim> {
     return link.inBatches(claims, async (batch) => {
       const sentAt = performance.now();
       const names = batch.flatMap(({ finalKey }) => this.names(finalKey));
-      const args = batch.flatMap(({ finalKey, owner, entry }) => {
+      const args = batch.flatMap(({ finalKey, owner, entryTerms }) => {
         const passedMs = Math.round(sentAt - (this.entries.get(owner)?.keptAt ?? sentAt));
-        return [owner, entry?.aliveMs ?? 0, passedMs, link.keys.lockChannel(link.keys.name(finalKey))];
+        return [owner, entryTerms?.aliveMs ?? 0, passedMs, link.keys.lockChannel(link.keys.name(finalKey))];
       });
       const replies = await link.commands.run(KEEP, names, [link.publish, ...args], (reply) =>
         readFairEntries(reply, batch.length),

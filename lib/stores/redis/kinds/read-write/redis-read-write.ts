@@ -71,7 +71,7 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     const { kind, finalKey, owner, leaseMs, tokens } = claim;
     const asked = tokensAsked(claim, tokens);
     const name = keys.name(finalKey);
-    const aliveMs = claim.waits ? (claim.entry?.aliveMs ?? 0) : 0;
+    const aliveMs = claim.waits ? (claim.entryTerms?.aliveMs ?? 0) : 0;
     const own = [name, keys.readTimeout(name, owner), keys.readWriteQueue(name)];
     const index = keys.readerIndex(name);
     const args = [owner, leaseMs, aliveMs, keys.readWriteChannel(name), publish];
@@ -101,8 +101,8 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
         const beside = [link.keys.readTimeout(name, owner), link.keys.readWriteQueue(name)];
         return [name, ...beside, link.keys.readerIndex(name)];
       });
-      const args = batch.flatMap(({ kind, owner, leaseMs, entry }) => {
-        return [owner, kind, entry?.aliveMs ?? 0, entry?.provisionalLeaseMs ?? leaseMs];
+      const args = batch.flatMap(({ kind, owner, leaseMs, entryTerms }) => {
+        return [owner, kind, entryTerms?.aliveMs ?? 0, entryTerms?.provisionalLeaseMs ?? leaseMs];
       });
       return link.commands.run(KEEP, keys, args, (reply) => readReadWriteKeep(reply, batch.length));
     });
