@@ -23,7 +23,7 @@ type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits'>;
 export type MultiSection<T> = (lease: MultiLease) => T | PromiseLike<T>;
 
 const isService = (value: unknown): value is LockService =>
-  typeof (value as Partial<LockService> | null | undefined)?.withLock === 'function';
+  typeof (value as Partial<LockService> | null | undefined)?.callOfSection === 'function';
 
 const FIELDS: ReadonlySet<string> = new Set<keyof LockOfService>(['service', 'key', 'mode']);
 

@@ -448,28 +448,62 @@ describe('the line of an exclusive lock in Redis', () => {
     expect(await admin.exists(key)).toBe(0);
   });
 
-  it('waiters behind an entry that cannot be read get the lock, however many came and went since', async () => {
-    const key = newKey();
-    const line = keysOf(key)[2];
-    const unreadable = 'no entry';
-    await acquire(key, newOwner('a'));
-    await admin.hset(line, {
-      last: 100,
-      head: 1,
-      polled: Date.now(),
-      yield: 0,
-      since: Date.now(),
-      1: unreadable,
-    });
-    await admin.pexpire(line, 60_000);
-    const waiters = [newOwner('b'), newOwner('c')];
-    for (const waiter of waiters) await acquire(key, waiter);
-    for (const waiter of waiters) {
+  it.each([
+    ['that cannot be read', (_owner: string) => 'no entry', () => null],
+    [
+      'of another clock',
+      (owner: string) => `1 ${Date.now() + 3_600_000} ${ALIVE_MS} ${FIRST_MS} 1 1 ${owner} later`,
+      (owner: string) => new RegExp(`^1 \\d+ ${ALIVE_MS} ${FIRST_MS} 1 1 ${owner} later$`),
+    ],
+  ])(
+    'an entry %s does not stop the queue, however many entries came and went since',
+    async (_which, textOf, left) => {
+      const key = newKey();
+      const queue = keysOf(key)[2];
+      const owner = newOwner('away');
+      const polled = Date.now();
+      await acquire(key, newOwner('a'));
+      await admin.hset(queue, {
+        last: 100,
+        head: 1,
+        polled,
+        yield: 0,
+        since: polled,
+        1: textOf(owner),
+        [`@${owner}`]: 1,
+      });
+      await admin.pexpire(queue, 60_000);
+      const waiter = newOwner('b');
+      await acquire(key, waiter);
+      const text = await admin.hget(queue, '1');
+      if (left(owner)) expect(text).toMatch(left(owner)!);
+      else expect(text).toBeNull();
+      // It has the time to live that its owner gave it, from now on.
+      if (text) expect(Number(text.split(' ')[1])).toBeLessThanOrEqual(Date.now() + ALIVE_MS);
+      if (text) await admin.hset(queue, '1', text.replace(/ \d+/, ' 1'));
+      await acquire(key, newOwner('c'));
       await release(key, (await holderOf(key))!);
-      expect(await holderOf(key)).toBeUndefined();
-      expect(await keep(key, waiter)).toEqual([`h ${FIRST_MS}`]);
       expect(await holderOf(key)).toBe(waiter);
-    }
-    expect(await admin.hget(line, '1')).toBe(unreadable);
+      expect(await admin.hget(queue, 'head')).not.toBe('1');
+    },
+  );
+
+  it('the owner of an entry that cannot be read gets the reply that it is gone', async () => {
+    const key = newKey();
+    const waiter = newOwner('b');
+    await acquire(key, newOwner('a'));
+    await acquire(key, waiter);
+    await admin.hset(keysOf(key)[2], '1', 'no entry');
+    expect(await keep(key, waiter)).toEqual(['gone']);
+  });
+
+  it('a queue whose header holds no numbers grants its lock', async () => {
+    const key = newKey();
+    const [holder, waiter] = [newOwner('a'), newOwner('b')];
+    await acquire(key, holder);
+    await admin.hset(keysOf(key)[2], { last: 'x', head: 'x', polled: 'x', yield: 'x', since: 'x' });
+    expect(await acquire(key, waiter)).toMatch(/^q 1 0 /);
+    await release(key, holder);
+    expect(await holderOf(key)).toBe(waiter);
   });
 });

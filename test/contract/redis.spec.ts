@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { StoreFailure } from '../../lib/core/seam/store-failure.js';
+import type { RedisExclusive } from '../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';
 import {
   holderOf,
@@ -9,6 +10,7 @@ import {
   HintCounter,
   newKey,
 } from '../support/stores/harness.js';
+import { WaitingProcess } from '../support/stores/waiter.js';
 import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
 
 const failureOf = async (request: Promise<unknown>): Promise<unknown> => {
@@ -128,6 +130,21 @@ describe('RedisStore', () => {
     expect((await store.kinds.exclusive.release(one)).wasHeld).toBe(true);
     await harness.admin.script('FLUSH');
     expect(await store.forceUnlock(two.finalKey)).toBe(true);
+  });
+
+  it('an owner whose grant was lost before it was confirmed leaves nothing in the store', async () => {
+    const process = new WaitingProcess(store);
+    const holder = await process.take(newKey());
+    const { finalKey } = holder;
+    const waiter = await process.stand(finalKey);
+    await store.kinds.exclusive.release(holder);
+    await waiter.turn();
+    await harness.admin.del(finalKey);
+    const other = await process.take(finalKey);
+    const confirmation = { ...waiter.claim, waits: false, entryTerms: undefined, reacquires: true };
+    expectTaken(await store.kinds.exclusive.acquire(confirmation));
+    expect((store.kinds.exclusive as RedisExclusive).waiting).toBe(0);
+    await store.kinds.exclusive.release(other);
   });
 
   it('a message of a foreign client on the channel is a hint', async () => {

@@ -1,4 +1,5 @@
 import { DEFAULT_COMMAND_TIMEOUT_MS } from '../../core/settings/lock-settings.js';
+import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import { checkMs, reading } from '../../core/settings/option-checks.js';
 import { checkNames, type Names } from '../../core/settings/option-names.js';
 import type { Claim } from '../../core/seam/claim.js';
@@ -75,6 +76,12 @@ export class RedisStore implements LockStore {
   private warnedWithoutQueue = false;
 
   constructor(options: RedisStoreOptions) {
+    if (typeof options !== 'object' || options === null) {
+      // The value may hold a password.
+      throw new LockConfigurationError(
+        'RedisStore takes its options as an object: new RedisStore({ redis }).',
+      );
+    }
     const given = reading('The options of RedisStore', () => ({ ...options }));
     checkNames(given, 'RedisStore', OPTION_NAMES);
     const { redis, commandTimeoutMs, replicas, shardedPubSub } = given;

@@ -183,7 +183,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
   {
     name: 'a dead place granted again and again',
     edits: [
-      { in: 'WAIT_QUEUE', find: 'if left and left <= 0 then', replace: 'if false then' },
+      { in: 'WAIT_QUEUE', find: 'if left <= 0 then', replace: 'if false then' },
       {
         in: 'WAIT_QUEUE',
         find: "sure(redis.pcall('hdel', line, whole(one.ticket), '@' .. one.owner))",

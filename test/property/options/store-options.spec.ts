@@ -83,6 +83,13 @@ describe('an option of RedisStore', () => {
     expectRefusal(await open({ redis: NOWHERE, [name]: 5 }), name);
   });
 
+  it('an address instead of options is refused without showing its password', async () => {
+    const outcome = await open('redis://:secret@127.0.0.1');
+    expect(outcome).toMatchObject({
+      thrown: { message: 'RedisStore takes its options as an object: new RedisStore({ redis }).' },
+    });
+  });
+
   it('all of them: an object with redis, or refused', async () => {
     await forAnyValue([{}, { redis: undefined }], async (value) =>
       expectRefusal(await open(value), 'redis|RedisStore'),

@@ -209,8 +209,11 @@ describe('withLocks', () => {
     );
   });
 
-  it('refuses a permits handle as the service of a lock', async () => {
-    const service = stock.permits('a', { permits: 1 }) as unknown as LockService;
+  it.each([
+    ['a permits handle', () => stock.permits('a', { permits: 1 })],
+    ['an object with one method of a service', () => ({ withLock: () => undefined })],
+  ])('refuses %s as the service of a lock', async (_what, make) => {
+    const service = make() as unknown as LockService;
     await expect(withLocks([{ service, key: 'a' }], section)).rejects.toThrow(
       'withLocks: the service of lock 1 is no LockService.',
     );

@@ -1,5 +1,5 @@
 import { StoreFailure } from '../../../core/seam/store-failure.js';
-import type { ExtendReply } from '../../../core/seam/reply.js';
+import type { ExtendReply, QueueEntryReply } from '../../../core/seam/reply.js';
 import { isPassing, isWrongType, replyError, unwrapped } from '../connection/redis-failure.js';
 import { impossible, isNumberOrNone } from '../connection/strict-replies.js';
 
@@ -36,6 +36,12 @@ export const readExtend = (reply: unknown, count: number): ExtendReply[] => {
 export const readForceUnlock = (reply: unknown): boolean => {
   if (reply !== 0 && reply !== 1) throw impossible(reply);
   return reply === 1;
+};
+
+/** Returns the reply for a queue entry that no script can have given. */
+export const impossibleEntry = (reply: unknown): QueueEntryReply => {
+  const cause = impossible(reply);
+  return { status: 'failed', cause: new StoreFailure(cause.message, 'unknown', { cause }) };
 };
 
 /** Makes the failure of a queue entry that could not be refreshed, from the text of Redis's error. */

@@ -64,7 +64,8 @@ export const HEADER = 5;
  * ends it when an owner in the queue has the lock.
  *
  * `look` reads the header, and the tickets up to the first entry that may get a grant. `place` reads on as far as it
- * has to. `tidy` removes the dead entries that were met and moves the head. `give` makes one entry the holder: hold,
+ * has to. `tidy` removes the dead entries that were met, gives those of another clock a time of this one, and moves the
+ * head. An entry that cannot be read counts as dead. `give` makes one entry the holder: hold,
  * time to live, fence, entry, and the message last. When no subscriber receives the message, it takes everything back
  * and tries the next entry. Without any entry left it returns nil. When a command is refused, no owner has the hold,
  * and it throws.
@@ -97,13 +98,16 @@ local function words_of(text)
 end
 local function read(found, ticket, text)
   local till, span, lease, tokens, deaf, owner = words_of(text)
-  local left = till and tonumber(till) - now
-  if left and left <= 0 then
+  local left = till and tonumber(till) - now or 0
+  if left <= 0 then
     found.dead[#found.dead + 1] = { ticket = ticket, owner = owner }
     return
   end
   found.head = found.head or ticket
-  if not till or left > tonumber(span) then return end
+  if left > tonumber(span) then
+    found.ahead[#found.ahead + 1] = { ticket = ticket, text = text, till = whole(now + span) }
+    return
+  end
   found.places[#found.places + 1] =
     { ticket = ticket, text = text, lease = lease, tokens = tonumber(tokens), deaf = deaf == '1', owner = owner }
 end
@@ -116,10 +120,10 @@ local function place(found, i)
   return found.places[i]
 end
 local function look(line)
-  local function number(field, otherwise) return tonumber(redis.call('hget', line, field) or otherwise) end
-  local found = { line = line, places = {}, dead = {}, size = redis.call('hlen', line), last = number('last', '0'),
-    first = number('head', '1'), polled = number('polled', '0'), till = number('yield', '0'),
-    since = number('since', '0') }
+  local function number(field, otherwise) return tonumber(redis.call('hget', line, field)) or otherwise end
+  local found = { line = line, places = {}, dead = {}, ahead = {}, size = redis.call('hlen', line),
+    last = number('last', 0), first = number('head', 1), polled = number('polled', 0), till = number('yield', 0),
+    since = number('since', 0) }
   found.count = math.max(0, math.floor((found.size - ${HEADER}) / 2))
   local rest = found.till - now
   -- A later end comes from another clock.
@@ -152,6 +156,9 @@ local function tidy(line, found)
       redis.call('hdel', line, '@' .. one.owner)
       found.count = found.count - 1
     end
+  end
+  for _, one in ipairs(found.ahead) do
+    redis.pcall('hset', line, whole(one.ticket), (string.gsub(one.text, '^(%d+) %d+', '%1 ' .. one.till)))
   end
   if found.over and found.till == 0 then redis.call('del', line)
   elseif found.head > found.first then redis.call('hset', line, 'head', whole(found.head)) end

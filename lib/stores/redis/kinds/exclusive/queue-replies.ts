@@ -1,7 +1,7 @@
 import type { Grant } from '../../../../core/seam/grant.js';
 import type { QueueEntryReply, ReleaseReply, QueuePosition, Taken } from '../../../../core/seam/reply.js';
 import { impossible } from '../../connection/strict-replies.js';
-import { entryFailure } from '../shared-replies.js';
+import { entryFailure, impossibleEntry } from '../shared-replies.js';
 import {
   INTRUDER,
   INTRUDER_WORD,
@@ -37,7 +37,7 @@ export const readQueueAcquire = (reply: unknown, leaseMs: number, fenced: boolea
 };
 
 const readEntry = (reply: unknown, wasKept: boolean | undefined): QueueEntryReply => {
-  if (typeof reply !== 'string') return { status: 'failed', cause: impossible(reply) };
+  if (typeof reply !== 'string') return impossibleEntry(reply);
   const kept = KEPT.exec(reply);
   if (kept) {
     const lookInMs = wasKept ? NEXT_FOREIGN_LOOK_MS : FOREIGN_LOOK_MS;
@@ -46,7 +46,7 @@ const readEntry = (reply: unknown, wasKept: boolean | undefined): QueueEntryRepl
   if (/^h -?\d+$/.test(reply)) return { status: 'held' };
   if (reply === 'gone') return { status: 'gone' };
   if (reply.startsWith('error ')) return { status: 'failed', cause: entryFailure(reply.slice(6)) };
-  return { status: 'failed', cause: impossible(reply) };
+  return impossibleEntry(reply);
 };
 
 /** Reads the replies for queue entries. `wereKept` tells for each entry whether it was refreshed before. */

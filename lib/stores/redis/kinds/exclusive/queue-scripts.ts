@@ -32,8 +32,8 @@ import { LEAVE, NOT_READ_WRITE, TAKE, TAKEN } from './scripts.js';
  *
  * Entries of all versions begin with these words, and are granted in their order. Later versions may add words.
  * Times are ms of the server's clock. An entry is alive until its time. If that is farther away than the entry's time
- * to live, it comes from another clock, and the entry is skipped until it is refreshed. An entry that is not subscribed
- * is granted without a message. An owner is enqueued once, and never again.
+ * to live, it comes from another clock. Such an entry is skipped once, and gets a time of this clock. An entry that is
+ * not subscribed is granted without a message. An owner is enqueued once, and never again.
  *
  * A grant by message is sent on the channel of the owner's process: 'grant <version> <owner> <first token> <tokens>
  * <provisional lease> <entries left>', a line feed, and the name of the hold.
@@ -283,12 +283,12 @@ return reply
 export const QUEUE_KEEP = `${BASICS}${WAIT_QUEUE}
 local function keep(hold, fence, line, me, span, deaf)
   local ticket = redis.call('hget', line, '@' .. me)
-  if not ticket then
+  local text = ticket and redis.call('hget', line, ticket)
+  local _, _, lease, tokens, _, owner = words_of(text or '')
+  if not owner then
     if redis.call('hexists', hold, me) == 1 then return 'h ' .. whole(redis.call('pttl', hold)) end
     return 'gone'
   end
-  local text = redis.call('hget', line, ticket)
-  local _, _, lease, tokens, _, owner = words_of(text)
   -- First, since it needs no memory: what follows is not refused for the lack of it then.
   redis.call('pexpire', line, whole(math.max(redis.call('pttl', line), tonumber(span))))
   local kept = entry(now + span, span, lease, tokens, deaf, owner)

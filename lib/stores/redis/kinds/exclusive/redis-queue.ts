@@ -146,30 +146,29 @@ export class RedisQueue {
   }
 
   acquire(claim: ExclusiveClaim, resolve: Settle<AcquireReply>, reject: Settle<unknown>): void {
-    const { owner, entryTerms: terms } = claim;
-    if (!claim.waits || !terms) return this.ask(claim, '', resolve as Settle<QueueAcquire>, reject);
+    const { owner, waits, entryTerms: terms, reacquires } = claim;
     const epoch = this.subscriptions.of(claim)?.epoch;
     const queuedOwner: QueuedOwner = { claim, epoch, entry: undefined, isOver: false, wasKept: false };
-    // Before it is sent: the grant may arrive before the answer.
-    this.queuedOwners.set(owner, queuedOwner);
-    const { aliveMs, provisionalLeaseMs, tokens } = terms;
-    const notSubscribed = epoch === undefined ? 1 : 0;
-    this.ask(
-      claim,
-      `${aliveMs} ${provisionalLeaseMs} ${tokensAsked(claim, tokens)} ${notSubscribed}`,
-      (reply) => {
-        if (reply.status === 'queued') {
-          this.subscriptions.open(claim);
-          return resolve({ ...reply, entry: this.entryOf(queuedOwner) });
-        }
-        this.forget(owner);
-        resolve(reply);
-      },
-      (failure) => {
-        this.forget(owner);
-        reject(failure);
-      },
-    );
+    let entry = '';
+    if (waits && terms) {
+      // Before it is sent: the grant may arrive before the reply.
+      this.queuedOwners.set(owner, queuedOwner);
+      const { aliveMs, provisionalLeaseMs, tokens } = terms;
+      entry = `${aliveMs} ${provisionalLeaseMs} ${tokensAsked(claim, tokens)} ${epoch === undefined ? 1 : 0}`;
+    }
+    const settle = (reply: QueueAcquire): void => {
+      if (reply.status === 'queued') {
+        this.subscriptions.open(claim);
+        return resolve({ ...reply, entry: this.entryOf(queuedOwner) });
+      }
+      // A confirmed grant is remembered until its end: its message may still come.
+      if (!reacquires || reply.status === 'taken') this.forget(owner);
+      resolve(reply);
+    };
+    this.ask(claim, entry, settle, (failure) => {
+      if (waits) this.forget(owner);
+      reject(failure);
+    });
   }
 
   private entryOf(queuedOwner: QueuedOwner): StoreQueueEntry {

@@ -90,9 +90,9 @@ export class RedisFair implements RedisKind<FairClaim> {
       );
       // Each request clears some of the dead entries at the front.
       if (reply.status === 'again') continue;
-      if (reply.status === 'granted') this.entries.delete(owner);
-      else if (reply.status === 'queued')
+      if (reply.status === 'queued')
         return { ...reply, position: this.recordEntry(owner, reply, sentAt) };
+      this.entries.delete(owner);
       return reply;
     }
   }

@@ -3,7 +3,7 @@ import type { QueueEntry } from '../../../../core/seam/queue-entry.js';
 import type { AcquireReply, QueueEntryReply, Taken } from '../../../../core/seam/reply.js';
 import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
 import { readAcquire } from '../exclusive/replies.js';
-import { entryFailure } from '../shared-replies.js';
+import { entryFailure, impossibleEntry } from '../shared-replies.js';
 
 /** Nothing is decided yet: repeating the request clears more dead entries. */
 interface Again {
@@ -50,7 +50,7 @@ export const readFairEntries = (reply: unknown, count: number): QueueEntryReply[
     if (one === 1) return { status: 'held' };
     if (one === 0) return { status: 'gone' };
     if (typeof one === 'string') return { status: 'failed', cause: entryFailure(one) };
-    if (!Array.isArray(one) || one.length !== 2) return { status: 'failed', cause: impossible(one) };
+    if (!Array.isArray(one) || one.length !== 2) return impossibleEntry(one);
     return { status: 'queued', ...positionOf(one[0], one[1], one) };
   });
 };

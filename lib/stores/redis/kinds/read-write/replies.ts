@@ -8,7 +8,7 @@ import type {
 } from '../../../../core/seam/reply.js';
 import type { Grant } from '../../../../core/seam/grant.js';
 import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
-import { readExtend, entryFailure, retryInMs } from '../shared-replies.js';
+import { readExtend, entryFailure, impossibleEntry, retryInMs } from '../shared-replies.js';
 
 /** Reply of the scripts to an acquire. The store adds the queue entry. */
 type AcquireAnswer = Grant | Taken | ({ readonly status: 'queued' } & QueuePosition);
@@ -54,10 +54,10 @@ export const readWriteAcquire = (reply: unknown, leaseMs: number, fenced: boolea
 export const readReadWriteKeep = (reply: unknown, count: number): readonly QueueEntryReply[] => {
   if (!Array.isArray(reply) || reply.length !== count) throw impossible(reply);
   return reply.map((one: unknown): QueueEntryReply => {
-    if (typeof one !== 'string') return { status: 'failed', cause: impossible(one) };
+    if (typeof one !== 'string') return impossibleEntry(one);
     if (one === 'gone') return { status: 'gone' };
     if (one === 'h') return { status: 'held' };
-    if (!one.startsWith('error ')) return queued(one) ?? { status: 'failed', cause: impossible(one) };
+    if (!one.startsWith('error ')) return queued(one) ?? impossibleEntry(one);
     return { status: 'failed', cause: entryFailure(one.slice('error '.length)) };
   });
 };
