@@ -73,7 +73,7 @@ const inOrder = (locks: readonly LockOfService[], options: ForSection): readonly
   return once.sort((a, b) => compare(a.key, b.key) || compare(a.service.moduleName, b.service.moduleName));
 };
 
-const giveBack = async (parts: readonly PartOfLease[]): Promise<void> => {
+const releaseAll = async (parts: readonly PartOfLease[]): Promise<void> => {
   await Promise.all(parts.map(({ lease }) => lease[Symbol.asyncDispose]()));
 };
 
@@ -100,7 +100,7 @@ const takeAll = async (locks: readonly WantedLock[], waitMs: number): Promise<Mu
     await allOf(held.map((allHeld) => allHeld()));
     return new MultiLease(parts);
   } catch (error) {
-    await giveBack(parts);
+    await releaseAll(parts);
     throw error;
   }
 };
@@ -170,7 +170,7 @@ export async function withLocks<T>(
   try {
     result = await runInside(all, section);
   } finally {
-    const released = giveBack(all.parts);
+    const released = releaseAll(all.parts);
     if (calls.some(({ awaitRelease }) => awaitRelease)) await released;
   }
   if (all.loss && calls.some(({ onLost }) => onLost === 'throw')) throw all.loss;

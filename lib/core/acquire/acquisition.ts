@@ -321,7 +321,7 @@ export class Acquisition implements HoldTerms {
       hold.heldWith(this.whenLost);
       return hold;
     }
-    if (this.releasing.giveBack(hold)) core.keeper.remove(hold);
+    if (this.releasing.releaseUnused(hold)) core.keeper.remove(hold);
     if (over) throw over;
     return undefined;
   }
@@ -338,7 +338,7 @@ export class Acquisition implements HoldTerms {
         // Only a shutdown waits for it still.
         core.undo.track(
           contention.then(
-            (hold) => this.releasing.giveBack(hold),
+            (hold) => this.releasing.releaseUnused(hold),
             () => undefined,
           ),
         );

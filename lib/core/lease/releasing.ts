@@ -87,7 +87,7 @@ export class Releasing {
    * Ends a hold whose caller left before it came: hands it off to the next caller of this process, or releases it.
    * Returns false when other leases still have it.
    */
-  giveBack(hold: Hold): boolean {
+  releaseUnused(hold: Hold): boolean {
     const { core } = this;
     if (hold.dropLease()) return false;
     if (hold.state === 'held') {

@@ -38,7 +38,7 @@ export class PendingReleases {
   }
 
   /**  @param until time at which the hold has ended in any case */
-  giveBack(node: QuorumNode, claim: Claim, how: ReleaseOptions, until: number): void {
+  add(node: QuorumNode, claim: Claim, how: ReleaseOptions, until: number): void {
     const pendingRelease: PendingRelease = { claim, how, until };
     this.count += 1;
     // One release finds out whether the node still fails.

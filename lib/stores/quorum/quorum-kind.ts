@@ -42,7 +42,7 @@ const NOT_HELD: ReleaseReply = { wasHeld: false, othersWaiting: false };
 export class QuorumKind<C extends Claim> implements KindStore<C> {
   readonly downgrade?: (claim: C) => Promise<ExtendReply>;
   /** Keys that this process has just released, until other processes have had their chance. */
-  private readonly givenBack = new CompactingMap<string, Promise<void>>();
+  private readonly released = new CompactingMap<string, Promise<void>>();
 
   private readonly renewal: QuorumRenewal<C>;
 
@@ -57,7 +57,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
 
   acquire(claim: C): Promise<AcquireReply> {
     // A request right after this process's own release would always be the first.
-    const othersFirst = claim.waits ? this.givenBack.get(claim.finalKey) : undefined;
+    const othersFirst = claim.waits ? this.released.get(claim.finalKey) : undefined;
     return this.host.run(() =>
       othersFirst ? othersFirst.then(() => this.acquireAtAll(claim)) : this.acquireAtAll(claim),
     );
@@ -68,7 +68,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   }
 
   release(claim: C, how: ReleaseOptions = {}): Promise<ReleaseReply> {
-    const { host, givenBack } = this;
+    const { host, released } = this;
     const { finalKey } = claim;
     if (how.continues) return host.run(() => this.cutAtAll(claim, how));
     const answer = host.run(() => this.releaseAtAll(claim, how));
@@ -80,9 +80,9 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
         () => undefined,
       )
       .then(() => {
-        if (givenBack.get(finalKey) === othersFirst) givenBack.delete(finalKey);
+        if (released.get(finalKey) === othersFirst) released.delete(finalKey);
       });
-    givenBack.set(finalKey, othersFirst);
+    released.set(finalKey, othersFirst);
     return answer;
   }
 
@@ -157,7 +157,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const splits = isSplit ? holds.splitsOf(claim.owner) : 0;
     if (taken.length < host.nodes.length) holds.rename(claim, isSplit ? splits + 1 : 0);
     else holds.forget(claim.owner);
-    quorumCall.onEach((nodeReply) => this.giveBack(asked, nodeReply, until));
+    quorumCall.onEach((nodeReply) => this.releaseAt(asked, nodeReply, until));
     const others = taken.filter(({ heldAs }) => heldAs !== undefined);
     const heldAs = others.length > host.nodes.length - majority ? others[0]!.heldAs : undefined;
     return { status: 'taken', retryInMs: this.retryInMs(taken, splits), ...(heldAs && { heldAs }) };
@@ -174,13 +174,13 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     return Math.max(splitMs, soonest[taken.length - (nodes.length - majority) - 1]!);
   }
 
-  private giveBack(asked: C, nodeReply: NodeReply<AcquireReply>, until: number): void {
+  private releaseAt(asked: C, nodeReply: NodeReply<AcquireReply>, until: number): void {
     const { host } = this;
     if (nodeReply.status === 'answered') {
-      if (isGrant(nodeReply.answer)) host.pendingReleases.giveBack(nodeReply.node, asked, {}, until);
+      if (isGrant(nodeReply.answer)) host.pendingReleases.add(nodeReply.node, asked, {}, until);
     } else {
       const uncertain = doubtOf(nodeReply);
-      if (uncertain) host.pendingReleases.giveBack(nodeReply.node, asked, { uncertain }, until);
+      if (uncertain) host.pendingReleases.add(nodeReply.node, asked, { uncertain }, until);
     }
   }
 
@@ -245,13 +245,13 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     // Release once more at nodes whose reply to the acquire has come since then, and leaves it unknown.
     acquired?.onEach((nodeReply) => {
       const uncertain = nodeReplied.has(nodeReply.node) ? undefined : doubtOf(nodeReply);
-      if (uncertain) host.pendingReleases.giveBack(nodeReply.node, asked, { uncertain, keepForMs }, until);
+      if (uncertain) host.pendingReleases.add(nodeReply.node, asked, { uncertain, keepForMs }, until);
     });
     quorumCall.onEach((nodeReply) => {
       if (nodeReply.status === 'failed') {
         // The failure of the acquire comes first: an acquire still under way may arrive after this release.
         const uncertain = doubts.get(nodeReply.node) ?? nodeReply.failure;
-        host.pendingReleases.giveBack(nodeReply.node, asked, { uncertain, keepForMs }, until);
+        host.pendingReleases.add(nodeReply.node, asked, { uncertain, keepForMs }, until);
       }
     });
     const intruder = answers.some((reply) => reply.intruder);

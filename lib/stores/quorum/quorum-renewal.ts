@@ -75,12 +75,12 @@ export class QuorumRenewal<C extends Claim> {
       .then(async (reply) => {
         if (reply.status !== 'granted') return;
         // The release reached this node before the acquire: undo the late grant.
-        if (isOver()) host.pendingReleases.giveBack(node, asked, {}, until);
+        if (isOver()) host.pendingReleases.add(node, asked, {}, until);
         else if (token !== undefined) await node.ask(() => kind.commit!(asked, token));
       })
       .catch((failure: unknown) => {
         if (!(failure instanceof StoreFailure) || isNotExecuted(failure)) return;
-        if (isOver()) host.pendingReleases.giveBack(node, asked, { uncertain: failure }, until);
+        if (isOver()) host.pendingReleases.add(node, asked, { uncertain: failure }, until);
         else holds.doubted(claim.owner, node, failure);
       })
       .finally(() => holds.tookAgain(claim.owner, node));
@@ -106,8 +106,7 @@ export class QuorumRenewal<C extends Claim> {
       const without = new Set(replies.flatMap(([node, { status }]) => (status === 'lost' ? [node] : [])));
       for (const node of nodes) {
         const uncertain = holds.doubtAt(claim.owner, node);
-        if (uncertain || !without.has(node))
-          host.pendingReleases.giveBack(node, orphan, { uncertain }, until);
+        if (uncertain || !without.has(node)) host.pendingReleases.add(node, orphan, { uncertain }, until);
       }
       const intruder = lost.some((reply) => reply.intruder);
       return { status: 'lost', ...(intruder && { intruder }) };

@@ -174,13 +174,13 @@ export class RedisStore implements LockStore {
     const check = this.topology.isConnected ? undefined : this.topology.duplicate();
     if (check) this.checks.add(check);
     try {
-      const told = await (check ?? this.topology).askEach(async (connection, name) => ({
+      const replies = await (check ?? this.topology).askEach(async (connection, name) => ({
         name,
         warnings: await this.diagnoseServer(connection),
         missing: missingRules(connection.probed),
       }));
-      const missing = told.map((one) => one.missing).find(({ length }) => length > 0);
-      return [...warningsOfAll(told), this.queueWarning(missing ?? [])].filter(isText);
+      const missing = replies.map((one) => one.missing).find(({ length }) => length > 0);
+      return [...warningsOfAll(replies), this.queueWarning(missing ?? [])].filter(isText);
     } finally {
       check?.close();
       if (check) this.checks.delete(check);

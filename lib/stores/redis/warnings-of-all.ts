@@ -5,12 +5,12 @@ export interface WarningsOfOne {
 }
 
 /** Returns each warning once. A warning that not all servers give begins with the names of its servers. */
-export const warningsOfAll = (told: readonly WarningsOfOne[]): readonly string[] => {
+export const warningsOfAll = (replies: readonly WarningsOfOne[]): readonly string[] => {
   const about = new Map<string, (string | undefined)[]>();
-  for (const { name, warnings } of told) {
+  for (const { name, warnings } of replies) {
     for (const warning of warnings) about.set(warning, [...(about.get(warning) ?? []), name]);
   }
   return [...about].map(([warning, names]) =>
-    names.length === told.length ? warning : `${names.join(', ')}: ${warning}`,
+    names.length === replies.length ? warning : `${names.join(', ')}: ${warning}`,
   );
 };

@@ -55,7 +55,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
       },
       {
         in: 'QUEUE_RELEASE',
-        find: 'if #found.places > 0 and moment == 0 then',
+        find: 'if #found.entries > 0 and window == 0 then',
         replace: 'if false then',
       },
     ],

@@ -103,8 +103,8 @@ export const PERMIT_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'PERMIT_RELEASE',
-        find: 'local told = redis.call(ARGV[3], ARGV[2], whole((free or 0) + 1))',
-        replace: 'local told = 0',
+        find: 'local receivers = redis.call(ARGV[3], ARGV[2], whole((free or 0) + 1))',
+        replace: 'local receivers = 0',
       },
       { in: 'PermitHolds.release', find: 'this.notify(finalKey);', replace: '' },
     ],

@@ -26,7 +26,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
         in: 'QUEUE_KEEP',
         find: "return 'gone'",
         replace:
-          "ticket = redis.call('hincrby', line, 'last', 1) redis.call('hset', line, ticket, entry(now + span, span, '10000', '1', deaf, me), '@' .. me, ticket)",
+          "ticket = redis.call('hincrby', queue, 'last', 1) redis.call('hset', queue, ticket, entry_text(now + span, span, '10000', '1', not_subscribed, me), '@' .. me, ticket)",
       },
       {
         in: 'ExclusiveHolds.keep',
@@ -89,7 +89,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'RedisQueue.received',
-        find: 'if (queuedOwner && (epoch === undefined || queuedOwner.epoch !== epoch)) return this.mayHaveMissed();',
+        find: 'if (queuedOwner && (epoch === undefined || queuedOwner.epoch !== epoch)) return this.missedNotification();',
         replace: '',
       },
     ],
@@ -133,8 +133,8 @@ export const LINE_MISTAKES: readonly Mistake[] = [
       },
       {
         in: 'WAIT_QUEUE',
-        find: "local heard = redis.pcall('publish', ${GRANT_CHANNEL}, message)",
-        replace: 'local heard = 1',
+        find: "local receivers = redis.pcall('publish', ${GRANT_CHANNEL}, message)",
+        replace: 'local receivers = 1',
       },
     ],
     onRedis: {
@@ -167,7 +167,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'WAIT_QUEUE',
-        find: "redis.call('hset', line, whole(one.ticket), one.text, '@' .. one.owner, whole(one.ticket))",
+        find: "redis.call('hset', queue, whole(one.ticket), one.text, '@' .. one.owner, whole(one.ticket))",
         replace: '',
       },
     ],
@@ -186,7 +186,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
       { in: 'WAIT_QUEUE', find: 'if left <= 0 then', replace: 'if false then' },
       {
         in: 'WAIT_QUEUE',
-        find: "sure(redis.pcall('hdel', line, whole(one.ticket), '@' .. one.owner))",
+        find: "sure(redis.pcall('hdel', queue, whole(one.ticket), '@' .. one.owner))",
         replace: '',
       },
     ],
@@ -211,8 +211,8 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'WAIT_QUEUE',
-        find: 'local one = place(found, i)',
-        replace: 'place(found, 64) local one = found.places[#found.places + 1 - i]',
+        find: 'local one = entry_at(found, i)',
+        replace: 'entry_at(found, 64) local one = found.entries[#found.entries + 1 - i]',
       },
     ],
     onRedis: {
@@ -260,7 +260,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'QUEUE_ACQUIRE',
-        find: "local armed = redis.pcall('pexpire', line, alive)",
+        find: "local armed = redis.pcall('pexpire', queue, alive)",
         replace: 'local armed = 1',
       },
     ],

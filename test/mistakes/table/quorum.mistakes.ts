@@ -84,8 +84,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     name: 'no release on nodes that did not answer',
     edits: [
       {
-        in: 'QuorumKind.giveBack',
-        find: 'if (uncertain) host.pendingReleases.giveBack(nodeReply.node, asked, { uncertain }, until);',
+        in: 'QuorumKind.releaseAt',
+        find: 'if (uncertain) host.pendingReleases.add(nodeReply.node, asked, { uncertain }, until);',
         replace: 'void uncertain;',
       },
     ],
@@ -107,8 +107,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'QuorumKind.refused',
-        find: 'quorumCall.onEach((nodeReply) => this.giveBack(asked, nodeReply, until));',
-        replace: 'for (const nodeReply of quorumCall.nodeReplies) this.giveBack(asked, nodeReply, until);',
+        find: 'quorumCall.onEach((nodeReply) => this.releaseAt(asked, nodeReply, until));',
+        replace: 'for (const nodeReply of quorumCall.nodeReplies) this.releaseAt(asked, nodeReply, until);',
       },
     ],
     rules: ['leftovers'],
@@ -221,9 +221,9 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     name: 'a release that forgets the doubt',
     edits: [
       {
-        in: 'QuorumKind.giveBack',
-        find: 'giveBack(nodeReply.node, asked, { uncertain }, until)',
-        replace: 'giveBack(nodeReply.node, asked, {}, until)',
+        in: 'QuorumKind.releaseAt',
+        find: 'add(nodeReply.node, asked, { uncertain }, until)',
+        replace: 'add(nodeReply.node, asked, {}, until)',
       },
     ],
     rules: ['leftovers'],

@@ -48,8 +48,8 @@ export class RedisLink {
   }
 
   /** Returns whether other processes than this one received a message. `told` is the number of receivers. */
-  othersTold(told: number, channel: string): boolean {
-    return told > (this.channels.isLive(channel) ? 1 : 0);
+  reachesOthers(receivers: number, channel: string): boolean {
+    return receivers > (this.channels.isLive(channel) ? 1 : 0);
   }
 
   /**

@@ -53,17 +53,17 @@ export class ReplicatedSemaphores implements SemaphoreStore {
     try {
       await confirm();
     } catch (failure) {
-      throw await this.givenBack(finalKey, taken, failure);
+      throw await this.failureAfterReturn(finalKey, taken, failure);
     }
     return taken;
   }
 
   /** Releases permits that were not acknowledged. Resolves with the failure for the caller. */
-  private async givenBack(finalKey: string, taken: number, failure: unknown): Promise<unknown> {
+  private async failureAfterReturn(finalKey: string, taken: number, failure: unknown): Promise<unknown> {
     if (!(failure instanceof RedisFailure) || !failure.session) return failure;
     const { message, cause, passing, session } = failure;
     try {
-      await this.semaphores.giveBack(session, finalKey, taken);
+      await this.semaphores.returnPermits(session, finalKey, taken);
     } catch (second) {
       const why = `${message}, and giving back what was taken failed: ${textOf(second)}`;
       return new RedisFailure(why, 'unknown', { cause, passing }, session);

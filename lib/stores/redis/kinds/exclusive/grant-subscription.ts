@@ -104,7 +104,7 @@ export class GrantSubscription {
     };
     connection.send({ command: topology.publish, args, read: Number }).then(
       // The message itself comes on the other connection, unless it is lost, or the subscription is closed.
-      (told) => (told === 0 ? settle() : unbound(() => setTimeout(settle, LOOPBACK_MS).unref())),
+      (receivers) => (receivers === 0 ? settle() : unbound(() => setTimeout(settle, LOOPBACK_MS).unref())),
       (failure: unknown) => {
         if (this.loopback === loopback) this.checkingOn = undefined;
         if (isNotPermitted(failure)) this.refused();

@@ -60,12 +60,12 @@ const SOONEST_LOOK_MS = 10;
 export const HEADER = 5;
 
 /**
- * Functions that read a wait queue and grant the hold to its first entry. `rest` opens a yield window, and `resume`
- * ends it when an owner in the queue has the lock.
+ * Functions that read a wait queue and grant the hold to its first entry. `open_window` opens a yield window,
+ * and `close_window` ends it when an owner in the queue has the lock.
  *
- * `look` reads the header, and the tickets up to the first entry that may get a grant. `place` reads on as far as it
+ * `read_queue` reads the header, and the tickets up to the first entry that may get a grant. `entry_at` reads on as far as it
  * has to. `tidy` removes the dead entries that were met, gives those of another clock a time of this one, and moves the
- * head. An entry that cannot be read counts as dead. `give` makes one entry the holder: hold,
+ * head. An entry that cannot be read counts as dead. `grant` makes one entry the holder: hold,
  * time to live, fence, entry, and the message last. When no subscriber receives the message, it takes everything back
  * and tries the next entry. Without any entry left it returns nil. When a command is refused, no owner has the hold,
  * and it throws.
@@ -74,30 +74,30 @@ export const WAIT_QUEUE = `${TAKEN}${LEAVE}
 local now = time()[1] * 1000 + math.floor(time()[2] / 1000)
 local function process_of(owner) return string.match(owner, '^(.*):') or owner end
 local function channel_of(hold) return ${CHANNEL} end
-local function more_listen(hold, places)
-  local heard = redis.pcall('pubsub', 'numsub', channel_of(hold))
-  return not refused(heard) and heard[2] > places
+local function more_listen(hold, entries)
+  local receivers = redis.pcall('pubsub', 'numsub', channel_of(hold))
+  return not refused(receivers) and receivers[2] > entries
 end
-local function rest(line, span)
-  if redis.call('exists', line) == 0 then
-    redis.call('hset', line, 'last', 0, 'head', 1, 'polled', whole(now), 'yield', 0, 'since', whole(now))
+local function open_window(queue, span)
+  if redis.call('exists', queue) == 0 then
+    redis.call('hset', queue, 'last', 0, 'head', 1, 'polled', whole(now), 'yield', 0, 'since', whole(now))
   end
-  redis.call('hset', line, 'yield', whole(now + span))
-  redis.call('pexpire', line, whole(math.max(redis.call('pttl', line), span)))
+  redis.call('hset', queue, 'yield', whole(now + span))
+  redis.call('pexpire', queue, whole(math.max(redis.call('pttl', queue), span)))
 end
-local function resume(line, found)
+local function close_window(queue, found)
   if found.till == 0 then return end
-  redis.pcall('hset', line, 'yield', 0, 'since', whole(now + math.min(now - found.till, ${MAX_DEFICIT_MS})))
+  redis.pcall('hset', queue, 'yield', 0, 'since', whole(now + math.min(now - found.till, ${MAX_DEFICIT_MS})))
 end
 -- An entry, whose first word is the version of the format. Other versions may only add words to the end.
-local function entry(till, span, lease, tokens, deaf, owner)
-  return table.concat({ '${WIRE_VERSION}', whole(till), whole(span), lease, tokens, deaf, owner }, ' ')
+local function entry_text(till, span, lease, tokens, not_subscribed, owner)
+  return table.concat({ '${WIRE_VERSION}', whole(till), whole(span), lease, tokens, not_subscribed, owner }, ' ')
 end
 local function words_of(text)
   return string.match(text, '^%d+ (%d+) (%d+) (%d+) (%-?%d+) (%d) (%S+)')
 end
-local function read(found, ticket, text)
-  local till, span, lease, tokens, deaf, owner = words_of(text)
+local function read_entry(found, ticket, text)
+  local till, span, lease, tokens, not_subscribed, owner = words_of(text)
   local left = till and tonumber(till) - now or 0
   if left <= 0 then
     found.dead[#found.dead + 1] = { ticket = ticket, owner = owner }
@@ -108,68 +108,68 @@ local function read(found, ticket, text)
     found.ahead[#found.ahead + 1] = { ticket = ticket, text = text, till = whole(now + span) }
     return
   end
-  found.places[#found.places + 1] =
-    { ticket = ticket, text = text, lease = lease, tokens = tonumber(tokens), deaf = deaf == '1', owner = owner }
+  found.entries[#found.entries + 1] =
+    { ticket = ticket, text = text, lease = lease, tokens = tonumber(tokens), not_subscribed = not_subscribed == '1', owner = owner }
 end
-local function place(found, i)
-  while not found.places[i] and found.at <= found.last and found.at - found.first < ${MAX_LOOKED_AT} do
-    local text = redis.call('hget', found.line, whole(found.at))
-    if text then read(found, found.at, text) end
+local function entry_at(found, i)
+  while not found.entries[i] and found.at <= found.last and found.at - found.first < ${MAX_LOOKED_AT} do
+    local text = redis.call('hget', found.queue, whole(found.at))
+    if text then read_entry(found, found.at, text) end
     found.at = found.at + 1
   end
-  return found.places[i]
+  return found.entries[i]
 end
-local function look(line)
-  local function number(field, otherwise) return tonumber(redis.call('hget', line, field)) or otherwise end
-  local found = { line = line, places = {}, dead = {}, ahead = {}, size = redis.call('hlen', line),
+local function read_queue(queue)
+  local function number(field, otherwise) return tonumber(redis.call('hget', queue, field)) or otherwise end
+  local found = { queue = queue, entries = {}, dead = {}, ahead = {}, size = redis.call('hlen', queue),
     last = number('last', 0), first = number('head', 1), polled = number('polled', 0), till = number('yield', 0),
     since = number('since', 0) }
   found.count = math.max(0, math.floor((found.size - ${HEADER}) / 2))
-  local rest = found.till - now
+  local window = found.till - now
   -- A later end comes from another clock.
-  found.rest = rest <= ${MAX_YIELD_MS} and math.max(0, rest) or 0
+  found.window = window <= ${MAX_YIELD_MS} and math.max(0, window) or 0
   found.at = found.first
-  place(found, 1)
+  entry_at(found, 1)
   found.head = found.head or found.at
   found.over = found.head > found.last
   return found
 end
 local function is_for_pollers(found) return found.till - found.polled <= ${POLLERS_YIELD_MS} end
-local function rests(found, hold)
-  if found.rest == 0 then return 0 end
-  if more_listen(hold, found.count) or is_for_pollers(found) then return found.rest end
+local function window_left(found, hold)
+  if found.window == 0 then return 0 end
+  if more_listen(hold, found.count) or is_for_pollers(found) then return found.window end
   return 0
 end
 -- Text about the blocking hold, for replies to entries.
-local function standing(left, by) return by and whole(left) .. ' ' .. by or whole(left) end
+local function blocked_for(left, by) return by and whole(left) .. ' ' .. by or whole(left) end
 -- A client that only polls does not announce the end of its hold.
 local function look_again_in(found, left)
-  if found.till == 0 or found.rest > 0 or not is_for_pollers(found) then return left end
+  if found.till == 0 or found.window > 0 or not is_for_pollers(found) then return left end
   local soon = math.max(${SOONEST_LOOK_MS}, math.floor((now - found.till) / 4))
   if left < 0 then return soon end
   return math.min(left, soon)
 end
-local function tidy(line, found)
+local function tidy(queue, found)
   for _, one in ipairs(found.dead) do
-    redis.call('hdel', line, whole(one.ticket))
+    redis.call('hdel', queue, whole(one.ticket))
     if one.owner then
-      redis.call('hdel', line, '@' .. one.owner)
+      redis.call('hdel', queue, '@' .. one.owner)
       found.count = found.count - 1
     end
   end
   for _, one in ipairs(found.ahead) do
-    redis.pcall('hset', line, whole(one.ticket), (string.gsub(one.text, '^(%d+) %d+', '%1 ' .. one.till)))
+    redis.pcall('hset', queue, whole(one.ticket), (string.gsub(one.text, '^(%d+) %d+', '%1 ' .. one.till)))
   end
-  if found.over and found.till == 0 then redis.call('del', line)
-  elseif found.head > found.first then redis.call('hset', line, 'head', whole(found.head)) end
+  if found.over and found.till == 0 then redis.call('del', queue)
+  elseif found.head > found.first then redis.call('hset', queue, 'head', whole(found.head)) end
 end
 -- own: the entry of the requesting owner, in case that it is beyond the entries that are read.
-local function give(hold, fence, line, found, own)
+local function grant(hold, fence, queue, found, own)
   local me = own and own.owner
   local i, met = 0, not own
   while true do
     i = i + 1
-    local one = place(found, i)
+    local one = entry_at(found, i)
     if not one then
       if met then return nil end
       one = own
@@ -190,23 +190,23 @@ local function give(hold, fence, line, found, own)
       redis.call('hset', hold, one.owner, 1)
       sure(redis.pcall('pexpire', hold, one.lease))
       if count > 0 then sure(redis.pcall('set', series, whole(token + count - 1))) end
-      sure(redis.pcall('hdel', line, whole(one.ticket), '@' .. one.owner))
+      sure(redis.pcall('hdel', queue, whole(one.ticket), '@' .. one.owner))
       one.token, one.count, one.left = token, count, found.count - 1
       local function settled()
-        resume(line, found)
-        if one.left < 1 and redis.call('hlen', line) <= ${HEADER} then
-          if found.till == 0 then redis.call('del', line) else redis.pcall('pexpire', line, ${REMEMBERED_MS}) end
+        close_window(queue, found)
+        if one.left < 1 and redis.call('hlen', queue) <= ${HEADER} then
+          if found.till == 0 then redis.call('del', queue) else redis.pcall('pexpire', queue, ${REMEMBERED_MS}) end
         end
         return one
       end
-      if one.owner == me or one.deaf then return settled() end
+      if one.owner == me or one.not_subscribed then return settled() end
       local message = table.concat(
         { 'grant', '${WIRE_VERSION}', one.owner, whole(token), whole(count), one.lease, whole(one.left) }, ' ')
         .. '\\n' .. hold
-      local heard = redis.pcall('publish', ${GRANT_CHANNEL}, message)
-      if not refused(heard) and heard ~= 0 then return settled() end
+      local receivers = redis.pcall('publish', ${GRANT_CHANNEL}, message)
+      if not refused(receivers) and receivers ~= 0 then return settled() end
       redis.call('del', hold)
-      redis.call('hset', line, whole(one.ticket), one.text, '@' .. one.owner, whole(one.ticket))
+      redis.call('hset', queue, whole(one.ticket), one.text, '@' .. one.owner, whole(one.ticket))
     end
   end
 end

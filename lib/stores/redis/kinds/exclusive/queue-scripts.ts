@@ -65,9 +65,9 @@ import { LEAVE, NOT_READ_WRITE, TAKE, TAKEN } from './scripts.js';
  *        error    FENCE when the fence key holds no usable number
  */
 export const QUEUE_ACQUIRE = `${TIME}
-local hold, fence, line, me = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+local hold, fence, queue, me = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 -- Most locks are free: acquire them before preparing what only a queue needs.
-if redis.call('exists', hold, line) == 0 then
+if redis.call('exists', hold, queue) == 0 then
 local left = -2
 ${TAKE}end
 local left = redis.call('pttl', hold)
@@ -104,67 +104,67 @@ local function take()
 end
 if mine then
   local token = take()
-  if type(token) ~= 'string' or redis.call('exists', line) == 0 then return token end
-  local places = look(line).count
-  return token .. ' ' .. whole(math.abs(ARGV[3])) .. ' ' .. whole(places)
+  if type(token) ~= 'string' or redis.call('exists', queue) == 0 then return token end
+  local entries = read_queue(queue).count
+  return token .. ' ' .. whole(math.abs(ARGV[3])) .. ' ' .. whole(entries)
 end
-local found = look(line)
-local lined = found.size > 0
-if lined then tidy(line, found) end
-local rest = waits and rests(found, hold) or found.over and 0 or found.rest
-if left == -2 and found.over and rest == 0 then
+local found = read_queue(queue)
+local has_queue = found.size > 0
+if has_queue then tidy(queue, found) end
+local window = waits and window_left(found, hold) or found.over and 0 or found.window
+if left == -2 and found.over and window == 0 then
   local token = take()
   if found.till ~= 0 and type(token) == 'string' then
-    resume(line, found)
-    redis.pcall('pexpire', line, ${REMEMBERED_MS})
+    close_window(queue, found)
+    redis.pcall('pexpire', queue, ${REMEMBERED_MS})
   end
   return token
 end
 local own = nil
 if waits then
-  local alive, first, tokens, deaf = string.match(ARGV[4], '^(%d+) (%d+) (%-?%d+) (%d)$')
-  local is_new = not lined or (found.over and found.till == 0)
+  local alive, first, tokens, not_subscribed = string.match(ARGV[4], '^(%d+) (%d+) (%-?%d+) (%d)$')
+  local is_new = not has_queue or (found.over and found.till == 0)
   local ticket = is_new and 1 or found.last + 1
   local name = whole(ticket)
-  local text = entry(now + alive, alive, first, tokens, deaf, me)
-  local stands
+  local text = entry_text(now + alive, alive, first, tokens, not_subscribed, me)
+  local written
   if is_new then
-    stands = redis.pcall('hset', line, 'last', name, 'head', 1, 'polled', whole(now), 'yield', 0, 'since', whole(now),
+    written = redis.pcall('hset', queue, 'last', name, 'head', 1, 'polled', whole(now), 'yield', 0, 'since', whole(now),
       name, text, '@' .. me, name)
   else
-    stands = redis.pcall('hset', line, 'last', name, name, text, '@' .. me, name)
+    written = redis.pcall('hset', queue, 'last', name, name, text, '@' .. me, name)
   end
-  if refused(stands) then return stands end
-  if redis.call('pttl', line) < tonumber(alive) then
-    local armed = redis.pcall('pexpire', line, alive)
+  if refused(written) then return written end
+  if redis.call('pttl', queue) < tonumber(alive) then
+    local armed = redis.pcall('pexpire', queue, alive)
     if refused(armed) then
-      redis.call('del', line)
+      redis.call('del', queue)
       return armed
     end
   end
-  own = { ticket = ticket, text = text, lease = first, tokens = tonumber(tokens), deaf = deaf == '1', owner = me }
+  own = { ticket = ticket, text = text, lease = first, tokens = tonumber(tokens), not_subscribed = not_subscribed == '1', owner = me }
   found.count = found.count + 1
 end
 local by
-if left ~= -2 then left, by = look_again_in(found, left), in_the_way(hold)
-elseif rest > 0 then left = rest
+if left ~= -2 then left, by = look_again_in(found, left), blocker(hold)
+elseif window > 0 then left = window
 else
-  local done, given = pcall(give, hold, fence, line, found, own)
+  local done, granted = pcall(grant, hold, fence, queue, found, own)
   if not done then
-    -- What is dead goes with the next look at the line, also where this user may not take it off.
-    if own and refused(redis.pcall('hdel', line, whole(own.ticket), '@' .. me)) then
-      redis.call('hset', line, whole(own.ticket), entry(0, 0, 0, 0, 0, me))
+    -- This user may not remove it: write it as dead, so that the next script that reads it removes it.
+    if own and refused(redis.pcall('hdel', queue, whole(own.ticket), '@' .. me)) then
+      redis.call('hset', queue, whole(own.ticket), entry_text(0, 0, 0, 0, 0, me))
     end
-    return redis.error_reply(text_of(given))
+    return redis.error_reply(text_of(granted))
   end
-  if given and given.owner == me then
+  if granted and granted.owner == me then
     redis.call('pexpire', hold, ARGV[2])
-    return whole(given.token) .. ' ' .. whole(given.count) .. ' ' .. whole(given.left)
+    return whole(granted.token) .. ' ' .. whole(granted.count) .. ' ' .. whole(granted.left)
   end
-  left = given and tonumber(given.lease) or 0
+  left = granted and tonumber(granted.lease) or 0
 end
 if not waits then return left end
-return 'q ' .. whole(own.ticket) .. ' ' .. whole(found.count - 1) .. ' ' .. standing(left, by)
+return 'q ' .. whole(own.ticket) .. ' ' .. whole(found.count - 1) .. ' ' .. blocked_for(left, by)
 `;
 
 /**
@@ -186,12 +186,12 @@ return 'q ' .. whole(own.ticket) .. ' ' .. whole(found.count - 1) .. ' ' .. stan
  *        string   'entered': it was held, and a read-write lock was in it, too
  */
 export const QUEUE_RELEASE = `
-local hold, fence, line, me = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
-local lined = redis.pcall('exists', line) == 1
-local stays, own_ear = ARGV[4], tonumber(ARGV[3])
+local hold, fence, queue, me = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+local has_queue = redis.pcall('exists', queue) == 1
+local stays, own_receiver = ARGV[4], tonumber(ARGV[3])
 local held = redis.pcall('hlen', hold)
 local is_more = type(held) == 'number' and held > 1
-if held ~= 0 and (lined or stays or held ~= 1) then
+if held ~= 0 and (has_queue or stays or held ~= 1) then
   held = redis.pcall('hexists', hold, me)
   if held == 1 and is_more then
     ${LEAVE}
@@ -202,69 +202,69 @@ if held ~= 0 and (lined or stays or held ~= 1) then
   end
 end
 local function plain()
-  local told = redis.call(ARGV[2], ${CHANNEL}, '0')
+  local receivers = redis.call(ARGV[2], ${CHANNEL}, '0')
   if held ~= 1 then return 1 end
   if stays then redis.call('pexpire', hold, stays)
   elseif is_more then redis.call('del', hold)
-  elseif redis.call('hdel', hold, me) == 0 and not lined then return -1, 0 end
-  return 0, told
+  elseif redis.call('hdel', hold, me) == 0 and not has_queue then return -1, 0 end
+  return 0, receivers
 end
-local reply, told
-if held == 1 and not lined then
-  reply, told = plain()
-  if told == 0 or told == own_ear or stays then return reply end
+local reply, receivers
+if held == 1 and not has_queue then
+  reply, receivers = plain()
+  if receivers == 0 or receivers == own_receiver or stays then return reply end
 end
 ${BASICS}
 local is_foreign = refused(held) and string.find(held.err, 'WRONGTYPE', 1, true)
 if refused(held) and not is_foreign then return held end
-if not lined and held ~= 1 then return -1 end
+if not has_queue and held ~= 1 then return -1 end
 local timed = pcall(time)
-if not lined then
+if not has_queue then
   if not timed then return reply end
   ${WAIT_QUEUE}
-  if more_listen(hold, own_ear) then pcall(rest, line, ${LISTENERS_YIELD_MS}) end
+  if more_listen(hold, own_receiver) then pcall(open_window, queue, ${LISTENERS_YIELD_MS}) end
   return reply
 end
-local ticket = redis.pcall('hget', line, '@' .. me)
-local stood = type(ticket) == 'string'
-if held ~= 1 and not stood then return -1 end
-if stood then redis.call('hdel', line, ticket, '@' .. me) end
+local ticket = redis.pcall('hget', queue, '@' .. me)
+local was_queued = type(ticket) == 'string'
+if held ~= 1 and not was_queued then return -1 end
+if was_queued then redis.call('hdel', queue, ticket, '@' .. me) end
 if not timed or (held == 1 and stays) then return plain() end
 if held ~= 1 and (is_foreign or redis.call('exists', hold) == 1) then
-  if redis.call('hlen', line) <= ${HEADER} then redis.call('del', line) end
+  if redis.call('hlen', queue) <= ${HEADER} then redis.call('del', queue) end
   return 1
 end
 ${WAIT_QUEUE}
-local fine, found = pcall(look, line)
+local fine, found = pcall(read_queue, queue)
 if not fine then return plain() end
 -- The lock is free, in a yield window: waiters retry when it is over.
-if held ~= 1 and found.rest > 0 then return 1 end
-local moment = 0
-local listened = more_listen(hold, found.count + own_ear)
+if held ~= 1 and found.window > 0 then return 1 end
+local window = 0
+local listened = more_listen(hold, found.count + own_receiver)
 if listened then
-  local owed = now - found.since
+  local had_for = now - found.since
   -- More than that comes from another clock.
-  if owed > 0 or owed < -${MAX_DEFICIT_MS} then
-    moment = math.max(${LISTENERS_YIELD_MS}, math.min(owed, ${MAX_YIELD_MS}))
+  if had_for > 0 or had_for < -${MAX_DEFICIT_MS} then
+    window = math.max(${LISTENERS_YIELD_MS}, math.min(had_for, ${MAX_YIELD_MS}))
   end
 end
 local polled = now - found.polled >= ${POLLERS_EVERY_MS} or now < found.polled
-if polled then moment = ${POLLERS_YIELD_MS} end
-if #found.places > 0 and moment == 0 then
+if polled then window = ${POLLERS_YIELD_MS} end
+if #found.entries > 0 and window == 0 then
   -- First, since it needs no memory: what follows is not refused for the lack of it then.
   if held == 1 then redis.call('del', hold) end
-  local done, given = pcall(function()
-    tidy(line, found)
-    return give(hold, fence, line, found, nil)
+  local done, granted = pcall(function()
+    tidy(queue, found)
+    return grant(hold, fence, queue, found, nil)
   end)
-  if done and given then return held == 1 and 0 or 1 end
+  if done and granted then return held == 1 and 0 or 1 end
 end
 reply = plain()
-if moment > 0 then
-  pcall(rest, line, moment)
-  if polled then pcall(redis.call, 'hset', line, 'polled', whole(now)) end
+if window > 0 then
+  pcall(open_window, queue, window)
+  if polled then pcall(redis.call, 'hset', queue, 'polled', whole(now)) end
 elseif found.over and not listened then
-  redis.call('del', line)
+  redis.call('del', queue)
 end
 return reply
 `;
@@ -281,34 +281,34 @@ return reply
  *        hold, as in QUEUE_ACQUIRE; 'h <remaining ms>': it has the hold; 'gone'; or 'error <its text>'
  */
 export const QUEUE_KEEP = `${BASICS}${WAIT_QUEUE}
-local function keep(hold, fence, line, me, span, deaf)
-  local ticket = redis.call('hget', line, '@' .. me)
-  local text = ticket and redis.call('hget', line, ticket)
+local function keep(hold, fence, queue, me, span, not_subscribed)
+  local ticket = redis.call('hget', queue, '@' .. me)
+  local text = ticket and redis.call('hget', queue, ticket)
   local _, _, lease, tokens, _, owner = words_of(text or '')
   if not owner then
     if redis.call('hexists', hold, me) == 1 then return 'h ' .. whole(redis.call('pttl', hold)) end
     return 'gone'
   end
   -- First, since it needs no memory: what follows is not refused for the lack of it then.
-  redis.call('pexpire', line, whole(math.max(redis.call('pttl', line), tonumber(span))))
-  local kept = entry(now + span, span, lease, tokens, deaf, owner)
-  redis.call('hset', line, ticket, kept)
+  redis.call('pexpire', queue, whole(math.max(redis.call('pttl', queue), tonumber(span))))
+  local kept = entry_text(now + span, span, lease, tokens, not_subscribed, owner)
+  redis.call('hset', queue, ticket, kept)
   local left = redis.call('pttl', hold)
-  local found = look(line)
-  local rest = left == -2 and rests(found, hold) or 0
+  local found = read_queue(queue)
+  local window = left == -2 and window_left(found, hold) or 0
   local by
-  if left ~= -2 then left, by = look_again_in(found, left), in_the_way(hold)
-  elseif rest > 0 then left = rest
+  if left ~= -2 then left, by = look_again_in(found, left), blocker(hold)
+  elseif window > 0 then left = window
   else
-    tidy(line, found)
-    local own = { ticket = ticket, text = kept, lease = lease, tokens = tonumber(tokens), deaf = deaf == '1', owner = owner }
-    local given = give(hold, fence, line, found, own)
-    if given and given.owner == me then return 'h ' .. given.lease end
-    left = given and tonumber(given.lease) or 0
+    tidy(queue, found)
+    local own = { ticket = ticket, text = kept, lease = lease, tokens = tonumber(tokens), not_subscribed = not_subscribed == '1', owner = owner }
+    local granted = grant(hold, fence, queue, found, own)
+    if granted and granted.owner == me then return 'h ' .. granted.lease end
+    left = granted and tonumber(granted.lease) or 0
   end
   local before = 0
-  while place(found, before + 1) and place(found, before + 1).owner ~= me do before = before + 1 end
-  return 'q ' .. whole(before) .. ' ' .. standing(left, by)
+  while entry_at(found, before + 1) and entry_at(found, before + 1).owner ~= me do before = before + 1 end
+  return 'q ' .. whole(before) .. ' ' .. blocked_for(left, by)
 end
 local replies = {}
 for i = 1, #KEYS / 3 do
@@ -328,19 +328,19 @@ return replies
  * Reply: integer  1 when there was a hold, else 0
  */
 export const QUEUE_FORCE_UNLOCK = `${BASICS}${WAIT_QUEUE}
-local hold, fence, line = KEYS[1], KEYS[2], KEYS[3]
+local hold, fence, queue = KEYS[1], KEYS[2], KEYS[3]
 if redis.call('exists', hold) == 0 then return 0 end
 -- Refuses another type of value before anything is told.
 redis.call('hlen', hold)
 ${NOT_READ_WRITE}
 redis.call(ARGV[1], channel_of(hold), '0')
 redis.call('del', hold)
-local fine, found = pcall(look, line)
+local fine, found = pcall(read_queue, queue)
 -- Queued waiters receive the announcement, and retry if the hold is not granted here.
-if fine and #found.places > 0 then
+if fine and #found.entries > 0 then
   pcall(function()
-    tidy(line, found)
-    give(hold, fence, line, found, nil)
+    tidy(queue, found)
+    grant(hold, fence, queue, found, nil)
   end)
 end
 return 1
@@ -353,7 +353,7 @@ return 1
  * Reply: list of owners
  */
 export const QUEUE_INSPECT = `${BASICS}${WAIT_QUEUE}
-local found, owners = look(KEYS[1]), {}
-while place(found, #owners + 1) do owners[#owners + 1] = string.sub(place(found, #owners + 1).owner, 1, 256) end
+local found, owners = read_queue(KEYS[1]), {}
+while entry_at(found, #owners + 1) do owners[#owners + 1] = string.sub(entry_at(found, #owners + 1).owner, 1, 256) end
 return owners
 `;

@@ -78,7 +78,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
 
   private readonly queue: RedisQueue;
   /** Without a wait queue: keys that this process has just released, while it yields to others. */
-  private readonly givenBack = new CompactingMap<string, Promise<void>>();
+  private readonly released = new CompactingMap<string, Promise<void>>();
 
   /**  @param onRefused see `RedisQueue` */
   constructor(
@@ -183,7 +183,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   private acquirePlainly(claim: ExclusiveClaim): Promise<AcquireReply> {
     const { finalKey, owner, leaseMs, reacquires } = claim;
     // A request right behind the own release would always be the first.
-    const othersFirst = claim.waits ? this.givenBack.get(finalKey) : undefined;
+    const othersFirst = claim.waits ? this.released.get(finalKey) : undefined;
     if (othersFirst) return othersFirst.then(() => this.acquirePlainly(claim));
     const { commands, keys, publish } = this.link;
     const name = keys.name(finalKey);
@@ -205,9 +205,9 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     const channel = keys.lockChannel(name);
     const args = [owner, channel, publish];
     const read = (reply: unknown): ReleaseReply => {
-      const told = readExclusiveRelease(reply);
-      if (typeof told !== 'number') return told;
-      return { wasHeld: told !== -1, othersWaiting: link.othersTold(told, channel) };
+      const receivers = readExclusiveRelease(reply);
+      if (typeof receivers !== 'number') return receivers;
+      return { wasHeld: receivers !== -1, othersWaiting: link.reachesOthers(receivers, channel) };
     };
     const send = () =>
       keepForMs === undefined
@@ -220,9 +220,9 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
         () => undefined,
       )
       .then(() => {
-        if (this.givenBack.get(finalKey) === othersFirst) this.givenBack.delete(finalKey);
+        if (this.released.get(finalKey) === othersFirst) this.released.delete(finalKey);
       });
-    this.givenBack.set(finalKey, othersFirst);
+    this.released.set(finalKey, othersFirst);
     return answer;
   }
 

@@ -74,7 +74,7 @@ export class RedisQueue {
 
   /** Whether the user of a connection lacks rights for the wait queue, where that is known. */
   private readonly judged = new WeakMap<RedisSession, boolean>();
-  private asking = false;
+  private isProbing = false;
 
   /**
    * @param onRefused receives the missing ACL rules of a user without the rights for a wait queue
@@ -89,7 +89,7 @@ export class RedisQueue {
       received: (text, subscription) => this.received(text, subscription),
       // Waiters that are not yet subscribed to the announcements request again once they are.
       opened: (subscription) =>
-        this.mayHaveMissed(
+        this.missedNotification(
           ({ claim }) => this.subscriptions.of(claim) === subscription && this.isSubscribedTo(claim.finalKey),
         ),
       refused: (subscription) => {
@@ -126,14 +126,14 @@ export class RedisQueue {
     const { commands, keys, topology } = this.link;
     const name = keys.name(finalKey);
     const session = topology.connectionTo(name)?.current;
-    if (!session || this.asking) return;
-    this.asking = true;
+    if (!session || this.isProbing) return;
+    this.isProbing = true;
     const { script, keys: touched, args } = queueProbe(keys, topology.hasSlots ? name : undefined);
     commands
       .run(script, touched, args, (reply) => this.judge(session, missingRules(reply)))
       // Refused as a whole: for the key. Whatever else it may be says nothing of rights.
       .catch((failure: Error) => this.judge(session, missingRules(failure.cause)))
-      .finally(() => (this.asking = false));
+      .finally(() => (this.isProbing = false));
   }
 
   private judge(session: RedisSession, missing: readonly string[]): void {
@@ -142,7 +142,7 @@ export class RedisQueue {
     if (missing.length === 0) return;
     this.onRefused(missing);
     // Queued owners have to leave the queue.
-    this.mayHaveMissed();
+    this.missedNotification();
   }
 
   acquire(claim: ExclusiveClaim, resolve: Settle<AcquireReply>, reject: Settle<unknown>): void {
@@ -183,16 +183,16 @@ export class RedisQueue {
   watch(claim: ExclusiveClaim, listener: WatchListener): Watch {
     const { finalKey } = claim;
     let isOpen = true;
-    const look = (): void => {
+    const notify = (): void => {
       if (isOpen) listener.notified();
     };
     const watch = this.link.channels.watch(this.link.keys.ofLock(finalKey).channel, {
-      message: look,
+      message: notify,
       // If the grant subscription opens at the same moment, the waiter sends one request for both reasons.
       notified: () => {
         const subscription = this.subscriptions.of(claim);
-        if (subscription) subscription.whenSettled(look);
-        else look();
+        if (subscription) subscription.whenSettled(notify);
+        else notify();
       },
       failed: (failure) => listener.failed(failure),
     });
@@ -317,7 +317,7 @@ export class RedisQueue {
   }
 
   /** Messages may have been lost: notifies all queued owners, or these. */
-  private mayHaveMissed(isMeant: (queuedOwner: QueuedOwner) => boolean = () => true): void {
+  private missedNotification(isMeant: (queuedOwner: QueuedOwner) => boolean = () => true): void {
     for (const queuedOwner of [...this.queuedOwners.values()]) {
       if (!queuedOwner.isOver && isMeant(queuedOwner)) this.entryOf(queuedOwner).mayHaveMissed();
     }
@@ -341,18 +341,18 @@ export class RedisQueue {
     if (!message) return;
     const { owner, holdName, token, tokens, provisionalLeaseMs, entriesLeft } = message;
     const queuedOwner = this.queuedOwners.get(owner);
-    if (queuedOwner && (epoch === undefined || queuedOwner.epoch !== epoch)) return this.mayHaveMissed();
-    const told = this.notify(queuedOwner, {
+    if (queuedOwner && (epoch === undefined || queuedOwner.epoch !== epoch)) return this.missedNotification();
+    const notified = this.notify(queuedOwner, {
       status: 'granted',
       validForMs: provisionalLeaseMs,
       ...(tokens > 0 && { token, tokens }),
       waiting: entriesLeft,
     });
     // Grant for an abandoned claim: release it. Duplicate grant: ignore it.
-    if (!told && !queuedOwner) this.giveBack(holdName, owner);
+    if (!notified && !queuedOwner) this.releaseGrant(holdName, owner);
   }
 
-  private giveBack(holdName: string, owner: string): void {
+  private releaseGrant(holdName: string, owner: string): void {
     const { commands, keys, publish } = this.link;
     const args = [owner, publish, 0];
     commands.run(RELEASE.script, keys.withQueue(holdName), args, readQueueRelease).catch(() => undefined);

@@ -22,7 +22,7 @@ export const counterOf = (hold: string): string => nameBeside(COUNTER_PREFIX, ho
 export const OWN_PROCESS = '%x+%-%x+%-8%x+%-%x+%-%x+';
 
 /**
- * The function `in_the_way`: which kind of lock has a hold that is not the caller's. Returns nil for an exclusive lock
+ * The function `blocker`: which kind of lock has a hold that is not the caller's. Returns nil for an exclusive lock
  * of this library, else a string:
  *
  * - 'read' or 'write': a read-write lock, by its field "mode";
@@ -34,7 +34,7 @@ export const OWN_PROCESS = '%x+%-%x+%-8%x+%-%x+%-%x+';
  * lock alone has no right to the queue. The function checks that before it touches the queue, because each refusal is
  * recorded in ACL LOG. On servers without that check, such as Redis before 7, it does not touch the queue.
  */
-export const BLOCKER = `local function in_the_way(hold)
+export const BLOCKER = `local function blocker(hold)
   local seen = redis.pcall('hscan', hold, '0', 'count', 1)
   if seen.err then return nil end
   local mode, owner
@@ -54,7 +54,7 @@ end
 
 /** The function `taken`: the reply to an owner that does not get the hold. `left` is its remaining ms. */
 export const TAKEN = `${BLOCKER}local function taken(hold, left)
-  local by = in_the_way(hold)
+  local by = blocker(hold)
   if not by then return left end
   return 't ' .. string.format('%.0f', left) .. ' ' .. by
 end
@@ -163,7 +163,7 @@ if held ~= 1 then
   if held == 0 or string.find(held.err, 'WRONGTYPE', 1, true) then return -1 end
   return held
 end
-local told = redis.call(ARGV[3], ARGV[2], '0')
+local receivers = redis.call(ARGV[3], ARGV[2], '0')
 if is_entered(KEYS[1]) then
   leave(KEYS[1], ARGV[1])
   return 'entered'
@@ -173,7 +173,7 @@ if ARGV[4] then
 else
   redis.call('del', KEYS[1])
 end
-return told
+return receivers
 `;
 
 /**
@@ -265,6 +265,6 @@ for _ = 1, 10 do
   cursor = step[1]
   if cursor == '0' or #reply >= 2 + 2 * ${MAX_HOLDERS} then break end
 end
-reply[2] = in_the_way(KEYS[1]) or ''
+reply[2] = blocker(KEYS[1]) or ''
 return reply
 `;

@@ -90,8 +90,7 @@ export class RedisFair implements RedisKind<FairClaim> {
       );
       // Each request clears some of the dead entries at the front.
       if (reply.status === 'again') continue;
-      if (reply.status === 'queued')
-        return { ...reply, position: this.recordEntry(owner, reply, sentAt) };
+      if (reply.status === 'queued') return { ...reply, position: this.recordEntry(owner, reply, sentAt) };
       this.entries.delete(owner);
       return reply;
     }
@@ -124,9 +123,9 @@ export class RedisFair implements RedisKind<FairClaim> {
       args: [owner, channel, link.publish, keepForMs ?? ''],
     };
     const read = (reply: unknown): ReleaseReply => {
-      const told = readExclusiveRelease(reply);
-      if (typeof told !== 'number') return told;
-      return { wasHeld: told !== -1, othersWaiting: told > 0 };
+      const receivers = readExclusiveRelease(reply);
+      if (typeof receivers !== 'number') return receivers;
+      return { wasHeld: receivers !== -1, othersWaiting: receivers > 0 };
     };
     return link.releaseAfter(uncertain, finalKey, () => link.commands.runShared(run, read));
   }

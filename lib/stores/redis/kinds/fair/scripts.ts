@@ -37,7 +37,7 @@ const LATE_MS = 2_000;
 const REDISSON_WAIT_MS = 300_000;
 
 /**
- * `look` finds the dead entries at the front of a queue and the first living one, without an owner that is left out.
+ * `read_queue` finds the dead entries at the front of a queue and the first living one, without an owner that is left out.
  * `tidy` removes these dead entries. `shorten` sets our entries back to the short time to live, up to the first
  * Redisson entry. It visits them once after a Redisson thread has left, as Redisson's own script does. When the memory
  * is full it does nothing.
@@ -45,64 +45,64 @@ const REDISSON_WAIT_MS = 300_000;
 const FAIR_QUEUE = `
 local now = time()[1] * 1000 + math.floor(time()[2] / 1000)
 local function is_ours(owner) return string.find(owner, ':fair:', 1, true) ~= nil end
-local function shorten(line)
+local function shorten(queue)
   local from = 0
   repeat
-    local owners = redis.call('lrange', line.queue, from, from + ${MAX_LOOKED_AT - 1})
+    local owners = redis.call('lrange', queue.list, from, from + ${MAX_LOOKED_AT - 1})
     for _, owner in ipairs(owners) do
       if not is_ours(owner) then return end
-      local till = redis.call('zscore', line.timeouts, owner)
+      local till = redis.call('zscore', queue.timeouts, owner)
       if till and tonumber(till) > now + ${LONGEST_ALIVE_MS} then
-        redis.pcall('zadd', line.timeouts, 'xx', whole(now + ${REFRESHED_MS}), owner)
+        redis.pcall('zadd', queue.timeouts, 'xx', whole(now + ${REFRESHED_MS}), owner)
       end
     end
     from = from + #owners
   until #owners < ${MAX_LOOKED_AT}
 end
-local function look(line, left_out)
-  line.dead, line.head, line.left = {}, nil, 0
+local function read_queue(queue, left_out)
+  queue.dead, queue.head, queue.left = {}, nil, 0
   for i = 0, ${MAX_LOOKED_AT} do
-    local owner = redis.call('lindex', line.queue, i)
-    if not owner then return line end
+    local owner = redis.call('lindex', queue.list, i)
+    if not owner then return queue end
     if owner == left_out then
-      line.met = true
+      queue.met = true
     else
-      local till = redis.call('zscore', line.timeouts, owner)
+      local till = redis.call('zscore', queue.timeouts, owner)
       if till and tonumber(till) > now then
-        line.head, line.left = owner, math.ceil(tonumber(till) - now)
-        line.is_long = line.left > ${LONGEST_ALIVE_MS} and is_ours(owner)
-        return line
+        queue.head, queue.left = owner, math.ceil(tonumber(till) - now)
+        queue.is_long = queue.left > ${LONGEST_ALIVE_MS} and is_ours(owner)
+        return queue
       end
-      line.dead[#line.dead + 1] = owner
+      queue.dead[#queue.dead + 1] = owner
     end
   end
   -- There are more dead entries: no owner is the first before they are gone.
-  line.head, line.left, line.has_more = '', 1, true
-  return line
+  queue.head, queue.left, queue.has_more = '', 1, true
+  return queue
 end
-local function tidy(line)
-  for _, owner in ipairs(line.dead) do
-    redis.call('zrem', line.timeouts, owner)
-    redis.call('lrem', line.queue, 1, owner)
+local function tidy(queue)
+  for _, owner in ipairs(queue.dead) do
+    redis.call('zrem', queue.timeouts, owner)
+    redis.call('lrem', queue.list, 1, owner)
   end
-  if line.is_long then shorten(line) end
+  if queue.is_long then shorten(queue) end
 end
-local function leave_line(line, owner)
-  redis.call('zrem', line.timeouts, owner)
-  redis.call('lrem', line.queue, 1, owner)
+local function leave_queue(queue, owner)
+  redis.call('zrem', queue.timeouts, owner)
+  redis.call('lrem', queue.list, 1, owner)
 end
 -- Position of an owner, and when to retry. An owner that is not the first acquires only after the first has gone, too.
 -- Without \`position\` it is searched for among the first entries.
-local function standing(line, owner, left, position)
+local function position_of(queue, owner, left, position)
   if left == -1 then left = 1000 end
-  if line.head == owner then return 0, math.max(0, left) end
-  if line.has_more then return 1, 1 end
+  if queue.head == owner then return 0, math.max(0, left) end
+  if queue.has_more then return 1, 1 end
   if not position then
-    for i, other in ipairs(redis.call('lrange', line.queue, 0, ${MAX_LOOKED_AT - 1})) do
+    for i, other in ipairs(redis.call('lrange', queue.list, 0, ${MAX_LOOKED_AT - 1})) do
       if other == owner then position = i - 1 end
     end
   end
-  return math.max(1, position or ${MAX_LOOKED_AT}), math.max(0, left, line.left)
+  return math.max(1, position or ${MAX_LOOKED_AT}), math.max(0, left, queue.left)
 end
 `;
 
@@ -114,15 +114,15 @@ end
  * that thread, less what its own score has left.
  */
 const NEW_SCORE = `
-local function new_score(line, alive)
-  local last = redis.call('lindex', line.queue, -1)
-  local till = last and tonumber(redis.call('zscore', line.timeouts, last) or 0)
+local function new_score(queue, alive)
+  local last = redis.call('lindex', queue.list, -1)
+  local till = last and tonumber(redis.call('zscore', queue.timeouts, last) or 0)
   if not till or till <= now then return now + alive end
   if is_ours(last) then return till > now + ${LONGEST_ALIVE_MS} and till or now + alive end
   local left = 0
-  for _, owner in ipairs(redis.call('lrange', line.queue, 0, ${MAX_LOOKED_AT - 1})) do
+  for _, owner in ipairs(redis.call('lrange', queue.list, 0, ${MAX_LOOKED_AT - 1})) do
     if not is_ours(owner) then
-      left = math.max(0, tonumber(redis.call('zscore', line.timeouts, owner) or 0) - now)
+      left = math.max(0, tonumber(redis.call('zscore', queue.timeouts, owner) or 0) - now)
       break
     end
   end
@@ -160,25 +160,25 @@ local mine = left ~= -2 and redis.call('hexists', hold, owner) == 1
 local function another_kind()
   if left == -2 or mine then return nil end
   ${BLOCKER}
-  local by = in_the_way(hold)
+  local by = blocker(hold)
   if by == nil then return 'exclusive' end
   return (by == 'read' or by == 'write') and by or nil
 end
 -- A hold that Redisson's read-write lock has entered is not reacquired either.
 if mine and redis.call('hexists', hold, 'mode') == 1 then return { 0, left } end
-local line = look({ queue = KEYS[2], timeouts = KEYS[3] })
-local first = line.head == owner
-if mine or (left == -2 and (first or not line.head)) then
+local queue = read_queue({ list = KEYS[2], timeouts = KEYS[3] })
+local first = queue.head == owner
+if mine or (left == -2 and (first or not queue.head)) then
   local token, series = 0, series_of(hold, KEYS[4], tokens)
   if tokens ~= 0 then
     token = first_token(series, tokens)
     if not token then return redis.error_reply(no_token(series)) end
   end
   if mine and left > lease then
-    redis.call(publish, line.head and channel .. ':' .. line.head or channel, '0')
+    redis.call(publish, queue.head and channel .. ':' .. queue.head or channel, '0')
   end
-  tidy(line)
-  if first then leave_line(line, owner) end
+  tidy(queue)
+  if first then leave_queue(queue, owner) end
   if tokens ~= 0 then redis.call('set', series, whole(token + math.abs(tokens) - 1)) end
   if not mine then redis.call('hset', hold, owner, 1) end
   local armed = redis.pcall('pexpire', hold, lease)
@@ -190,25 +190,25 @@ if mine or (left == -2 and (first or not line.head)) then
 end
 if not waits then
   if left ~= -2 then return { 0, left, another_kind() } end
-  tidy(line)
-  return line.has_more and { 3 } or { 0, line.left }
+  tidy(queue)
+  return queue.has_more and { 3 } or { 0, queue.left }
 end
-if line.head and #line.dead > 0 and not first then redis.call(publish, channel .. ':' .. line.head, '0') end
-local till = redis.call('zscore', line.timeouts, owner)
-tidy(line)
-local place
+if queue.head and #queue.dead > 0 and not first then redis.call(publish, channel .. ':' .. queue.head, '0') end
+local till = redis.call('zscore', queue.timeouts, owner)
+tidy(queue)
+local pushed_at
 if not till or tonumber(till) <= now then
   -- Its own dead entry, or an entry whose score was lost with the sorted set.
-  if till or redis.call('exists', line.timeouts) == 0 then redis.call('lrem', line.queue, 0, owner) end
-  redis.call('zadd', line.timeouts, whole(new_score(line, alive)), owner)
-  local pushed = redis.pcall('rpush', line.queue, owner)
+  if till or redis.call('exists', queue.timeouts) == 0 then redis.call('lrem', queue.list, 0, owner) end
+  redis.call('zadd', queue.timeouts, whole(new_score(queue, alive)), owner)
+  local pushed = redis.pcall('rpush', queue.list, owner)
   if refused(pushed) then
-    redis.call('zrem', line.timeouts, owner)
+    redis.call('zrem', queue.timeouts, owner)
     return pushed
   end
-  place, line.head = pushed - 1, line.head or owner
+  pushed_at, queue.head = pushed - 1, queue.head or owner
 end
-local position, look_in = standing(line, owner, left, place)
+local position, look_in = position_of(queue, owner, left, pushed_at)
 return { 2, position, look_in, another_kind() }
 `;
 
@@ -240,20 +240,20 @@ if held == 1 then
     return 'entered'
   end
 end
-local line = look({ queue = KEYS[2], timeouts = KEYS[3] }, owner)
-local stood = line.met or redis.call('zscore', line.timeouts, owner)
-local told = -1
+local queue = read_queue({ list = KEYS[2], timeouts = KEYS[3] }, owner)
+local was_queued = queue.met or redis.call('zscore', queue.timeouts, owner)
+local receivers = -1
 if held == 1 then
-  told = redis.call(publish, line.head and channel .. ':' .. line.head or channel, '0')
-elseif line.head and (line.met or #line.dead > 0) then
-  redis.call(publish, channel .. ':' .. line.head, '0')
+  receivers = redis.call(publish, queue.head and channel .. ':' .. queue.head or channel, '0')
+elseif queue.head and (queue.met or #queue.dead > 0) then
+  redis.call(publish, channel .. ':' .. queue.head, '0')
 end
-tidy(line)
-if stood then leave_line(line, owner) end
+tidy(queue)
+if was_queued then leave_queue(queue, owner) end
 if held == 1 then
   if stays_for ~= '' then redis.call('pexpire', hold, stays_for) else redis.call('del', hold) end
 end
-return told
+return receivers
 `;
 
 /**
@@ -270,26 +270,26 @@ return told
  *        owner has the hold, 0 when it is not queued any more; or a string: the error
  */
 export const FAIR_KEEP = `${BASICS}${FAIR_QUEUE}
-local function keep(hold, line, owner, alive, passed, channel)
+local function keep(hold, queue, owner, alive, passed, channel)
   local left = redis.call('pttl', hold)
   if left ~= -2 and redis.call('hexists', hold, owner) == 1 then return 1 end
-  local till = redis.call('zscore', line.timeouts, owner)
+  local till = redis.call('zscore', queue.timeouts, owner)
   if not till then return 0 end
   till = tonumber(till) + passed
   if till <= now + alive + ${LATE_MS} then till = now + alive end
-  redis.call('zadd', line.timeouts, 'xx', whole(till), owner)
-  look(line)
-  if line.head and #line.dead > 0 and line.head ~= owner then
-    redis.call(ARGV[1], channel .. ':' .. line.head, '0')
+  redis.call('zadd', queue.timeouts, 'xx', whole(till), owner)
+  read_queue(queue)
+  if queue.head and #queue.dead > 0 and queue.head ~= owner then
+    redis.call(ARGV[1], channel .. ':' .. queue.head, '0')
   end
-  tidy(line)
-  return { standing(line, owner, left) }
+  tidy(queue)
+  return { position_of(queue, owner, left) }
 end
 local replies = {}
 for i = 1, #KEYS / 3 do
-  local line = { queue = KEYS[3 * i - 1], timeouts = KEYS[3 * i] }
+  local queue = { list = KEYS[3 * i - 1], timeouts = KEYS[3 * i] }
   local owner, alive, passed, channel = unpack(ARGV, 4 * i - 2, 4 * i + 1)
-  local ok, reply = pcall(keep, KEYS[3 * i - 2], line, owner, tonumber(alive), tonumber(passed), channel)
+  local ok, reply = pcall(keep, KEYS[3 * i - 2], queue, owner, tonumber(alive), tonumber(passed), channel)
   replies[i] = ok and reply or text_of(reply)
 end
 return replies
@@ -326,9 +326,9 @@ export const FAIR_FORCE_UNLOCK = `${BASICS}${FAIR_QUEUE}
 if redis.call('exists', KEYS[1]) == 0 then return 0 end
 -- Rejects another type of value before any notification.
 ${NOT_READ_WRITE}
-local line = look({ queue = KEYS[2], timeouts = KEYS[3] })
-if not line.head then return 0 end
-redis.call(ARGV[2], ARGV[1] .. ':' .. line.head, '0')
-tidy(line)
+local queue = read_queue({ list = KEYS[2], timeouts = KEYS[3] })
+if not queue.head then return 0 end
+redis.call(ARGV[2], ARGV[1] .. ':' .. queue.head, '0')
+tidy(queue)
 return redis.call('del', KEYS[1])
 `;

@@ -58,8 +58,8 @@ export class RedisPermit implements RedisKind<PermitClaim> {
     const [counter, set, channel] = this.names(finalKey);
     const args = [owner, channel, link.publish, keepForMs ?? ''];
     const read = (reply: unknown): ReleaseReply => {
-      const told = readRelease(reply);
-      return { wasHeld: told !== -1, othersWaiting: link.othersTold(told, channel) };
+      const receivers = readRelease(reply);
+      return { wasHeld: receivers !== -1, othersWaiting: link.reachesOthers(receivers, channel) };
     };
     return link.releaseAfter(uncertain, finalKey, () =>
       link.commands.run(RELEASE, [counter, set], args, read),

@@ -160,18 +160,18 @@ local lives = tonumber(score) > now
 if lives and ARGV[4] ~= '' then
   local ttl, latest = counter_ttl(KEYS[1]), last(KEYS[2])
   local stays = now + tonumber(ARGV[4])
-  local told = redis.call(ARGV[3], ARGV[2], '1')
+  local receivers = redis.call(ARGV[3], ARGV[2], '1')
   redis.call('zremrangebyscore', KEYS[2], 1, 0)
   redis.call('zadd', KEYS[2], whole(stays), member)
   local armed = outlive(KEYS[1], KEYS[2], ttl, math.max(latest, stays))
-  if not refused(armed) then return told end
+  if not refused(armed) then return receivers end
   redis.call('zadd', KEYS[2], score, member)
   return armed
 end
 local text = redis.pcall('get', KEYS[1])
 if refused(text) and not foreign(text) then return text end
 local free = type(text) == 'string' and counted(text)
-local told = redis.call(ARGV[3], ARGV[2], whole((free or 0) + 1))
+local receivers = redis.call(ARGV[3], ARGV[2], whole((free or 0) + 1))
 -- Removes nothing: after a first write that needs no memory, INCRBY is not refused for lack of memory.
 redis.pcall('zremrangebyscore', KEYS[2], 1, 0)
 local back = free and redis.pcall('incrby', KEYS[1], 1)
@@ -183,7 +183,7 @@ if refused(gone) then
 end
 -- Java's addPermits removes the time to live of the counter only: Java's permits would end with the last one of ours.
 if free and redis.pcall('pttl', KEYS[1]) == -1 then redis.pcall('persist', KEYS[2]) end
-if lives then return told end
+if lives then return receivers end
 return -1
 `;
 

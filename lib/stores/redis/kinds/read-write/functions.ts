@@ -31,12 +31,12 @@ end
 `;
 
 /**
- * The wait queue, in the order of arrival. `waiting` reads it, with the entries before an owner or before a new one. An
+ * The wait queue, in the order of arrival. `read_queue` reads it, with the entries before an owner or before a new one. An
  * entry that has expired, or whose time comes from another clock, blocks no owner.
  */
 export const READ_WRITE_QUEUE = `
-local function waiting(line, me)
-  local fields = redis.call('hgetall', line)
+local function read_queue(queue, me)
+  local fields = redis.call('hgetall', queue)
   local found = { last = 0, all = {}, dead = {}, size = #fields / 2 }
   for i = 1, #fields, 2 do
     local ticket, till, span, kind = string.match(fields[i + 1], '^%d+ (%d+) (%d+) (%d+) (%a+)')
@@ -64,25 +64,25 @@ local function before(found, me, kind)
   end
   return count, blocked
 end
-local function stand(line, found, me, kind, span)
+local function enqueue(queue, found, me, kind, span)
   local ticket = found.mine and found.mine.ticket or found.last + 1
   local text = table.concat({ '${WIRE_VERSION}', whole(ticket), whole(now + span), whole(span), kind }, ' ')
   -- First, because it needs no memory: for a queued owner, the writes after it are not refused for lack of memory.
-  if found.mine then redis.call('pexpire', line, whole(math.max(redis.call('pttl', line), span))) end
-  redis.call('hset', line, 'last', whole(math.max(ticket, found.last)), me, text)
-  local armed = redis.call('pttl', line) < span and redis.pcall('pexpire', line, whole(span))
+  if found.mine then redis.call('pexpire', queue, whole(math.max(redis.call('pttl', queue), span))) end
+  redis.call('hset', queue, 'last', whole(math.max(ticket, found.last)), me, text)
+  local armed = redis.call('pttl', queue) < span and redis.pcall('pexpire', queue, whole(span))
   -- A queue with other entries already has a time to live.
   if refused(armed) and found.size == 0 then
-    redis.call('del', line)
+    redis.call('del', queue)
   elseif refused(armed) and not found.mine then
-    redis.call('hdel', line, me)
+    redis.call('hdel', queue, me)
   end
-  if #found.dead > 0 then redis.pcall('hdel', line, unpack(found.dead, 1, math.min(#found.dead, 1000))) end
+  if #found.dead > 0 then redis.pcall('hdel', queue, unpack(found.dead, 1, math.min(#found.dead, 1000))) end
   return armed
 end
-local function leave(line, found, me)
+local function leave(queue, found, me)
   if not found.mine then return end
-  if found.size <= 2 then redis.call('del', line) else redis.call('hdel', line, me) end
+  if found.size <= 2 then redis.call('del', queue) else redis.call('hdel', queue, me) end
 end
 `;
 
@@ -92,21 +92,21 @@ const OTHER_KIND_RETRY_MS = 1_000;
 /**
  * Functions for acquiring.
  *
- * - `entry` tells whether an owner may enter now: 0, or for how many ms it has to wait at most. It also tells the
+ * - `must_wait` tells whether an owner may enter now: 0, or for how many ms it has to wait at most. It also tells the
  *   number of entries before it, the PTTL of the hash, and which other kind of lock has the name, if any.
- * - `kept_out` is the reply to an owner that does not wait, and `in_line` the reply to one that waits.
+ * - `taken_reply` is the reply to an owner that does not wait, and `queued_reply` the reply to one that waits.
  * - `enter` lets the owner in. When a command is refused, it takes back what it has written.
  */
 export const READ_WRITE_ENTER = `${BLOCKER}
 local function other_kind(hash)
-  local by = in_the_way(hash)
+  local by = blocker(hash)
   return (by == 'fair' or by == 'own_fair') and 'fair' or 'exclusive'
 end
-local function kept_out(wait, other) return other and 't ' .. whole(wait) .. ' ' .. other or wait end
-local function in_line(count, wait, other)
+local function taken_reply(wait, other) return other and 't ' .. whole(wait) .. ' ' .. other or wait end
+local function queued_reply(count, wait, other)
   return 'q ' .. whole(count) .. ' ' .. whole(wait) .. (other and ' ' .. other or '')
 end
-local function entry(hash, kind, found, me)
+local function must_wait(hash, kind, found, me)
   local left = redis.call('pttl', hash)
   local count, blocked = before(found, me, kind)
   if left == -2 then return math.max(0, blocked), count, left end

@@ -44,7 +44,7 @@ import { READER_INDEX } from './reader-index.js';
  *        integer  ms until it may retry, -1 when the blocking hold has no end
  */
 export const READ_ACQUIRE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_QUEUE}${READ_WRITE_ENTER}
-local hash, timeout, line, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
+local hash, timeout, queue, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
 local lease, span = tonumber(ARGV[2]), tonumber(ARGV[3])
 local has, ends = held(hash, timeout, me)
 if has == 'read' then
@@ -55,18 +55,18 @@ if has == 'read' then
   note(index, me, lease)
   return 'granted'
 end
-local found = waiting(line, me)
-local wait, count, left, other = entry(hash, 'read', found, me)
+local found = read_queue(queue, me)
+local wait, count, left, other = must_wait(hash, 'read', found, me)
 if wait == 0 then
   local failed = enter(hash, timeout, index, 'read', me, ARGV[2], left)
   if failed then return failed end
-  leave(line, found, me)
+  leave(queue, found, me)
   return 'granted'
 end
-if span == 0 then return kept_out(wait, other) end
-local armed = stand(line, found, me, 'read', span)
+if span == 0 then return taken_reply(wait, other) end
+local armed = enqueue(queue, found, me, 'read', span)
 if refused(armed) then return armed end
-return in_line(count, wait, other)
+return queued_reply(count, wait, other)
 `;
 
 /**
@@ -84,18 +84,18 @@ return in_line(count, wait, other)
  *        error    FENCE when the fence key, or the counter, holds no usable number
  */
 export const WRITE_ACQUIRE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_QUEUE}${READ_WRITE_ENTER}
-local hash, timeout, line, fence, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], ARGV[1]
+local hash, timeout, queue, fence, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], ARGV[1]
 local lease, span, block = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6])
 local has, ends = held(hash, timeout, me)
 local found, wait, count, left, other
 if has ~= 'write' then
-  found = waiting(line, me)
-  wait, count, left, other = entry(hash, 'write', found, me)
+  found = read_queue(queue, me)
+  wait, count, left, other = must_wait(hash, 'write', found, me)
   if wait ~= 0 then
-    if span == 0 then return kept_out(wait, other) end
-    local armed = stand(line, found, me, 'write', span)
+    if span == 0 then return taken_reply(wait, other) end
+    local armed = enqueue(queue, found, me, 'write', span)
     if refused(armed) then return armed end
-    return in_line(count, wait, other)
+    return queued_reply(count, wait, other)
   end
 end
 local token = 0
@@ -118,7 +118,7 @@ if has == 'write' then
 else
   local failed = enter(hash, timeout, index, 'write', me, ARGV[2], left)
   if failed then return failed end
-  leave(line, found, me)
+  leave(queue, found, me)
 end
 return whole(token)
 `;
@@ -134,16 +134,16 @@ return whole(token)
  * Reply: list, for each: 'q …', as of `READ_ACQUIRE`: queued; 'h': it has the lock; 'gone'; or 'error <its text>'
  */
 export const READ_WRITE_KEEP: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_QUEUE}${READ_WRITE_ENTER}
-local function keep(hash, timeout, line, index, me, kind, span, lease)
-  local found = waiting(line, me)
+local function keep(hash, timeout, queue, index, me, kind, span, lease)
+  local found = read_queue(queue, me)
   if not found.mine then return held(hash, timeout, me) and 'h' or 'gone' end
-  local armed = stand(line, found, me, kind, tonumber(span))
+  local armed = enqueue(queue, found, me, kind, tonumber(span))
   if refused(armed) then error(armed.err, 0) end
-  local wait, count, left, other = entry(hash, kind, found, me)
-  if wait ~= 0 then return in_line(count, wait, other) end
+  local wait, count, left, other = must_wait(hash, kind, found, me)
+  if wait ~= 0 then return queued_reply(count, wait, other) end
   local failed = enter(hash, timeout, index, kind, me, lease, left)
   if failed then error(failed.err, 0) end
-  leave(line, found, me)
+  leave(queue, found, me)
   return 'h'
 end
 local replies = {}
@@ -173,30 +173,30 @@ return replies
  * Reply: integer  1 when it was held, 0 when it was queued, -1 when neither
  */
 export const READ_WRITE_RELEASE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_QUEUE}
-local hash, timeout, line, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[1]
+local hash, timeout, queue, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[1]
 local there = redis.pcall('hexists', hash, 'mode')
 if refused(there) and not foreign(there) then return there end
 local has, found
 if there == 1 then has = held(hash, timeout, me) end
-local lined = redis.pcall('hexists', line, me) == 1
-if lined then found = waiting(line, me) end
+local is_queued = redis.pcall('hexists', queue, me) == 1
+if is_queued then found = read_queue(queue, me) end
 local function leave_readers()
   redis.call('zrem', index, me)
   redis.call('hdel', hash, me)
 end
-local function tell(payload)
+local function notify(payload)
   redis.call(ARGV[3], ARGV[2], payload)
   if redis.call('exists', KEYS[4]) == 1 then redis.call(ARGV[3], ARGV[5], '0') end
 end
 if not has then
-  if lined then
+  if is_queued then
     if found.size > 2 then redis.call(ARGV[3], ARGV[2], '1') end
-    leave(line, found, me)
+    leave(queue, found, me)
   end
   -- An expired hold of the owner: as the only field it would keep writers out.
   if there == 1 and redis.call('hexists', hash, me) == 1 then
     if redis.call('hget', hash, 'mode') == 'read' and others_left(hash, index, ARGV[4], me) == 0 then
-      tell('0')
+      notify('0')
       redis.call('del', hash, index)
     else
       leave_readers()
@@ -204,18 +204,18 @@ if not has then
   end
   -- Key of a hold that was forced open.
   redis.pcall('del', timeout)
-  return lined and 0 or -1
+  return is_queued and 0 or -1
 end
 local others = others_left(hash, index, ARGV[4], me)
 if ARGV[6] ~= '' then
-  tell('1')
+  notify('1')
   if has == 'read' then
     redis.call('pexpire', timeout, ARGV[6])
     note(index, me, tonumber(ARGV[6]))
   end
   redis.call('pexpire', hash, whole(math.max(others, tonumber(ARGV[6]))))
 elseif has == 'write' and others > 0 then
-  tell('1')
+  notify('1')
   redis.call('hdel', hash, me .. ':write')
   redis.call('hset', hash, 'mode', 'read')
   redis.call('pexpire', hash, whole(others))
@@ -230,11 +230,11 @@ elseif has == 'read' and redis.call('hget', hash, 'mode') ~= 'read' then
   redis.call('del', timeout)
   leave_readers()
 else
-  tell(has == 'read' and '0' or '1')
+  notify(has == 'read' and '0' or '1')
   redis.call('del', hash, index)
   if has == 'read' then redis.call('del', timeout) end
 end
-if lined then leave(line, found, me) end
+if is_queued then leave(queue, found, me) end
 return 1
 `;
 
@@ -374,7 +374,7 @@ if #holders == 0 then holders = dead end
 if #holders == 0 then holders = { '', 1, left } end
 local owners = {}
 if redis.call('exists', KEYS[2]) == 0 then return { string.sub(mode, 1, 16), holders, owners } end
-local found = waiting(KEYS[2], '')
+local found = read_queue(KEYS[2], '')
 table.sort(found.all, function(a, b) return a.ticket < b.ticket end)
 for i = 1, math.min(#found.all, 64) do owners[i] = string.sub(found.all[i].owner, 1, 256) end
 return { string.sub(mode, 1, 16), holders, owners }

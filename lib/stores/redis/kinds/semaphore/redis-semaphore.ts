@@ -41,7 +41,7 @@ export class RedisSemaphores implements SemaphoreStore {
   }
 
   /** Releases permits on the session that acquired them. A later one may lead to a server that lacks the acquire. */
-  async giveBack(session: RedisSession, finalKey: string, permits: number): Promise<void> {
+  async returnPermits(session: RedisSession, finalKey: string, permits: number): Promise<void> {
     const { topology, keys } = this.link;
     const connection = topology.connectionOf(session);
     if (!connection) throw new RedisFailure('the connection to Redis was lost', 'not-executed', {});
