@@ -119,8 +119,8 @@ export class CoreContext {
   forcing(finalKey: string): () => void {
     const queues = Object.values(this.queues).flatMap((ofKind) => ofKind.of(finalKey));
     const attempts = queues.map((queue) => queue.attempts);
-    const askedAt = this.runtime.now();
-    for (const queue of queues) queue.forcedAt = askedAt;
+    const requestedAt = this.runtime.now();
+    for (const queue of queues) queue.forcedAt = requestedAt;
     return () => queues.forEach((queue, i) => queue.forcedOpen(attempts[i]!));
   }
 

@@ -240,24 +240,26 @@ export class LockManager implements LeaseHost {
   }
 
   inspect(key: string): Promise<KeyState | null> {
-    const asking = this.core.requests.ask(key, 'inspecting', () =>
+    const requesting = this.core.requests.request(key, 'inspecting', () =>
       this.store.inspect(this.settings.keyPrefix + key),
     );
-    return this.core.awaited(asking);
+    return this.core.awaited(requesting);
   }
 
   async permits(key: string): Promise<PermitState | null> {
     const { store, settings } = this;
     if (!store.permits) throw new LockConfigurationError('This store cannot keep permits.');
-    const asking = this.core.requests.ask(key, 'inspecting', () => store.permits!(settings.keyPrefix + key));
-    return this.core.awaited(asking);
+    const requesting = this.core.requests.request(key, 'inspecting', () =>
+      store.permits!(settings.keyPrefix + key),
+    );
+    return this.core.awaited(requesting);
   }
 
   async forceUnlock(key: string): Promise<boolean> {
     const finalKey = this.settings.keyPrefix + key;
     const sentAt = this.runtime.now();
     const forced = this.core.forcing(finalKey);
-    const unlocking = this.core.requests.ask(key, 'unlocking', () => this.store.forceUnlock(finalKey));
+    const unlocking = this.core.requests.request(key, 'unlocking', () => this.store.forceUnlock(finalKey));
     const ended = await this.core.awaited(unlocking);
     forced();
     for (const hold of this.core.keeper.all) {
@@ -287,7 +289,7 @@ export class LockManager implements LeaseHost {
   }
 
   async ping(): Promise<void> {
-    await this.core.awaited(this.core.requests.ask(undefined, 'pinging it', () => this.store.ping()));
+    await this.core.awaited(this.core.requests.request(undefined, 'pinging it', () => this.store.ping()));
   }
 
   /** Resolves with warnings about the setup of the store, as sentences for the log. */

@@ -12,7 +12,7 @@ import type { StoreHealth } from './store-health.js';
 /**
  * Sends requests about holds and queue entries to the store of their kind, classifies failures, and releases what has
  * no owner any more. All other requests (inspect, forced unlock, semaphores, latches) are sent by their callers,
- * through `ask`.
+ * through `request`.
  */
 export class StoreRequests {
   readonly undo: Undo;
@@ -84,11 +84,11 @@ export class StoreRequests {
   }
 
   /** Sends another request, and reports a failure of the store. */
-  async ask<T>(key: string | undefined, doing: string, request: () => Promise<T>): Promise<T> {
+  async request<T>(key: string | undefined, doing: string, request: () => Promise<T>): Promise<T> {
     const startedAt = this.runtime.now();
     try {
       const reply = await request();
-      this.answered();
+      this.replied();
       return reply;
     } catch (failure) {
       this.failed(failure);
@@ -96,7 +96,7 @@ export class StoreRequests {
     }
   }
 
-  answered(): void {
+  replied(): void {
     this.health.works();
   }
 

@@ -117,11 +117,11 @@ const replaceSteps = (state: Held, iterator: object, target: object): void => {
   /** Reading in which it takes part since its first step. */
   let during: Reading | undefined;
   /** Its answer after its end. */
-  let ended: { readonly answer: unknown } | undefined;
+  let ended: { readonly reply: unknown } | undefined;
 
-  const end = (reading: Reading, answer: unknown): void => {
+  const end = (reading: Reading, reply: unknown): void => {
     if (during !== reading || ended) return;
-    ended = { answer };
+    ended = { reply };
     reading.leave();
   };
 
@@ -142,13 +142,13 @@ const replaceSteps = (state: Held, iterator: object, target: object): void => {
         if (late) return name === 'next' ? Promise.reject(late) : step(...args);
         [during, ended] = [reading, undefined];
       }
-      if (ended) return name === 'next' ? Promise.resolve(ended.answer) : step(...args);
+      if (ended) return name === 'next' ? Promise.resolve(ended.reply) : step(...args);
       if (!isItsOwn) state.stepping++;
       return afterwards(
         () => reading.inSection(() => step(...args)),
         (outcome) => {
           if (!isItsOwn) state.stepping--;
-          if (!outcome || isLast(name, outcome.value)) end(reading, answerAfter(outcome?.value));
+          if (!outcome || isLast(name, outcome.value)) end(reading, replyAfter(outcome?.value));
         },
       );
     });
@@ -196,4 +196,4 @@ const isLast = (name: (typeof STEPS)[number], value: unknown): boolean => {
   );
 };
 
-const answerAfter = (last: unknown): unknown => (last === null ? null : { done: true, value: undefined });
+const replyAfter = (last: unknown): unknown => (last === null ? null : { done: true, value: undefined });

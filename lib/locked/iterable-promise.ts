@@ -15,7 +15,7 @@ export class IterablePromise extends Promise<unknown> implements AsyncGenerator<
    * rejection.
    */
   private isForReader = false;
-  private isAsked = false;
+  private isRequested = false;
   private refuse!: (error: unknown) => void;
   private failure: { readonly error: unknown } | undefined;
   /** Whether a caller has begun to iterate it. */
@@ -50,7 +50,7 @@ export class IterablePromise extends Promise<unknown> implements AsyncGenerator<
     onFulfilled?: ((value: unknown) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    this.isAsked = true;
+    this.isRequested = true;
     if (this.failure) this.refuse(this.failure.error);
     return super.then(onFulfilled, onRejected);
   }
@@ -92,7 +92,7 @@ export class IterablePromise extends Promise<unknown> implements AsyncGenerator<
    * following the stack to the caller.
    */
   private fail(error: unknown): void {
-    if (this.isForReader && !this.isAsked) this.failure = { error };
+    if (this.isForReader && !this.isRequested) this.failure = { error };
     else this.refuse(error);
   }
 }

@@ -37,19 +37,19 @@ export class LockExceptionFilter extends BaseExceptionFilter<LockError> {
   override catch(error: LockError, host: ArgumentsHost): unknown {
     const type = host.getType<string>();
     if (type !== 'rpc' && type !== 'ws')
-      return this.answer(httpExceptionOf(error, host, this.settings), error, host);
-    const answered = mapLockError(error, host, this.settings).then((mapped) =>
-      this.answer(mapped, error, host),
+      return this.reply(httpExceptionOf(error, host, this.settings), error, host);
+    const replied = mapLockError(error, host, this.settings).then((mapped) =>
+      this.reply(mapped, error, host),
     );
-    if (type === 'rpc') return answered;
+    if (type === 'rpc') return replied;
     // Nest does not await a filter of a gateway.
-    answered.catch((failure: unknown) => this.logger.error('No client was sent a lock error.', failure));
+    replied.catch((failure: unknown) => this.logger.error('No client was sent a lock error.', failure));
     return undefined;
   }
 
   /** Replies as Nest does when a handler throws `mapped`, unless a filter of the app catches it. */
-  protected answer(mapped: Error, error: LockError, host: ArgumentsHost): unknown {
-    this.beforeAnswer(error, host);
+  protected reply(mapped: Error, error: LockError, host: ArgumentsHost): unknown {
+    this.beforeReply(error, host);
     switch (host.getType<string>()) {
       case 'rpc':
         return throwError(() => (mapped as RpcException).getError());
@@ -64,7 +64,7 @@ export class LockExceptionFilter extends BaseExceptionFilter<LockError> {
     }
   }
 
-  protected beforeAnswer(error: LockError, host: ArgumentsHost): void {
+  protected beforeReply(error: LockError, host: ArgumentsHost): void {
     this.mistakes.notify(error, entryOf(host));
     adviseRetry(error, host, this.settings);
   }

@@ -32,14 +32,14 @@ class OutsideHandlersFilter extends LockExceptionFilter {
     super(adapter, settings);
   }
 
-  protected override answer(mapped: Error, error: LockError, host: ArgumentsHost): unknown {
+  protected override reply(mapped: Error, error: LockError, host: ArgumentsHost): unknown {
     for (const filter of [...this.filtersOfApp()].reverse()) {
       const caught = [mapped, error].find((one) => catches(filter, one));
       if (!caught) continue;
-      if (caught === mapped) this.beforeAnswer(error, host);
+      if (caught === mapped) this.beforeReply(error, host);
       return filter.catch(caught, host);
     }
-    return super.answer(mapped, error, host);
+    return super.reply(mapped, error, host);
   }
 }
 

@@ -120,8 +120,8 @@ export class Acquisition implements HoldTerms {
     const leaseMeanwhile = all.length === 1 ? call.leaseMs : undefined;
     try {
       for (const one of all) {
-        const asked = one.kind === call.kind ? call : { ...call, kind: one.kind };
-        await this.takeInto(parts, one, wait, asked, leaseMeanwhile);
+        const requested = one.kind === call.kind ? call : { ...call, kind: one.kind };
+        await this.takeInto(parts, one, wait, requested, leaseMeanwhile);
       }
       return await this.allHeld(parts, call, leaseMeanwhile);
     } catch (error) {
@@ -215,15 +215,15 @@ export class Acquisition implements HoldTerms {
     const shares = mayShare(call);
     const shared = shares ? queue.join(call.watchdogMs) : undefined;
     if (shared) return Promise.resolve(shared);
-    if (queue.enter()) return this.ask(contend(core, queue, wait, wanted, this, true), wait);
+    if (queue.enter()) return this.request(contend(core, queue, wait, wanted, this, true), wait);
     if (queue.held && core.outages.storeFails && !storeReplied) {
       const again = (): Promise<Hold> => this.takeHold(wait, finalKey, call, leaseMs, true);
-      return this.ask(this.ifStoreReplies(queue.held, wait).then(again), wait);
+      return this.request(this.ifStoreReplies(queue.held, wait).then(again), wait);
     }
     // A caller that can join the contender's shared hold sends no request.
     const concurrent = shares ? undefined : queue.beginConcurrent(wait, call.permits);
     return concurrent
-      ? this.ask(this.contendConcurrently(queue, concurrent, wait, wanted), wait)
+      ? this.request(this.contendConcurrently(queue, concurrent, wait, wanted), wait)
       : this.waitInQueue(queue, wait, wanted);
   }
 
@@ -240,7 +240,7 @@ export class Acquisition implements HoldTerms {
       const [reply] = await requests.extendMany([{ ...hold.claim, leaseMs: 1, tokens: 0 }]).finally(over);
       if (reply?.status === 'failed') throw reply.cause;
       if (reply?.status === 'lost') hold.lose(reply.intruder ? 'entered' : 'refused');
-      requests.answered();
+      requests.replied();
     } catch (failure) {
       requests.failed(failure);
       throw storeError(wait.key, failure, 'acquiring', runtime.now() - wait.startedAt, 'not-executed');
@@ -249,7 +249,7 @@ export class Acquisition implements HoldTerms {
     if (now >= deadlineOf(wait)) throw takenError(wait.key, now - wait.startedAt, wait.waitMs);
   }
 
-  private ask(contention: Promise<Hold>, wait: Wait): Promise<Hold> {
+  private request(contention: Promise<Hold>, wait: Wait): Promise<Hold> {
     return wait.signal ? this.unlessAborted(contention, wait, wait.signal) : contention;
   }
 
@@ -267,7 +267,7 @@ export class Acquisition implements HoldTerms {
       .then(
         (passed) =>
           (passed && this.inherit(passed, wait)) ??
-          this.ask(contend(core, queue, wait, wanted, this, true), wait),
+          this.request(contend(core, queue, wait, wanted, this, true), wait),
       );
   }
 

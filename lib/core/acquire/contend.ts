@@ -31,7 +31,7 @@ interface Failed {
 }
 
 /** Outcome of a request for the key, or for the state of its queue entry. */
-type Answer = AcquireReply | EntryState | Failed;
+type Reply = AcquireReply | EntryState | Failed;
 
 /**
  * Acquires the key in the store for the contender of a local queue. The store's reply says how it waits.
@@ -92,11 +92,11 @@ class Contention {
           const wakeUpsBefore = queue.wakeUps;
           this.sentAt = core.runtime.now();
           this.number = ++queue.attempts;
-          let reply: Answer;
+          let reply: Reply;
           if (isContender) queue.requestSent();
           try {
-            reply = await this.ask();
-            this.answered(reply);
+            reply = await this.request();
+            this.replied(reply);
           } catch (failure) {
             if (isContender) queue.requestOver(false);
             reply = this.failed(failure);
@@ -140,7 +140,7 @@ class Contention {
   }
 
   /** The claim as it is asked for: with a token for each caller that may have the hold after this one. */
-  private asked(): Claim {
+  private requested(): Claim {
     const { claim, wanted, queue } = this;
     // Only the contender may enqueue in the store; other callers wait in the local queue.
     if (!this.isContender) return { ...claim, waits: false };
@@ -148,27 +148,27 @@ class Contention {
     return this.leases > 1 && claim.tokens > 0 ? { ...claim, tokens: this.leases } : claim;
   }
 
-  private ask(): Promise<Answer> {
+  private request(): Promise<Reply> {
     const { core, entry, queue } = this;
-    if (queue.outage.isOn) return this.askAfterOutage();
-    return entry && !this.eachQueued ? core.entries.ask(entry) : core.requests.acquire(this.asked());
+    if (queue.outage.isOn) return this.requestAfterOutage();
+    return entry && !this.eachQueued ? core.entries.request(entry) : core.requests.acquire(this.requested());
   }
 
   /** First sends a request that leaves nothing to undo: for the entry's state, or an inspection of the key. */
-  private async askAfterOutage(): Promise<Answer> {
+  private async requestAfterOutage(): Promise<Reply> {
     const { core, entry, wait, wanted } = this;
     const look = (): Promise<EntryState | undefined> =>
-      harmless(entry ? core.entries.ask(entry) : core.requests.look(wanted.finalKey));
+      harmless(entry ? core.entries.request(entry) : core.requests.look(wanted.finalKey));
     const state = await unlessOver(core, wait, look, () => this.outageError());
-    return state ?? core.requests.acquire(this.asked());
+    return state ?? core.requests.acquire(this.requested());
   }
 
-  private answered(reply: Answer): void {
+  private replied(reply: Reply): void {
     // A reply about the entry, after an outage, leaves it where it is.
     if (this.eachQueued && (reply.status === 'granted' || reply.status === 'taken' || 'entry' in reply))
       this.entryIsOver();
-    if (this.isContender) this.queue.answered(reply.status !== 'granted');
-    this.core.requests.answered();
+    if (this.isContender) this.queue.replied(reply.status !== 'granted');
+    this.core.requests.replied();
   }
 
   /** An owner that had a grant or an entry is not used again. */
@@ -284,7 +284,7 @@ class Contention {
   }
 
   /** Waits until it is worth to ask again. Throws that the lock is taken when the wait was over before the answer came. */
-  private async sleep(reply: Exclude<Answer, Grant>, wakeUpsBefore: number): Promise<void> {
+  private async sleep(reply: Exclude<Reply, Grant>, wakeUpsBefore: number): Promise<void> {
     const { core, queue, wait } = this;
     const { wakeUp } = queue;
     const deadline = deadlineOf(wait);
@@ -346,7 +346,7 @@ class Contention {
   }
 
   /** When to ask again although nothing was heard. Counted from the send: the reply may have lain in the socket. */
-  private lookAgainAt(reply: Exclude<Answer, Grant>, now: number): number {
+  private lookAgainAt(reply: Exclude<Reply, Grant>, now: number): number {
     if (reply.status === 'not-now') return now + ANOTHER_TRY_MS;
     // An entry is refreshed, and its keeper is notified of the outcome.
     if (reply.status !== 'taken') return this.entry?.lookAgainAt ?? Infinity;

@@ -67,12 +67,12 @@ export class EntryKeeper {
   }
 
   /** Refreshes one entry, and returns its state. In a store without refreshes the state stays. */
-  async ask(entry: OwnEntry): Promise<EntryState> {
+  async request(entry: OwnEntry): Promise<EntryState> {
     const sentAt = this.runtime.now();
     const replies = await this.requests.refreshEntries([livingFor(entry.claim, this.aliveMs)]);
     const reply = replies?.[0];
     if (reply?.status === 'failed') throw reply.cause;
-    if (reply) entry.answered(reply, sentAt);
+    if (reply) entry.replied(reply, sentAt);
     return reply ?? { status: 'queued', position: entry.position, retryInMs: Infinity };
   }
 
@@ -116,7 +116,7 @@ export class EntryKeeper {
       const onFailure = this.entries.get(entry);
       if (!reply || !onFailure) continue;
       if (reply.status === 'failed') onFailure(reply.cause);
-      else entry.answered(reply, sentAt);
+      else entry.replied(reply, sentAt);
     }
   }
 }

@@ -30,7 +30,7 @@ export class FormerContender implements HoldEndListener {
 
   releaseOver(othersWaiting: boolean | undefined): void {
     if (othersWaiting !== undefined) {
-      this.yielding.releaseAnswered(this.runtime.now(), this.queue.wakeUps, othersWaiting);
+      this.yielding.releaseReplied(this.runtime.now(), this.queue.wakeUps, othersWaiting);
       if (!othersWaiting) this.queue.wakeContender();
     }
     this.queue.holdEnds(othersWaiting ?? false);

@@ -74,7 +74,7 @@ export class LocalQueue implements HoldEndListener {
   /** Number of releases in progress, of a process that had to wait. */
   private releases = 0;
   /** Whether a request for this key is in progress: then it is unknown whether the store works. */
-  private unanswered = false;
+  private unreplied = false;
   // Created on first use: most keys have one caller at a time, which needs neither.
   private entry: OwnEntry | undefined;
   /** Kind of the blocking hold in the last reply, if it is another kind of lock. */
@@ -140,14 +140,14 @@ export class LocalQueue implements HoldEndListener {
    */
   beginConcurrent(wait: Wait, permits = MAX_CONCURRENT): Concurrent | undefined {
     const isOpen = !this.refused && this.length === 0 && this.yieldingUntil === undefined;
-    const asking = this.concurrents + (this.hasContender ? 1 : 0);
-    if (this.host.singleHolder || !isOpen || asking >= permits) return undefined;
+    const requesting = this.concurrents + (this.hasContender ? 1 : 0);
+    if (this.host.singleHolder || !isOpen || requesting >= permits) return undefined;
     this.concurrents++;
     return this.add({
       wait,
       number: this.outage.arrive(),
       due: false,
-      asking: true,
+      requesting: true,
       watchdogMs: undefined,
       admit: nothing,
       reject: nothing,
@@ -164,12 +164,12 @@ export class LocalQueue implements HoldEndListener {
   /**
    * Resolves when this caller is the contender. Resolves with the hold of the caller before, if that was handed off;
    * the watchdog renews both with the same lease. Rejects at the end of the wait, on an abort, or when the store fails.
-   * Throws when `maxWaiters` callers wait already. `asked`: the position of a caller whose own request was rejected.
+   * Throws when `maxWaiters` callers wait already. `own`: the position of a caller whose own request was rejected.
    */
-  untilContender(wait: Wait, watchdogMs: number | undefined, asked?: Concurrent): Promise<Hold | undefined> {
+  untilContender(wait: Wait, watchdogMs: number | undefined, own?: Concurrent): Promise<Hold | undefined> {
     const { maxWaiters, runtime } = this.host;
     if (this.length >= maxWaiters) {
-      if (asked) this.endConcurrent(asked);
+      if (own) this.endConcurrent(own);
       throw queueFullError(wait.key, maxWaiters);
     }
     let waiter: Waiter;
@@ -177,10 +177,10 @@ export class LocalQueue implements HoldEndListener {
       ms: deadlineOf(wait) - runtime.now(),
       signal: wait.signal,
       listen: ({ resolve, reject }) => {
-        const settles = { asking: false, admit: resolve, reject };
-        if (asked) {
+        const settles = { requesting: false, admit: resolve, reject };
+        if (own) {
           this.concurrents--;
-          waiter = Object.assign(asked, settles);
+          waiter = Object.assign(own, settles);
           if (!this.hasContender) this.leave();
         } else waiter = this.add({ wait, number: this.outage.arrive(), due: false, watchdogMs, ...settles });
         // Whether the store fails still, the contender finds out now: this caller does not wait for an outage to end.
@@ -192,8 +192,8 @@ export class LocalQueue implements HoldEndListener {
         // A request without a reply may mean a dead store, which must not be reported as "taken". An earlier reply does
         // not show that the store still works: the contender sends another request. So do concurrent contenders, and a
         // contender that yields to other processes.
-        const asks = this.unanswered || this.ownWakeUp?.wakeIfDue() || this.concurrents > 0;
-        if (asks || (!this.host.singleHolder && this.yieldingUntil !== undefined)) waiter.due = true;
+        const requests = this.unreplied || this.ownWakeUp?.wakeIfDue() || this.concurrents > 0;
+        if (requests || (!this.host.singleHolder && this.yieldingUntil !== undefined)) waiter.due = true;
         else this.refuseTaken(waiter);
       },
       onAbort: ({ reject }) => reject(abortedError(wait.key, wait.signal!, runtime.now() - wait.startedAt)),
@@ -219,14 +219,14 @@ export class LocalQueue implements HoldEndListener {
 
   /** The contender's request to the store is sent. Waiters whose time ends meanwhile hear its outcome. */
   requestSent(): void {
-    this.unanswered = true;
+    this.unreplied = true;
   }
 
   /**
    * The store has answered the contender's question. Where it has granted one of several holds, waiters whose time is over
    * are not told yet: there may be one for the next of them.
    */
-  answered(refused: boolean): void {
+  replied(refused: boolean): void {
     this.refused = refused;
     this.outage.replied();
     this.requestOver(refused || this.host.singleHolder);
@@ -234,7 +234,7 @@ export class LocalQueue implements HoldEndListener {
 
   /** The request is over. With `notify`, waiters whose time is over are told that the lock is taken. */
   requestOver(notify: boolean): void {
-    this.unanswered = false;
+    this.unreplied = false;
     if (!notify || this.waiters.size === 0) return;
     for (const waiter of this.waiters.all) if (waiter.due) this.refuseTaken(waiter);
   }
@@ -242,7 +242,7 @@ export class LocalQueue implements HoldEndListener {
   /** The store failed: all waiters hear of it, or only those whose time is over anyway. */
   failed(failure: unknown, doing: string, who: 'all' | 'due' = 'all'): void {
     for (const waiter of this.waiters.all) {
-      if (waiter.asking || (who === 'due' && !waiter.due)) continue;
+      if (waiter.requesting || (who === 'due' && !waiter.due)) continue;
       waiter.reject(this.storeError(waiter.wait, failure, doing));
     }
   }
@@ -251,7 +251,7 @@ export class LocalQueue implements HoldEndListener {
   failing(failure: StoreFailure, sentAt: number): void {
     this.outage.failed(failure, sentAt);
     for (const waiter of this.waiters.all) {
-      if (waiter.asking || (!waiter.due && this.outage.hasWaited(waiter.number))) continue;
+      if (waiter.requesting || (!waiter.due && this.outage.hasWaited(waiter.number))) continue;
       waiter.reject(this.storeError(waiter.wait, failure));
     }
   }
@@ -260,7 +260,7 @@ export class LocalQueue implements HoldEndListener {
   entryFailed(cause: unknown): void {
     if (!(cause instanceof StoreFailure) || !cause.passing) return this.wakeContender();
     // What is asked at this moment tells it, too.
-    if (!this.unanswered && this.outage.contenderHasWaited) this.failing(cause, this.host.runtime.now());
+    if (!this.unreplied && this.outage.contenderHasWaited) this.failing(cause, this.host.runtime.now());
   }
 
   /** The error of a caller whose own request, if it waits behind the contender, was never sent. */
@@ -278,7 +278,7 @@ export class LocalQueue implements HoldEndListener {
   /** Refuses all waiters for whom `refusal` has an error; the contender looks for itself. */
   shutDown(refusal: (wait: Wait) => Error | undefined): void {
     for (const waiter of this.waiters.all) {
-      const error = waiter.asking ? undefined : refusal(waiter.wait);
+      const error = waiter.requesting ? undefined : refusal(waiter.wait);
       if (error) waiter.reject(error);
     }
     this.wakeContender();
@@ -332,7 +332,7 @@ export class LocalQueue implements HoldEndListener {
     // Also a waiter whose time is over: it asks once, since it is unknown whether the store works.
     const next = this.waiters.first;
     // A concurrent contender is before the others, and becomes the contender if its request is rejected.
-    this.hasContender = next?.asking === false;
+    this.hasContender = next?.requesting === false;
     if (this.hasContender) {
       this.outage.contender = next!.number;
       return next!.admit();
@@ -373,8 +373,8 @@ export class LocalQueue implements HoldEndListener {
     this.shared = hold;
     const now = this.host.runtime.now();
     for (const waiter of this.waiters.all) {
-      const { asking, watchdogMs } = waiter;
-      if (asking || watchdogMs === undefined || !hold.addLease(watchdogMs, now)) continue;
+      const { requesting, watchdogMs } = waiter;
+      if (requesting || watchdogMs === undefined || !hold.addLease(watchdogMs, now)) continue;
       this.waiters.delete(waiter);
       waiter.admit(hold);
     }

@@ -59,7 +59,7 @@ export class OwnEntry {
   }
 
   /** The store was asked about it. An answer to an older request than the last one changes nothing. */
-  answered(reply: Exclude<QueueEntryReply, { status: 'failed' }>, sentAt: number): void {
+  replied(reply: Exclude<QueueEntryReply, { status: 'failed' }>, sentAt: number): void {
     if (reply.status === 'gone') return this.notify(reply);
     if (reply.status === 'held') return this.notify(UNKNOWN_GRANT);
     if (sentAt < this.sentAt) return;

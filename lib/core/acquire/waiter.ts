@@ -12,7 +12,7 @@ export interface Waiter {
    */
   due: boolean;
   /** Whether it is a concurrent contender. It keeps its position in the queue in case that its request is rejected. */
-  asking: boolean;
+  requesting: boolean;
   /** Lease length with which it may take over the hold of the caller before it; undefined: it may not. */
   readonly watchdogMs: number | undefined;
   admit: (passed?: Hold) => void;

@@ -32,7 +32,7 @@ export class Yielding {
   }
 
   /** The store has answered that. While others wait, the process yields after each batch; else it need not. */
-  releaseAnswered(now: number, wakeUps: number, othersWaiting: boolean): void {
+  releaseReplied(now: number, wakeUps: number, othersWaiting: boolean): void {
     if (!othersWaiting) {
       this.endsAt = -Infinity;
       this.mayTakeUntil = undefined;

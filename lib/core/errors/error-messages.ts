@@ -17,7 +17,7 @@ import { textOf } from './describe.js';
 const ms = (duration: number): string => `${Math.round(duration)} ms`;
 
 /** Returns the queue position of a waiter as text; empty where it is unknown. */
-const standing = (ahead: number | undefined): string => {
+const behindText = (ahead: number | undefined): string => {
   if (ahead === undefined) return '';
   return ahead === 0 ? ', first of those who wait' : `, behind about ${ahead} others`;
 };
@@ -43,7 +43,7 @@ export const takenError = (
     'LOCK_TAKEN',
     waitMs === 0
       ? `"${key}" is taken${byWhat(heldAs)}, and waitMs is 0. Pass a waitMs to wait for it, or treat this as "already running".`
-      : `"${key}" was still taken after ${ms(waitedMs)} (waitMs: ${waitMs})${heldAs ? `,${byWhat(heldAs)}` : ''}${standing(waitersAhead)}. ` +
+      : `"${key}" was still taken after ${ms(waitedMs)} (waitMs: ${waitMs})${heldAs ? `,${byWhat(heldAs)}` : ''}${behindText(waitersAhead)}. ` +
           `Raise waitMs, shorten the work inside the lock, or lock a narrower key.`,
     { key, waitersAhead, heldAs },
   );

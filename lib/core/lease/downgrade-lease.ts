@@ -39,24 +39,24 @@ const downgrade = async (core: CoreContext, hold: Hold): Promise<void> => {
   const isFirst = hold.claim.kind === hold.takenAs;
   if (isFirst) become(core, hold);
   const sentAt = runtime.now();
-  const askedMs = hold.watchdogMs ?? NO_LONGER_MS;
-  hold.holdersRequest('sent', sentAt, askedMs);
-  const claim = { ...hold.claim, leaseMs: askedMs, tokens: 0 };
-  const answer = requests.ask(hold.key, 'downgrading', () => requests.downgrade(claim));
+  const requestedMs = hold.watchdogMs ?? NO_LONGER_MS;
+  hold.holdersRequest('sent', sentAt, requestedMs);
+  const claim = { ...hold.claim, leaseMs: requestedMs, tokens: 0 };
+  const sent = requests.request(hold.key, 'downgrading', () => requests.downgrade(claim));
   // The next writer of this process sends its request behind this one.
   if (isFirst) writer.leave();
   let reply;
   try {
-    reply = await answer;
+    reply = await sent;
   } finally {
-    hold.holdersRequest('over', runtime.now(), askedMs);
+    hold.holdersRequest('over', runtime.now(), requestedMs);
   }
   const now = runtime.now();
   if (now >= hold.validUntil) hold.lose('expired');
   if (hold.state !== 'held') return;
   if (reply.status === 'failed') throw storeError(hold.key, reply.cause, 'downgrading', now - sentAt);
   if (reply.status === 'lost') return hold.lose('refused');
-  hold.renew(sentAt, askedMs, reply.validForMs, now);
+  hold.renew(sentAt, requestedMs, reply.validForMs, now);
   keeper.schedule(hold);
 };
 

@@ -23,7 +23,7 @@ export const extendLease = async (core: CoreContext, lease: Lease, ms: number): 
     lease.mustBeHeld('extend');
     for (const part of lease.parts) part.hold.lengthenedBy(part, core.runtime.now() + ms);
   }
-  await askFor(core, lease, ms, 'extending');
+  await requestFor(core, lease, ms, 'extending');
   lease.mustBeHeld('extend');
 };
 
@@ -37,14 +37,14 @@ export const verifyLease = async (core: CoreContext, lease: Lease): Promise<bool
   if (lease.lost) return false;
   lease.mustBeHeld('verify');
   // An extension that changes nothing, because more time is left.
-  await askFor(core, lease, 1, 'verifying');
+  await requestFor(core, lease, 1, 'verifying');
   if (lease.lost) return false;
   lease.mustBeHeld('verify');
   return true;
 };
 
 /** Requests `ms` for all holds of a lease, and applies the reply for each. */
-const askFor = async (core: CoreContext, lease: Lease, ms: number, doing: string): Promise<void> => {
+const requestFor = async (core: CoreContext, lease: Lease, ms: number, doing: string): Promise<void> => {
   const { keeper, requests, runtime } = core;
   const holds = lease.parts.map(({ hold }) => hold);
   const sentAt = runtime.now();
@@ -52,7 +52,7 @@ const askFor = async (core: CoreContext, lease: Lease, ms: number, doing: string
   let replies: readonly ExtendReply[];
   try {
     const claims = holds.map(({ claim }) => ({ ...claim, leaseMs: ms, tokens: 0 }));
-    replies = await requests.ask(lease.key, doing, () => requests.extendMany(claims));
+    replies = await requests.request(lease.key, doing, () => requests.extendMany(claims));
   } finally {
     for (const hold of holds) hold.holdersRequest('over', runtime.now(), ms);
   }

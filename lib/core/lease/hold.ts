@@ -171,7 +171,7 @@ export class Hold {
    * In the last case the renewal is at a third of the granted time. Otherwise holds with one lease length share their
    * rounds.
    */
-  get askAgainAt(): number {
+  get requestAgainAt(): number {
     const again = Math.min(this.retry, this.look);
     if (this.retry !== Infinity || this.watchdog === undefined) return again;
     const { validForMs } = this;
@@ -180,7 +180,7 @@ export class Hold {
   }
 
   /** Requests a check at `at`, because the hold may have ended. Until then it counts as held. */
-  askAgain(at: number): void {
+  requestAgain(at: number): void {
     this.look = Math.min(this.look, at);
   }
 
@@ -248,28 +248,28 @@ export class Hold {
   }
 
   /**
-   * Applies the reply to a renewal to `askedMs`. The reply counts from before the request, which may have been in
+   * Applies the reply to a renewal to `requestedMs`. The reply counts from before the request, which may have been in
    * progress for long. A renewal never shortens, so what was known before stays true, unless the reply certainly says
    * less. More time than was ever requested means that the server's clock stepped back; it is ignored, since the clock
    * may be corrected.
    */
-  renew(sentAt: number, askedMs: number, leftMs: number, answeredAt: number): void {
-    const less = answeredAt + leftMs < this.certainUntil;
-    this.confirm(sentAt, less ? leftMs : Math.max(Math.min(leftMs, askedMs), this.certainUntil - sentAt));
+  renew(sentAt: number, requestedMs: number, leftMs: number, repliedAt: number): void {
+    const less = repliedAt + leftMs < this.certainUntil;
+    this.confirm(sentAt, less ? leftMs : Math.max(Math.min(leftMs, requestedMs), this.certainUntil - sentAt));
   }
 
-  /** A renewal to `askedMs` has been sent. */
-  renewalSent(sentAt: number, askedMs: number): void {
+  /** A renewal to `requestedMs` has been sent. */
+  renewalSent(sentAt: number, requestedMs: number): void {
     this.isRenewing = true;
     this.retry = Infinity;
     this.look = Infinity;
-    this.mayLast(sentAt + askedMs);
+    this.mayLast(sentAt + requestedMs);
   }
 
   /** The renewal has got its reply, or failed. */
-  renewalOver(at: number, askedMs: number): void {
+  renewalOver(at: number, requestedMs: number): void {
     this.isRenewing = false;
-    this.mayLast(at + askedMs);
+    this.mayLast(at + requestedMs);
   }
 
   /** Schedules the retry of a failed renewal; `Infinity`: it did not fail. */
@@ -277,10 +277,10 @@ export class Hold {
     this.retry = at;
   }
 
-  /** A request of its holder to extend it to `askedMs` has been sent, or has ended. */
-  holdersRequest(which: 'sent' | 'over', at: number, askedMs: number): void {
+  /** A request of its holder to extend it to `requestedMs` has been sent, or has ended. */
+  holdersRequest(which: 'sent' | 'over', at: number, requestedMs: number): void {
     this.requests += which === 'sent' ? 1 : -1;
-    this.mayLast(at + askedMs);
+    this.mayLast(at + requestedMs);
   }
 
   /** Records that the part's lease requests more than the lease length. No other lease may inherit that. */

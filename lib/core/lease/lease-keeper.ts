@@ -16,7 +16,7 @@ const retryMsOf = (watchdogMs: number): number => Math.max(50, Math.min(1_000, M
 const ONLY_LOOKING_MS = 1;
 
 /** Returns the lease to request at a renewal. A hold with a fixed lease is only checked. */
-const askedMsOf = ({ watchdogMs }: Hold): number => watchdogMs ?? ONLY_LOOKING_MS;
+const requestedMsOf = ({ watchdogMs }: Hold): number => watchdogMs ?? ONLY_LOOKING_MS;
 
 /**
  * Renews all holds of a process, with one timer, and notices the end of every lease. Every third of their lease it
@@ -56,9 +56,9 @@ export class LeaseKeeper {
 
   /** Sets the timer earlier if the hold needs it. */
   schedule(hold: Hold): void {
-    const { watchdogMs, validUntil, askAgainAt } = hold;
+    const { watchdogMs, validUntil, requestAgainAt } = hold;
     const roundAt = watchdogMs === undefined ? Infinity : this.roundOf(watchdogMs);
-    const dueAt = Math.min(roundAt, validUntil, askAgainAt);
+    const dueAt = Math.min(roundAt, validUntil, requestAgainAt);
     if (dueAt < this.timerDueAt) this.arm(dueAt);
   }
 
@@ -84,7 +84,7 @@ export class LeaseKeeper {
    * there.
    */
   lookAtHold(hold: Hold): void {
-    hold.askAgain(Math.max(this.runtime.now(), hold.batch?.until ?? 0));
+    hold.requestAgain(Math.max(this.runtime.now(), hold.batch?.until ?? 0));
     this.schedule(hold);
   }
 
@@ -129,12 +129,12 @@ export class LeaseKeeper {
         this.lose(hold, 'expired');
         continue;
       }
-      const { watchdogMs, askAgainAt } = hold;
+      const { watchdogMs, requestAgainAt } = hold;
       if (watchdogMs !== undefined) watched.add(watchdogMs);
       const isRound = watchdogMs !== undefined && now >= (this.rounds.get(watchdogMs) ?? now);
-      if (!hold.renewing && (isRound || now >= askAgainAt)) due.push(hold);
+      if (!hold.renewing && (isRound || now >= requestAgainAt)) due.push(hold);
       // A check that is due now is being sent; only later ones need the timer.
-      nextAt = Math.min(nextAt, hold.validUntil, askAgainAt > now ? askAgainAt : Infinity);
+      nextAt = Math.min(nextAt, hold.validUntil, requestAgainAt > now ? requestAgainAt : Infinity);
     }
     for (const [watchdogMs, at] of [...this.rounds]) {
       if (!watched.has(watchdogMs)) this.rounds.delete(watchdogMs);
@@ -154,27 +154,27 @@ export class LeaseKeeper {
 
   private async renew(holds: readonly Hold[]): Promise<void> {
     const sentAt = this.runtime.now();
-    const asked = holds.map(askedMsOf);
-    holds.forEach((hold, i) => hold.renewalSent(sentAt, asked[i]!));
+    const requested = holds.map(requestedMsOf);
+    holds.forEach((hold, i) => hold.renewalSent(sentAt, requested[i]!));
     let replies: readonly (ExtendReply | undefined)[] = [];
     let failure: unknown;
     try {
-      const claims = holds.map(({ claim }, i) => ({ ...claim, leaseMs: asked[i]!, tokens: 0 }));
+      const claims = holds.map(({ claim }, i) => ({ ...claim, leaseMs: requested[i]!, tokens: 0 }));
       replies = await this.requests.extendMany(claims);
     } catch (error) {
       failure = error;
     }
-    const answeredAt = this.runtime.now();
+    const repliedAt = this.runtime.now();
     holds.forEach((hold, i) => {
-      hold.renewalOver(answeredAt, asked[i]!);
-      this.answered(hold, replies[i] ?? { status: 'failed', cause: failure }, sentAt, asked[i]!);
+      hold.renewalOver(repliedAt, requested[i]!);
+      this.replied(hold, replies[i] ?? { status: 'failed', cause: failure }, sentAt, requested[i]!);
     });
     this.renewAll(
       holds.filter((hold) => this.mayHaveEnded.delete(hold) && hold.state === 'held' && !hold.renewing),
     );
   }
 
-  private answered(hold: Hold, reply: ExtendReply, sentAt: number, askedMs: number): void {
+  private replied(hold: Hold, reply: ExtendReply, sentAt: number, requestedMs: number): void {
     if (hold.state !== 'held' || !this.holds.has(hold)) return;
     if (reply.status === 'lost') return this.lose(hold, reply.intruder ? 'entered' : 'refused');
     const now = this.runtime.now();
@@ -182,16 +182,16 @@ export class LeaseKeeper {
     if (now >= hold.validUntil) return this.lose(hold, 'expired');
     if (reply.status === 'held') {
       // No pause may come between the read of the clock and this line.
-      hold.renew(sentAt, askedMs, reply.validForMs, now);
+      hold.renew(sentAt, requestedMs, reply.validForMs, now);
       hold.retryRenewal(Infinity);
       this.schedule(hold);
-      this.requests.answered();
+      this.requests.replied();
       return;
     }
     if (reply.cause instanceof StoreFailure) this.requests.failed(reply.cause);
     const leaseMs = Math.min(hold.watchdogMs ?? hold.claim.leaseMs, hold.validForMs);
     hold.retryRenewal(now + retryMsOf(leaseMs));
-    if (hold.askAgainAt < this.timerDueAt) this.arm(hold.askAgainAt);
+    if (hold.requestAgainAt < this.timerDueAt) this.arm(hold.requestAgainAt);
   }
 
   private lose(hold: Hold, reason: 'expired' | 'refused' | 'entered'): void {

@@ -160,11 +160,11 @@ export class Releasing {
     const { requests, runtime } = this.core;
     const startedAt = runtime.now();
     const keepForMs = hold.keepForMs(startedAt);
-    const answer = requests.release(claim, keepForMs === undefined ? undefined : { keepForMs });
+    const reply = requests.release(claim, keepForMs === undefined ? undefined : { keepForMs });
     endListener.releaseSent();
-    return answer.then(
+    return reply.then(
       (reply: ReleaseReply | undefined) => {
-        if (typeof reply?.wasHeld === 'boolean') return this.answered(part, reply, keepForMs === undefined);
+        if (typeof reply?.wasHeld === 'boolean') return this.replied(part, reply, keepForMs === undefined);
         const nonsense = new StoreFailure(`the store replied ${formatValue(reply)} to a release`, 'unknown');
         return this.failed(part, nonsense, startedAt, onFailure);
       },
@@ -172,9 +172,9 @@ export class Releasing {
     );
   }
 
-  private answered(part: LeasePart, reply: ReleaseReply, isFree: boolean): Ending {
+  private replied(part: LeasePart, reply: ReleaseReply, isFree: boolean): Ending {
     const { hold } = part;
-    this.core.requests.answered();
+    this.core.requests.replied();
     // Other processes cannot acquire a hold that stays for a while, so this process need not yield.
     hold.endListener.releaseOver(reply.othersWaiting && isFree);
     if (reply.wasHeld) {

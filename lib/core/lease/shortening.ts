@@ -61,7 +61,7 @@ const cut = async (core: CoreContext, hold: Hold): Promise<void> => {
   }
   const now = runtime.now();
   hold.cutOver(now + keepForMs);
-  requests.answered();
+  requests.replied();
   if (hold.state !== 'held') return;
   if (now >= hold.validUntil) hold.lose('expired');
   else if (!reply.wasHeld) hold.lose(reply.intruder ? 'entered' : 'refused');

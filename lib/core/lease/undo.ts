@@ -38,14 +38,14 @@ export class Undo {
 
   /** Releases a hold in the background. */
   begin({ claim, uncertain, until, keepForMs }: Orphan): void {
-    const ask = (): Promise<unknown> =>
+    const request = (): Promise<unknown> =>
       this.release(claim, { uncertain, keepForMs: keepForMs?.(this.runtime.now()) });
-    this.track(this.untilAnswered(ask, until));
+    this.track(this.untilReplied(request, until));
   }
 
   /** Removes a queue entry in the background, and releases what was granted to it. */
   leave(entry: QueueEntry, uncertain?: StoreFailure): void {
-    this.track(this.untilAnswered(() => entry.leave(uncertain), Infinity));
+    this.track(this.untilReplied(() => entry.leave(uncertain), Infinity));
   }
 
   /** Counts other work that ends holds as a pending release. The work must not reject. */
@@ -64,10 +64,10 @@ export class Undo {
     while (this.running.size > 0) await Promise.all(this.running);
   }
 
-  private async untilAnswered(ask: () => Promise<unknown>, until: number): Promise<void> {
+  private async untilReplied(request: () => Promise<unknown>, until: number): Promise<void> {
     for (let pause = FIRST_PAUSE_MS; !this.stopped; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       try {
-        await ask();
+        await request();
         return;
       } catch (error) {
         // Any other error is a bug in the store, and would repeat itself.

@@ -119,16 +119,16 @@ export class CountDownLatch {
     const { context, finalKey, key, store } = this;
     const waiters = context.at(`latch ${finalKey}`, false, (listener) => store.watch(finalKey, listener));
     await waitAt(context, context.waitOf(key, call), {
-      question: WAITING,
+      request: WAITING,
       waiters,
       inOrder: false,
       maxWaiters: Infinity,
-      ask: async (shares) => (await waiters.question(shares, () => store.count(finalKey))) === 0,
+      attempt: async (shares) => (await waiters.request(shares, () => store.count(finalKey))) === 0,
       busy: (waitedMs) => latchClosedError(key, waitedMs, call.waitMs),
     });
   }
 
-  private request<T>(question: ObjectRequest, send: () => Promise<T>): Promise<T> {
-    return this.context.request(this.key, question, send);
+  private request<T>(request: ObjectRequest, send: () => Promise<T>): Promise<T> {
+    return this.context.request(this.key, request, send);
   }
 }

@@ -54,13 +54,13 @@ export class ObjectContext {
   }
 
   /** Asks the store, and says so when it fails. */
-  request<T>(key: string, question: ObjectRequest, send: () => Promise<T>): Promise<T> {
+  request<T>(key: string, request: ObjectRequest, send: () => Promise<T>): Promise<T> {
     const startedAt = this.core.runtime.now();
     return this.during(() =>
       this.judged(send).catch((failure: unknown) => {
-        if (this.core.phase === 'closed' && isNotExecuted(failure)) throw closedError(key, question.doing);
+        if (this.core.phase === 'closed' && isNotExecuted(failure)) throw closedError(key, request.doing);
         const afterMs = this.core.runtime.now() - startedAt;
-        throw objectStoreError(key, failure, question, afterMs);
+        throw objectStoreError(key, failure, request, afterMs);
       }),
     );
   }
@@ -70,7 +70,7 @@ export class ObjectContext {
     const { requests } = this.core;
     try {
       const reply = await send();
-      requests.answered();
+      requests.replied();
       return reply;
     } catch (failure) {
       requests.failed(failure);

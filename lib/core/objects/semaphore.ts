@@ -174,18 +174,18 @@ export class Semaphore {
     const { context, finalKey, key, store } = this;
     const { maxWaiters } = context.core.settings;
     await waitAt(context, context.waitOf(key, call), {
-      question: ACQUIRING,
+      request: ACQUIRING,
       waiters: context.at(`semaphore ${finalKey}`, true, (listener) => store.watch(finalKey, listener)),
       inOrder: true,
       maxWaiters,
-      ask: () => store.take(finalKey, permits),
+      attempt: () => store.take(finalKey, permits),
       look: async () => (await store.free(finalKey)) >= permits,
       busy: (waitedMs) => noPermitsError(key, permits, waitedMs, call.waitMs),
       full: () => semaphoreFullError(key, maxWaiters),
     });
   }
 
-  private request<T>(question: ObjectRequest, send: () => Promise<T>): Promise<T> {
-    return this.context.request(this.key, question, send);
+  private request<T>(request: ObjectRequest, send: () => Promise<T>): Promise<T> {
+    return this.context.request(this.key, request, send);
   }
 }

@@ -12,7 +12,7 @@ const NOT_SUBSCRIBED_RETRY_MS = 1_000;
 
 /** What a caller waits for at a semaphore or a latch. */
 export interface WaitedFor {
-  readonly question: ObjectRequest;
+  readonly request: ObjectRequest;
   readonly waiters: Waiters;
   /**
    * Whether callers queue: a waiting caller then sends a request only as the first of its process, and when its time
@@ -22,8 +22,8 @@ export interface WaitedFor {
   /** Maximum number of callers behind the first. */
   readonly maxWaiters: number;
   /** Sends a request. `shares`: the reply to a request in progress will do, if it was sent after the last wake-up. */
-  ask(shares: boolean): Promise<boolean>;
-  /** Sends a request that changes nothing, to see whether `ask` may succeed. Left out where `ask` changes nothing. */
+  attempt(shares: boolean): Promise<boolean>;
+  /** Sends a request that changes nothing, to see whether `attempt` may succeed. Left out where `attempt` changes nothing. */
   readonly look?: () => Promise<boolean>;
   busy(waitedMs: number): Error;
   /** Returns the error for a caller beyond `maxWaiters`; not needed without a limit. */
@@ -35,7 +35,7 @@ class ObjectWait {
   private caller: object | undefined;
   private inQueue = false;
   /** The wake-ups there were before it asked for the last time; -1 before the first time. */
-  private asked = -1;
+  private requested = -1;
   /** The store wants to be asked again then. */
   private retryAt = Infinity;
 
@@ -62,7 +62,7 @@ class ObjectWait {
         if (!context.core.settings.excludes) return;
         if (waiters.outage.isOn || this.comesInOutage()) await this.waitForStore();
         else if (this.isDue()) {
-          if (await this.ask()) return;
+          if (await this.request()) return;
         } else await this.sleep();
       }
     } finally {
@@ -73,34 +73,34 @@ class ObjectWait {
   /** It would only wait in the queue, while the store fails for others. */
   private comesInOutage(): boolean {
     const { context, what } = this;
-    return context.core.outages.storeFails && !this.mayAsk() && !what.waiters.hasWaited(this.caller!);
+    return context.core.outages.storeFails && !this.mayRequest() && !what.waiters.hasWaited(this.caller!);
   }
 
   /** Whether to ask now. */
   private isDue(): boolean {
     const now = this.now();
     if (now >= deadlineOf(this.wait)) return true;
-    if (!this.mayAsk()) return false;
-    return this.asked !== this.what.waiters.wakeUps || now >= this.retryAt;
+    if (!this.mayRequest()) return false;
+    return this.requested !== this.what.waiters.wakeUps || now >= this.retryAt;
   }
 
-  private mayAsk(): boolean {
+  private mayRequest(): boolean {
     const { waiters, inOrder } = this.what;
     return !inOrder || waiters.waiting === 0 || waiters.isFirst(this.caller!);
   }
 
-  private async ask(): Promise<boolean> {
+  private async request(): Promise<boolean> {
     const { context, wait, what } = this;
     const { waiters } = what;
-    const shares = this.asked !== -1 && this.now() < deadlineOf(wait);
+    const shares = this.requested !== -1 && this.now() < deadlineOf(wait);
     // A connection that nothing is heard on may be dead: a question that changes nothing leaves nothing unknown there.
-    const looks = this.asked !== -1 && waiters.isNotSubscribed && what.look;
+    const looks = this.requested !== -1 && waiters.isNotSubscribed && what.look;
     const sentAt = this.now();
-    this.asked = waiters.wakeUps;
+    this.requested = waiters.wakeUps;
     this.retryAt = Infinity;
     try {
       const isWorthIt = !looks || (await this.send(() => harmless(looks())));
-      if (isWorthIt && (await this.send(() => what.ask(shares)))) return true;
+      if (isWorthIt && (await this.send(() => what.attempt(shares)))) return true;
     } catch (failure) {
       this.failed(failure, sentAt);
       return false;
@@ -112,11 +112,11 @@ class ObjectWait {
     return false;
   }
 
-  private send(question: () => Promise<boolean>): Promise<boolean> {
+  private send(request: () => Promise<boolean>): Promise<boolean> {
     return this.context.judged(async () => {
-      const answer = await question();
+      const reply = await request();
       this.what.waiters.replied();
-      return answer;
+      return reply;
     });
   }
 
@@ -130,7 +130,7 @@ class ObjectWait {
     const hasWaited = waiters.hasWaited(this.caller!);
     if (hasWaited && this.now() >= deadlineOf(wait)) throw this.outageError();
     if (hasWaited && !waiters.looks(this.caller!)) return this.sleep();
-    const look = (): Promise<boolean> => this.send(() => harmless(what.look?.() ?? what.ask(false)));
+    const look = (): Promise<boolean> => this.send(() => harmless(what.look?.() ?? what.attempt(false)));
     const sentAt = this.now();
     try {
       await (hasWaited ? unlessOver(context.core, wait, look, () => this.outageError()) : look());
@@ -172,7 +172,7 @@ class ObjectWait {
     const now = this.now();
     let wakeAt = deadlineOf(wait);
     // A caller that may not send requests is woken by the one that may.
-    if (this.mayAsk() && !waiters.outage.isOn)
+    if (this.mayRequest() && !waiters.outage.isOn)
       wakeAt = Math.min(wakeAt, this.retryAt, this.retryWhileNotSubscribedAt(now));
     try {
       // Timers may come a moment early.
@@ -180,7 +180,7 @@ class ObjectWait {
     } catch (failure) {
       throw failure instanceof StoreFailure ? this.error(failure) : failure;
     }
-    if (!waiters.hearing && this.mayAsk()) this.retryAt = Math.min(this.retryAt, wakeAt);
+    if (!waiters.hearing && this.mayRequest()) this.retryAt = Math.min(this.retryAt, wakeAt);
   }
 
   private waitInQueue(): void {
@@ -197,8 +197,8 @@ class ObjectWait {
   }
 
   private error(failure: StoreFailure, outcome = failure.outcome, failedForMs?: number): Error {
-    const { question } = this.what;
-    return objectStoreError(this.wait.key, failure, question, this.waitedMs(), outcome, failedForMs);
+    const { request } = this.what;
+    return objectStoreError(this.wait.key, failure, request, this.waitedMs(), outcome, failedForMs);
   }
 
   /** The wait is over, and the store fails. */

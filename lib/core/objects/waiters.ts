@@ -33,7 +33,7 @@ export class Waiters {
   /** How many times it may have become worth to ask again. Read before asking, compared after a refusal. */
   wakeUps = 0;
   /** The question under way that callers may share, and the wake-ups there were when it was sent. */
-  private shared: { readonly wakeUps: number; readonly answer: Promise<unknown> } | undefined;
+  private shared: { readonly wakeUps: number; readonly reply: Promise<unknown> } | undefined;
   private readonly sleepers = new CompactingMap<object, Sleeper>();
   /** How many wait, the first of them included. */
   waiting = 0;
@@ -142,17 +142,17 @@ export class Waiters {
   }
 
   /** Asks for all who `share`, once after each wake-up; the others ask for themselves. */
-  question<T>(shares: boolean, send: () => Promise<T>): Promise<T> {
+  request<T>(shares: boolean, send: () => Promise<T>): Promise<T> {
     if (!shares) return send();
-    if (this.shared?.wakeUps === this.wakeUps) return this.shared.answer as Promise<T>;
-    const answer = send();
-    const shared = { wakeUps: this.wakeUps, answer };
+    if (this.shared?.wakeUps === this.wakeUps) return this.shared.reply as Promise<T>;
+    const reply = send();
+    const shared = { wakeUps: this.wakeUps, reply };
     this.shared = shared;
     const over = (): void => {
       if (this.shared === shared) this.shared = undefined;
     };
-    answer.then(over, over);
-    return answer;
+    reply.then(over, over);
+    return reply;
   }
 
   /** Each of them has to look for itself. */

@@ -10,7 +10,7 @@ import type { MemorySpace } from './memory-space.js';
 export interface MemoryHost {
   readonly space: MemorySpace;
   /** Runs the work at once, so that requests take effect in the order of the calls. A throw becomes a rejection. */
-  ask<T>(work: () => T): Promise<T>;
+  request<T>(work: () => T): Promise<T>;
   watch(finalKey: string, listener: WatchListener): Watch;
 }
 
@@ -30,29 +30,29 @@ export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   ) {}
 
   acquire(claim: ClaimOf<K>): Promise<AcquireReply> {
-    return this.host.ask(() => this.asked(claim));
+    return this.host.request(() => this.requested(claim));
   }
 
   refreshEntries(claims: readonly ClaimOf<K>[]): Promise<readonly QueueEntryReply[]> {
-    return this.host.ask(() => claims.map((claim) => this.kept(claim)));
+    return this.host.request(() => claims.map((claim) => this.kept(claim)));
   }
 
   extendMany(claims: readonly ClaimOf<K>[]): Promise<readonly ExtendReply[]> {
-    return this.host.ask(() => claims.map((claim) => this.host.space.of(this.kind).extend(claim)));
+    return this.host.request(() => claims.map((claim) => this.host.space.of(this.kind).extend(claim)));
   }
 
   downgrade(claim: ClaimOf<K>): Promise<ExtendReply> {
-    return this.host.ask(() => this.host.space.of(this.kind).downgrade?.(claim) ?? { status: 'lost' });
+    return this.host.request(() => this.host.space.of(this.kind).downgrade?.(claim) ?? { status: 'lost' });
   }
 
   commit(claim: ClaimOf<K>, token: number): Promise<boolean> {
-    return this.host.ask(() => this.host.space.of(this.kind).commit?.(claim, token) ?? false);
+    return this.host.request(() => this.host.space.of(this.kind).commit?.(claim, token) ?? false);
   }
 
   // Nothing is ever under way in memory, so no acquire is uncertain and the first reply is final.
   release(claim: ClaimOf<K>, { keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
     this.stopListening(claim.owner);
-    return this.host.ask(() => ({
+    return this.host.request(() => ({
       wasHeld: this.host.space.of(this.kind).release(claim, keepForMs),
       // For kinds with a wait queue the space keeps the order.
       othersWaiting:
@@ -60,7 +60,7 @@ export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
     }));
   }
 
-  private asked(claim: ClaimOf<K>): AcquireReply {
+  private requested(claim: ClaimOf<K>): AcquireReply {
     const { space } = this.host;
     const holds = space.toTake(this.kind, claim.finalKey);
     if (!claim.waits || !queueEntryTermsOf(claim)) return holds.acquire(claim) as AcquireReply;

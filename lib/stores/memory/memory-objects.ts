@@ -14,12 +14,12 @@ class MemoryNumbers {
     return this.host.watch(finalKey, listener);
   }
 
-  protected ask<T>(work: (numbers: Numbers) => T): Promise<T> {
-    return this.host.ask(() => work(this.host.space.numbers));
+  protected request<T>(work: (numbers: Numbers) => T): Promise<T> {
+    return this.host.request(() => work(this.host.space.numbers));
   }
 
   protected setNew(finalKey: string, number: number): Promise<boolean> {
-    return this.ask((numbers) => {
+    return this.request((numbers) => {
       if (numbers.get(finalKey) !== undefined) return false;
       numbers.set(finalKey, number);
       numbers.announce(finalKey);
@@ -28,13 +28,13 @@ class MemoryNumbers {
   }
 
   protected current(finalKey: string): Promise<number> {
-    return this.ask((numbers) => numbers.get(finalKey) ?? 0);
+    return this.request((numbers) => numbers.get(finalKey) ?? 0);
   }
 }
 
 export class MemorySemaphores extends MemoryNumbers implements SemaphoreStore {
   take(finalKey: string, permits: number): Promise<boolean> {
-    return this.ask((numbers) => {
+    return this.request((numbers) => {
       const number = numbers.get(finalKey) ?? 0;
       if (number < permits) return false;
       numbers.set(finalKey, number - permits);
@@ -47,7 +47,7 @@ export class MemorySemaphores extends MemoryNumbers implements SemaphoreStore {
   }
 
   add(finalKey: string, permits: number): Promise<void> {
-    return this.ask((numbers) => {
+    return this.request((numbers) => {
       const sum = (numbers.get(finalKey) ?? 0) + permits;
       if (Math.abs(sum) > MAX_PERMITS) {
         const message = `it would have ${sum} permits, and ${MAX_PERMITS} is the limit`;
@@ -63,7 +63,7 @@ export class MemorySemaphores extends MemoryNumbers implements SemaphoreStore {
   }
 
   drain(finalKey: string): Promise<number> {
-    return this.ask((numbers) => {
+    return this.request((numbers) => {
       const number = numbers.get(finalKey);
       if (number !== undefined) numbers.set(finalKey, 0);
       return number ?? 0;
@@ -71,7 +71,7 @@ export class MemorySemaphores extends MemoryNumbers implements SemaphoreStore {
   }
 
   remove(finalKey: string): Promise<boolean> {
-    return this.ask((numbers) => {
+    return this.request((numbers) => {
       const wasThere = numbers.get(finalKey) !== undefined;
       numbers.set(finalKey, undefined);
       return wasThere;
@@ -85,7 +85,7 @@ export class MemoryLatches extends MemoryNumbers implements LatchStore {
   }
 
   countDown(finalKey: string): Promise<void> {
-    return this.ask((numbers) => {
+    return this.request((numbers) => {
       const number = numbers.get(finalKey);
       if (number === undefined) return;
       numbers.set(finalKey, number > 1 ? number - 1 : undefined);
@@ -98,7 +98,7 @@ export class MemoryLatches extends MemoryNumbers implements LatchStore {
   }
 
   remove(finalKey: string): Promise<boolean> {
-    return this.ask((numbers) => {
+    return this.request((numbers) => {
       const wasThere = numbers.get(finalKey) !== undefined;
       numbers.set(finalKey, undefined);
       if (wasThere) numbers.announce(finalKey);

@@ -54,7 +54,7 @@ export class MemoryStore implements LockStore {
     });
     const host: MemoryHost = {
       space: this.space,
-      ask: (work) => this.ask(work),
+      request: (work) => this.request(work),
       watch: (finalKey, listener) => this.watch(finalKey, host, listener),
     };
     const kinds = {
@@ -85,19 +85,19 @@ export class MemoryStore implements LockStore {
   }
 
   inspect(finalKey: string): Promise<KeyState | null> {
-    return this.ask(() => inWholeMs(this.space.inspect(finalKey)));
+    return this.request(() => inWholeMs(this.space.inspect(finalKey)));
   }
 
   permits(finalKey: string): Promise<PermitState | null> {
-    return this.ask(() => inWholeMs(this.space.permits(finalKey)));
+    return this.request(() => inWholeMs(this.space.permits(finalKey)));
   }
 
   forceUnlock(finalKey: string): Promise<boolean> {
-    return this.ask(() => this.space.forceUnlock(finalKey));
+    return this.request(() => this.space.forceUnlock(finalKey));
   }
 
   ping(): Promise<void> {
-    return this.ask(() => undefined);
+    return this.request(() => undefined);
   }
 
   /**
@@ -143,7 +143,7 @@ export class MemoryStore implements LockStore {
   }
 
   /** Runs the work at once, so that requests take effect in the order of the calls. A throw becomes a rejection. */
-  private ask<T>(work: () => T): Promise<T> {
+  private request<T>(work: () => T): Promise<T> {
     return new Promise((resolve) => {
       if (this.closed) throw this.closedFailure();
       resolve(work());

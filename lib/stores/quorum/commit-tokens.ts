@@ -38,7 +38,7 @@ export const commitTokens = (
       else if (failures.size > nodes.length - majority) reject(new QuorumFailure(failures, host, 'unknown'));
       else resolve(undefined);
     };
-    const told = (isKnown: boolean): void => {
+    const count = (isKnown: boolean): void => {
       if (isKnown) known += 1;
       else out += 1;
       settle();
@@ -46,19 +46,19 @@ export const commitTokens = (
     const failed = (node: QuorumNode, failure: unknown): void => {
       if (!(failure instanceof StoreFailure)) return reject(failure);
       failures.set(node, failure);
-      told(false);
+      count(false);
     };
     const commitAt = (node: QuorumNode, { token }: Grant): void => {
       // The node that gave the largest token knows it already.
-      if (token === first) return told(true);
+      if (token === first) return count(true);
       node
-        .ask(() => kindAt(node, claim.kind).commit!(claim, last))
-        .then(told, (failure: unknown) => failed(node, failure));
+        .request(() => kindAt(node, claim.kind).commit!(claim, last))
+        .then(count, (failure: unknown) => failed(node, failure));
     };
     quorumCall.onEach((nodeReply) => {
       if (nodeReply.status === 'failed') failed(nodeReply.node, nodeReply.failure);
-      else if (isGrant(nodeReply.answer)) commitAt(nodeReply.node, nodeReply.answer);
-      else told(false);
+      else if (isGrant(nodeReply.reply)) commitAt(nodeReply.node, nodeReply.reply);
+      else count(false);
     });
   });
 };

@@ -18,8 +18,8 @@ export const isNotExecuted = ({ outcome }: StoreFailure): boolean => outcome ===
 export const granting = ({ nodeReplies }: QuorumCall<AcquireReply>): readonly NodeGrant[] => {
   const grants: NodeGrant[] = [];
   for (const nodeReply of nodeReplies) {
-    if (nodeReply.status === 'answered' && isGrant(nodeReply.answer)) {
-      grants.push({ node: nodeReply.node, grant: nodeReply.answer });
+    if (nodeReply.status === 'answered' && isGrant(nodeReply.reply)) {
+      grants.push({ node: nodeReply.node, grant: nodeReply.reply });
     }
   }
   return grants;

@@ -2,7 +2,7 @@ import { StoreFailure, textWithCause } from '../../core/seam/store-failure.js';
 import { inSeconds } from './in-seconds.js';
 
 /** Duration of an outage before it is logged, in ms: a restart or a new connection is not worth a line. */
-const TOLD_AFTER_MS = 5_000;
+const REPORTED_AFTER_MS = 5_000;
 
 export interface OutageHost {
   readonly name: string;
@@ -19,7 +19,7 @@ export class NodeOutage {
   /** Failure of requests that are not sent because another one tries the node; made once for each failure. */
   private refusal: StoreFailure | undefined;
   private since = 0;
-  private isTold = false;
+  private isReported = false;
 
   constructor(private readonly host: OutageHost) {}
 
@@ -43,8 +43,8 @@ export class NodeOutage {
     this.last = failure;
     this.refusal = undefined;
     const forMs = host.now() - this.since;
-    if (this.isTold || forMs < TOLD_AFTER_MS) return;
-    this.isTold = true;
+    if (this.isReported || forMs < REPORTED_AFTER_MS) return;
+    this.isReported = true;
     host.warn(
       `The node ${host.name} of the quorum has not worked for ${inSeconds(forMs)}: ${textWithCause(failure)}. Locks go on while a majority does.`,
     );
@@ -54,8 +54,8 @@ export class NodeOutage {
     if (!this.last) return;
     this.last = undefined;
     this.refusal = undefined;
-    if (!this.isTold) return;
-    this.isTold = false;
+    if (!this.isReported) return;
+    this.isReported = false;
     const { host } = this;
     host.warn(
       `The node ${host.name} of the quorum works again, after ${inSeconds(host.now() - this.since)}.`,

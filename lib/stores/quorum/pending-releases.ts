@@ -23,7 +23,7 @@ interface PendingRelease {
  * expired. A node that does not reply gets one release at a time, and all once it replies: there may be many.
  */
 export class PendingReleases {
-  private readonly asking = new Set<Promise<unknown>>();
+  private readonly requesting = new Set<Promise<unknown>>();
   /** Releases for nodes that did not reply. */
   private readonly kept = new Map<QuorumNode, PendingRelease[]>();
   private readonly timers = new Map<unknown, () => void>();
@@ -43,7 +43,7 @@ export class PendingReleases {
     this.count += 1;
     // One release finds out whether the node still fails.
     if (node.failing) this.keep(node, pendingRelease, 0);
-    else void this.whileAsking(this.ask(node, pendingRelease));
+    else void this.whileRequesting(this.request(node, pendingRelease));
   }
 
   /** Ends the retries, and resolves when the requests under way have ended. */
@@ -53,18 +53,18 @@ export class PendingReleases {
       this.runtime.clearTimer(timer);
       wake();
     }
-    await Promise.all(this.asking);
+    await Promise.all(this.requesting);
   }
 
-  private async whileAsking<T>(work: Promise<T>): Promise<T> {
-    this.asking.add(work);
-    const answer = await work;
-    this.asking.delete(work);
-    return answer;
+  private async whileRequesting<T>(work: Promise<T>): Promise<T> {
+    this.requesting.add(work);
+    const reply = await work;
+    this.requesting.delete(work);
+    return reply;
   }
 
   /** Sends one release, and keeps it when the node does not reply. Resolves with whether it replied. */
-  private async ask(node: QuorumNode, pendingRelease: PendingRelease): Promise<boolean> {
+  private async request(node: QuorumNode, pendingRelease: PendingRelease): Promise<boolean> {
     const { claim, how } = pendingRelease;
     try {
       await kindAt(node, claim.kind).release(claim, how);
@@ -84,11 +84,11 @@ export class PendingReleases {
     else if (kept) kept.push(pendingRelease);
     else {
       this.kept.set(node, [pendingRelease]);
-      void this.askAgain(node, pauseMs);
+      void this.requestAgain(node, pauseMs);
     }
   }
 
-  private async askAgain(node: QuorumNode, afterMs: number): Promise<void> {
+  private async requestAgain(node: QuorumNode, afterMs: number): Promise<void> {
     const kept = this.kept.get(node)!;
     for (let pauseMs = afterMs; kept.length > 0;) {
       if (pauseMs > 0) await this.pause(pauseMs);
@@ -98,20 +98,20 @@ export class PendingReleases {
         if (!isDue) this.count -= 1;
         return isDue;
       });
-      const answers = await this.whileAsking(this.askOneThenAll(node, due));
-      pauseMs = answers || pauseMs === 0 ? FIRST_PAUSE_MS : Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+      const replies = await this.whileRequesting(this.requestOneThenAll(node, due));
+      pauseMs = replies || pauseMs === 0 ? FIRST_PAUSE_MS : Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
     }
     this.kept.delete(node);
   }
 
   /** Sends the first release, and the others once the node has replied to it. Resolves with whether it replied. */
-  private async askOneThenAll(
+  private async requestOneThenAll(
     node: QuorumNode,
     [first, ...others]: readonly PendingRelease[],
   ): Promise<boolean> {
-    if (!first || (await this.ask(node, first))) {
+    if (!first || (await this.request(node, first))) {
       for (let from = 0; from < others.length; from += AT_ONCE) {
-        await Promise.all(others.slice(from, from + AT_ONCE).map((one) => this.ask(node, one)));
+        await Promise.all(others.slice(from, from + AT_ONCE).map((one) => this.request(node, one)));
       }
       return true;
     }

@@ -3,7 +3,7 @@ import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { QuorumNode } from './quorum-node.js';
 
 export type NodeReply<T> =
-  | { readonly node: QuorumNode; readonly status: 'answered'; readonly answer: T }
+  | { readonly node: QuorumNode; readonly status: 'answered'; readonly reply: T }
   | { readonly node: QuorumNode; readonly status: 'failed'; readonly failure: StoreFailure };
 
 /** Factor of the time in which a majority replied: the call waits that long for the others to decide. */
@@ -34,11 +34,11 @@ export class QuorumCall<T> {
 
   constructor(
     readonly nodes: readonly QuorumNode[],
-    ask: (node: QuorumNode) => Promise<T>,
+    request: (node: QuorumNode) => Promise<T>,
   ) {
     for (const node of nodes) {
-      ask(node).then(
-        (answer) => this.add({ node, status: 'answered', answer }),
+      request(node).then(
+        (reply) => this.add({ node, status: 'answered', reply }),
         (failure: unknown) => {
           if (!(failure instanceof StoreFailure)) this.bug ??= { error: failure };
           const shown =
@@ -56,7 +56,7 @@ export class QuorumCall<T> {
     return this.nodeReplies.length === this.nodes.length;
   }
 
-  get answers(): readonly T[] {
+  get replies(): readonly T[] {
     return this.given;
   }
 
@@ -87,7 +87,7 @@ export class QuorumCall<T> {
    * Once a majority has replied without a decision, the call does not wait for nodes that failed before: they would
    * delay the callers that have to retry. With `silentWait` it does not wait long for other silent nodes either.
    */
-  until(isDecided: (answers: readonly T[]) => boolean, silentWait?: SilentNodesWait): Promise<void> {
+  until(isDecided: (replies: readonly T[]) => boolean, silentWait?: SilentNodesWait): Promise<void> {
     return new Promise((resolve, reject) => {
       const startedAt = silentWait?.runtime.now() ?? 0;
       let timer: unknown;
@@ -122,10 +122,10 @@ export class QuorumCall<T> {
 
   private add(nodeReply: NodeReply<T>): void {
     this.nodeReplies.push(nodeReply);
-    if (nodeReply.status === 'answered') this.given.push(nodeReply.answer);
+    if (nodeReply.status === 'answered') this.given.push(nodeReply.reply);
     this.listener?.();
     this.lateListener?.(nodeReply);
-    for (const heard of this.onNodeReply) heard();
+    for (const notify of this.onNodeReply) notify();
     this.onNodeReply.clear();
   }
 }

@@ -12,7 +12,7 @@ const OWN_NUMBERS = 2 ** 40;
 const FIRST_SWEEP_AT = 1_000;
 
 /** What is known of an owner that has requested a key. */
-interface Standing {
+interface HoldRecord {
   /** Name of the owner on the nodes. */
   readonly name: string;
   /** The quorum call of its last acquire. */
@@ -26,7 +26,7 @@ interface Standing {
   /** Its release has begun: nothing more is acquired for it. */
   isEnding?: boolean;
   /** It has made an earlier request under this name, which may have got what the last acquire was refused. */
-  hasAskedBefore?: boolean;
+  isRepeated?: boolean;
   /** Nodes that were asked to reacquire a hold that they had lost. */
   again?: Set<QuorumNode>;
   /** The ones of them that have not replied yet. */
@@ -40,7 +40,7 @@ interface Standing {
  * certain that nothing of the first is left: a late release of the first would end the second.
  */
 export class QuorumHolds {
-  private readonly standings = new CompactingMap<string, Standing>();
+  private readonly records = new CompactingMap<string, HoldRecord>();
   private count = 0;
   private sweepAt = FIRST_SWEEP_AT;
 
@@ -48,71 +48,71 @@ export class QuorumHolds {
 
   /** Number of known owners. */
   get size(): number {
-    return this.standings.size;
+    return this.records.size;
   }
 
-  of(owner: string): Standing | undefined {
-    return this.standings.get(owner);
+  of(owner: string): HoldRecord | undefined {
+    return this.records.get(owner);
   }
 
   nameOf(owner: string): string {
-    return this.standings.get(owner)?.name ?? owner;
+    return this.records.get(owner)?.name ?? owner;
   }
 
   committed(owner: string, token: number): void {
-    const standing = this.standings.get(owner);
-    if (standing) standing.token = token;
+    const record = this.records.get(owner);
+    if (record) record.token = token;
   }
 
   ending(owner: string): void {
-    const standing = this.standings.get(owner);
-    if (standing) standing.isEnding = true;
+    const record = this.records.get(owner);
+    if (record) record.isEnding = true;
   }
 
   /** Records that the node is asked to reacquire a lost hold. Returns false when it is being asked already. */
   takesAgain(owner: string, node: QuorumNode): boolean {
-    const standing = this.standings.get(owner);
-    if (!standing || standing.taking?.has(node)) return false;
-    (standing.again ??= new Set()).add(node);
-    (standing.taking ??= new Set()).add(node);
+    const record = this.records.get(owner);
+    if (!record || record.taking?.has(node)) return false;
+    (record.again ??= new Set()).add(node);
+    (record.taking ??= new Set()).add(node);
     return true;
   }
 
   /** Records that the node has replied to that, or failed. */
   tookAgain(owner: string, node: QuorumNode): void {
-    this.standings.get(owner)?.taking?.delete(node);
+    this.records.get(owner)?.taking?.delete(node);
   }
 
   /** Returns whether the node certainly has nothing of the owner: its only request was not executed. */
   isNowhereAt(owner: string, node: QuorumNode): boolean {
-    const standing = this.standings.get(owner);
-    if (!standing?.quorumCall || standing.hasAskedBefore || standing.again?.has(node)) return false;
-    const nodeReply = standing.quorumCall.nodeReplies.find((one) => one.node === node);
+    const record = this.records.get(owner);
+    if (!record?.quorumCall || record.isRepeated || record.again?.has(node)) return false;
+    const nodeReply = record.quorumCall.nodeReplies.find((one) => one.node === node);
     return nodeReply?.status === 'failed' && isNotExecuted(nodeReply.failure);
   }
 
   splitsOf(owner: string): number {
-    return this.standings.get(owner)?.splits ?? 0;
+    return this.records.get(owner)?.splits ?? 0;
   }
 
   /** Returns the failure that leaves it unknown whether the node has the hold, or gets it later. */
   doubtAt(owner: string, node: QuorumNode): StoreFailure | undefined {
-    const standing = this.standings.get(owner);
-    const nodeReply = standing?.quorumCall?.nodeReplies.find((one) => one.node === node);
-    return standing?.doubts?.get(node) ?? (nodeReply && doubtOf(nodeReply));
+    const record = this.records.get(owner);
+    const nodeReply = record?.quorumCall?.nodeReplies.find((one) => one.node === node);
+    return record?.doubts?.get(node) ?? (nodeReply && doubtOf(nodeReply));
   }
 
   /** Records that it is unknown whether the node has the hold again, or gets it later. */
   doubted(owner: string, node: QuorumNode, uncertain: StoreFailure): void {
-    const standing = this.standings.get(owner);
-    if (standing) (standing.doubts ??= new Map()).set(node, uncertain);
+    const record = this.records.get(owner);
+    if (record) (record.doubts ??= new Map()).set(node, uncertain);
   }
 
   /** Records a request of the owner, or its grant. */
-  asked(claim: Claim, quorumCall: QuorumCall<AcquireReply>): void {
-    const before = this.standings.get(claim.owner);
+  requested(claim: Claim, quorumCall: QuorumCall<AcquireReply>): void {
+    const before = this.records.get(claim.owner);
     this.note(claim, this.nameOf(claim.owner), quorumCall, this.splitsOf(claim.owner));
-    if (before?.quorumCall) this.standings.get(claim.owner)!.hasAskedBefore = true;
+    if (before?.quorumCall) this.records.get(claim.owner)!.isRepeated = true;
   }
 
   /** Gives the owner another name, because something of its last attempt may be left on a node. */
@@ -124,12 +124,12 @@ export class QuorumHolds {
 
   /** Records that the nodes have extended the hold. */
   lengthened({ owner, leaseMs }: Claim): void {
-    const standing = this.standings.get(owner);
-    if (standing) standing.until = Math.max(standing.until, this.runtime.now() + 2 * leaseMs);
+    const record = this.records.get(owner);
+    if (record) record.until = Math.max(record.until, this.runtime.now() + 2 * leaseMs);
   }
 
   forget(owner: string): void {
-    this.standings.delete(owner);
+    this.records.delete(owner);
   }
 
   private note(
@@ -139,16 +139,16 @@ export class QuorumHolds {
     splits: number,
   ): void {
     const now = this.runtime.now();
-    if (this.standings.size >= this.sweepAt) this.sweep(now);
+    if (this.records.size >= this.sweepAt) this.sweep(now);
     const until = now + 2 * mayLastMs(claim);
-    this.standings.set(claim.owner, { name, quorumCall, until, splits });
+    this.records.set(claim.owner, { name, quorumCall, until, splits });
   }
 
   /** Forgets owners that were never released, because their lease expired. */
   private sweep(now: number): void {
-    for (const owner of [...this.standings.keys()]) {
-      if (this.standings.get(owner)!.until <= now) this.standings.delete(owner);
+    for (const owner of [...this.records.keys()]) {
+      if (this.records.get(owner)!.until <= now) this.records.delete(owner);
     }
-    this.sweepAt = Math.max(FIRST_SWEEP_AT, this.standings.size * 2);
+    this.sweepAt = Math.max(FIRST_SWEEP_AT, this.records.size * 2);
   }
 }

@@ -12,7 +12,7 @@ export interface QuorumHost {
   /** Returns a random number of at least 0 and below 1. */
   random(): number;
   /** Records the length of a requested lease: a restarted server has to stay out for as long. */
-  asksFor(leaseMs: number): void;
+  noteLease(leaseMs: number): void;
   /** Resolves after this time, in ms; does not keep the process alive. */
   pause(ms: number): Promise<void>;
   /** Runs work that `close` waits for. Rejects when the store is closed. */

@@ -71,10 +71,10 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const { host, released } = this;
     const { finalKey } = claim;
     if (how.continues) return host.run(() => this.cutAtAll(claim, how));
-    const answer = host.run(() => this.releaseAtAll(claim, how));
+    const reply = host.run(() => this.releaseAtAll(claim, how));
     // An undo waits for every node, and no caller has to wait for that.
-    if (how.uncertain) return answer;
-    const othersFirst = answer
+    if (how.uncertain) return reply;
+    const othersFirst = reply
       .then(
         ({ othersWaiting }) => (othersWaiting ? host.pause(OTHERS_FIRST_MS) : undefined),
         () => undefined,
@@ -83,7 +83,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
         if (released.get(finalKey) === othersFirst) released.delete(finalKey);
       });
     released.set(finalKey, othersFirst);
-    return answer;
+    return reply;
   }
 
   watch(claim: C, listener: WatchListener): Watch {
@@ -93,10 +93,10 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   private async acquireAtAll(claim: C): Promise<AcquireReply> {
     const { host, holds } = this;
     const { nodes, majority } = host;
-    host.asksFor(claim.leaseMs);
-    const asked = asNode(claim, holds.nameOf(claim.owner));
-    const quorumCall = new QuorumCall<AcquireReply>(nodes, (node) => node.acquire(asked));
-    holds.asked(claim, quorumCall);
+    host.noteLease(claim.leaseMs);
+    const requested = asNode(claim, holds.nameOf(claim.owner));
+    const quorumCall = new QuorumCall<AcquireReply>(nodes, (node) => node.acquire(requested));
+    holds.requested(claim, quorumCall);
     const most = nodes.length - majority;
     await quorumCall.until(
       (replies) => {
@@ -106,28 +106,28 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
       { runtime: host.runtime, minMs: SILENT_NODES_MS },
     );
     const grants = granting(quorumCall);
-    if (grants.length >= majority) return this.granted(claim, asked, quorumCall, grants);
+    if (grants.length >= majority) return this.granted(claim, requested, quorumCall, grants);
     const { failures } = quorumCall;
     if (failures.size > most) {
       const nothing = grants.length === 0 && [...failures.values()].every(isNotExecuted);
       if (nothing) holds.forget(claim.owner);
       throw new QuorumFailure(failures, host, nothing ? 'not-executed' : 'unknown');
     }
-    return this.refused(claim, asked, quorumCall);
+    return this.refused(claim, requested, quorumCall);
   }
 
   /** Resolves an acquire that a majority granted. Without tokens there is no commit to wait for. */
   private granted(
     claim: C,
-    asked: C,
+    requested: C,
     quorumCall: QuorumCall<AcquireReply>,
     grants: readonly NodeGrant[],
   ): AcquireReply | Promise<AcquireReply> {
-    if (claim.tokens === 0) return this.grantOf(asked, grants, undefined);
-    return commitTokens(this.host, asked, quorumCall).then((token) => {
-      if (token === undefined) return this.refused(claim, asked, quorumCall);
+    if (claim.tokens === 0) return this.grantOf(requested, grants, undefined);
+    return commitTokens(this.host, requested, quorumCall).then((token) => {
+      if (token === undefined) return this.refused(claim, requested, quorumCall);
       this.holds.committed(claim.owner, token + claim.tokens - 1);
-      return this.grantOf(asked, granting(quorumCall), token);
+      return this.grantOf(requested, granting(quorumCall), token);
     });
   }
 
@@ -147,17 +147,17 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   }
 
   /** Resolves an acquire that too many nodes refused. Releases what the other nodes have granted. */
-  private refused(claim: C, asked: C, quorumCall: QuorumCall<AcquireReply>): Taken {
+  private refused(claim: C, requested: C, quorumCall: QuorumCall<AcquireReply>): Taken {
     const { host, holds } = this;
     const { majority } = host;
-    const replies = quorumCall.answers;
+    const replies = quorumCall.replies;
     const taken = replies.filter((reply): reply is Taken => reply.status === 'taken');
-    const until = host.runtime.now() + mayLastMs(asked);
+    const until = host.runtime.now() + mayLastMs(requested);
     const isSplit = taken.length < majority;
     const splits = isSplit ? holds.splitsOf(claim.owner) : 0;
     if (taken.length < host.nodes.length) holds.rename(claim, isSplit ? splits + 1 : 0);
     else holds.forget(claim.owner);
-    quorumCall.onEach((nodeReply) => this.releaseAt(asked, nodeReply, until));
+    quorumCall.onEach((nodeReply) => this.releaseAt(requested, nodeReply, until));
     const others = taken.filter(({ heldAs }) => heldAs !== undefined);
     const heldAs = others.length > host.nodes.length - majority ? others[0]!.heldAs : undefined;
     return { status: 'taken', retryInMs: this.retryInMs(taken, splits), ...(heldAs && { heldAs }) };
@@ -174,13 +174,13 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     return Math.max(splitMs, soonest[taken.length - (nodes.length - majority) - 1]!);
   }
 
-  private releaseAt(asked: C, nodeReply: NodeReply<AcquireReply>, until: number): void {
+  private releaseAt(requested: C, nodeReply: NodeReply<AcquireReply>, until: number): void {
     const { host } = this;
     if (nodeReply.status === 'answered') {
-      if (isGrant(nodeReply.answer)) host.pendingReleases.add(nodeReply.node, asked, {}, until);
+      if (isGrant(nodeReply.reply)) host.pendingReleases.add(nodeReply.node, requested, {}, until);
     } else {
       const uncertain = doubtOf(nodeReply);
-      if (uncertain) host.pendingReleases.add(nodeReply.node, asked, { uncertain }, until);
+      if (uncertain) host.pendingReleases.add(nodeReply.node, requested, { uncertain }, until);
     }
   }
 
@@ -188,21 +188,21 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   private async cutAtAll(claim: C, how: ReleaseOptions): Promise<ReleaseReply> {
     const { host, holds } = this;
     const { nodes, majority } = host;
-    const asked = asNode(claim, holds.nameOf(claim.owner));
+    const requested = asNode(claim, holds.nameOf(claim.owner));
     const keepForMs = withDrift(how.keepForMs ?? claim.leaseMs);
-    host.asksFor(keepForMs);
+    host.noteLease(keepForMs);
     const quorumCall = new QuorumCall<ReleaseReply>(nodes, (node) =>
-      node.ask(() => kindAt(node, asked.kind).release(asked, { ...how, keepForMs })),
+      node.request(() => kindAt(node, requested.kind).release(requested, { ...how, keepForMs })),
     );
     const most = nodes.length - majority;
     await quorumCall.until((replies) => {
       const were = replies.filter(({ wasHeld }) => wasHeld).length;
       return were >= majority || replies.length - were > most;
     });
-    const { answers, failures } = quorumCall;
-    const were = answers.filter(({ wasHeld }) => wasHeld).length;
-    if (were < majority && answers.length - were <= most) throw new QuorumFailure(failures, host, 'unknown');
-    const intruder = answers.some((reply) => reply.intruder);
+    const { replies, failures } = quorumCall;
+    const were = replies.filter(({ wasHeld }) => wasHeld).length;
+    if (were < majority && replies.length - were <= most) throw new QuorumFailure(failures, host, 'unknown');
+    const intruder = replies.some((reply) => reply.intruder);
     return { wasHeld: were >= majority, othersWaiting: false, ...(intruder && { intruder }) };
   }
 
@@ -213,20 +213,20 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   private async releaseAtAll(claim: C, how: ReleaseOptions): Promise<ReleaseReply> {
     const { host, holds } = this;
     const { nodes, majority } = host;
-    const asked = asNode(claim, holds.nameOf(claim.owner));
+    const requested = asNode(claim, holds.nameOf(claim.owner));
     const acquired = holds.of(claim.owner)?.quorumCall;
     holds.ending(claim.owner);
     const isFinal = how.uncertain !== undefined;
     if (isFinal) await acquired?.complete();
-    const until = host.runtime.now() + mayLastMs(asked);
+    const until = host.runtime.now() + mayLastMs(requested);
     const { keepForMs } = how;
-    if (keepForMs !== undefined) host.asksFor(keepForMs);
+    if (keepForMs !== undefined) host.noteLease(keepForMs);
     const doubts = new Map(nodes.map((node) => [node, holds.doubtAt(claim.owner, node)]));
     const nodeReplied = new Set(acquired?.nodeReplies.map(({ node }) => node));
     const quorumCall = new QuorumCall<ReleaseReply>(nodes, (node) =>
       holds.isNowhereAt(claim.owner, node)
         ? Promise.resolve(NOT_HELD)
-        : kindAt(node, asked.kind).release(asked, { uncertain: doubts.get(node), keepForMs }),
+        : kindAt(node, requested.kind).release(requested, { uncertain: doubts.get(node), keepForMs }),
     );
     const most = nodes.length - majority;
     if (isFinal) await quorumCall.complete();
@@ -234,30 +234,30 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
       const were = replies.filter(({ wasHeld }) => wasHeld).length;
       return were >= majority || replies.length - were > most;
     });
-    const { answers, failures } = quorumCall;
+    const { replies, failures } = quorumCall;
     // Throw before forgetting the owner: a retry of this release needs what is known of it.
     if (failures.size > (isFinal ? 0 : most)) throw new QuorumFailure(failures, host, 'unknown');
-    const were = answers.filter(({ wasHeld }) => wasHeld).length;
-    if (were < majority && answers.length - were <= most) {
+    const were = replies.filter(({ wasHeld }) => wasHeld).length;
+    if (were < majority && replies.length - were <= most) {
       throw new QuorumFailure(failures, host, 'unknown');
     }
     holds.forget(claim.owner);
     // Release once more at nodes whose reply to the acquire has come since then, and leaves it unknown.
     acquired?.onEach((nodeReply) => {
       const uncertain = nodeReplied.has(nodeReply.node) ? undefined : doubtOf(nodeReply);
-      if (uncertain) host.pendingReleases.add(nodeReply.node, asked, { uncertain, keepForMs }, until);
+      if (uncertain) host.pendingReleases.add(nodeReply.node, requested, { uncertain, keepForMs }, until);
     });
     quorumCall.onEach((nodeReply) => {
       if (nodeReply.status === 'failed') {
         // The failure of the acquire comes first: an acquire still under way may arrive after this release.
         const uncertain = doubts.get(nodeReply.node) ?? nodeReply.failure;
-        host.pendingReleases.add(nodeReply.node, asked, { uncertain, keepForMs }, until);
+        host.pendingReleases.add(nodeReply.node, requested, { uncertain, keepForMs }, until);
       }
     });
-    const intruder = answers.some((reply) => reply.intruder);
+    const intruder = replies.some((reply) => reply.intruder);
     return {
       wasHeld: were >= majority,
-      othersWaiting: answers.some(({ othersWaiting }) => othersWaiting),
+      othersWaiting: replies.some(({ othersWaiting }) => othersWaiting),
       ...(intruder && { intruder }),
     };
   }

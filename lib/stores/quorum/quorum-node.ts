@@ -95,7 +95,7 @@ export class QuorumNode {
    * still fails. Every other request would wait for a whole time-out, and what it may have left behind would have to be
    * released.
    */
-  ask<T>(request: () => Promise<T>): Promise<T> {
+  request<T>(request: () => Promise<T>): Promise<T> {
     const { outage } = this;
     const isTrial = outage.failure !== undefined;
     if (isTrial && this.trials > 0 && this.host.hasEnoughWithoutFailing()) {
@@ -108,11 +108,11 @@ export class QuorumNode {
       return Promise.reject(distrust);
     }
     const { epoch } = this.serverInfo;
-    let answer: Promise<T>;
+    let sent: Promise<T>;
     try {
-      answer = request();
+      sent = request();
     } catch (bug) {
-      answer = Promise.reject(bug);
+      sent = Promise.reject(bug);
     }
     if (isTrial) this.trials += 1;
     const noted = (reply: T): T => {
@@ -126,8 +126,8 @@ export class QuorumNode {
       throw failure;
     };
     // One promise for each request: there are several requests for each lock.
-    const heard = answer.then(noted, failed);
-    return looked ? afterLook(heard, looked).then((reply) => this.judged(reply, epoch)) : heard;
+    const judgedReply = sent.then(noted, failed);
+    return looked ? afterLook(judgedReply, looked).then((reply) => this.judged(reply, epoch)) : judgedReply;
   }
 
   /**
@@ -136,9 +136,9 @@ export class QuorumNode {
    */
   acquire(claim: Claim): Promise<AcquireReply> {
     const { epoch } = this.serverInfo;
-    const asked = this.ask(() => kindAt(this, claim.kind).acquire(claim));
-    if (claim.tokens === 0) return asked;
-    return asked.then((reply) =>
+    const requested = this.request(() => kindAt(this, claim.kind).acquire(claim));
+    if (claim.tokens === 0) return requested;
+    return requested.then((reply) =>
       reply.status === 'granted' && this.isFarAhead(reply.token) ? this.whenRight(reply, epoch) : reply,
     );
   }
@@ -209,8 +209,8 @@ export class QuorumNode {
 }
 
 /** Resolves with the reply once the server's times are known. If they stay unknown, so does the outcome. */
-const afterLook = async <T>(answer: Promise<T>, looked: Promise<void>): Promise<T> => {
-  const [reply, seen] = await Promise.allSettled([answer, known(looked, 'since when its server is up')]);
+const afterLook = async <T>(sent: Promise<T>, looked: Promise<void>): Promise<T> => {
+  const [reply, seen] = await Promise.allSettled([sent, known(looked, 'since when its server is up')]);
   if (reply.status === 'rejected') throw reply.reason;
   if (seen.status === 'rejected') throw seen.reason;
   return reply.value;

@@ -22,19 +22,19 @@ export class QuorumRenewal<C extends Claim> {
     const { host, holds } = this;
     const { nodes, majority } = host;
     if (claims.length === 0) return [];
-    const asked = claims.map((claim) => {
-      host.asksFor(claim.leaseMs);
+    const requested = claims.map((claim) => {
+      host.noteLease(claim.leaseMs);
       return { ...claim, owner: holds.nameOf(claim.owner) };
     });
     const kind = claims[0]!.kind;
     const quorumCall = new QuorumCall<Extending>(nodes, (node) =>
-      node.ask(() => kindAt(node, kind).extendMany(asked)),
+      node.request(() => kindAt(node, kind).extendMany(requested)),
     );
     const most = nodes.length - majority;
-    await quorumCall.until((answers) =>
+    await quorumCall.until((nodeReplies) =>
       claims.every((_, i) => {
-        const held = answers.filter((replies) => replies[i]!.status === 'held').length;
-        const lost = answers.filter((replies) => replies[i]!.status === 'lost').length;
+        const held = nodeReplies.filter((replies) => replies[i]!.status === 'held').length;
+        const lost = nodeReplies.filter((replies) => replies[i]!.status === 'lost').length;
         return held >= majority || lost > most;
       }),
     );
@@ -44,7 +44,7 @@ export class QuorumRenewal<C extends Claim> {
       if (nodeReply.status !== 'answered') return;
       claims.forEach((claim, i) => {
         const reply = replies[i]!;
-        if (reply.status === 'held' && nodeReply.answer[i]!.status === 'lost')
+        if (reply.status === 'held' && nodeReply.reply[i]!.status === 'lost')
           this.takeAgain(nodeReply.node, claim, reply.validForMs);
       });
     });
@@ -58,29 +58,29 @@ export class QuorumRenewal<C extends Claim> {
    */
   private takeAgain(node: QuorumNode, claim: C, leftMs: number): void {
     const { holds, host } = this;
-    const standing = holds.of(claim.owner);
-    if (!standing || standing.isEnding) return;
+    const record = holds.of(claim.owner);
+    if (!record || record.isEnding) return;
     const leaseMs = Math.max(claim.leaseMs, Math.ceil(leftMs));
-    const asked: C = { ...asNode(claim, standing.name), leaseMs, tokens: 0 };
+    const requested: C = { ...asNode(claim, record.name), leaseMs, tokens: 0 };
     const kind = kindAt(node, claim.kind);
-    const { token } = standing;
+    const { token } = record;
     const isOver = (): boolean => {
       const now = holds.of(claim.owner);
-      return now?.name !== standing.name || now.isEnding === true;
+      return now?.name !== record.name || now.isEnding === true;
     };
-    const until = host.runtime.now() + mayLastMs(asked);
+    const until = host.runtime.now() + mayLastMs(requested);
     if (!holds.takesAgain(claim.owner, node)) return;
     void host
-      .run(() => node.ask(() => kind.acquire(asked)))
+      .run(() => node.request(() => kind.acquire(requested)))
       .then(async (reply) => {
         if (reply.status !== 'granted') return;
         // The release reached this node before the acquire: undo the late grant.
-        if (isOver()) host.pendingReleases.add(node, asked, {}, until);
-        else if (token !== undefined) await node.ask(() => kind.commit!(asked, token));
+        if (isOver()) host.pendingReleases.add(node, requested, {}, until);
+        else if (token !== undefined) await node.request(() => kind.commit!(requested, token));
       })
       .catch((failure: unknown) => {
         if (!(failure instanceof StoreFailure) || isNotExecuted(failure)) return;
-        if (isOver()) host.pendingReleases.add(node, asked, { uncertain: failure }, until);
+        if (isOver()) host.pendingReleases.add(node, requested, { uncertain: failure }, until);
         else holds.doubted(claim.owner, node, failure);
       })
       .finally(() => holds.tookAgain(claim.owner, node));
@@ -91,7 +91,7 @@ export class QuorumRenewal<C extends Claim> {
     const { nodes, majority } = host;
     const replies = quorumCall.nodeReplies.map((nodeReply): readonly [QuorumNode, ExtendReply] => [
       nodeReply.node,
-      nodeReply.status === 'answered' ? nodeReply.answer[i]! : { status: 'failed', cause: nodeReply.failure },
+      nodeReply.status === 'answered' ? nodeReply.reply[i]! : { status: 'failed', cause: nodeReply.failure },
     ]);
     const held = replies.flatMap(([, reply]) => (reply.status === 'held' ? [reply.validForMs] : []));
     if (held.length >= majority) {
@@ -120,10 +120,10 @@ export class QuorumRenewal<C extends Claim> {
   async downgrade(claim: C): Promise<ExtendReply> {
     const { host, holds } = this;
     const { nodes, majority } = host;
-    host.asksFor(claim.leaseMs);
-    const asked = { ...claim, owner: holds.nameOf(claim.owner) };
+    host.noteLease(claim.leaseMs);
+    const requested = { ...claim, owner: holds.nameOf(claim.owner) };
     const quorumCall = new QuorumCall<Extending>(nodes, (node) =>
-      node.ask(async () => [await kindAt(node, claim.kind).downgrade!(asked)]),
+      node.request(async () => [await kindAt(node, claim.kind).downgrade!(requested)]),
     );
     await quorumCall.until(() => false, { runtime: host.runtime, minMs: SILENT_NODES_MS });
     if (quorumCall.failures.size > nodes.length - majority) {

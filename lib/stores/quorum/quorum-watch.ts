@@ -17,7 +17,7 @@ const LATE_MS = 30;
 /** Listens at all nodes for a key that may have become free, and reports it once. */
 export class QuorumWatch implements Watch {
   private readonly watches = new Map<QuorumNode, Watch>();
-  private readonly heard = new Set<QuorumNode>();
+  private readonly notifiedBy = new Set<QuorumNode>();
   private readonly failures = new Map<QuorumNode, StoreFailure>();
   private timer: unknown;
   private late = new Set<QuorumNode>();
@@ -53,7 +53,7 @@ export class QuorumWatch implements Watch {
   }
 
   private nodeWoke(node: QuorumNode): void {
-    const { host, heard } = this;
+    const { host, notifiedBy } = this;
     if (!this.isOpen) return;
     // Waiters have to look for notifications that came before the watch was live.
     const becameLive = !this.wasLive && this.live;
@@ -61,8 +61,8 @@ export class QuorumWatch implements Watch {
     // The others report the same when they become live.
     if (becameLive) return this.notify((at) => !this.watches.get(at)!.live);
     if (this.late.delete(node) && host.runtime.now() < this.lateUntil) return;
-    heard.add(node);
-    if (heard.size >= host.majority) return this.notify((at) => !heard.has(at));
+    notifiedBy.add(node);
+    if (notifiedBy.size >= host.majority) return this.notify((at) => !notifiedBy.has(at));
     // The other nodes may have nothing to report: their next notification is a new one.
     this.timer ??= host.runtime.setTimer(
       () => this.notify(() => false),
@@ -78,7 +78,7 @@ export class QuorumWatch implements Watch {
     this.timer = undefined;
     this.late = new Set(host.nodes.filter(isLate));
     this.lateUntil = host.runtime.now() + LATE_MS;
-    this.heard.clear();
+    this.notifiedBy.clear();
     this.listener.notified();
   }
 

@@ -5,7 +5,7 @@ import { systemRuntime, type Runtime } from '../../core/runtime.js';
 import type { KindStores, LockStore } from '../../core/seam/lock-store.js';
 import type { Holder, KeyState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { AskedLeases } from './asked-leases.js';
+import { RequestedLeases } from './requested-leases.js';
 import { QuorumCall, majorityOf, SILENT_NODES_MS } from './quorum-call.js';
 import { PendingReleases } from './pending-releases.js';
 import { NodeClocks } from './node-clocks.js';
@@ -57,9 +57,9 @@ export class QuorumStore implements LockStore {
   private readonly holds: QuorumHolds;
   private readonly underWay = new Set<Promise<unknown>>();
   private readonly host: QuorumHost;
-  private readonly asked = new AskedLeases();
+  private readonly requested = new RequestedLeases();
   /** The node that votes for a server, by the id of the server's run: the first node that was found to be it. */
-  private readonly askedNodes = new Map<string, QuorumNode>();
+  private readonly requestedNodes = new Map<string, QuorumNode>();
   private onWarn: ((warning: string) => void) | undefined;
   private onAtRisk: ((finalKey?: string) => void) | undefined;
   private closed = false;
@@ -76,7 +76,8 @@ export class QuorumStore implements LockStore {
     const clocks = new NodeClocks(() => this.nodes, clock);
     const nodeHost = {
       runtime: clock,
-      delayAfterStartMs: (startedAt: number) => delayMs ?? Math.max(minMs, this.asked.longestAt(startedAt)),
+      delayAfterStartMs: (startedAt: number) =>
+        delayMs ?? Math.max(minMs, this.requested.longestAt(startedAt)),
       clockOff: (node: QuorumNode) => clocks.off(node),
       tokenAhead: (tokenMs: number) => clocks.tokenAhead(tokenMs),
       lookAgain: (node: QuorumNode) => clocks.lookAgain(node),
@@ -95,7 +96,7 @@ export class QuorumStore implements LockStore {
       runtime: clock,
       pendingReleases: this.pendingReleases,
       random: random ?? Math.random,
-      asksFor: (leaseMs) => this.asked.add(leaseMs, clock.now()),
+      noteLease: (leaseMs) => this.requested.add(leaseMs, clock.now()),
       pause: (ms) => new Promise((resolve) => void clock.setTimer(resolve, ms, true)),
       run: (work) => this.run(work),
     };
@@ -124,7 +125,7 @@ export class QuorumStore implements LockStore {
   /** Resolves with the holders of the key at a majority of nodes. */
   async inspect(finalKey: string): Promise<KeyState | null> {
     const { majority, nodes } = this;
-    const states = await this.askAll((store) => store.inspect(finalKey), 'not-executed');
+    const states = await this.requestAll((store) => store.inspect(finalKey), 'not-executed');
     const found = states.filter((state): state is KeyState => state !== null);
     const seen = new Map<string, Holder[]>();
     for (const { kind, holders } of found) {
@@ -150,19 +151,19 @@ export class QuorumStore implements LockStore {
 
   /** Ends the holds on all nodes. Resolves with true when there was one on any of them. */
   async forceUnlock(finalKey: string): Promise<boolean> {
-    return (await this.askAll((store) => store.forceUnlock(finalKey), 'unknown')).some(Boolean);
+    return (await this.requestAll((store) => store.forceUnlock(finalKey), 'unknown')).some(Boolean);
   }
 
   async ping(): Promise<void> {
-    await this.askAll((store) => store.ping(), 'not-executed');
+    await this.requestAll((store) => store.ping(), 'not-executed');
   }
 
   /** Resolves with the warnings of each node, with its name. A node that cannot be reached gives one, too. */
   async diagnose(): Promise<readonly string[]> {
-    const told = await Promise.allSettled(
+    const replies = await Promise.allSettled(
       this.nodes.map(async ({ store }) => (await store.diagnose?.()) ?? []),
     );
-    return told.flatMap((one, i) => {
+    return replies.flatMap((one, i) => {
       const { name } = this.nodes[i]!;
       if (one.status === 'fulfilled') return one.value.map((warning) => `${name}: ${warning}`);
       return [`${name} cannot be reached: locks need ${this.majority} of ${this.nodes.length} nodes.`];
@@ -201,14 +202,14 @@ export class QuorumStore implements LockStore {
   }
 
   /** Asks every node, whether it counts or not. Resolves with the replies once a majority has replied. */
-  private askAll<T>(
-    ask: (store: LockStore) => Promise<T>,
+  private requestAll<T>(
+    request: (store: LockStore) => Promise<T>,
     outcome: 'not-executed' | 'unknown',
   ): Promise<T[]> {
     return this.run(async () => {
-      const quorumCall = new QuorumCall(this.nodes, ({ store }) => ask(store));
+      const quorumCall = new QuorumCall(this.nodes, ({ store }) => request(store));
       await quorumCall.until(() => false, { runtime: this.host.runtime, minMs: SILENT_NODES_MS });
-      if (quorumCall.answers.length >= this.majority) return [...quorumCall.answers];
+      if (quorumCall.replies.length >= this.majority) return [...quorumCall.replies];
       throw new QuorumFailure(quorumCall.failures, this.host, outcome);
     });
   }
@@ -229,10 +230,10 @@ export class QuorumStore implements LockStore {
   private sameAs(node: QuorumNode): string | undefined {
     const { serverId } = node;
     if (serverId === undefined) return undefined;
-    const askedNode = this.askedNodes.get(serverId);
-    if (askedNode?.serverId === serverId) return askedNode === node ? undefined : askedNode.name;
-    for (const [id, one] of this.askedNodes) if (one.serverId !== id) this.askedNodes.delete(id);
-    this.askedNodes.set(serverId, node);
+    const requestedNode = this.requestedNodes.get(serverId);
+    if (requestedNode?.serverId === serverId) return requestedNode === node ? undefined : requestedNode.name;
+    for (const [id, one] of this.requestedNodes) if (one.serverId !== id) this.requestedNodes.delete(id);
+    this.requestedNodes.set(serverId, node);
     return undefined;
   }
 }

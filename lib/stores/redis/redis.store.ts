@@ -144,7 +144,7 @@ export class RedisStore implements LockStore {
   }
 
   async ping(): Promise<void> {
-    await this.topology.askEach((connection) =>
+    await this.topology.requestEach((connection) =>
       connection.send({ command: 'ping', args: [], read: () => undefined }),
     );
   }
@@ -154,7 +154,7 @@ export class RedisStore implements LockStore {
     if (this.topology.hasSlots) {
       throw new RedisFailure('a cluster is no node of a quorum: it has many servers', 'not-executed', {});
     }
-    const times = await this.topology.askEach(async (connection) => {
+    const times = await this.topology.requestEach(async (connection) => {
       const [server, clockMs] = await Promise.all([
         connection.send({ command: 'info', args: ['server'], read: readServer }),
         connection.send({ command: 'time', args: [], read: readTime }),
@@ -174,7 +174,7 @@ export class RedisStore implements LockStore {
     const check = this.topology.isConnected ? undefined : this.topology.duplicate();
     if (check) this.checks.add(check);
     try {
-      const replies = await (check ?? this.topology).askEach(async (connection, name) => ({
+      const replies = await (check ?? this.topology).requestEach(async (connection, name) => ({
         name,
         warnings: await this.diagnoseServer(connection),
         missing: missingRules(connection.probed),

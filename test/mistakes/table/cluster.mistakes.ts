@@ -24,7 +24,7 @@ export const CLUSTER_MISTAKES: readonly LaboratoryMistake[] = [
     name: 'what a server is only getting is asked for without ASKING',
     edits: [
       {
-        in: 'ClusterCommands.askMoving',
+        in: 'ClusterCommands.sendToImporter',
         find: "at.send({ command: 'asking', args: [], read: () => undefined }).catch(() => undefined);",
         replace: '',
       },

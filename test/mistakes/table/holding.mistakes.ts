@@ -277,7 +277,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
     name: 'a late answer to a renewal believed',
     edits: [
       {
-        in: 'LeaseKeeper.answered',
+        in: 'LeaseKeeper.replied',
         find: "if (now >= hold.validUntil) return this.lose(hold, 'expired');",
         replace: '',
       },

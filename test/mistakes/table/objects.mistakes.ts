@@ -55,9 +55,9 @@ export const OBJECT_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'Semaphore.take',
-        find: 'ask: () => store.take(finalKey, permits),',
+        find: 'attempt: () => store.take(finalKey, permits),',
         replace:
-          'ask: () => store.take(finalKey, permits).catch(async (failure: unknown) => { await store.add(finalKey, permits); throw failure; }),',
+          'attempt: () => store.take(finalKey, permits).catch(async (failure: unknown) => { await store.add(finalKey, permits); throw failure; }),',
       },
     ],
     simulation: { rules: ['semaphore'] },
@@ -67,9 +67,9 @@ export const OBJECT_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'ObjectWait.untilYes',
-        find: 'if (await this.ask()) return;',
+        find: 'if (await this.request()) return;',
         replace:
-          'if (await this.ask()) { const gone = context.core.reasonToStop(wait); if (gone) throw gone; return; }',
+          'if (await this.request()) { const gone = context.core.reasonToStop(wait); if (gone) throw gone; return; }',
       },
     ],
     simulation: { rules: ['semaphore'], atEachStep: 'objects' },

@@ -229,7 +229,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     name: 'a lost message never repaired',
     edits: [
       {
-        in: 'OwnEntry.answered',
+        in: 'OwnEntry.replied',
         find: "if (reply.status === 'held') return this.notify(UNKNOWN_GRANT);",
         replace: "if (reply.status === 'held') return;",
       },
@@ -330,7 +330,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     name: 'the end of a hold slept through that comes sooner than was told at first',
     edits: [
       {
-        in: 'OwnEntry.answered',
+        in: 'OwnEntry.replied',
         find: 'if (this.lookAgainAt < before) this.listener?.();',
         replace: 'void before;',
       },

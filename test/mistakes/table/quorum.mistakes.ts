@@ -20,7 +20,7 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
       {
         in: 'QuorumKind.acquireAtAll',
         find: 'if (grants.length >= majority) return',
-        replace: 'if (grants.length > quorumCall.answers.length / 2) return',
+        replace: 'if (grants.length > quorumCall.replies.length / 2) return',
       },
       {
         in: 'QuorumKind.grantOf',
@@ -85,7 +85,7 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'QuorumKind.releaseAt',
-        find: 'if (uncertain) host.pendingReleases.add(nodeReply.node, asked, { uncertain }, until);',
+        find: 'if (uncertain) host.pendingReleases.add(nodeReply.node, requested, { uncertain }, until);',
         replace: 'void uncertain;',
       },
     ],
@@ -97,7 +97,7 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
       {
         in: 'QuorumHolds.isNowhereAt',
         find: "return nodeReply?.status === 'failed' && isNotExecuted(nodeReply.failure);",
-        replace: "return nodeReply?.status !== 'answered';",
+        replace: "return nodeReply?.status !== 'replied';",
       },
     ],
     rules: ['leftovers'],
@@ -107,8 +107,9 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'QuorumKind.refused',
-        find: 'quorumCall.onEach((nodeReply) => this.releaseAt(asked, nodeReply, until));',
-        replace: 'for (const nodeReply of quorumCall.nodeReplies) this.releaseAt(asked, nodeReply, until);',
+        find: 'quorumCall.onEach((nodeReply) => this.releaseAt(requested, nodeReply, until));',
+        replace:
+          'for (const nodeReply of quorumCall.nodeReplies) this.releaseAt(requested, nodeReply, until);',
       },
     ],
     rules: ['leftovers'],
@@ -137,7 +138,11 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
         find: "if (nodeReply.status === 'failed') failed(nodeReply.node, nodeReply.failure);",
         replace: "if (nodeReply.status === 'failed') notify(nodeReply.node, {} as Grant);",
       },
-      { in: 'commitTokens', find: 'else told(false);', replace: 'else notify(nodeReply.node, {} as Grant);' },
+      {
+        in: 'commitTokens',
+        find: 'else count(false);',
+        replace: 'else notify(nodeReply.node, {} as Grant);',
+      },
       {
         in: 'ExclusiveHolds.commit',
         find: 'if (this.find(claim.finalKey)?.owner !== claim.owner) return false;',
@@ -175,8 +180,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
       // What a renewal puts back would hide it.
       {
         in: 'QuorumRenewal.takeAgain',
-        find: 'if (!standing || standing.isEnding) return;',
-        replace: 'if (standing) return;',
+        find: 'if (!record || record.isEnding) return;',
+        replace: 'if (record) return;',
       },
     ],
     rules: ['exclusion', 'tokens'],
@@ -222,8 +227,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'QuorumKind.releaseAt',
-        find: 'add(nodeReply.node, asked, { uncertain }, until)',
-        replace: 'add(nodeReply.node, asked, {}, until)',
+        find: 'add(nodeReply.node, requested, { uncertain }, until)',
+        replace: 'add(nodeReply.node, requested, {}, until)',
       },
     ],
     rules: ['leftovers'],

@@ -31,8 +31,8 @@ export const SHARING_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'RedisConnection.sendBatch',
-        find: 'const answer = answers[i];',
-        replace: 'const answer = answers[(i + 1) % runs.length];',
+        find: 'const result = replies[i];',
+        replace: 'const result = replies[(i + 1) % runs.length];',
       },
     ],
     laboratory: {

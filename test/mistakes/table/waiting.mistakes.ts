@@ -80,8 +80,8 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
       },
       {
         in: 'RedisSubscriber.disconnected',
-        find: 'if (deafened.length === 0) return;',
-        replace: 'if (deafened.length >= 0) return;',
+        find: 'if (interrupted.length === 0) return;',
+        replace: 'if (interrupted.length >= 0) return;',
       },
     ],
     laboratory: {

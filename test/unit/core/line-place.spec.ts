@@ -23,14 +23,14 @@ describe('the place of a process', () => {
   it('counts from the send of the last request that was answered "queued"', () => {
     const one = standing();
     expect(one.queuedAt).toBe(1_000);
-    one.answered(stands(), 2_000);
+    one.replied(stands(), 2_000);
     expect(one.queuedAt).toBe(2_000);
   });
 
   it('does not go back when the answer to an older request comes later', () => {
     const one = standing(5);
-    one.answered(stands(2, 900), 3_000);
-    one.answered(stands(4, 100), 2_000);
+    one.replied(stands(2, 900), 3_000);
+    one.replied(stands(4, 100), 2_000);
     expect([one.queuedAt, one.position, one.lookAgainAt]).toEqual([3_000, 2, 3_900]);
   });
 
@@ -52,7 +52,7 @@ describe('the place of a process', () => {
     one.onOutcome(() => heard.push('first'));
     one.onOutcome(() => heard.push('second'));
     place.notify(GRANT);
-    one.answered({ status: 'gone' }, 2_000);
+    one.replied({ status: 'gone' }, 2_000);
     expect([heard, one.outcome]).toEqual([['second'], GRANT]);
   });
 
@@ -65,18 +65,18 @@ describe('the place of a process', () => {
     const one = standing();
     let heard = 0;
     one.onOutcome(() => (heard += 1));
-    one.answered({ status: 'held' }, 2_000);
+    one.replied({ status: 'held' }, 2_000);
     expect([heard, one.outcome]).toEqual([1, { status: 'granted', validForMs: 0 }]);
     // The message of that grant comes later: it says nothing that counts any more.
     place.notify(GRANT);
-    one.answered(stands(), 3_000);
+    one.replied(stands(), 3_000);
     expect([heard, one.outcome, one.queuedAt]).toEqual([1, { status: 'granted', validForMs: 0 }, 3_000]);
   });
 
   it('is gone when the answer says so, also the answer to an older request', () => {
     const one = standing();
-    one.answered(stands(), 3_000);
-    one.answered({ status: 'gone' }, 2_000);
+    one.replied(stands(), 3_000);
+    one.replied({ status: 'gone' }, 2_000);
     expect(one.outcome).toEqual({ status: 'gone' });
   });
 

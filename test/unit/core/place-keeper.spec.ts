@@ -180,12 +180,12 @@ describe('the keeper of places', () => {
   it('asks about one place when somebody wants to know, and keeps it by that', async () => {
     const one = kept('a');
     await runtime.pass(400);
-    const asking = watched(keeper.ask(one));
+    const asking = watched(keeper.request(one));
     await settled();
     expect(livesFor(next())).toEqual(new Set([5_000]));
     await next().answer([stands(2, 700)]);
     expect([asking.value, one.queuedAt, one.lookAgainAt]).toEqual([stands(2, 700), 1_400, 2_100]);
-    const failing = watched(keeper.ask(one));
+    const failing = watched(keeper.request(one));
     const cause = notExecuted();
     await settled();
     await next().answer([{ status: 'failed', cause }]);
@@ -195,7 +195,7 @@ describe('the keeper of places', () => {
   it('says that a place stands as before where a store needs nobody to keep it', async () => {
     begin(new ScriptedStore());
     const one = kept('a', 2);
-    expect(await keeper.ask(one)).toEqual(stands(2));
+    expect(await keeper.request(one)).toEqual(stands(2));
     await runtime.pass(5_000);
     expect([store.sent, woken, one.queuedAt]).toEqual([[], [], 1_000]);
   });

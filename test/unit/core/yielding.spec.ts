@@ -4,9 +4,9 @@ import { Yielding } from '../../../lib/core/acquire/yielding.js';
 /** After a turn of a process with several holds: it has just given one back, at 60 ms, and others wait. */
 const afterTurn = (): Yielding => {
   const yielding = new Yielding();
-  yielding.releaseAnswered(0, 0, true);
+  yielding.releaseReplied(0, 0, true);
   yielding.releaseSent(60, 10);
-  yielding.releaseAnswered(61, 11, true);
+  yielding.releaseReplied(61, 11, true);
   return yielding;
 };
 
@@ -20,7 +20,7 @@ describe('a process that has several holds', () => {
   it('goes on doing so when it gives back more of its own', () => {
     const yielding = afterTurn();
     yielding.releaseSent(62, 11);
-    yielding.releaseAnswered(63, 12, true);
+    yielding.releaseReplied(63, 12, true);
     expect(yielding.until(63, 12)).toBe(85);
     expect(yielding.until(64, 13)).toBe(undefined);
   });
@@ -28,7 +28,7 @@ describe('a process that has several holds', () => {
   it('has its next turn before it does so again', () => {
     const yielding = afterTurn();
     yielding.releaseSent(90, 12);
-    yielding.releaseAnswered(91, 13, true);
+    yielding.releaseReplied(91, 13, true);
     yielding.releaseSent(140, 14);
     expect(yielding.until(140, 14)).toBe(undefined);
     yielding.releaseSent(141, 15);
@@ -37,7 +37,7 @@ describe('a process that has several holds', () => {
 
   it('need not when nobody else waits', () => {
     const yielding = afterTurn();
-    yielding.releaseAnswered(62, 11, false);
+    yielding.releaseReplied(62, 11, false);
     expect(yielding.until(62, 11)).toBe(undefined);
     yielding.releaseSent(200, 12);
     expect(yielding.until(200, 12)).toBe(undefined);

@@ -168,11 +168,11 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
   }
 
   /** Grants a key. For lack of a token, only an asking caller fails: the next owner gets that failure when it asks. */
-  private tryTake(claim: OneOwnerClaim, now: number, isAsking: boolean): Grant | undefined {
+  private tryTake(claim: OneOwnerClaim, now: number, isRequesting: boolean): Grant | undefined {
     try {
       return this.take(claim, now);
     } catch (failure) {
-      if (isAsking || !(failure instanceof StoreFailure)) throw failure;
+      if (isRequesting || !(failure instanceof StoreFailure)) throw failure;
       return undefined;
     }
   }
@@ -183,17 +183,17 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     return grant;
   }
 
-  /** Grants a free key to the first waiter that is notified, `asking` by the reply. Returns whether one got it. */
-  private serve(finalKey: string, now: number, asking?: string): boolean {
+  /** Grants a free key to the first waiter that is notified, `requesting` by the reply. Returns whether one got it. */
+  private serve(finalKey: string, now: number, requesting?: string): boolean {
     const queue = this.queueOf(finalKey, now);
     for (const { claim, notSubscribed } of queue?.alive(now) ?? []) {
       const { provisionalLeaseMs, tokens } = claim.entryTerms!;
-      const asked = { ...claim, leaseMs: provisionalLeaseMs, tokens };
-      const grant = this.tryTake(asked, now, claim.owner === asking);
+      const requested = { ...claim, leaseMs: provisionalLeaseMs, tokens };
+      const grant = this.tryTake(requested, now, claim.owner === requesting);
       if (!grant) return false;
       const waiting = queue!.length - 1;
       if (
-        claim.owner === asking ||
+        claim.owner === requesting ||
         notSubscribed ||
         this.notifyOwner(claim.owner, { ...grant, ...(tokens > 0 && { tokens }), waiting }, finalKey)
       ) {

@@ -34,7 +34,7 @@ export interface CommandsHost {
 }
 
 /** A run of a script, and the function that reads its reply. */
-interface Asked<T> {
+interface Requested<T> {
   readonly script: Script;
   readonly keys: readonly string[];
   readonly args: readonly (string | number)[];
@@ -70,11 +70,11 @@ export class ClusterCommands implements Commands {
 
   share(run: ScriptRun): void {
     const { part, keys, args, read, resolve, reject } = run;
-    const asked: Asked<unknown> = { script: part.script, keys, args, read };
+    const requested: Requested<unknown> = { script: part.script, keys, args, read };
     const connection = this.host.connectionTo(keys[0]!);
-    if (!connection) return void this.routed(asked).then(resolve, reject);
+    if (!connection) return void this.routed(requested).then(resolve, reject);
     const elsewhere = (failure: unknown): void =>
-      void this.elsewhere(asked, failure, connection).then(resolve, reject);
+      void this.elsewhere(requested, failure, connection).then(resolve, reject);
     connection.share({ ...run, part: this.partFor(part), reject: elsewhere });
   }
 
@@ -87,20 +87,20 @@ export class ClusterCommands implements Commands {
     return own;
   }
 
-  private async routed<T>(asked: Asked<T>): Promise<T> {
+  private async routed<T>(requested: Requested<T>): Promise<T> {
     const { host } = this;
-    const [name] = asked.keys as [string];
+    const [name] = requested.keys as [string];
     if (!host.connectionTo(name)) await host.openedTo(name);
     const connection = this.connectionTo(name);
     try {
-      return await this.ask(asked, connection);
+      return await this.request(requested, connection);
     } catch (failure) {
-      return this.elsewhere(asked, failure, connection);
+      return this.elsewhere(requested, failure, connection);
     }
   }
 
   /** Sends a request that was refused because of its slot to the slot's server; throws any other failure. */
-  private async elsewhere<T>(asked: Asked<T>, first: unknown, firstAt: RedisConnection): Promise<T> {
+  private async elsewhere<T>(requested: Requested<T>, first: unknown, firstAt: RedisConnection): Promise<T> {
     const { host } = this;
     const giveUpAt = performance.now() + host.timeoutMs;
     let [failure, at] = [first, firstAt];
@@ -112,19 +112,19 @@ export class ClusterCommands implements Commands {
       try {
         if (redirect.kind === 'ASK' && host.followsAsk) {
           at = host.connectionAt(redirect.to);
-          return await this.askMoving(asked, at);
+          return await this.sendToImporter(requested, at);
         }
         if (redirect.kind === 'ASK') await pause(TRY_AGAIN_MS);
         if (redirect.kind === 'MOVED') host.moved(redirect.slot, redirect.to);
-        at = this.connectionTo(asked.keys[0]!);
-        return await this.ask(asked, at);
+        at = this.connectionTo(requested.keys[0]!);
+        return await this.request(requested, at);
       } catch (error) {
         failure = error;
       }
     }
   }
 
-  private ask<T>({ script, keys, args, read }: Asked<T>, connection: RedisConnection): Promise<T> {
+  private request<T>({ script, keys, args, read }: Requested<T>, connection: RedisConnection): Promise<T> {
     return connection.run(this.scriptFor(script), keys, args, read);
   }
 
@@ -132,7 +132,10 @@ export class ClusterCommands implements Commands {
    * Runs a script at a server that is importing the slot, which serves only the one command after ASKING. Sends the
    * script in full, because a retry after NOSCRIPT would need another ASKING.
    */
-  private async askMoving<T>({ script, keys, args, read }: Asked<T>, at: RedisConnection): Promise<T> {
+  private async sendToImporter<T>(
+    { script, keys, args, read }: Requested<T>,
+    at: RedisConnection,
+  ): Promise<T> {
     await at.opened();
     at.send({ command: 'asking', args: [], read: () => undefined }).catch(() => undefined);
     return at.send(requestFor(this.scriptFor(script), keys, args, read).inFull!());

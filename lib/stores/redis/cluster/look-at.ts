@@ -47,7 +47,7 @@ export const lookAt = async (servers: readonly ClusterServer[]): Promise<Cluster
   const best = bestOf(seen);
   // If one server lacks sharded Pub/Sub, listeners on its slots would receive nothing.
   if (best) return { ...best, canShard: seen.every(({ canShard }) => canShard) };
-  throw nobodyAnswered(failures);
+  throw noReplies(failures);
 };
 
 const seenFrom = async ({ connection, at }: ClusterServer): Promise<ClusterInfo> => {
@@ -71,7 +71,7 @@ const unlessRefused =
     throw failure;
   };
 
-const nobodyAnswered = (failures: readonly unknown[]): RedisFailure => {
+const noReplies = (failures: readonly unknown[]): RedisFailure => {
   const first = failures.find((failure) => failure instanceof RedisFailure);
   const why = first ? `: ${first.message}` : '';
   return new RedisFailure(`no server of the cluster says which one has which slots${why}`, 'not-executed', {

@@ -133,7 +133,9 @@ export class RedisCluster implements RedisTopology {
     return hashSlot(name);
   }
 
-  async askEach<T>(ask: (connection: RedisConnection, name?: string) => Promise<T>): Promise<readonly T[]> {
+  async requestEach<T>(
+    request: (connection: RedisConnection, name?: string) => Promise<T>,
+  ): Promise<readonly T[]> {
     await this.known();
     const { masters } = this.slots;
     if (masters.length === 0) {
@@ -141,7 +143,7 @@ export class RedisCluster implements RedisTopology {
         passing: true,
       });
     }
-    return Promise.all(masters.map(({ connection, at }) => ask(connection, textOfAddress(at))));
+    return Promise.all(masters.map(({ connection, at }) => request(connection, textOfAddress(at))));
   }
 
   known(): Promise<void> {

@@ -17,16 +17,16 @@ export const textOfAddress = ({ host, port }: NodeAddress): string => `${host}:$
 /**
  * Reads the reply of CLUSTER SLOTS.
  *
- * @param asked host that was asked; it stands for a server that does not give its own name.
+ * @param requested host that was asked; it stands for a server that does not give its own name.
  */
-export const readSlots = (reply: unknown, asked: string): readonly SlotRange[] => {
+export const readSlots = (reply: unknown, requested: string): readonly SlotRange[] => {
   if (!Array.isArray(reply)) throw impossible(reply);
   return reply.map((one: unknown) => {
     const [from, to, master] = Array.isArray(one) ? (one as unknown[]) : [];
     const [host, port] = Array.isArray(master) ? (master as unknown[]) : [];
     if (!isSlot(from) || !isSlot(to) || typeof port !== 'number') throw impossible(reply);
     const isNamed = typeof host === 'string' && host !== '' && host !== '?';
-    return { from, to, master: { host: isNamed ? host : asked, port } };
+    return { from, to, master: { host: isNamed ? host : requested, port } };
   });
 };
 
@@ -51,14 +51,14 @@ export type Redirect =
   | { readonly kind: 'TRYAGAIN' };
 
 /** Reads a redirect from an error; returns undefined for any other error. */
-export const readRedirect = (message: string, asked: string): Redirect | undefined => {
+export const readRedirect = (message: string, requested: string): Redirect | undefined => {
   if (message.startsWith('TRYAGAIN')) return { kind: 'TRYAGAIN' };
   const [, kind, slot, host, port] = /^(MOVED|ASK) (\d+) (\S*):(\d+)/.exec(message) ?? [];
   if (kind === undefined) return undefined;
   return {
     kind: kind as 'MOVED' | 'ASK',
     slot: Number(slot),
-    to: { host: host === '' || host === '?' ? asked : host!, port: Number(port) },
+    to: { host: host === '' || host === '?' ? requested : host!, port: Number(port) },
   };
 };
 

@@ -4,11 +4,11 @@ import { unbound } from '../../../core/runtime.js';
 const STOOD_STILL_MS = 50;
 
 /** A command under way. The connection sets `done` when the command has a reply or is given up. */
-export interface Unanswered {
+export interface Unreplied {
   done: boolean;
 }
 
-interface Entry extends Unanswered {
+interface Entry extends Unreplied {
   dueAt: number;
   spared: boolean;
   readonly onOverdue: () => void;
@@ -34,7 +34,7 @@ export class CommandDeadlines {
   }
 
   /** Calls `onOverdue` when the command is not done by its deadline. */
-  add(onOverdue: () => void): Unanswered {
+  add(onOverdue: () => void): Unreplied {
     const entry: Entry = {
       dueAt: performance.now() + this.timeoutMs,
       done: false,

@@ -1,6 +1,6 @@
-import type { CommandDeadlines, Unanswered } from './command-deadlines.js';
+import type { CommandDeadlines, Unreplied } from './command-deadlines.js';
 import {
-  bytesHeard,
+  bytesReceived,
   dropSocket,
   dropWhereParserThrows,
   isReadyInVain,
@@ -19,16 +19,16 @@ export const watchHandshakes = (
   deadlines: CommandDeadlines,
   onReady: () => void,
 ): void => {
-  let current: Unanswered | undefined;
+  let current: Unreplied | undefined;
   const stop = (): void => {
     if (current) current.done = true;
     current = undefined;
   };
-  const watch = (heardBefore: number): void => {
-    const handshake: Unanswered = deadlines.add(() => {
+  const watch = (receivedBefore: number): void => {
+    const handshake: Unreplied = deadlines.add(() => {
       handshake.done = true;
-      const heard = bytesHeard(client);
-      if (heard > heardBefore) watch(heard);
+      const received = bytesReceived(client);
+      if (received > receivedBefore) watch(received);
       else dropSocket(client);
     });
     current = handshake;
@@ -36,7 +36,7 @@ export const watchHandshakes = (
   client.on('connect', () => {
     dropWhereParserThrows(client);
     stop();
-    watch(bytesHeard(client));
+    watch(bytesReceived(client));
   });
   client.on('ready', () => {
     stop();

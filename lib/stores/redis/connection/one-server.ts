@@ -3,7 +3,7 @@ import { RedisConnection, type RedisConnectionOptions } from './redis-connection
 import { RedisSubscriber } from './redis-subscriber.js';
 import type { RedisTopology } from './redis-topology.js';
 import { StartingClients } from './starting-clients.js';
-import { asksSentinels, setUpSentinels } from './sentinels/sentinel-settings.js';
+import { usesSentinels, setUpSentinels } from './sentinels/sentinel-settings.js';
 import { SentinelWatch } from './sentinels/sentinel-watch.js';
 
 /** One Redis server, or the current master of several: one connection for commands and one for messages. */
@@ -25,7 +25,7 @@ export class OneServer implements RedisTopology {
     starting = new StartingClients(),
   ) {
     this.address = addressOf(commands);
-    this.sentinels = asksSentinels(commands)
+    this.sentinels = usesSentinels(commands)
       ? new SentinelWatch([commands, subscriber], starting)
       : undefined;
     this.commands = new RedisConnection(commands, options);
@@ -70,8 +70,8 @@ export class OneServer implements RedisTopology {
     return 0;
   }
 
-  async askEach<T>(ask: (connection: RedisConnection) => Promise<T>): Promise<readonly T[]> {
-    return [await ask(this.commands)];
+  async requestEach<T>(request: (connection: RedisConnection) => Promise<T>): Promise<readonly T[]> {
+    return [await request(this.commands)];
   }
 
   duplicate(): RedisTopology | undefined {

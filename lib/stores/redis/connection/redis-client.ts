@@ -94,7 +94,7 @@ export const isReadyInVain = (client: RedisLike): boolean => {
 };
 
 /** Returns how many bytes have arrived on the current socket; 0 when that is unknown. */
-export const bytesHeard = (client: RedisLike): number => (client as WithStream).stream?.bytesRead ?? 0;
+export const bytesReceived = (client: RedisLike): number => (client as WithStream).stream?.bytesRead ?? 0;
 
 /**
  * Destroys the socket at once, so that the client reconnects. A graceful end would wait for the other side,

@@ -13,7 +13,7 @@ import {
   isUnwritable,
   mayReconnect,
   notReady,
-  unanswered,
+  unreplied,
 } from './redis-failure.js';
 import { MasterSearch } from './master-search.js';
 import { readBatch } from './batch-replies.js';
@@ -65,7 +65,7 @@ export class RedisConnection implements Commands {
   private readonly awaited: AwaitedSession;
   private readonly batch = new ScriptBatch((runs) => this.sendBatch(runs));
   private readonly errors: ClientErrors;
-  private answerOfProbe: unknown;
+  private replyOfProbe: unknown;
   private pinger: NodeJS.Timeout | undefined;
   private closed = false;
   private closedBecause: string | undefined;
@@ -112,7 +112,7 @@ export class RedisConnection implements Commands {
 
   /** Reply of the probe on the current connection, or the error with which it failed. */
   get probed(): unknown {
-    return this.answerOfProbe;
+    return this.replyOfProbe;
   }
 
   /** Resolves with the current connection, else with the next one. Waits for it within the command time-out. */
@@ -206,7 +206,7 @@ export class RedisConnection implements Commands {
     if (!this.batchScript && !this.deadlines.idle) gatherTick(this.#client);
     const inFlight = this.deadlines.add(() => {
       inFlight.done = true;
-      reject(unanswered(this.timeoutMs, this.errors.last, session));
+      reject(unreplied(this.timeoutMs, this.errors.last, session));
       // Replies come in order, so no later request on this connection has a reply either.
       this.drop(session);
     });
@@ -215,9 +215,9 @@ export class RedisConnection implements Commands {
         if (inFlight.done) return;
         inFlight.done = true;
         if (this.masterSearch.isDueTo(reply)) this.drop(session);
-        let answer: T;
+        let result: T;
         try {
-          answer = request.read(reply);
+          result = request.read(reply);
         } catch (cause) {
           return reject(
             new RedisFailure(
@@ -228,7 +228,7 @@ export class RedisConnection implements Commands {
             ),
           );
         }
-        resolve(answer);
+        resolve(result);
       },
       (error: unknown) => {
         // Later requests wait for the new connection. A caller that retries on this one at once, again and again, would
@@ -256,12 +256,12 @@ export class RedisConnection implements Commands {
     const read = (reply: unknown): unknown[] =>
       readBatch(reply, runs.length).map((one, i) => (one instanceof Error ? one : runs[i]!.read(one)));
     this.sendOn(session, requestFor(this.batchScript, keys, args, read)).then(
-      (answers) =>
+      (replies) =>
         runs.forEach((run, i) => {
-          const answer = answers[i];
-          if (!(answer instanceof Error)) return run.resolve(answer);
+          const result = replies[i];
+          if (!(result instanceof Error)) return run.resolve(result);
           run.reject(
-            failureOf(answer, session, this.errors.clean, {
+            failureOf(result, session, this.errors.clean, {
               keys: run.keys,
               refusals: run.part.script.refusals,
             }),
@@ -312,13 +312,13 @@ export class RedisConnection implements Commands {
     let probed: unknown;
     const probe = async (): Promise<void> => {
       const due = typeof this.probe === 'function' ? this.probe() : this.probe;
-      const answer = due && (await runProbe(this.#client, due));
-      probed = answer instanceof Error ? this.errors.clean(answer) : answer;
+      const result = due && (await runProbe(this.#client, due));
+      probed = result instanceof Error ? this.errors.clean(result) : result;
     };
     const name = await nameSession(this.#client, this.scripts, this.deadlines, probe);
     if (!life.alive) return;
     this.errors.note(undefined);
-    this.answerOfProbe = probed;
+    this.replyOfProbe = probed;
     this.session = Object.assign(life, name, { of: this.id });
     this.startPinging(this.session);
     if (this.hadSession) this.onAgain();

@@ -38,7 +38,7 @@ export interface SubscriberOptions {
 }
 
 /** Returns whether ioredis 5 got a reply without a request: the server has ended a subscription by itself. */
-const isUnasked = ({ message }: Error): boolean => message.startsWith('Command queue state error');
+const isUnrequested = ({ message }: Error): boolean => message.startsWith('Command queue state error');
 
 /** Splits names into halves. A SUBSCRIBE fails as a whole when one channel is refused: halving finds that channel. */
 const halves = (names: readonly string[]): string[][] => {
@@ -57,7 +57,7 @@ export class RedisSubscriber {
   private readonly deadlines: CommandDeadlines;
   private pinger: NodeJS.Timeout | undefined;
   /** Whether a message has come since the last check. */
-  private heard = false;
+  private received = false;
   private closed = false;
 
   private readonly isSharded: boolean;
@@ -68,7 +68,7 @@ export class RedisSubscriber {
     this.deadlines = new CommandDeadlines(timeoutMs);
     // The next command of the other connection reports what is wrong; this one only goes on trying.
     client.on('error', (error) => {
-      if (isSharded && isUnasked(error)) moved();
+      if (isSharded && isUnrequested(error)) moved();
     });
     // The client does not say which of its subscriptions have ended: reconnect, and subscribe to all again.
     const moved = (): void => {
@@ -77,7 +77,7 @@ export class RedisSubscriber {
     };
     if (isSharded) client.on('moved', moved);
     client.on(isSharded ? 'smessage' : 'message', (channel: string, text: string) => {
-      this.heard = true;
+      this.received = true;
       this.wakeUp(this.channels.get(channel), text);
     });
     client.on('close', () => this.disconnected());
@@ -138,16 +138,16 @@ export class RedisSubscriber {
     if (channel.listeners.size > 0 || this.channels.get(name) !== channel) return this.pingIfWaitedFor();
     this.channels.delete(name);
     this.pingIfWaitedFor();
-    if (this.#client.status === 'ready') void this.ask(this.endSubscription(name)).catch(() => undefined);
+    if (this.#client.status === 'ready') void this.request(this.endSubscription(name)).catch(() => undefined);
   }
 
   private subscribe(names: readonly string[]): void {
     if (this.#client.status !== 'ready') return;
     // Keep the entries as they are now: a channel that is left and watched again has its own SUBSCRIBE after this one.
-    const asked = names.map((name) => this.channels.get(name));
-    this.ask(this.beginSubscription(names)).then(
+    const requested = names.map((name) => this.channels.get(name));
+    this.request(this.beginSubscription(names)).then(
       () => {
-        for (const channel of asked) {
+        for (const channel of requested) {
           if (!channel) continue;
           channel.live = true;
           this.wakeUp(channel);
@@ -156,18 +156,20 @@ export class RedisSubscriber {
       (error: unknown) => {
         // After a lost connection the subscriber tries again; a refusal is final.
         if (!isReplyError(error)) return;
-        if (isPassing(error)) return this.subscribeLater(names, asked);
-        const stillWanted = names.filter((name, i) => asked[i] && this.channels.get(name) === asked[i]);
-        if (names.length === 1) this.reject(asked[0], error);
+        if (isPassing(error)) return this.subscribeLater(names, requested);
+        const stillWanted = names.filter(
+          (name, i) => requested[i] && this.channels.get(name) === requested[i],
+        );
+        if (names.length === 1) this.reject(requested[0], error);
         else for (const half of halves(stillWanted)) this.subscribe(half);
       },
     );
   }
 
   /** Subscribes later to the channels that are still wanted then and that no new connection has subscribed to. */
-  private subscribeLater(names: readonly string[], asked: readonly (Channel | undefined)[]): void {
+  private subscribeLater(names: readonly string[], requested: readonly (Channel | undefined)[]): void {
     const again = (): void => {
-      const wanted = names.filter((name, i) => asked[i] && this.channels.get(name) === asked[i]);
+      const wanted = names.filter((name, i) => requested[i] && this.channels.get(name) === requested[i]);
       const notSubscribed = wanted.filter((name) => !this.isLive(name));
       if (!this.closed && notSubscribed.length > 0) this.subscribe(notSubscribed);
     };
@@ -199,11 +201,11 @@ export class RedisSubscriber {
 
   /** Marks all channels as not subscribed. If that lasts, waiters ask the store: Redis may be gone for good. */
   private disconnected(): void {
-    const deafened = [...this.channels.values()].filter((channel) => channel.live);
-    for (const channel of deafened) channel.live = false;
-    if (deafened.length === 0) return;
+    const interrupted = [...this.channels.values()].filter((channel) => channel.live);
+    for (const channel of interrupted) channel.live = false;
+    if (interrupted.length === 0) return;
     const wakeAll = (): void => {
-      for (const channel of deafened) if (!channel.live) this.wakeUp(channel);
+      for (const channel of interrupted) if (!channel.live) this.wakeUp(channel);
     };
     unbound(() => setTimeout(wakeAll, NOT_SUBSCRIBED_MS).unref());
   }
@@ -220,10 +222,10 @@ export class RedisSubscriber {
   }
 
   private ping(): void {
-    const { heard } = this;
-    this.heard = false;
-    if (heard) return;
-    if (this.#client.status === 'ready') void this.ask(this.#client.call('ping')).catch(() => undefined);
+    const { received } = this;
+    this.received = false;
+    if (received) return;
+    if (this.#client.status === 'ready') void this.request(this.#client.call('ping')).catch(() => undefined);
   }
 
   private pingIfWaitedFor(): void {
@@ -237,13 +239,13 @@ export class RedisSubscriber {
   }
 
   /** Waits for a reply. Drops the connection when none comes in time, so that the client reconnects. */
-  private async ask(answer: Promise<unknown>): Promise<void> {
+  private async request(reply: Promise<unknown>): Promise<void> {
     const inFlight = this.deadlines.add(() => {
       inFlight.done = true;
       if (!this.closed) dropSocket(this.#client);
     });
     try {
-      await answer;
+      await reply;
     } finally {
       inFlight.done = true;
     }

@@ -42,7 +42,7 @@ export interface RedisTopology {
   /** Returns the group of a name. One server has all names of a group, and one script can use them together. */
   groupOf(name: string): number;
   /** Sends a request to each server. `name` distinguishes the servers; undefined when there is only one. */
-  askEach<T>(ask: (connection: RedisConnection, name?: string) => Promise<T>): Promise<readonly T[]>;
+  requestEach<T>(request: (connection: RedisConnection, name?: string) => Promise<T>): Promise<readonly T[]>;
   /** Opens further connections with the same settings, to be closed by the caller; undefined when it cannot. */
   duplicate(): RedisTopology | undefined;
   close(): void;

@@ -1,5 +1,5 @@
 import { socketOf, type RedisLike } from './redis-client.js';
-import { asksSentinels, type WithSentinelRetry } from './sentinels/sentinel-settings.js';
+import { usesSentinels, type WithSentinelRetry } from './sentinels/sentinel-settings.js';
 
 /** Timer of the next attempt to connect, which ioredis does not declare. */
 interface WithReconnectTimer {
@@ -31,7 +31,7 @@ export class StartingClients {
     client.on('connect', () => this.letGo(client));
     client.on('reconnecting', () => this.letGo(client));
     client.on('end', () => this.#clients?.delete(client));
-    if (asksSentinels(client)) this.limitRetries(client.options);
+    if (usesSentinels(client)) this.limitRetries(client.options);
     return client;
   }
 

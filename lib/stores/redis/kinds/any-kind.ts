@@ -81,14 +81,14 @@ export class AnyKind {
    */
   private async lookAt(finalKey: string): Promise<KeyState | null> {
     const { exclusive, fair } = this.kinds;
-    const ask = (kind: RedisKind<never>): Promise<KeyState | null> => kind.inspect(finalKey);
+    const request = (kind: RedisKind<never>): Promise<KeyState | null> => kind.inspect(finalKey);
     try {
-      return await firstAnswer([...this.others(true), ...(fair.inUse ? [fair] : []), exclusive].map(ask));
+      return await firstReply([...this.others(true), ...(fair.inUse ? [fair] : []), exclusive].map(request));
     } catch (failure) {
       // The value of a fair lock has the type of an exclusive one, and the exclusive kind was asked already.
       const others = this.others(false);
       if (!isForeignType(failure) || others.length === 0) throw failure;
-      return firstAnswer(others.map(ask)).catch((other: unknown) => {
+      return firstReply(others.map(request)).catch((other: unknown) => {
         throw isForeignType(other) ? failure : other;
       });
     }
@@ -102,10 +102,10 @@ export class AnyKind {
 }
 
 /** Resolves with the first state found. If all fail, prefers another failure than a wrong type. */
-const firstAnswer = async <T>(asked: readonly Promise<T>[]): Promise<T> => {
-  const outcomes = await Promise.allSettled(asked);
-  const answers = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-  if (answers.length > 0) return answers.find(Boolean) ?? answers[0]!;
+const firstReply = async <T>(requested: readonly Promise<T>[]): Promise<T> => {
+  const outcomes = await Promise.allSettled(requested);
+  const replies = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  if (replies.length > 0) return replies.find(Boolean) ?? replies[0]!;
   const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason as Error] : []));
   throw failures.find((failure) => !isForeignType(failure)) ?? failures[0]!;
 };

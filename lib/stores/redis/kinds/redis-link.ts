@@ -58,10 +58,10 @@ export class RedisLink {
    */
   async inBatches<C extends Pick<Claim, 'finalKey'>, R>(
     claims: readonly C[],
-    ask: (batch: readonly C[]) => Promise<readonly R[]>,
+    request: (batch: readonly C[]) => Promise<readonly R[]>,
   ): Promise<readonly (R | Failed)[]> {
     const batches = this.batchesOf(claims);
-    const outcomes = await Promise.allSettled(batches.map((batch) => ask(batch.map((i) => claims[i]!))));
+    const outcomes = await Promise.allSettled(batches.map((batch) => request(batch.map((i) => claims[i]!))));
     const failures = outcomes.filter((outcome) => outcome.status === 'rejected');
     if (failures.length > 0 && failures.length === outcomes.length) throw failures[0]!.reason as Error;
     const replies = new Array<R | Failed>(claims.length);

@@ -53,7 +53,7 @@ export const resolveReplicas = (
 /** One WAIT, which several callers may share. */
 interface PendingWait {
   readonly session: RedisSession;
-  readonly answer: Promise<void>;
+  readonly reply: Promise<void>;
 }
 
 /** Waits until replicas have the writes, at the servers that have the keys. */
@@ -109,18 +109,18 @@ class MasterOfReplicas {
     const { connection } = this;
     if (!connection || !session || connection.current !== session)
       return Promise.reject(this.failure('the connection to Redis was lost before they could'));
-    if (this.next?.session === session) return this.next.answer;
-    const answer = this.underWay.then(() => {
-      if (this.next === question) this.next = undefined;
-      const asked = this.ask(connection, session);
-      this.underWay = asked.catch(() => undefined);
-      return asked;
+    if (this.next?.session === session) return this.next.reply;
+    const reply = this.underWay.then(() => {
+      if (this.next === request) this.next = undefined;
+      const requested = this.request(connection, session);
+      this.underWay = requested.catch(() => undefined);
+      return requested;
     });
-    const question: PendingWait = { session, answer };
-    return (this.next = question).answer;
+    const request: PendingWait = { session, reply };
+    return (this.next = request).reply;
   }
 
-  private async ask(connection: RedisConnection, session: RedisSession): Promise<void> {
+  private async request(connection: RedisConnection, session: RedisSession): Promise<void> {
     const { min, timeoutMs } = this.options;
     // Replies that came in together share one WAIT.
     await new Promise<void>((resolve) => process.nextTick(resolve));

@@ -14,7 +14,7 @@ const MAX_PAUSE_MS = 2_000;
 export type WithSentinelRetry = Pick<RedisOptions, 'sentinelRetryStrategy'>;
 
 /** Returns whether ioredis asks sentinels for the address of the master. */
-export const asksSentinels = (client: RedisLike): boolean => {
+export const usesSentinels = (client: RedisLike): boolean => {
   const { sentinels, Connector } = client.options as RedisOptions;
   return Array.isArray(sentinels) && !Connector;
 };
@@ -24,7 +24,7 @@ export const asksSentinels = (client: RedisLike): boolean => {
  * again until one replies. The ready check is on, so that ioredis checks the role of the server that they name.
  */
 export const setUpSentinels = (client: RedisLike): RedisLike => {
-  if (!asksSentinels(client)) return client;
+  if (!usesSentinels(client)) return client;
   const options = client.options as RedisOptions;
   options.enableReadyCheck = true;
   options.sentinelCommandTimeout = timeoutOf(options);

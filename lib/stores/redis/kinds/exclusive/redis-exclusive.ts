@@ -15,7 +15,13 @@ import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { COMMIT } from '../commit.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
-import { QUEUE_BATCH_PARTS, QUEUE_FORCING, QUEUE_SCRIPTS, RedisQueue, tokensAsked } from './redis-queue.js';
+import {
+  QUEUE_BATCH_PARTS,
+  QUEUE_FORCING,
+  QUEUE_SCRIPTS,
+  RedisQueue,
+  tokensRequested,
+} from './redis-queue.js';
 import { readAcquire, readExclusiveExtend, readExclusiveRelease, readInspect } from './replies.js';
 import {
   EXCLUSIVE_ACQUIRE,
@@ -50,12 +56,12 @@ const pause = (ms: number): Promise<void> =>
   new Promise((resolve) => void unbound(() => setTimeout(resolve, ms).unref()));
 
 /** Asks, and tells what came of it. */
-type Asking<T> = (resolve: (answer: T) => void, reject: (failure: unknown) => void) => void;
+type Requesting<T> = (resolve: (reply: T) => void, reject: (failure: unknown) => void) => void;
 
-const asked =
-  <T>(ask: () => Promise<T>): Asking<T> =>
+const requested =
+  <T>(request: () => Promise<T>): Requesting<T> =>
   (resolve, reject) =>
-    void ask().then(resolve, reject);
+    void request().then(resolve, reject);
 
 /** Scripts of the exclusive lock. */
 export const EXCLUSIVE_SCRIPTS: readonly Script[] = [
@@ -120,7 +126,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     const replies = await this.link.inBatches(claims, (batch) =>
       this.inQueue(
         batch[0]!.finalKey,
-        asked(() => this.queue.refreshEntries(batch)),
+        requested(() => this.queue.refreshEntries(batch)),
         () => Promise.all(batch.map((claim) => this.giveUp(claim))),
       ),
     );
@@ -154,7 +160,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
    */
   private inQueue<T>(
     finalKey: string,
-    viaQueue: Asking<T>,
+    viaQueue: Requesting<T>,
     plainly: () => Promise<T>,
     isDue = false,
   ): Promise<T> {
@@ -189,7 +195,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     const name = keys.name(finalKey);
     const fenced = claim.tokens > 0;
     const touched = fenced ? [name, keys.fence(name)] : [name];
-    const args = [owner, leaseMs, tokensAsked(claim, claim.tokens)];
+    const args = [owner, leaseMs, tokensRequested(claim, claim.tokens)];
     const read = (reply: unknown) => readAcquire(reply, leaseMs, fenced);
     if (reacquires)
       return commands.run(ACQUIRE.script, touched, [...args, keys.lockChannel(name), publish], read);
@@ -213,8 +219,8 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
       keepForMs === undefined
         ? commands.runShared({ part: RELEASE, keys: [name], batchKeys: undefined, args }, read)
         : commands.run(RELEASE.script, [name], [...args, keepForMs], read);
-    const answer = link.releaseAfter(uncertain, finalKey, send);
-    const othersFirst = answer
+    const reply = link.releaseAfter(uncertain, finalKey, send);
+    const othersFirst = reply
       .then(
         ({ othersWaiting }) => (othersWaiting ? pause(OTHERS_FIRST_MS) : undefined),
         () => undefined,
@@ -223,7 +229,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
         if (this.released.get(finalKey) === othersFirst) this.released.delete(finalKey);
       });
     this.released.set(finalKey, othersFirst);
-    return answer;
+    return reply;
   }
 
   extendMany(claims: readonly ExclusiveClaim[]): Promise<readonly ExtendReply[]> {
@@ -256,7 +262,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
       commands.run(INSPECT, [keys.name(finalKey)], [], readInspect),
       this.inQueue<readonly string[]>(
         finalKey,
-        asked(() => this.queue.waiting(finalKey)),
+        requested(() => this.queue.waiting(finalKey)),
         () => Promise.resolve([]),
       ),
     ]);
@@ -267,7 +273,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   forceUnlock(finalKey: string, run: (forcing: PartRun) => Promise<boolean>): Promise<boolean> {
     return this.inQueue(
       finalKey,
-      asked(() => run(this.queue.forcing(finalKey))),
+      requested(() => run(this.queue.forcing(finalKey))),
       () => run(this.forcing(finalKey)),
     );
   }

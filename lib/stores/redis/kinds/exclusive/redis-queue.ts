@@ -48,7 +48,7 @@ export const QUEUE_SCRIPTS: readonly Script[] = [
 export const QUEUE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE];
 
 /** Returns the number of tokens as scripts take it: negative for tokens of Redisson's counter. */
-export const tokensAsked = ({ perKeyCounter }: Claim, tokens: number): number =>
+export const tokensRequested = ({ perKeyCounter }: Claim, tokens: number): number =>
   perKeyCounter ? -tokens : tokens;
 
 /** State of an owner with a request in progress, or with a queue entry. */
@@ -65,7 +65,7 @@ interface QueuedOwner {
 }
 
 /** Receives the outcome of a request. */
-type Settle<T> = (answer: T) => void;
+type Settle<T> = (reply: T) => void;
 
 /** The exclusive lock with a wait queue in Redis; see `queue-scripts.ts`. */
 export class RedisQueue {
@@ -154,7 +154,7 @@ export class RedisQueue {
       // Before it is sent: the grant may arrive before the reply.
       this.queuedOwners.set(owner, queuedOwner);
       const { aliveMs, provisionalLeaseMs, tokens } = terms;
-      entry = `${aliveMs} ${provisionalLeaseMs} ${tokensAsked(claim, tokens)} ${epoch === undefined ? 1 : 0}`;
+      entry = `${aliveMs} ${provisionalLeaseMs} ${tokensRequested(claim, tokens)} ${epoch === undefined ? 1 : 0}`;
     }
     const settle = (reply: QueueAcquire): void => {
       if (reply.status === 'queued') {
@@ -165,7 +165,7 @@ export class RedisQueue {
       if (!reacquires || reply.status === 'taken') this.forget(owner);
       resolve(reply);
     };
-    this.ask(claim, entry, settle, (failure) => {
+    this.send(claim, entry, settle, (failure) => {
       if (waits) this.forget(owner);
       reject(failure);
     });
@@ -273,7 +273,7 @@ export class RedisQueue {
     return commands.run(INSPECT, [keys.queue(keys.name(finalKey))], [], readQueueInspect);
   }
 
-  private ask(
+  private send(
     claim: ExclusiveClaim,
     entry: string,
     resolve: Settle<QueueAcquire>,
@@ -281,7 +281,7 @@ export class RedisQueue {
   ): void {
     const { commands, publish } = this.link;
     const { finalKey, owner, leaseMs, tokens, reacquires } = claim;
-    const args = [owner, leaseMs, tokensAsked(claim, tokens), entry];
+    const args = [owner, leaseMs, tokensRequested(claim, tokens), entry];
     const keys = this.names(finalKey);
     const read = (reply: unknown): QueueAcquire => readQueueAcquire(reply, leaseMs, tokens > 0);
     if (reacquires) {

@@ -14,7 +14,7 @@ import { Script } from '../../connection/script.js';
 import { readExclusiveExtend, readExclusiveRelease, readInspect } from '../exclusive/replies.js';
 import { EXCLUSIVE_EXTEND, EXCLUSIVE_INSPECT } from '../exclusive/scripts.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
-import { tokensAsked } from '../exclusive/redis-queue.js';
+import { tokensRequested } from '../exclusive/redis-queue.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { readFairAcquire, readFairEntries, readWaiting } from './replies.js';
 import {
@@ -78,16 +78,14 @@ export class RedisFair implements RedisKind<FairClaim> {
     const { commands, keys, publish } = this.link;
     const name = keys.name(finalKey);
     const touched = [...this.names(finalKey), ...(tokens > 0 ? [keys.fence(name)] : [])];
-    const asked = tokensAsked(claim, tokens);
+    const requested = tokensRequested(claim, tokens);
     const aliveMs = waits ? (terms?.aliveMs ?? 0) : 0;
-    const args = [owner, leaseMs, asked, waits ? 1 : 0, aliveMs, keys.lockChannel(name), publish];
+    const args = [owner, leaseMs, requested, waits ? 1 : 0, aliveMs, keys.lockChannel(name), publish];
     const entry = waits ? new StoreQueueEntry((uncertain) => this.leave(claim, uncertain)) : undefined;
     for (;;) {
       // Measured before sending, so that the age of the entry is never underestimated.
       const sentAt = performance.now();
-      const reply = await commands.run(ACQUIRE, touched, args, (answer) =>
-        readFairAcquire(answer, claim, entry),
-      );
+      const reply = await commands.run(ACQUIRE, touched, args, (raw) => readFairAcquire(raw, claim, entry));
       // Each request clears some of the dead entries at the front.
       if (reply.status === 'again') continue;
       if (reply.status === 'queued') return { ...reply, position: this.recordEntry(owner, reply, sentAt) };

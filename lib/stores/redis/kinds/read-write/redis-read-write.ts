@@ -10,7 +10,7 @@ import type {
 } from '../../../../core/seam/reply.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
-import { tokensAsked } from '../exclusive/redis-queue.js';
+import { tokensRequested } from '../exclusive/redis-queue.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { readExtend, readRelease } from '../shared-replies.js';
 import {
@@ -69,21 +69,21 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     this.inUse = true;
     const { commands, keys, publish } = this.link;
     const { kind, finalKey, owner, leaseMs, tokens } = claim;
-    const asked = tokensAsked(claim, tokens);
+    const requested = tokensRequested(claim, tokens);
     const name = keys.name(finalKey);
     const aliveMs = claim.waits ? (claim.entryTerms?.aliveMs ?? 0) : 0;
     const own = [name, keys.readTimeout(name, owner), keys.readWriteQueue(name)];
     const index = keys.readerIndex(name);
     const args = [owner, leaseMs, aliveMs, keys.readWriteChannel(name), publish];
-    const answer =
+    const reply =
       kind === 'read'
         ? commands.run(ACQUIRE_TO_READ, [...own, index], [...args, keys.readTimeouts(name)], (reply) =>
             readReadAcquire(reply, leaseMs),
           )
-        : commands.run(ACQUIRE_TO_WRITE, [...own, keys.fence(name), index], [...args, asked], (reply) =>
+        : commands.run(ACQUIRE_TO_WRITE, [...own, keys.fence(name), index], [...args, requested], (reply) =>
             readWriteAcquire(reply, leaseMs, tokens > 0),
           );
-    return answer.then((reply): AcquireReply => {
+    return reply.then((reply): AcquireReply => {
       if (reply.status !== 'queued') return reply;
       // The store does not notify this entry of a grant: its process asks after each announcement, and at each refresh.
       const entry = new StoreQueueEntry((uncertain) =>

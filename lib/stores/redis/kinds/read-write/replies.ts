@@ -11,7 +11,7 @@ import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
 import { readExtend, entryFailure, impossibleEntry, retryInMs } from '../shared-replies.js';
 
 /** Reply of the scripts to an acquire. The store adds the queue entry. */
-type AcquireAnswer = Grant | Taken | ({ readonly status: 'queued' } & QueuePosition);
+type AcquireReply = Grant | Taken | ({ readonly status: 'queued' } & QueuePosition);
 
 const OTHER_KINDS = ['exclusive', 'fair'] as const;
 
@@ -31,18 +31,18 @@ const taken = (reply: string): Taken | undefined => {
   return left === undefined ? undefined : { status: 'taken', ...keptOut(left, by) };
 };
 
-const answerTo = (reply: unknown, granted: (reply: string) => Grant | undefined): AcquireAnswer => {
+const readReply = (reply: unknown, granted: (reply: string) => Grant | undefined): AcquireReply => {
   if (isNumberOrNone(reply)) return { status: 'taken', retryInMs: retryInMs(reply) };
-  const answer = typeof reply === 'string' ? (queued(reply) ?? taken(reply) ?? granted(reply)) : undefined;
-  if (!answer) throw impossible(reply);
-  return answer;
+  const read = typeof reply === 'string' ? (queued(reply) ?? taken(reply) ?? granted(reply)) : undefined;
+  if (!read) throw impossible(reply);
+  return read;
 };
 
-export const readReadAcquire = (reply: unknown, leaseMs: number): AcquireAnswer =>
-  answerTo(reply, (text) => (text === 'granted' ? { status: 'granted', validForMs: leaseMs } : undefined));
+export const readReadAcquire = (reply: unknown, leaseMs: number): AcquireReply =>
+  readReply(reply, (text) => (text === 'granted' ? { status: 'granted', validForMs: leaseMs } : undefined));
 
-export const readWriteAcquire = (reply: unknown, leaseMs: number, fenced: boolean): AcquireAnswer =>
-  answerTo(reply, (text) => {
+export const readWriteAcquire = (reply: unknown, leaseMs: number, fenced: boolean): AcquireReply =>
+  readReply(reply, (text) => {
     if (!/^\d{1,16}$/.test(text)) return undefined;
     const token = Number(text);
     if (!fenced) return { status: 'granted', validForMs: leaseMs };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { AskedLeases } from '../../../lib/stores/quorum/asked-leases.js';
+import { RequestedLeases } from '../../../lib/stores/quorum/requested-leases.js';
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -17,7 +17,7 @@ describe('the leases that were asked for', () => {
   it('keep a server out until each one that it may have forgotten is over, and hardly for longer than the longest', () => {
     fc.assert(
       fc.property(requests, fc.nat(), (all, seed) => {
-        const leases = new AskedLeases();
+        const leases = new RequestedLeases();
         let now = 0;
         const asked = all.map(({ afterMs, leaseMs }) => {
           now += afterMs;
@@ -41,10 +41,10 @@ describe('the leases that were asked for', () => {
   });
 
   it('are few, also where each ends later than the one before', () => {
-    const leases = new AskedLeases();
+    const leases = new RequestedLeases();
     for (let now = 0; now < 1_000_000; now += 1) leases.add(DAY_MS + now, now);
     expect(leases.size).toBeLessThan(50);
-    const short = new AskedLeases();
+    const short = new RequestedLeases();
     for (let now = 0; now < 1_000_000; now += 1) short.add(30_000, now);
     expect(short.size).toBeLessThan(500);
   });
