@@ -69,7 +69,7 @@ export default defineConfig(
     extends: [eslint.configs.recommended, tseslint.configs.recommendedTypeChecked],
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     rules: {
-      // A promise nobody looks at is how a lock library gets unhandled rejections.
+      // A promise that is neither awaited nor caught becomes an unhandled rejection.
       '@typescript-eslint/no-floating-promises': 'error',
       '@typescript-eslint/no-misused-promises': 'error',
       '@typescript-eslint/return-await': ['error', 'in-try-catch'],
@@ -147,7 +147,7 @@ export default defineConfig(
       '@typescript-eslint/no-unsafe-call': 'off',
       '@typescript-eslint/no-unsafe-return': 'off',
       '@typescript-eslint/unbound-method': 'off',
-      // Tests throw what nobody should, and use what is deprecated, to see that it is dealt with.
+      // Tests throw values that are no errors, and use deprecated APIs, to check that the library copes.
       '@typescript-eslint/only-throw-error': 'off',
       '@typescript-eslint/no-deprecated': 'off',
       // Classes under test have methods that lock and do nothing else, and arguments only a key is made of.

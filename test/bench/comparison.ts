@@ -22,7 +22,7 @@ export interface Axis {
 
 /** What one contender came to, at one point, in one round. */
 export interface Sample {
-  /** By the key of the metric; one that is missing could not be measured. */
+  /** By the key of the metric. A metric without a value could not be measured. */
   readonly values: Readonly<Record<string, number | undefined>>;
   readonly violations: number;
   readonly failures: number;

@@ -11,10 +11,10 @@ export interface Contender {
   readonly renews: boolean;
 }
 
-/** The bare commands. It cannot wait, so it is there only where nobody has to. */
+/** The bare commands. It cannot wait, so it takes part only in workloads without waiters. */
 export const FLOOR: Contender = { name: 'floor', subject: 'floor', style: 'withLock', renews: false };
 
-/** The same by hand: only a section that does nothing shows the difference. */
+/** The library by hand: only a section that does nothing shows the difference to the decorator. */
 export const BY_HAND: Contender = {
   name: 'nest-redis-lock, withLock',
   subject: 'nest-redis-lock',
@@ -26,10 +26,10 @@ export const BY_HAND: Contender = {
 /** This library, through its decorator: what all targets are about. */
 export const OURS: Contender = { ...BY_HAND, name: 'nest-redis-lock', style: '@Locked' };
 
-/** What readers share. */
+/** The read-write lock of this library. */
 export const READ_WRITE: Contender = { ...BY_HAND, name: 'nest-redis-lock, read-write', style: 'read-write' };
 
-/** What as many have at once as there are permits. */
+/** The semaphore of this library. */
 export const SEMAPHORE: Contender = {
   ...BY_HAND,
   name: 'nest-redis-lock, semaphore',
@@ -37,10 +37,10 @@ export const SEMAPHORE: Contender = {
   renews: false,
 };
 
-/** Of a quorum, what peers can be compared with: they have no tokens. */
+/** A quorum without tokens, for the comparison with peers: they have none. */
 export const UNFENCED: Contender = { ...BY_HAND, name: 'nest-redis-lock, fencing: false' };
 
-/** Of a quorum, with a token that grows over all servers. */
+/** A quorum with a token that grows over all servers. */
 export const FENCED: Contender = { ...BY_HAND, name: 'nest-redis-lock, with fencing tokens' };
 
 /** One for each library, through its decorator where it has one. */
@@ -61,7 +61,7 @@ export const libraries: readonly Contender[] = [
   },
 ];
 
-/** Those, and by hand what can also be had without a decorator. */
+/** All libraries, and the ways to call one by hand beside its decorator. */
 export const everyWay: readonly Contender[] = [
   OURS,
   BY_HAND,

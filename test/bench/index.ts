@@ -1,8 +1,8 @@
-// npm run bench: what the library costs, measured on a Redis server of its own, against the bare commands and against
-// its peers as they are installed from the registry (peers/).
+// npm run bench: measures the cost of the library on its own Redis server. It compares with the bare commands and with
+// peers, which are installed from the registry (peers/).
 //
-// A workload measures and names its targets (workloads/), a subject is what it measures (subjects/), in processes of
-// its own (processes/). To add one of either, write a file beside the others and list it in their index.ts.
+// A workload (workloads/) measures subjects (subjects/) in their own processes (processes/) and names its targets. To add
+// a workload or a subject, write a file beside the others and list it in their index.ts.
 import { readFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 import { RedisServer } from '../support/redis-server.js';
@@ -59,8 +59,8 @@ if (options) {
   const { machine, workloads, rounds, growthRounds } = report;
   console.log(`\n${tableOf(workloads)}\n`);
   console.log(
-    `Node ${machine.node}, Redis ${machine.redis}, ${machine.cpu}; ${rounds} rounds, ${growthRounds} where something ` +
-      'grows. Absolute numbers are those of this machine at this hour; the ratios are what to compare.',
+    `Node ${machine.node}, Redis ${machine.redis}, ${machine.cpu}; ${rounds} rounds, ${growthRounds} for the workloads that ` +
+      'grow. Absolute numbers belong to this machine at this time: compare the ratios.',
   );
   if (out !== undefined) console.log(`Written: ${(await writeReport(report, out)).join(', ')}`);
   if (readme !== undefined) await updateReadme(readme, report);

@@ -12,7 +12,7 @@ export interface BenchOptions {
   readonly quick: boolean;
   /** The folder that table, numbers and charts go to. */
   readonly out: string | undefined;
-  /** The file whose block of figures is written anew. */
+  /** The file whose block of figures is replaced. */
   readonly readme: string | undefined;
   /** Numbers of an earlier run: nothing is measured. */
   readonly from: string | undefined;
@@ -23,13 +23,13 @@ export interface BenchOptions {
 export const USAGE = `npm run bench -- [--quick] [--only NAME[,NAME]] [--rounds N] [--growth-rounds N] [--cycles N] [--out FOLDER] [--from FILE] [--readme FILE]
 
   --quick   under two minutes: one round, shorter, fewer points
-  --only    only these, or those that begin so (quorum): ${workloads.map(({ name }) => name).join(', ')}
+  --only    only these workloads, or all that begin with this name (quorum): ${workloads.map(({ name }) => name).join(', ')}
   --rounds  how many rounds, 5 by default
-  --growth-rounds  how many where something grows; half as many by default
+  --growth-rounds  how many for the workloads that grow; half as many by default
   --cycles  how many cycles, instead of a million
   --out     where table, results.json and charts go; docs/benchmarks after a full run, else nowhere
   --from    measures nothing and reports the results.json of an earlier run
-  --readme  a Markdown file whose block of figures is written anew; README.md after a full run, else none`;
+  --readme  a Markdown file whose block of figures is replaced; README.md after a full run, else none`;
 
 const README = fileURLToPath(new URL('../../README.md', import.meta.url));
 const DOCS = fileURLToPath(new URL('../../docs/benchmarks', import.meta.url));

@@ -17,7 +17,7 @@ export interface Finding {
 
 export interface Outcome {
   readonly findings: readonly Finding[];
-  /** Sections of ours that were not alone while it was measured; anything but 0 is a broken lock. */
+  /** Sections of this library that overlapped another one. Anything but 0 is a broken lock. */
   readonly violations: number;
   /** What it found of the peers. */
   readonly comparison?: Comparison;
@@ -44,7 +44,7 @@ export interface Workload {
   /** For `--only`. */
   readonly name: string;
   readonly title: string;
-  /** What its numbers say, and what they do not: for those that compare. */
+  /** What its numbers show, and what they do not. For workloads that compare. */
   readonly shows?: string;
   readonly doesNotShow?: string;
   readonly charts?: readonly Chart[];

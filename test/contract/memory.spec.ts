@@ -16,7 +16,7 @@ type Store = MemoryStore;
 
 const PLACE = { aliveMs: 1_000, provisionalLeaseMs: 10_000, tokens: 1 };
 
-/** Stands in line for a key that somebody has; gives the claim that does. */
+/** Enqueues for a key that is held; returns the queued claim. */
 const standIn = async (store: Store, key: string, notified: () => void): Promise<ExclusiveClaim> => {
   const claim = claimFor(key, { waits: true, entryTerms: PLACE });
   const reply = await store.kinds.exclusive.acquire(claim);
@@ -146,7 +146,7 @@ describe('MemoryStore', () => {
     expect(a.size).toEqual({ holds: 1, watches: 0 });
   });
 
-  it('holds that nobody looks at again do not pile up: 100,000 never repeated keys leave no maps behind', async () => {
+  it('holds of keys that are never used again do not pile up: 100,000 of them leave no maps behind', async () => {
     let now = 0;
     const space = new MemorySpace({ now: () => now });
     const store = new MemoryStore({ shared: space });
@@ -186,7 +186,7 @@ describe('MemoryStore', () => {
     expect([told, waiting.size]).toEqual([['open'], 0]);
   });
 
-  it('a place lives until it is left, however long nobody keeps it', async () => {
+  it('a queue entry lives until it is left, however long it is not refreshed', async () => {
     let now = 0;
     const store = new MemoryStore({ now: () => now });
     const claim = claimFor(newKey());

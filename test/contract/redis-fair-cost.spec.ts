@@ -24,7 +24,7 @@ interface Waiter {
   readonly reply: Queued;
 }
 
-/** A held lock with so many entries in its wait queue, which no process refreshes. */
+/** A held lock with `count` entries in its wait queue, which no process refreshes. */
 const heldWith = async (store: RedisStore, count: number, aliveMs = 8_000) => {
   const name = holdName(newKey());
   const holder = fairFor(name);

@@ -125,7 +125,7 @@ describe('permits of RedisStore', () => {
     listener.disconnect();
   });
 
-  it('end together with their counter, to the same ms, however many there are', async () => {
+  it('expire in the same ms as their counter, however many keys there are', async () => {
     const keys = Array.from({ length: 300 }, () => newKey());
     await Promise.all(keys.map((key) => take(key, { of: 2 })));
     const both = harness.admin.pipeline();
@@ -163,7 +163,7 @@ describe('permits of RedisStore', () => {
     expect([await harness.admin.pttl(ours), await harness.admin.pttl(setOf(ours))]).toEqual([-1, -1]);
   });
 
-  it("respect Java's permits: those that never end are waited for, and those that ended are had again", async () => {
+  it('count those of Java: an endless one stays taken, an expired one is free again', async () => {
     const key = newKey();
     await harness.admin.set(key, '2');
     const endless = await takeAsJava(key, NEVER);
@@ -204,7 +204,7 @@ describe('permits of RedisStore', () => {
     expect(await harness.admin.pttl(setOf(key))).toBeGreaterThan(590_000);
   });
 
-  it('that are taken still count when their counter has gone', async () => {
+  it('that are held still count after their counter is deleted', async () => {
     const key = newKey();
     const claims = [await take(key), await take(key, { leaseMs: 60_000 })];
     await harness.admin.del(key);
@@ -268,7 +268,7 @@ describe('permits of RedisStore', () => {
     expect(await harness.admin.exists(key)).toBe(0);
   });
 
-  it('wake who waits although their counter has gone', async () => {
+  it('wake waiters although their counter is deleted', async () => {
     const key = newKey();
     const released = await take(key, { of: 2 });
     await take(key, { of: 2 });
@@ -335,7 +335,7 @@ describe('permits of RedisStore', () => {
     expect(await totalOf(key)).toBe(3);
   });
 
-  it('without the permission for their time to live nobody has one or keeps one, and none is lost', async () => {
+  it('without the permission for their time to live no caller gets or keeps one, and none is lost', async () => {
     const key = newKey();
     const held = await take(key);
     await harness.admin.call('ACL', 'SETUSER', 'half', 'on', '>pass', '~*', '&*', '+@all', '-pexpireat');
@@ -416,7 +416,7 @@ describe('permits of RedisStore', () => {
         fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), async (steps) => {
           const key = newKey('model');
           const claims = Array.from({ length: OWNERS }, () => permitFor(key, { owner: newPermitOwner() }));
-          /** Who has a permit, and who has one whose time is over that nobody has taken back. */
+          /** The owners of permits, and the owners of expired permits that are still in Redis. */
           const [living, ended] = [new Set<string>(), new Set<string>()];
           const java: Buffer[] = [];
           let limit: number | undefined;

@@ -124,7 +124,7 @@ describe('the line of an exclusive lock in Redis', () => {
   const lineOf = (key: string): Promise<Record<string, string>> => admin.hgetall(keysOf(key)[2]);
   const told = (count: number): Promise<unknown> => until(() => heard.length >= count);
 
-  it('does not exist while nobody waits', async () => {
+  it('does not exist without a waiter', async () => {
     const key = newKey();
     const owner = newOwner('a');
     expect(await acquire(key, owner)).toMatch(/^\d{16}$/);
@@ -237,7 +237,7 @@ describe('the line of an exclusive lock in Redis', () => {
     expect(await holderOf(key)).toBe(waiter);
   });
 
-  /** Somebody who waits for the announcement as Redisson does. */
+  /** A foreign waiter that waits for the notification as Redisson does. */
   const listening = async (key: string, connections: number): Promise<() => void> => {
     const others = Array.from({ length: connections }, () => admin.duplicate());
     for (const other of others) await other.subscribe(channelOf(key));
@@ -249,7 +249,7 @@ describe('the line of an exclusive lock in Redis', () => {
       return reply.startsWith('h ') ? reply : undefined;
     });
 
-  it('is left alone for a moment where more listen than stand in it: who is there takes the lock', async () => {
+  it('is passed over for a moment if there are more listeners than entries: the first caller gets the lock', async () => {
     const key = newKey();
     const [holder, waiter, foreign] = [newOwner('a'), newOwner('b'), newOwner('java')];
     await acquire(key, holder);
@@ -260,7 +260,7 @@ describe('the line of an exclusive lock in Redis', () => {
     const { replies, before, after } = await atOnce(
       releasing(key, holder),
       keeping(key, waiter),
-      // Somebody in line is not overtaken by one of ours, only by who knows no line.
+      // A queued claim is not overtaken by one of ours, only by a foreign one without a wait queue.
       acquiring(key, foreign, { waits: false }),
     );
     expect(replies).toEqual([0, [expect.stringMatching(/^q 0 \d+$/)], expect.any(Number)]);
@@ -280,7 +280,7 @@ describe('the line of an exclusive lock in Redis', () => {
     const { replies } = await atOnce(releasing(key, holder), acquiring(key, next));
     expect(replies).toEqual([0, expect.stringMatching(/^q 1 0 [1-3]$/)]);
     expect(await kept(key, next)).toBe(`h ${FIRST_MS}`);
-    // Nobody who waits is counted by a pattern.
+    // A subscriber by pattern does not count as a waiter.
     stop();
     const watcher = admin.duplicate();
     await watcher.psubscribe('*');
@@ -289,7 +289,7 @@ describe('the line of an exclusive lock in Redis', () => {
     watcher.disconnect();
   });
 
-  it('has the lock again at once when nobody else listens any more', async () => {
+  it('gets the lock at once again when no other client listens any more', async () => {
     const key = newKey();
     const [holder, waiter] = [newOwner('a'), newOwner('b')];
     await acquire(key, holder);
@@ -335,7 +335,7 @@ describe('the line of an exclusive lock in Redis', () => {
     expect(await holderOf(key)).toBe(third);
   });
 
-  it('looks soon whether the hold of one who polled is over: its end is told to nobody', async () => {
+  it('retries soon if the holder is a polling one: the end of its hold is not announced', async () => {
     const key = newKey();
     const [holder, waiter] = [newOwner('a'), newOwner('b')];
     await acquire(key, holder);
@@ -353,7 +353,7 @@ describe('the line of an exclusive lock in Redis', () => {
     expect(await keep(key, waiter)).toEqual([`h ${FIRST_MS}`]);
   });
 
-  it('is served after a forced unlock, and by whoever keeps a place when a hold has ended by itself', async () => {
+  it('is served after a forced unlock, and by a refresh of any entry when a hold has expired', async () => {
     const key = newKey();
     const [holder, second, third] = ['a', 'b', 'c'].map(newOwner) as [string, string, string];
     await acquire(key, holder);
@@ -443,7 +443,7 @@ describe('the line of an exclusive lock in Redis', () => {
     expect(await admin.exists(key)).toBe(0);
     expect(await keep(key, fenced)).toEqual([expect.stringMatching(/^error FENCE /)]);
     await expect(acquire(key, newOwner('d'))).rejects.toThrow('FENCE');
-    // Who was refused stands in it no more.
+    // The rejected claim has no entry any more.
     expect(await admin.hlen(keysOf(key)[2])).toBe(HEADER + 2);
     expect(await admin.exists(key)).toBe(0);
   });

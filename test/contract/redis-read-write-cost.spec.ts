@@ -188,7 +188,7 @@ describe('after the release of a reader the hash lives as long as the longest re
 });
 
 describe('the index of readers', () => {
-  it('loses readers that have expired, and so does the hash', async () => {
+  it('drops readers that have expired, and so does the hash', async () => {
     const key = newKey();
     const [dead] = [readFor(key, { leaseMs: 1 })];
     const [first, second] = await readersOf(key, [1, 1]);

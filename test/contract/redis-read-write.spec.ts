@@ -90,7 +90,7 @@ describe('a read-write lock in Redis', () => {
     expect(await admin.pttl(key)).toBeGreaterThan(30_000);
   });
 
-  it('goes with the last living reader, whatever fields dead ones have left', async () => {
+  it('ends with the last live reader, whatever fields dead readers left', async () => {
     const key = newKey();
     await plantReader(key, 'java:dead', [60_000]);
     await admin.del(timeoutOf(key, 'java:dead'));
@@ -113,7 +113,7 @@ describe('a read-write lock in Redis', () => {
     expect(await admin.pttl(key)).toBeGreaterThan(50_000);
   });
 
-  it('that Java holds without an end keeps having none, and who waits looks once a second', async () => {
+  it('that Java holds without a lease gets none, and a waiter retries once a second', async () => {
     const key = newKey();
     await admin.hset(key, 'mode', 'read', 'java:1', 1);
     const claim = readFor(key);

@@ -70,7 +70,7 @@ describe('RedisStore', () => {
     expect(await harness.admin.get(claim.finalKey)).toBe('a string');
   });
 
-  it('a release of a key of another type finds no hold, alone and beside others, and leaves it alone', async () => {
+  it('a release of a key of another type finds no hold, alone or in a batch, and does not change the key', async () => {
     const claims = Array.from({ length: 3 }, () => claimFor(newKey()));
     await Promise.all(claims.map((claim) => store.kinds.exclusive.acquire(claim)));
     await harness.admin.set(claims[0]!.finalKey, 'a string');
@@ -108,7 +108,7 @@ describe('RedisStore', () => {
     expect(await store.forceUnlock(claim.finalKey)).toBe(true);
   });
 
-  it('a hash of 100,000 foreign fields blocks nobody: inspect still answers', async () => {
+  it('a hash of 100,000 foreign fields blocks no other request: inspect still answers', async () => {
     const key = newKey();
     const fill = "for i = 1, 100000 do redis.call('hset', KEYS[1], 'field' .. i, 1) end";
     await harness.admin.eval(fill, 1, key);

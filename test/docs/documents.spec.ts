@@ -53,7 +53,7 @@ describe('pages', () => {
   /** The headings that docs/README.md gives the pages of a folder. */
   const headingsFor = (folder: string): string[] => {
     const [, rule = ''] = section(index, 'How pages are written').split(`Pages in \`${folder}/\` have these`);
-    return [...rule.split(/\.\s/)[0]!.matchAll(/\*\*([^*]+)\*\*/g)].map(([, heading]) => heading!);
+    return [...rule.split(/\.\s/)[0]!.matchAll(/"([^"]+)"/g)].map(([, heading]) => heading!);
   };
   const pages = FOLDERS.flatMap((folder) =>
     pagesIn(folder).map(({ path, text }) => ({ folder, path, text })),
@@ -72,7 +72,7 @@ describe('pages', () => {
     expect(headings(text)).toEqual(headingsFor(folder));
   });
 
-  it.each(['locks', 'stores'])('docs/%s has headings of its own', (folder) => {
+  it.each(['locks', 'stores'])('docs/%s has its own headings', (folder) => {
     expect(headingsFor(folder).length).toBeGreaterThan(5);
   });
 

@@ -45,7 +45,7 @@ const PLACES: Readonly<Record<string, readonly (readonly [file: string, type: st
 };
 const TESTING_OPTIONS = ['lib/testing/redis-lock-testing.module.ts', 'RedisLockTestingOptions'] as const;
 
-/** The pages of what stands beside the locks, and nobody holds. */
+/** The pages of the objects without a holder. */
 const OBJECTS = ['semaphore', 'countdown-latch'];
 
 /** What is written as code in a text, in words. */

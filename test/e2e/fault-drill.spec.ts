@@ -12,7 +12,7 @@ const TOKEN = 5;
 class FakePart implements Part {
   readonly url = '';
   isAlive = true;
-  /** How often somebody looked whether it is alive. */
+  /** How often `isAlive` was read. */
   looks = 0;
   readonly signals: NodeJS.Signals[] = [];
   readonly mayWrite: number[] = [];

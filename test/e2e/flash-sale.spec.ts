@@ -84,7 +84,7 @@ describe('a flash sale on three instances, with a Redis given by REDIS_URL', () 
     },
   );
 
-  it.each(['optimistic', 'locked', 'manual'] as const)('%s charges nobody twice', (name) => {
+  it.each(['optimistic', 'locked', 'manual'] as const)('%s charges no customer twice', (name) => {
     expect(reportOf(name).facts.chargedTwice).toBe(0);
   });
 

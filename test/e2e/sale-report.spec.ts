@@ -51,7 +51,7 @@ describe('the report of a sale', () => {
   const report = async (url: string): Promise<StockReport> =>
     (await (await fetch(`${url}/report`)).json()) as StockReport;
 
-  it('never sees half an order, at whichever instance, while orders are written, and keeps nobody from buying', async () => {
+  it('never sees half an order, at any instance, while orders are written, and blocks no customer', async () => {
     expect(urls, cli.stderr).toHaveLength(2);
     const reports: StockReport[] = [];
     let isOver = false;

@@ -19,7 +19,7 @@ const works = ({ locks }: OpenLocks, key: string): Promise<unknown> =>
   });
 
 describe('a master of a cluster that fails over', { timeout: TEST_MS }, () => {
-  it('leaves a holder its lock, when the replica had it', async () => {
+  it('keeps the lock of a holder if the replica has it', async () => {
     const a = lab.open({ watchdogMs: PATIENCE_MS });
     const lease = await a.locks.acquire(newKey());
     const before = await lab.redis.masterOf(holdName(lease.key));
@@ -56,7 +56,7 @@ describe('a master of a cluster that fails over', { timeout: TEST_MS }, () => {
     expect(await lease.release()).toBe('released');
   });
 
-  it('tells nobody that the store is closed: who waits for the old master asks the new one', async () => {
+  it('never reports the store as closed: a caller that waits for the old master asks the new one', async () => {
     const a = lab.open({ commandTimeoutMs: 20_000 });
     const key = newKey();
     await (await a.locks.acquire(key)).release();
@@ -124,7 +124,7 @@ describe('a master of a cluster that fails over', { timeout: TEST_MS }, () => {
     expect(outcomes).toEqual(mine.map((isGone) => (isGone ? 'store' : 'released')));
   });
 
-  it('gives locks that replicas have, where that is asked for, and those of other servers go on', async () => {
+  it('grants locks that replicas have, if required, and locks of other servers stay held', async () => {
     const a = lab.open({ replicas: { min: 1, timeoutMs: 300 } });
     const keys = keysInSlots(20);
     const leases = await Promise.all(keys.map((key) => a.locks.acquire(key)));

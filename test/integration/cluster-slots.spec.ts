@@ -10,7 +10,7 @@ failOnUnhandledRejections();
 const lab = useCluster({ replicas: false });
 
 describe('a slot that moves to another server', { timeout: TEST_MS }, () => {
-  it('keeps its holder, who renews and releases where it is now', async () => {
+  it('keeps its holder, which renews and releases on the new server', async () => {
     const [a, b] = [lab.open(), lab.open()];
     const lease = await a.locks.acquire(newKey());
     await lab.redis.move(holdName(lease.key));
@@ -26,14 +26,14 @@ describe('a slot that moves to another server', { timeout: TEST_MS }, () => {
     ['of a lock', {}],
     ['of a fair lock', { mode: 'fair' }],
     ['to write', { mode: 'write' }],
-  ] as const)('keeps those who wait %s, who hear of the release where it is now', async (_, options) => {
+  ] as const)('keeps waiters %s, which are notified by the new server', async (_, options) => {
     const clock = new ToldClock();
     const [a, b] = [lab.open(), lab.open({}, undefined, clock.runtime('timeless'))];
     const lease = await a.locks.acquire(newKey(), options);
     const waiting = b.locks.acquire(lease.key, { waitMs: PATIENCE_MS, ...options });
     await lab.waiting(a, lease.key, 1);
     await lab.redis.move(holdName(lease.key));
-    // The server that had the slot ends the subscription, and it is made anew at the one that has it.
+    // The old server of the slot ends the subscription. The store subscribes again on the new one.
     await until(() => b.store.subscriptions > 0);
     expect(await lease.release()).toBe('released');
     await (await waiting).release();
@@ -95,7 +95,7 @@ describe('a slot that moves to another server', { timeout: TEST_MS }, () => {
     await (await waiting).release();
   });
 
-  it('is released to at the server that gets it, and who waits has the lock when it has moved', async () => {
+  it('is released at its new server, and a waiter gets the lock after the move', async () => {
     const [a, b] = [lab.open(), lab.open()];
     const lease = await a.locks.acquire(newKey());
     const name = holdName(lease.key);

@@ -65,7 +65,7 @@ describe('locks on a Redis Cluster', { timeout: TEST_MS }, () => {
     await Promise.all(leases.map((lease) => lease.release()));
   });
 
-  it('pass from one service to the other, in the order of their waiters, without a timer', async () => {
+  it('pass from one service to the other, in the order of arrival, without a timer', async () => {
     const clock = new ToldClock();
     const [a, b] = [lab.open({}, undefined, clock.runtime('timeless')), lab.open()];
     for (const key of keysInSlots(5)) {
@@ -114,7 +114,7 @@ describe('locks on a Redis Cluster', { timeout: TEST_MS }, () => {
     }
   });
 
-  it('open a connection that listens only where somebody waits, and close it with the service', async () => {
+  it('open a subscriber connection only on servers with waiters, and close it with the service', async () => {
     const [a, b] = [lab.open(), lab.open()];
     const key = newKey();
     const lease = await a.locks.acquire(key);
@@ -142,7 +142,7 @@ describe('locks on a Redis Cluster', { timeout: TEST_MS }, () => {
         }),
       );
     }
-    // Ears of the second hundred may stay; those of the first have gone when they were needed no longer.
+    // Subscriptions of the second hundred may stay. The first hundred were closed when they were no longer needed.
     const channels = await Promise.all(
       lab.redis.servers.map(async (one) => (await one.cli('PUBSUB', 'SHARDCHANNELS')) as string[]),
     );

@@ -9,8 +9,8 @@ import type { OpenLocks } from '../support/redis/open-locks.js';
 import { COMMAND_TIMEOUT_MS, everythingFails, storeFailure } from '../support/redis/store-failures.js';
 
 /*
- * Locks in another database than the one that was asked for exclude nobody. ioredis goes on in database 0 when its
- * SELECT is refused, so nothing may be taken before one of the store's own has been answered.
+ * Locks in the wrong database exclude no other caller. ioredis continues in database 0 when its SELECT is refused. So
+ * the store must acquire nothing before its own SELECT has been answered.
  */
 const RULES = 'on >secret ~* &* +@all';
 const DB = 5;
@@ -30,7 +30,7 @@ const user = (db: number): RedisOptions => ({
 const open = (redis: RedisSource = user(DB)): OpenLocks =>
   lab.open({ commandTimeoutMs: COMMAND_TIMEOUT_MS }, redis);
 
-/** Whoever holds the key in its database, as another instance does that was there before. */
+/** Plants a hold in the right database, like an instance that was there before. */
 const heldElsewhere = async (key: string): Promise<void> => {
   await lab.admin.multi().select(DB).hset(holdName(key), 'another:1', '1').select(0).exec();
 };
@@ -126,7 +126,7 @@ describe('a database that Redis refuses', () => {
     expect(await lab.leftovers()).toEqual([]);
   });
 
-  it('is not asked for again and again while nobody wants a lock', async () => {
+  it('is not repeated again and again while no caller requests a lock', async () => {
     await mayDo('-select');
     await lab.admin.config('RESETSTAT');
     const { locks } = open();
@@ -158,7 +158,7 @@ describe('a server that is busy with a script', () => {
     };
   };
 
-  /** A service behind a proxy, and somebody who holds the key. */
+  /** A service behind a proxy, and a holder of the key. */
   const behindProxy = async (key: string) => {
     const proxy = await lab.proxy();
     const opened = open({ ...user(DB), port: proxy.port });
@@ -226,7 +226,7 @@ describe('a server that is busy with a script', () => {
     expect(await databasesWith(key)).toEqual([DB]);
   });
 
-  it('for longer than the time-out: nobody gets a lock, and hears why', async () => {
+  it('for longer than the time-out: no caller gets a lock, and the error says why', async () => {
     const key = newKey();
     const { opened, endScript, busy } = await busyAtOwnSelect(key);
     await within(5_000, busy, 'a refusal');

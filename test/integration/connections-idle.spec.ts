@@ -7,8 +7,8 @@ import type { TcpProxy } from '../support/tcp-proxy.js';
 import { newKey, useLab } from '../support/redis/lab.js';
 
 /*
- * Something between the app and Redis (NAT, a load balancer) forgets a connection on which nothing happens, and tells
- * nobody. Found by the first lock, it costs that lock the whole time-out.
+ * A device between the app and Redis (NAT, a load balancer) drops an idle connection silently. If the first lock finds
+ * that out, it costs that lock the whole time-out.
  */
 const COMMAND_TIMEOUT_MS = 300;
 const PING_MS = 40;

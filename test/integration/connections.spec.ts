@@ -43,7 +43,7 @@ const expectLocksToWork = async (opened: OpenLocks, competitor: OpenLocks): Prom
 };
 
 describe('the first command of a service', () => {
-  it('waits for the connection: it is no failure that nobody was connected yet', async () => {
+  it('waits for the connection: a store that is not yet connected is no failure', async () => {
     for (let i = 0; i < 5; i += 1) {
       const { locks } = lab.open();
       await expect(locks.withLock(newKey(), () => 'in')).resolves.toBe('in');
@@ -119,7 +119,7 @@ describe('a client that is handed over', () => {
 });
 
 describe('a password that changes', () => {
-  it('is asked for anew with every connection, through a factory', async () => {
+  it('is read again for every connection, through a factory', async () => {
     await using server = await RedisServer.start({ password: 'first' });
     let password = 'first';
     const roles: string[] = [];

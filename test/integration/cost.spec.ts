@@ -19,7 +19,7 @@ describe('what a lock costs Redis', () => {
     expect({ evalsha, evals, subscribe, script }).toEqual({ evalsha: 20 });
   });
 
-  it('taken: however long somebody waits, one command a second says that it still does', async () => {
+  it('taken: however long a process waits, it refreshes its entry with one command a second', async () => {
     const clock = new ToldClock();
     const [holder, waiter] = [lab.open(), lab.open({}, undefined, clock.runtime('waiter'))];
     await Promise.all([holder.locks.ping(), waiter.locks.ping()]);

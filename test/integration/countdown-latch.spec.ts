@@ -30,7 +30,7 @@ describe('a countdown latch', () => {
     await latch.wait({ waitMs: 0 });
   });
 
-  it('lets all who wait go on when it was counted down, woken and not by a time-out', async () => {
+  it('wakes all waiters at zero, by a notification and not by a timer', async () => {
     const [counter, waiter] = [lab.open(), lab.openTimeless()];
     const key = newKey();
     await counter.locks.countDownLatch(key).trySetCount(2);
@@ -49,7 +49,7 @@ describe('a countdown latch', () => {
     await lab.nothingLeft(counter, waiter);
   });
 
-  it('is asked for once for all who wait in a process, after each hint', async () => {
+  it('costs one request for all waiters of a process after each notification', async () => {
     const [counter, waiter] = [lab.open(), lab.openTimeless()];
     const key = newKey();
     await counter.locks.countDownLatch(key).trySetCount(1);
@@ -64,7 +64,7 @@ describe('a countdown latch', () => {
     expect((await lab.calls())['get']).toBeLessThanOrEqual(3);
   });
 
-  it('is open for who waits when it is removed', async () => {
+  it('lets its waiters continue when it is deleted', async () => {
     const [counter, waiter] = [lab.open(), lab.openTimeless()];
     const key = newKey();
     await counter.locks.countDownLatch(key).trySetCount(5);
@@ -75,7 +75,7 @@ describe('a countdown latch', () => {
     expect(await counter.locks.countDownLatch(key).delete()).toBe(false);
   });
 
-  it('refuses when the wait is over, when the signal is aborted, and when the app stops', async () => {
+  it('rejects a waiter that times out, that is aborted, or whose app stops', async () => {
     const opened = lab.open();
     const latch = opened.locks.countDownLatch(newKey());
     await latch.trySetCount(1);

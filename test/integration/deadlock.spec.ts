@@ -6,7 +6,7 @@ import { newKey, useLab } from '../support/redis/lab.js';
 const lab = useLab();
 
 describe('several keys at once', () => {
-  it('two who want the same keys in opposite orders, for ever if need be, never wait for each other', async () => {
+  it('callers that wait for the same keys in opposite orders, without a limit, never deadlock', async () => {
     const [one, two] = [lab.open(), lab.open()];
     const [a, b, c] = [newKey('a'), newKey('b'), newKey('c')];
     let inside = 0;

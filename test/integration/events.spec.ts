@@ -5,7 +5,7 @@ import { Lab, newKey, useLab } from '../support/redis/lab.js';
 const lab = useLab();
 
 describe('events', () => {
-  it('tell the life of a lock: key as the caller wrote it, times in ms, the token', async () => {
+  it('report the life of a lock: the key as the caller wrote it, times in ms, the token', async () => {
     const [one, two] = [lab.open(), lab.open()];
     const key = newKey();
     const lease = await one.locks.acquire(key);
@@ -32,7 +32,7 @@ describe('events', () => {
     ).toEqual([a, b].sort());
   });
 
-  it('on() gives back what takes the listener off, and each registration counts by itself', async () => {
+  it('on() returns a function that removes the listener, and each registration is separate', async () => {
     const { locks } = lab.open();
     const heard: string[] = [];
     const listener = ({ key }: { key: string }) => void heard.push(key);

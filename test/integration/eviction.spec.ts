@@ -58,7 +58,7 @@ describe('a server that evicts', () => {
     expect(evictionWarnings()).toEqual([]);
   });
 
-  it('who may not run INFO or CONFIG gets no warning, no error, and working locks', async () => {
+  it('a user without INFO and CONFIG gets no warning, no error, and working locks', async () => {
     await lab.admin.config('SET', 'maxmemory-policy', 'volatile-ttl');
     const { app, locks } = await startApp(lab.server.url.replace('redis://', 'redis://no-info:no-info@'));
     await expect(locks.withLock(newKey(), () => 'in')).resolves.toBe('in');

@@ -7,7 +7,7 @@ import { claimFor } from '../support/stores/harness.js';
 const lab = useLab();
 
 describe('a lock has one holder', () => {
-  it('of processes that ask at the same moment exactly one gets it, every time', async () => {
+  it('of processes that request it at the same time exactly one gets it, every time', async () => {
     const workers = await Promise.all([lab.worker(), lab.worker()]);
     const { locks } = lab.open();
     for (let round = 0; round < 25; round += 1) {
@@ -24,7 +24,7 @@ describe('a lock has one holder', () => {
     }
   });
 
-  it('processes that count in steps lose no update, with one short-lived process among them', async () => {
+  it('processes that increment a counter lose no update, with one short-lived process among them', async () => {
     const counters = ['counter-a', 'counter-b'];
     const workers = await Promise.all([lab.worker(), lab.worker(), lab.worker()]);
     const rounds = [150, 150, 15];
@@ -37,7 +37,7 @@ describe('a lock has one holder', () => {
     await lab.nothingLeft();
   });
 
-  it('a hundred tasks on one key are never two inside, whether they share a service or not', async () => {
+  it('a hundred tasks on one key run one at a time, whether they share a service or not', async () => {
     const services = [lab.open(), lab.open()];
     const key = newKey();
     let inside = 0;
@@ -82,7 +82,7 @@ describe('a lock has one holder', () => {
 });
 
 describe('a process that goes away while it holds', () => {
-  it('frees its lock at once when it releases and ends by itself', async () => {
+  it('frees its lock at once when it releases and exits', async () => {
     const { locks } = lab.open();
     const key = newKey();
     const holder = await lab.worker();
@@ -97,7 +97,7 @@ describe('a process that goes away while it holds', () => {
     expect(await holder.finish()).toEqual({ code: 0, signal: null });
   });
 
-  it('killed with SIGKILL, leaves the lock to a waiter when its lease has run out, not before', async () => {
+  it('by SIGKILL leaves its lock to a waiter when the lease expires, not before', async () => {
     const { locks } = lab.open();
     const key = newKey();
     const holder = await lab.worker({ options: SHORT_WATCHDOG });

@@ -6,13 +6,13 @@ import { channelOf, holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/
 const lab = useLab();
 const fair = { mode: 'fair' } as const;
 const PATIENT = { mode: 'fair', waitMs: 20_000 } as const;
-/** Who stands in line says so and looks this often. */
+/** A waiter refreshes its queue entry, and retries, this often. */
 const LOOK_MS = 1_000;
 
 const listOf = (key: string): string => `redisson_lock_queue:{${holdName(key)}}`;
 const setOf = (key: string): string => `redisson_lock_timeout:{${holdName(key)}}`;
 
-/** Resolves once so many stand in line, and the last of them hears what is said to it. */
+/** Resolves once `count` waiters are queued, and the last one is subscribed. */
 const inLine = (key: string, count: number): Promise<unknown> =>
   until(
     async () => {
@@ -37,7 +37,7 @@ const messagesOn = async (key: string) => {
 };
 
 describe('a fair lock', () => {
-  it('is given in the order in which callers came, over all processes and within each', async () => {
+  it('is granted in the order of arrival, across all processes and within each', async () => {
     const services = [lab.open(), lab.open(), lab.open()];
     const key = newKey();
     const first = await services[0]!.locks.acquire(key, fair);
@@ -78,7 +78,7 @@ describe('a fair lock', () => {
     await first.release();
     await within(10_000, Promise.all(callers));
     await until(() => heard.length >= 9);
-    // The last one leaves it to nobody, and says so as an exclusive lock does.
+    // The last holder has no successor, and publishes the release as an exclusive lock does.
     expect(heard).toEqual([...owners.map((owner) => `:${owner}`), '']);
   });
 
@@ -114,7 +114,7 @@ describe('a fair lock', () => {
     await using _lease = await within(10_000, second);
   });
 
-  it('is overtaken by nobody who does not wait', async () => {
+  it('is not granted to a caller that does not wait, while another one waits', async () => {
     const [one, two] = [lab.open(), lab.openTimeless()];
     const key = newKey();
     const first = await one.locks.acquire(key, fair);
@@ -126,7 +126,7 @@ describe('a fair lock', () => {
     await using _lease = await within(5_000, waiting);
   });
 
-  it('excludes callers that take the key without fair, and goes into itself either way', async () => {
+  it('excludes callers that take the key without fair, and is reentrant either way', async () => {
     const [one, two] = [lab.open(), lab.open()];
     const key = newKey();
     await one.locks.withLock(key, fair, async (outer) => {
@@ -197,7 +197,7 @@ describe('a fair lock', () => {
   });
 });
 
-describe('who gives up a fair lock leaves nothing in its line:', () => {
+describe('a caller of a fair lock leaves no queue entry behind', () => {
   const heldBy = async () => {
     const [holder, waiter] = [lab.open(), lab.open({ commandTimeoutMs: 500, shutdownGraceMs: 5_000 })];
     const lease = await holder.locks.acquire(newKey(), fair);
@@ -206,7 +206,7 @@ describe('who gives up a fair lock leaves nothing in its line:', () => {
   const lineIsEmpty = (key: string): Promise<unknown> =>
     until(async () => (await lab.admin.exists(listOf(key), setOf(key))) === 0, { what: 'nothing is left' });
 
-  it('because its time is over', async () => {
+  it('when it times out', async () => {
     const { key, waiter } = await heldBy();
     const alone = waiter.locks.acquire(key, { ...fair, waitMs: 200 });
     await expect(alone).rejects.toMatchObject({ code: 'LOCK_TAKEN', waitersAhead: 0 });
@@ -220,7 +220,7 @@ describe('who gives up a fair lock leaves nothing in its line:', () => {
     await lineIsEmpty(key);
   });
 
-  it('because it is aborted, and those behind keep their entries as they are', async () => {
+  it('when it is aborted, and the entries behind stay as they are', async () => {
     const { key, lease, waiter } = await heldBy();
     const calledOff = new AbortController();
     const aborted = waiter.locks.acquire(key, { ...PATIENT, signal: calledOff.signal });
@@ -240,7 +240,7 @@ describe('who gives up a fair lock leaves nothing in its line:', () => {
     await lineIsEmpty(key);
   });
 
-  it('because its app stops', async () => {
+  it('when its app stops', async () => {
     const { key, waiter } = await heldBy();
     const stopped = expect(waiter.locks.acquire(key, PATIENT)).rejects.toMatchObject({
       code: 'LOCK_SHUTDOWN',
@@ -251,7 +251,7 @@ describe('who gives up a fair lock leaves nothing in its line:', () => {
     await lineIsEmpty(key);
   });
 
-  it('because the answer never came', async () => {
+  it('when the reply never comes', async () => {
     const { key } = await heldBy();
     const proxy = await lab.proxy();
     const cut = lab.open({ commandTimeoutMs: 300 }, `redis://127.0.0.1:${proxy.port}`);
@@ -266,7 +266,7 @@ describe('who gives up a fair lock leaves nothing in its line:', () => {
     await until(() => cut.locks.usage.undoing === 0);
   });
 
-  it('and wakes the one behind when it was the first and the lock is free', async () => {
+  it('and wakes the next waiter, if it was the first and the lock is free', async () => {
     const [holder, first, second] = [lab.open(), lab.open(), lab.openTimeless()];
     const lease = await holder.locks.acquire(newKey(), fair);
     const calledOff = new AbortController();
@@ -282,8 +282,8 @@ describe('who gives up a fair lock leaves nothing in its line:', () => {
   });
 });
 
-describe('who waits for a fair lock looks by itself', () => {
-  it('when the hold in the way ends without a word, at its time or before', async () => {
+describe('a waiter for a fair lock retries by itself', () => {
+  it('when the blocking hold ends without a notification, at its time or before', async () => {
     const [holder, waiter] = [lab.open(), lab.open()];
     const fixed = await holder.locks.acquire(newKey(), { ...fair, leaseMs: 1_200 });
     const waiting = waiter.locks.acquire(fixed.key, PATIENT);
@@ -298,7 +298,7 @@ describe('who waits for a fair lock looks by itself', () => {
     await using _other = await within(3 * LOOK_MS, sooner);
   });
 
-  it('and stands in line again when the line is lost', async () => {
+  it('and enqueues again when the wait queue is lost', async () => {
     const [holder, waiter] = [lab.open(), lab.open()];
     const lease = await holder.locks.acquire(newKey(), fair);
     const waiting = waiter.locks.acquire(lease.key, PATIENT);
@@ -312,7 +312,7 @@ describe('who waits for a fair lock looks by itself', () => {
     await lab.nothingLeft(holder, waiter);
   });
 
-  it('and its place moves on with the time for as long as it lives', async () => {
+  it('and refreshes its queue entry for as long as it lives', async () => {
     const [holder, waiter] = [lab.open(), lab.open()];
     const lease = await holder.locks.acquire(newKey(), fair);
     const waiting = waiter.locks.acquire(lease.key, PATIENT);
@@ -325,7 +325,7 @@ describe('who waits for a fair lock looks by itself', () => {
     await (await waiting).release();
   });
 
-  it('passing over one that has died, when its place has aged out', async () => {
+  it('and gets the lock when the queue entry of a dead waiter has expired', async () => {
     const [holder, waiter] = [lab.open(SHORT_WATCHDOG), lab.open()];
     const dead = await lab.worker({ options: SHORT_WATCHDOG });
     const lease = await holder.locks.acquire(newKey(), fair);

@@ -33,7 +33,7 @@ const refused = async (): Promise<string[]> =>
   ((await lab.admin.call('ACL', 'LOG')) as unknown[][]).map((entry) => String(entry[7]));
 
 describe("tokens of Redisson's counter", () => {
-  it('go on where Java stopped, and Java goes on where they did', async () => {
+  it('continue where Java stopped, and Java continues where they stopped', async () => {
     const one = lab.open(COUNTED);
     const key = newKey();
     expect([await take(one, key), await asJava(key), await take(one, key)]).toEqual([1, 2, 3]);
@@ -74,7 +74,7 @@ describe("tokens of Redisson's counter", () => {
     expect(await lab.admin.pttl(counterOf(key))).toBe(-1);
   });
 
-  it('survive a release, the end of a lease and a forced unlock, without a time to live', async () => {
+  it('survive a release, an expired lease and a forced unlock, and have no time to live', async () => {
     const one = lab.open({ ...COUNTED, ...SHORT_WATCHDOG });
     const key = newKey();
     // As Redisson's MultiLock leaves it when it sets a lease.
@@ -122,7 +122,7 @@ describe("tokens of Redisson's counter", () => {
     }
   });
 
-  it('are those that its holder reads: each lease of a turn has its own, and those left over are skipped', async () => {
+  it('are the ones that holders read: each lease of a hand-off batch has its own, and unused ones are skipped', async () => {
     const one = lab.open(COUNTED);
     const key = newKey();
     const first = await one.locks.acquire(key);
@@ -208,7 +208,7 @@ describe("the smallest user of Redis that shares Redisson's tokens", () => {
     },
   );
 
-  it('a user without the right for it passes turns on all the same: to whoever asks for one', async () => {
+  it('a user without the permission for it still hands over the lock, also to a waiter that wants a token', async () => {
     const [without, withIt] = [await useUser(DOCUMENTED_RULES), lab.server.clientOptions()];
     const [other, one] = [lab.open({}, without), lab.open(COUNTED, withIt)];
     const key = newKey();

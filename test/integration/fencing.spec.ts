@@ -16,7 +16,7 @@ const onlyFenceKey = async (): Promise<string> => {
 };
 
 describe('tokens do not outrun the clock', () => {
-  it('nobody waits: one token is reserved, however fast the grants come', async () => {
+  it('without waiters one token is reserved, however fast the grants come', async () => {
     const { locks } = lab.open();
     const key = newKey();
     for (let i = 0; i < 300; i += 1) await locks.withLock(key, () => undefined);

@@ -82,7 +82,7 @@ describe('the connection that listens', () => {
     await proxy.restore();
   });
 
-  it('finds what was granted before it heard: that owner has it, and nobody gives it back', async () => {
+  it('finds a grant that came before its subscription: that owner keeps it, and it is not released', async () => {
     const holder = lab.open();
     for (let round = 0; round < 10; round += 1) {
       const key = newKey();

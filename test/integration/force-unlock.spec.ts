@@ -26,7 +26,7 @@ const sendOneScriptBefore = (client: Redis, later: Promise<void>): void => {
 };
 
 describe('forceUnlock', () => {
-  it('ends a hold of another process, wakes who waits, and its holder hears of it at the next renewal', async () => {
+  it('ends a hold of another process and wakes a waiter; the holder notices at its next renewal', async () => {
     const [holder, other, waiter] = [lab.open(SHORT_WATCHDOG), lab.open(), lab.open()];
     const lease = await holder.locks.acquire(newKey());
     const waiting = waiter.locks.acquire(lease.key, { waitMs: 20_000 });

@@ -83,7 +83,7 @@ describe.each(Object.entries(KINDS))('a %s lock of another client', (kind, take)
     expect(await lab.admin.hgetall(holdName(key))).toEqual(before);
   });
 
-  it('is noticed soon when it ends, although nobody is told', async () => {
+  it('is noticed soon when it ends, although no message says so', async () => {
     const { locks } = lab.open();
     const key = newKey();
     await take(key);
@@ -152,7 +152,7 @@ describe('a lock of another client', () => {
   it.each([
     ['no right to its queue', DOCUMENTED_RULES, undefined],
     ['the right to its queue', [...DOCUMENTED_RULES, '~redisson_lock_queue:*'], 'fair'],
-  ])('that is fair is named to a user with %s, who is refused nothing', async (_what, rules, heldAs) => {
+  ])('that is fair is named to a user with %s, without a denied command', async (_what, rules, heldAs) => {
     const { locks } = lab.open({}, await userWith(rules));
     const key = newKey();
     await fair(key);
@@ -229,7 +229,7 @@ describe.each([
     await until(() => locks.usage.undoing === 0);
     const left = await fieldsOf(key);
     expect(left).toEqual(expect.arrayContaining(['mode', theirs]));
-    // Who may not take off a field leaves its own there, which its time to live ends.
+    // Without the permission to delete a field, our own field stays there and expires with its time to live.
     if (way === 'in a line') expect(left).toHaveLength(2);
     expect(await lab.admin.pttl(holdName(key))).toBeGreaterThan(LEASE_MS / 2);
   });
@@ -293,7 +293,7 @@ describe.each([
 });
 
 describe('a write lock of another client that has come and gone in a hold of ours', () => {
-  it('is noticed all the same, and its mode keeps nobody out', async () => {
+  it('is still noticed, and its mode excludes no caller', async () => {
     const { locks } = lab.open();
     const key = newKey();
     const lease = await locks.acquire(key);

@@ -32,11 +32,11 @@ describe('holdAtLeastMs', () => {
     await replicas[0].kill('SIGKILL');
     replicas[1].send({ type: 'trigger' });
     expect((await replicas[1].next('ran')).result).toBeUndefined();
-    // Nothing but the time of the hold keeps the job from running again, and nobody stands in its way by hand.
+    // Only the time of the hold keeps the job from running again.
     expect((await lab.hold('report'))!.leftMs).toBeLessThan(30_000);
   });
 
-  it('the hold has just that time left after the work, and nobody here has it any more', async () => {
+  it('the hold has just that time left after the work, and no caller of the process holds it any more', async () => {
     const worker = await replica();
     worker.send({ type: 'trigger short' });
     expect(await worker.next('ran')).toMatchObject({ result: 'sent', usage: NOTHING });

@@ -6,7 +6,7 @@ import { holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.j
 const lab = useLab();
 
 describe('inspect and isLocked', () => {
-  it('tell of holds of every process, and of nobody when the lock is free', async () => {
+  it('show holds of every process, and no holder when the lock is free', async () => {
     const [holder, looker] = [lab.open(), lab.open()];
     const key = newKey();
     expect([await looker.locks.inspect(key), await looker.locks.isLocked(key)]).toEqual([null, false]);
@@ -38,7 +38,7 @@ describe('inspect and isLocked', () => {
 });
 
 describe('held', () => {
-  it('shows what this process holds: never more, never less, however many', async () => {
+  it('lists exactly the holds of this process, however many there are', async () => {
     const [opened, other] = [lab.open(), lab.open()];
     const { locks } = opened;
     await using _foreign = await other.locks.acquire('foreign');
@@ -92,7 +92,7 @@ describe('ping', () => {
 });
 
 describe('usage', () => {
-  it('is zero again after ten thousand keys that came once', async () => {
+  it('is zero again after ten thousand keys were used once', async () => {
     const { locks, store } = lab.open();
     const names = Array.from({ length: 10_000 }, (_, i) => `once-${i}`);
     for (let i = 0; i < names.length; i += 500) {

@@ -31,7 +31,7 @@ describe('the news of a loss', () => {
     expect([aborts, events('lost').length]).toEqual([1, 1]);
   });
 
-  it('reaches whoever asks for it late: the signal is aborted already', async () => {
+  it('reaches a holder that reads the signal late: it is already aborted', async () => {
     const { locks, events } = lab.open(SHORT_WATCHDOG);
     const lease = await locks.acquire(newKey());
     await lose(lease.key, () => events('lost'));
@@ -121,7 +121,7 @@ describe('a key that is overwritten with another type', () => {
 });
 
 describe('a holder whose lease ran out', () => {
-  it('cannot release, extend or renew what another one has by now', async () => {
+  it('cannot release, extend or renew the lock of the next owner', async () => {
     const [one, two] = [lab.open(), lab.open()];
     await one.locks.ping();
     const key = newKey();

@@ -36,7 +36,7 @@ describe('braces in keys', () => {
 });
 
 describe('prefixes', () => {
-  it('are a part of the name: other prefixes are other locks, and two ways to one name exclude each other', async () => {
+  it('are part of the name: other prefixes are other locks, and two spellings of one name exclude each other', async () => {
     const [plain, prefixed] = [lab.open({ keyPrefix: '' }), lab.open({ keyPrefix: 'app:' })];
     const key = newKey();
     await plain.locks.withLock(key, () =>

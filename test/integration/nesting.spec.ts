@@ -9,7 +9,7 @@ import { Lab, newKey, useLab } from '../support/redis/lab.js';
 const lab = useLab();
 
 describe('a lock inside of its own lock', () => {
-  it('is entered without asking Redis, also through code that knows nothing of it; only the outermost exit deletes', async () => {
+  it('is reentrant without a request to Redis, also through unaware code; only the outermost exit deletes', async () => {
     const { locks } = lab.open();
     const key = newKey();
     const deduct = () => locks.withLock(key, { waitMs: 0 }, ({ fencingToken }) => fencingToken);
@@ -27,7 +27,7 @@ describe('a lock inside of its own lock', () => {
     expect(await lab.hold(key)).toBeNull();
   });
 
-  it('keeps the time of the outer one when it ends', async () => {
+  it('keeps the lease of the outer one when it ends', async () => {
     const { locks } = lab.open();
     const key = newKey();
     await locks.withLock(key, { leaseMs: 60_000 }, async () => {
@@ -39,7 +39,7 @@ describe('a lock inside of its own lock', () => {
     expect(await lab.hold(key)).toBeNull();
   });
 
-  it('reentrant: false makes taking a lock again an error at once', async () => {
+  it('reentrant: false rejects a nested call at once', async () => {
     const { locks } = lab.open({ reentrant: false });
     const key = newKey();
     const nested = locks.withLock(key, () => locks.withLock(key, { waitMs: 20_000 }, () => 'ran'));
@@ -160,7 +160,7 @@ describe('siblings inside a lock', () => {
     });
   });
 
-  it('that nobody waited for keep the lock until they are done', async () => {
+  it('that are not awaited keep the lock until they are done', async () => {
     const { locks } = lab.open();
     const key = newKey();
     const end = deferred();
@@ -176,7 +176,7 @@ describe('siblings inside a lock', () => {
     expect(await lab.hold(key)).toBeNull();
   });
 
-  it('exclude each other also below nested locks, and over processes', async () => {
+  it('exclude each other, also inside nested locks and across processes', async () => {
     const [one, two] = [lab.open({ waitMs: 20_000 }), lab.open({ waitMs: 20_000 })];
     const key = newKey();
     let inside = 0;
@@ -257,7 +257,7 @@ describe('what leaves a section', () => {
     expect(lease.fencingToken).toBeGreaterThan(first);
   });
 
-  it('to start itself anew keeps nothing of those before: 2,000 in a row', async () => {
+  it('to start itself again keeps no memory of earlier calls: 2,000 in a row', async () => {
     const { locks } = lab.open();
     const key = newKey();
     const payloads: WeakRef<object>[] = [];

@@ -30,7 +30,7 @@ describe('callers of one process', () => {
 });
 
 describe('two processes with 50 callers each on one key, 2 ms of work', () => {
-  it('share it: neither gets less than 30% of the grants, nobody is in at the same time, everybody is served', async () => {
+  it('share it: each gets at least 30% of the grants, never two callers are inside, and all callers are served', async () => {
     await using one = await startCrowd({ key: 'hot', callers: 50, workMs: 2, log: 'grants' });
     await using two = await startCrowd({ key: 'hot', callers: 50, workMs: 2, log: 'grants' });
     const crowds = [one, two];
@@ -39,7 +39,7 @@ describe('two processes with 50 callers each on one key, 2 ms of work', () => {
     for (const crowd of crowds) crowd.send({ type: 'stop' });
     const ends = await Promise.all(crowds.map((crowd) => crowd.next('stopped')));
 
-    // Who had the lock, in the order of the grants, from when both were there.
+    // The holders in the order of the grants, since both processes contended.
     const all = (await lab.admin.lrange('grants', 0, -1)).map(Number);
     const contended = all.slice(Math.max(all.indexOf(one.pid), all.indexOf(two.pid)), GRANTS);
     const shares = [one.pid, two.pid].map(

@@ -91,7 +91,7 @@ const isDown = (waiter: OpenLocks): Promise<unknown> =>
 
 describe('a caller that waits in an outage', () => {
   it.each(Object.entries(KINDS))(
-    'for a %s goes on waiting while the server is down; one that comes then does not',
+    'for a %s keeps waiting while the server is down; a new caller does not',
     async (_name, kind) => {
       await using lab = await Lab.start({ appendFsync: 'always' });
       const { waiter, waiting, giveBack } = await begin(lab, kind);
@@ -114,7 +114,7 @@ describe('a caller that waits in an outage', () => {
       await using lab = await Lab.start();
       const { waiter, waiting, giveBack } = await begin(lab, kind);
       await lab.server.cli('REPLICAOF', '127.0.0.1', '1');
-      // Whoever comes for another key is refused at once.
+      // A caller of another key is rejected at once.
       await storeFailure(waiter.locks.acquire('other', { waitMs: WAIT_MS }), /READONLY|connection/);
       await isDown(waiter);
       // Semaphores and latches are only looked at by callers that have to wait, and that a replica answers.

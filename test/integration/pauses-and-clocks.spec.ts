@@ -76,7 +76,7 @@ describe('an event loop that is blocked for longer than the command time-out', (
     expect(log).toEqual([]);
   });
 
-  it('costs no connection: nobody has to connect again', async () => {
+  it('costs no connection: the store does not reconnect', async () => {
     const { locks } = lab.open({ commandTimeoutMs: COMMAND_TIMEOUT_MS });
     await locks.ping();
     const connected = async () => /total_connections_received:(\d+)/.exec(await lab.admin.info('stats'))![1];

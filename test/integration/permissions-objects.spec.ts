@@ -29,7 +29,7 @@ const refused = async (): Promise<string[]> => {
   return entries.map((entry) => String(entry[7]));
 };
 
-/** Waits until somebody listens, does the work, and waits for who listened. */
+/** Waits until a waiter is subscribed, does the work, and awaits the waiter. */
 const woken = async (channel: string, waiting: Promise<void>, work: () => Promise<void>): Promise<void> => {
   const done = until(async () => (await lab.channels()).some((name) => name.startsWith(channel))).then(work);
   await within(10_000, Promise.race([done.then(() => waiting), waiting]));

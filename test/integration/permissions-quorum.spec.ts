@@ -59,7 +59,7 @@ describe('the documented user of Redis, on each server of a quorum,', { timeout:
     expect(logs).toEqual([[], [], []]);
   });
 
-  it.each(LINE_RULES)('without %s is enough: nobody stands in a line of one server', async (rule) => {
+  it.each(LINE_RULES)('without %s is enough: no caller is queued on a single server', async (rule) => {
     await setUser(
       servers,
       ALL.filter((one) => one !== rule),

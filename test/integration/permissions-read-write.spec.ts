@@ -118,7 +118,7 @@ describe('the smallest user of Redis that uses read-write locks, too,', () => {
     expect(await two.locks.inspect('order')).toMatchObject({ kind: 'exclusive' });
     expect(await two.locks.forceUnlock('order')).toBe(true);
     expect(await lease.verify()).toBe(false);
-    // Held by somebody who may: it is taken, told as what it is, and not forced open.
+    // A hold of another kind is reported as taken, with its kind, and is not released by force.
     await lab.admin.multi().hset('lock:crm', 'mode', 'read', 'java:1', 1).pexpire('lock:crm', 60_000).exec();
     await expect(one.locks.acquire('crm', { waitMs: 0 })).rejects.toMatchObject({ heldAs: 'read' });
     expect(await two.locks.inspect('crm')).toMatchObject({ kind: 'read', holders: [{ owner: 'java:1' }] });

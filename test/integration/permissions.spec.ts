@@ -21,7 +21,7 @@ const without = (...taken: string[]) => DOCUMENTED_RULES.filter((rule) => !taken
 
 const lab = useLab();
 
-/** The client options of the user, who has these rules from now on, on a server that knows no script. */
+/** Gives the user these rules and returns its client options. The server has no scripts loaded. */
 const userWith = async (rules: readonly string[], place = lab) => {
   await place.admin.call('ACL', 'SETUSER', documentedLogin.username, 'reset', ...rules);
   await place.admin.call('ACL', 'LOG', 'RESET');
@@ -50,7 +50,7 @@ const useEverything = async (user: User, place = lab) => {
     const lease = await one.locks.acquire(key);
     const waiting = two.locks.acquire(key, { waitMs: 20_000 });
     const heard = until(async () => (await place.channels()).includes(channel));
-    // Who may not listen fails without having waited.
+    // A user that may not subscribe fails without a wait.
     await Promise.race([heard, waiting]);
     await lease.extend(2_000);
     expect(await two.locks.inspect(key)).toMatchObject({ holders: [{ count: 1 }] });
@@ -80,7 +80,7 @@ const loseTheWay = async (user: User) => {
   const [way] = proxy.find('ping');
   way!.blackhole(['toServer']);
   expect((await storeFailure(opened.locks.acquire('order'), /did not answer/)).outcome).toBe('unknown');
-  // A connection that tries out its rights calls both once, and nobody waits here.
+  // A connection that checks its permissions calls both once. No caller waits here.
   const grants = async () => {
     const calls = await lab.calls();
     return (calls['hset'] ?? 0) - (calls['pubsub|numsub'] ?? calls['pubsub'] ?? 0);
@@ -90,7 +90,7 @@ const loseTheWay = async (user: User) => {
 
 describe('the smallest user of Redis', () => {
   it.each([{ tls: false }, { tls: true }])(
-    'is enough for everything, and is refused nothing (TLS: $tls)',
+    'may send every command that the library needs (TLS: $tls)',
     async ({ tls }) => {
       await using place = await Lab.start({ tls });
       await useEverything(await userWith(DOCUMENTED_RULES, place), place);

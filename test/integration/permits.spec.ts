@@ -13,7 +13,7 @@ const listening = (key: string, on: Lab = lab): Promise<unknown> =>
   });
 
 describe('permits', () => {
-  it('let as many work at once as there are, over processes, and no more', async () => {
+  it('let as many callers run at once as there are permits, across processes, and no more', async () => {
     const services = [lab.open(), lab.open(), lab.open()];
     const key = newKey();
     let [inside, most, served] = [0, 0, 0];
@@ -32,7 +32,7 @@ describe('permits', () => {
     expect(await services[0]!.locks.inspect(key)).toBeNull();
   });
 
-  it('wake who waits in another process when one is given back', async () => {
+  it('wake a waiter of another process when one is released', async () => {
     const [holder, waiter] = [lab.open(), lab.open()];
     const key = newKey();
     const leases = [
@@ -47,7 +47,7 @@ describe('permits', () => {
     await Promise.all([leases[1]!.release(), next.release()]);
   });
 
-  it('are refused when the wait is over, and nothing is taken then', async () => {
+  it('reject a caller that times out, and none is taken for it', async () => {
     const { locks, events } = lab.open();
     const key = newKey();
     await using _all = await locks.permits(key, { permits: 1 }).acquire();
@@ -59,7 +59,7 @@ describe('permits', () => {
     expect(locks.usage.leases).toBe(1);
   });
 
-  it('are more as soon as a caller says so, for who waits in the same process too', async () => {
+  it('wake a waiter when another caller raises their number, also beside a holder of its process', async () => {
     const { locks } = lab.open();
     const key = newKey();
     await using _first = await locks.permits(key, { permits: 1 }).acquire();
@@ -70,7 +70,7 @@ describe('permits', () => {
     expect((await locks.inspect(key))?.holders).toHaveLength(3);
   });
 
-  it('are had again by all who wait when Redis was gone between the question and the answer, and is back', async () => {
+  it('are granted to all waiters after Redis is lost between a request and its grant, and comes back', async () => {
     await using own = await Lab.start({ appendFsync: 'always' });
     const patient = { commandTimeoutMs: 10_000 };
     const [holder, waiter] = [own.open(patient), own.open(patient)];

@@ -4,7 +4,7 @@ import { holdName, newKey, useLab } from '../support/redis/lab.js';
 import { storeFailure } from '../support/redis/store-failures.js';
 
 /*
- * What Redis may refuse while somebody stands in line, and what may be in the place of a line. Locks go on.
+ * Commands that Redis may refuse while callers are queued, and foreign data in place of a wait queue. Locks continue.
  */
 
 /** Far below every lease and wait here. */
@@ -31,7 +31,7 @@ const threeFor = async (key: string) => {
 };
 
 describe('a memory that is full', () => {
-  it("is in nobody's way: the lock is given back, and all who stand in line are served", async () => {
+  it('blocks no caller: the lock is released, and all queued waiters are served', async () => {
     const key = newKey();
     const { lease, waits, services } = await threeFor(key);
     await lab.admin.config('SET', 'maxmemory', 1);
@@ -44,7 +44,7 @@ describe('a memory that is full', () => {
     await lab.nothingLeft(...services);
   });
 
-  it('says nothing of rights: who connects meanwhile stands in line afterwards', async () => {
+  it('says nothing of permissions: a process that connects meanwhile enqueues afterwards', async () => {
     const [one, two] = [lab.open(), lab.open()];
     await lab.admin.config('SET', 'maxmemory', 1);
     try {
@@ -85,7 +85,7 @@ describe('something else in the place of a line', () => {
     await lab.nothingLeft(one, two);
   });
 
-  it('while others stand there: they are served, and nobody has to wait for the end of a lease', async () => {
+  it('while others are queued: they are served, and no waiter waits for the end of a lease', async () => {
     const key = newKey();
     const { lease, waits, services } = await threeFor(key);
     await lab.admin.set(lineOf(key), 'something else');
@@ -97,7 +97,7 @@ describe('something else in the place of a line', () => {
 });
 
 describe('a fence that gives no token', () => {
-  it('while others stand in line: the release works, they are told, and whoever needs none gets the lock', async () => {
+  it('while others are queued: the release works, they are notified, and a waiter without a token gets the lock', async () => {
     const key = newKey();
     const { lease, waits, services } = await threeFor(key);
     const unfenced = lab.open({ fencing: false });

@@ -8,7 +8,7 @@ const MODES = ['read', 'write'] as const;
 
 const lab = useLab();
 
-/** Resolves when a lease of the short watchdog that began by now would be over, had nobody renewed it. */
+/** Resolves when a lease of the short watchdog that has begun by now would have expired without a renewal. */
 const pastTheLease = async (): Promise<void> => {
   const endsAt = performance.now() + SHORT_WATCHDOG.watchdogMs;
   await until(() => performance.now() > endsAt + 100, { what: 'the lease would be over' });
@@ -21,7 +21,7 @@ const inLine = (key: string, count: number, looker = lab.open()): Promise<unknow
 
 describe('a read-write lock', () => {
   it.each(MODES)(
-    'held to %s while Redis lost its data: the release says so, and the next ones of that name are renewed',
+    'held to %s while Redis loses its data: the release reports the loss, and the next locks of that name are renewed',
     async (mode) => {
       await using own = await Lab.start();
       const { locks, events } = own.open(SHORT_WATCHDOG);
@@ -39,9 +39,9 @@ describe('a read-write lock', () => {
 
   it.each([
     ['is released', undefined],
-    ['runs out', 900],
+    ['expires', 900],
   ])(
-    'lets all readers in that wait, of several processes, when that of a writer %s',
+    'admits all waiting readers of several processes when the lease of a writer %s',
     async (_how, leaseMs) => {
       const [writer, ...readers] = [lab.open(), lab.open(), lab.open(), lab.open()];
       const lease = await writer.locks.acquire(newKey(), { mode: 'write', leaseMs });
@@ -50,7 +50,7 @@ describe('a read-write lock', () => {
       );
       await inLine(lease.key, 3);
       if (leaseMs === undefined) await lease.release();
-      // Nobody gives back what he has before all have it.
+      // No reader releases before all of them hold the lock.
       const leases = await within(SOON_MS, Promise.all(reading));
       expect(await Promise.all(leases.map((one) => one.verify()))).not.toContain(false);
       expect(await lease.release()).toBe(leaseMs === undefined ? 'released' : 'lost');
@@ -60,7 +60,7 @@ describe('a read-write lock', () => {
     },
   );
 
-  it('keeps its lease when a call inside takes it again for a shorter one', async () => {
+  it('keeps its lease when a nested call requests a shorter one', async () => {
     const [one, two] = [lab.open(), lab.open()];
     const key = newKey();
     await one.locks.withLock(key, { mode: 'write', leaseMs: 60_000 }, async () => {
@@ -73,7 +73,7 @@ describe('a read-write lock', () => {
     await (await two.locks.acquire(key, { mode: 'read', waitMs: 0 })).release();
   });
 
-  it('is kept by fifty readers of five processes for longer than a lease, and none is told of a loss', async () => {
+  it('stays held by fifty readers of five processes for longer than a lease, without a loss', async () => {
     const services = Array.from({ length: 5 }, () => lab.open(SHORT_WATCHDOG));
     const key = newKey();
     const leases = await Promise.all(
@@ -87,7 +87,7 @@ describe('a read-write lock', () => {
     await lab.nothingLeft(...services);
   });
 
-  it('shows the readers that have it, and the writers that wait', async () => {
+  it('shows the readers that hold it while writers wait', async () => {
     const readers = Array.from({ length: 5 }, () => lab.open());
     const writers = Array.from({ length: 8 }, () => lab.open());
     const key = newKey();

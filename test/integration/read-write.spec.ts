@@ -5,7 +5,7 @@ import { holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.j
 
 const lab = useLab();
 
-/** Long beside what a wake-up takes: who comes by looking is seen. */
+/** Longer than a wake-up takes, and shorter than a retry: it shows which of the two came. */
 const PROMPT_MS = 900;
 
 const lineOf = (key: string): Promise<readonly string[]> =>
@@ -47,7 +47,7 @@ describe('a read-write lock', () => {
     await lab.nothingLeft(a, b);
   });
 
-  it('is renewed while it is held, to read and to write', async () => {
+  it('is renewed while it is held, by a reader or by a writer', async () => {
     const { locks } = lab.open(SHORT_WATCHDOG);
     const other = lab.open();
     for (const mode of ['read', 'write'] as const) {
@@ -62,7 +62,7 @@ describe('a read-write lock', () => {
     }
   });
 
-  it('is free of a reader that was killed when that one’s lease is over, whatever other readers do', async () => {
+  it('drops a killed reader at the end of its lease, whatever other readers do', async () => {
     const key = newKey();
     const [brief, writer] = [lab.open(), lab.open()];
     const victim = await lab.worker({ options: SHORT_WATCHDOG });
@@ -84,7 +84,7 @@ describe('a read-write lock', () => {
     await lab.nothingLeft(brief, writer);
   });
 
-  it('is free of a writer that was killed when its lease is over', async () => {
+  it('drops a killed writer at the end of its lease', async () => {
     const key = newKey();
     const reader = lab.open();
     const victim = await lab.worker({ options: SHORT_WATCHDOG });
@@ -210,7 +210,7 @@ describe('a read-write lock', () => {
 });
 
 describe('a call inside another one of the same key', () => {
-  it('reads inside a read lock and inside a write lock, and writes inside a write lock, without asking Redis', async () => {
+  it('reads inside a read lock or a write lock, and writes inside a write lock, without a request to Redis', async () => {
     const { locks } = lab.open();
     const key = newKey();
     for (const [outer, inner] of [
@@ -244,25 +244,28 @@ describe('a call inside another one of the same key', () => {
     ['write', undefined],
     [undefined, 'read'],
     [undefined, 'write'],
-  ] as const)('that would wait for itself is refused at once: %s, and inside it %s', async (outer, inner) => {
-    const { locks } = lab.open();
-    const key = newKey();
-    const nested = locks.withLock(key, { mode: outer }, () =>
-      locks.withLock(key, { mode: inner, waitMs: Infinity }, () => 'ran'),
-    );
-    const error: LockNotAcquiredError = await within(5_000, nested).then(
-      () => Promise.reject(new Error('it ran')),
-      (refusal: LockNotAcquiredError) => refusal,
-    );
-    expect(error).toMatchObject({ code: 'LOCK_NOT_REENTRANT', key });
-    expect(error.message).toContain('would wait for that');
-    await expect(
-      locks.withLock(key, { mode: outer }, () => locks.tryWithLock(key, { mode: inner }, () => 'ran')),
-    ).rejects.toMatchObject({ code: 'LOCK_NOT_REENTRANT' });
-    await lab.nothingLeft();
-  });
+  ] as const)(
+    'is rejected at once where it is a self-deadlock: %s, and inside it %s',
+    async (outer, inner) => {
+      const { locks } = lab.open();
+      const key = newKey();
+      const nested = locks.withLock(key, { mode: outer }, () =>
+        locks.withLock(key, { mode: inner, waitMs: Infinity }, () => 'ran'),
+      );
+      const error: LockNotAcquiredError = await within(5_000, nested).then(
+        () => Promise.reject(new Error('it ran')),
+        (refusal: LockNotAcquiredError) => refusal,
+      );
+      expect(error).toMatchObject({ code: 'LOCK_NOT_REENTRANT', key });
+      expect(error.message).toContain('would wait for that');
+      await expect(
+        locks.withLock(key, { mode: outer }, () => locks.tryWithLock(key, { mode: inner }, () => 'ran')),
+      ).rejects.toMatchObject({ code: 'LOCK_NOT_REENTRANT' });
+      await lab.nothingLeft();
+    },
+  );
 
-  it('is told why a reader cannot write, and what to do', async () => {
+  it('is rejected with the reason why a reader cannot write', async () => {
     const { locks } = lab.open();
     const key = newKey();
     const nested = locks.withLock(key, { mode: 'read' }, () =>
@@ -273,7 +276,7 @@ describe('a call inside another one of the same key', () => {
 });
 
 describe('a write lock that is downgraded', () => {
-  it('lets readers in, no writer before its end, and is renewed and released as a read lock', async () => {
+  it('admits readers, no writer before its end, and is renewed and released as a read lock', async () => {
     const [a, b, c] = [lab.open(SHORT_WATCHDOG), lab.open(), lab.open()];
     const key = newKey();
     const lease = await a.locks.acquire(key, { mode: 'write' });
@@ -310,7 +313,7 @@ describe('a write lock that is downgraded', () => {
     await (await next).release();
   });
 
-  it('is refused for any other lock, while calls are inside, and after its end', async () => {
+  it('must be held and have no calls inside; any other lock is rejected', async () => {
     const { locks } = lab.open();
     const refusal = { code: 'LOCK_CONFIGURATION' };
     for (const mode of [undefined, 'read'] as const) {
@@ -358,7 +361,7 @@ describe('readers of one process', () => {
     await lab.nothingLeft(opened);
   });
 
-  it('have a lease each: what one does with its own concerns no other', async () => {
+  it('have a lease each: the release of one does not change the others', async () => {
     const opened = lab.open();
     const { locks } = opened;
     const key = newKey();
@@ -385,7 +388,7 @@ describe('readers of one process', () => {
     await lab.nothingLeft(opened);
   });
 
-  it('are all told when they lose what they share, and those who have ended are not', async () => {
+  it('are all notified when they lose their shared hold, except readers that have released', async () => {
     const opened = lab.open();
     const key = newKey();
     const leases = await Promise.all(
@@ -424,7 +427,7 @@ describe('readers of one process', () => {
     await Promise.all(leases.map((lease) => lease.release()));
   });
 
-  it('that come when the turn is over ask Redis, and stand behind a writer that waits', async () => {
+  it('that come after the hand-off batch send a request, and queue behind a waiting writer', async () => {
     const [a, b] = [lab.open(), lab.open()];
     const key = newKey();
     const first = await a.locks.acquire(key, { mode: 'read' });
@@ -442,8 +445,8 @@ describe('readers of one process', () => {
   });
 });
 
-describe('nobody starves', () => {
-  it('a writer comes in although readers of other processes go on coming, and readers although writers do', async () => {
+describe('no caller starves', () => {
+  it('a writer gets the lock although readers of other processes keep coming, and readers although writers do', async () => {
     const key = newKey();
     const services = [lab.open(), lab.open(), lab.open(), lab.open()];
     const end = deferred();

@@ -261,7 +261,7 @@ describe('a release that its caller does not wait for', () => {
     await Promise.all(callers);
   });
 
-  it('lets in who waits in another process, and who waits in this one, as any other does', async () => {
+  it('serves waiters of another process and of this one, like any other release', async () => {
     const [one, two] = [lab.open(), lab.open()];
     const key = newKey();
     const began: string[] = [];

@@ -15,7 +15,7 @@ const lab = useLab();
 const requests = async (): Promise<number> => (await lab.calls())['evalsha'] ?? 0;
 
 describe('the watchdog', () => {
-  it('gives 30 s, renews every 10 s, and ends with the release', async () => {
+  it('sets a lease of 30 s, renews it every 10 s, and ends with the release', async () => {
     const clock = new ToldClock();
     const opened = lab.open({}, undefined, clock.runtime('watched'));
     const lease = await opened.locks.acquire(newKey());
@@ -39,7 +39,7 @@ describe('the watchdog', () => {
     expect(await requests()).toBe(before);
   });
 
-  it('leaves a lock with a lease time alone', async () => {
+  it('does not renew a fixed lease', async () => {
     const clock = new ToldClock();
     const opened = lab.open({}, undefined, clock.runtime('fixed'));
     const lease = await opened.locks.acquire(newKey(), { leaseMs: 60_000 });
@@ -93,8 +93,8 @@ describe('the watchdog', () => {
   });
 });
 
-describe('the watchdog knows who holds', () => {
-  it('of a lock taken twice and let go twice: its next holder is renewed', async () => {
+describe('the watchdog knows the holder', () => {
+  it('of a lock that was acquired and released twice by nested calls: the next hold is renewed', async () => {
     const { locks } = lab.open(SHORT_WATCHDOG);
     const key = newKey();
     await locks.withLock(key, () => locks.withLock(key, () => undefined));
@@ -104,7 +104,7 @@ describe('the watchdog knows who holds', () => {
     expect(await lease.release()).toBe('released');
   });
 
-  it('while sixteen callers try, hold and release in turns, and the last one is still renewed after thousands', async () => {
+  it('while sixteen callers acquire and release thousands of times, and renews the last hold', async () => {
     const { locks } = lab.open(SHORT_WATCHDOG);
     const key = newKey();
     let granted = 0;

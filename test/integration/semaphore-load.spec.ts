@@ -14,7 +14,7 @@ const listening = (key: string, on: Lab = lab): Promise<unknown> =>
   });
 
 describe('a semaphore under load', () => {
-  it('whose callers take one permit or all: who has all is alone', async () => {
+  it('runs no other caller while one caller holds all permits', async () => {
     const services = [lab.open({ waitMs: 30_000 }), lab.open({ waitMs: 30_000 })];
     const key = newKey();
     await services[0]!.locks.semaphore(key).trySetPermits(MOST);
@@ -39,7 +39,7 @@ describe('a semaphore under load', () => {
     expect(await services[0]!.locks.semaphore(key).availablePermits()).toBe(MOST);
   });
 
-  it('whose callers take different amounts: no more are taken than there are, and all are given back', async () => {
+  it('never grants more permits than it has to callers with different amounts, and gets all back', async () => {
     const services = Array.from({ length: 5 }, () => lab.open({ waitMs: 30_000 }));
     const key = newKey();
     const permits = 40;
@@ -61,7 +61,7 @@ describe('a semaphore under load', () => {
     for (const { locks } of services) expect(locks.usage).toMatchObject({ leases: 0, keys: 0 });
   });
 
-  it('that is asked for several at once, with a wait, gives them when so many have come back one by one', async () => {
+  it('grants several permits to one waiter when enough were released one by one', async () => {
     const [holder, waiter] = [lab.open(), lab.openTimeless()];
     const key = newKey();
     const semaphore = holder.locks.semaphore(key);
@@ -83,7 +83,7 @@ describe('a semaphore under load', () => {
     expect(await semaphore.availablePermits()).toBe(0);
   });
 
-  it('inside a lock, which each caller takes first, as a part of its work', async () => {
+  it('inside a lock that each caller acquires first loses no update', async () => {
     const services = [lab.open({ waitMs: 30_000 }), lab.open({ waitMs: 30_000 })];
     const [key, pool, counter] = [newKey(), newKey(), newKey('counter')];
     await services[0]!.locks.semaphore(pool).trySetPermits(1);
@@ -101,7 +101,7 @@ describe('a semaphore under load', () => {
     expect(await services[0]!.locks.semaphore(pool).availablePermits()).toBe(1);
   });
 
-  it('whose Redis was gone while callers waited, and is back: they get their permits', async () => {
+  it('grants its permits to waiters after Redis is lost and comes back', async () => {
     await using own = await Lab.start({ appendFsync: 'always' });
     const patient = { commandTimeoutMs: 10_000 };
     const [holder, waiter] = [own.open(patient), own.open(patient)];

@@ -35,7 +35,7 @@ describe('a semaphore', () => {
     expect(await semaphore.availablePermits()).toBe(7);
   });
 
-  it('lets as many in as it has permits, over processes, and leaves nothing behind', async () => {
+  it('admits as many callers as it has permits, across processes, and leaves nothing behind', async () => {
     const services = [lab.open(), lab.open()];
     const key = newKey();
     await services[0]!.locks.semaphore(key).trySetPermits(3);
@@ -54,7 +54,7 @@ describe('a semaphore', () => {
     await lab.nothingLeft(...services);
   });
 
-  it('wakes who waits by the release, and not by a time-out', async () => {
+  it('wakes a waiter by the release, and not by a time-out', async () => {
     const [holder, waiter] = [lab.open(), lab.openTimeless()];
     const key = newKey();
     await holder.locks.semaphore(key).trySetPermits(1);
@@ -69,7 +69,7 @@ describe('a semaphore', () => {
   it.each([
     ['set', (name: string) => lab.open().locks.semaphore(name).trySetPermits(2)],
     ['made greater', (name: string) => lab.open().locks.semaphore(name).addPermits(2)],
-  ])('wakes who waits when its number is %s', async (_how, change) => {
+  ])('wakes a waiter when its number is %s', async (_how, change) => {
     const key = newKey();
     const waiting = lab.openTimeless().locks.semaphore(key).acquire(2, { waitMs: Infinity });
     await listening(key);
@@ -87,7 +87,7 @@ describe('a semaphore', () => {
     );
     await listening(key);
     expect(waiter.store.subscriptions).toBe(1);
-    // The first wants two: those behind it do not overtake.
+    // The first waiter wants two: the waiters behind it do not overtake.
     await holder.locks.semaphore(key).release();
     await waiter.locks.ping();
     expect(served).toEqual([]);
@@ -111,7 +111,7 @@ describe('a semaphore', () => {
     expect(locks.usage).toMatchObject({ leases: 0, keys: 0 });
   });
 
-  it('gives up when the signal is aborted, and those behind go on', async () => {
+  it('rejects a waiter whose signal aborts, and the waiters behind it continue', async () => {
     const { locks } = lab.open();
     const semaphore = locks.semaphore(newKey());
     const abort = new AbortController();
@@ -125,7 +125,7 @@ describe('a semaphore', () => {
     await expect(semaphore.acquire(1, { signal: abort.signal })).rejects.toBeInstanceOf(LockAbortedError);
   });
 
-  it('refuses who waits when the app stops, and whoever comes then', async () => {
+  it('rejects waiters when the app stops, and later callers', async () => {
     const opened = lab.open();
     const semaphore = opened.locks.semaphore(newKey());
     const waiting = [1, 2].map(() => semaphore.acquire(1, { waitMs: Infinity }));
@@ -265,20 +265,23 @@ describe('a semaphore', () => {
     expect(await lab.admin.dump(name)).toBe(before);
   });
 
-  it.each([0, -1, 1.5, MOST + 1, NaN, Infinity, '1'])('refuses %s permits by name', async (permits) => {
-    const semaphore = lab.open().locks.semaphore(newKey());
-    for (const ask of [
-      () => semaphore.acquire(permits as number),
-      () => semaphore.tryAcquire(permits as number),
-      () => semaphore.release(permits as number),
-      () => semaphore.trySetPermits(permits as number),
-      ...(permits === -1 ? [] : [() => semaphore.addPermits(permits as number)]),
-    ]) {
-      await expect(ask()).rejects.toThrow(LockConfigurationError);
-      await expect(ask()).rejects.toThrow('permits must be a whole number');
-    }
-    expect(await lab.admin.exists(nameOf(semaphore.key))).toBe(0);
-  });
+  it.each([0, -1, 1.5, MOST + 1, NaN, Infinity, '1'])(
+    'rejects %s permits with an error that names the option',
+    async (permits) => {
+      const semaphore = lab.open().locks.semaphore(newKey());
+      for (const ask of [
+        () => semaphore.acquire(permits as number),
+        () => semaphore.tryAcquire(permits as number),
+        () => semaphore.release(permits as number),
+        () => semaphore.trySetPermits(permits as number),
+        ...(permits === -1 ? [] : [() => semaphore.addPermits(permits as number)]),
+      ]) {
+        await expect(ask()).rejects.toThrow(LockConfigurationError);
+        await expect(ask()).rejects.toThrow('permits must be a whole number');
+      }
+      expect(await lab.admin.exists(nameOf(semaphore.key))).toBe(0);
+    },
+  );
 
   it('refuses more permits than Java can count, and changes nothing', async () => {
     const semaphore = lab.open().locks.semaphore(newKey());

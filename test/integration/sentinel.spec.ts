@@ -103,7 +103,7 @@ describe('Redis behind Sentinel', { timeout: TEST_MS }, () => {
     await redis.promote();
     await works(a);
     expect(await lease.release()).toBe('released');
-    // Who asks while there is no master is told so; with its place on the replica it waits on.
+    // A new caller fails while there is no master. This one keeps waiting with its queue entry on the replica.
     expect(await done).toBe('released');
   });
 

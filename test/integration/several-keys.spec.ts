@@ -8,7 +8,7 @@ const lab = useLab();
 const newKeys = (count: number) => Array.from({ length: count }, () => newKey());
 
 describe('several keys', () => {
-  it('are taken all, each with a token of its own, and released all', async () => {
+  it('are all acquired, each with its own token, and all released', async () => {
     const { locks } = lab.open();
     const [a, b, c] = newKeys(3) as [string, string, string];
     const lease = await locks.acquire([c, a, b, a]);
@@ -37,7 +37,7 @@ describe('several keys', () => {
     expect(opened.locks.usage).toMatchObject({ leases: 0, holds: 0 });
   });
 
-  it('or none: also where one cannot be used, or the caller gives up', async () => {
+  it('are acquired all or none, also if one key fails or the caller is aborted', async () => {
     const [holder, opened] = [lab.open(), lab.open()];
     const [a, b] = newKeys(2) as [string, string];
     await lab.admin.set(holdName(b), 'not ours');

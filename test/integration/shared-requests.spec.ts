@@ -5,8 +5,8 @@ import { RedisKeys } from '../../lib/stores/redis/redis-keys.js';
 import { holdName, newKey, useLab } from '../support/redis/lab.js';
 
 /*
- * What callers ask within one tick shares requests (scripts/batch.ts). Nobody may notice, but for the speed: each gets
- * the answer that it would get by itself.
+ * Calls within one tick share requests (scripts/batch.ts). Callers notice only the speed: each gets the reply that it
+ * would get by itself.
  */
 const lab = useLab({ users: ['default on nopass ~* &* +@all'] });
 
@@ -69,7 +69,7 @@ describe('callers who come in the same tick', () => {
     expect(await foreign.release()).toBe('released');
   });
 
-  it('who wait are woken by a release that shared its request', async () => {
+  it('that wait are woken by a release that shared its request', async () => {
     const [one, two] = [lab.open().locks, lab.openTimeless().locks];
     const keys = keysOf(10);
     const leases = await Promise.all(keys.map((key) => one.acquire(key)));
@@ -167,7 +167,7 @@ describe('the trouble of one of them is not that of the others', () => {
 });
 
 describe('when the answer to a shared request is lost', () => {
-  it('all of them are told that nobody knows, and what they got is given back', async () => {
+  it('all of them fail with an unknown outcome, and their holds are released', async () => {
     const proxy = await lab.proxy();
     const opened = lab.open({ commandTimeoutMs: 400 }, proxy.url);
     await opened.locks.ping();

@@ -55,7 +55,7 @@ describe('the end of an app', () => {
     await until(async () => !(await lab.hold(key)), { what: 'nobody renews it any more' });
   });
 
-  it('who waits is refused at once, whether in Redis or in the queue of the process; who asks later as well', async () => {
+  it('waiters in Redis and in the local queue are rejected at once, and so are later callers', async () => {
     const [holder, opened] = [lab.open(), lab.open()];
     await using lease = await holder.locks.acquire(newKey());
     const waits = [1, 2, 3].map(() => opened.locks.acquire(lease.key, { waitMs: Infinity }));

@@ -142,7 +142,7 @@ describe('a server out of memory (OOM, noeviction)', () => {
     },
   );
 
-  it('still renews, releases and shows what is held; who stands in line has the lock, who comes later the failure', async () => {
+  it('still renews, releases and shows holds; a queued waiter gets the lock, a later caller the failure', async () => {
     await using lab = await Lab.start({ config: ['maxmemory-policy noeviction'] });
     const [holder, waiter] = [lab.open(SHORT_WATCHDOG), lab.open({ commandTimeoutMs })];
     const [one, two] = [await holder.locks.acquire('one'), await holder.locks.acquire('two')];
@@ -151,7 +151,7 @@ describe('a server out of memory (OOM, noeviction)', () => {
     await starve(lab);
     expect(await one.release()).toBe('released');
     const next = await waiting;
-    // A line is remembered for a second when it has left its lock to somebody else: then there is room in it.
+    // A wait queue stays for a second after a foreign caller got its lock: then there is room in it.
     await until(async () => (await lab.admin.exists(`nest_redis_lock:queue:{${holdName('one')}}`)) === 0);
     const late = await storeFailure(holder.locks.acquire('one', { waitMs: 20_000 }), /OOM/);
     expect(late.outcome).toBe('not-executed');
@@ -173,7 +173,7 @@ describe('something of another type at the name of', () => {
       lab.admin.multi().sadd(name, 'not ours').pexpire(name, 60_000).exec(),
   };
   const onlyThisKey = async (opened: OpenLocks) => {
-    // The store works: nobody is told otherwise, and every other key can be locked.
+    // The store works: no event says otherwise, and every other key can be locked.
     await opened.locks.withLock('another', () => undefined);
     expect(opened.events('store-down')).toEqual([]);
   };

@@ -60,7 +60,7 @@ describe('Redis is down', () => {
     }
   });
 
-  it('from some moment on: calls after it fail in time, and what is held is lost when its lease is over', async () => {
+  it('while a lock is held: calls fail in time, and the lock is lost when its lease expires', async () => {
     await using lab = await Lab.start();
     const opened = lab.open({ commandTimeoutMs, watchdogMs: 1_000 });
     const lease = await opened.locks.acquire('held');
@@ -95,7 +95,7 @@ describe('Redis is down', () => {
     expectOneOutage(waiter);
   });
 
-  it('and back while callers wait: they go on waiting as if nothing had been', async () => {
+  it('and up again while callers wait: they keep waiting and get the lock', async () => {
     await using lab = await Lab.start({ appendFsync: 'always' });
     const patient = { commandTimeoutMs: 10_000 };
     const [holder, waiter] = [lab.open(patient), lab.open(patient)];
@@ -240,7 +240,7 @@ describe.each([
       expect(locks.usage).toMatchObject({ leases: 0, keys: 0 });
     }));
 
-  it('tryAcquire throws after the command time-out, alone and behind somebody whose question is unanswered', () =>
+  it('tryAcquire throws after the command time-out, alone and behind a caller whose request is unanswered', () =>
     withServer(async ({ locks, events }) => {
       await takeDown();
       const startedAt = performance.now();
@@ -261,7 +261,7 @@ describe.each([
       expect(events('busy')).toEqual([]);
     }));
 
-  it('who holds a lock keeps it through a short outage, and inspect and ping say what is wrong', () =>
+  it('a holder keeps its lock through a short outage, and inspect and ping report the failure', () =>
     withServer(async ({ locks, events }) => {
       // A Redis that is killed loses everything: then the lock is lost, and that is said.
       const lease = await locks.acquire('k');

@@ -45,7 +45,7 @@ describe.each([
   ['who may kill connections', undefined],
   ['who may not', 'limited'],
 ])('an acquire without an answer, for a user %s', (_who, user) => {
-  it('that was done is undone long before its lease is over', async () => {
+  it('leaves a hold that is released long before its lease expires', async () => {
     const { locks, proxy } = await open(user);
     const key = newKey();
     atAcquire(proxy, key, (connection) => connection.swallowReplies());
@@ -56,7 +56,7 @@ describe.each([
     await lease.release();
   });
 
-  it("whose bytes arrive after the undo leaves no ghost, and ends nobody else's hold", async () => {
+  it('whose bytes arrive after the undo leaves no ghost, and ends no other hold', async () => {
     const { locks, proxy } = await open(user);
     const key = newKey();
     let late: ProxyConnection | undefined;
@@ -91,7 +91,7 @@ describe('an acquire without an answer', () => {
     await until(() => locks.usage.undoing === 0, { timeoutMs: 5_000, what: 'the undo is certain' });
   });
 
-  it('who may not kill the old connection goes on looking for the ghost until the lease bound', async () => {
+  it('by a user that may not kill the old connection is checked for a ghost until the lease bound', async () => {
     const { locks, proxy } = await open('limited');
     const key = newKey();
     atAcquire(proxy, key, (connection) => connection.blackhole());

@@ -5,7 +5,7 @@ import { until, within } from '../support/async.js';
 import { channelOf, newKey, useLab } from '../support/redis/lab.js';
 import { ToldClock } from '../support/redis/told-clock.js';
 
-/** Far below every lease and wait here: whoever needed longer was not woken. */
+/** Far below every lease and wait here: a waiter that needed longer was not woken. */
 const AT_ONCE_MS = 5_000;
 
 const lab = useLab();
@@ -16,7 +16,7 @@ describe('a wait that is over', () => {
     ['behind a caller of the same process', true],
   ] as const;
 
-  it.each(cases)('ends no earlier and hardly later than it said (%s)', async (_name, sameProcess) => {
+  it.each(cases)('ends no earlier and hardly later than waitMs (%s)', async (_name, sameProcess) => {
     const waiter = lab.open();
     const holder = sameProcess ? waiter : lab.open();
     const key = newKey();
@@ -57,7 +57,7 @@ describe('a wait that is over', () => {
     await (await beforeIt).release();
   });
 
-  it('waitMs: 0 asks once: null or the error at once, and the lock itself when it is free', async () => {
+  it('waitMs: 0 sends one request: null or the error at once, and the lock when it is free', async () => {
     const [holder, waiter] = [lab.open(), lab.open()];
     const key = newKey();
     await using lease = await holder.locks.acquire(key, { waitMs: 0 });
@@ -106,7 +106,7 @@ describe('a wait that is over', () => {
 
     clock.tell(5_000);
     await until(() => gaveUp.size === 3, { what: 'three have given up' });
-    // Of all listeners only the one who works is left, who waited before.
+    // Only the holder is still subscribed, because it waited before.
     await until(async () => (await lab.listeners(key)) === 1, { what: 'three have stopped listening' });
     expect(await lab.hold(key)).not.toBeNull();
     for (const i of gaveUp) {
@@ -122,7 +122,7 @@ describe('a wait that is over', () => {
 });
 
 describe('a wait that goes on', () => {
-  it('is not cut short by a number of tries: woken again and again, and somebody else was always faster', async () => {
+  it('is not limited by a number of tries: the waiter is woken again and again, and another caller is faster', async () => {
     const [holder, waiter] = [lab.open(), lab.open()];
     const lease = await holder.locks.acquire(newKey());
     const waiting = waiter.locks.acquire(lease.key, { waitMs: 20_000 });

@@ -11,7 +11,7 @@ const SOON_MS = 8_000;
 failOnUnhandledRejections();
 const lab = useLab();
 
-/** A service behind a proxy that waits for a key somebody else holds, and can hear. */
+/** A service behind a proxy that waits for a held key and is subscribed. */
 const waiting = async (key: string) => {
   const proxy = await lab.proxy();
   const holder = lab.open();
@@ -63,7 +63,7 @@ describe('the connection for wake-ups', () => {
     await served(wait, waiter);
   });
 
-  it('lost: a release that nobody could hear of meanwhile is found as soon as it is back', async () => {
+  it('lost: a release that was published meanwhile is found as soon as it is back', async () => {
     const proxy = await lab.proxy();
     const [holder, waiter] = [lab.open(), lab.openTimeless(proxy.url)];
     const key = newKey();
@@ -78,7 +78,7 @@ describe('the connection for wake-ups', () => {
     await (await within(SOON_MS, waiting)).release();
   });
 
-  it('cannot come back at all: who waits looks by itself, every second or so', async () => {
+  it('cannot come back at all: a waiter retries by itself, every second or so', async () => {
     const key = newKey();
     const { proxy, lease, waiter, wait } = await waiting(key);
     proxy.refuse();
@@ -88,7 +88,7 @@ describe('the connection for wake-ups', () => {
     await served(wait, waiter);
   });
 
-  it('half-open, so that nobody is told: a ping finds it', async () => {
+  it('half-open, so that no error is reported: a ping finds it', async () => {
     const proxy = await lab.proxy();
     const [holder, waiter] = [lab.open(), lab.openTimeless(proxy.url, { commandTimeoutMs: 500 })];
     const key = newKey();
@@ -140,7 +140,7 @@ describe('the connection for wake-ups', () => {
     await lab.nothingLeft(waiter, holder);
   });
 
-  it('is pinged only while somebody waits', async () => {
+  it('is pinged only while a caller waits', async () => {
     const countPings = (proxy: TcpProxy): (() => number) => {
       let pings = 0;
       proxy.onData((connection, direction, chunk) => {

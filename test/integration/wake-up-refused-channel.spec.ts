@@ -6,7 +6,7 @@ import type { OpenLocks } from '../support/redis/open-locks.js';
 
 /*
  * After a reconnect one SUBSCRIBE names many channels, and Redis refuses all of them for one that the user may not
- * hear. Whoever waits for the others must not notice.
+ * hear. Waiters on the other channels must not notice.
  */
 const ALL = ['~*', '&*', '+@all'];
 const SOON_MS = 10_000;
@@ -82,7 +82,7 @@ describe('a channel that is refused when many are subscribed again', () => {
     }
   });
 
-  it('and is waited for no longer when its turn comes: nobody hears of it', async () => {
+  it('and has no waiter any more when it is refused again: no caller notices', async () => {
     const { waiter, leases, waits } = await waitFor(['good', 'bad']);
     await mayHear(channelOf('good'));
     await expect(within(SOON_MS, waits[1]!)).rejects.toMatchObject({ key: 'bad' });

@@ -4,13 +4,13 @@ import { channelOf, holdName, useLab, newKey } from '../support/redis/lab.js';
 import type { OpenLocks } from '../support/redis/open-locks.js';
 import { ToldClock } from '../support/redis/told-clock.js';
 
-/** Far below every lease and wait here: whoever needed longer was not woken. */
+/** Far below every lease and wait here: a waiter that needed longer was not woken. */
 const AT_ONCE_MS = 5_000;
 
 const lab = useLab();
 
 describe('thousands of locks over five keys', () => {
-  it('share one subscriber, fail never, and leave no channel behind', async () => {
+  it('share one subscriber, never fail, and leave no channel behind', async () => {
     const services = [lab.open(), lab.open()];
     const keys = Array.from({ length: 5 }, () => newKey());
     const turns = 250;
@@ -32,7 +32,7 @@ describe('thousands of locks over five keys', () => {
 });
 
 describe('a release is not missed', () => {
-  it('between the question and the subscription: the waiter gets the lock at once, and not at the end of the lease', async () => {
+  it('between the request and the subscription: the waiter gets the lock at once, and not at the end of the lease', async () => {
     const proxy = await lab.proxy();
     const [holder, waiter] = [lab.open(), lab.openTimeless(proxy.url)];
     const key = newKey();
@@ -91,7 +91,7 @@ describe('a release is not missed', () => {
 });
 
 describe('two processes waiting for one release', () => {
-  it('one of them gets the lock, the other goes on waiting and gets it next', async () => {
+  it('one of them gets the lock, the other keeps waiting and gets it next', async () => {
     const clock = new ToldClock();
     const timed = (name: string): OpenLocks => lab.open({}, undefined, clock.runtime(name));
     const [holder, ...waiters] = [lab.open(), timed('one'), timed('two')];

@@ -19,7 +19,7 @@ import type { OpenLocks } from '../support/redis/open-locks.js';
 /** A wait that took longer ended with a lease, and not with the release. */
 const SOON_MS = 8_000;
 
-/** Without this one nobody outside of a line is seen, which fails nowhere: it is missed at the next connection. */
+/** Without this permission foreign waiters are not seen. No command fails: the next connection notices it. */
 const COUNTING = '+pubsub|numsub';
 const NOTICED_AT_ONCE = LINE_RULES.filter((rule) => rule !== COUNTING);
 
@@ -73,7 +73,7 @@ const useEverything = async (one: OpenLocks, two: OpenLocks): Promise<void> => {
   const order: number[] = [];
   await Promise.all([1, 2, 3].map((n) => one.locks.withLock(key, () => void order.push(n))));
   expect(order).toEqual([1, 2, 3]);
-  // Looked at and forced open while somebody waits.
+  // Inspected and released by force while a caller waits.
   const forced = await one.locks.acquire(key);
   const next = two.locks.acquire(key, { waitMs: 60_000 });
   await lab.waiting(key);

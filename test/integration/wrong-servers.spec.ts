@@ -61,7 +61,7 @@ describe('servers that are something else than what redis says', { timeout: TEST
     );
   });
 
-  it('one that is in no cluster, named as one of a cluster: an error that says so', async () => {
+  it('a server without a cluster, named as one of a cluster: an error that says so', async () => {
     const { locks, store } = open({ cluster: [alone!.url] });
     await expect(locks.acquire('order', { waitMs: 0 })).rejects.toThrow(/is in no Redis Cluster/);
     await expect(store.diagnose()).rejects.toThrow(/is in no Redis Cluster/);

@@ -1,7 +1,7 @@
 import { it } from 'vitest';
 import { NEWEST_REDISSON, OLDER_REDISSON } from '../support/redisson/redisson-build.js';
 
-/** Whoever adds one after the other needs so long for each, on a machine that has much else to do. */
+/** Time for one of several increments in sequence, on a busy machine. */
 const INCREMENT_MS = 60;
 
 const EXTENTS = {
@@ -60,7 +60,7 @@ export const casesBeside = (version: string): Pick<typeof it, 'each'> & typeof i
 export const casesBesideNewest = (version: string): typeof it =>
   version === NEWEST_REDISSON && whole.length > 0 ? it : NONE;
 
-/** How often each of so many callers adds 1, so that all together do it as often as this extent wants. */
+/** Returns how often each caller adds 1, so that all callers together reach the number of this extent. */
 export const roundsFor = (callers: number): number => Math.ceil(increments / callers);
 
 /** How long that may take. */

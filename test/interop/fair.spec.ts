@@ -6,13 +6,13 @@ import { casesBeside, casesBesideNewest, LOAD_MS, roundsFor, VERSIONS } from './
 import type { Redisson } from '../support/redisson/redisson.js';
 import { Sides, type Contender } from './sides.js';
 
-/** Long beside what a wake-up takes: whoever came by a time-out is seen. */
+/** Longer than a wake-up takes: a waiter that came by a time-out is noticed. */
 const WATCHDOG_MS = 3_000;
 /** Less than the second after which a waiter looks by itself. */
 const PROMPT_MS = 900;
-/** Who stands in line looks so often whether something has happened that nobody told. */
+/** A queued waiter retries this often, in case a notification was missed. */
 const LOOK_MS = 1_000;
-/** So long an entry of Node lives without being refreshed. */
+/** Time to live of a queue entry of Node without a refresh. */
 const NODE_ENTRY_MS = 5_000;
 /** The median of wake-ups stays under it. */
 const MEDIAN_MS = 100;
@@ -74,7 +74,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
     expect(await sides.exists(...keys)).toBe(0);
   };
 
-  also('are served in the order in which they came, from either side', async () => {
+  also('are granted in the order of arrival, from either side', async () => {
     const name = newName();
     const holder = await locks.acquire(name, fair);
     const served: number[] = [];
@@ -101,7 +101,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
   });
 
   it(
-    'exclude each other under load: of a counter that both add to nothing is lost',
+    'exclude each other under load: a counter that both increment loses no update',
     async () => {
       const name = newName();
       const counter = `counter-of-${name}`;
@@ -177,7 +177,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
     await nothingIsLeft(name);
   });
 
-  also('count how often Java has entered: only its last unlock lets Node in', async () => {
+  also('count how often Java has locked: only its last unlock lets Node in', async () => {
     const name = newName();
     await java.tell('lock', { name, kind });
     await java.tell('lock', { name, kind });
@@ -216,7 +216,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
     await nothingIsLeft(name);
   });
 
-  also('are forced open by either side, and the first in line is woken', async () => {
+  also('are released by a forced unlock of either side, and the first waiter wakes up', async () => {
     const name = newName();
     const held = await locks.acquire(name, fair);
     const locked = java.tell('lock', { name, kind, thread: 'waiter' });
@@ -235,27 +235,24 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
     await nothingIsLeft(name);
   });
 
-  also(
-    'outlive a Java process that is killed in the lock: who waits here goes in when its lease ends',
-    async () => {
-      const name = newName();
-      const victim = await sides.java({ version, watchdogMs: WATCHDOG_MS });
-      await victim.tell('lock', { name, kind });
-      const acquired = locks.acquire(name, fair);
-      await listening(name, 1);
-      await victim.kill();
-      const [killedAt, leftMs] = [now(), await admin.pttl(name)];
-      const lease = await acquired;
-      expect(now() - killedAt).toBeGreaterThan(leftMs - 50);
-      expect(now() - killedAt).toBeLessThan(leftMs + PROMPT_MS);
-      await lease.release();
-      await nothingIsLeft(name);
-    },
-  );
+  also('survive a killed Java holder: a waiter of Node gets the lock when the lease expires', async () => {
+    const name = newName();
+    const victim = await sides.java({ version, watchdogMs: WATCHDOG_MS });
+    await victim.tell('lock', { name, kind });
+    const acquired = locks.acquire(name, fair);
+    await listening(name, 1);
+    await victim.kill();
+    const [killedAt, leftMs] = [now(), await admin.pttl(name)];
+    const lease = await acquired;
+    expect(now() - killedAt).toBeGreaterThan(leftMs - 50);
+    expect(now() - killedAt).toBeLessThan(leftMs + PROMPT_MS);
+    await lease.release();
+    await nothingIsLeft(name);
+  });
 
   // A thread of the older one that waits in line sleeps for its own 5 minutes, whatever is left of the lease.
   besideNewest(
-    'outlive a Node process that is killed in the lock: who waits there goes in when its lease ends',
+    'survive a killed Node holder: a waiter of Java gets the lock when the lease expires',
     async () => {
       const name = newName();
       const node = await sides.node({ watchdogMs: WATCHDOG_MS, keyPrefix: '' });
@@ -273,7 +270,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
   );
 
   also(
-    'outlive processes that are killed in line: their places age out, and the next one is served',
+    'survive killed waiters: their queue entries expire, and the next waiter gets the lock',
     async () => {
       const name = newName();
       const node = await sides.node({ watchdogMs: 1_000, commandTimeoutMs: 900, keyPrefix: '' });

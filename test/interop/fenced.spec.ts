@@ -52,7 +52,7 @@ describe.each(VERSIONS)(
     };
 
     also.each(NAMES)(
-      'count tokens in one series, one after the other, whoever takes the lock: %s',
+      'count tokens in one series, one after the other, from either side: %s',
       async (name) => {
         const locks = open();
         const nodeTakes = () => locks.withLock(name, ({ fencingToken }) => fencingToken);

@@ -9,7 +9,7 @@ import { Sides } from './sides.js';
 /** The median of wake-ups stays under it. */
 const MEDIAN_MS = 100;
 const WAKE_UPS = 15;
-/** Far longer than a wake-up takes: whoever came by a time-out is seen. */
+/** Far longer than a wake-up takes: a waiter that came by a time-out is noticed. */
 const WAIT_MS = 20_000;
 
 let names = 0;
@@ -48,7 +48,7 @@ describe.each(VERSIONS)('an RCountDownLatch of Redisson %s and a latch', (versio
       { what: `${count} listen for the latch ${name}` },
     );
 
-  it('open for both sides when the other one counts down, and wake who waits', async () => {
+  it('wake the waiters of either side when the other side counts down to zero', async () => {
     const [toNode, toJava]: [number[], number[]] = [[], []];
     for (let i = 0; i < WAKE_UPS; i += 1) {
       const [byJava, byNode] = [newName(), newName()];

@@ -6,7 +6,7 @@ import { casesBeside, LOAD_MS, roundsFor, VERSIONS } from './extent.js';
 import type { Redisson } from '../support/redisson/redisson.js';
 import { Sides, type Contender } from './sides.js';
 
-/** Long beside what a wake-up takes: whoever came by a time-out is seen. */
+/** Longer than a wake-up takes: a waiter that came by a time-out is noticed. */
 const WATCHDOG_MS = 3_000;
 /** Less than the second after which a waiter looks by itself. */
 const PROMPT_MS = 900;
@@ -57,7 +57,7 @@ describe.each(VERSIONS)('an RLock of Redisson %s and an exclusive lock', (versio
     values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
   it(
-    'exclude each other under load: of a counter that both add to nothing is lost',
+    'exclude each other under load: a counter that both increment loses no update',
     async () => {
       const name = newName();
       const counter = `counter-of-${name}`;
@@ -121,7 +121,7 @@ describe.each(VERSIONS)('an RLock of Redisson %s and an exclusive lock', (versio
     const [first, second] = (await Promise.all([ours, theirs])).sort((one, two) => one.at - two.at);
     expect(first.at - releasedAt).toBeLessThan(PROMPT_MS);
     expect(second.at - first.endedAt).toBeLessThan(PROMPT_MS);
-    // Who stands in line in Redis lets a thread of Java pass. Without a line both are woken, and come as it happens.
+    // A process that is queued in Redis lets a thread of Java pass. Without a queue both wake up, in any order.
     if (sides.hasLine) expect([first.side, second.side]).toEqual(['Java', 'Node']);
   });
 

@@ -47,7 +47,7 @@ describe.each(VERSIONS)('an RMultiLock of Redisson %s and several keys of one ca
     });
 
   it(
-    'exclude each other under load: of a counter that both add to nothing is lost',
+    'exclude each other under load: a counter that both increment loses no update',
     async () => {
       const [one, two] = newNames();
       const counter = `counter-of-${one}`;
@@ -66,7 +66,7 @@ describe.each(VERSIONS)('an RMultiLock of Redisson %s and several keys of one ca
     2 * LOAD_MS,
   );
 
-  also('have all of them or none, on either side', async () => {
+  also('get all keys or none, on either side', async () => {
     const [one, two] = newNames();
     const both = { name: several(one, two), kind } as const;
     const lease = await locks.acquire([one, two]);
@@ -87,7 +87,7 @@ describe.each(VERSIONS)('an RMultiLock of Redisson %s and several keys of one ca
     await java.tell('unlock', { name: two });
   });
 
-  also('wait for the other side, and go in when it has released all of them', async () => {
+  also('wait for the other side, and get the keys when it has released all of them', async () => {
     const [one, two] = newNames();
     const both = { name: several(one, two), kind } as const;
     await java.tell('lock', both);

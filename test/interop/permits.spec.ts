@@ -7,7 +7,7 @@ import type { Redisson } from '../support/redisson/redisson.js';
 import { nodeShares } from './sharing.js';
 import { Sides } from './sides.js';
 
-/** Long beside what a wake-up takes: whoever came by a time-out is seen. */
+/** Longer than a wake-up takes: a waiter that came by a time-out is noticed. */
 const WATCHDOG_MS = 3_000;
 /** Less than the second after which a waiter looks by itself. */
 const PROMPT_MS = 900;
@@ -58,14 +58,14 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
       },
       { what: `${count} listen for permits of ${name}` },
     );
-  /** What Redis has: those that are free, and those that are taken. */
+  /** The numbers of free and of taken permits in Redis. */
   const counted = async (name: string): Promise<{ free: number; taken: number }> => ({
     free: Number(await admin.get(name)),
     taken: await admin.zcard(`${inBraces(name)}:timeout`),
   });
 
   it(
-    'let no more in together than there are, of threads of Java and callers of Node',
+    'admit no more Java threads and Node callers at once than there are permits',
     async () => {
       const name = newName();
       const counter = `inside-${name}`;
@@ -88,7 +88,7 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
     2 * LOAD_MS,
   );
 
-  also('wake each other: who waits has its permit when the other side gives one back', async () => {
+  also('wake each other: a waiter gets its permit when the other side releases one', async () => {
     const [toNode, toJava]: [number[], number[]] = [[], []];
     for (let i = 0; i < WAKE_UPS; i += 1) {
       const name = newName();
@@ -118,24 +118,27 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
     expect(median(toJava)).toBeLessThan(MEDIAN_MS);
   });
 
-  also('renewed here, a permit stays taken for Java; lengthened there, it stays taken here', async () => {
-    const name = newName();
-    const lease = await locks.permits(name, { permits: 1 }).acquire({ watchdogMs: 1_100 });
-    expect(await java.permits('tryAcquire', { name, waitMs: 2_500 })).toBeNull();
-    expect(lease.lost).toBe(false);
-    expect(await java.permits('acquiredPermits', { name })).toBe(1);
-    await lease.release();
+  also(
+    'that Node renews stay taken for Java, and permits that Java extends stay taken for Node',
+    async () => {
+      const name = newName();
+      const lease = await locks.permits(name, { permits: 1 }).acquire({ watchdogMs: 1_100 });
+      expect(await java.permits('tryAcquire', { name, waitMs: 2_500 })).toBeNull();
+      expect(lease.lost).toBe(false);
+      expect(await java.permits('acquiredPermits', { name })).toBe(1);
+      await lease.release();
 
-    const { permit } = await java.permits('acquire', { name, leaseMs: 600 });
-    const [before] = (await locks.inspect(name))!.holders;
-    expect(before).toMatchObject({ owner: permit, count: 1 });
-    expect(await java.permits('updateLeaseTime', { name, permit, leaseMs: 30_000 })).toBe(true);
-    expect(await locks.permits(name).tryAcquire({ waitMs: 1_500 })).toBeNull();
-    const [after] = (await locks.inspect(name))!.holders;
-    expect(after!.owner).toBe(permit);
-    expect(after!.remainingMs).toBeGreaterThan(before!.remainingMs);
-    await java.permits('release', { name, permit });
-  });
+      const { permit } = await java.permits('acquire', { name, leaseMs: 600 });
+      const [before] = (await locks.inspect(name))!.holders;
+      expect(before).toMatchObject({ owner: permit, count: 1 });
+      expect(await java.permits('updateLeaseTime', { name, permit, leaseMs: 30_000 })).toBe(true);
+      expect(await locks.permits(name).tryAcquire({ waitMs: 1_500 })).toBeNull();
+      const [after] = (await locks.inspect(name))!.holders;
+      expect(after!.owner).toBe(permit);
+      expect(after!.remainingMs).toBeGreaterThan(before!.remainingMs);
+      await java.permits('release', { name, permit });
+    },
+  );
 
   also('come back with the lease of a Node process that is killed, and Java has them', async () => {
     const name = newName();
@@ -189,7 +192,7 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
     expect(await java.permits('getPermits', { name })).toBe(0);
   });
 
-  also('are as many as were set, whoever takes them, lets them end and adds more', async () => {
+  also('keep their number while both sides take them, let them expire and add more', async () => {
     const name = newName();
     await java.permits('trySetPermits', { name, permits: 2 });
     const rounds = 8;
@@ -212,7 +215,7 @@ describe.each(VERSIONS)('an RPermitExpirableSemaphore of Redisson %s and permits
     expect(await java.permits('tryAcquire', { name })).toBeNull();
   });
 
-  also('wake each other when there are more of them', async () => {
+  also('wake each other when their number is raised', async () => {
     const name = newName();
     const first = await locks.permits(name, { permits: 1 }).acquire();
     const acquired = other.permits(name).acquire();

@@ -7,7 +7,7 @@ import { OLDER_REDISSON } from '../support/redisson/redisson-build.js';
 import type { Redisson } from '../support/redisson/redisson.js';
 import { Sides, type Contender } from './sides.js';
 
-/** Long beside what a wake-up takes: whoever came by a time-out is seen. */
+/** Longer than a wake-up takes: a waiter that came by a time-out is noticed. */
 const WATCHDOG_MS = 3_000;
 /** Less than the second after which a waiter looks by itself. */
 const PROMPT_MS = 900;
@@ -54,8 +54,8 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
     });
 
   /**
-   * A thread of Java listens before it sleeps. The end of a writer wakes those that sleep; one that is only about to misses
-   * it, beside Java as well.
+   * A thread of Java listens before it sleeps. The end of a writer wakes sleeping threads. A thread that is about to
+   * sleep misses it, with a writer of Java as well.
    */
   const javaWaits = async (name: string, count: number): Promise<void> => {
     await listening(name, count);
@@ -63,7 +63,7 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
   };
 
   it(
-    'exclude each other under load: no write is lost, and no reader sees one',
+    'exclude each other under load: no write is lost, and none happens while a reader reads',
     async () => {
       const name = newName();
       const counter = `counter-of-${name}`;
@@ -91,7 +91,7 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
   );
 
   also(
-    'are read by both sides together, and the release of one side’s reader ends none of the other',
+    'are shared by readers of both sides, and a release of one side ends no reader of the other',
     async () => {
       const name = newName();
       const [read, write] = [
@@ -204,7 +204,7 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
     await java.tell('unlock', { name, kind: 'write' });
   });
 
-  also('are downgraded here and there, and then read by the other side', async () => {
+  also('are downgraded by either side, and then shared with readers of the other side', async () => {
     const name = newName();
     const lease = await locks.acquire(name, { mode: 'write' });
     const locked = java.tell('lock', { name, kind: 'read' });
@@ -224,28 +224,31 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
     expect(await sides.exists(name)).toBe(0);
   });
 
-  also('are forced open by either side, and the holder of the other one is told', async () => {
-    for (const mode of ['read', 'write'] as const) {
-      const name = newName();
-      const lease = await locks.acquire(name, { mode });
-      expect(await java.tell('forceUnlock', { name, kind: mode })).toBe(true);
-      expect(await lease.release()).toBe('lost');
-      await java.tell('lock', { name, kind: mode, thread: mode });
-      expect((await locks.inspect(name))?.kind).toBe(mode);
-      expect(await locks.forceUnlock(name)).toBe(true);
-      expect(await java.tell('isLocked', { name, kind: mode })).toBe(false);
-      const unlocked = java.tell('unlock', { name, kind: mode, thread: mode });
-      // The older one says nothing to a thread that unlocks what it has not got any more.
-      if (version === OLDER_REDISSON) await unlocked;
-      else await expect(unlocked).rejects.toThrow('IllegalMonitorState');
-    }
-  });
+  also(
+    'are released by a forced unlock of either side, and the holder of the other side notices',
+    async () => {
+      for (const mode of ['read', 'write'] as const) {
+        const name = newName();
+        const lease = await locks.acquire(name, { mode });
+        expect(await java.tell('forceUnlock', { name, kind: mode })).toBe(true);
+        expect(await lease.release()).toBe('lost');
+        await java.tell('lock', { name, kind: mode, thread: mode });
+        expect((await locks.inspect(name))?.kind).toBe(mode);
+        expect(await locks.forceUnlock(name)).toBe(true);
+        expect(await java.tell('isLocked', { name, kind: mode })).toBe(false);
+        const unlocked = java.tell('unlock', { name, kind: mode, thread: mode });
+        // The older one says nothing to a thread that unlocks what it has not got any more.
+        if (version === OLDER_REDISSON) await unlocked;
+        else await expect(unlocked).rejects.toThrow('IllegalMonitorState');
+      }
+    },
+  );
 
   also.each([
     ['braces', 'stock:{7}:left'],
     ['Unicode', 'Lager – 在庫 😀'],
     ['2,000 characters', 'x'.repeat(2_000)],
-  ])('have names with %s in common', async (_, name) => {
+  ])('share names with %s', async (_, name) => {
     const lease = await locks.acquire(name, { mode: 'write' });
     const locked = java.tell('lock', { name, kind: 'read' });
     await javaWaits(name, 1);

@@ -100,7 +100,7 @@ describe('a quorum beside Redlock as others run it, on the same servers', () => 
     await (await opened.locks.acquire(name)).release();
   });
 
-  it('who waits here is woken by Redisson, and waits in vain for the others, who announce nothing', async () => {
+  it('a waiter is woken by Redisson, and not by the other libraries, which publish no release', async () => {
     const name = newName();
     await others['Redisson']!.lock(name);
     const waiting = opened.locks.acquire(name, { waitMs: LEASE_MS });

@@ -11,7 +11,7 @@ import { Sides } from './sides.js';
 /** The median of wake-ups stays under it. */
 const MEDIAN_MS = 100;
 const WAKE_UPS = 15;
-/** Far longer than a wake-up takes: whoever came by a time-out is seen. */
+/** Far longer than a wake-up takes: a waiter that came by a time-out is noticed. */
 const WAIT_MS = 20_000;
 
 let names = 0;
@@ -58,7 +58,7 @@ describe.each(VERSIONS)('an RSemaphore of Redisson %s and a semaphore', (version
     });
 
   it(
-    'let no more in together than there are permits, of threads of Java and callers of Node',
+    'admit no more Java threads and Node callers at once than there are permits',
     async () => {
       const name = newName();
       const counter = `inside-${name}`;
@@ -104,7 +104,7 @@ describe.each(VERSIONS)('an RSemaphore of Redisson %s and a semaphore', (version
     expect(median(toJava)).toBeLessThan(MEDIAN_MS);
   });
 
-  also('wake each other when the number is set, or made greater', async () => {
+  also('wake each other when the number is set or raised', async () => {
     const byJava = newName();
     const acquired = locks.semaphore(byJava).acquire(2);
     await listening(byJava);

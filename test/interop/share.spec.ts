@@ -47,7 +47,7 @@ describe('a lock that Java and Node both want', () => {
   // Two JVMs with the same number of threads are the same, so each of them has half in the long run, although seldom in
   // a short one. Half of that, or twice, is a quarter of all or three quarters.
   it.each([1, 2, 20])(
-    `is shared as two JVMs share it within a factor of two, with %i ms of work, and nobody is left out`,
+    `is shared as two JVMs share it within a factor of two, with %i ms of work, and all callers are served`,
     async (workMs) => {
       const contest = { key: `order-${workMs}`, callers: CALLERS, workMs, forMs: SLICE_MS };
       const beside = {

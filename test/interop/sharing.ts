@@ -17,7 +17,7 @@ const shares = async (take: Take, redis: Redis, counter: string, rounds: number)
   return most;
 };
 
-/** So many of them. For each: the most that it saw inside. */
+/** Runs `callers` of them. Returns for each the largest number that it saw inside. */
 export const nodeShares = (
   take: Take,
   redis: Redis,

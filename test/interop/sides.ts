@@ -169,7 +169,7 @@ export class Sides implements AsyncDisposable {
 /** How long after its end the last callers of a contest may still be waiting for each other. */
 const DRAIN_MS = 20_000;
 
-/** Contends with so many callers altogether, as many in each process. */
+/** Contends with `callers` callers in all, the same number in each process. */
 export const nodeContends = async (
   processes: readonly Contender[],
   { callers, ...how }: Contend,

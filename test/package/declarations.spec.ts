@@ -5,7 +5,7 @@ import { PackedTypes } from './support/packed-types.js';
 const ERROR = '[hasInstance] code key retryable';
 const STORE = 'kinds checkKey inspect forceUnlock ping close';
 
-/** What each exported class offers a user: its static members, and those of its instances. */
+/** The public members of each exported class: static members and members of its instances. */
 const MEMBERS: Readonly<Record<string, string>> = {
   CountDownLatch: 'key wait tryWait trySetCount countDown getCount delete',
   Lease:

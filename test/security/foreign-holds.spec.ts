@@ -48,7 +48,7 @@ const all = (code: string) => ({
   'withLock of several': code,
 });
 
-/** Nobody is told that the store is down, and every other lock can be had. */
+/** No event says that the store is down, and every other key can be locked. */
 const nothingElseIsTouched = async ({ locks, events }: OpenLocks): Promise<void> => {
   expect(await bounded(locks.withLock('another', { waitMs: 0 }, () => 'ran'))).toBe('ran');
   expect(events('store-down')).toEqual([]);
@@ -114,7 +114,7 @@ describe('a foreign hash in place of a hold', () => {
     },
   );
 
-  it('without an end and deleted without a word: whoever waits finds out', async () => {
+  it('without a time to live and deleted without a message: a waiter finds out', async () => {
     const { locks } = open();
     await lab.admin.hset(NAME, 'somebody:1', '1');
     const waiting = locks.acquire('order', { waitMs: 20_000 });
@@ -160,12 +160,12 @@ describe('another type in place of a hold', () => {
   );
 });
 
-describe('a hold of our own that somebody', () => {
+describe('a hold of our own that a stranger', () => {
   interface Tampering {
     /** What becomes of extend() and of release() then. */
     readonly extend: string;
     readonly release: string;
-    /** Whether what is there belongs to somebody else, and stays. */
+    /** Whether the new value belongs to another owner, and stays. */
     readonly stays?: boolean;
     readonly tamper: (owner: string) => Promise<unknown>;
   }

@@ -36,7 +36,7 @@ const useEverythingOf = async (key: string, one: LockService, two: LockService) 
   expect(await one.forceUnlock(key)).toBe(true);
   expect(await one.isLocked(key)).toBe(false);
   expect(await next.release()).toBe('lost');
-  // A line is remembered for a second when it has left its lock to somebody else.
+  // A wait queue stays for a second after a foreign caller got its lock.
   const afterwards = await until(async () => {
     const keySpace = await keySpaceOf(lab.admin);
     return touchedBetween(before, keySpace).every((name) => !name.includes(':line:')) && keySpace;
@@ -48,7 +48,7 @@ const useEverythingOf = async (key: string, one: LockService, two: LockService) 
   };
 };
 
-/** Resolves once somebody listens on the channel. */
+/** Resolves once a client listens on the channel. */
 const heard = (channel: string): Promise<unknown> =>
   until(async () => ((await lab.admin.pubsub('NUMSUB', channel)) as [string, number])[1], {
     what: `somebody listens on ${channel}`,

@@ -28,7 +28,7 @@ const queueUp = async (callers = 1) => {
   return { lease, holder, waiter, waiting };
 };
 
-/** Nobody has got the lock meanwhile; it comes with the release, one after the other. */
+/** No waiter has got the lock meanwhile. The waiters get it after the release, one after the other. */
 const onlyTheReleaseCounts = async (
   lease: Lease,
   waiting: readonly Promise<Lease>[],
@@ -65,7 +65,7 @@ describe('a hostile message on the channel of a lock', () => {
     await onlyTheReleaseCounts(lease, waiting, [holder, waiter]);
   });
 
-  it('so large that Redis hangs up on whoever listens: it listens again, and hears the release', async () => {
+  it('so large that Redis disconnects the subscriber: it subscribes again, and hears the release', async () => {
     const { lease, holder, waiter, waiting } = await queueUp();
     await lab.admin.publish(CHANNEL, Buffer.alloc(40 * MEGABYTE));
     await until(async () => lab.server.log.includes('overcoming of output buffer limits'));
@@ -109,7 +109,7 @@ describe('a flood of messages', () => {
 });
 
 describe('a stranger who listens on the channel of a lock', () => {
-  it('looks like somebody who waits, and still keeps nobody from the lock', async () => {
+  it('looks like a waiter, and still keeps no caller from the lock', async () => {
     const stranger = new Redis(lab.server.url);
     try {
       await stranger.subscribe(CHANNEL);

@@ -7,8 +7,8 @@ import { FakeRedis } from './support/fake-redis.js';
 import { ERRORS, GARBAGE, NONSENSE, NOTHING, UNFINISHED } from './support/hostile-replies.js';
 
 /*
- * A server that says what no Redis says: another program on its port, a broken proxy, or somebody in its place. Whoever
- * answers for Redis decides who gets a lock, but nothing it says may be taken for something it is not.
+ * A server that replies as no Redis does: another program on its port, a broken proxy, or an attacker in its place. A
+ * server in place of Redis may grant locks as it likes, but no reply of it may be taken for another one.
  */
 const COMMAND_TIMEOUT_MS = 400;
 const WAIT_MS = 100;
@@ -90,18 +90,18 @@ describe.each(Object.entries(REQUESTS))('an answer to %s', (name, request) => {
       expect(error, what).toBeInstanceOf(LockStoreError);
       expect(error, what).toMatchObject({ outcome, cause: expect.any(Error) as Error });
       expect(lease.remainingMs(), what).toBeLessThanOrEqual(30_000);
-      // What nobody knows is settled in the background, now that the server is decent.
+      // Unknown outcomes are settled in the background, now that the server replies properly.
       await until(() => locks.usage.undoing === 0, { what: `${what}: all is settled` });
     });
 
-  it('that no script gives: nobody knows what happened', () =>
+  it('that no script gives: the outcome is unknown', () =>
     expectFailure({ ...NONSENSE, ...(name !== 'inspect' && NOTHING) }, 'unknown'));
 
   it('that is an error: nothing happened', () => expectFailure(ERRORS, 'not-executed'));
 
-  it('that is not even RESP: nobody knows what happened', () => expectFailure(GARBAGE, 'unknown'));
+  it('that is not even RESP: the outcome is unknown', () => expectFailure(GARBAGE, 'unknown'));
 
-  it('that never ends: nobody knows what happened', () => expectFailure(UNFINISHED, 'unknown'));
+  it('that never ends: the outcome is unknown', () => expectFailure(UNFINISHED, 'unknown'));
 });
 
 describe('an answer to a batch', () => {
@@ -130,7 +130,7 @@ describe('an answer to a batch', () => {
     return others.map((end) => (end.status === 'rejected' ? end.reason : end.value) as unknown);
   };
 
-  it('that no script gives, in whole or in part: nobody knows what happened', () =>
+  it('that no script gives, in whole or in part: the outcome is unknown', () =>
     withEachConnected(
       { ...NONSENSE, ...NOTHING, ...GARBAGE, ...UNFINISHED, ...OF_ONE },
       async (opened, fake, answer, what) => {
@@ -191,7 +191,7 @@ describe.each(['ping', 'client', 'script'])('a greeting (%s)', (name) => {
     }));
 });
 
-describe('what nobody asked for', () => {
+describe('unrequested data', () => {
   const UNASKED: Readonly<Record<string, string>> = {
     'ten thousand errors': '-ERR no\r\n'.repeat(10_000),
     'ten thousand numbers': ':7\r\n'.repeat(10_000),

@@ -77,7 +77,7 @@ const thrownBy = async (ask: () => unknown): Promise<Error> => {
   return expect.fail('it did not fail');
 };
 
-/** The failure of whoever wants a lock; nothing that is said on the way has the secret either. */
+/** The failure of a caller that requests a lock. No log line or event on the way has the secret either. */
 const lockFailure = async (opened: OpenLocks, ask = () => opened.locks.acquire('order')): Promise<Error> => {
   const error = await thrownBy(ask);
   expectNoSecret(opened.log, 'the log');

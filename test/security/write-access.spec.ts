@@ -5,8 +5,8 @@ import { until } from '../support/async.js';
 import { holdName, useLab, SHORT_WATCHDOG } from '../support/redis/lab.js';
 
 /*
- * What SECURITY.md says that somebody with write access can do. A test here that fails is good news, and a line that
- * has to go from there.
+ * The harm that a client with write access can do, as SECURITY.md says. A test that fails here is good news: delete its
+ * line there.
  */
 const SECURITY = readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8').replaceAll(/\s+/g, ' ');
 const NAME = holdName('order');
@@ -20,7 +20,7 @@ const renewed = async (times: number): Promise<void> => {
   await until(async () => (await asked()) >= before + times, { what: `${times} renewals` });
 };
 
-describe('somebody with write access to Redis can, as SECURITY.md says,', () => {
+describe('a client with write access to Redis can, as SECURITY.md says,', () => {
   it('put an owner into the hold of another, so that both believe to hold the lock', async () => {
     expect(SECURITY).toContain('put the id of a holder into the hold of another one');
     const [one, two] = [lab.open(SHORT_WATCHDOG), lab.open(SHORT_WATCHDOG)];

@@ -57,8 +57,8 @@ class Reports {
 }
 
 /**
- * A mock of everything, as @golevelup/ts-vitest and ts-jest make it: `createMock(token)` puts a Proxy around the token
- * itself, of which whatever is read is a function that gives one more such mock.
+ * A mock of everything, as @golevelup/ts-vitest and ts-jest make it: `createMock(token)` puts a Proxy around the token.
+ * Each property of the proxy is a function that returns another such mock.
  */
 const createMock = (partial: object = {}): object => {
   const known = new Map<PropertyKey, unknown>();

@@ -84,7 +84,7 @@ describe('mode: memory', () => {
 });
 
 describe('mode: off', () => {
-  it('grants every lock at once, side by side, with leases as ever', async () => {
+  it('grants every lock at once, side by side, with the usual leases', async () => {
     const { jobs } = await start({ mode: 'off' });
     const results = await Promise.all([jobs.run(), jobs.run(), jobs.run()]);
     expect(jobs.running.most).toBe(3);

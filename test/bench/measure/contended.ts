@@ -3,15 +3,15 @@ import type { Load } from '../processes/load.js';
 import type { Bench } from '../workload.js';
 import { runTogether, type Together } from './together.js';
 
-/** As long as nobody has to give up waiting. */
+/** Long enough that no caller gives up. */
 export const WAIT_MS = 60_000;
-/** How long those who still wait in the end may take. After that their processes are ended. */
+/** Time for callers that still wait at the end. After that their processes are ended. */
 const GRACE_MS = 1_500;
 const QUICK_GRACE_MS = 200;
 
 let runs = 0;
 
-/** One load on several processes of a contender. Nobody served at all is an error: it did not finish. */
+/** Runs one load on several processes of a contender. Throws if no caller was served: it did not finish. */
 export const contended = async (
   { server, crew, quick }: Bench,
   contender: Contender,
@@ -27,7 +27,7 @@ export const contended = async (
     readonly style?: string;
   },
 ): Promise<Together> => {
-  // A process that is ended leaves its locks behind until they expire: nobody may come upon those of somebody else.
+  // An ended process leaves its locks behind until they expire: later callers must not meet them.
   const prefix =
     typeof load.keys === 'object' && 'one' in load.keys
       ? `${contender.name}-${runs++}-`

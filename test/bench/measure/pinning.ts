@@ -5,9 +5,9 @@ const run = (cpuList: string, pid: number): boolean =>
   spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', cpuList, String(pid)]).status === 0;
 
 /**
- * Puts Redis on one CPU and those that talk to it on another, until it is disposed of. With one caller a lock is four
- * wake-ups, and whether they cross CPUs makes more of a difference than anything that is compared; left to itself the
- * scheduler changes its mind every few slices. Does nothing where there is one CPU, or no `taskset`.
+ * Puts Redis on one CPU and its clients on another, until it is disposed of. With one caller a lock is four wake-ups.
+ * Whether they cross CPUs matters more than all that is compared, and the scheduler changes that every few slices.
+ * Does nothing where there is one CPU, or no `taskset`.
  */
 export const pinned = (
   server: number,

@@ -6,10 +6,10 @@ const TOKEN = 2;
 const FIELDS = 3;
 
 /**
- * What the lock protects: across processes a small file that is read and written in place; for one process alone that
- * would cost more than the lock, and memory is enough. It sees every overlap of
- * two sections, whichever way it happens: whoever comes second finds the other one inside, or else one of them finds
- * at its end that the register is not as it left it. It also demands that fencing tokens grow.
+ * The resource that the lock protects: across processes a small file that is read and written in place. For a single
+ * process memory is enough; a file would cost more than the lock. The register detects every overlap of two sections:
+ * the second section finds the first one inside, or one of them finds a changed register at its end.
+ * It also checks that fencing tokens grow.
  */
 export class Register {
   private readonly file: number | undefined;
@@ -27,7 +27,7 @@ export class Register {
 
   /**
    * @param path undefined where only this process uses it
-   * @param id of whoever uses it: a number, not 0, its own for each process
+   * @param id a number for the process that uses it, unique and not 0
    */
   constructor(
     path: string | undefined,

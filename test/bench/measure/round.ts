@@ -19,8 +19,8 @@ export const rateOf = ({ sections, elapsedMs }: LoadResult): number => (sections
 const cpuOf = ({ sections, cpuMs }: LoadResult): number => (cpuMs / sections) * 1_000;
 
 /**
- * One round: short slices of all contenders in turn, there and back again, so that what drifts does so for all. The
- * middle slice counts: those in which the machine was busy with something else do not.
+ * Runs one round: short slices of all contenders in turn, forward and backward, so that a drift affects all of them.
+ * The middle slice counts, so that slices on a busy machine do not.
  */
 export const runRound = async <C>(
   contenders: readonly C[],

@@ -20,7 +20,7 @@ export class Sections {
     this.register = register && new Register(register.path, register.id);
   }
 
-  /** Nothing of one that comes after `close`, when nobody counts any more, is run. */
+  /** Runs a section. After `close` it runs nothing, because the result is no longer counted. */
   async run(key: string, token: number | undefined, work: () => Promise<void>): Promise<void> {
     if (this.closed) return;
     this.count++;
@@ -34,7 +34,7 @@ export class Sections {
     }
   }
 
-  /** One that need not be alone: whether too many are together is for others to say. */
+  /** Runs a section that others may overlap. The caller checks whether too many overlap. */
   async runShared(work: () => Promise<void>): Promise<void> {
     if (this.closed) return;
     this.count++;

@@ -12,7 +12,7 @@ describe('statistics of the benchmark', () => {
     expect(jain([0, 8, 0, 0])).toBe(0.25);
   });
 
-  it('gives the value below which so many percent of the others are, and of a single value that one', () => {
+  it('returns the value below which the given percentage of values are, and a single value itself', () => {
     const sorted = Array.from({ length: 100 }, (_none, n) => n);
     expect([percentile(sorted, 50), percentile(sorted, 99), percentile([7], 99)]).toEqual([50, 99, 7]);
   });

@@ -15,6 +15,6 @@ export const jain = (shares: readonly number[]): number => {
   return total ** 2 / (shares.length * sum(shares.map((share) => share ** 2)));
 };
 
-/** The value below which so many percent of the others are; `sorted` goes upwards. */
+/** Returns the value below which `percent` of the values are. `sorted` is ascending. */
 export const percentile = (sorted: readonly number[], percent: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * percent) / 100))]!;

@@ -28,18 +28,18 @@ export const withRegister = async <T>(use: (path: string) => Promise<T>): Promis
   }
 };
 
-/** What processes came to that did the same thing at the same time. */
+/** The results of processes that ran the same load at the same time. */
 export interface Together extends Omit<Sample, 'values'> {
   readonly results: readonly LoadResult[];
   /** Sections that began within the time, for each second. */
   readonly rate: number;
-  /** Part of the time in which somebody was inside, in percent. */
+  /** Share of the time in which a caller was inside, in percent. */
   readonly busyShare: number;
   /** Jain's index over all callers. */
   readonly jain: number;
   readonly jainOfProcesses: number;
   readonly unserved: number;
-  /** Callers who still waited when the time and the grace were over. */
+  /** Callers that still waited when the time and the grace were over. */
   readonly unfinished: number;
   readonly longestWaitMs: number;
   /** For each section; undefined when there was none. */
@@ -57,7 +57,7 @@ export interface Runner {
   run(style: string, load: Load): Promise<LoadResult>;
 }
 
-/** Has all processes begin at the same moment, and adds up what they came to. */
+/** Starts the load in all processes at the same moment, and adds up their results. */
 export const runTogether = async (
   servers: readonly RedisServer[],
   workers: readonly Runner[],

@@ -17,7 +17,7 @@ const packagesIn = (file) => {
   }
 };
 
-// npm writes the hidden lockfile as the last act of an install: one that was broken off has none.
+// npm writes the hidden lockfile as the last step of an install: an interrupted install has none.
 const whatIsMissing = () => {
   const installed = packagesIn('node_modules/.package-lock.json');
   return Object.entries(packagesIn('package-lock.json'))

@@ -3,13 +3,13 @@ import type { SubjectOptions } from '../subjects/subject.js';
 import { SubjectWorker } from './subject-worker.js';
 
 /**
- * The processes of a run. Those of one subject with the same options are used again by the next workload: a start
- * takes longer than most measurements, and code that has run before is what users have.
+ * The processes of a run. The next workload reuses processes of the same subject and options: a start takes longer
+ * than most measurements, and an app runs code that has run before.
  */
 export class Crew implements AsyncDisposable {
   private readonly workers = new Map<string, SubjectWorker[]>();
 
-  /** So many processes of a contender's subject; they stay until they are dismissed. */
+  /** Returns `count` processes of a contender's subject. They stay until they are dismissed. */
   async of(
     { subject }: Contender,
     count: number,
@@ -23,13 +23,13 @@ export class Crew implements AsyncDisposable {
     return have.slice(0, count);
   }
 
-  /** Ends all but so many. */
+  /** Ends all processes but `count`. */
   async keep({ subject }: Contender, count: number, options: SubjectOptions): Promise<void> {
     const have = this.workers.get(JSON.stringify([subject, options])) ?? [];
     await this.dismiss(have.slice(count));
   }
 
-  /** Ends processes that shall not be used again: callers still wait in them, or there are too many. */
+  /** Ends processes that must not be reused: callers still wait in them, or there are too many. */
   async dismiss(workers: readonly SubjectWorker[]): Promise<void> {
     for (const have of this.workers.values()) {
       for (const worker of workers) {

@@ -3,8 +3,8 @@ import { listenOnFreePort, LOOPBACK } from '../../support/loopback.js';
 import { workerChannel } from '../../support/worker-channel.js';
 import type { FromDelay, ToDelay } from './network.js';
 
-// A network between the processes and Redis: everything arrives so many ms later, in both directions. It runs in a
-// process of its own, so that it takes no time from what is measured.
+// A network between the processes and Redis: it delays all data by a number of ms, in both directions. It runs in its
+// own process, so that it takes no time from the measured ones.
 
 let delayMs = 0;
 

@@ -22,7 +22,7 @@ export type FromLeases =
 
 /** How many are acquired at a time. */
 const AT_ONCE = 200;
-/** How many of the keys somebody else tries to take. */
+/** The number of keys that another app tries to acquire. */
 const TRIED = 100;
 /** The histogram's own timer interval, which is part of every value it records. */
 const RESOLUTION_MS = 1;
@@ -33,7 +33,7 @@ const channel = workerChannel<ToLeases, FromLeases>(async () => {
   await Promise.all(apps.map(({ app }) => app.close()));
 });
 
-/** The timers that are set, those that do not keep the process alive among them. */
+/** The timers that are set, including timers that do not keep the process alive. */
 const timers = new Set<number>();
 const timerHook = createHook({
   init: (id, type) => void (type === 'Timeout' && timers.add(id)),
@@ -41,7 +41,7 @@ const timerHook = createHook({
 });
 
 channel.on('hold', async ({ url, leases: count, watchdogMs }) => {
-  // The second one is somebody else, as another process would be.
+  // The second app stands for another process.
   apps = [await openApp({ url, watchdogMs }), await openApp({ url, watchdogMs })];
   const { locks } = apps[0]!;
   timerHook.enable();
@@ -51,7 +51,7 @@ channel.on('hold', async ({ url, leases: count, watchdogMs }) => {
     );
     leases.push(...(await Promise.all(some)));
   }
-  // Those that are over are reported with a delay.
+  // Timers that have ended are reported with a delay.
   await nextTurn();
   await nextTurn();
   timerHook.disable();

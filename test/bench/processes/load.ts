@@ -9,13 +9,13 @@ export interface Load {
   readonly callers: number;
   readonly forMs: number;
   /**
-   * `free`: every caller has keys of its own. `one`: the key that all callers want. `among`: any of so many, drawn
-   * anew each time.
+   * `free`: every caller has its own keys. `one`: the key that all callers request. `among`: the number of keys from
+   * which each call draws one.
    */
   readonly keys: 'free' | { readonly one: string } | { readonly among: number };
   /** What all keys begin with. */
   readonly prefix?: string;
-  /** How long a section waits for a timer, as for a database; 0 does nothing. Once the time is over nobody works. */
+  /** How long a section waits for a timer, as for a database; 0 does nothing. No section waits after the end of the time. */
   readonly workMs: number;
   /** When to begin, on the monotonic clock that all processes share. Default: now. */
   readonly startAt?: number;
@@ -32,7 +32,7 @@ export interface Load {
   readonly noteTimes?: boolean;
 }
 
-/** Either so many sections at once, or one of a writer alone; the first callers of each process write, all others read. */
+/** The number of sections at once, or the number of writers in each process: its first callers write, all others read. */
 export type Shared = { readonly atOnce: number } | { readonly writers: number };
 
 /** When a section began and ended, on the clock that all processes share, and what its caller wanted. */
@@ -40,7 +40,7 @@ export type Noted = readonly [beganAt: number, endedAt: number, mode?: Mode];
 
 /** What callers came to, whatever they did. */
 export interface Served {
-  /** Sections in all; those that were waited for when the time was over are among them. */
+  /** All sections, including sections whose callers still waited at the end of the time. */
   readonly sections: number;
   readonly cpuMs: number;
   /** Sections that were not alone, or came with a stale token. */
@@ -95,7 +95,7 @@ export const runLoad = async (style: Style, load: Load): Promise<LoadResult> => 
 
   const work = async (enteredAt: number, mode: Mode): Promise<void> => {
     const beganAt = noteTimes ? monotonicMs() : 0;
-    // Without work still a turn, in which somebody else would be seen to come in.
+    // Without work, still one turn of the event loop, in which another caller could get in.
     await (workMs > 0 && enteredAt < endsAt ? sleep(workMs) : undefined);
     if (noteTimes) times.push([beganAt, monotonicMs(), mode]);
     busyMs += Math.max(0, Math.min(performance.now(), endsAt) - enteredAt);
@@ -133,7 +133,7 @@ export const runLoad = async (style: Style, load: Load): Promise<LoadResult> => 
   );
   const elapsedMs = performance.now() - startedAt;
   const cpu = process.cpuUsage(cpuBefore);
-  // Whoever still waits has waited for at least this long.
+  // A caller that still waits has waited for at least this long.
   const now = performance.now();
   for (const since of askedAt) longestWaitMs = Math.max(longestWaitMs, now - (since ?? now));
   return {

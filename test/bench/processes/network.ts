@@ -21,7 +21,7 @@ export class Network implements AsyncDisposable {
     return new Network(worker, `redis://${LOOPBACK}:${port}`);
   }
 
-  /** From now on everything arrives so many ms later, in each direction. */
+  /** Delays all data by `ms` from now on, in each direction. */
   async delay(ms: number): Promise<void> {
     this.worker.send({ type: 'delay', ms });
     await this.worker.next('delayed');

@@ -28,7 +28,7 @@ export class QuorumServers implements AsyncDisposable {
     return (await this.networks()).map(({ url }) => url);
   }
 
-  /** From now on everything arrives so many ms later on the way to each server, in each direction. */
+  /** Delays all data by the ms of each server from now on, in each direction. */
   async delay(eachMs: readonly number[]): Promise<void> {
     const ways = await this.networks();
     await Promise.all(ways.map((way, i) => way.delay(eachMs[i]!)));

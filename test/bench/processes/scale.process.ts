@@ -91,7 +91,7 @@ const allInChunks = async <T>(count: number, start: () => Promise<T>): Promise<T
   return all;
 };
 
-/** Asks for the lock so many times at once. */
+/** Requests the lock `count` times at once. */
 const crowdOf = (
   count: number,
   app: BenchApp,
@@ -103,7 +103,7 @@ const crowdOf = (
   return { ended: Promise.allSettled(calls), abort: () => controller.abort() };
 };
 
-/** Resolves once Redis has so many entries of a wait queue. */
+/** Resolves once the wait queue in Redis has `entries` entries. */
 const queued = async (kind: ScaleKind, key: string, entries: number): Promise<void> => {
   const name = `{lock:${key}}`;
   const count = (): Promise<number> => {

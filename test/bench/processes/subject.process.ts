@@ -20,12 +20,12 @@ const styleNamed = (name: string): Style => {
 
 let holder = new Holder();
 
-/** Those whose rejections have to be ended by themselves, or the process ends. */
+/** Subjects that must handle their rejections themselves: an unhandled one ends the process. */
 const OWN = ['floor', 'nest-redis-lock'];
 
 channel.on('open', async ({ name, options }) => {
-  // A peer whose background work fails where nobody can catch it must not end the measurement of the others. What it
-  // failed to do shows in the numbers.
+  // An uncaught failure in the background work of a peer must not end the measurement of the others. The numbers show
+  // what it failed to do.
   if (!OWN.includes(name)) process.on('unhandledRejection', () => undefined);
   subject = await (await subjectNamed(name)).open(options);
   channel.send({ type: 'opened', styles: Object.keys(subject.styles) });

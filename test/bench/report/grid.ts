@@ -1,4 +1,4 @@
-/** A table of a comparison, before it is text: who, and one cell for each column. */
+/** A table of a comparison, before it is text: a contender in each row, a metric in each column. */
 export interface Grid {
   readonly caption: string | undefined;
   readonly head: readonly string[];

@@ -14,23 +14,27 @@ const FURTHER: readonly {
   readonly metric: string;
   readonly what: string;
 }[] = [
-  { workload: 'paced', metric: 'p99', what: '200 calls a second for one key: 99 % are inside within' },
+  { workload: 'paced', metric: 'p99', what: '200 calls per second for one key: 99 % get the lock within' },
   { workload: 'callers', metric: 'cpu', what: '10,000 callers want one key: CPU time per lock' },
-  { workload: 'leases', metric: 'commands', what: '10,000 leases of 3 s: Redis commands for each second' },
+  { workload: 'leases', metric: 'commands', what: '10,000 leases of 3 s: Redis commands per second' },
   { workload: 'processes', metric: 'jain', what: "8 processes want one key: Jain's index" },
-  { workload: 'memory', metric: 'cpu', what: '10,000 callers only wait: CPU time for each second' },
-  { workload: 'memory', metric: 'heap', what: '10,000 callers only wait: heap for each' },
-  { workload: 'free-keys', metric: 'ratio-1', what: 'free keys, nothing inside, 1 caller: of the floor' },
+  { workload: 'memory', metric: 'cpu', what: '10,000 callers only wait: CPU time per second' },
+  { workload: 'memory', metric: 'heap', what: '10,000 callers only wait: heap per caller' },
+  {
+    workload: 'free-keys',
+    metric: 'ratio-1',
+    what: 'free keys, nothing inside, 1 caller: locks, relative to the floor',
+  },
   {
     workload: 'free-keys',
     metric: 'ratio-100',
-    what: 'free keys, nothing inside, 100 callers: of the floor',
+    what: 'free keys, nothing inside, 100 callers: locks, relative to the floor',
   },
   {
     workload: 'read-write',
     contender: READ_WRITE.name,
     metric: 'rate',
-    what: '2 processes, in each 1 writer and 7 readers of one key: sections',
+    what: '2 processes, each with 1 writer and 7 readers of one key: sections',
   },
   {
     workload: 'read-write',
@@ -42,7 +46,7 @@ const FURTHER: readonly {
     workload: 'semaphore',
     contender: SEMAPHORE.name,
     metric: 'rate',
-    what: '2 processes, in each 8 callers want one of 3 permits: sections',
+    what: '2 processes, each with 8 callers for 3 permits: sections',
   },
   {
     workload: 'semaphore',
@@ -100,8 +104,8 @@ export const overviewOf = (report: Report): string | undefined => {
   if (rows.length === 0) return undefined;
   const head = ['', 'nest-redis-lock', 'best of the others'];
   return [
-    '## Workloads in one line each',
-    'The best of the others is another one each time.',
+    '## Summary',
+    'The best other library differs from row to row.',
     markdownOf({ caption: undefined, head, rows }),
   ].join('\n\n');
 };

@@ -9,22 +9,23 @@ import { isMet, targetText } from './target.js';
 
 const introductionOf = ({ command = 'npm run bench' }: Report): string => `# Benchmarks
 
-Written by \`${command}\`; not by hand. Numbers are medians over the rounds, with the least and the greatest in brackets.
-They are those of one machine at one hour: compare them with each other, not with numbers from elsewhere. All contenders
-take turns in every round, each in processes of its own, on Redis servers that the benchmark starts itself. Every
-workload checks exclusion while it measures.`;
+This page compares nest-redis-lock with other lock libraries for Node, on Redis servers that the benchmark starts itself.
+Each number is the median over the rounds, with the minimum and the maximum in brackets. Compare the numbers of this page with
+each other only: they belong to one machine at one time. In every round all contenders run in turn, each in its own processes.
+Every workload checks mutual exclusion while it measures. \`${command}\` writes this page; do not edit it.`;
 
 const HOW = `## How it is measured
 
 - The floor is a bare ioredis connection that sends the same two scripts as nest-redis-lock and nothing else. It cannot wait.
-- Libraries are called through their decorator where they have one, of a quorum and a cluster by hand. They run on their defaults, but wait without end where
-  they would give up before they are served; each file in \`test/bench/subjects/\` says what was chosen and why.
-- Exclusion across processes is checked in a file that every section reads and writes when it comes and when it goes, and
-  within a process by counting who is inside. A library that lets two in is shown as such.
-- "Did not finish": nobody was served, or the process did not answer any more. It is then left out of larger points.
-- Work inside is a timer of 2 ms. On a busy machine it takes longer, for everybody.
-- CPU time is that of the callers' processes, without Redis. Redis commands are those that clients send, not those that
-  scripts run inside Redis.`;
+- A library with a decorator is called through it. Quorums and clusters are called by hand.
+- Libraries run with their defaults. A library that would give up before its callers are served waits without a limit instead.
+  Each file in \`test/bench/subjects/\` names the settings and their reasons.
+- Across processes, exclusion is checked in a file that every section reads and writes at its start and at its end. Within a
+  process, the callers inside are counted. The tables mark a library that admits two callers at once.
+- "Did not finish": no caller was served, or the process no longer responded. Larger points then leave the library out.
+- The work inside is a timer of 2 ms. On a busy machine it takes longer, for all contenders.
+- CPU time is the time of the callers' processes, without Redis. Redis commands are the commands that clients send, without the
+  commands that scripts run inside Redis.`;
 
 const findingLine = (finding: Finding): string => {
   const { what, values, unit, target } = finding;
@@ -40,12 +41,14 @@ const sectionOf = (reported: Reported): string => {
   const parts = [
     `## ${title}`,
     ...(shows === undefined ? [] : [`Shows: ${shows}`]),
-    ...(doesNotShow === undefined ? [] : [`Does not show: ${doesNotShow}`]),
     ...(comparison ? charts.map(({ file, title: alt }) => `![${alt}](${file})`) : []),
     ...(comparison ? gridsOf(comparison, { spread: true }).map(markdownOf) : []),
     ...(troubles.length > 0 ? [`What went wrong:\n\n${troubles.join('\n')}`] : []),
-    ...(findings.length > 0 ? [`Of nest-redis-lock:\n\n${findings.map(findingLine).join('\n')}`] : []),
-    ...(violations > 0 ? [`**${violations} sections of nest-redis-lock were not alone.**`] : []),
+    ...(findings.length > 0
+      ? [`Results of nest-redis-lock:\n\n${findings.map(findingLine).join('\n')}`]
+      : []),
+    ...(violations > 0 ? [`**${violations} sections of nest-redis-lock overlapped another one.**`] : []),
+    ...(doesNotShow === undefined ? [] : [`Does not show: ${doesNotShow}`]),
   ];
   return parts.join('\n\n');
 };
@@ -54,8 +57,9 @@ const loadText = ({ load }: Report): string[] => {
   if (!load) return [];
   const [before, after] = [load.before, load.after].map((one) => one.map((value) => value.toFixed(1)));
   return [
-    `Load of the machine over 1, 5 and 15 minutes: ${before!.join(', ')} before, ${after!.join(', ')} after, the benchmark ` +
-      'itself among it. More than there are CPUs before it began means that others were at work: then only the ratios count.',
+    `Load of the machine over 1, 5 and 15 minutes: ${before!.join(', ')} before the run, ${after!.join(', ')} after it. The load ` +
+      'after it includes the benchmark. If the load before the run is larger than the number of CPUs, other programs were busy: ' +
+      'compare only the ratios.',
   ];
 };
 
@@ -65,13 +69,14 @@ const machineText = (report: Report): string => {
   return [
     '## The machine and what ran on it',
     `${machine.cpu}, ${machine.memory}, ${machine.system}; Node ${machine.node}; Redis ${machine.redis} on loopback, without persistence; ` +
-      `${machine.when}. ${rounds} rounds, ${growthRounds} where something grows${quick ? '; **quick mode: for trying it out, not for quoting**' : ''}.`,
+      `${machine.when}. Rounds: ${rounds}, and ${growthRounds} for the workloads that grow${quick ? '; **quick mode: for trying it out, not for quoting**' : ''}.`,
     ...loadText(report),
-    `As installed from the registry: ${versions.join(', ')}.`,
+    'Packages, as installed from the registry:',
+    versions.map((version) => `- ${version}`).join('\n'),
   ].join('\n\n');
 };
 
-/** The page that goes with the charts. */
+/** Returns the page of a report, as Markdown. */
 export const pageOf = (report: Report): string => {
   const overview = overviewOf(report);
   const parts = [

@@ -36,7 +36,7 @@ export const tableOf = (results: readonly Reported[]): string => {
     rows: [
       ...reported.findings.map(findingRow),
       [
-        '  sections that were not alone',
+        '  sections that overlapped another one',
         String(reported.violations),
         '',
         '0',

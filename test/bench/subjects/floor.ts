@@ -16,8 +16,8 @@ interface Names {
 const sha1 = (text: string): string => createHash('sha1').update(text).digest('hex');
 
 /**
- * What nobody can be much faster than: one ioredis connection that sends two scripts by their hash, those that know
- * no line of waiters, and nothing else. No queue, no time-outs, no renewal, no options; names are worked out once for each key.
+ * The lower bound: one ioredis connection that sends two scripts by their hash and nothing else. The scripts are the
+ * ones without a wait queue. No time-outs, no renewal, no options; names are worked out once for each key.
  */
 export const floor: Subject = {
   name: 'floor',

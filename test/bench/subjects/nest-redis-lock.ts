@@ -58,7 +58,7 @@ export const nestRedisLock: Subject = {
         withPermit: (key, section) => locks.permits(key, { permits: PERMITS }).withPermit(section),
         semaphore: async (key, section) => {
           const semaphore = locks.semaphore(key);
-          // Whoever comes first says how many there are.
+          // The first caller sets the number of permits.
           if (!numbered.has(key)) await semaphore.trySetPermits(PERMITS);
           numbered.add(key);
           await semaphore.acquire();

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Redis, RedisOptions } from 'ioredis';
 
-// Peers have a folder, a lockfile and a node_modules of their own (test/bench/peers): some want another Nest than this
-// repository, and none of them may get in the way of installing it. An adapter declares what it uses of its peer, so
-// that the checks need no peer to be installed.
+// Peers have their own folder, lockfile and node_modules (test/bench/peers): some need another Nest than this
+// repository, and none of them may break its install. An adapter declares what it uses of its peer, so that the checks
+// need no installed peer.
 const require = createRequire(new URL('../peers/package.json', import.meta.url));
 
 /** Loads a package that is installed for the benchmark only, the way CommonJS code gets it. */
@@ -21,7 +21,7 @@ export const connect = async (url: string): Promise<Redis> => {
   return client;
 };
 
-/** For peers that count tries instead of time: more than anybody can use up in any workload. */
+/** For peers that count tries instead of time: more than a caller can use up in any workload. */
 export const TRIES_WITHOUT_END = 1_000_000;
 
 /** What is compared with, as it is installed. */

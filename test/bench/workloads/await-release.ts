@@ -7,7 +7,7 @@ const DELAY_MS = 5;
 const LONGER = 4;
 const STYLES = ['withLock', 'withLock, awaitRelease: false'] as const;
 
-/** What it saves a caller not to wait for its release, in one process and on the same keys. */
+/** The time that a caller saves without waiting for its release, in one process and on the same keys. */
 export const awaitRelease: Workload = {
   name: 'await-release',
   title: `awaitRelease: false beside withLock, one caller, free keys, no work inside, Redis ${DELAY_MS} ms away`,

@@ -3,16 +3,16 @@ import { growthOf } from './growth.js';
 
 const WORK_MS = 2;
 const FOR_MS = 1_500;
-/** More than those need a moment before the first of them is served at all. */
+/** More callers than `MANY` need some time before the first one is served. */
 const LONGER_MS = 5_000;
-/** From so many on it takes too long to serve those who still wait: their process is ended. */
+/** From this many callers on, serving the last waiters takes too long: their process is ended. */
 const MANY = 1_000;
 
 export const callers = growthOf({
   name: 'callers',
   title: `Growth with callers: one key, one process, ${WORK_MS} ms of work inside`,
   shows:
-    'What a lock costs while so many callers of a process want it, and whether the lock is still at work.',
+    'What a lock costs with a growing number of callers of one process, and whether the lock stays in use.',
   doesNotShow: 'Callers in other processes.',
   axis: { what: 'callers', points: [1, 10, 100, 1_000, 10_000] },
   quickPoints: [1_000],
@@ -22,9 +22,9 @@ export const callers = growthOf({
     { key: 'commands', what: 'Redis commands per lock', unit: 'ratio', better: 'less' },
   ],
   charts: {
-    rate: 'Locks per second, by callers who want the same key (2 ms of work inside)',
-    cpu: 'CPU time per lock, by callers who want the same key',
-    commands: 'Redis commands per lock, by callers who want the same key',
+    rate: 'Locks per second, by callers of the same key (2 ms of work inside)',
+    cpu: 'CPU time per lock, by callers of the same key',
+    commands: 'Redis commands per lock, by callers of the same key',
   },
   async measure(bench, contender, at, round) {
     const many = at >= MANY;

@@ -26,7 +26,7 @@ const THREE: Contender = { ...BY_HAND, name: `a cluster of ${MASTERS} masters` }
 const metrics: readonly Metric[] = [
   { key: 'rate', what: 'locks', unit: '/s', better: 'more' },
   { key: 'commands', what: 'Redis commands per lock', unit: 'ratio', better: 'less' },
-  { key: 'busiest', what: 'of these at the busiest master', unit: 'ratio', better: 'less' },
+  { key: 'busiest', what: 'of these, at the busiest master', unit: 'ratio', better: 'less' },
   { key: 'server', what: 'CPU time of the busiest master per lock', unit: 'µs', better: 'less' },
   { key: 'cpu', what: 'CPU time of the process per lock', unit: 'µs', better: 'less' },
 ];
@@ -65,25 +65,25 @@ const ofOne = (comparison: Comparison, key: string): readonly number[] => {
 
 const findingsOf = (comparison: Comparison): Finding[] => [
   {
-    what: `${MASTERS} masters: locks, of those with one`,
+    what: `${MASTERS} masters: locks, relative to one master`,
     values: ofOne(comparison, 'rate'),
     unit: 'ratio',
     target: { atLeast: 2 },
   },
   {
-    what: `${MASTERS} masters: commands at the busiest, of those with one`,
+    what: `${MASTERS} masters: commands at the busiest, relative to one master`,
     values: ofOne(comparison, 'busiest'),
     unit: 'ratio',
     target: { atMost: SHARE },
   },
   {
-    what: `${MASTERS} masters: CPU time of the busiest for each lock, of that with one`,
+    what: `${MASTERS} masters: CPU time of the busiest per lock, relative to one master`,
     values: ofOne(comparison, 'server'),
     unit: 'ratio',
     target: { atMost: 1 / 2 },
   },
   {
-    what: 'a cluster of one master: CPU time of the process for each lock, of that with one server',
+    what: 'a cluster of one master: CPU time of the process per lock, relative to one server',
     values: rowOf(comparison, ONE.name)!.values['cpu']!.map(
       (us, round) => us / rowOf(comparison, SERVER.name)!.values['cpu']![round]!,
     ),
@@ -96,11 +96,11 @@ export const cluster: Workload = {
   name: 'cluster',
   title: `A cluster of one and of ${MASTERS} masters: free keys, ${CALLERS} callers of one process, nothing inside`,
   shows:
-    'How many locks there are with more masters, and what a lock costs the busiest of them. Where a master has a CPU of its own, ' +
-    'it limits the locks: half the CPU time for each is twice as many locks.',
+    'How many locks a cluster grants with more masters, and the cost of a lock at the busiest master. If each master has its own CPU, ' +
+    'the busiest one limits the rate: with half of the CPU time per lock it grants twice as many locks.',
   doesNotShow:
-    'Masters on machines of their own, and processes enough to keep them busy: here one process and all masters share the CPUs. On ' +
-    'one server what many callers ask in one tick is one script; on a cluster, which has slots, each lock is a script of its own.',
+    'Masters on separate machines, with enough processes to keep them busy: here one process and all masters share the CPUs. On ' +
+    'one server, the requests of one tick share a script; on a cluster each lock is a separate script, because of the slots.',
   async run(bench: Bench): Promise<Outcome> {
     const { progress, rounds, pace } = bench;
     await using opened = new Opened();

@@ -8,10 +8,10 @@ const SLICE_MS = 200;
 const SLICES = 20;
 const WARM_UP_SLICES = 6;
 
-/** What a lock costs the process that takes it. Both run in one process, so that neither has the better CPU. */
+/** The CPU time of a lock in its process. Both subjects run in one process, so that neither has the better CPU. */
 export const cpuTime: Workload = {
   name: 'cpu-time',
-  title: 'CPU time for each lock: one caller, free key, library and floor in turn in one process',
+  title: 'CPU time per lock: one caller, free key, library and floor in turn in one process',
   async run({ server, progress, rounds, pace }: Bench): Promise<Outcome> {
     await using worker = TestWorker.start<ToInTurn, FromInTurn>(
       new URL('../processes/in-turn.process.ts', import.meta.url),
@@ -45,13 +45,13 @@ export const cpuTime: Workload = {
     return {
       findings: [
         {
-          what: 'CPU time for each lock, of the floor',
+          what: 'CPU time per lock, relative to the floor',
           values: ratios,
           unit: 'ratio',
           target: { atMost: 1.25 },
         },
         ...SUBJECTS.map((name, at) => ({
-          what: `CPU time for each lock: ${name}`,
+          what: `CPU time per lock: ${name}`,
           values: times[at]!,
           unit: 'µs' as const,
         })),

@@ -2,18 +2,18 @@ import { TestWorker } from '../../support/worker.js';
 import type { Endings, FromCycles, Stock, ToCycles } from '../processes/cycles.process.js';
 import type { Bench, Outcome, Workload } from '../workload.js';
 
-/** Cycles between two looks at the heap; there are at least two. */
+/** Cycles between two measurements of the heap. There are at least two measurements. */
 const STOCK_EVERY = 200_000;
-/** Steps of the progress bar between two of them. */
+/** Steps of the progress bar between two measurements. */
 const CHUNKS = 10;
-/** Compiled code, caches of a fixed size: what is there after the first cycles stays. */
+/** Compiled code and caches of a fixed size stay in the heap after the first cycles. */
 const WARM_UP = 20_000;
 const CHUNK_TIMEOUT_MS = 300_000;
 const MB = 1_048_576;
-/** What the heap may differ by for reasons of its own. */
+/** Noise of the heap size. */
 const HEAP_NOISE_MB = 1;
 
-/** Nothing may pile up, however long a process lives: over hot, cold and never repeated keys, aborts and time-outs. */
+/** A long-lived process must not leak: over hot, cold and never repeated keys, aborts and time-outs. */
 export const cycles: Workload = {
   name: 'cycles',
   title: 'Cycles over hot, cold and never repeated keys, with aborts and time-outs',

@@ -5,7 +5,7 @@ import type { Bench, Finding, Outcome, Workload } from '../workload.js';
 const WARM_UP_MS = 1_000;
 const STYLES = ['withLock', '@Locked'] as const;
 
-/** What the decorator costs beside the same call by hand, in one process and on the same keys. */
+/** The cost of the decorator relative to the same call by hand, in one process and on the same keys. */
 export const decorator: Workload = {
   name: 'decorator',
   title: '@Locked beside withLock, no work inside',

@@ -10,14 +10,19 @@ import type { Bench, Outcome, Workload } from '../workload.js';
 const CALLERS = [1, 100];
 const WARM_UP_MS = 1_500;
 const QUICK_WARM_UP_MS = 100;
-/** What is asked for, with so many callers. */
+/** Target for each number of callers. */
 const TARGETS: Readonly<Record<number, number>> = { 1: 0.97, 100: 1 };
 const CONTENDERS: readonly Contender[] = [FLOOR, BY_HAND, ...libraries];
 
 const who = (callers: number): string => (callers === 1 ? '1 caller' : `${callers} callers`);
 
 const metrics: readonly Metric[] = CALLERS.flatMap((callers): Metric[] => [
-  { key: `ratio-${callers}`, what: `${who(callers)}: locks, of the floor`, unit: 'ratio', better: 'more' },
+  {
+    key: `ratio-${callers}`,
+    what: `${who(callers)}: locks, relative to the floor`,
+    unit: 'ratio',
+    better: 'more',
+  },
   { key: `rate-${callers}`, what: `${who(callers)}: locks`, unit: '/s', better: 'more' },
   { key: `cpu-${callers}`, what: `${who(callers)}: CPU time per lock`, unit: 'µs', better: 'less' },
 ]);
@@ -27,14 +32,14 @@ interface Entrant {
   readonly worker: SubjectWorker;
 }
 
-/** Locks that nobody else wants, with nothing inside: what the library itself costs. */
+/** Locks without other callers and with nothing inside: the cost of the library itself. */
 export const freeKeys: Workload = {
   name: 'free-keys',
   title: 'Nothing inside: free keys, Redis on one CPU and the callers on another',
   shows:
-    'What a library costs by itself, beside the floor: a bare ioredis connection that sends the same two scripts as ' +
+    'The cost of a library itself, relative to the floor: a bare ioredis connection that sends the same two scripts as ' +
     'nest-redis-lock and does nothing else.',
-  doesNotShow: 'Anything a user would notice: a section that does nothing needs no lock.',
+  doesNotShow: 'A difference that a user notices: a section that does nothing needs no lock.',
   charts: [
     {
       kind: 'bars',

@@ -4,20 +4,20 @@ import { compare, ownViolations } from '../measure/compare.js';
 import type { Chart } from '../report/chart/chart.js';
 import type { Bench, Finding, Workload } from '../workload.js';
 
-/** A workload that is measured at several points: how does the cost grow? */
+/** A workload that is measured at several points, to show how the cost grows. */
 export interface Growth {
   readonly name: string;
   readonly title: string;
   readonly shows: string;
   readonly doesNotShow: string;
   readonly axis: Axis;
-  /** Those of the quick mode. */
+  /** The points of the quick mode. */
   readonly quickPoints: readonly number[];
   readonly metrics: readonly Metric[];
   /** What is drawn, by metric: the title. */
   readonly charts: Readonly<Record<string, string>>;
   readonly contenders?: readonly Contender[];
-  /** What is asked of this library. */
+  /** Findings about this library, with their targets. */
   findings?(comparison: Comparison): readonly Finding[];
   measure(bench: Bench, contender: Contender, at: number, round: number): Promise<Sample>;
   done?(bench: Bench, contender: Contender): Promise<void>;

@@ -11,7 +11,7 @@ const PERIOD_MS = WATCHDOG_MS / 3;
 const SETTLED_MS = PERIOD_MS / 4;
 const TIMEOUT_MS = 60_000;
 
-/** What it costs to keep leases alive. One round is one period of the watchdog. */
+/** The cost of renewing leases. One round is one period of the watchdog. */
 export const heldLeases: Workload = {
   name: 'held-leases',
   title: `${LEASES.toLocaleString('en')} leases on the watchdog, renewed every ${PERIOD_MS} ms`,
@@ -64,7 +64,7 @@ export const heldLeases: Workload = {
           unit: '',
           target: { atMost: 2 },
         },
-        { what: 'Redis commands for each period', values: commands, unit: '', target: { atMost: 110 } },
+        { what: 'Redis commands per period', values: commands, unit: '', target: { atMost: 110 } },
         {
           what: 'event loop delay, p99',
           values: delays.map(({ p99Ms }) => p99Ms),

@@ -11,7 +11,7 @@ const FOR_MS = 3_000;
 const WARM_UP_MS = 300;
 
 const metrics: readonly Metric[] = [
-  { key: 'share', what: 'time at work', unit: '%', better: 'more' },
+  { key: 'share', what: 'time in use', unit: '%', better: 'more' },
   { key: 'jain', what: "Jain's index", unit: 'ratio', better: 'more' },
   { key: 'unserved', what: 'callers never served', unit: '', better: 'less' },
   { key: 'longest', what: 'longest wait', unit: 'ms', better: 'less' },
@@ -19,14 +19,14 @@ const metrics: readonly Metric[] = [
   { key: 'cpu', what: 'CPU time per lock', unit: 'µs', better: 'less' },
 ];
 
-/** What users have: everybody wants the same thing, and there is work to do inside. */
+/** The common case: all callers want the same key, and each section has work to do. */
 export const hotKey: Workload = {
   name: 'hot-key',
   title: `One key, ${PROCESSES} processes × ${CALLERS} callers, ${WORK_MS} ms of work (a timer) inside`,
   shows:
-    'How much of the time the lock is at work while there is always somebody who wants it, how evenly callers get ' +
-    'it, and what it takes. A wait that had not ended when the measurement did counts as long as it had lasted.',
-  doesNotShow: 'Keys that nobody contends for; how long a caller waits where there are fewer of them.',
+    'How much of the time the lock is in use while callers always wait for it, how evenly callers get it, and its cost. ' +
+    'A wait that lasts beyond the measurement counts with its length so far.',
+  doesNotShow: 'Keys without contention; the wait of a caller when there are fewer callers.',
   charts: [
     {
       kind: 'bars',
@@ -62,7 +62,7 @@ export const hotKey: Workload = {
     const { share, jain, unserved } = rowOf(comparison, OURS.name)!.values;
     return {
       findings: [
-        { what: 'time the lock is at work', values: share!, unit: '%', target: { atLeast: 95 } },
+        { what: 'time in which the lock is in use', values: share!, unit: '%', target: { atLeast: 95 } },
         { what: "Jain's index over callers", values: jain!, unit: 'ratio', target: { atLeast: 0.95 } },
         { what: 'callers never served', values: unserved!, unit: '', target: { atMost: 0 } },
       ],

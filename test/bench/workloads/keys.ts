@@ -7,10 +7,10 @@ const FOR_MS = 1_500;
 
 export const keys = growthOf({
   name: 'keys',
-  title: `Growth with keys: ${CALLERS} callers of one process, each takes any key, ${WORK_MS} ms of work inside`,
-  shows: 'What a lock costs while callers spread over so many keys.',
+  title: `Growth with keys: ${CALLERS} callers of one process, each acquires any key, ${WORK_MS} ms of work inside`,
+  shows: 'What a lock costs when callers spread over a growing number of keys.',
   doesNotShow:
-    'Keys that are all held at the same time. In the time of a round not all of the 100,000 are used.',
+    'Many keys that are held at the same time. A round is too short to use all of the 100,000 keys.',
   axis: { what: 'keys', points: [1, 100, 10_000, 100_000] },
   quickPoints: [10_000],
   metrics: [

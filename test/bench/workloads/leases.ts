@@ -13,7 +13,7 @@ const LEASE_MS = 3_000;
 const QUICK_LEASE_MS = 1_000;
 const POINTS = [100, 1_000, 10_000];
 const GET_THEM_MS = 20_000;
-/** How many of the keys somebody else tries to take meanwhile, and for how long. */
+/** The number of keys that another process tries to acquire meanwhile, and for how long. */
 const TRIED = 50;
 const TRY_MS = 500;
 
@@ -42,7 +42,7 @@ const end = async ({ name }: Contender): Promise<void> => {
   holders.delete(name);
 };
 
-/** How many of the keys somebody else gets who tries for a while: none, when they are held. */
+/** Returns how many keys another process gets when it tries for a while: none, if they are held. */
 const takenBy = async (other: SubjectWorker, style: string, keys: readonly string[]): Promise<number> => {
   await other.hold(style, keys);
   await sleep(TRY_MS);
@@ -53,20 +53,20 @@ const keyOf = ({ name }: Contender, round: number, n: number): string => `${name
 
 export const leases = growthOf({
   name: 'leases',
-  title: `Growth with held leases: each held for longer than its ${LEASE_MS / 1_000} s, so that it has to be renewed`,
+  title: `Growth with held leases: each held for longer than its ${LEASE_MS / 1_000} s, so that it needs renewals`,
   shows:
-    'What it costs a process to keep so many locks, and whether it does: another process tries to take some of them.',
+    'What a process spends to renew a growing number of locks, and whether it keeps them: another process tries to acquire some.',
   doesNotShow:
-    'Leases of other lengths: of a longer one there is less to do, and it bears a longer pause of the process. ' +
-    'murlock does not renew, and is left out; @nestjs-redis/lock renews only when its service is asked to, as it is here.',
+    'Leases of other lengths: a longer lease needs fewer renewals and survives a longer pause of the process. ' +
+    'The table leaves out murlock, because it does not renew. The service of @nestjs-redis/lock renews only on request, as it does here.',
   axis: { what: 'leases', points: POINTS },
   quickPoints: [1_000],
   contenders: libraries.filter(({ renews }) => renews),
   metrics: [
-    { key: 'cpu', what: 'CPU time for each second', unit: 'ms', better: 'less' },
-    { key: 'commands', what: 'Redis commands for each second', unit: '', better: 'less' },
+    { key: 'cpu', what: 'CPU time per second', unit: 'ms', better: 'less' },
+    { key: 'commands', what: 'Redis commands per second', unit: '', better: 'less' },
   ],
-  charts: { cpu: 'CPU time for each second, by leases that are held and renewed (of 3 s each)' },
+  charts: { cpu: 'CPU time per second, by leases that are held and renewed (of 3 s each)' },
   async measure(bench, contender, at, round) {
     const { server } = bench;
     const style = contender.anyKeyStyle ?? contender.style;

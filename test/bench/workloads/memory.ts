@@ -11,27 +11,26 @@ const WAITERS = 10_000;
 const QUICK_WAITERS = 2_000;
 const FIRST_WAITERS = 100;
 const SETTLE_MS = 1_500;
-/** Longer than the measurement takes, for those that do not renew. */
+/** Longer than the measurement takes, for libraries that do not renew. */
 const LEASE_MS = 30_000;
 const KEY = 'waited-for';
 
 const metrics: readonly Metric[] = [
-  { key: 'heap', what: 'heap for each waiter', unit: 'kB', better: 'less' },
-  { key: 'cpu', what: 'CPU time for each second of waiting', unit: 'ms', better: 'less' },
+  { key: 'heap', what: 'heap per waiter', unit: 'kB', better: 'less' },
+  { key: 'cpu', what: 'CPU time per second of waiting', unit: 'ms', better: 'less' },
 ];
 
-/** Waiting should cost next to nothing: nothing happens. */
+/** A waiter should cost next to nothing, because nothing happens. */
 export const memory: Workload = {
   name: 'memory',
   title: `Waiting: ${WAITERS.toLocaleString('en')} callers of one process (${QUICK_WAITERS.toLocaleString('en')} in quick mode) wait for a key that stays locked`,
-  shows:
-    'What a caller costs that only waits: heap, after all garbage was collected, and CPU time of the process.',
-  doesNotShow: 'Memory outside of the heap, and in Redis.',
+  shows: 'What a waiting caller costs: heap after a garbage collection, and CPU time of the process.',
+  doesNotShow: 'Memory outside the heap, and memory of Redis.',
   charts: [
     {
       kind: 'bars',
       file: 'memory.svg',
-      title: 'Callers who wait for a key that stays locked',
+      title: 'Callers that wait for a key that stays locked',
       metrics: ['heap', 'cpu'],
     },
   ],

@@ -18,7 +18,7 @@ const metrics = [
   { key: 'commands', what: 'Redis commands per lock', unit: 'ratio', better: 'less' },
 ] as const;
 
-/** Our place in the order by a metric, at each delay. A ranking that a network turns round says nothing. */
+/** The rank of this library by a metric, at each delay. A ranking that depends on the network means nothing. */
 const places = ({ rows }: Comparison, metric: (typeof metrics)[number]): Finding[] =>
   [...new Set(rows.map(({ at }) => at!))].map((at) => {
     const there = rows.filter((row) => row.at === at);
@@ -27,16 +27,15 @@ const places = ({ rows }: Comparison, metric: (typeof metrics)[number]): Finding
       .filter((one): one is { row: (typeof rows)[number]; value: number } => one.value !== undefined)
       .sort((a, b) => (metric.better === 'more' ? b.value - a.value : a.value - b.value));
     const place = values.findIndex(({ row }) => row.contender.name === OURS.name) + 1;
-    return { what: `${at} ms: our place by ${metric.what}, of ${there.length}`, values: [place], unit: '' };
+    return { what: `${at} ms: our rank by ${metric.what}, of ${there.length}`, values: [place], unit: '' };
   });
 
-/** What a lock is worth when the server is not on the same machine. */
+/** Locks on a server that is not on the same machine. */
 export const network: Workload = {
   name: 'network',
-  title: `Network: one key, ${PROCESSES} processes × ${CALLERS} callers, ${WORK_MS} ms of work inside, everything later by 0, 1, 5 ms each way`,
-  shows:
-    'Whether the order of the libraries is the same when a command takes a while to get to Redis and back.',
-  doesNotShow: 'Lost packets, broken connections, delays that vary.',
+  title: `Network: one key, ${PROCESSES} processes × ${CALLERS} callers, ${WORK_MS} ms of work inside, a delay of 0, 1 or 5 ms each way`,
+  shows: 'Whether the ranking of the libraries stays the same with a delay between the processes and Redis.',
+  doesNotShow: 'Lost packets, broken connections and varying delays.',
   charts: [
     {
       kind: 'lines',

@@ -21,20 +21,20 @@ const metrics: readonly Metric[] = [
   { key: 'late', what: 'calls not done in time', unit: '', better: 'less' },
 ];
 
-/** The lock is free more often than not, and still somebody has it now and then. */
+/** The lock is free for most calls, and held for some. */
 export const paced: Workload = {
   name: 'paced',
-  title: `Paced: one key, ${PROCESSES * PER_SECOND} calls a second from ${PROCESSES} processes, ${WORK_MS} ms of work inside`,
+  title: `Paced: one key, ${PROCESSES * PER_SECOND} calls per second from ${PROCESSES} processes, ${WORK_MS} ms of work inside`,
   shows:
-    `How long a call takes from the moment it is due until it is inside, while the key is wanted for about ` +
+    `How long a call takes from its due time until it has the lock, while the key is in use for about ` +
     `${(PROCESSES * PER_SECOND * WORK_MS) / 10} % of the time.`,
   doesNotShow:
-    'More calls than can be served. A call counts as not done 3 s after the last one was due (0.45 s in quick mode).',
+    'More calls than the lock can serve. A call counts as not done 3 s after the due time of the last call (0.45 s in quick mode).',
   charts: [
     {
       kind: 'ranges',
       file: 'paced.svg',
-      title: `Wait until inside: ${PROCESSES * PER_SECOND} calls a second for one key, ${WORK_MS} ms of work`,
+      title: `Wait for the lock: ${PROCESSES * PER_SECOND} calls per second for one key, ${WORK_MS} ms of work`,
       metrics: ['p50', 'p90', 'p99'],
     },
   ],

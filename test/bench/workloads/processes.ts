@@ -5,27 +5,27 @@ import { growthOf } from './growth.js';
 
 const CALLERS = 12;
 const WORK_MS = 2;
-/** Long enough for some turns of each of eight processes, whose round takes half a second. */
+/** Long enough for several rounds of eight processes: a round takes half a second. */
 const FOR_MS = 3_000;
-/** As many as other workloads use again. */
+/** The number of processes that later workloads reuse. */
 const KEPT = 2;
 
 export const processes = growthOf({
   name: 'processes',
   title: `Growth with processes: one key, ${CALLERS} callers in each, ${WORK_MS} ms of work inside`,
-  shows: 'Whether the lock stays at work and callers get it evenly when more processes want it.',
-  doesNotShow: 'Processes on machines of their own: here all of them share the CPUs.',
+  shows: 'Whether the lock stays in use, and callers get it evenly, when more processes request it.',
+  doesNotShow: 'Processes on separate machines: here all of them share the CPUs.',
   axis: { what: 'processes', points: [1, 2, 4, 8] },
   quickPoints: [2],
   metrics: [
-    { key: 'share', what: 'time at work', unit: '%', better: 'more' },
+    { key: 'share', what: 'time in use', unit: '%', better: 'more' },
     { key: 'jain', what: "Jain's index over callers", unit: 'ratio', better: 'more' },
     { key: 'cpu', what: 'CPU time per lock', unit: 'µs', better: 'less' },
     { key: 'commands', what: 'Redis commands per lock', unit: 'ratio', better: 'less' },
   ],
   charts: {
-    share: 'Time the lock is at work, by processes that want it',
-    jain: "Fairness between callers (Jain's index), by processes that want the lock",
+    share: 'Time in which the lock is in use, by processes that request it',
+    jain: "Fairness between callers (Jain's index), by processes that request the lock",
   },
   findings(comparison) {
     const of = (metric: string, at: number): readonly number[] =>
@@ -46,7 +46,7 @@ export const processes = growthOf({
         target: { atMost: 0.15 },
       },
       {
-        what: 'commands per lock, 2 and 8 processes apart',
+        what: 'commands per lock, larger relative to smaller, of 2 and 8 processes',
         values: grown,
         unit: 'ratio',
         target: { atMost: 2 },

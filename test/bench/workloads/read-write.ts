@@ -4,18 +4,17 @@ import { redissonBy, sharedOf } from './shared.js';
 
 const REDISSON = redissonBy('Redisson, RReadWriteLock', 'readWrite', true);
 
-/** No peer for Node has a lock that readers share: with these, readers are alone, too. */
+/** No peer for Node has a lock that readers share: there a reader excludes other readers, too. */
 const ALONE = ['redis-semaphore', 'redlock-universal'];
 
 export const readWrite = sharedOf({
   name: 'read-write',
   what: 'one writer and seven readers in each',
   shows:
-    'How many sections there are for each second when readers may be together, and whether writers still get their turns. ' +
-    'Beside it Redisson, whose callers are threads of Java, and the exclusive lock and those of peers for Node, which have no other, ' +
-    'with the same callers.',
+    'How many sections run per second when readers share the lock, and whether writers still get it. ' +
+    'Redisson runs the same callers as threads of Java. Peers for Node have only an exclusive lock, so they are compared with that.',
   doesNotShow:
-    'Node beside Redisson on one name: see `npm run test:interop`. Work takes 2 ms of Java’s timer there and of that of Node here.',
+    'Node beside Redisson on one name: see `npm run test:interop`. The 2 ms of work are a timer of Java there, and a timer of Node here.',
   shared: { writers: 1 },
   contenders: [
     READ_WRITE,

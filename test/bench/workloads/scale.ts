@@ -10,11 +10,11 @@ const QUICK_POINTS = [10, 100];
 const KINDS: readonly ScaleKind[] = ['exclusive', 'fair', 'write', 'read', 'permit'];
 const STEPS: readonly (keyof ScaleSteps)[] = ['acquire', 'release', 'leave'];
 const TIMEOUT_MS = 220_000;
-/** From 100 to 10,000 the time for one may grow so many times: a hundred times would be a cost that grows with the crowd. */
+/** From 100 to 10,000 callers the time per caller may grow by this factor. A cost that grows with the crowd has 100. */
 const MAX_GROWTH = 4;
 
 const metrics: readonly Metric[] = STEPS.flatMap((step): Metric[] => [
-  { key: `${step}-server`, what: `${step}: time of the server for each caller`, unit: 'µs', better: 'less' },
+  { key: `${step}-server`, what: `${step}: time of the server per caller`, unit: 'µs', better: 'less' },
   { key: `${step}-max`, what: `${step}: longest loop delay`, unit: 'ms', better: 'less' },
   { key: `${step}-p99`, what: `${step}: loop delay, p99`, unit: 'ms', better: 'less' },
 ]);
@@ -30,18 +30,19 @@ const valuesOf = (steps: ScaleSteps): Record<string, number> =>
     ]),
   );
 
-/** What one caller costs beside many others, kind by kind. */
+/** The cost of one caller among many others, for each kind. */
 export const scale: Workload = {
   name: 'scale',
   title: 'Crowds: one key, 10 to 10,000 callers or holders of one process',
   shows:
-    'Whether a caller costs more where there are more of them: time that the server spends in scripts for each, and how long the ' +
-    'event loop of the callers stands still. Exclusive, fair and write: all ask for a key that another process has, fair callers 200 at a time (acquire); then it ' +
-    'releases, and they have it one after the other, with nothing inside (release). Read and permit: all have it together, each with a hold ' +
-    'of its own, acquired 200 at a time (acquire), and release at once (release). Leave: all that wait are aborted at once.',
+    'Whether the cost per caller grows with the number of callers. The cost is the time of the server in scripts, and how long the ' +
+    'event loop of the callers is blocked. Exclusive, fair and write: all callers request a key that another process holds, fair ' +
+    'callers 200 at a time (acquire). Then it releases, and the callers get the key one after the other, with nothing inside (release). ' +
+    'Read and permit: all callers hold the key together, each with its own hold, 200 requests at a time (acquire), and release ' +
+    'at once (release). Leave: all waiters are aborted at once.',
   doesNotShow:
-    'Crowds of processes: each has an entry of its own in the wait queue, while here only fair callers do. What subscriptions and messages ' +
-    'cost the server. Where there are 10 callers, the loop delay is that of a timer on a busy machine.',
+    'Crowds of processes: each process has its own queue entry, while here only fair callers have one. The cost of subscriptions and ' +
+    'messages in the server. With 10 callers, the loop delay is the delay of a timer on a busy machine.',
   async run(bench: Bench): Promise<Outcome> {
     const { server, growthRounds, quick } = bench;
     const points = quick ? QUICK_POINTS : POINTS;
@@ -67,7 +68,7 @@ export const scale: Workload = {
         medianOf(rowOf(comparison, kind, at), `${step}-server`),
       );
       return {
-        what: `${kind}, ${step}: time of the server with ${points.at(-1)!.toLocaleString('en')} of them, ratio to 100`,
+        what: `${kind}, ${step}: time of the server with ${points.at(-1)!.toLocaleString('en')} callers, relative to 100`,
         values:
           few === undefined || many === undefined ? [] : [few > 0 ? many / few : many > 0 ? Infinity : 1],
         unit: 'ratio',

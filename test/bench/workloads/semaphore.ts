@@ -17,11 +17,11 @@ export const semaphore = sharedOf({
   name: 'semaphore',
   what: `eight in each, ${PERMITS} at once`,
   shows:
-    'How many of the permits are at work, how evenly callers get them, and what that takes. Those of `withPermit` and of ' +
-    'redis-semaphore end by themselves when their process dies, those of `semaphore` and `RSemaphore` do not. Callers of Redisson ' +
-    'are threads of Java; its permits are asked for without a lease here.',
+    'How many permits are in use, how evenly callers get them, and their cost. Permits of `withPermit` and redis-semaphore ' +
+    'expire when their process dies; permits of `semaphore` and `RSemaphore` do not. Callers of Redisson ' +
+    'are threads of Java; they acquire permits without a lease here.',
   doesNotShow:
-    'Node beside Redisson on one name: see `npm run test:interop`. Work takes 2 ms of Java’s timer there and of that of Node here.',
+    'Node beside Redisson on one name: see `npm run test:interop`. The 2 ms of work are a timer of Java there, and a timer of Node here.',
   shared: { atOnce: PERMITS },
   contenders: [SEMAPHORE, REDISSON, PERMIT, EXPIRABLE, PEER],
   findings(comparison) {

@@ -13,7 +13,7 @@ const CALLERS = 8;
 const WORK_MS = 2;
 const FOR_MS = 3_000;
 const WARM_UP_MS = 300;
-/** A JVM is as fast as it gets only when it has run the code for a while. */
+/** A JVM reaches its full speed only after it has run the code for a while. */
 const WARM_UP_OF_JAVA_MS = 2_000;
 
 /** Redisson, which runs in processes of Java. */
@@ -27,7 +27,7 @@ export const redissonBy = (name: string, style: RedissonStyle, renews: boolean):
 /** A workload in which several may be inside at once. */
 export interface SharedWorkload {
   readonly name: string;
-  /** Who the callers are. */
+  /** The callers, in words. */
   readonly what: string;
   readonly shows: string;
   readonly doesNotShow: string;
@@ -45,9 +45,9 @@ const METRICS: readonly Metric[] = [
   { key: 'cpu', what: 'CPU time per section', unit: 'µs', better: 'less' },
 ];
 
-/** Those of whom one writes: a writer has its turn less often than readers, who share theirs. */
+/** Metrics for workloads with writers: a writer gets the lock less often than readers, which share it. */
 const FOR_WRITERS: readonly Metric[] = [
-  { key: 'writes', what: 'of these by writers', unit: '/s', better: 'more' },
+  { key: 'writes', what: 'of these, by writers', unit: '/s', better: 'more' },
   { key: 'writers', what: "Jain's index over writers", unit: 'ratio', better: 'more' },
 ];
 

@@ -14,12 +14,12 @@ const metrics: readonly Metric[] = [
   { key: 'cpu', what: 'CPU time per lock', unit: 'µs', better: 'less' },
 ];
 
-/** Waiters of one process must not each ask Redis for themselves. */
+/** The waiters of one process must share their requests to Redis. */
 export const waiting: Workload = {
   name: 'waiting',
   title: `Nothing inside: one key, ${CALLERS} callers of one process`,
-  shows: 'How fast a lock changes hands within a process.',
-  doesNotShow: 'Anything a user would notice: a section that does nothing needs no lock.',
+  shows: 'How fast callers of one process hand the lock to each other.',
+  doesNotShow: 'A difference that a user notices: a section that does nothing needs no lock.',
   charts: [
     {
       kind: 'bars',

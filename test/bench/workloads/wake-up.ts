@@ -14,13 +14,13 @@ const FOR_MS = 2_000;
 const ROUND_TRIPS_FOR_MS = 500;
 const DELAYS_MS = [0, 5];
 const QUICK_DELAYS_MS = [5];
-/** What is asked for, with such a delay, in round trips. */
+/** Target for each delay, in round trips. */
 const TARGETS: Readonly<Record<number, number>> = { 0: 2, 5: 1.15 };
-/** From the end of a section to the beginning of the next one the floor sends two requests. */
+/** The floor sends two requests between the end of a section and the start of the next one. */
 const REQUESTS = 2;
 
 const metrics: readonly Metric[] = [
-  { key: 'p50', what: 'from end to beginning, half of the times', unit: 'ms', better: 'less' },
+  { key: 'p50', what: 'from end to start, median', unit: 'ms', better: 'less' },
   { key: 'p99', what: '99 %', unit: 'ms', better: 'less' },
   { key: 'trips', what: 'round trips of the floor', unit: 'ratio', better: 'less' },
 ];
@@ -37,7 +37,7 @@ const gapsOf = (results: readonly Pick<LoadResult, 'times'>[], where: 'other' | 
   });
 };
 
-/** How long a bare message takes from one process to the other: no wake-up can be sooner. In ms. */
+/** Measures how long a bare message takes from one process to the other, in ms: the lower bound of a wake-up. */
 const bareMessageMs = async (url: string, forMs: number): Promise<number> => {
   const module = new URL('../processes/message.process.ts', import.meta.url);
   const start = () => TestWorker.start<ToMessage, FromMessage>(module);
@@ -51,14 +51,14 @@ const bareMessageMs = async (url: string, forMs: number): Promise<number> => {
   return median(gapsOf(await Promise.all([one.next('ran'), two.next('ran')]), 'other'));
 };
 
-/** How long the lock is free although somebody in another process waits for it. */
+/** How long the lock is free although a caller of another process waits for it. */
 export const wakeUp: Workload = {
   name: 'wake-up',
   title: `Wake-up: one key, ${PROCESSES} processes with one caller each, ${WORK_MS} ms of work inside, Redis 0 and 5 ms away`,
   shows:
-    'How long it takes from the end of a section to the beginning of the next one in another process, which waits. A ' +
-    'round trip of the floor is half of what a bare connection needs for the two scripts between two such sections.',
-  doesNotShow: 'How often the same process gets the lock again although the other one waits.',
+    'The time from the end of a section to the start of the next one in another process, which waits. A ' +
+    'round trip of the floor is half of the time that a bare connection needs for the two scripts between two sections.',
+  doesNotShow: 'How often the same process gets the lock again although the other process waits.',
   charts: [
     {
       kind: 'lines',
@@ -115,7 +115,7 @@ export const wakeUp: Workload = {
           target: { atMost: TARGETS[at]! },
         },
         {
-          what: `Redis ${at} ms away: a bare message from one process to the other, in the same`,
+          what: `Redis ${at} ms away: a bare message from one process to the other, in round trips of the floor`,
           values: bareTrips.get(at)!,
           unit: 'ratio',
         },

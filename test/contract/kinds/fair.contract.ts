@@ -19,7 +19,7 @@ function expectQueued(reply: AcquireReply): asserts reply is Queued {
 }
 
 const describeFair = (context: ContractContext): void => {
-  /** Takes the key, and then lets so many stand in line, each of another process. */
+  /** Acquires the key, and then enqueues `count` waiters, each of another process. */
   const heldAndWaitedFor = async (count: number, first: Partial<FairClaim> = {}) => {
     const key = newKey();
     const holder = { store: await context.connect(), claim: fairFor(key, first) };
@@ -38,7 +38,7 @@ const describeFair = (context: ContractContext): void => {
   const owners = (waiters: readonly Waiter[]): string[] => waiters.map(({ claim }) => claim.owner);
 
   describe('holds', () => {
-    it('has one owner at a time, with a lease and a token that grows', async () => {
+    it('a key has one owner at a time, with a lease and a growing token', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       const [mine, theirs] = [fairFor(key), fairFor(key)];
@@ -70,7 +70,7 @@ const describeFair = (context: ContractContext): void => {
       expectQueued(await a.kinds.fair.acquire(fairWaiter(key)));
     });
 
-    it('is re-armed for the owner that has it, also to a shorter lease, and one release ends it', async () => {
+    it('the owner may reacquire its hold, also with a shorter lease, and one release ends it', async () => {
       const store = await context.connect();
       const claim = fairFor(newKey());
       await store.kinds.fair.acquire(claim);
@@ -82,7 +82,7 @@ const describeFair = (context: ContractContext): void => {
       expect(await store.inspect(claim.finalKey)).toBeNull();
     });
 
-    it('is lengthened by its owner only, and never shortened', async () => {
+    it('only the owner extends a hold, and no extension shortens it', async () => {
       const store = await context.connect();
       const claim = fairFor(newKey());
       await store.kinds.fair.acquire(claim);
@@ -109,7 +109,7 @@ const describeFair = (context: ContractContext): void => {
     });
   });
 
-  describe('line', () => {
+  describe('the wait queue', () => {
     it('is told in order by inspect, with the kind of the hold', async () => {
       const { key, holder, waiters } = await heldAndWaitedFor(3);
       expect(await holder.store.inspect(key)).toMatchObject({
@@ -120,7 +120,7 @@ const describeFair = (context: ContractContext): void => {
       expect(waiters.map(({ reply }) => reply.position)).toEqual([0, 1, 2]);
     });
 
-    it('gives the lock to the first, whoever asks first, and to the others in order', async () => {
+    it('grants the lock to its head, in any order of requests, and then to the others in order', async () => {
       const { key, holder, waiters } = await heldAndWaitedFor(4);
       await holder.store.kinds.fair.release(holder.claim);
       const served: string[] = [];
@@ -140,7 +140,7 @@ const describeFair = (context: ContractContext): void => {
       expect(await holder.store.inspect(key)).toBeNull();
     });
 
-    it('lets nobody overtake who does not wait', async () => {
+    it('a caller that does not wait cannot overtake a waiter', async () => {
       const { key, holder, waiters } = await heldAndWaitedFor(1);
       await holder.store.kinds.fair.release(holder.claim);
       expectTaken(await holder.store.kinds.fair.acquire(fairFor(key)));
@@ -153,7 +153,7 @@ const describeFair = (context: ContractContext): void => {
       expect((await holder.store.inspect(key))?.waiting).toEqual(owners(waiters));
     });
 
-    it('is left by who gives up, and those behind move up', async () => {
+    it('drops the entry of a caller that gives up, and the entries behind move up', async () => {
       const { holder, key, waiters } = await heldAndWaitedFor(3);
       await waiters[1]!.reply.entry.leave();
       await waiters[1]!.reply.entry.leave();
@@ -164,7 +164,7 @@ const describeFair = (context: ContractContext): void => {
       ]);
     });
 
-    it('gives back what a place was given when it is left', async () => {
+    it('releases the grant of an entry that is left', async () => {
       const { holder, key, waiters } = await heldAndWaitedFor(2);
       await holder.store.kinds.fair.release(holder.claim);
       await ask(waiters[0]!);
@@ -195,7 +195,7 @@ const describeFair = (context: ContractContext): void => {
       expectGranted(await ask(waiters[0]!));
     });
 
-    it('goes on when the hold is forced open', async () => {
+    it('the first waiter gets the key after a forced unlock', async () => {
       const { holder, key, waiters } = await heldAndWaitedFor(2);
       expect(await holder.store.forceUnlock(key)).toBe(true);
       expect(await holder.store.kinds.fair.extendMany([holder.claim])).toEqual([{ status: 'lost' }]);
@@ -203,7 +203,7 @@ const describeFair = (context: ContractContext): void => {
       expectGranted(await ask(waiters[0]!));
     });
 
-    it('lets 60 owners of four processes in one after the other', async () => {
+    it('60 owners of four processes get the key one after the other', async () => {
       const stores = await Promise.all(Array.from({ length: 4 }, () => context.connect()));
       const key = newKey();
       let inside = 0;

@@ -21,10 +21,10 @@ export interface KindUnderContract {
   readonly kind: LockKind;
   /** The store has the order in which waiters come in, so it need not tell of others that wait. */
   readonly ordered: boolean;
-  /** A claim with an owner of its own; but for readers, it lets nobody else in beside it, unless told otherwise. */
+  /** A claim with its own owner. By default it excludes all others, except a claim of readers. */
   claimFor(key: string, overrides?: Overrides): Claim;
   of(store: FullStore): KindStore;
-  /** What somebody asks who is kept out by the holder of such a claim. */
+  /** Sends the request of a caller that the holder of such a claim excludes. */
   refused(store: FullStore, key: string): Promise<AcquireReply>;
   hints(store: FullStore, key: string, onHint?: () => void): HintCounter;
   live(store: FullStore, key: string, onHint?: () => void): Promise<HintCounter>;
@@ -49,7 +49,7 @@ const underContract = (
   live: (store, key, onHint) => HintCounter.live(store, make(key), onHint),
 });
 
-/** A permit's owner that nobody used before. */
+/** Returns a new owner of a permit. */
 export const newPermitOwner = (): string => randomBytes(16).toString('hex');
 
 /** A claim of one of two permits, with an owner of its own and a long lease, unless told otherwise. */

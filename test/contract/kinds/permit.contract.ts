@@ -41,7 +41,7 @@ const takeAll = async (store: FullStore, key: string, of: number): Promise<Permi
 
 function describePermits(context: ContractContext): void {
   describe('permits', () => {
-    it('are taken by as many owners at once as there are, from any process, and by no more', async () => {
+    it('are granted to as many owners as there are permits, of any process, and to no more', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       const claims = Array.from({ length: 30 }, () => permitFor(key, { of: 7 }));
@@ -100,7 +100,7 @@ function describePermits(context: ContractContext): void {
       expectTaken(await b.kinds.permit.acquire(permitFor(key)));
     });
 
-    it('wake a watcher when one is given back, who finds it free', async () => {
+    it('wake a watcher when one is released, and it is free then', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       const [first] = await takeAll(a, key, 3);
@@ -111,7 +111,7 @@ function describePermits(context: ContractContext): void {
       expectGranted(await b.kinds.permit.acquire(permitFor(key, { of: 3 })));
     });
 
-    it('are shown with their kind, their owners and what each has left', async () => {
+    it('appear in inspect with their kind, their owners and the remaining time of each', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       const [short, long] = [permitFor(key, { leaseMs: 20_000 }), permitFor(key, { leaseMs: 60_000 })];
@@ -129,7 +129,7 @@ function describePermits(context: ContractContext): void {
       expect(await b.inspect(key)).toBeNull();
     });
 
-    it('are all given back by forceUnlock, which wakes who waits and says whether somebody had one', async () => {
+    it('are all released by forceUnlock, which wakes waiters and returns whether one was held', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       expect(await b.forceUnlock(key)).toBe(false);
@@ -155,7 +155,7 @@ function describePermits(context: ContractContext): void {
       expectGranted(await store.kinds.exclusive.acquire(claimFor(key)));
     });
 
-    it('whose time is over are nobody’s: forceUnlock finds none, and inspect shows none', async () => {
+    it('have no owner after they expire: forceUnlock finds none, and inspect shows none', async () => {
       const store = await context.connect();
       const key = newKey();
       await store.kinds.permit.acquire(permitFor(key, { leaseMs: 40 }));
@@ -168,7 +168,7 @@ function describePermits(context: ContractContext): void {
 
 function describeEnds(context: ContractContext): void {
   describe('the end of a permit', () => {
-    it('comes by itself with its lease, and the next caller has it', async () => {
+    it('a permit expires with its lease, and the next caller gets it', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       const brief = permitFor(key, { leaseMs: 1_000 });
@@ -185,7 +185,7 @@ function describeEnds(context: ContractContext): void {
       expectTaken(await b.kinds.permit.acquire(permitFor(key)));
     });
 
-    it('is put off by a lengthening, which never shortens and never revives', async () => {
+    it('an extension sets the end later; it never shortens a lease and never revives an expired one', async () => {
       const store = await context.connect();
       const key = newKey();
       const [long, brief, never] = [
@@ -259,7 +259,7 @@ function describeEnds(context: ContractContext): void {
       expectTaken(await store.kinds.permit.acquire(permitFor(key)));
     });
 
-    it('an undo never adds a permit: of one whose time was over, looked at before or not', async () => {
+    it('an undo never adds a permit: of a permit that expired, whether a renewal noticed it or not', async () => {
       const store = await context.connect();
       for (const look of [true, false]) {
         const key = newKey();
@@ -326,7 +326,7 @@ function describeLimits(context: ContractContext): void {
       expect(await refusalOf(store.permits(key))).toMatchObject(KEY_ONLY);
     });
 
-    it('is raised by a later caller, who is told the one before, and who waits is woken', async () => {
+    it('a later caller raises it, gets the previous number in its reply, and waiters wake up', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       await takeAll(a, key, 2);
@@ -343,7 +343,7 @@ function describeLimits(context: ContractContext): void {
       expectTaken(await b.kinds.permit.acquire(permitFor(key, { of: 4 })));
     });
 
-    it('is lowered by a later caller, and permits that are taken stay', async () => {
+    it('a later caller lowers it, and permits that are held stay', async () => {
       const store = await context.connect();
       const key = newKey();
       const claims = await takeAll(store, key, 3);
@@ -389,7 +389,7 @@ function describeLimits(context: ContractContext): void {
 
 function describeNeighbours(context: ContractContext): void {
   describe('a key with permits', () => {
-    it('is no other lock while somebody has one, and another lock has no permits', async () => {
+    it('is no other lock while a permit is held, and another lock has no permits', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const [permits, lock] = [newKey(), newKey()];
       await a.kinds.permit.acquire(permitFor(permits));

@@ -93,7 +93,7 @@ export const writeContract: KindContract = {
 
 function describeReaders(context: ContractContext): void {
   describe('readers', () => {
-    it('have the lock at once, from any process, and keep writers out until the last of them has gone', async () => {
+    it('share the lock across processes, and exclude writers until the last reader releases', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       const claims = Array.from({ length: 20 }, () => readFor(key));
@@ -107,7 +107,7 @@ function describeReaders(context: ContractContext): void {
       await take(b, writeFor(key));
     });
 
-    it('of which one goes leave the others what they have', async () => {
+    it('keep their leases when another reader releases', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       const [one, other] = [readFor(key), readFor(key, { leaseMs: 60_000 })];
@@ -121,7 +121,7 @@ function describeReaders(context: ContractContext): void {
       expect(await refused(a, writeFor(key))).toBeGreaterThan(50_000);
     });
 
-    it('that crash stop blocking at the end of their own lease, whatever the others have', async () => {
+    it('that crash stop blocking at the end of their own lease, whatever the leases of the others', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       const [crashed, living] = [readFor(key, { leaseMs: 1_000 }), readFor(key, { leaseMs: 40_000 })];
@@ -135,7 +135,7 @@ function describeReaders(context: ContractContext): void {
       expect((await b.inspect(key))?.kind).toBe('write');
     });
 
-    it('go with the last of their leases, and a writer is told when that is', async () => {
+    it('block a writer until the last of their leases expires, and its reply says when', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       await take(a, readFor(key, { leaseMs: 300 }));
@@ -177,7 +177,7 @@ function describeReaders(context: ContractContext): void {
 
 function describeEnds(context: ContractContext): void {
   describe('the lease of a reader', () => {
-    it('is lengthened by itself: nobody else lives longer for it, and nobody shorter', async () => {
+    it('is extended alone: the leases of other readers become neither longer nor shorter', async () => {
       const store = await context.connect();
       const key = newKey();
       const [mine, other] = [readFor(key, { leaseMs: 20_000 }), readFor(key, { leaseMs: 70_000 })];
@@ -193,7 +193,7 @@ function describeEnds(context: ContractContext): void {
       expect([...left.values()].every(Number.isInteger)).toBe(true);
     });
 
-    it('is never shortened, never begun anew and never made by a lengthening', async () => {
+    it('is never shortened, revived or created by an extension', async () => {
       const store = await context.connect();
       const key = newKey();
       const [long, brief, never] = [
@@ -224,7 +224,7 @@ function describeEnds(context: ContractContext): void {
       expect(retryInMs).toBeLessThanOrEqual(5_000);
     });
 
-    it('may be cut while its owner goes on, who renews and releases it after that', async () => {
+    it('may be shortened by a release while its owner continues, and then renews and releases it', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       const claim = readFor(key);
@@ -243,7 +243,7 @@ function describeEnds(context: ContractContext): void {
 
 function describeWriter(context: ContractContext): void {
   describe('a writer', () => {
-    it('is alone: neither readers nor writers come in beside it', async () => {
+    it('excludes readers and other writers', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       const claim = writeFor(key);
@@ -305,7 +305,7 @@ function describeWriter(context: ContractContext): void {
       expect((await take(b, last)).token).toBe(5);
     });
 
-    it('is re-armed with a larger token, lengthened, and lost when its time is over', async () => {
+    it('reacquires with a larger token, extends its lease, and loses the lock when the lease expires', async () => {
       const store = await context.connect();
       const claim = writeFor(newKey(), { leaseMs: 300 });
       const first = await take(store, claim);
@@ -318,7 +318,7 @@ function describeWriter(context: ContractContext): void {
       expect(await release(store, claim)).toBe(false);
     });
 
-    it('is ended by a forced unlock', async () => {
+    it('loses its lock to a forced unlock', async () => {
       const store = await context.connect();
       const claim = writeFor(newKey());
       await take(store, claim);
@@ -477,11 +477,11 @@ function describeOtherKinds(context: ContractContext): void {
 }
 
 function describeLine(context: ContractContext): void {
-  describe('the line', () => {
+  describe('the wait queue', () => {
     const three = async () =>
       [await context.connect(), await context.connect(), await context.connect()] as const;
 
-    it('lets no reader past a writer that waits, and the writer in when the readers before it have gone', async () => {
+    it('no reader overtakes a waiting writer, and the writer gets the lock after the readers before it', async () => {
       const [a, b, c] = await three();
       const key = newKey();
       const [early, late] = [readFor(key), waiting(readFor(key))];
@@ -553,7 +553,7 @@ function describeLine(context: ContractContext): void {
       expect((await store.inspect(key))!.holders[0]!.remainingMs).toBeGreaterThan(50_000);
     });
 
-    it('is left without a trace, and who stood behind hears of it', async () => {
+    it('drops the entry of a waiter that leaves, and notifies the next one', async () => {
       const [a, b, c] = await three();
       const key = newKey();
       await take(a, readFor(key));
@@ -579,7 +579,7 @@ function describeLine(context: ContractContext): void {
       expect((await a.inspect(key))?.waiting).toEqual([]);
     });
 
-    it('forgets a place that nobody keeps, where places end, and then it keeps nobody out', async () => {
+    it('forgets an entry that is not refreshed, where entries expire, and then it excludes no caller', async () => {
       const [a, b] = await three();
       const key = newKey();
       await take(a, readFor(key));

@@ -6,7 +6,7 @@ import { ObjectWatch } from './object-watch.js';
 /** What every store promises of countdown latches. */
 export function describeLatches(context: ContractContext): void {
   const open = async (): Promise<LatchStore> => (await context.connect()).latches;
-  /** One that is to be counted down so often. */
+  /** Returns the key of a latch with this count. */
   const counting = async (count: number): Promise<[LatchStore, string]> => {
     const [store, key] = [await open(), newKey('latch')];
     expect(await store.set(key, count)).toBe(true);
@@ -14,7 +14,7 @@ export function describeLatches(context: ContractContext): void {
   };
 
   describe('latches:', () => {
-    it('is open until somebody has set a count, and counting it down leaves it so', async () => {
+    it('a latch without a count is open, and a countdown leaves it open', async () => {
       const [store, key] = [await open(), newKey('latch')];
       expect(await store.count(key)).toBe(0);
       await store.countDown(key);
@@ -33,7 +33,7 @@ export function describeLatches(context: ContractContext): void {
       expect(await here.count(key)).toBe(0);
     });
 
-    it('gets no other count while there is one, and a new one when it was down', async () => {
+    it('a second count is rejected until the first one is counted down', async () => {
       const [store, key] = await counting(1);
       expect(await store.set(key, 5)).toBe(false);
       await store.countDown(key);

@@ -8,7 +8,7 @@ const MOST = 2 ** 31 - 1;
 /** What every store promises of counting semaphores. */
 export function describeSemaphores(context: ContractContext): void {
   const open = async (): Promise<SemaphoreStore> => (await context.connect()).semaphores;
-  /** One with so many permits. */
+  /** Returns the key of a semaphore with this number of permits. */
   const having = async (permits: number): Promise<[SemaphoreStore, string]> => {
     const [store, key] = [await open(), newKey('semaphore')];
     expect(await store.set(key, permits)).toBe(true);
@@ -16,7 +16,7 @@ export function describeSemaphores(context: ContractContext): void {
   };
 
   describe('semaphores:', () => {
-    it('there are no permits until somebody has set a number', async () => {
+    it('there are no permits until a caller sets a number', async () => {
       const [store, key] = [await open(), newKey('semaphore')];
       expect(await store.free(key)).toBe(0);
       expect(await store.take(key, 1)).toBe(false);
@@ -32,7 +32,7 @@ export function describeSemaphores(context: ContractContext): void {
       expect(await there.free(key)).toBe(0);
     });
 
-    it('several are taken all or none', async () => {
+    it('a request for several permits takes all of them or none', async () => {
       const [store, key] = await having(3);
       expect(await store.take(key, 2)).toBe(true);
       expect(await store.take(key, 2)).toBe(false);
@@ -40,7 +40,7 @@ export function describeSemaphores(context: ContractContext): void {
       expect(await store.take(key, 1)).toBe(true);
     });
 
-    it('what is given back can be taken, whoever took it', async () => {
+    it('a permit that another process releases is free again', async () => {
       const [here, key] = await having(1);
       const there = await open();
       expect(await here.take(key, 1)).toBe(true);
@@ -48,7 +48,7 @@ export function describeSemaphores(context: ContractContext): void {
       expect(await there.take(key, 1)).toBe(true);
     });
 
-    it('what is given where nobody has set a number is the number', async () => {
+    it('a release where no number is set sets the number', async () => {
       const [store, key] = [await open(), newKey('semaphore')];
       await store.add(key, 2);
       expect(await store.free(key)).toBe(2);
@@ -63,7 +63,7 @@ export function describeSemaphores(context: ContractContext): void {
       expect(await store.free(key)).toBe(0);
     });
 
-    it('fewer than none: nobody gets one until as many were given back', async () => {
+    it('below zero permits, a caller gets one only after enough releases', async () => {
       const [store, key] = await having(1);
       await store.add(key, -3);
       expect(await store.free(key)).toBe(-2);
@@ -73,7 +73,7 @@ export function describeSemaphores(context: ContractContext): void {
       expect(await store.take(key, 1)).toBe(true);
     });
 
-    it('draining takes all, says how many, and makes zero of less', async () => {
+    it('a drain takes all permits, returns their number, and raises a negative number to zero', async () => {
       const [store, key] = await having(4);
       expect(await store.drain(key)).toBe(4);
       expect(await store.free(key)).toBe(0);
@@ -82,7 +82,7 @@ export function describeSemaphores(context: ContractContext): void {
       expect(await store.free(key)).toBe(0);
     });
 
-    it('once removed it is as if nobody had set a number', async () => {
+    it('once removed it has no number', async () => {
       const [store, key] = await having(4);
       expect(await store.remove(key)).toBe(true);
       expect(await store.take(key, 1)).toBe(false);

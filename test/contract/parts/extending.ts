@@ -64,7 +64,7 @@ export function describeExtending(context: ContractContext): void {
       for (const { finalKey: key } of claims) expect(await store.inspect(key)).toBeNull();
     });
 
-    it('does not lengthen the hold of somebody else', async () => {
+    it('does not extend the hold of another owner', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const theirs = claimFor(newKey());
       await a.kinds.exclusive.acquire(theirs);

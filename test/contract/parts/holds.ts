@@ -48,7 +48,7 @@ export function describeHolds(context: ContractContext): void {
       expect(reply.retryInMs).toBeLessThanOrEqual(LONG_LEASE_MS);
     });
 
-    it('a lease ends by itself, and who looks again after retryInMs gets the key', async () => {
+    it('a lease expires, and a caller that retries after retryInMs gets the key', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       const mine = claimFor(key, { leaseMs: 1_000 });
@@ -86,7 +86,7 @@ export function describeHolds(context: ContractContext): void {
       expectGranted(await store.kinds.exclusive.acquire(claimFor(claim.finalKey)));
     });
 
-    it('a release by one who never had the key changes nothing', async () => {
+    it('a release by an owner that never held the key changes nothing', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       expect((await b.kinds.exclusive.release(claimFor(key))).wasHeld).toBe(false);
@@ -109,7 +109,7 @@ export function describeHolds(context: ContractContext): void {
       expect(await holderOf(a, key)).toMatchObject({ owner: next.owner, count: 1 });
     });
 
-    it('the release of an expired hold that nobody took answers "was not held"', async () => {
+    it('the release of an expired hold on a free key answers "was not held"', async () => {
       const store = await context.connect();
       const claim = claimFor(newKey(), { leaseMs: 40 });
       await store.kinds.exclusive.acquire(claim);

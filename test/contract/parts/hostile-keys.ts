@@ -35,7 +35,7 @@ const REFUSED_KEYS = [
 /** Odd, but fine. */
 const ODD_KEYS = ['lock:{{x}}', 'lock:{x}}', '}lock:{x}', 'lock:nest_redis_lock:'];
 
-/** Keys nobody would choose. */
+/** Keys that no app would choose. */
 export function describeHostileKeys(context: ContractContext, kind: KindUnderContract): void {
   // Of a kind with one owner it is not asked whether others wait.
   const released = kind.ordered ? { wasHeld: true } : { wasHeld: true, othersWaiting: true };

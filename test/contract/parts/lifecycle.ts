@@ -21,7 +21,7 @@ export function describeLifecycle(
   kind: KindUnderContract,
   makeHarness: MakeHarness,
 ): void {
-  /** Each request, and how it is answered for a key that nobody has. */
+  /** Each request, and its reply for a free key. */
   const requests: readonly [string, (store: FullStore, key: string) => Promise<unknown>, unknown][] = [
     [
       'acquire',
@@ -110,7 +110,7 @@ export function describeLifecycle(
       expect((await holderOf(await context.connect(), key)) !== null).toBe(end === 'answered');
     });
 
-    it('close ends its watches, those not yet live too, and nothing of other stores', async () => {
+    it('close ends its watches, including starting ones, and nothing of other stores', async () => {
       const [a, b, c] = [await context.connect(), await context.connect(), await context.connect()];
       const claim = kind.claimFor(newKey());
       await kind.of(a).acquire(claim);

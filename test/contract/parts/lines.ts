@@ -40,7 +40,7 @@ export function describeLines(context: ContractContext): void {
     await context.harness.pass(40);
   };
 
-  /** A holder in one process, and so many who wait, each in a process of its own. */
+  /** A holder in one process, and `count` waiters, each in its own process. */
   const lineOf = async (count: number, place?: QueueEntryTerms) => {
     const [first, ...others] = await waitingProcesses(context, count + 1);
     const key = newKey();
@@ -190,7 +190,7 @@ export function describeLines(context: ContractContext): void {
       expect((await a!.store.inspect(key))?.waiting).toEqual([]);
     });
 
-    it('passes to the next one when the first lease is over and nobody asked for it', async () => {
+    it('passes to the next one when the provisional lease expires without a request', async () => {
       const [a, b, c] = await waitingProcesses(context, 3);
       const key = newKey();
       const holder = await a!.take(key);
@@ -230,7 +230,7 @@ export function describeLines(context: ContractContext): void {
       expect(await ownerOf(store, key)).toBe(next.claim.owner);
     });
 
-    it('that was left when nobody holds the key any more lets the next one have it', async () => {
+    it('that was left when the key is free lets the next one have it', async () => {
       const [a, b, c] = await waitingProcesses(context, 3);
       const key = newKey();
       const holder = await a!.take(key);

@@ -110,7 +110,7 @@ export function describeTokens(context: ContractContext): void {
       }
     });
 
-    it('a block of n reserves n, and those that nobody used are not given again', async () => {
+    it('a block of n reserves n tokens, and unused ones are not given again', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       const claim = counted(key, { tokens: 64 });
@@ -138,10 +138,10 @@ export function describeTokens(context: ContractContext): void {
 
     if (!context.keepsLines) return;
 
-    it('come with a grant in line, as many as were asked for, whoever gives it', async () => {
+    it('come with a grant to a queued claim, in the requested number, from any releasing owner', async () => {
       const [a, b, c] = await waitingProcesses(context, 3);
       const key = newKey();
-      // Who has it before takes no token, or one of the other series; so does who ends its hold.
+      // The previous holder takes no token, or one of the other series, and so does the caller that ends its hold.
       for (const [round, tokens] of [0, 1].entries()) {
         const holder = await a!.take(key, { tokens });
         const entryTerms = { aliveMs: ALIVE_MS, provisionalLeaseMs: FIRST_LEASE_MS, tokens: 5 };

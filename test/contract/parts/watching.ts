@@ -158,7 +158,7 @@ export function describeWatching(context: ContractContext, kind: KindUnderContra
       expect(woken).toHaveLength(1);
     });
 
-    it('opened and closed many times over, it ends as its last state says', async () => {
+    it('after many watches are opened and closed, the last open one is notified', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = kind.claimFor(newKey());
       await kind.of(a).acquire(claim);
@@ -205,10 +205,10 @@ export function describeWatching(context: ContractContext, kind: KindUnderContra
     });
   });
 
-  // Nobody needs to know where the store has the order.
+  // A store with an order does not need to know.
   if (kind.ordered) return;
   describe('othersWaiting', () => {
-    it('is false when nobody watches, and when only the own process does', async () => {
+    it('is false without a watcher, and when only the own process watches', async () => {
       const store = await context.connect();
       const key = newKey();
       expect(await takeAndRelease(store, key)).toBe(false);

@@ -19,7 +19,7 @@ export type FromCrowd =
   | { readonly type: 'ready' }
   | {
       readonly type: 'stopped';
-      /** How often a holder found somebody else inside. */
+      /** How often a holder found another one inside. */
       readonly overlaps: number;
       /** How many callers never got the lock. */
       readonly unserved: number;

@@ -141,7 +141,7 @@ describe.each(PLACES)('@Limited over two instances of an app, with its permits i
     return [await start(options()), await start(options())] as const;
   };
 
-  it('lets three of ten callers run at once, and those of one instance in their order', async () => {
+  it('lets three of ten callers run at once, and callers of one instance in their order', async () => {
     const [one, two] = await startTwo();
     const names = Array.from({ length: 10 }, (_, at) => `${at % 2 === 0 ? 'one' : 'two'} ${at}`);
     const calls = names.map((name) => (name.startsWith('one') ? one : two).crm.sync('acme', name));
@@ -153,7 +153,7 @@ describe.each(PLACES)('@Limited over two instances of an app, with its permits i
     for (let left = 10; left > 0; left--) {
       const running = Math.min(3, left);
       await until(() => jobs.length === running, { what: `${running} run` });
-      // Who has worked without anybody behind it may still be giving its permit back.
+      // The release of a caller without a waiter behind it may still be under way.
       await until(async () => (await permits()) === running, { what: `${running} permits are held` });
       jobs[0]!.end.resolve();
       await until(() => began.length === Math.min(10, 14 - left), { what: 'the next one begins' });
@@ -210,7 +210,7 @@ describe.each(PLACES)('@Limited over two instances of an app, with its permits i
 
   it('gets the permit of an instance that is gone when its lease is over', async () => {
     const [one, two] = await startTwo();
-    // Nobody renews or releases it, as after a crash.
+    // It is neither renewed nor released, as after a crash.
     const crashed = await one.locks.permits('render', { permits: 1 }).acquire({ leaseMs: 200 });
     const waiting = two.locks
       .permits('render', { permits: 1 })
@@ -219,7 +219,7 @@ describe.each(PLACES)('@Limited over two instances of an app, with its permits i
     expect(await crashed.release()).toBe('lost');
   });
 
-  it('shuts down: who waits is refused, who works has its time, and the permit is given back', async () => {
+  it('rejects waiters at shutdown, lets the running call finish, and releases its permit', async () => {
     const [one, two] = await startTwo();
     const working = one.crm.report('working');
     await until(() => jobs.length === 1);
@@ -266,7 +266,7 @@ describe('instances that pass different numbers, as during a deploy', () => {
     await using two = await young.permits('mail', { permits: 2 }).tryAcquire();
     expect(two).not.toBeNull();
     expect(warnings()).toEqual([expect.stringContaining('The permits of "mail" were 1 and are 2 now')]);
-    // The limit is lowered below what is taken; nobody loses a permit by that.
+    // The limit is lowered below the number of held permits. No holder loses its permit.
     expect(await old.permits('mail', { permits: 1 }).tryAcquire()).toBeNull();
     expect(await young.permits('mail', { permits: 2 }).tryAcquire()).toBeNull();
     expect(two?.lost).toBe(false);

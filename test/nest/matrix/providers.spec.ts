@@ -142,7 +142,7 @@ describe('a provider that the user makes', () => {
     await world.expectLocked('order:1', () => frozen.pay('1'));
   });
 
-  it('is refused at the first call where nobody can bind it: a request-scoped factory', async () => {
+  it('is rejected at the first call if it cannot be bound: a request-scoped factory', async () => {
     const app = await start(
       moduleWith({ provide: 'ORDERS', scope: Scope.REQUEST, useFactory: () => new Orders() }),
     );

@@ -1,4 +1,4 @@
-// Objects that are not quite those that Nest made: around them, or from them, somebody has put another one.
+// Objects that are not the ones that Nest made: proxies around them, or copies of them.
 import {
   Controller,
   Get,
@@ -163,7 +163,7 @@ describe('an object that stands for a provider is locked', () => {
   });
 });
 
-describe('where nobody can bind an object, the error names what helps, and it does', () => {
+describe('if an object cannot be bound, the error names what helps, and it does', () => {
   const refused = async (orders: Orders): Promise<void> => {
     const paying = orders.pay('1');
     await expect(paying).rejects.toThrow(LockConfigurationError);

@@ -11,7 +11,7 @@ const apps = useApps();
 
 type Source = RedisLockModuleOptions['redis'];
 
-/** Uses a lock, with somebody waiting for it, so that all connections are open. */
+/** Uses a lock with a waiter, so that all connections are open. */
 const useLocks = async (redis: Source, name = 'lock:order'): Promise<void> => {
   const app = await apps.context(rootModule({ redis }));
   const locks = app.get(LockService);

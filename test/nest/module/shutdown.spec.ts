@@ -216,7 +216,7 @@ describe('an app with several lock modules that stops', () => {
       await running.promise;
       const closing = modules.app.close();
       await destroyed.promise;
-      // A few round trips later a module that nobody works in would have closed.
+      // A few round trips later a module without work would have closed.
       for (let i = 0; i < 5; i += 1) await world.redis.ping();
       work.resolve('go on');
       expect(await section).toBe(

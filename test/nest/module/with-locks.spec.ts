@@ -58,7 +58,7 @@ describe('locks of several services', () => {
     }
   };
 
-  it('are all held while the section runs, and no more when it is over, whether it succeeds or not', async () => {
+  it('are all held while the section runs, and all released after it, whether it succeeds or not', async () => {
     const held = (): Promise<boolean[]> => Promise.all(both.map(({ service, key }) => service.isLocked(key)));
     expect(await withLocks(both, held)).toEqual([true, true]);
     await nothingHeld();
@@ -132,7 +132,7 @@ describe('locks of several services', () => {
     });
   });
 
-  it.each(['invoice', 'sku'])('are not held at all where %s is taken: the error names it', async (key) => {
+  it.each(['invoice', 'sku'])('are not held at all if %s is taken: the error names it', async (key) => {
     const { service } = both.find((one) => one.key === key)!;
     const [again, billingAgain] = await twoServices();
     const lease = await (service === stock ? again : billingAgain).acquire(key);
@@ -143,7 +143,7 @@ describe('locks of several services', () => {
     await nothingHeld();
   });
 
-  it('are not held at all where the store of one fails', async () => {
+  it('are not held at all if the store of one fails', async () => {
     const gone = await RedisServer.start();
     const app = await apps.context({
       module: class AppModule {},
@@ -163,7 +163,7 @@ describe('locks of several services', () => {
     expect(await here.isLocked('a')).toBe(false);
   });
 
-  it('are given back although the store of one fails at the release, and the result stands', async () => {
+  it('are released although the store of one fails at the release, and the result stands', async () => {
     const gone = await RedisServer.start();
     const app = await apps.context({
       module: class AppModule {},
@@ -199,7 +199,7 @@ describe('locks of several services', () => {
     await gone.stop();
   });
 
-  it('of ten callers that do not wait have one owner', async () => {
+  it('have one owner if ten callers request them and do not wait', async () => {
     const [again, billingAgain] = await twoServices();
     const sides = [
       [stock, billing],
@@ -223,7 +223,7 @@ describe('locks of several services', () => {
     await nothingHeld();
   });
 
-  it('cannot deadlock callers that list them the other way round', async () => {
+  it('cannot deadlock callers that list them in opposite orders', async () => {
     const processes = [[stock, billing], await twoServices(), await twoServices()] as const;
     const same = (locks: readonly LockService[]): readonly LockOfService[] =>
       locks.map((service) => ({ service, key: 'same' }));
@@ -258,7 +258,7 @@ describe('locks of several services', () => {
     await nothingHeld();
   });
 
-  it('have a fixed lease that counts from when all of them are held', async () => {
+  it('have a fixed lease that begins when all of them are held', async () => {
     const [, billingElsewhere] = await twoServices();
     const [first] = [...both].sort((a, b) => (a.key < b.key ? -1 : 1));
     const second = both.find((one) => one !== first)!;

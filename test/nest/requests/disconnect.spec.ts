@@ -41,7 +41,7 @@ class SlowGuard implements CanActivate {
   }
 }
 
-/** Nobody is there to be answered. */
+/** No client is left for a response. */
 @Catch(HttpException)
 class Noting implements ExceptionFilter {
   catch(exception: HttpException): void {

@@ -14,7 +14,7 @@ const apps = useApps();
 /** Opened by the test: the next tick of the poller, the work of the mailer, the answer of the handler. */
 let tick: Deferred<void>;
 let answer: Deferred<string>;
-/** What came of the call that nobody waits for. */
+/** The outcome of the call that is not awaited. */
 let outcome: Deferred<unknown>;
 let begun: Deferred<void>;
 beforeEach(() => {
@@ -86,7 +86,7 @@ const leave = async (http: HttpClient, socket: Socket): Promise<void> => {
   await until(async () => (await connections()) === 0, { what: 'the server sees that the client left' });
 };
 
-describe.each(PLATFORMS)('a call that nobody waits for on %s', (platform) => {
+describe.each(PLATFORMS)('a call that is not awaited on %s', (platform) => {
   it.each(['still runs', 'has ended'])(
     'is not given up because a client had left before it began, while the handler %s',
     async (state) => {

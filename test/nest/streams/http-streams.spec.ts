@@ -212,7 +212,7 @@ describe.each(PLATFORMS)('streams over HTTP on %s', (platform) => {
   });
 
   it.each(['/events', '/events-later'])(
-    'a taken lock is told without the key, and harms nobody: %s',
+    'a taken lock is reported without the key, and harms no other request: %s',
     async (path) => {
       const unhandled = collectUnhandledRejections();
       const http = await start();

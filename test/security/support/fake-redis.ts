@@ -98,7 +98,7 @@ export class FakeRedis implements AsyncDisposable {
     else this.answers.set(name, bytes);
   }
 
-  /** Sends bytes that nobody asked for, on each connection that has been used for scripts. */
+  /** Sends unrequested bytes on each connection that has been used for scripts. */
   say(bytes: string | Buffer): void {
     for (const socket of this.forCommands) socket.write(bytes);
   }
@@ -108,7 +108,7 @@ export class FakeRedis implements AsyncDisposable {
     for (const socket of this.sockets) socket.destroy();
   }
 
-  /** How often somebody has connected. */
+  /** The number of accepted connections. */
   get connections(): number {
     return this.accepted;
   }

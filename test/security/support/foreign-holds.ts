@@ -1,7 +1,7 @@
 import type { Holder } from 'nest-redis-lock';
 import type { Redis } from 'ioredis';
 
-/** What somebody has put where the hold of a lock belongs. */
+/** Foreign data in place of the hold of a lock. */
 export interface ForeignHash {
   plant(redis: Redis, name: string): Promise<unknown>;
   /** What inspect() has to make of it. */
@@ -29,7 +29,7 @@ export const addOwners = (redis: Redis, name: string, count: number): Promise<un
     count,
   );
 
-/** A count that is none: whoever holds it has entered it once. */
+/** An invalid count: the holder counts as entered once. */
 const counting = (count: string | Buffer): ForeignHash => ({
   plant: (redis, name) => redis.multi().hset(name, 'somebody:1', count).pexpire(name, 60_000).exec(),
   shown: [{ owner: 'somebody:1', count: 1 }],
@@ -48,7 +48,7 @@ const fields = (pairs: readonly (string | Buffer)[], ...shown: readonly Partial<
 
 /**
  * Hashes with anything in them. Redisson keeps all its locks in hashes, with other fields for other kinds of lock, so
- * whatever is in one, somebody holds the name.
+ * the name counts as held, whatever is in its hash.
  */
 export const FOREIGN_HASHES: Readonly<Record<string, ForeignHash>> = {
   'a hold of a Java service, entered three times': {

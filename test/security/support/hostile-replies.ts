@@ -24,7 +24,7 @@ export const NONSENSE: Readonly<Record<string, string>> = {
   'a map': '%1\r\n+a\r\n:1\r\n',
 };
 
-/** What is no script's answer but inspect's, which then means that nobody holds the lock. */
+/** Replies that no script but inspect gives. There they mean that the lock is free. */
 export const NOTHING: Readonly<Record<string, string>> = {
   nothing: '$-1\r\n',
   'no list': '*-1\r\n',

@@ -1,6 +1,6 @@
 /**
- * Texts that have broken quoting, matching, parsing or storage somewhere. As keys they are all different; where two
- * look alike, somebody once took them for the same.
+ * Texts that have broken quoting, matching, parsing or storage in some program. As keys they are all different. Two
+ * that look alike were once taken for the same.
  */
 export const HOSTILE_TEXTS: Readonly<Record<string, string>> = {
   'Lua source': `return redis.call('flushall')`,

@@ -82,7 +82,7 @@ const overSocket: Start = async (apps, options) => {
     socket.send(JSON.stringify({ event: 'user', data: { id } }));
     const [message] = (await once(socket, 'message')) as [Buffer];
     const answer = JSON.parse(message.toString()) as { data: { cause?: unknown } };
-    // Nest sends back what the client itself has sent, and nobody else gets that.
+    // Nest sends back the data of the client, and only to this client.
     if (isDeepStrictEqual(answer.data.cause, { pattern: 'user', data: { id } })) delete answer.data.cause;
     return JSON.stringify(answer);
   };

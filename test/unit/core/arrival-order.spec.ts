@@ -8,7 +8,7 @@ const numbers = (): (() => number) => {
 };
 
 describe('the order of arrival', () => {
-  it('tells how many came before a member and are there still, whoever comes and goes', () => {
+  it('returns how many earlier members are still there, while others come and go', () => {
     const random = numbers();
     const oneOf = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)]!;
     const order = new ArrivalOrder<object>();
@@ -31,7 +31,7 @@ describe('the order of arrival', () => {
     expect(order.all).toEqual(present);
   });
 
-  it('counts nobody ahead of a member that has left, and one that leaves twice leaves once', () => {
+  it('counts no member ahead of a member that has left, and a second removal changes nothing', () => {
     const order = new ArrivalOrder<object>();
     const [first, second, third] = [{}, {}, {}];
     for (const one of [first, second, third]) order.add(one);

@@ -173,7 +173,7 @@ describe('a taken key', () => {
     expect(behind.error).toBeInstanceOf(LockStoreError);
   });
 
-  it('who only asks once, behind one that waits, hears what the store says now', async () => {
+  it('a caller that does not wait, behind a waiter, gets the next reply of the store', async () => {
     acquire({ waitMs: 10_000 });
     await store.next('acquire').answer(taken());
     const once = acquire({ waitMs: 0 });
@@ -183,7 +183,7 @@ describe('a taken key', () => {
     expect(once.error).toMatchObject({ code: 'LOCK_TAKEN' });
   });
 
-  it('who waited behind one that was called off asks for itself before it says "taken"', async () => {
+  it('a waiter behind an aborted contender sends its own request before it reports "taken"', async () => {
     const gone = new AbortController();
     acquire({ signal: gone.signal });
     const behind = acquire({ waitMs: 100 });
@@ -339,7 +339,7 @@ describe('a store that fails', () => {
     expect(caller.error).toMatchObject({ outcome: 'not-executed' });
   });
 
-  it('who waits behind a head that is asked to try again does not wait past its own deadline for it', async () => {
+  it('a waiter behind a contender that retries does not wait past its own deadline', async () => {
     acquire({ waitMs: Infinity });
     const behind = acquire({ waitMs: 30 });
     await runtime.pass(40);
@@ -361,14 +361,14 @@ describe('a store that fails', () => {
     expect([caller.value?.fencingToken, outages]).toEqual([2, []]);
   });
 
-  it('who is granted what is forced open in the same moment asks again, or hears who did that', async () => {
+  it('a caller whose grant meets a forced unlock at the same moment requests again, or is notified of the loss', async () => {
     const patient = acquire();
     const forcing = watched(core.manager.forceUnlock('k'));
     const [asked, forced] = [...store.open] as [Request<'acquire'>, Request<'forceUnlock'>];
     void asked.answer(granted(1));
     await forced.answer(true);
     expect(forcing.value).toBe(true);
-    // Whichever is read first: nobody believes in what is gone.
+    // Whichever reply is read first: no caller believes in the hold that is gone.
     while (store.open.length > 0) {
       if (store.open[0]!.name === 'release') await store.next('release').answer(notHeld);
       else await store.next('acquire').answer(granted(2));
@@ -471,7 +471,7 @@ describe('after a release that others heard', () => {
     expect(next.value?.fencingToken).toBe(2);
   });
 
-  it('one that comes later does not wait either, and is heard when it is called off', async () => {
+  it('a later caller does not wait either, and can be aborted', async () => {
     const holder = acquire();
     await store.next('acquire').answer(grantedFor(1));
     void holder.value!.release();

@@ -103,7 +103,7 @@ describe('a nested lease', () => {
 });
 
 describe('a lease whose time is over', () => {
-  it('lets no nested call in, though nobody has noticed it yet', async () => {
+  it('admits no nested call, although the loss is not yet noticed', async () => {
     const lease = await acquired({ leaseMs: 1_000 }, 1_000);
     const outcome = watched(
       lease.run(() => {
@@ -198,7 +198,7 @@ describe('verify', () => {
 });
 
 describe('a lease tells', () => {
-  it('who has it in the store', async () => {
+  it('its owner in the store', async () => {
     const lease = await acquired();
     expect(lease.owner).toBe(core.store.sent[0]!.claim.owner);
     expect(lease.ownerOf('k')).toBe(lease.owner);
@@ -214,7 +214,7 @@ describe('a lease tells', () => {
     expect(extending.state).toBe('fulfilled');
   });
 
-  it('no more than itself to whoever prints or serializes it', async () => {
+  it('only its own data when it is printed or serialized', async () => {
     const lease = await acquired();
     expect(JSON.parse(JSON.stringify({ lease }))).toEqual({
       lease: { id: lease.id, keys: ['k'], lost: false, remainingMs: 30_000 },
@@ -286,7 +286,7 @@ describe('tryWithLock', () => {
 });
 
 describe('the end of a lease', () => {
-  it('counts once, also when whoever is told of its loss ends it as well', async () => {
+  it('counts once, also when the listener of its loss releases it as well', async () => {
     const lease = await acquired({ leaseMs: 1_000 }, 1_000);
     lease.signal.addEventListener('abort', () => void lease.release());
     core.runtime.jump(1_000);

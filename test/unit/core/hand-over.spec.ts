@@ -36,7 +36,7 @@ const crowdOf = async (
   return [first.value!, others];
 };
 
-/** So many others, all alike. */
+/** A holder and `waiting` equal waiters. */
 const crowd = (waiting: number, options: Partial<LockCall> = {}, reply?: AcquireReply) =>
   crowdOf(
     Array.from({ length: waiting }, () => options),
@@ -64,7 +64,7 @@ describe('a hold whose lease is over', () => {
     expect(new Set([lease.id, second!.value!.id, third!.value!.id]).size).toBe(3);
   });
 
-  it('goes back to the store when nobody waits here', async () => {
+  it('goes back to the store when no local caller waits', async () => {
     const [lease, [second]] = await crowd(1);
     await lease.release();
     void second!.value!.release();
@@ -254,7 +254,7 @@ describe('a hold whose lease is over', () => {
     expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });
 
-  it('is kept alive: renewals go on, and count for whoever has it', async () => {
+  it('is kept alive: renewals go on, and count for its current holder', async () => {
     const [lease, [second]] = await crowd(1);
     await lease.release();
     await core.runtime.pass(10_000);
@@ -321,7 +321,7 @@ describe('a hold in doubt goes back to the store', () => {
     await goesBack(first.value!);
   });
 
-  it('and one that is lost, or was forced open, is not passed on at all', async () => {
+  it('and a hold that is lost, or was released by force, is not passed on at all', async () => {
     const [lease, [second]] = await crowd(1);
     const forced = core.manager.forceUnlock('k');
     await core.store.next('forceUnlock').answer(true);
@@ -346,7 +346,7 @@ describe('on its way to the next caller', () => {
     expect(third!.value!.fencingToken).toBe(8);
   });
 
-  it('a caller that is aborted in this very moment gives it to the one behind, who gets a token of its own', async () => {
+  it('a caller that is aborted at this moment passes it to the next waiter, which gets its own token', async () => {
     const controller = new AbortController();
     const [lease, [aborted, third]] = await crowdOf([{ signal: controller.signal }, {}], granted(7));
     const released: number[] = [];
@@ -374,7 +374,7 @@ describe('on its way to the next caller', () => {
     expect([third!.state, core.manager.usage.holds]).toEqual(['pending', 1]);
   });
 
-  it('a hold that is forced open is nobody’s, whenever that is heard of', async () => {
+  it('a hold that is released by force has no holder, whenever the reply arrives', async () => {
     const wasPassedOn: boolean[] = [];
     for (let steps = 0; steps < 12; steps++) {
       begin();

@@ -132,7 +132,7 @@ describe('renewal', () => {
     expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual([first.key, second.key]);
   });
 
-  it('one that is still under way is not sent again', async () => {
+  it('a renewal that is still under way is not sent again', async () => {
     kept();
     await runtime.pass(PERIOD_MS);
     await runtime.pass(PERIOD_MS);
@@ -264,7 +264,7 @@ describe('loss', () => {
     expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual([other.key]);
   });
 
-  it('the end is noticed by whoever looks first, also before the timer', () => {
+  it('the first check notices the end, also before the timer', () => {
     const one = kept();
     runtime.jump(WATCHDOG_MS - 1);
     keeper.checkExpiry(one);

@@ -61,7 +61,7 @@ describe('the place of a process', () => {
     expect(standing().outcome).toEqual(GRANT);
   });
 
-  it('that has become the hold when it is asked about has it since nobody knows when', () => {
+  it('that a request finds granted has the grant since an unknown time', () => {
     const one = standing();
     let heard = 0;
     one.onOutcome(() => (heard += 1));
@@ -87,7 +87,7 @@ describe('the place of a process', () => {
     expect([doubts, one.outcome]).toEqual([2, undefined]);
   });
 
-  it('that is left in the store tells nobody any more', async () => {
+  it('that is left in the store notifies no caller any more', async () => {
     const one = standing();
     let heard = 0;
     one.onOutcome(() => (heard += 1));

@@ -26,7 +26,7 @@ let left: readonly unknown[];
 const acquire = (options: Partial<LockCall> = {}, keys: readonly string[] = ['k']): Watched<Lease> =>
   watched(core.manager.acquire(keys, core.call(options)));
 
-/** The next caller's claim is put in line at this moment, behind so many others. */
+/** Enqueues the claim of the next caller at this moment, behind `position` others. */
 const stand = async (options: Partial<LockCall> = {}, position = 0, retryInMs = 30_000) => {
   const caller = acquire(options);
   await settled();
@@ -53,7 +53,7 @@ describe('a grant by message', () => {
     const keep = core.store.next('keep');
     await core.runtime.pass(300);
     await keep.answer([stands()]);
-    // One that is still unanswered may have come to the store after the grant.
+    // A refresh that is still unanswered may have reached the store after the grant.
     await core.runtime.pass(800);
     expect(open()).toEqual(['keep']);
     await tell();
@@ -102,7 +102,7 @@ describe('a grant by message', () => {
     expect([caller.value!.fencingToken, caller.value!.remainingMs()]).toEqual([8, leaseMs]);
   });
 
-  it('that was only found when the place was kept is asked for: nobody knows since when it counts', async () => {
+  it('that only a refresh found is requested again, because its start is unknown', async () => {
     const caller = await stand();
     await core.runtime.pass(1_000);
     await core.store.next('keep').answer([{ status: 'held' }]);
@@ -124,7 +124,7 @@ describe('a grant by message', () => {
     expect(caller.state).toBe('pending');
   });
 
-  it('that is not there any more when its wait is over is the end of it: nobody waits longer for another answer', async () => {
+  it('that is gone when the wait is over ends the call: it waits for no further reply', async () => {
     const caller = await stand({ leaseMs: 4_000, waitMs: 500 });
     await core.runtime.pass(400);
     await tell();
@@ -206,7 +206,7 @@ describe('a grant by message', () => {
   });
 });
 
-describe('who stands in line', () => {
+describe('a queued caller', () => {
   it('asks once more at the end of its wait, keeps nothing, and is told that the key is taken', async () => {
     const caller = await stand({ waitMs: 500 });
     await core.runtime.pass(500);
@@ -385,7 +385,7 @@ describe('the place of a process', () => {
     expect(second.value!.fencingToken).toBe(8);
   });
 
-  it('is left once nobody of the process wants the key', async () => {
+  it('is left once no caller of the process wants the key', async () => {
     const controllers = [new AbortController(), new AbortController()];
     const callers = [await stand({ signal: controllers[0]!.signal })];
     callers.push(acquire({ signal: controllers[1]!.signal }));
@@ -432,7 +432,7 @@ describe('a hold that was taken for a minimum time', () => {
   });
 
   it('is not that of a call without one, which passes on what it took for nothing', async () => {
-    // Somebody waits already when its first key is asked for, so there are tokens for both.
+    // A caller waits already when its first key is requested, so there are tokens for both.
     const before = new AbortController();
     acquire({ signal: before.signal }, ['a']);
     await settled();

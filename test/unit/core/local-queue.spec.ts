@@ -118,7 +118,7 @@ describe('while a request of the head is unanswered', () => {
     await settled();
   };
 
-  it('nobody whose time ends is told "taken": they hear that the store failed', async () => {
+  it('a waiter that times out gets no "taken": it gets the failure of the store', async () => {
     queue.enter();
     queue.requestSent();
     const [now, soon, later] = [wait(0), wait(50), wait(10_000)];
@@ -226,7 +226,7 @@ describe('a release', () => {
     expect(queue.yieldingUntil, 'the store keeps the order of those who wait').toBeUndefined();
   });
 
-  it('that is sent when nobody waits here lets the key be forgotten, whoever waits elsewhere', () => {
+  it('that is sent without a local waiter lets the key be forgotten, also with waiters elsewhere', () => {
     queue.enter();
     queue.endListener.releaseSent();
     expect(idle).toBe(1);
@@ -303,7 +303,7 @@ describe('sitting out, where there are several holds', () => {
     expect([idle, runtime.due]).toEqual([1, []]);
   });
 
-  it('who comes just after the queue ran empty sits out too; then the key is forgotten', async () => {
+  it('a caller just after the queue ran empty yields, too; then the key is forgotten', async () => {
     await afterTurn();
     expect(idle).toBe(0);
     expect(queue.yieldingUntil).toBeDefined();
@@ -322,7 +322,7 @@ describe('sitting out, where there are several holds', () => {
     expect(idle).toBe(1);
   });
 
-  it('nobody sits out when nobody else listened', async () => {
+  it('no caller yields when no other process listened', async () => {
     take();
     take();
     giveBack(false);
@@ -344,7 +344,7 @@ describe('hints', () => {
     expect(store.watching).toHaveLength(0);
   });
 
-  it('are counted also while nobody waits for one', async () => {
+  it('are counted also while no caller waits for one', async () => {
     queue.wakeUp.listen(claimOn('lock:k'));
     await store.watching[0]!.hint();
     await store.watching[0]!.hint();
@@ -386,7 +386,7 @@ describe('hints', () => {
     expect(runtime.due).toEqual([]);
   });
 
-  it('when there can never be one, waiting throws why, and the next wait tries to listen anew', async () => {
+  it('when there can never be one, waiting throws the reason, and the next wait subscribes again', async () => {
     queue.wakeUp.listen(claimOn('lock:k'));
     const first = watched(queue.wakeUp.untilWoken(200, undefined));
     await store.watching[0]!.fail(notExecuted('NOPERM'));

@@ -19,7 +19,7 @@ describe('options of one call', () => {
   const callOf = (options: object, over = defaults): LockCall =>
     resolveCall(options, over, 'withLock', SETTINGS);
 
-  it('without any, those of the module apply; an explicit undefined changes nothing', () => {
+  it('without any, the options of the module apply; an explicit undefined changes nothing', () => {
     expect(callOf({}, defaults)).toEqual(defaults);
     const none = Object.fromEntries(Object.keys(defaults).map((name) => [name, undefined]));
     expect(callOf(none, defaults)).toEqual(defaults);

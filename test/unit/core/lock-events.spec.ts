@@ -84,7 +84,7 @@ describe('events', () => {
     expect(heard).toEqual(['once', 'other', 'late']);
   });
 
-  it('are not even built when nobody listens', () => {
+  it('are not even built without a listener', () => {
     let built = 0;
     const build = (): typeof busy => {
       built += 1;

@@ -84,7 +84,7 @@ describe('waiting for permits of a semaphore', () => {
   it.each([
     ['its signal was aborted', ({ abort }: { abort: () => void }) => abort()],
     ['the app began to stop', ({ stop }: { stop: () => void }) => stop()],
-  ])('has what was granted while %s: nobody else could give it back', async (_what, happen) => {
+  ])('keeps what was granted while %s: no other caller could release it', async (_what, happen) => {
     const { store, semaphore, manager } = underTest();
     const controller = new AbortController();
     const { signal } = controller;
@@ -131,7 +131,7 @@ describe('waiting for permits of a semaphore', () => {
     expect(store.watches).toHaveLength(1);
   });
 
-  it('asks side by side while nobody waits', async () => {
+  it('sends concurrent requests while no caller waits', async () => {
     const { store, semaphore } = underTest();
     const callers = [1, 2, 3].map((permits) => watched(semaphore.acquire(permits)));
     await settled();
@@ -301,7 +301,7 @@ describe('objects without a holder', () => {
     expect(() => manager.countDownLatch('import')).toThrow('This store cannot keep countdown latches.');
   });
 
-  it('keep nobody waiting in tests without locks', async () => {
+  it('keep no caller waiting in tests without locks', async () => {
     const locks = createTestingLocks('off');
     await locks.semaphore('pool').acquire(5);
     expect(await locks.semaphore('pool').tryAcquire()).toBe(true);

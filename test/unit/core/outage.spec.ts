@@ -448,7 +448,7 @@ describe('semaphores and latches', () => {
 
   beforeEach(() => open(new ObjectStore()));
 
-  it.each(['permits', 'latch'] as const)('%s: who waits goes on through an outage', async (what) => {
+  it.each(['permits', 'latch'] as const)('%s: a waiter keeps waiting through an outage', async (what) => {
     const caller = await refused(what);
     await store().watching[0]!.hint();
     await failFor(5_000);

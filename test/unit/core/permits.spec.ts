@@ -197,7 +197,7 @@ describe('permits', () => {
       expect(open()).toEqual(['acquire']);
     });
 
-    it('who does not wait hears from the store meanwhile, when its turn to ask comes', async () => {
+    it('a caller that does not wait still gets a reply of the store when it becomes the contender', async () => {
       const { store, open, answered, take } = await afterTurn();
       await answered(true);
       const tries = take('k', { waitMs: 0 });
@@ -229,7 +229,7 @@ describe('permits', () => {
       expect(callers[2]!.error).toMatchObject({ code: 'LOCK_TAKEN' });
     });
 
-    it('one that is called off meanwhile goes at once', async () => {
+    it('an aborted caller leaves at once', async () => {
       const controller = new AbortController();
       const { callers, open, answered } = await afterTurn({ signal: controller.signal });
       await answered(true);
@@ -267,7 +267,7 @@ describe('permits', () => {
     ]);
   });
 
-  it('begin no turn, so that nobody else of this process has one without asking', () => {
+  it('begin no hand-off batch, so that no other caller of this process gets one without a request', () => {
     const granted = { token: undefined, grantedAt: 0, sentAt: 0, validForMs: 30_000 };
     const of = (kind: 'exclusive' | 'permit'): Hold => {
       const base = { finalKey: 'k', owner: 'o', leaseMs: 30_000, tokens: 0, waits: true };
@@ -343,7 +343,7 @@ describe('permits', () => {
     expect(second.state).toBe('pending');
   });
 
-  it('that are not free in time are refused, and whoever waits behind goes on', async () => {
+  it('that are not free in time are refused, and the next waiter continues', async () => {
     const { store, runtime, take } = permits(1);
     const [first, second] = [take('k', { waitMs: 100 }), take('k', { waitMs: 10_000 })];
     await settled();
@@ -382,7 +382,7 @@ describe('permits', () => {
     expect(callers.map((caller) => caller.value!.lost)).toEqual([true, true]);
   });
 
-  it('whose number somebody has changed are warned of once for a key', async () => {
+  it('whose number another caller has changed are warned of once for a key', async () => {
     const { store, take, log } = permits();
     for (const key of ['a', 'a', 'b']) {
       take(key);
@@ -449,7 +449,7 @@ describe('permits', () => {
     expect(second.state).toBe('fulfilled');
   });
 
-  it('keep nobody from trying, however few may wait', async () => {
+  it('keep no caller from trying, however few may wait', async () => {
     const core = coreUnderTest({ maxWaiters: 0 });
     const call = core.call({ kind: 'permit', permits: 2, waitMs: 0 });
     const tries = [watched(core.manager.acquire(['k'], call)), watched(core.manager.acquire(['k'], call))];

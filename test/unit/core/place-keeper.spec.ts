@@ -177,7 +177,7 @@ describe('the keeper of places', () => {
     expect([a.outcome, b.outcome, woken]).toEqual([undefined, undefined, []]);
   });
 
-  it('asks about one place when somebody wants to know, and keeps it by that', async () => {
+  it('requests the state of one queue entry on demand, and refreshes it by that', async () => {
     const one = kept('a');
     await runtime.pass(400);
     const asking = watched(keeper.request(one));
@@ -192,7 +192,7 @@ describe('the keeper of places', () => {
     expect(failing.error).toBe(cause);
   });
 
-  it('says that a place stands as before where a store needs nobody to keep it', async () => {
+  it('reports an unchanged queue entry if the store needs no refresh', async () => {
     begin(new ScriptedStore());
     const one = kept('a', 2);
     expect(await keeper.request(one)).toEqual(stands(2));

@@ -120,7 +120,7 @@ describe('release', () => {
     expect(next.value?.fencingToken).toBe(2);
   });
 
-  it('who waits locally and whose time ended during a release that failed hears of the store, not "taken"', async () => {
+  it('a local waiter that timed out during a failed release gets the failure of the store, not "taken"', async () => {
     const lease = await acquiredAlone();
     const waiting = acquire({ waitMs: 100 });
     watched(lease.release());
@@ -597,7 +597,7 @@ describe('a lost holder', () => {
     expect(core.store.open).toEqual([]);
   });
 
-  it('can take the key anew outside of its section, in the queue like everybody else', async () => {
+  it('can acquire the key again outside its section, in the queue like all other callers', async () => {
     const go = deferred();
     const again = () => core.manager.withLock(['k'], core.call(), (own) => own.fencingToken);
     const work = section(async (lease) => {

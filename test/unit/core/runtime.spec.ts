@@ -120,7 +120,7 @@ describe('timers and ids', () => {
     for (const timer of timers) runtime.clearTimer(timer);
   });
 
-  it("run in nobody's context, so that they keep no request of a caller alive", async () => {
+  it('run outside any context, so that they keep no request of a caller alive', async () => {
     const requests = new AsyncLocalStorage<string>();
     const seen = deferred<string | undefined>();
     requests.run('a request', () => runtime.setTimer(() => seen.resolve(requests.getStore()), 1));

@@ -60,7 +60,7 @@ describe('the seam', () => {
     expect(store.next('acquire').claim).toMatchObject({ tokens: 1, perKeyCounter: true });
   });
 
-  it('a store says which kinds it keeps; one that lacks the kind is refused at start-up', () => {
+  it('a store says which kinds it keeps; a store without the kind is rejected at start-up', () => {
     class NoLocks extends ScriptedStore {
       override readonly kinds = {};
     }
@@ -174,7 +174,7 @@ describe('the seam', () => {
     expect(runtime.due).toEqual([]);
   });
 
-  it('a key that nobody uses any more is forgotten', async () => {
+  it('an unused key is forgotten', async () => {
     const { manager, store, call } = coreUnderTest();
     for (let i = 0; i < 1_000; i += 1) {
       const caller = watched(manager.acquire([`k${i}`], call()));

@@ -32,7 +32,7 @@ const withLock = <T>(
   options?: Partial<LockCall>,
 ) => manager.withLock([key].flat(), call(options), section);
 
-/** Whether somebody outside of every section would find the key taken. */
+/** Returns whether a caller outside all sections would find the key taken. */
 const isTaken = async (key: string): Promise<boolean> => {
   const lease = await detached(() => manager.tryAcquire([key], call({ waitMs: 0 })));
   await lease?.release();
@@ -295,7 +295,7 @@ describe('siblings', () => {
   });
 });
 
-describe('a fork that nobody waits for', () => {
+describe('a fork that is not awaited', () => {
   it('that is in, or on its way in, holds up the end of its parent', async () => {
     const work = deferred();
     let ended = false;
@@ -378,7 +378,7 @@ describe('sections that follow each other', () => {
         started.resolve();
         return section();
       };
-      // Nobody waits for the end of the next one; it begins while this one is still open.
+      // The end of the next one is not awaited. It begins while this one is still open.
       withLock(`key-${runs}`, next).catch(done.reject);
       await started.promise;
     };
@@ -458,7 +458,7 @@ describe('keys out of order', () => {
     expect(manager.usage).toMatchObject({ leases: 0, holds: 0, keys: 0 });
   });
 
-  it("a section that lost its lock stands in nobody's way", async () => {
+  it('a section that lost its lock blocks no other', async () => {
     await withLock('b', async () => {
       await manager.forceUnlock('b');
       await expect(withLock('a', () => 'fine', { waitMs: Infinity })).resolves.toBe('fine');

@@ -42,7 +42,7 @@ describe('several keys', () => {
     expect(() => caller.value!.tokenFor('c')).toThrow(LockKeyError);
   });
 
-  it('all or none: when one is taken for too long, those taken before are given back', async () => {
+  it('all or none: when one is taken for too long, the earlier ones are released', async () => {
     const caller = acquire(['a', 'b', 'c'], { waitMs: 100 });
     await grantNext();
     await grantNext();
@@ -57,7 +57,7 @@ describe('several keys', () => {
     nothingLeft();
   });
 
-  it('all or none: who does not get them all is told so at once, while those taken before are given back', async () => {
+  it('all or none: a caller that does not get them all is rejected at once, while the earlier ones are released', async () => {
     const caller = acquire(['a', 'b'], { waitMs: 100 });
     await grantNext();
     await core.store.next('acquire').answer(taken());
@@ -80,7 +80,7 @@ describe('several keys', () => {
     expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'b' });
   });
 
-  it('with a lease shorter than the wait: those taken do not run out meanwhile, then all get the lease', async () => {
+  it('with a lease shorter than the wait: acquired keys do not expire meanwhile, then all get the lease', async () => {
     const caller = acquire(['a', 'b'], { waitMs: 60_000, leaseMs: 500 });
     expect(core.store.next('acquire').claim.leaseMs).toBe(30_000);
     await grantNext(1);
@@ -112,7 +112,7 @@ describe('several keys', () => {
     expect(core.store.count('extend'), 'a fixed lease is not renewed').toBe(5);
   });
 
-  it('with a shorter lease in the end: those who wait, who were told of the longer one, are told', async () => {
+  it('with a shorter lease in the end: waiters that know the longer one are notified', async () => {
     acquire(['a', 'b'], { leaseMs: 500 });
     await core.store.next('acquire').answer(granted());
     expect(core.store.next('acquire').claim.reacquires, 'a first request').toBeUndefined();
@@ -123,7 +123,7 @@ describe('several keys', () => {
     ]);
   });
 
-  it('one that was lost while the others were waited for: no lease, and the rest is given back', async () => {
+  it('a key that was lost during the wait for the others: no lease, and the rest is released', async () => {
     const caller = acquire(['a', 'b'], { waitMs: 60_000 });
     await grantNext();
     await core.store.next('acquire').answer(taken());

@@ -4,7 +4,7 @@ import { granted, notExecuted } from '../../support/core/scripted-store.js';
 import { settled } from '../../support/core/virtual-runtime.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 
-/** So many leases of one hold, to read; all but the first have extended it. */
+/** Returns `count` read leases of one hold. All but the first have extended it. */
 const extended = async (count: number) => {
   const core = coreUnderTest();
   const leases: Watched<Lease>[] = [];

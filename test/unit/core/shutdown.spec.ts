@@ -21,7 +21,7 @@ beforeEach(() => {
 const acquire = (key = 'k') => watched(core.manager.acquire([key], core.call({ waitMs: Infinity })));
 
 describe('shutdown', () => {
-  it('refuses who waits, and who comes, at once', async () => {
+  it('rejects waiters and later callers at once', async () => {
     const [head, behind] = [acquire(), acquire()];
     await core.store.next('acquire').answer(taken());
     await core.store.watching[0]!.becomeLive();

@@ -35,7 +35,7 @@ describe('a process that has several holds', () => {
     expect(yielding.until(141, 15)).toBe(166);
   });
 
-  it('need not when nobody else waits', () => {
+  it('is not needed when no other process waits', () => {
     const yielding = afterTurn();
     yielding.releaseReplied(62, 11, false);
     expect(yielding.until(62, 11)).toBe(undefined);

@@ -101,7 +101,7 @@ describe('parameterNames', () => {
     },
   );
 
-  it('reads what ES5 keeps: plain parameters, and those of lowered async methods', () => {
+  it('reads what ES5 keeps: plain parameters, and parameters of lowered async methods', () => {
     const source = `
       class A {
         @capture plain(a, b) { return [a, b]; }

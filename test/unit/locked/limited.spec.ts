@@ -398,7 +398,7 @@ describe('a limited method never runs without its permit', () => {
     expect(most).toBe(0);
   });
 
-  it('and one that is locked needs no permits', async () => {
+  it('and a locked one needs no permits', async () => {
     class Orders {
       @Locked('order')
       async pay(): Promise<string> {

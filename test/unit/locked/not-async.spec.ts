@@ -100,7 +100,7 @@ describe.each(METHODS)('a method that is not async and returns an async iterable
     await idle(locks);
   });
 
-  it('delivers a taken lock to whoever iterates, and to nobody else', async () => {
+  it('delivers a taken lock to the code that iterates, and nowhere else', async () => {
     const unhandled = collectUnhandledRejections();
     const { instance, locks } = lockedInstance(Rows);
     const lease = await locks.acquire('rows');
@@ -160,7 +160,7 @@ describe('a method that is not async', () => {
     expect(isIdle(locks)).toBe(true);
   });
 
-  it('gives a plain promise when it declares one, whose rejection nobody swallows', async () => {
+  it('returns a plain promise when it declares one, and its rejection is not swallowed', async () => {
     const unhandled = collectUnhandledRejections();
     const { instance, locks } = lockedInstance(Rows);
     await using _lease = await locks.acquire('rows');

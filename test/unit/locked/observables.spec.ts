@@ -107,7 +107,7 @@ class Feeds {
 const idle = (locks: LockService) => until(() => isIdle(locks), { what: 'nothing is held' });
 
 describe('a method that returns an Observable', () => {
-  it('takes no lock before somebody subscribes', async () => {
+  it('acquires no lock before the first subscription', async () => {
     const { instance, locks } = lockedInstance(Feeds);
     instance.live();
     expect(isIdle(locks)).toBe(true);
@@ -135,7 +135,7 @@ describe('a method that returns an Observable', () => {
     expect(instance.log).toEqual(['one begins', 'one ends', 'two begins', 'two ends']);
   });
 
-  it('locks each subscription anew', async () => {
+  it('locks each subscription separately', async () => {
     const { instance } = lockedInstance(Feeds);
     const feed = instance.count('again');
     await lastValueFrom(feed);
@@ -291,7 +291,7 @@ it('of another library whose subscribe throws gives its lock back, and the error
   await until(() => isIdle(locks));
 });
 
-it('that gives all it has at once hears that nobody wants more of it', async () => {
+it('that emits all values at once is told when no more are wanted', async () => {
   let made = 0;
   const endless = function* () {
     for (;;) yield made++;

@@ -170,7 +170,7 @@ describe.each(SHAPES)('%s that a locked method returns', (_shape, make) => {
     expect(inSection).toEqual([]);
   });
 
-  it('gives its lock back after 30 s when nobody reads it, and cannot be read later without it', async () => {
+  it('releases its lock after 30 s without a reader, and cannot be read later without it', async () => {
     vi.useFakeTimers();
     const { locks, open } = start(make());
     const rows = await open();
@@ -183,7 +183,7 @@ describe.each(SHAPES)('%s that a locked method returns', (_shape, make) => {
     expect(inSection).toEqual([]);
   });
 
-  it('is not disturbed once somebody has begun to read, however slowly', async () => {
+  it('is not disturbed once its reader has begun, however slowly it reads', async () => {
     vi.useFakeTimers();
     const { locks, open } = start(make());
     const rows = (await open())[Symbol.asyncIterator]();
@@ -246,7 +246,7 @@ describe('a cursor that a locked method returns', () => {
     await idle(locks);
   });
 
-  it('ends for its reader, too, when somebody closes it in the middle', async () => {
+  it('ends for its reader, too, when other code closes it in the middle', async () => {
     const { locks, open } = start(new Cursor());
     const cursor = await open();
     const seen: number[] = [];
@@ -350,7 +350,7 @@ describe('a web stream that a locked method returns', () => {
     await idle(locks);
   });
 
-  it('lets go of what it reads from when nobody has come to read it', async () => {
+  it('cancels its source when it is never read', async () => {
     vi.useFakeTimers();
     const cancel = vi.fn();
     const { open } = start(new ReadableStream<number>({ cancel }) as ReadableStream<number> & Source);

@@ -139,7 +139,7 @@ describe('a stream that a locked method returns', () => {
     await idle(locks);
   });
 
-  it('does not hide an error that nobody listens to', async () => {
+  it('does not hide an error without a listener', async () => {
     const { instance, locks } = start(new PassThrough({ autoDestroy: false }));
     const stream = await instance.stream();
     expect(() => stream.emit('error', broken)).toThrow(broken);
@@ -155,7 +155,7 @@ describe('a stream that a locked method returns', () => {
   });
 });
 
-describe('a result that nobody reads', () => {
+describe('an unread result', () => {
   it.each(['stream', 'file', 'feed', 'pages'] as const)(
     'gives its lock back after 30 s: %s',
     async (name) => {
@@ -195,7 +195,7 @@ describe('a result that nobody reads', () => {
     expect(stream.errored).toBeInstanceOf(LockConfigurationError);
   });
 
-  it('is not disturbed once somebody has begun to read, however slowly', async () => {
+  it('is not disturbed once its reader has begun, however slowly it reads', async () => {
     vi.useFakeTimers();
     const source = new PassThrough();
     const { instance, locks } = start(source);

@@ -142,7 +142,7 @@ describe('options that would do nothing are refused', () => {
     }
   });
 
-  it('those after the options', () => {
+  it('options after the options', () => {
     expect(declaring({ waitMs: 5 }, { leaseMs: 5 }).message).toMatch(/Orders\.pay: .*nothing after these/);
     expect(declaring('order', { waitMs: 5 }, { leaseMs: 5 }).message).toMatch(/nothing after these/);
   });

@@ -142,7 +142,7 @@ describe('a blocked event loop', () => {
     await server.close();
   });
 
-  it('does not put off for ever what is really not answered', async () => {
+  it('does not postpone without end a command that is really unanswered', async () => {
     const deadlines = new CommandDeadlines(100);
     let overdue = false;
     deadlines.add(() => (overdue = true));

@@ -65,7 +65,7 @@ describe('slots', () => {
     expect(slots).toEqual(tags.map((_, slot) => slot));
   });
 
-  it('the tags are for ever the same: a token key must not move with a version of this library', () => {
+  it('the tags never change: a token key must not move with a version of this library', () => {
     expect([0, 1, 2, 5_798, 12_182, 16_383].map(tagOfSlot)).toMatchSnapshot();
   });
 });

@@ -7,7 +7,7 @@ import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 class Visits {
   count = 0;
 
-  /** A length of time in ms that counts how often somebody calculates with it. */
+  /** Returns a duration in ms that counts how often it is used in a calculation. */
   lease(ms: number): number {
     const counted = { valueOf: () => ((this.count += 1), ms) };
     return counted as unknown as number;

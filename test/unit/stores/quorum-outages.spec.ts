@@ -32,7 +32,7 @@ describe('a node that does not work, while a majority does', () => {
     expect(warnings.slice(1)).toEqual(['The node b of the quorum works again, after 24 s.']);
   });
 
-  it('is told anew the next time', async () => {
+  it('is reported again the next time', async () => {
     const { servers, warnings, takeFor } = three();
     for (let i = 0; i < 2; i++) {
       servers[1]!.isDown = true;

@@ -76,7 +76,7 @@ describe('a node whose server has restarted', () => {
     expect(await givenBy(take())).toContain('b');
   });
 
-  it('lets nobody in beside a holder whose majority it was part of', async () => {
+  it('admits no other caller beside a holder whose majority it was part of', async () => {
     const { runtime, servers, store } = three();
     const mine = claimFor(newKey(), { leaseMs: DELAY_MS, tokens: 0 });
     servers[2]!.isDown = true;
@@ -84,7 +84,7 @@ describe('a node whose server has restarted', () => {
     servers[2]!.isDown = false;
     servers[1]!.restart();
     const other = () => store.kinds.exclusive!.acquire({ ...mine, owner: claimFor('').owner });
-    // One of two nodes that count is free: nobody knows what the third had.
+    // One of two nodes that count is free. The hold of the third node is unknown.
     expectTaken(await other());
     await runtime.pass(DELAY_MS - 1);
     expectTaken(await other());
@@ -329,7 +329,7 @@ describe('a clock that has jumped ahead since it was looked at', () => {
   const holds = (servers: readonly NodeServer[]): readonly number[] =>
     servers.map(({ space }) => space.size.holds);
 
-  it('gives nobody a token: the next ones are larger, also when another node forgets right then', async () => {
+  it('gives no caller a token: the next ones are larger, also when another node forgets right then', async () => {
     const { servers, runtime, warnings, token, isRight } = await known({ minDelayMs: 1_000 });
     servers[0]!.aheadMs = 2 * HOUR_MS;
     const first = await token();
@@ -353,7 +353,7 @@ describe('a clock that has jumped ahead since it was looked at', () => {
     expect(holds(servers)).toEqual([0, 1, 0]);
   });
 
-  it('lets nobody in beside a holder whose majority it was part of, and whose hold has ended there early', async () => {
+  it('admits no other caller beside a holder whose majority it was part of, and whose hold has ended there early', async () => {
     const { servers, kind, claim } = await known();
     servers[2]!.isDown = true;
     const mine = claim();

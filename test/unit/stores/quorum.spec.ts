@@ -67,7 +67,7 @@ describe('a key is held', () => {
     expect(extended).toEqual([{ status: 'lost' }]);
   });
 
-  it('as soon as a majority says so: a node that hangs holds nobody up', async () => {
+  it('as soon as a majority says so: a hanging node delays no caller', async () => {
     const { servers, store } = quorumOf(3);
     servers[2]!.hold();
     const mine = claim({ tokens: 1 });
@@ -80,7 +80,7 @@ describe('a key is held', () => {
     expect(holds(servers)).toEqual([0, 0, 0]);
   });
 
-  it('as soon as all others have said that nobody has it: who tries again does not wait for a node that failed before', async () => {
+  it('as soon as all other nodes report it free: a retry does not wait for a node that failed before', async () => {
     const { servers, store } = quorumOf(3);
     servers[2]!.isDown = true;
     await store.kinds.exclusive!.acquire(claim());
@@ -94,7 +94,7 @@ describe('a key is held', () => {
     expect(holds(servers)).toEqual([2, 1, 0]);
   });
 
-  it('is "taken" a moment after a majority has answered and does not agree: the first node that hangs holds nobody up', async () => {
+  it('is "taken" shortly after a majority has replied and does not agree: the first hanging node delays no caller', async () => {
     const { servers, store, runtime } = quorumOf(3);
     const mine = claim();
     await servers[0]!.connect().kinds.exclusive!.acquire(claim({ finalKey: mine.finalKey }));
@@ -108,7 +108,7 @@ describe('a key is held', () => {
     expect(holds(servers)).toEqual([1, 0, 0]);
   });
 
-  it('is "taken" where a majority is somebody else\'s, and a failure only where too many nodes fail', async () => {
+  it('is "taken" where another owner has a majority, and a failure only where too many nodes fail', async () => {
     const { servers, open, store } = quorumOf(3);
     const [mine, other] = [claim(), claim()];
     expectGranted(await store.kinds.exclusive!.acquire(mine));
@@ -132,7 +132,7 @@ describe('a key is held', () => {
   });
 });
 
-describe('what nobody holds is given back', () => {
+describe('a grant without a holder is released', () => {
   it('where callers share the nodes among them, and they try again at different times', async () => {
     const { servers, open, store } = quorumOf(3);
     const key = newKey();
@@ -488,7 +488,7 @@ describe('a renewal', () => {
     servers[1]!.space.forceUnlock(one.finalKey);
     expect((await both()).map(({ status }) => status)).toEqual(['lost', 'held']);
     await settled();
-    // Nobody holds it: the third node is given back.
+    // It has no holder: the third node is released.
     expect(await store.inspect(one.finalKey)).toBeNull();
     expect(holds(servers)).toEqual([1, 1, 1]);
     for (const server of servers.slice(0, 2)) server.isDown = true;
@@ -682,7 +682,7 @@ describe('read-write locks', () => {
   });
 });
 
-describe('who waits', () => {
+describe('a waiter', () => {
   it('hears of a release once, when a majority of nodes has told it', async () => {
     const { store, open } = quorumOf(3);
     const mine = claim();
@@ -733,12 +733,12 @@ describe('who waits', () => {
     [4, 0],
     [4, 1],
   ])(
-    'of %i nodes, of which %i have gone since, tries less and less often while nobody can tell a holder from a split',
+    'of %i nodes, of which %i have gone since, retries less and less often while a holder looks the same as a split',
     async (count, gone) => {
       const { servers, store, open } = quorumOf(count);
       const key = newKey();
       const [, ...others] = servers;
-      // A majority has been given to somebody, and some of that majority is gone.
+      // A caller got a majority, and a part of that majority is gone.
       for (const server of others) server.isDown = count > 2 && server === others.at(-1);
       expectGranted(await open().kinds.exclusive!.acquire(claim({ finalKey: key })));
       for (const server of servers) server.isDown = false;
@@ -762,7 +762,7 @@ describe('who waits', () => {
 });
 
 describe('what is asked of all nodes', () => {
-  it('is answered by a majority: who has the key, forced unlocks, pings', async () => {
+  it('is answered by a majority: inspect, forced unlocks, pings', async () => {
     const { servers, store } = quorumOf(3);
     const mine = claim();
     expect(await store.inspect(mine.finalKey)).toBeNull();

@@ -152,7 +152,7 @@ describe('a connection whose server does not execute commands', () => {
     },
   );
 
-  it('says why the server lets nobody in: NOAUTH', async () => {
+  it('names the reason why the server rejects it: NOAUTH', async () => {
     const { connection, opened } = refusing('NOAUTH Authentication required.');
     await expect(opened).rejects.toMatchObject({
       message: 'Redis was not ready within 100 ms: NOAUTH Authentication required.',
@@ -161,7 +161,7 @@ describe('a connection whose server does not execute commands', () => {
     connection.close();
   });
 
-  it('says why the server lets nobody in, also with a client that is ready although it has given up', async () => {
+  it('names the reason why the server rejects it, also with a client that is ready although it has given up', async () => {
     const client = new RefusingClient();
     client.call = () =>
       Promise.reject(new Error("Stream isn't writeable and enableOfflineQueue options is false"));

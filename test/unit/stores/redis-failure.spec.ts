@@ -71,7 +71,7 @@ describe.each(Object.entries(FORMS))('an error of a script, %s,', (_form, wrap) 
     }
   });
 
-  it('is a failure of this key alone, or one that is over in a moment, or one of the store', () => {
+  it('is a failure of this key alone, a transient failure, or a failure of the store', () => {
     const kinds = Object.fromEntries(
       Object.entries(TEXTS).map(([word, text]) => {
         const { keyOnly, transient, outcome } = failure(wrap(text));

@@ -61,7 +61,7 @@ describe('options of ioredis that have no effect on the locks', () => {
     expect(warningsOf(new Redis({ ...AT, lazyConnect: true }))).toEqual([]);
   });
 
-  it('are named for a cluster, those of the Cluster and those of its redisOptions', () => {
+  it('are named for a cluster, the ones of the Cluster and the ones of its redisOptions', () => {
     const cluster = new Cluster([AT], {
       lazyConnect: true,
       scaleReads: 'slave',
@@ -94,7 +94,7 @@ describe('options of ioredis that have no effect on the locks', () => {
     expect(warningsOf('redis://me:secret@127.0.0.1:1/3?family=4')).toEqual([]);
   });
 
-  it('are not taken over, and those of Sentinel are, of options and of a client', () => {
+  it('are not taken over, and options of Sentinel are, from options and from a client', () => {
     for (const source of [SENTINEL, new Redis({ ...SENTINEL, ...WITHOUT_EFFECT, lazyConnect: true })]) {
       const { options } = resolveEndpoint(source, 1_000).createClient('commands');
       const { failoverDetector, ...taken } = SENTINEL;

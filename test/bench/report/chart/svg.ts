@@ -27,7 +27,7 @@ export const circle = (cx: number, cy: number, r: number, kind: string): string 
 export const cross = (x: number, y: number): string =>
   element('path', { d: `M${x - 4} ${y - 4}l8 8m0 -8l-8 8`, class: 'bad-mark' });
 
-// One sheet for both schemes: an image in a page takes the scheme of whoever looks at it.
+// One style sheet for both colour schemes: an image in a page uses the scheme of its reader.
 const STYLE = `
 .page{fill:#fff}
 text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;fill:#4b5563}

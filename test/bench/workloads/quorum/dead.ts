@@ -11,10 +11,10 @@ import type { Bench, Finding, Outcome, Workload } from '../../workload.js';
 import { aheadOfPeers, CONTENDERS, Entrants, prefixOf, QUICK_SIZES, SIZES } from './entrants.js';
 
 const CALLERS = [1, 50] as const;
-/** Whoever is not served within this has not finished. */
+/** A library that serves no caller within this time did not finish. */
 const WARM_UP_MS = 1_500;
 const GRACE_MS = 300;
-/** What two ratios of equal things differ by on a busy machine. */
+/** Noise of a ratio of two equal things on a busy machine. */
 const NOISE = 0.95;
 
 /** What is wrong with the last server. */
@@ -41,7 +41,7 @@ const RATE: Metric = {
 const RATIOS = (['dead', 'hung'] as const).flatMap((state) =>
   CALLERS.map((callers): Metric => ({
     key: `${state}-${callers}`,
-    what: `${WORDS[state]}, ${callers === 1 ? '1 caller' : `${callers} callers`}: locks, of those with all servers up`,
+    what: `${WORDS[state]}, ${callers === 1 ? '1 caller' : `${callers} callers`}: locks, relative to all servers up`,
     unit: 'ratio',
     better: 'more',
   })),
@@ -58,7 +58,7 @@ const findingsOf = (comparison: Comparison): Finding[] =>
       })),
     ),
     ...[TIME, RATE].map((metric) => ({
-      what: `${at} servers, fencing: false, ${metric.what}, of the best peer's`,
+      what: `${at} servers, fencing: false, ${metric.what}, relative to the best peer`,
       values: aheadOfPeers(comparison, metric, at),
       unit: 'ratio' as const,
       target: { atLeast: 1 },
@@ -84,17 +84,17 @@ const openOf = async (
   return entrants;
 };
 
-/** What a server of a quorum costs that is not there. */
+/** The cost of an unavailable server of a quorum. */
 export const quorumDead: Workload = {
   name: 'quorum-dead',
   title: 'A quorum of 3 and of 5 servers, one of them dead: free keys, nothing inside',
   shows:
-    'Whether locks are slower while a server is dead (its port refuses connections) or hangs (SIGSTOP: it takes connections and ' +
-    'never answers) than while all are up. Each library has the same servers, with another last one, in three processes that ' +
-    'take turns within a round.',
+    'Whether locks are slower while a server is dead (its port refuses connections) or hangs (SIGSTOP: it accepts connections and ' +
+    'never replies) than while all servers are up. Each library has three processes that run in turn within a round. Their servers ' +
+    'are the same, except the last one.',
   doesNotShow:
-    'The moment in which a server dies, and one that comes back. Clients have the defaults of ioredis and go-redis, which keep ' +
-    'commands of a server that is away for a while before they fail.',
+    'The time when a server dies, and the return of a server. Clients have the defaults of ioredis and go-redis: they keep ' +
+    'commands for an unavailable server for a while before the commands fail.',
   async run(bench: Bench): Promise<Outcome> {
     const { rounds, pace, quick } = bench;
     const sizes = quick ? QUICK_SIZES : SIZES;
@@ -128,12 +128,14 @@ export const quorumDead: Workload = {
           for (const state of STATES) {
             const { sections } = await slice(state, round === 0 ? WARM_UP_MS : WARM_UP_MS / 3);
             if (sections === 0 && state !== 'up') {
-              throw new Error(`nobody was served within ${WARM_UP_MS + GRACE_MS} ms while ${WORDS[state]}`);
+              throw new Error(
+                `no caller was served within ${WARM_UP_MS + GRACE_MS} ms while ${WORDS[state]}`,
+              );
             }
           }
           for (const state of STATES) periods[state] = [];
           const rates = await runRound(STATES, pace, slice);
-          // One caller has locks one after the other, so the median of their times counts; of many, how many there are.
+          // One caller acquires locks one after the other: their median time counts. For many callers the rate counts.
           const [up, dead, hung] =
             callers === 1
               ? STATES.map((state) => 1e3 / median(periods[state]))

@@ -8,7 +8,7 @@ import { RedsyncWorker } from '../../processes/redsync-worker.js';
 import type { LoadResult } from '../../processes/load.js';
 import type { Bench } from '../../workload.js';
 
-/** So many servers, of which a majority has to agree. */
+/** Numbers of servers. A majority of them has to agree. */
 export const SIZES = [3, 5] as const;
 export const QUICK_SIZES = [3] as const;
 
@@ -47,12 +47,12 @@ export class Entrants implements AsyncDisposable {
     }
   }
 
-  /** Those that run here. */
+  /** The contenders that run on this machine. */
   get contenders(): readonly Contender[] {
     return [...this.workers.keys()];
   }
 
-  /** The processes of a contender. Throws, as one that does not finish, where it cannot run. */
+  /** Returns the processes of a contender. Throws if the contender cannot run, as if it did not finish. */
   of(contender: Contender): readonly Runner[] {
     const workers = this.workers.get(contender);
     if (!workers) throw new Error(NO_GO);
@@ -80,7 +80,7 @@ export class Entrants implements AsyncDisposable {
   }
 }
 
-/** What nothing is known of yet. Who cannot run here is said so. */
+/** Returns empty rows. A contender that cannot run on this machine is marked. */
 export const rowsFor = (sizes: readonly number[], metrics: readonly Metric[]): readonly Row[] =>
   CONTENDERS.flatMap((contender) =>
     sizes.map((at) => {
@@ -96,17 +96,17 @@ export const rowsFor = (sizes: readonly number[], metrics: readonly Metric[]): r
 export const rowFor = ({ rows }: Pick<Comparison, 'rows'>, { name }: Contender, at: number): Row =>
   rows.find((row) => row.contender.name === name && row.at === at)!;
 
-/** What all keys of a contender begin with: several libraries on one name would be in each other's way. */
+/** Prefix for all keys of a contender: several libraries on one name would block each other. */
 export const prefixOf = ({ name }: Contender): string => `${name.replaceAll(/\W+/g, '-')}-`;
 
-/** Adds what a load came to beside its numbers. */
+/** Adds violations and failures of a load to its row. */
 export const noteTroubles = (row: Row, { violations, failures, firstFailure }: LoadResult): void => {
   row.violations += violations;
   row.failures += failures;
   row.trouble ??= firstFailure;
 };
 
-/** Of each round: ours in relation to the best of the peers; more than 1 is better than all of them. */
+/** Returns for each round our value relative to the best peer. More than 1 is better than all peers. */
 export const aheadOfPeers = (
   { rows }: Comparison,
   { key, better }: Metric,

@@ -14,7 +14,7 @@ import { aheadOfPeers, CONTENDERS, Entrants, prefixOf, QUICK_SIZES, SIZES } from
 const FAR_MS = 20;
 const MEDIAN_MS = 5;
 const FOR_MS = 600;
-/** Code that has not run before is slower than what users have. */
+/** Code that has not run before is slower than in an app. */
 const WARM_UP_CALLERS = 20;
 const WARM_UP_MS = 1_500;
 const PINGS = 15;
@@ -28,20 +28,20 @@ const FAR: Metric = {
 };
 const TRIPS: Metric = {
   key: 'trips',
-  what: `a majority ${MEDIAN_MS} ms away, the others ${FAR_MS} ms: in round trips to the median server`,
+  what: `a majority ${MEDIAN_MS} ms away, the others ${FAR_MS} ms: round trips to the median server`,
   unit: 'ratio',
   better: 'less',
 };
 
-/** What is expected of a lock and its release, in round trips to the median server: without tokens, and with. */
+/** Expected round trips to the median server for a lock and its release, without tokens and with them. */
 const TRIPS_OF = [
   { contender: UNFENCED, trips: 2 },
   { contender: FENCED, trips: 3 },
 ];
-/** What is not a round trip: scripts, timers of the network, a busy machine. */
+/** Time beside the round trips: scripts, timers of the network, a busy machine. */
 const SLACK = 1.15;
 
-/** How long a bare command takes there and back, in ms. */
+/** Measures a round trip of a bare command, in ms. */
 const roundTrip = async (client: Redis): Promise<number> => {
   const times: number[] = [];
   for (let i = 0; i < PINGS; i++) {
@@ -61,7 +61,7 @@ const findingsOf = (comparison: Comparison): Finding[] =>
       target: { atMost: trips * SLACK },
     })),
     {
-      what: `${at} servers, one far, fencing: false: locks, of the best peer's`,
+      what: `${at} servers, one far, fencing: false: locks, relative to the best peer`,
       values: aheadOfPeers(comparison, FAR, at),
       unit: 'ratio',
       target: { atLeast: 1 },
@@ -73,9 +73,9 @@ export const quorumFar: Workload = {
   name: 'quorum-far',
   title: 'A quorum of 3 and of 5 servers: some of them far, 1 caller, time of a lock and its release',
   shows:
-    'Whether a lock takes the time of the median server, or of the slowest. A lock and its release are two round trips; ' +
-    'a token is one more, to the median server. A round trip is what a bare connection needs for a command.',
-  doesNotShow: 'Delays that vary, and lost packets.',
+    'Whether a lock takes the time of the median server or of the slowest one. A lock and its release are two round trips; ' +
+    'a token is one more, to the median server. A round trip is the time of a command on a bare connection.',
+  doesNotShow: 'Varying delays and lost packets.',
   charts: [
     {
       kind: 'lines',

@@ -38,28 +38,28 @@ const findingsOf = (comparison: Comparison): Finding[] =>
     const fenced = rowFor(comparison, FENCED, at).values[TIME.key]!;
     return [
       ...[TIME, RATE].map((metric) => ({
-        what: `${at} servers, fencing: false, ${metric === TIME ? '1 caller' : '50 callers'}: locks, of the best peer's`,
+        what: `${at} servers, fencing: false, ${metric === TIME ? '1 caller' : '50 callers'}: locks, relative to the best peer`,
         values: aheadOfPeers(comparison, metric, at),
         unit: 'ratio' as const,
         target: { atLeast: 1 },
       })),
       {
-        what: `${at} servers, 1 caller: time with fencing tokens, of that without`,
+        what: `${at} servers, 1 caller: time with fencing tokens, relative to the time without`,
         values: fenced.map((time, round) => time / plain[round]!),
         unit: 'ratio',
       },
     ];
   });
 
-/** Locks of a quorum that nobody else wants, with nothing inside: what a library costs. */
+/** Locks of a quorum without other callers and with nothing inside: the cost of a library. */
 export const quorumFree: Workload = {
   name: 'quorum-free',
   title: 'A quorum of 3 and of 5 servers: free keys, nothing inside',
   shows:
-    'What a lock by majority costs while all servers are up and near. A token ' +
+    'The cost of a lock by majority while all servers are up and near. A token ' +
     'takes one more round trip; no peer has tokens.',
   doesNotShow:
-    'Servers on machines of their own, which work at the same time: here all share the CPUs with the callers.',
+    'Servers on separate machines, which work at the same time: here all servers share the CPUs with the callers.',
   charts: [
     {
       kind: 'lines',

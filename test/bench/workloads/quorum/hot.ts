@@ -11,7 +11,7 @@ const PROCESSES = 2;
 const CALLERS = 10;
 const WORK_MS = 2;
 const FOR_MS = 3_000;
-/** How long those who still wait in the end may take. */
+/** Time for callers that still wait at the end. */
 const GRACE_MS = 1_500;
 
 const RATE: Metric = { key: 'rate', what: 'locks', unit: '/s', better: 'more' };
@@ -26,7 +26,7 @@ const METRICS: readonly Metric[] = [
 const findingsOf = (comparison: Comparison): Finding[] =>
   comparison.axis!.points.flatMap((at): Finding[] => [
     {
-      what: `${at} servers, fencing: false: locks, of the best peer's`,
+      what: `${at} servers, fencing: false: locks, relative to the best peer`,
       values: aheadOfPeers(comparison, RATE, at),
       unit: 'ratio',
       target: { atLeast: 1 },
@@ -39,14 +39,14 @@ const findingsOf = (comparison: Comparison): Finding[] =>
     },
   ]);
 
-/** One key that all want, of a quorum. */
+/** One key of a quorum that all callers request. */
 export const quorumHot: Workload = {
   name: 'quorum-hot',
   title: `A quorum of 3 and of 5 servers: one key, ${PROCESSES} processes × ${CALLERS} callers, ${WORK_MS} ms of work inside`,
   shows:
-    'How many locks there are while always somebody wants one, how long a caller waits at most, and who is never served. ' +
-    'A wait that had not ended when the measurement did counts as long as it had lasted.',
-  doesNotShow: 'An order over processes: a quorum keeps no line.',
+    'How many locks a quorum grants while callers always wait, the longest wait of a caller, and the number of callers that are ' +
+    'never served. A wait that lasts beyond the measurement counts with its length so far.',
+  doesNotShow: 'An order across processes: a quorum has no wait queue.',
   charts: [
     {
       kind: 'lines',
@@ -74,11 +74,11 @@ export const quorumHot: Workload = {
         const { nodes, entrants } = quorums.get(size)!;
         const ran = await runTogether(nodes.servers, entrants.of(contender), contender.style, {
           ...{ callers: CALLERS, workMs: WORK_MS, forMs: FOR_MS * pace, graceMs: GRACE_MS },
-          // Callers that did not end with one round must not be met by those of the next.
+          // Callers that outlast a round must not meet the callers of the next one.
           keys: { one: `hot-${round}` },
           prefix: prefixOf(contender),
         });
-        if (ran.rate === 0) throw new Error(ran.firstFailure ?? 'nobody was served');
+        if (ran.rate === 0) throw new Error(ran.firstFailure ?? 'no caller was served');
         const { rate, longestWaitMs: longest, unserved, jain, commands } = ran;
         return { ...ran, values: { rate, longest, unserved, jain, commands } };
       },
