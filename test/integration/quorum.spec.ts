@@ -51,7 +51,7 @@ describe.each([3, 5])('a quorum of %i servers', { timeout: 60_000 }, (count) => 
       return found.every((one) => one === 0);
     });
 
-  it('gives a lock to one service, wakes who waits in another, and its tokens grow', async () => {
+  it('grants a lock to one service, wakes the waiter of another, and its tokens grow', async () => {
     const [a, b] = [open(), open()];
     const key = newKey();
     const lease = await a.locks.acquire(key);
@@ -74,7 +74,7 @@ describe.each([3, 5])('a quorum of %i servers', { timeout: 60_000 }, (count) => 
     await nothingLeft(key);
   });
 
-  it('lets services take turns: none has the key for long while callers of another one wait', async () => {
+  it('lets services take turns: no service keeps the key for long while callers of another one wait', async () => {
     const services = [open(), open()];
     const key = newKey();
     const order: number[] = [];

@@ -76,7 +76,7 @@ describe('a quorum beside Redlock as others run it, on the same servers', () => 
 
   const cases = ['Redisson', 'node-redlock', ...(hasGo() ? ['redsync'] : [])];
 
-  it.each(cases)('a lock held here is none that %s gets', async (other) => {
+  it.each(cases)('a lock held here is not granted to %s', async (other) => {
     const name = newName();
     const lease = await opened.locks.acquire(name);
     expect(await others[other]!.lock(name)).toBe(false);
@@ -85,7 +85,7 @@ describe('a quorum beside Redlock as others run it, on the same servers', () => 
     await others[other]!.unlock(name);
   });
 
-  it.each(cases)('a lock that %s has is none that is given here', async (other) => {
+  it.each(cases)('a lock that %s holds is not granted here', async (other) => {
     const name = newName();
     expect(await others[other]!.lock(name)).toBe(true);
     const refused = await opened.locks.tryAcquire(name).catch((failure: unknown) => failure);

@@ -4,7 +4,7 @@ import type { Claim } from '../seam/claim.js';
 
 export type HoldState = 'held' | 'lost' | 'released';
 
-/** Contender of a local queue, as a hold reports its end to it. */
+/** Listener of the end of a hold: the local queue of its contender, or a former contender. */
 export interface HoldEndListener {
   /**
    * Hands the hold off to the next caller of this process. Returns false when the hold has to be released in the store.
