@@ -5,7 +5,7 @@
 // It skips merges. A range is what `git rev-list` takes.
 import { capture } from './process.mjs';
 
-const MOST_CHARACTERS = 72;
+const MAX_CHARACTERS = 72;
 const TYPES = ['feat', 'fix', 'perf', 'refactor', 'test', 'docs', 'build', 'ci', 'chore', 'revert'];
 const SUBJECT = new RegExp(`^(${TYPES.join('|')})(\\([a-z0-9./-]+\\))?!?: \\S`);
 const MAIN = ['origin/main', 'main'];
@@ -32,8 +32,8 @@ const problemsOf = ([subject = '', second = '']) => {
   if (!SUBJECT.test(subject))
     problems.push(`the subject is not "type(scope): what changes"; the types are ${TYPES.join(', ')}`);
   const { length } = [...subject];
-  if (length > MOST_CHARACTERS)
-    problems.push(`the subject has ${length} characters, ${length - MOST_CHARACTERS} too many`);
+  if (length > MAX_CHARACTERS)
+    problems.push(`the subject has ${length} characters, ${length - MAX_CHARACTERS} too many`);
   if (subject.endsWith('.')) problems.push('the subject ends in a full stop');
   if (second !== '') problems.push('the line after the subject is not empty');
   return problems;

@@ -77,9 +77,9 @@ const free = (
   how: 'released' | 'expired' | 'forced' | 'lost' = 'released',
 ): HistoryEvent => ({ type: 'free', at, key: 'k', owner, how });
 
-const asked = (from: number, to: number, process: string, what = 'acquire'): HistoryEvent[] => [
-  { type: 'asks', at: from, process, request: `${process}#${from}`, what, keys: ['k'] },
-  { type: 'answered', at: to, process, request: `${process}#${from}`, outcome: 'taken' },
+const requested = (from: number, to: number, process: string, what = 'acquire'): HistoryEvent[] => [
+  { type: 'request', at: from, process, request: `${process}#${from}`, what, keys: ['k'] },
+  { type: 'reply', at: to, process, request: `${process}#${from}`, outcome: 'taken' },
 ];
 
 const frozen = (at: number, process: string, until: number): HistoryEvent => ({
@@ -234,7 +234,7 @@ describe('turns', () => {
 
   it('a hold may go from lease to lease, for a while', () => {
     expect(rulesOf(stored, first, second, holder('c', 'p1', 3, 51, 90))).toEqual(nothing);
-    expect(rulesOf(stored, first, second, holder('c', 'p1', 3, 53, 90))).toEqual(['turns']);
+    expect(rulesOf(stored, first, second, holder('c', 'p1', 3, 53, 90))).toEqual(['hand-off batch']);
   });
 
   it('time in which the process stands still does not count', () => {
@@ -290,10 +290,10 @@ describe('waiting', () => {
   });
 
   it('or with the request that was under way then, but not with one sent later', () => {
-    expect(rulesOf(refusal(300), asked(90, 290, 'p1'))).toEqual(nothing);
-    expect(rulesOf(refusal(300), asked(90, 200, 'p1'))).toEqual(['waiting']);
-    expect(rulesOf(refusal(300), asked(110, 290, 'p1'))).toEqual(['waiting']);
-    expect(rulesOf(refusal(300), asked(90, 290, 'p2'))).toEqual(['waiting']);
+    expect(rulesOf(refusal(300), requested(90, 290, 'p1'))).toEqual(nothing);
+    expect(rulesOf(refusal(300), requested(90, 200, 'p1'))).toEqual(['waiting']);
+    expect(rulesOf(refusal(300), requested(110, 290, 'p1'))).toEqual(['waiting']);
+    expect(rulesOf(refusal(300), requested(90, 290, 'p2'))).toEqual(['waiting']);
   });
 
   it('time in which the process stands still does not count', () => {
@@ -306,7 +306,7 @@ describe('waiting', () => {
     const aborted = error('LOCK_ABORTED', 'LockAbortedError', true);
     const off = (at: number) => [call(0, 'a', 'p1', null), abort, refused(at, 'a', 'p1', aborted)];
     expect(rulesOf(off(20))).toEqual(nothing);
-    expect(rulesOf(off(90), asked(10, 90, 'p1'))).toEqual(['waiting']);
+    expect(rulesOf(off(90), requested(10, 90, 'p1'))).toEqual(['waiting']);
   });
 
   it('every call ends, unless its process does', () => {
@@ -318,7 +318,7 @@ describe('waiting', () => {
 
   it('of several keys each is asked for once, one after the other', () => {
     const several: HistoryEvent = { ...call(0, 'a', 'p1', 0), keys: ['k', 'l'] } as HistoryEvent;
-    const requests = [...asked(0, 100, 'p1'), ...asked(100, 200, 'p1')];
+    const requests = [...requested(0, 100, 'p1'), ...requested(100, 200, 'p1')];
     expect(rulesOf(several, requests, refused(200, 'a', 'p1', taken))).toEqual(nothing);
     expect(rulesOf(several, requests, refused(300, 'a', 'p1', taken))).toEqual(['waiting']);
   });
@@ -356,7 +356,7 @@ describe('promptness', () => {
     expect(rulesOf(...late, trouble(390, 'p2'))).toEqual(['promptness']);
     expect(rulesOf(...late, trouble(200, 'p1'))).toEqual(['promptness']);
     expect(rulesOf(...late, frozen(90, 'p1', 390))).toEqual(nothing);
-    expect(rulesOf(...late, asked(90, 390, 'p1'))).toEqual(nothing);
+    expect(rulesOf(...late, requested(90, 390, 'p1'))).toEqual(nothing);
   });
 
   it('trouble lasts longer by the time in which the process could not notice it', () => {
@@ -375,24 +375,24 @@ describe('promptness', () => {
 
   it('a fair lock is kept for a place that nobody asks for any more, until its time is over or it is given up', () => {
     const late = [before, waiter(400), hold(400, 'o2', 2), free(401, 'o2')];
-    const question = (
+    const requestOf = (
       what: 'acquire' | 'undo',
       at: number,
       end?: { at: number; outcome: string },
     ): HistoryEvent[] => {
-      const asks = { request: `${what} of o9`, process: 'p9' };
-      const told: HistoryEvent[] = end ? [{ type: 'answered', ...asks, ...end }] : [];
-      return [{ type: 'asks', at, ...asks, what, keys: ['k'], owners: ['p9:fair:1'] }, ...told];
+      const sent = { request: `${what} of o9`, process: 'p9' };
+      const reply: HistoryEvent[] = end ? [{ type: 'reply', ...sent, ...end }] : [];
+      return [{ type: 'request', at, ...sent, what, keys: ['k'], owners: ['p9:fair:1'] }, ...reply];
     };
-    const queued = question('acquire', 50, { at: 55, outcome: 'queued' });
+    const queued = requestOf('acquire', 50, { at: 55, outcome: 'queued' });
     expect(rulesOf(...late, queued)).toEqual(['promptness']);
     const crash: HistoryEvent = { type: 'gone', at: 120, process: 'p9', how: 'crashed' };
     expect(rulesOf(...late, queued, crash)).toEqual(nothing);
-    expect(rulesOf(...late, question('acquire', 50))).toEqual(nothing);
-    expect(rulesOf(...late, queued, question('undo', 90, { at: 390, outcome: 'was not held' }))).toEqual(
+    expect(rulesOf(...late, requestOf('acquire', 50))).toEqual(nothing);
+    expect(rulesOf(...late, queued, requestOf('undo', 90, { at: 390, outcome: 'was not held' }))).toEqual(
       nothing,
     );
-    expect(rulesOf(...late, queued, question('undo', 90, { at: 200, outcome: 'was not held' }))).toEqual([
+    expect(rulesOf(...late, queued, requestOf('undo', 90, { at: 200, outcome: 'was not held' }))).toEqual([
       'promptness',
     ]);
   });
@@ -403,11 +403,11 @@ describe('promptness', () => {
 });
 
 describe('busy', () => {
-  const told = (at: number) => [call(at, 'a', 'p1', 0), refused(at + 5, 'a', 'p1')];
+  const refusedAt = (at: number) => [call(at, 'a', 'p1', 0), refused(at + 5, 'a', 'p1')];
 
   it('who is told that the key is taken is in the way of somebody', () => {
-    expect(rulesOf(hold(0, 'o1', 1), free(100, 'o1'), told(50))).toEqual(nothing);
-    expect(rulesOf(hold(0, 'o1', 1), free(100, 'o1'), told(150))).toEqual(['busy']);
+    expect(rulesOf(hold(0, 'o1', 1), free(100, 'o1'), refusedAt(50))).toEqual(nothing);
+    expect(rulesOf(hold(0, 'o1', 1), free(100, 'o1'), refusedAt(150))).toEqual(['busy']);
   });
 
   it('or waits behind somebody of its own process', () => {
@@ -416,21 +416,21 @@ describe('busy', () => {
       call(140, 'b', 'p1', 500),
       refused(200, 'b', 'p1', error('LOCK_STORE_FAILED', 'LockStoreError', true)),
     ];
-    expect(rulesOf(stored, told(150), neighbour)).toEqual(nothing);
-    expect(rulesOf(stored, told(150), asked(140, 170, 'p1', 'release'))).toEqual(nothing);
+    expect(rulesOf(stored, refusedAt(150), neighbour)).toEqual(nothing);
+    expect(rulesOf(stored, refusedAt(150), requested(140, 170, 'p1', 'release'))).toEqual(nothing);
   });
 
   it('or asks for a key of which nobody knows who had it', () => {
     const stored = [hold(0, 'o1', 1), free(100, 'o1')];
-    expect(rulesOf(stored, told(150), unprotected(153, 154, 'k'))).toEqual(nothing);
-    expect(rulesOf(stored, told(150), unprotected(140, 149))).toEqual(['busy']);
-    expect(rulesOf(stored, told(150), unprotected(153, 154, 'another'))).toEqual(['busy']);
+    expect(rulesOf(stored, refusedAt(150), unprotected(153, 154, 'k'))).toEqual(nothing);
+    expect(rulesOf(stored, refusedAt(150), unprotected(140, 149))).toEqual(['busy']);
+    expect(rulesOf(stored, refusedAt(150), unprotected(153, 154, 'another'))).toEqual(['busy']);
   });
 
   it('or behind a place of the past', () => {
     const stored = [hold(0, 'o1', 1), free(100, 'o1')];
-    expect(rulesOf(stored, told(150), { type: 'old lines', at: 110, until: 160 })).toEqual(nothing);
-    expect(rulesOf(stored, told(150), { type: 'old lines', at: 110, until: 140 })).toEqual(['busy']);
+    expect(rulesOf(stored, refusedAt(150), { type: 'old lines', at: 110, until: 160 })).toEqual(nothing);
+    expect(rulesOf(stored, refusedAt(150), { type: 'old lines', at: 110, until: 140 })).toEqual(['busy']);
   });
 });
 
@@ -460,14 +460,14 @@ describe('loss', () => {
     expect(rulesOf(lease(1_000), announced(120, 'a', 'p1'), late)).toContain('loss');
     expect(rulesOf(lease(200), late)).toEqual(nothing);
     // What came while it stood still it read afterwards; what it had read before, it only did late.
-    const stopped = { ...frozen(95, 'p1', 150), inTurn: false } as HistoryEvent;
+    const stopped = { ...frozen(95, 'p1', 150), uninterrupted: false } as HistoryEvent;
     expect(rulesOf(lease(100), stopped, late)).toEqual(['loss']);
-    expect(rulesOf(lease(100), { ...stopped, inTurn: true } as HistoryEvent, late)).toEqual(nothing);
+    expect(rulesOf(lease(100), { ...stopped, uninterrupted: true } as HistoryEvent, late)).toEqual(nothing);
     // A renewal counts from its reply, also when the process has no processor to write that down.
-    const renewed = asked(80, 98, 'p1', 'extend');
+    const renewed = requested(80, 98, 'p1', 'extend');
     expect(rulesOf(lease(100), renewed, frozen(99, 'p1', 149), late)).toEqual(nothing);
     expect(rulesOf(lease(100), renewed, frozen(99, 'p1', 130), late)).toEqual(['loss']);
-    expect(rulesOf(lease(100), asked(80, 120, 'p1', 'extend'), frozen(121, 'p1', 149), late)).toEqual([
+    expect(rulesOf(lease(100), requested(80, 120, 'p1', 'extend'), frozen(121, 'p1', 149), late)).toEqual([
       'loss',
     ]);
   });
@@ -477,7 +477,11 @@ describe('loss', () => {
     expect(rulesOf(lease(1_000), shorter)).toEqual(['shortened']);
     expect(rulesOf(lease(600), shorter)).toEqual(nothing);
     expect(rulesOf(lease(1_000), shorter, unprotected(40, 60))).toEqual(nothing);
-    const slow = [believes(450, 'a', 'p1', 600), ended(470, 'a', 'p1'), ...asked(40, 450, 'p1', 'extend')];
+    const slow = [
+      believes(450, 'a', 'p1', 600),
+      ended(470, 'a', 'p1'),
+      ...requested(40, 450, 'p1', 'extend'),
+    ];
     expect(rulesOf(lease(1_000), slow)).toEqual(nothing);
   });
 
@@ -516,7 +520,7 @@ describe('errors', () => {
 
   it('of release and the like count too, and none goes uncaught', () => {
     const bad: HistoryEvent = {
-      type: 'answer',
+      type: 'result',
       at: 1,
       process: 'p1',
       doing: 'release',
@@ -571,8 +575,8 @@ describe('callers that misbehave', () => {
     lease: `L${name}`,
     what: 'section',
   });
-  const asked = { ...call(0, 'a', 'p1', 10_000), leaseMs: 1_000 } as HistoryEvent;
-  const lease = [asked, granted(1, 'a', 'p1', {}), hold(1, 'o1', 1)];
+  const called = { ...call(0, 'a', 'p1', 10_000), leaseMs: 1_000 } as HistoryEvent;
+  const lease = [called, granted(1, 'a', 'p1', {}), hold(1, 'o1', 1)];
 
   it('no section begins in a lease that is over, or without a hold', () => {
     const end = [ended(50, 'a', 'p1'), free(51, 'o1')];
@@ -596,7 +600,7 @@ describe('callers that misbehave', () => {
   });
 
   it('a least time is kept, however the work ends', () => {
-    const least = [{ ...asked, holdAtLeastMs: 500 } as HistoryEvent, ...lease.slice(1)];
+    const least = [{ ...called, holdAtLeastMs: 500 } as HistoryEvent, ...lease.slice(1)];
     expect(rulesOf(least, ended(50, 'a', 'p1'), free(501, 'o1'))).toEqual(nothing);
     expect(rulesOf(least, ended(50, 'a', 'p1'), free(51, 'o1'))).toEqual(['minimum']);
   });

@@ -20,7 +20,7 @@ import type { Rule } from './rules/rule.js';
 import { semaphore } from './rules/semaphore.rule.js';
 import { terms } from './rules/terms.rule.js';
 import { tokens } from './rules/tokens.rule.js';
-import { turns } from './rules/turns.rule.js';
+import { handOffBatch } from './rules/hand-off-batch.rule.js';
 import { waiting } from './rules/waiting.rule.js';
 import type { Violation } from './violation.js';
 
@@ -32,7 +32,7 @@ const RULES: readonly Rule[] = [
   terms,
   minimum,
   tokens,
-  turns,
+  handOffBatch,
   register,
   waiting,
   promptness,

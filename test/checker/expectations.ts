@@ -19,7 +19,7 @@ export interface Expectations {
   /** How long a hold may be there at first that was granted to who waits in line, whatever lease it asked for. */
   readonly provisionalLeaseMs: number;
   /** For how long leases of one process may have one hold, from the first one's beginning to the last one's. */
-  readonly turnMs: number;
+  readonly batchMs: number;
 }
 
 /** What is promised over a network that is quick when nothing disturbs it. */
@@ -33,5 +33,5 @@ export const EXPECTATIONS: Expectations = {
   promptMs: 100,
   keepingMs: 0,
   provisionalLeaseMs: 0,
-  turnMs: 51,
+  batchMs: 51,
 };

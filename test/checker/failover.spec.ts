@@ -68,9 +68,9 @@ describe('after a failover an app', () => {
   });
 
   it('may be later by the time in which its process stood still', () => {
-    const stood: HistoryEvent = { type: 'frozen', at: 4_000, until: 4_500, process: 'app1' };
-    expect(textsOf(failover, stood, served(3_600 + LIMIT_MS))).toEqual([]);
-    expect(textsOf(failover, stood, served(3_601 + LIMIT_MS))).toHaveLength(1);
+    const frozen: HistoryEvent = { type: 'frozen', at: 4_000, until: 4_500, process: 'app1' };
+    expect(textsOf(failover, frozen, served(3_600 + LIMIT_MS))).toEqual([]);
+    expect(textsOf(failover, frozen, served(3_601 + LIMIT_MS))).toHaveLength(1);
   });
 
   it('is not judged when the history ends before', () => {

@@ -115,7 +115,7 @@ export interface EndedEvent extends By<'ended'> {
 }
 
 /** What `release`, `extend`, `forceUnlock` … answered; for the reader, but for the error. */
-export interface AnswerEvent extends By<'answer'> {
+export interface ResultEvent extends By<'result'> {
   readonly doing: string;
   readonly lease?: string;
   readonly result?: string;
@@ -149,8 +149,8 @@ export interface UsedEvent extends By<'used'> {
   readonly unknown?: true;
 }
 
-/** The core sends a request to the store; `answered` with the same name ends it. */
-export interface AsksEvent extends By<'asks'> {
+/** The core sends a request to the store; `reply` with the same name ends it. */
+export interface RequestEvent extends By<'request'> {
   readonly request: string;
   readonly what: string;
   readonly keys: readonly string[];
@@ -160,7 +160,7 @@ export interface AsksEvent extends By<'asks'> {
   readonly mode?: Mode;
 }
 
-export interface AnsweredEvent extends By<'answered'> {
+export interface ReplyEvent extends By<'reply'> {
   readonly request: string;
   readonly outcome: string;
 }
@@ -223,7 +223,7 @@ export type UnseenEvent = Of<'unseen'>;
  * Lines of waiters are as they were some time ago: until `until` there may be places in them whose owners were served, or
  * went, since then.
  */
-export interface OldLinesEvent extends Of<'old lines'> {
+export interface OldQueuesEvent extends Of<'old lines'> {
   readonly until: number;
 }
 
@@ -231,7 +231,7 @@ export interface OldLinesEvent extends Of<'old lines'> {
 export interface FrozenEvent extends By<'frozen'> {
   readonly until: number;
   /** Nothing else came in between: what the process does next, it was about to do before. */
-  readonly inTurn?: boolean;
+  readonly uninterrupted?: boolean;
 }
 
 /**
@@ -306,19 +306,19 @@ export type HistoryEvent =
   | DowngradesEvent
   | AnnouncedEvent
   | EndedEvent
-  | AnswerEvent
+  | ResultEvent
   | UsesEvent
   | CalledOffEvent
   | UsedEvent
-  | AsksEvent
-  | AnsweredEvent
+  | RequestEvent
+  | ReplyEvent
   | RegisterEvent
   | HoldEvent
   | ArmedEvent
   | FreeEvent
   | UnprotectedEvent
   | UnseenEvent
-  | OldLinesEvent
+  | OldQueuesEvent
   | FrozenEvent
   | TroubleEvent
   | GoneEvent

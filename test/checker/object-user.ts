@@ -18,7 +18,7 @@ export interface ObjectSurroundings {
   record(event: Own<UsesEvent | CalledOffEvent | UsedEvent>): void;
   sleep(ms: number): Promise<void>;
   /** Undefined: it stays. */
-  leaveAfter(ms: number | undefined, told: () => void): Leaving;
+  leaveAfter(ms: number | undefined, notify: () => void): Leaving;
 }
 
 /** To work with permits of a semaphore. */
@@ -103,7 +103,7 @@ export class ObjectUser {
 
   private async use(
     { key, ...about }: Omit<Own<UsesEvent>, 'type' | 'use'>,
-    ask: (signal: AbortSignal | undefined) => Promise<boolean | number>,
+    request: (signal: AbortSignal | undefined) => Promise<boolean | number>,
     abortAfterMs?: number,
   ): Promise<'done' | 'refused' | 'unknown'> {
     const { around } = this;
@@ -111,7 +111,7 @@ export class ObjectUser {
     around.record({ type: 'uses', use, key: around.finalKey(key), ...about });
     const leaving = around.leaveAfter(abortAfterMs, () => around.record({ type: 'called off', use }));
     try {
-      const result = await ask(leaving.signal);
+      const result = await request(leaving.signal);
       around.record({ type: 'used', use, result });
       return result === false ? 'refused' : 'done';
     } catch (error) {

@@ -33,7 +33,7 @@ const gave = (from: number, to: number, amount = 1) => use({ ...semaphore, what:
 const sawFree = (at: number, result: number) => use({ ...semaphore, what: 'look' }, [at, at + 1], { result });
 
 const STORE_FAILED = { name: 'LockStoreError', code: 'LOCK_STORE_FAILED', hasCause: true, message: '' };
-const unanswered = { error: STORE_FAILED, unknown: true } as const;
+const noReply = { error: STORE_FAILED, unknown: true } as const;
 const refused = { error: STORE_FAILED } as const;
 const taken = { error: { name: 'LockNotAcquiredError', code: 'LOCK_TAKEN', hasCause: false, message: '' } };
 
@@ -47,7 +47,7 @@ describe('permits of a semaphore', () => {
   });
 
   it('may come from a release without an answer, and once only', () => {
-    const maybe = use({ ...semaphore, what: 'add' }, [6, 7], unanswered);
+    const maybe = use({ ...semaphore, what: 'add' }, [6, 7], noReply);
     expect(rulesOf(set(1), took(2, 3), maybe, took(8, 9))).toEqual(nothing);
     expect(rulesOf(set(1), took(2, 3), maybe, took(8, 9), took(10, 11))).toEqual(['semaphore']);
   });
@@ -67,7 +67,7 @@ describe('permits of a semaphore', () => {
     expect(rulesOf(set(2), sawFree(2, 2), took(4, 5), sawFree(6, 1))).toEqual(nothing);
     expect(rulesOf(set(2), took(4, 5), sawFree(6, 2))).toEqual(['semaphore']);
     expect(rulesOf(set(2), took(4, 5), gave(6, 7), sawFree(8, 1))).toEqual(['semaphore']);
-    const maybe = use({ ...semaphore, what: 'take', waitMs: 0 }, [4, 5], unanswered);
+    const maybe = use({ ...semaphore, what: 'take', waitMs: 0 }, [4, 5], noReply);
     for (const free of [1, 2]) expect(rulesOf(set(2), maybe, sawFree(6, free))).toEqual(nothing);
     expect(rulesOf(set(2), maybe, sawFree(6, 0))).toEqual(['semaphore']);
   });
@@ -114,7 +114,7 @@ describe('a latch', () => {
   });
 
   it('may have opened by a count that had no answer, and by none that was refused', () => {
-    const maybe = use({ ...latch, what: 'countDown' }, [20, 21], unanswered);
+    const maybe = use({ ...latch, what: 'countDown' }, [20, 21], noReply);
     expect(rulesOf(setTo(2), waited(2, 30), down(10, 11), maybe)).toEqual(nothing);
     const no = use({ ...latch, what: 'countDown' }, [20, 21], refused);
     expect(rulesOf(setTo(2), waited(2, 30), down(10, 11), no)).toEqual(['latch']);

@@ -3,7 +3,7 @@ import { joined, lengthOf, without, type Span } from './spans.js';
 
 /** One call for a lock, from the question to the lease or the refusal. */
 export interface Call {
-  readonly asked: EventOf<'call'>;
+  readonly requested: EventOf<'call'>;
   aborted: number | undefined;
   granted: EventOf<'granted'> | undefined;
   refused: EventOf<'refused'> | undefined;
@@ -35,8 +35,8 @@ export interface Belief extends Span {
 
 /** How many permits a key has: the least and the greatest number that anybody has said. */
 export interface Limits {
-  readonly least: number;
-  readonly most: number;
+  readonly min: number;
+  readonly max: number;
 }
 
 export interface Request extends Span {
@@ -52,12 +52,13 @@ export interface Request extends Span {
 }
 
 /** How a call takes a key of a read-write lock; undefined for every other lock. */
-export const modeOf = ({ mode, modes }: Call['asked'], key: string): Mode | undefined => modes?.[key] ?? mode;
+export const modeOf = ({ mode, modes }: Call['requested'], key: string): Mode | undefined =>
+  modes?.[key] ?? mode;
 
 /** `until`, later by the time in which nothing could happen. */
-const postponed = (at: number, until: number, stood: readonly Span[]): number => {
+const postponed = (at: number, until: number, stopped: readonly Span[]): number => {
   let end = until;
-  for (const { from, to } of stood) if (to > at && from < end) end += to - Math.max(from, at);
+  for (const { from, to } of stopped) if (to > at && from < end) end += to - Math.max(from, at);
   return end;
 };
 
@@ -106,24 +107,24 @@ export class Past {
 
   /** The moment itself, or when the process went on if it stood still then. */
   awakeAt(process: string, moment: number): number {
-    const stood = this.frozen.get(process)?.find(({ from, to }) => from <= moment && moment < to);
-    return stood ? stood.to : moment;
+    const stopped = this.frozen.get(process)?.find(({ from, to }) => from <= moment && moment < to);
+    return stopped ? stopped.to : moment;
   }
 
   /**
    * The moment itself, or when the process stopped if it went on just then: it may have been in the middle of something.
-   * `in its turn`: only where that is certain.
+   * `uninterrupted`: only where that is certain.
    */
-  begunAt(process: string, moment: number, where?: 'in its turn'): number {
+  begunAt(process: string, moment: number, where?: 'uninterrupted'): number {
     // One stop may follow upon another: what ran in between ran at that moment.
-    const stood = this.all('frozen').find(
+    const stopped = this.all('frozen').find(
       (one) =>
         one.process === process &&
         one.until <= moment &&
         moment - one.until < 0.01 &&
-        (where === undefined || one.inTurn === true),
+        (where === undefined || one.uninterrupted === true),
     );
-    return stood ? stood.at : moment;
+    return stopped ? stopped.at : moment;
   }
 
   /** How much of a time the process could run. */
@@ -132,7 +133,7 @@ export class Past {
   }
 
   /** The times in which a request of the process for one of the keys was under way. */
-  askedFor(process: string, keys: readonly string[]): Span[] {
+  requestSpans(process: string, keys: readonly string[]): Span[] {
     return joined(
       this.requests.filter((one) => one.process === process && one.keys.some((key) => keys.includes(key))),
     );
@@ -168,10 +169,10 @@ export class Past {
     for (const name of names) {
       const frozen = this.all('frozen').filter(({ process }) => process === name);
       const trouble = this.all('trouble').filter(({ process }) => process === undefined || process === name);
-      const stood = joined(frozen.map(({ at, until }) => ({ from: at, to: until })));
-      const longer = trouble.map(({ at, until }) => ({ from: at, to: postponed(at, until, stood) }));
-      this.frozen.set(name, stood);
-      this.troubled.set(name, joined([...stood, ...longer]));
+      const stopped = joined(frozen.map(({ at, until }) => ({ from: at, to: until })));
+      const longer = trouble.map(({ at, until }) => ({ from: at, to: postponed(at, until, stopped) }));
+      this.frozen.set(name, stopped);
+      this.troubled.set(name, joined([...stopped, ...longer]));
     }
     for (const { key, at, until } of this.all('unprotected')) {
       this.unprotected.push({ key, from: at, to: until });
@@ -179,11 +180,17 @@ export class Past {
   }
 
   private readCalls(): void {
-    for (const asked of this.all('call')) {
-      const end = this.crashedAt(asked.process);
-      this.calls.set(asked.call, { asked, aborted: undefined, granted: undefined, refused: undefined, end });
-      this.readLimits(asked);
-      for (const key of asked.keys) if (modeOf(asked, key)) this.readWrite.add(key);
+    for (const requested of this.all('call')) {
+      const end = this.crashedAt(requested.process);
+      this.calls.set(requested.call, {
+        requested,
+        aborted: undefined,
+        granted: undefined,
+        refused: undefined,
+        end,
+      });
+      this.readLimits(requested);
+      for (const key of requested.keys) if (modeOf(requested, key)) this.readWrite.add(key);
     }
     for (const { call, at } of this.all('abort')) this.callOf(call).aborted ??= at;
     for (const event of this.all('granted')) {
@@ -201,10 +208,10 @@ export class Past {
   private readLimits({ keys, permits }: EventOf<'call'>): void {
     if (permits === undefined) return;
     for (const key of keys) {
-      const { least = Infinity, most = -Infinity } = this.limits.get(key) ?? {};
+      const { min = Infinity, max = -Infinity } = this.limits.get(key) ?? {};
       this.limits.set(key, {
-        least: Math.min(least, permits ?? least),
-        most: Math.max(most, permits ?? most),
+        min: Math.min(min, permits ?? min),
+        max: Math.max(max, permits ?? max),
       });
     }
   }
@@ -236,7 +243,7 @@ export class Past {
     for (const { lease, process, at } of this.all('downgrades')) {
       const seen = this.leaseOf(lease);
       // The request is sent before this is written down.
-      seen.readsFrom = Math.min(seen.readsFrom, this.begunAt(process, at, 'in its turn'));
+      seen.readsFrom = Math.min(seen.readsFrom, this.begunAt(process, at, 'uninterrupted'));
     }
     for (const { lease, at } of this.all('ended')) {
       const seen = this.leaseOf(lease);
@@ -270,8 +277,8 @@ export class Past {
   }
 
   private readRequests(): void {
-    const ends = new Map(this.all('answered').map((event) => [event.request, event]));
-    for (const { request, process, what, keys, owners, mode, at } of this.all('asks')) {
+    const ends = new Map(this.all('reply').map((event) => [event.request, event]));
+    for (const { request, process, what, keys, owners, mode, at } of this.all('request')) {
       const end = ends.get(request);
       const to = end?.at ?? this.crashedAt(process);
       this.requests.push({ process, what, keys, owners, mode, from: at, to, outcome: end?.outcome });

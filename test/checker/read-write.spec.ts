@@ -53,7 +53,7 @@ const refused = (name: string, process: string, at: number): HistoryEvent => ({
 });
 
 /** A question to the store about one owner, and the answer. */
-const asked = (
+const requested = (
   what: 'acquire' | 'keep' | 'leave',
   mode: Mode,
   owner: string,
@@ -63,8 +63,8 @@ const asked = (
   const [process] = owner.split(':') as [string];
   const request = `${what} of ${owner} at ${from}`;
   return [
-    { type: 'asks', at: from, process, request, what, keys: ['k'], owners: [owner], mode },
-    { type: 'answered', at: to, process, request, outcome },
+    { type: 'request', at: from, process, request, what, keys: ['k'], owners: [owner], mode },
+    { type: 'reply', at: to, process, request, outcome },
   ];
 };
 
@@ -90,10 +90,10 @@ describe('of a read-write lock', () => {
     const reader = [call('b', 'p2', 'read', 60), ...lease('b', 'p2', 'p2:1', 65, 90)];
     const writer = [call('a', 'p1', 'write', 0), ...lease('a', 'p1', 1, 1, 100)];
     const downgrades: HistoryEvent = { type: 'downgrades', at: 80, process: 'p1', lease: 'La' };
-    const frozen: HistoryEvent = { type: 'frozen', at: 50, until: 80, process: 'p1', inTurn: true };
+    const frozen: HistoryEvent = { type: 'frozen', at: 50, until: 80, process: 'p1', uninterrupted: true };
     expect(rulesOf(writer, reader, [downgrades])).toEqual(['exclusion']);
     expect(rulesOf(writer, reader, [downgrades, frozen])).toEqual(nothing);
-    expect(rulesOf(writer, reader, [downgrades, { ...frozen, inTurn: false }])).toEqual(['exclusion']);
+    expect(rulesOf(writer, reader, [downgrades, { ...frozen, uninterrupted: false }])).toEqual(['exclusion']);
   });
 
   it('a hold is joined for the time of a turn', () => {
@@ -104,7 +104,7 @@ describe('of a read-write lock', () => {
       ...lease('b', 'p1', 'p1:1', at, 200),
     ];
     expect(rulesOf(joined(51), stay('read', 'p1:1', 1, 200))).toEqual(nothing);
-    expect(rulesOf(joined(60), stay('read', 'p1:1', 1, 200))).toEqual(['turns']);
+    expect(rulesOf(joined(60), stay('read', 'p1:1', 1, 200))).toEqual(['hand-off batch']);
   });
 
   it('a reader is not kept out by readers, and a writer is', () => {
@@ -117,37 +117,37 @@ describe('of a read-write lock', () => {
 
   it('but by a writer that waits, until it leaves the line', () => {
     const others = stay('read', 'p2:1', 0, 1_000);
-    const writer = [...asked('acquire', 'write', 'p3:1', [1, 2], 'queued')];
+    const writer = [...requested('acquire', 'write', 'p3:1', [1, 2], 'queued')];
     const reader = [call('a', 'p1', 'read', 10), refused('a', 'p1', 700)];
     expect(rulesOf(others, writer, reader)).toEqual(nothing);
-    const leaves = asked('leave', 'write', 'p3:1', [300, 301], 'was left');
+    const leaves = requested('leave', 'write', 'p3:1', [300, 301], 'was left');
     expect(rulesOf(others, writer, leaves, reader)).toEqual(['promptness']);
   });
 
   it('nobody passes who stands in line and is kept out by that', () => {
     const holder = stay('write', 'p9:1', 0, 100, 1);
-    const line = (mode: Mode) => asked('acquire', mode, 'p3:1', [1, 2], 'queued');
+    const queued = (mode: Mode) => requested('acquire', mode, 'p3:1', [1, 2], 'queued');
     const later = (mode: Mode) => [
       call('a', 'p1', mode, 10),
-      ...asked('acquire', mode, 'p1:1', [10, 120], 'granted'),
+      ...requested('acquire', mode, 'p1:1', [10, 120], 'granted'),
       ...stay(mode, 'p1:1', 110, 200, 2),
       ...lease('a', 'p1', mode === 'read' ? 'p1:1' : 2, 120, 200),
     ];
-    expect(rulesOf(holder, line('write'), later('read'))).toEqual(['overtaking']);
-    expect(rulesOf(holder, line('read'), later('write'))).toEqual(['overtaking']);
-    expect(rulesOf(holder, line('read'), later('read'))).toEqual(nothing);
+    expect(rulesOf(holder, queued('write'), later('read'))).toEqual(['overtaking']);
+    expect(rulesOf(holder, queued('read'), later('write'))).toEqual(['overtaking']);
+    expect(rulesOf(holder, queued('read'), later('read'))).toEqual(nothing);
     // It came first, or the other one may have left, or have lost its place.
-    expect(rulesOf(holder, asked('acquire', 'write', 'p3:1', [9, 20], 'queued'), later('read'))).toEqual(
+    expect(rulesOf(holder, requested('acquire', 'write', 'p3:1', [9, 20], 'queued'), later('read'))).toEqual(
       nothing,
     );
-    const leaves = asked('leave', 'write', 'p3:1', [105, 130], 'was left');
-    expect(rulesOf(holder, line('write'), leaves, later('read'))).toEqual(nothing);
+    const leaves = requested('leave', 'write', 'p3:1', [105, 130], 'was left');
+    expect(rulesOf(holder, queued('write'), leaves, later('read'))).toEqual(nothing);
     const lost: HistoryEvent = {
       type: 'unprotected',
       at: 50,
       until: 60,
       why: 'the server has lost its data',
     };
-    expect(rulesOf(holder, line('write'), [lost], later('read'))).toEqual(nothing);
+    expect(rulesOf(holder, queued('write'), [lost], later('read'))).toEqual(nothing);
   });
 });

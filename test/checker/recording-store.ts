@@ -10,10 +10,10 @@ import type {
   QueueEntryReply,
   ReleaseReply,
 } from '../../lib/core/seam/reply.js';
-import type { AnsweredEvent, AsksEvent, Mode } from './history.js';
+import type { ReplyEvent, RequestEvent, Mode } from './history.js';
 
 /** What is written down; when and by whom is added by the one who writes. */
-export type StoreEvent = Omit<AsksEvent, 'at' | 'process'> | Omit<AnsweredEvent, 'at' | 'process'>;
+export type StoreEvent = Omit<RequestEvent, 'at' | 'process'> | Omit<ReplyEvent, 'at' | 'process'>;
 
 const outcomeOf = (failure: unknown): string =>
   typeof failure === 'object' && failure !== null && 'outcome' in failure
@@ -132,27 +132,27 @@ export class RecordingStore implements LockStore {
   }
 
   private recordedSemaphores(of: SemaphoreStore): SemaphoreStore {
-    const asked = <T>(what: string, key: string, ask: () => Promise<T>): Promise<T> =>
-      this.record(`semaphore ${what}`, [key], ask, String);
+    const recorded = <T>(what: string, key: string, send: () => Promise<T>): Promise<T> =>
+      this.record(`semaphore ${what}`, [key], send, String);
     return {
-      take: (key, permits) => asked('take', key, () => of.take(key, permits)),
-      set: (key, permits) => asked('set', key, () => of.set(key, permits)),
-      add: (key, permits) => asked('add', key, () => of.add(key, permits)),
-      free: (key) => asked('free', key, () => of.free(key)),
-      drain: (key) => asked('drain', key, () => of.drain(key)),
-      remove: (key) => asked('remove', key, () => of.remove(key)),
+      take: (key, permits) => recorded('take', key, () => of.take(key, permits)),
+      set: (key, permits) => recorded('set', key, () => of.set(key, permits)),
+      add: (key, permits) => recorded('add', key, () => of.add(key, permits)),
+      free: (key) => recorded('free', key, () => of.free(key)),
+      drain: (key) => recorded('drain', key, () => of.drain(key)),
+      remove: (key) => recorded('remove', key, () => of.remove(key)),
       watch: (key, listener) => this.counted(of.watch(key, listener)),
     };
   }
 
   private recordedLatches(of: LatchStore): LatchStore {
-    const asked = <T>(what: string, key: string, ask: () => Promise<T>): Promise<T> =>
-      this.record(`latch ${what}`, [key], ask, String);
+    const recorded = <T>(what: string, key: string, send: () => Promise<T>): Promise<T> =>
+      this.record(`latch ${what}`, [key], send, String);
     return {
-      set: (key, count) => asked('set', key, () => of.set(key, count)),
-      countDown: (key) => asked('countDown', key, () => of.countDown(key)),
-      count: (key) => asked('count', key, () => of.count(key)),
-      remove: (key) => asked('remove', key, () => of.remove(key)),
+      set: (key, count) => recorded('set', key, () => of.set(key, count)),
+      countDown: (key) => recorded('countDown', key, () => of.countDown(key)),
+      count: (key) => recorded('count', key, () => of.count(key)),
+      remove: (key) => recorded('remove', key, () => of.remove(key)),
       watch: (key, listener) => this.counted(of.watch(key, listener)),
     };
   }
@@ -174,15 +174,15 @@ export class RecordingStore implements LockStore {
   }
 
   /** Who leaves the line of a read-write lock lets others in: that is written down, too. */
-  private async leavingRecorded(claim: Claim, answer: Promise<AcquireReply>): Promise<AcquireReply> {
-    const reply = await answer;
+  private async leavingRecorded(claim: Claim, acquiring: Promise<AcquireReply>): Promise<AcquireReply> {
+    const reply = await acquiring;
     if (reply.status !== 'queued') return reply;
     const { entry } = reply;
-    const leave: QueueEntry['leave'] = (doubt) =>
+    const leave: QueueEntry['leave'] = (uncertain) =>
       this.record(
         'leave',
         [claim.finalKey],
-        () => entry.leave(doubt),
+        () => entry.leave(uncertain),
         () => 'was left',
         [claim],
       );
@@ -192,23 +192,23 @@ export class RecordingStore implements LockStore {
   private record<T>(
     what: string,
     keys: readonly string[],
-    ask: () => Promise<T>,
+    send: () => Promise<T>,
     outcomeOfReply: (value: T) => string,
     claims: readonly Claim[] = [],
   ): Promise<T> {
     const request = `${this.name}#${++this.requests}`;
     const owners = ownersOf(claims);
     const mode = modeOf(claims);
-    this.write({ type: 'asks', request, what, keys, ...(owners && { owners }), ...(mode && { mode }) });
-    const answered = (outcome: string): void => this.write({ type: 'answered', request, outcome });
+    this.write({ type: 'request', request, what, keys, ...(owners && { owners }), ...(mode && { mode }) });
+    const replied = (outcome: string): void => this.write({ type: 'reply', request, outcome });
     // Awaited here, and not beside it: the answer is written before the core hears it.
-    return ask().then(
+    return send().then(
       (value) => {
-        answered(outcomeOfReply(value));
+        replied(outcomeOfReply(value));
         return value;
       },
       (failure: unknown) => {
-        answered(outcomeOf(failure));
+        replied(outcomeOf(failure));
         throw failure;
       },
     );

@@ -32,7 +32,8 @@ const modeOf = ({ mode, modes }: EventOf<'call'>): string =>
 
 const keysOf = (keys: readonly string[]): string => keys.map((key) => `"${key}"`).join(', ');
 
-const shown = (error: ErrorSeen | undefined): string => (error ? `${error.code ?? error.name}` : 'null');
+const formatError = (error: ErrorSeen | undefined): string =>
+  error ? `${error.code ?? error.name}` : 'null';
 
 const until = (at: number): string => `until ${at.toFixed(1)}`;
 
@@ -45,7 +46,7 @@ const describe = (event: HistoryEvent): string | undefined => {
     case 'granted':
       return `${event.call} gets ${event.lease}: ${event.parts.map(({ key, token, owner, sharedWith }) => `"${key}" ${sharedWith ? `inside ${sharedWith}` : owner ? `as ${owner}` : `token ${token}`}`).join(', ')}`;
     case 'refused':
-      return `${event.call} is refused: ${shown(event.error)}`;
+      return `${event.call} is refused: ${formatError(event.error)}`;
     case 'believes':
       return `${event.lease} believes in "${event.key}" ${until(event.until)}`;
     case 'claims':
@@ -58,17 +59,17 @@ const describe = (event: HistoryEvent): string | undefined => {
       return `${event.lease} is told that it is lost`;
     case 'ended':
       return `${event.lease} ends`;
-    case 'answer':
-      return `${event.lease ?? ''} ${event.doing}: ${event.error ? shown(event.error) : event.result}`.trim();
+    case 'result':
+      return `${event.lease ?? ''} ${event.doing}: ${event.error ? formatError(event.error) : event.result}`.trim();
     case 'uses':
       return `${event.use} ${event.what} ${event.amount} at ${event.object} "${event.key}"${event.waitMs === undefined ? '' : `, waitMs ${event.waitMs}`}`;
     case 'called off':
       return `${event.use} is called off`;
     case 'used':
-      return `${event.use} ${event.error ? `${shown(event.error)}${event.unknown ? ', outcome unknown' : ''}` : event.result}`;
-    case 'asks':
+      return `${event.use} ${event.error ? `${formatError(event.error)}${event.unknown ? ', outcome unknown' : ''}` : event.result}`;
+    case 'request':
       return `  > ${event.request} ${event.what} ${keysOf(event.keys)}`;
-    case 'answered':
+    case 'reply':
       return `  < ${event.request} ${event.outcome}`;
     case 'register':
       return `${event.what} of "${event.key}" by ${event.lease}, token ${event.token}: ${event.accepted ? `version ${event.version}` : 'refused'}`;

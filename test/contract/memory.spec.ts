@@ -7,18 +7,18 @@ import {
   claimFor,
   expectGranted,
   expectTaken,
-  HintCounter,
+  WakeUpCounter,
   newKey,
   takeToken,
 } from '../support/stores/harness.js';
 
 type Store = MemoryStore;
 
-const PLACE = { aliveMs: 1_000, provisionalLeaseMs: 10_000, tokens: 1 };
+const ENTRY_TERMS = { aliveMs: 1_000, provisionalLeaseMs: 10_000, tokens: 1 };
 
 /** Enqueues for a key that is held; returns the queued claim. */
-const standIn = async (store: Store, key: string, notified: () => void): Promise<ExclusiveClaim> => {
-  const claim = claimFor(key, { waits: true, entryTerms: PLACE });
+const enqueue = async (store: Store, key: string, notified: () => void): Promise<ExclusiveClaim> => {
+  const claim = claimFor(key, { waits: true, entryTerms: ENTRY_TERMS });
   const reply = await store.kinds.exclusive.acquire(claim);
   expect(reply.status).toBe('queued');
   if (reply.status === 'queued')
@@ -51,10 +51,10 @@ describe('MemoryStore', () => {
     const store = new MemoryStore();
     const claim = claimFor(newKey(), { leaseMs: 20 });
     // Read before the lease begins: read after it, the clock may have moved on, and the lease seem to end early.
-    const asked = performance.now();
+    const requestedAt = performance.now();
     await store.kinds.exclusive.acquire(claim);
     await vi.waitUntil(async () => (await store.inspect(claim.finalKey)) === null, { interval: 1 });
-    expect(performance.now() - asked).toBeGreaterThanOrEqual(20);
+    expect(performance.now() - requestedAt).toBeGreaterThanOrEqual(20);
   });
 
   it.each([
@@ -71,15 +71,15 @@ describe('MemoryStore', () => {
       const [a, b] = [new MemoryStore({ shared: space }), new MemoryStore({ shared: space })];
       const claim = claimFor(newKey(), { leaseMs: 1_000 });
       await a.kinds.exclusive.acquire(claim);
-      let hints = 0;
+      let wakeUps = 0;
       const watch = b.kinds.exclusive.watch(claim, {
         notified: () => {
-          hints += 1;
+          wakeUps += 1;
         },
         failed: () => expect.unreachable(),
       });
       await b.ping();
-      expect({ live: watch.live, hints }).toEqual({ live: true, hints: 1 });
+      expect({ live: watch.live, wakeUps }).toEqual({ live: true, wakeUps: 1 });
 
       vi.advanceTimersByTime(999);
       expect(await b.kinds.exclusive.acquire(claimFor(claim.finalKey))).toEqual({
@@ -91,7 +91,7 @@ describe('MemoryStore', () => {
       expectGranted(await b.kinds.exclusive.acquire(next));
       await b.kinds.exclusive.release(next);
       await b.ping();
-      expect(hints).toBe(2);
+      expect(wakeUps).toBe(2);
       expect(vi.getTimerCount()).toBe(0);
     },
   );
@@ -138,7 +138,7 @@ describe('MemoryStore', () => {
     const [a, b] = [new MemoryStore({ shared: space }), new MemoryStore({ shared: space })];
     await a.kinds.exclusive.acquire(claimFor(newKey(), { leaseMs: 10 }));
     await b.kinds.exclusive.acquire(claimFor(newKey(), { leaseMs: 20 }));
-    await HintCounter.live(b, newKey());
+    await WakeUpCounter.live(b, newKey());
     expect(a.size).toEqual({ holds: 2, watches: 1 });
     now = 10;
     expect(b.size).toEqual({ holds: 1, watches: 1 });
@@ -156,14 +156,14 @@ describe('MemoryStore', () => {
       subscriptions: Map<string, unknown>;
     };
     const { holds } = kinds.exclusive;
-    let most = 0;
+    let max = 0;
     for (let i = 0; i < 100_000; i += 1) {
       now += 1;
       await store.kinds.exclusive.acquire(claimFor(`lock:${String(i)}`, { owner: 'me', leaseMs: 100 }));
-      most = Math.max(most, holds.size);
+      max = Math.max(max, holds.size);
     }
-    expect(most).toBeLessThanOrEqual(201);
-    for (let i = 0; i < 100; i += 1) (await HintCounter.live(store, newKey())).watch.close();
+    expect(max).toBeLessThanOrEqual(201);
+    for (let i = 0; i < 100; i += 1) (await WakeUpCounter.live(store, newKey())).watch.close();
     expect(subscriptions.size).toBe(0);
   });
 
@@ -175,15 +175,15 @@ describe('MemoryStore', () => {
     await a.kinds.exclusive.acquire(claimFor(kept));
     const brief = claimFor(free);
     await a.kinds.exclusive.acquire(brief);
-    const told: string[] = [];
-    for (const key of [kept, free, free]) await standIn(b, key, () => told.push('closed'));
-    await standIn(c, free, () => told.push('open'));
+    const notifications: string[] = [];
+    for (const key of [kept, free, free]) await enqueue(b, key, () => notifications.push('closed'));
+    await enqueue(c, free, () => notifications.push('open'));
     await b.close();
     expect((await a.inspect(kept))?.waiting).toEqual([]);
     expect((await a.inspect(free))?.waiting).toHaveLength(1);
     await a.kinds.exclusive.release(brief);
     await a.ping();
-    expect([told, waiting.size]).toEqual([['open'], 0]);
+    expect([notifications, waiting.size]).toEqual([['open'], 0]);
   });
 
   it('a queue entry lives until it is left, however long it is not refreshed', async () => {
@@ -191,25 +191,25 @@ describe('MemoryStore', () => {
     const store = new MemoryStore({ now: () => now });
     const claim = claimFor(newKey());
     await store.kinds.exclusive.acquire(claim);
-    let told = 0;
-    await standIn(store, claim.finalKey, () => (told += 1));
+    let notifications = 0;
+    await enqueue(store, claim.finalKey, () => (notifications += 1));
     now = 29_999;
     await store.kinds.exclusive.release(claim);
     await store.ping();
-    expect(told).toBe(1);
+    expect(notifications).toBe(1);
   });
 
   it('a place is told of its turn after the call that brings it, as over a network', async () => {
     const store = new MemoryStore();
     const claim = claimFor(newKey());
     await store.kinds.exclusive.acquire(claim);
-    let told = 0;
-    await standIn(store, claim.finalKey, () => (told += 1));
+    let notifications = 0;
+    await enqueue(store, claim.finalKey, () => (notifications += 1));
     const release = store.kinds.exclusive.release(claim);
-    expect(told).toBe(0);
+    expect(notifications).toBe(0);
     await release;
     await store.ping();
-    expect(told).toBe(1);
+    expect(notifications).toBe(1);
   });
 
   it('a wall clock that gives no token fails those who ask, and never a release', async () => {
@@ -219,20 +219,20 @@ describe('MemoryStore', () => {
     const [a, b] = [new MemoryStore({ shared: space }), new MemoryStore({ shared: space })];
     const claim = claimFor(newKey());
     await a.kinds.exclusive.acquire(claim);
-    let told = 0;
-    const first = await standIn(b, claim.finalKey, () => (told += 1));
+    let notifications = 0;
+    const first = await enqueue(b, claim.finalKey, () => (notifications += 1));
     wall = Number.NaN;
     expect((await a.kinds.exclusive.release(claim)).wasHeld).toBe(true);
     expect(await a.inspect(claim.finalKey)).toBeNull();
     const [kept, gone] = await b.kinds.exclusive.refreshEntries!([first, claimFor(newKey())]);
     expect(kept).toMatchObject({ status: 'failed', cause: { outcome: 'not-executed' } });
     expect(gone).toEqual({ status: 'gone' });
-    const late = { ...claimFor(claim.finalKey), waits: true, entryTerms: PLACE };
+    const late = { ...claimFor(claim.finalKey), waits: true, entryTerms: ENTRY_TERMS };
     await expect(a.kinds.exclusive.acquire(late)).resolves.toMatchObject({ status: 'queued', position: 1 });
     await a.kinds.exclusive.release(late);
     await b.kinds.exclusive.release(first);
     await expect(a.kinds.exclusive.acquire({ ...late, owner: 'p:3' })).rejects.toThrow(claim.finalKey);
-    expect([told, waiting.size]).toEqual([0, 0]);
+    expect([notifications, waiting.size]).toEqual([0, 0]);
   });
 
   it('a hint comes after the call that causes it, as over a network', async () => {
@@ -240,10 +240,10 @@ describe('MemoryStore', () => {
     const [a, b] = [new MemoryStore({ shared: space }), new MemoryStore({ shared: space })];
     const claim = claimFor(newKey());
     await a.kinds.exclusive.acquire(claim);
-    const hints = await HintCounter.live(b, claim.finalKey);
+    const wakeUps = await WakeUpCounter.live(b, claim.finalKey);
     const release = a.kinds.exclusive.release(claim);
-    expect(hints.count).toBe(1);
+    expect(wakeUps.count).toBe(1);
     expect((await release).wasHeld).toBe(true);
-    await hints.next(1);
+    await wakeUps.next(1);
   });
 });

@@ -3,10 +3,10 @@ import { redisClusterHarness } from '../support/stores/redis-cluster.harness.js'
 import { describeStoreContract } from './store.contract.js';
 
 // Before Redis 7 a process cannot be told of its turn in the slot where it waits.
-describeStoreContract('RedisStore on a cluster', () => redisClusterHarness(), { keepsLines: canShard() });
+describeStoreContract('RedisStore on a cluster', () => redisClusterHarness(), { hasWaitQueue: canShard() });
 
 describeStoreContract(
   'RedisStore on a cluster without sharded Pub/Sub',
   () => redisClusterHarness({ shardedPubSub: false }),
-  { keepsLines: false },
+  { hasWaitQueue: false },
 );

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { PermitClaim } from '../../lib/core/seam/claim.js';
 import { StoreFailure } from '../../lib/core/seam/store-failure.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';
-import { expectGranted, expectTaken, HintCounter, newKey } from '../support/stores/harness.js';
+import { expectGranted, expectTaken, WakeUpCounter, newKey } from '../support/stores/harness.js';
 import { newPermitOwner, permitFor } from './kinds/kind-under-contract.js';
 import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
 
@@ -107,11 +107,11 @@ describe('permits of RedisStore', () => {
   it('are announced on the channel of Redisson whenever more of them are free', async () => {
     const key = newKey();
     const listener = harness.admin.duplicate();
-    const heard: string[] = [];
-    listener.on('message', (_, message: string) => heard.push(message));
+    const messages: string[] = [];
+    listener.on('message', (_, message: string) => messages.push(message));
     await listener.subscribe(`redisson_sc:{${key}}`);
     const next = async (count: number): Promise<void> => {
-      await expect.poll(() => heard.length, { timeout: 5_000 }).toBe(count);
+      await expect.poll(() => messages.length, { timeout: 5_000 }).toBe(count);
     };
     const claim = await take(key, { of: 2 });
     await next(1);
@@ -121,7 +121,7 @@ describe('permits of RedisStore', () => {
     await next(3);
     await store.forceUnlock(key);
     await next(4);
-    expect(heard).toEqual(['1', '2', '4', '5']);
+    expect(messages).toEqual(['1', '2', '4', '5']);
     listener.disconnect();
   });
 
@@ -272,15 +272,15 @@ describe('permits of RedisStore', () => {
     const key = newKey();
     const released = await take(key, { of: 2 });
     await take(key, { of: 2 });
-    const hints = await HintCounter.live(store, permitFor(key));
+    const wakeUps = await WakeUpCounter.live(store, permitFor(key));
     await harness.admin.del(key);
-    let seen = hints.count;
+    let seen = wakeUps.count;
     await store.kinds.permit.release(released);
-    await hints.next(seen);
-    seen = hints.count;
+    await wakeUps.next(seen);
+    seen = wakeUps.count;
     expect(await store.forceUnlock(key)).toBe(true);
-    await hints.next(seen);
-    hints.watch.close();
+    await wakeUps.next(seen);
+    wakeUps.watch.close();
   });
 
   it.each(['a string', '1.5', '1e3', '007', '-0', '+1', ' 1', '', '9999999999999999'])(
@@ -353,11 +353,11 @@ describe('permits of RedisStore', () => {
 
   it('wake who waits on a message of Java', async () => {
     const key = newKey();
-    const hints = await HintCounter.live(store, permitFor(key));
-    const seen = hints.count;
+    const wakeUps = await WakeUpCounter.live(store, permitFor(key));
+    const seen = wakeUps.count;
     await harness.admin.publish(`redisson_sc:{${key}}`, '1');
-    await hints.next(seen);
-    hints.watch.close();
+    await wakeUps.next(seen);
+    wakeUps.watch.close();
   });
 
   it('every request works after SCRIPT FLUSH', async () => {
@@ -425,12 +425,12 @@ describe('permits of RedisStore', () => {
             const { owner } = claim;
             switch (one.op) {
               case 'acquire': {
-                const asked = store.kinds.permit.acquire({ ...claim, of: one.of, leaseMs: one.leaseMs });
+                const requested = store.kinds.permit.acquire({ ...claim, of: one.of, leaseMs: one.leaseMs });
                 if (limit === undefined && one.of === undefined) {
-                  await expect(asked).rejects.toMatchObject({ keyOnly: true });
+                  await expect(requested).rejects.toMatchObject({ keyOnly: true });
                   break;
                 }
-                const reply = await asked;
+                const reply = await requested;
                 expect('limitBefore' in reply ? reply.limitBefore : undefined).toBe(
                   one.of === undefined || one.of === limit ? undefined : limit,
                 );

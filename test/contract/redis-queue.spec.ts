@@ -12,7 +12,7 @@ import { redisHarness, type RedisHarness } from '../support/stores/redis.harness
 
 const PREFIX = 'nest_redis_lock:grant:';
 const ALIVE_MS = 5_000;
-const FIRST_MS = 10_000;
+const PROVISIONAL_MS = 10_000;
 const LEASE_MS = 30_000;
 /** Fields of a line that are no places. */
 const HEADER = 5;
@@ -33,10 +33,10 @@ local now = redis.call('time')
 redis.pcall('hset', KEYS[1], 'polled', string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000)))
 `;
 
-interface Asking {
+interface RequestOptions {
   readonly waits?: boolean;
   readonly tokens?: number;
-  readonly deaf?: boolean;
+  readonly notSubscribed?: boolean;
   readonly aliveMs?: number;
 }
 
@@ -44,24 +44,24 @@ interface Asking {
 describe('the line of an exclusive lock in Redis', () => {
   let harness: RedisHarness;
   let admin: Redis;
-  let ear: Redis;
-  const heard: string[] = [];
+  let subscriber: Redis;
+  const notifications: string[] = [];
 
   beforeAll(async () => {
     harness = await redisHarness();
     admin = harness.admin;
-    ear = admin.duplicate();
-    ear.on('message', (_channel: string, message: string) => heard.push(message));
-    await ear.subscribe(...['a', 'b', 'c', 'd'].map((process) => PREFIX + processOf(process)));
+    subscriber = admin.duplicate();
+    subscriber.on('message', (_channel: string, message: string) => notifications.push(message));
+    await subscriber.subscribe(...['a', 'b', 'c', 'd'].map((process) => PREFIX + processOf(process)));
   });
 
   afterEach(async () => {
-    heard.length = 0;
+    notifications.length = 0;
     await admin.flushall();
   });
 
   afterAll(async () => {
-    ear.disconnect();
+    subscriber.disconnect();
     await harness.cleanup();
   });
 
@@ -72,10 +72,10 @@ describe('the line of an exclusive lock in Redis', () => {
   ];
   const channelOf = (key: string): string => `redisson_lock__channel:{${key}}`;
 
-  const acquiring = (key: string, owner: string, asking: Asking = {}): Run => {
-    const { waits = true, tokens = 1, deaf = false, aliveMs = ALIVE_MS } = asking;
-    const place = waits ? `${aliveMs} ${FIRST_MS} ${tokens} ${deaf ? 1 : 0}` : '';
-    return [QUEUE_ACQUIRE, 3, ...keysOf(key), owner, LEASE_MS, tokens, place, 'PUBLISH'];
+  const acquiring = (key: string, owner: string, options: RequestOptions = {}): Run => {
+    const { waits = true, tokens = 1, notSubscribed = false, aliveMs = ALIVE_MS } = options;
+    const entryTerms = waits ? `${aliveMs} ${PROVISIONAL_MS} ${tokens} ${notSubscribed ? 1 : 0}` : '';
+    return [QUEUE_ACQUIRE, 3, ...keysOf(key), owner, LEASE_MS, tokens, entryTerms, 'PUBLISH'];
   };
   const releasing = (key: string, owner: string): Run => [
     QUEUE_RELEASE,
@@ -85,24 +85,24 @@ describe('the line of an exclusive lock in Redis', () => {
     'PUBLISH',
     0,
   ];
-  const keeping = (key: string, owner: string, deaf = 0): Run => [
+  const keeping = (key: string, owner: string, notSubscribed = 0): Run => [
     QUEUE_KEEP,
     3,
     ...keysOf(key),
     owner,
     ALIVE_MS,
-    deaf,
+    notSubscribed,
   ];
-  const acquire = (key: string, owner: string, asking: Asking = {}): Promise<unknown> =>
-    admin.eval(...acquiring(key, owner, asking));
+  const acquire = (key: string, owner: string, options: RequestOptions = {}): Promise<unknown> =>
+    admin.eval(...acquiring(key, owner, options));
   /** However long the test has taken until now, this is not the moment for those who only poll. */
   const release = async (key: string, owner: string): Promise<unknown> => {
     const polled = admin.eval(POLLED_JUST_NOW, 1, keysOf(key)[2]);
     const [reply] = await Promise.all([admin.eval(...releasing(key, owner)), polled]);
     return reply;
   };
-  const keep = (key: string, owner: string, deaf = 0): Promise<unknown> =>
-    admin.eval(...keeping(key, owner, deaf));
+  const keep = (key: string, owner: string, notSubscribed = 0): Promise<unknown> =>
+    admin.eval(...keeping(key, owner, notSubscribed));
   /** Runs one behind the other without a moment in between, and has the server say the time before and after. */
   const atOnce = async (...runs: readonly Run[]) => {
     const multi = admin.multi().time();
@@ -121,14 +121,14 @@ describe('the line of an exclusive lock in Redis', () => {
     admin.eval(QUEUE_FORCE_UNLOCK, 3, ...keysOf(key), 'PUBLISH');
   const holderOf = async (key: string): Promise<string | undefined> =>
     Object.keys(await admin.hgetall(key))[0];
-  const lineOf = (key: string): Promise<Record<string, string>> => admin.hgetall(keysOf(key)[2]);
-  const told = (count: number): Promise<unknown> => until(() => heard.length >= count);
+  const queueOf = (key: string): Promise<Record<string, string>> => admin.hgetall(keysOf(key)[2]);
+  const untilNotified = (count: number): Promise<unknown> => until(() => notifications.length >= count);
 
   it('does not exist without a waiter', async () => {
     const key = newKey();
     const owner = newOwner('a');
     expect(await acquire(key, owner)).toMatch(/^\d{16}$/);
-    expect(await lineOf(key)).toEqual({});
+    expect(await queueOf(key)).toEqual({});
     expect(await release(key, owner)).toBe(0);
     expect(await admin.keys('lock*')).toEqual([]);
   });
@@ -143,20 +143,20 @@ describe('the line of an exclusive lock in Redis', () => {
     let token = 0;
     for (const [i, owner] of all.slice(0, -1).entries()) {
       expect(await release(key, owner)).toBe(0);
-      await told(i + 1);
-      const [words = '', hold] = heard[i]!.split('\n');
+      await untilNotified(i + 1);
+      const [words = '', hold] = notifications[i]!.split('\n');
       const [word, version, to, first, tokens, lease, left] = words.split(' ');
       expect([word, version, to, tokens, lease, left, hold]).toEqual([
-        'grant', '1', all[i + 1], '1', `${FIRST_MS}`, `${2 - i}`, key,
+        'grant', '1', all[i + 1], '1', `${PROVISIONAL_MS}`, `${2 - i}`, key,
       ]); // prettier-ignore
       expect(Number(first)).toBeGreaterThan(token);
       token = Number(first);
       expect(await holderOf(key)).toBe(all[i + 1]);
       const ttl = await admin.pttl(key);
-      expect(ttl).toBeGreaterThan(FIRST_MS - 2_000);
-      expect(ttl).toBeLessThanOrEqual(FIRST_MS);
+      expect(ttl).toBeGreaterThan(PROVISIONAL_MS - 2_000);
+      expect(ttl).toBeLessThanOrEqual(PROVISIONAL_MS);
     }
-    expect(await lineOf(key)).toEqual({});
+    expect(await queueOf(key)).toEqual({});
     expect(await release(key, all[3]!)).toBe(0);
     expect(await admin.exists(key)).toBe(0);
   });
@@ -183,7 +183,7 @@ describe('the line of an exclusive lock in Redis', () => {
     await admin.del(key);
     expect(await acquire(key, late)).toMatch(/^q 2 /);
     expect(await holderOf(key)).toBe(waiter);
-    await told(1);
+    await untilNotified(1);
   });
 
   it('passes over a process that does not hear, and keeps its place', async () => {
@@ -194,21 +194,21 @@ describe('the line of an exclusive lock in Redis', () => {
     await acquire(key, waiter);
     await release(key, holder);
     expect(await holderOf(key)).toBe(waiter);
-    expect(Object.keys(await lineOf(key))).toContain(`@${away}`);
+    expect(Object.keys(await queueOf(key))).toContain(`@${away}`);
     await release(key, waiter);
     expect(await admin.exists(key)).toBe(0);
-    expect(await keep(key, away)).toEqual([`h ${FIRST_MS}`]);
+    expect(await keep(key, away)).toEqual([`h ${PROVISIONAL_MS}`]);
   });
 
   it('grants to a deaf place without a message, which finds it when it is kept', async () => {
     const key = newKey();
-    const [holder, deaf] = [newOwner('a'), newOwner('away')];
+    const [holder, notSubscribed] = [newOwner('a'), newOwner('away')];
     await acquire(key, holder);
-    await acquire(key, deaf, { deaf: true });
+    await acquire(key, notSubscribed, { notSubscribed: true });
     await release(key, holder);
-    expect(await holderOf(key)).toBe(deaf);
-    expect(heard).toEqual([]);
-    expect(await keep(key, deaf)).toEqual([expect.stringMatching(/^h \d+$/)]);
+    expect(await holderOf(key)).toBe(notSubscribed);
+    expect(notifications).toEqual([]);
+    expect(await keep(key, notSubscribed)).toEqual([expect.stringMatching(/^h \d+$/)]);
   });
 
   it('drops a place that is not kept, and never makes it again', async () => {
@@ -221,7 +221,7 @@ describe('the line of an exclusive lock in Redis', () => {
     await release(key, holder);
     expect(await holderOf(key)).toBe(waiter);
     expect(await keep(key, dead)).toEqual(['gone']);
-    expect(await lineOf(key)).toEqual({});
+    expect(await queueOf(key)).toEqual({});
   });
 
   it('is left by a release of one that still stands in it', async () => {
@@ -256,7 +256,7 @@ describe('the line of an exclusive lock in Redis', () => {
     await acquire(key, waiter);
     const stop = await listening(key, 2);
     await admin.hincrby(keysOf(key)[2], 'since', -30);
-    const since = Number((await lineOf(key))['since']);
+    const since = Number((await queueOf(key))['since']);
     const { replies, before, after } = await atOnce(
       releasing(key, holder),
       keeping(key, waiter),
@@ -268,7 +268,7 @@ describe('the line of an exclusive lock in Redis', () => {
     const left = Number(String(replies[1]).split(' ')[2]);
     expect(left).toBeGreaterThanOrEqual(Math.min(50, before - since) - (after - before));
     expect(left).toBeLessThanOrEqual(Math.min(50, after - since));
-    expect(await kept(key, waiter)).toBe(`h ${FIRST_MS}`);
+    expect(await kept(key, waiter)).toBe(`h ${PROVISIONAL_MS}`);
     stop();
   });
 
@@ -279,13 +279,13 @@ describe('the line of an exclusive lock in Redis', () => {
     const stop = await listening(key, 1);
     const { replies } = await atOnce(releasing(key, holder), acquiring(key, next));
     expect(replies).toEqual([0, expect.stringMatching(/^q 1 0 [1-3]$/)]);
-    expect(await kept(key, next)).toBe(`h ${FIRST_MS}`);
+    expect(await kept(key, next)).toBe(`h ${PROVISIONAL_MS}`);
     // A subscriber by pattern does not count as a waiter.
     stop();
     const watcher = admin.duplicate();
     await watcher.psubscribe('*');
     await release(key, next);
-    expect(await lineOf(key)).toEqual({});
+    expect(await queueOf(key)).toEqual({});
     watcher.disconnect();
   });
 
@@ -299,8 +299,8 @@ describe('the line of an exclusive lock in Redis', () => {
     await release(key, holder);
     stop();
     const stopOurs = await listening(key, 1);
-    expect(await kept(key, waiter)).toBe(`h ${FIRST_MS}`);
-    expect(Number((await lineOf(key))['since'])).toBeLessThanOrEqual(Date.now());
+    expect(await kept(key, waiter)).toBe(`h ${PROVISIONAL_MS}`);
+    expect(Number((await queueOf(key))['since'])).toBeLessThanOrEqual(Date.now());
     stopOurs();
   });
 
@@ -313,7 +313,7 @@ describe('the line of an exclusive lock in Redis', () => {
     await release(key, holder);
     await admin.hincrby(keysOf(key)[2], 'yield', -150);
     const { replies } = await atOnce(keeping(key, second), releasing(key, second));
-    expect(replies).toEqual([[`h ${FIRST_MS}`], 0]);
+    expect(replies).toEqual([[`h ${PROVISIONAL_MS}`], 0]);
     expect(await holderOf(key)).toBe(third);
     await admin.hincrby(keysOf(key)[2], 'since', -300);
     await release(key, third);
@@ -330,7 +330,7 @@ describe('the line of an exclusive lock in Redis', () => {
     await admin.hincrby(keysOf(key)[2], 'polled', -1_000);
     const { replies } = await atOnce(releasing(key, holder), keeping(key, second));
     expect(replies).toEqual([0, [expect.stringMatching(/^q 0 ([1-9]|[1-4]\d)$/)]]);
-    expect(await kept(key, second)).toBe(`h ${FIRST_MS}`);
+    expect(await kept(key, second)).toBe(`h ${PROVISIONAL_MS}`);
     await release(key, second);
     expect(await holderOf(key)).toBe(third);
   });
@@ -350,7 +350,7 @@ describe('the line of an exclusive lock in Redis', () => {
     });
     expect(soon).toMatch(/^q 0 \d{2} other$/);
     await admin.del(key);
-    expect(await keep(key, waiter)).toEqual([`h ${FIRST_MS}`]);
+    expect(await keep(key, waiter)).toEqual([`h ${PROVISIONAL_MS}`]);
   });
 
   it('is served after a forced unlock, and by a refresh of any entry when a hold has expired', async () => {
@@ -362,7 +362,7 @@ describe('the line of an exclusive lock in Redis', () => {
     expect(await force(key)).toBe(1);
     expect(await holderOf(key)).toBe(second);
     await admin.del(key);
-    expect(await keep(key, third)).toEqual([`h ${FIRST_MS}`]);
+    expect(await keep(key, third)).toEqual([`h ${PROVISIONAL_MS}`]);
   });
 
   it('grants an entry of a later version in its order, and removes it when it has expired', async () => {
@@ -370,7 +370,7 @@ describe('the line of an exclusive lock in Redis', () => {
     const [holder, waiter, last] = ['a', 'b', 'c'].map(newOwner) as [string, string, string];
     for (const owner of [holder, waiter, last]) await acquire(key, owner);
     const ofLaterVersion = async (ticket: number): Promise<string> => {
-      const text = (await lineOf(key))[ticket]!.replace(/^1 (.*)$/, '2 $1 and more');
+      const text = (await queueOf(key))[ticket]!.replace(/^1 (.*)$/, '2 $1 and more');
       await admin.hset(keysOf(key)[2], ticket, text);
       return text;
     };
@@ -378,9 +378,9 @@ describe('the line of an exclusive lock in Redis', () => {
     await release(key, holder);
     expect(await holderOf(key)).toBe(waiter);
     const [, aliveUntil = ''] = (await ofLaterVersion(2)).split(' ');
-    await admin.hset(keysOf(key)[2], 2, (await lineOf(key))[2]!.replace(aliveUntil, '1'));
+    await admin.hset(keysOf(key)[2], 2, (await queueOf(key))[2]!.replace(aliveUntil, '1'));
     await acquire(key, newOwner('d'));
-    expect(Object.values(await lineOf(key))).not.toContainEqual(expect.stringMatching(/^2 /));
+    expect(Object.values(await queueOf(key))).not.toContainEqual(expect.stringMatching(/^2 /));
   });
 
   it('is not in the way of a release when the memory is full', async () => {
@@ -402,13 +402,13 @@ describe('the line of an exclusive lock in Redis', () => {
     const key = newKey();
     const [one, two] = [newOwner('a'), newOwner('b')];
     await acquire(key, one);
-    await acquire(key, two, { deaf: true });
+    await acquire(key, two, { notSubscribed: true });
     await admin.config('SET', 'maxmemory', 1);
     try {
       expect(await release(key, one)).toBe(0);
       expect(await admin.hkeys(key)).toEqual([two]);
       expect(await acquire(key, two)).toMatch(/^\d+$/);
-      expect(await admin.pttl(key)).toBeGreaterThan(FIRST_MS);
+      expect(await admin.pttl(key)).toBeGreaterThan(PROVISIONAL_MS);
     } finally {
       await admin.config('SET', 'maxmemory', 0);
     }
@@ -419,15 +419,15 @@ describe('the line of an exclusive lock in Redis', () => {
     const holder = newOwner('a');
     await acquire(key, holder);
     await admin.set(keysOf(key)[2], 'something else');
-    const told = admin.duplicate();
-    await told.subscribe(channelOf(key));
-    const announced = new Promise((resolve) => told.once('message', resolve));
+    const subscriber = admin.duplicate();
+    await subscriber.subscribe(channelOf(key));
+    const announced = new Promise((resolve) => subscriber.once('message', resolve));
     expect(await release(key, holder)).toBe(0);
     await announced;
     expect(await admin.exists(key)).toBe(0);
     expect(await admin.get(keysOf(key)[2])).toBe('something else');
     expect(await force(key)).toBe(0);
-    told.disconnect();
+    subscriber.disconnect();
   });
 
   it('passes over who wants a token where none can be given, and tells it when it asks', async () => {
@@ -452,8 +452,8 @@ describe('the line of an exclusive lock in Redis', () => {
     ['that cannot be read', (_owner: string) => 'no entry', () => null],
     [
       'of another clock',
-      (owner: string) => `1 ${Date.now() + 3_600_000} ${ALIVE_MS} ${FIRST_MS} 1 1 ${owner} later`,
-      (owner: string) => new RegExp(`^1 \\d+ ${ALIVE_MS} ${FIRST_MS} 1 1 ${owner} later$`),
+      (owner: string) => `1 ${Date.now() + 3_600_000} ${ALIVE_MS} ${PROVISIONAL_MS} 1 1 ${owner} later`,
+      (owner: string) => new RegExp(`^1 \\d+ ${ALIVE_MS} ${PROVISIONAL_MS} 1 1 ${owner} later$`),
     ],
   ])(
     'an entry %s does not stop the queue, however many entries came and went since',

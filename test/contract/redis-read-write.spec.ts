@@ -65,8 +65,8 @@ describe('a read-write lock in Redis', () => {
     await using listener = Object.assign(new Redis(server.url), {
       [Symbol.asyncDispose]: async () => listener.disconnect(),
     });
-    const told: string[] = [];
-    listener.on('message', (_channel: string, message: string) => told.push(message));
+    const notifications: string[] = [];
+    listener.on('message', (_channel: string, message: string) => notifications.push(message));
     await listener.subscribe(`redisson_rwlock:{${key}}`);
     const readers = [readFor(key), readFor(key)];
     for (const claim of readers) expectGranted(await store.kinds.read.acquire(claim));
@@ -74,7 +74,7 @@ describe('a read-write lock in Redis', () => {
     const writer = writeFor(key);
     expectGranted(await store.kinds.write.acquire(writer));
     await store.kinds.write.release(writer);
-    await expect.poll(() => told).toEqual(['0', '1']);
+    await expect.poll(() => notifications).toEqual(['0', '1']);
   });
 
   it('counts each entry of a Java reader: its longest lease keeps the lock', async () => {
@@ -149,7 +149,7 @@ describe('a read-write lock in Redis', () => {
 
   it('keeps the place of a waiter that is kept late, with its ticket', async () => {
     const key = newKey();
-    const line = `nest_redis_lock:rw_queue:{${key}}`;
+    const queueKey = `nest_redis_lock:rw_queue:{${key}}`;
     const entryTerms = { aliveMs: 5_000, provisionalLeaseMs: 1_000, tokens: 0 };
     const holder = writeFor(key);
     expectGranted(await store.kinds.write.acquire(holder));
@@ -160,10 +160,10 @@ describe('a read-write lock in Redis', () => {
     expect(await store.kinds.read.acquire(late)).toMatchObject({ status: 'queued' });
     expect(await store.kinds.read.acquire(other)).toMatchObject({ status: 'queued' });
     // As if its process had stood still while another one kept the line.
-    const [version, ticket, , span, kind] = (await admin.hget(line, late.owner))!.split(' ');
-    await admin.hset(line, late.owner, `${version} ${ticket} ${Date.now() - 60_000} ${span} ${kind}`);
+    const [version, ticket, , span, kind] = (await admin.hget(queueKey, late.owner))!.split(' ');
+    await admin.hset(queueKey, late.owner, `${version} ${ticket} ${Date.now() - 60_000} ${span} ${kind}`);
     expect(await store.kinds.read.refreshEntries!([late])).toMatchObject([{ status: 'queued' }]);
-    expect((await admin.hget(line, late.owner))?.split(' ')[1]).toBe(ticket);
+    expect((await admin.hget(queueKey, late.owner))?.split(' ')[1]).toBe(ticket);
     for (const claim of [late, other]) await store.kinds.read.release(claim);
     await store.kinds.write.release(holder);
     expect(await admin.keys(`*${key}*`)).toEqual([]);

@@ -7,7 +7,7 @@ import {
   claimFor,
   expectGranted,
   expectTaken,
-  HintCounter,
+  WakeUpCounter,
   newKey,
 } from '../support/stores/harness.js';
 import { WaitingProcess } from '../support/stores/waiter.js';
@@ -136,9 +136,9 @@ describe('RedisStore', () => {
     const process = new WaitingProcess(store);
     const holder = await process.take(newKey());
     const { finalKey } = holder;
-    const waiter = await process.stand(finalKey);
+    const waiter = await process.enqueue(finalKey);
     await store.kinds.exclusive.release(holder);
-    await waiter.turn();
+    await waiter.grant();
     await harness.admin.del(finalKey);
     const other = await process.take(finalKey);
     const confirmation = { ...waiter.claim, waits: false, entryTerms: undefined, reacquires: true };
@@ -149,11 +149,11 @@ describe('RedisStore', () => {
 
   it('a message of a foreign client on the channel is a hint', async () => {
     const claim = claimFor(newKey());
-    const hints = await HintCounter.live(store, claim.finalKey);
-    const seen = hints.count;
+    const wakeUps = await WakeUpCounter.live(store, claim.finalKey);
+    const seen = wakeUps.count;
     await harness.admin.publish(`redisson_lock__channel:{${claim.finalKey}}`, '0');
-    await hints.next(seen);
-    hints.watch.close();
+    await wakeUps.next(seen);
+    wakeUps.watch.close();
     expect(store.subscriptions).toBe(0);
   });
 });

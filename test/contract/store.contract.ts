@@ -26,13 +26,13 @@ const ALL_KINDS = Object.keys(KINDS) as readonly LockKind[];
 export function describeStoreContract(
   name: string,
   makeHarness: MakeHarness,
-  { keepsLines = true, severalNodes = false, kinds = ALL_KINDS }: StoreTraits = {},
+  { hasWaitQueue = true, severalNodes = false, kinds = ALL_KINDS }: StoreTraits = {},
 ): void {
   describe(`${name} keeps the promises of the seam:`, () => {
     const opened: FullStore[] = [];
     let current: StoreHarness | undefined;
     const context: ContractContext = {
-      keepsLines,
+      hasWaitQueue,
       severalNodes,
       get harness() {
         if (!current) throw new Error('the harness is there only while tests run');
@@ -54,7 +54,7 @@ export function describeStoreContract(
       // The server hears of a closed connection a moment after the client has let go of it.
       await expect
         .poll(() => context.harness.leftovers(), { timeout: 5_000 })
-        .toMatchObject({ watches: 0, ears: 0 });
+        .toMatchObject({ watches: 0, grantSubscriptions: 0 });
     });
 
     afterAll(async () => {

@@ -129,11 +129,11 @@ describe('the documentation', () => {
     const defaults = { ...DEFAULT_SETTINGS, commandTimeoutMs, interceptor: true };
     const table = section(README, 'Options');
     const [{ head, rows }] = tables(table) as [Table];
-    const told = Object.fromEntries(
+    const documented = Object.fromEntries(
       rows.map((cells) => [codeSpans(cells[0]!)[0]!, cells[head.indexOf('default')]]),
     );
     const words: Record<string, string> = { leaseMs: 'none', maxWaiters: 'no limit', onLost: "`'event'`" };
-    const shown = (name: string, value: unknown): string =>
+    const formatValue = (name: string, value: unknown): string =>
       words[name] ??
       (typeof value === 'number'
         ? value.toLocaleString('en')
@@ -142,7 +142,7 @@ describe('the documentation', () => {
           : String(value));
     const { excludes: _forTests, minWatchdogMs: _follows, ...settings } = defaults;
     for (const [name, value] of Object.entries(settings))
-      expect.soft([name, told[name]]).toEqual([name, shown(name, value)]);
+      expect.soft([name, documented[name]]).toEqual([name, formatValue(name, value)]);
     const { takenStatus, retryAfterSeconds } = resolveInterceptor();
     expect(table).toContain(`(${takenStatus} and ${retryAfterSeconds})`);
   });
@@ -262,12 +262,14 @@ describe('the documentation', () => {
   });
 
   it('says of each command of the ACL user what happens without it', () => {
-    const told = tables(page('docs/operations/permissions.md')).flatMap(({ rows }) =>
+    const documented = tables(page('docs/operations/permissions.md')).flatMap(({ rows }) =>
       rows.flatMap(([commands = '']) => codeSpans(commands)),
     );
     const all = [...DOCUMENTED_RULES, ...PERMIT_RULES, ...FAIR_RULES, ...READ_WRITE_RULES];
     const rules = [...new Set(all)].filter((rule) => rule.startsWith('+'));
-    expect(told.map((command) => `+${command.toLowerCase().replace(' ', '|')}`).sort()).toEqual(rules.sort());
+    expect(documented.map((command) => `+${command.toLowerCase().replace(' ', '|')}`).sort()).toEqual(
+      rules.sort(),
+    );
   });
 });
 

@@ -4,24 +4,24 @@ import { Module, type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { LockService, RedisLockModule } from 'nest-redis-lock';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CHARGES, MOST_CHARGES_AT_ONCE, PaymentClient } from '../../sample-app/src/payment/payment.client.js';
+import { CHARGES, MAX_CHARGES_AT_ONCE, PaymentClient } from '../../sample-app/src/payment/payment.client.js';
 import { PaymentModule } from '../../sample-app/src/payment/payment.module.js';
 import { listenOnFreePort, LOOPBACK } from '../support/loopback.js';
 import { RedisServer } from '../support/redis-server.js';
 
 const INSTANCES = 3;
-const CUSTOMERS = 10 * MOST_CHARGES_AT_ONCE;
+const CUSTOMERS = 10 * MAX_CHARGES_AT_ONCE;
 
 describe('the payments of the flash sale', () => {
   let redis: RedisServer;
   const instances: INestApplicationContext[] = [];
   /** A bank that answers when as many charges are at work as it takes. */
   const atWork: ServerResponse[] = [];
-  let [most, charged] = [0, 0];
+  let [max, charged] = [0, 0];
   const bank = createServer((request, response) => {
     request.resume();
-    most = Math.max(most, atWork.push(response));
-    if (atWork.length < MOST_CHARGES_AT_ONCE) return;
+    max = Math.max(max, atWork.push(response));
+    if (atWork.length < MAX_CHARGES_AT_ONCE) return;
     for (const answer of atWork.splice(0)) {
       charged += 1;
       answer.writeHead(201).end();
@@ -52,7 +52,7 @@ describe('the payments of the flash sale', () => {
         instances[i % INSTANCES]!.get(PaymentClient).charge({ sku: `sku-${i}`, userId: `customer-${i}` }),
       ),
     );
-    expect({ most, charged }).toEqual({ most: MOST_CHARGES_AT_ONCE, charged: CUSTOMERS });
+    expect({ max, charged }).toEqual({ max: MAX_CHARGES_AT_ONCE, charged: CUSTOMERS });
     expect(await instances[0]!.get(LockService).inspect(CHARGES)).toBeNull();
   });
 });

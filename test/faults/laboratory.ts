@@ -73,10 +73,10 @@ export const kindsNamed = (texts?: readonly string[]): Readonly<Record<string, K
 };
 
 /** Which topology a round is run on, and which of its rounds it is. */
-const placeOf = (names: readonly string[], round: number): { kind: string; turn: number } => {
+const slotOf = (names: readonly string[], round: number): { kind: string; index: number } => {
   const session = Math.floor(round / ROUNDS_IN_A_ROW);
-  const turn = Math.floor(session / names.length) * ROUNDS_IN_A_ROW + (round % ROUNDS_IN_A_ROW);
-  return { kind: names[session % names.length]!, turn };
+  const index = Math.floor(session / names.length) * ROUNDS_IN_A_ROW + (round % ROUNDS_IN_A_ROW);
+  return { kind: names[session % names.length]!, index };
 };
 
 /** A round of its own: some faults, and how long they take. */
@@ -110,14 +110,14 @@ export async function* runLaboratory({
   try {
     for (const round of rounds) {
       if (goesOn?.() === false) return;
-      const { kind, turn } = placeOf(names, round);
+      const { kind, index } = slotOf(names, round);
       if (!topology || running !== kind) {
         await topology?.[Symbol.asyncDispose]();
         topology = await kinds[kind]!.start();
         running = kind;
       }
       const { among, ...length } = only[kind] ?? WHOLE_ROUND;
-      const schedule = plan(`${seed}:${kind}`, turn, topology.fitness, length, among);
+      const schedule = plan(`${seed}:${kind}`, index, topology.fitness, length, among);
       const result = await runRound(topology, {
         name: `r${round}`,
         seed: `${seed}:${round}`,

@@ -40,10 +40,10 @@ interface Options {
   readonly history: string | undefined;
 }
 
-const numberOf = (name: string, text: string, least: number): number => {
+const numberOf = (name: string, text: string, min: number): number => {
   const value = Number(text);
-  if (!Number.isFinite(value) || value < least)
-    throw new Error(`--${name} must be a number from ${least}, but is "${text}"`);
+  if (!Number.isFinite(value) || value < min)
+    throw new Error(`--${name} must be a number from ${min}, but is "${text}"`);
   return value;
 };
 

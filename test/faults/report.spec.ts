@@ -12,7 +12,7 @@ const FITNESS: Fitness = {
   seats: 3,
   nodes: 1,
   sound: 1,
-  lines: 1,
+  links: 1,
   keepsData: true,
   settableClock: false,
 };
@@ -41,8 +41,8 @@ const section = (at: number, process: string, key: string, token: number, forMs:
   const until = at + 1_000;
   return [
     { type: 'call', at: at - 2, process, call, keys: [key], waitMs: 500, style: 'withLock' },
-    { type: 'asks', at: at - 1, process, request: `${process}#${token}`, what: 'acquire', keys: [key] },
-    { type: 'answered', at: at - 0.5, process, request: `${process}#${token}`, outcome: 'granted' },
+    { type: 'request', at: at - 1, process, request: `${process}#${token}`, what: 'acquire', keys: [key] },
+    { type: 'reply', at: at - 0.5, process, request: `${process}#${token}`, outcome: 'granted' },
     { type: 'granted', at, process, call, lease, parts: [{ key, token }] },
     { type: 'believes', at, process, lease, key, until },
     { type: 'ended', at: at + forMs, process, lease },

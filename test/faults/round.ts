@@ -9,7 +9,7 @@ import { judge } from './rules/judge.js';
 import type { Calm } from './rules/recovery.rule.js';
 import { conduct, type Inflicted } from './schedule/conductor.js';
 import type { Schedule } from './schedule/schedule.js';
-import { FAIR_QUEUES, LINES, READ_WRITE_LINES, RECOVERY_MS, SETTINGS } from './settings.js';
+import { FAIR_QUEUES, QUEUES, READ_WRITE_QUEUES, RECOVERY_MS, SETTINGS } from './settings.js';
 import { LONGEST_MINIMUM_MS } from './workload/random-task.js';
 import { isObject } from './workload/random-object-task.js';
 import { limitOf } from './workload/task.js';
@@ -117,20 +117,20 @@ const isOfAProcess = (channel: string): boolean =>
   channel.startsWith('nest_redis_lock:grant:') || channel.startsWith('__sentinel__:');
 
 /** Places of living workers that have nothing to do, and lines that would never end. */
-const writeLinesLeft = async ({ seats, scribe }: Topology, server: RedisServer): Promise<void> => {
+const writeQueuesLeft = async ({ seats, scribe }: Topology, server: RedisServer): Promise<void> => {
   const alive = new Set(seats.filter(({ isTaken }) => isTaken).map(({ life }) => life.instance));
   const sizes: Record<string, number> = {};
-  for (const line of (await server.cli('KEYS', `${LINES}*`)) as string[]) {
-    const places = ((await server.cli('HKEYS', line)) as string[]).filter((name) => name.startsWith('@'));
-    const left = places.filter((name) => alive.has(processOfOwner(name.slice(1))));
-    if (left.length > 0) sizes[`places in ${line}`] = left.length;
-    if ((await server.cli('PTTL', line)) === -1) sizes[`endless ${line}`] = 1;
+  for (const queue of (await server.cli('KEYS', `${QUEUES}*`)) as string[]) {
+    const entries = ((await server.cli('HKEYS', queue)) as string[]).filter((name) => name.startsWith('@'));
+    const left = entries.filter((name) => alive.has(processOfOwner(name.slice(1))));
+    if (left.length > 0) sizes[`places in ${queue}`] = left.length;
+    if ((await server.cli('PTTL', queue)) === -1) sizes[`endless ${queue}`] = 1;
   }
-  for (const line of (await server.cli('KEYS', `${READ_WRITE_LINES}*`)) as string[]) {
-    const places = ((await server.cli('HKEYS', line)) as string[]).filter((name) => name !== 'last');
-    const left = places.filter((owner) => alive.has(processOfOwner(owner)));
-    if (left.length > 0) sizes[`places in ${line}`] = left.length;
-    if ((await server.cli('PTTL', line)) === -1) sizes[`endless ${line}`] = 1;
+  for (const queue of (await server.cli('KEYS', `${READ_WRITE_QUEUES}*`)) as string[]) {
+    const entries = ((await server.cli('HKEYS', queue)) as string[]).filter((name) => name !== 'last');
+    const left = entries.filter((owner) => alive.has(processOfOwner(owner)));
+    if (left.length > 0) sizes[`places in ${queue}`] = left.length;
+    if ((await server.cli('PTTL', queue)) === -1) sizes[`endless ${queue}`] = 1;
   }
   for (const queue of (await server.cli('KEYS', `${FAIR_QUEUES}*`)) as string[]) {
     const left = ((await server.cli('LRANGE', queue, 0, -1)) as string[])
@@ -146,7 +146,7 @@ const writeWhatIsLeft = async (topology: Topology, keys: string): Promise<void> 
   const commands = topology.fitness.shape === 'cluster' ? ['CHANNELS', 'SHARDCHANNELS'] : ['CHANNELS'];
   for (const server of await topology.keepers()) {
     await writeHoldsLeft(topology, server, keys);
-    await writeLinesLeft(topology, server);
+    await writeQueuesLeft(topology, server);
     const channels = async () => {
       const open = await Promise.all(commands.map((command) => server.cli('PUBSUB', command)));
       return (open as string[][]).flat().filter((name) => !isOfAProcess(name)).length;

@@ -4,10 +4,10 @@ import type { WorkerSettings } from './workload/worker-messages.js';
 export const SETTINGS: WorkerSettings = { keyPrefix: 'lock:', watchdogMs: 1_200, commandTimeoutMs: 300 };
 
 /** What the names of all lines of waiters begin with. */
-export const LINES = 'nest_redis_lock:queue:';
+export const QUEUES = 'nest_redis_lock:queue:';
 
 /** The same of those for read-write locks. */
-export const READ_WRITE_LINES = 'nest_redis_lock:rw_queue:';
+export const READ_WRITE_QUEUES = 'nest_redis_lock:rw_queue:';
 
 /** The same of fair locks. */
 export const FAIR_QUEUES = 'redisson_lock_queue:';
@@ -32,7 +32,7 @@ export const AFTERMATH = {
   /** A silent subscriber is noticed by its ping, which comes every second. */
   silentSubscriber: 1_000 + SETTINGS.commandTimeoutMs + 400,
   /** A turn that its process does not hear of is found when the place is kept, which is once a second. */
-  lostTurn: 1_000 + SETTINGS.commandTimeoutMs,
+  lostGrant: 1_000 + SETTINGS.commandTimeoutMs,
   /** A process that stood still first has to find out what happened meanwhile. */
   standstill: 300,
 } as const;

@@ -4,7 +4,7 @@ import { until } from '../support/async.js';
 import { keysInSlots, PATIENCE_MS, TEST_MS, useCluster } from '../support/redis/cluster-lab.js';
 import { holdName, newKey } from '../support/redis/lab.js';
 import type { OpenLocks } from '../support/redis/open-locks.js';
-import { ToldClock } from '../support/redis/told-clock.js';
+import { ManualClock } from '../support/redis/manual-clock.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
 
 failOnUnhandledRejections();
@@ -70,7 +70,7 @@ describe('a master of a cluster that fails over', { timeout: TEST_MS }, () => {
 
   it('tells a holder at once when its successor has not its hold', async () => {
     // No timer of the service ever fires: what it notices, it notices because of the new master.
-    const a = lab.open({ watchdogMs: PATIENCE_MS }, undefined, new ToldClock().runtime('timeless'));
+    const a = lab.open({ watchdogMs: PATIENCE_MS }, undefined, new ManualClock().runtime('timeless'));
     const lease = await a.locks.acquire(newKey());
     const before = await lab.redis.masterOf(holdName(lease.key));
     await lab.redis.inStep();

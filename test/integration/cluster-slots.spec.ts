@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { PATIENCE_MS, TEST_MS, useCluster } from '../support/redis/cluster-lab.js';
 import { holdName, newKey } from '../support/redis/lab.js';
-import { ToldClock } from '../support/redis/told-clock.js';
+import { ManualClock } from '../support/redis/manual-clock.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
 
 failOnUnhandledRejections();
@@ -27,7 +27,7 @@ describe('a slot that moves to another server', { timeout: TEST_MS }, () => {
     ['of a fair lock', { mode: 'fair' }],
     ['to write', { mode: 'write' }],
   ] as const)('keeps waiters %s, which are notified by the new server', async (_, options) => {
-    const clock = new ToldClock();
+    const clock = new ManualClock();
     const [a, b] = [lab.open(), lab.open({}, undefined, clock.runtime('timeless'))];
     const lease = await a.locks.acquire(newKey(), options);
     const waiting = b.locks.acquire(lease.key, { waitMs: PATIENCE_MS, ...options });
@@ -48,11 +48,11 @@ describe('a slot that moves to another server', { timeout: TEST_MS }, () => {
     await from.cli('CONFIG', 'RESETSTAT');
     await lab.redis.beginMove(name, from, to);
     // The hold is there, and what the script asks for beside it is not: TRYAGAIN.
-    const asked = b.locks.tryAcquire(key);
+    const requested = b.locks.tryAcquire(key);
     await until(async () => /TRYAGAIN:count=[1-9]/.test(await from.text('INFO', 'errorstats')));
     await lab.redis.moveKeys(name, from, to);
     await lab.redis.endMove(name, to);
-    expect(await asked).toBeNull();
+    expect(await requested).toBeNull();
     expect(await lease.release()).toBe('released');
   });
 
@@ -79,9 +79,9 @@ describe('a slot that moves to another server', { timeout: TEST_MS }, () => {
     const [from, to] = [await lab.redis.masterOf(name), await lab.redis.otherThan(name)];
     await from.cli('CONFIG', 'RESETSTAT');
     await lab.redis.beginMove(name, from, to);
-    const line = (await lab.redis.keysAt(name, from)).filter((key) => key.includes(':queue:'));
-    expect(line).toHaveLength(1);
-    await lab.redis.moveKeys(name, from, to, { only: line });
+    const queueKeys = (await lab.redis.keysAt(name, from)).filter((key) => key.includes(':queue:'));
+    expect(queueKeys).toHaveLength(1);
+    await lab.redis.moveKeys(name, from, to, { only: queueKeys });
     let isReleased = false;
     const release = lease.release().then((how) => {
       isReleased = true;

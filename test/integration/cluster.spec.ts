@@ -16,7 +16,7 @@ import { keysInSlots, listenersAt, PATIENCE_MS, TEST_MS, useCluster } from '../s
 import type { RedisServer } from '../support/redis-server.js';
 import { holdName, newKey } from '../support/redis/lab.js';
 import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
-import { ToldClock } from '../support/redis/told-clock.js';
+import { ManualClock } from '../support/redis/manual-clock.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
 import type { RedisSource } from '../../lib/stores/redis/topology-of.js';
 
@@ -66,7 +66,7 @@ describe('locks on a Redis Cluster', { timeout: TEST_MS }, () => {
   });
 
   it('pass from one service to the other, in the order of arrival, without a timer', async () => {
-    const clock = new ToldClock();
+    const clock = new ManualClock();
     const [a, b] = [lab.open({}, undefined, clock.runtime('timeless')), lab.open()];
     for (const key of keysInSlots(5)) {
       const lease = await a.locks.acquire(key);

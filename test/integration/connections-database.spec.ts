@@ -219,10 +219,10 @@ describe('a server that is busy with a script', () => {
   it('at the very SELECT of the store: it is asked again until the script has ended', async () => {
     const key = newKey();
     const { opened, endScript, busy } = await busyAtOwnSelect(key);
-    const asked = opened.locks.tryAcquire(key);
+    const requested = opened.locks.tryAcquire(key);
     await within(5_000, busy, 'a refusal');
     await endScript();
-    expect(await asked.catch((error: unknown) => error)).toBeNull();
+    expect(await requested.catch((error: unknown) => error)).toBeNull();
     expect(await databasesWith(key)).toEqual([DB]);
   });
 

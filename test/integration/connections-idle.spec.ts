@@ -35,14 +35,14 @@ const connect = (proxy: TcpProxy): RedisConnection => {
   return connection;
 };
 
-const ask = (connection: RedisConnection): Promise<unknown> =>
+const request = (connection: RedisConnection): Promise<unknown> =>
   connection.send({ command: 'exists', args: ['k'], read: (reply) => reply });
 
 describe('a command connection on which nothing happens', () => {
   it('and which was dropped without a word is found before the next command, which then does not wait', async () => {
     const proxy = await lab.proxy();
     const connection = connect(proxy);
-    await ask(connection);
+    await request(connection);
     const [forgotten] = proxy.connections;
     const before = connection.current;
     forgotten!.blackhole();
@@ -50,7 +50,7 @@ describe('a command connection on which nothing happens', () => {
       what: 'a new connection, although nobody asked for one',
     });
     const startedAt = performance.now();
-    expect(await ask(connection)).toBe(0);
+    expect(await request(connection)).toBe(0);
     expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS);
   });
 
@@ -58,7 +58,7 @@ describe('a command connection on which nothing happens', () => {
     const proxy = await lab.proxy();
     const pings = countPings(proxy);
     const connection = connect(proxy);
-    await ask(connection);
+    await request(connection);
     const before = connection.current;
     await until(() => pings() >= 5);
     expect(connection.current).toBe(before);
@@ -72,11 +72,11 @@ describe('a command connection on which nothing happens', () => {
       const proxy = await lab.proxy();
       const connection = connect(proxy);
       for (let i = 0; i < 5; i++) {
-        await ask(connection);
+        await request(connection);
         proxy.cut();
         await until(() => connection.current === undefined);
       }
-      await ask(connection);
+      await request(connection);
       connection.close();
       const timers = set.mock.results.map(({ value }) => value as NodeJS.Timeout);
       expect(timers.length).toBeGreaterThanOrEqual(6);

@@ -112,9 +112,11 @@ describe('a client that is handed over', () => {
     await expectLocksToWork(opened, lab.open());
     await opened.close();
     expect(client.status).toBe('ready');
-    const heard = new Promise((resolve) => client.once('message', (_channel, message) => resolve(message)));
+    const received = new Promise((resolve) =>
+      client.once('message', (_channel, message) => resolve(message)),
+    );
     await lab.admin.publish('a channel of the app', 'still here');
-    expect(await within(5_000, heard)).toBe('still here');
+    expect(await within(5_000, received)).toBe('still here');
   });
 });
 

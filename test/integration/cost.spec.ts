@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { deferred, until } from '../support/async.js';
 import { newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
-import { ToldClock } from '../support/redis/told-clock.js';
+import { ManualClock } from '../support/redis/manual-clock.js';
 
 const lab = useLab();
 const AN_HOUR_MS = 3_600_000;
 
 /** The scripts that were run for locks. */
-const asked = async (): Promise<number> => (await lab.calls())['evalsha'] ?? 0;
+const requestCount = async (): Promise<number> => (await lab.calls())['evalsha'] ?? 0;
 
 describe('what a lock costs Redis', () => {
   it('free: one command takes it, and one gives it back', async () => {
@@ -20,7 +20,7 @@ describe('what a lock costs Redis', () => {
   });
 
   it('taken: however long a process waits, it refreshes its entry with one command a second', async () => {
-    const clock = new ToldClock();
+    const clock = new ManualClock();
     const [holder, waiter] = [lab.open(), lab.open({}, undefined, clock.runtime('waiter'))];
     await Promise.all([holder.locks.ping(), waiter.locks.ping()]);
     await lab.admin.config('RESETSTAT');
@@ -28,31 +28,31 @@ describe('what a lock costs Redis', () => {
     const waiting = waiter.locks.acquire(lease.key, { waitMs: 2 * AN_HOUR_MS });
     await lab.waiting(lease.key);
     // One question of the holder, and two of the waiter: before it has subscribed, and after.
-    await until(async () => (await asked()) === 3);
+    await until(async () => (await requestCount()) === 3);
     await waiter.locks.ping();
-    clock.tell(AN_HOUR_MS);
+    clock.moveTo(AN_HOUR_MS);
     await waiter.locks.ping();
-    expect(await asked()).toBe(3 + AN_HOUR_MS / 1_000);
+    expect(await requestCount()).toBe(3 + AN_HOUR_MS / 1_000);
     await lease.release();
     await (await waiting).release();
   });
 
   it('released: nothing is sent any more, whatever became of the attempts before', async () => {
-    const clock = new ToldClock();
+    const clock = new ManualClock();
     const opened = lab.open(SHORT_WATCHDOG, undefined, clock.runtime('released'));
     const { locks } = opened;
     const key = newKey();
     const first = await locks.acquire(key);
     expect(await locks.tryAcquire(key)).toBeNull();
     const patient = locks.tryAcquire(key, { waitMs: 20 });
-    clock.tell(20);
+    clock.moveTo(20);
     expect(await patient).toBeNull();
     const second = locks.acquire(key);
     await first.release();
     await (await second).release();
     await lab.nothingLeft(opened);
     await lab.admin.config('RESETSTAT');
-    clock.tell(AN_HOUR_MS);
+    clock.moveTo(AN_HOUR_MS);
     await locks.ping();
     expect(Object.keys(await lab.calls()).filter((name) => !/^(config|info)/.test(name))).toEqual(['ping']);
   });

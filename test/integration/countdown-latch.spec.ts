@@ -158,7 +158,7 @@ describe('a countdown latch', () => {
     const name = nameOf(latch.key);
     await put(name);
     const before = await lab.admin.dump(name);
-    for (const ask of [
+    for (const request of [
       () => latch.wait(),
       () => latch.tryWait(),
       () => latch.trySetCount(1),
@@ -166,7 +166,7 @@ describe('a countdown latch', () => {
       () => latch.getCount(),
       () => latch.delete(),
     ]) {
-      const error = await ask().catch((thrown: unknown) => thrown);
+      const error = await request().catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(LockStoreError);
       expect(error).toMatchObject({ outcome: 'not-executed', key: latch.key });
     }

@@ -122,7 +122,7 @@ describe('@Locked', () => {
   it('with awaitRelease: false gives its end, however it gives it, before the answer to the release', async () => {
     const proxy = await lab.proxy();
     // Called inside the section: its lock is there, and Redis is not heard from then on.
-    const unheard = (value: string): string => {
+    const cutOff = (value: string): string => {
       proxy.blackhole(['toClient']);
       return value;
     };
@@ -131,23 +131,23 @@ describe('@Locked', () => {
     class Orders {
       @Locked('promise', { awaitRelease })
       async promise(): Promise<string> {
-        return unheard('promise');
+        return cutOff('promise');
       }
       @Limited('permit', { permits: 1, awaitRelease })
       async permit(): Promise<string> {
-        return unheard('permit');
+        return cutOff('permit');
       }
       @Locked('observable', { awaitRelease })
       observable(): Observable<string> {
-        return defer(() => of(unheard('observable')));
+        return defer(() => of(cutOff('observable')));
       }
       @Locked('generator', { awaitRelease })
       async *generator(): AsyncGenerator<string> {
-        yield unheard('generator');
+        yield cutOff('generator');
       }
       @Locked('failure', { awaitRelease })
       async failure(): Promise<string> {
-        throw new NotFoundException(unheard('failure'));
+        throw new NotFoundException(cutOff('failure'));
       }
     }
     const app = await appOn(proxy.url, Orders);

@@ -34,8 +34,8 @@ describe('events', () => {
 
   it('on() returns a function that removes the listener, and each registration is separate', async () => {
     const { locks } = lab.open();
-    const heard: string[] = [];
-    const listener = ({ key }: { key: string }) => void heard.push(key);
+    const received: string[] = [];
+    const listener = ({ key }: { key: string }) => void received.push(key);
     const [offOne, offTwo] = [locks.on('acquired', listener), locks.on('acquired', listener)];
     const key = newKey();
     await locks.withLock(key, () => undefined);
@@ -44,7 +44,7 @@ describe('events', () => {
     await locks.withLock(key, () => undefined);
     offTwo();
     await locks.withLock(key, () => undefined);
-    expect(heard).toEqual([key, key, key]);
+    expect(received).toEqual([key, key, key]);
   });
 
   it('a listener that throws harms neither the lock nor its holder', async () => {

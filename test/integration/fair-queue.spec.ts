@@ -12,14 +12,14 @@ const SLACK_MS = 3_000;
 
 const listOf = (key: string): string => `redisson_lock_queue:{${holdName(key)}}`;
 const setOf = (key: string): string => `redisson_lock_timeout:{${holdName(key)}}`;
-const line = (key: string): Promise<string[]> => lab.admin.lrange(listOf(key), 0, -1);
+const queue = (key: string): Promise<string[]> => lab.admin.lrange(listOf(key), 0, -1);
 
-const inLine = (key: string, count: number): Promise<unknown> =>
-  until(async () => (await line(key)).length === count, { what: `${count} wait for ${key}` });
+const untilQueued = (key: string, count: number): Promise<unknown> =>
+  until(async () => (await queue(key)).length === count, { what: `${count} wait for ${key}` });
 
 /** No entry lives for longer than without all the others. */
 const expectNoDrift = async (key: string): Promise<void> => {
-  for (const owner of await line(key)) {
+  for (const owner of await queue(key)) {
     const moment = await lab.admin.zscore(setOf(key), owner);
     const [seconds] = await lab.admin.time();
     // A waiter that got the key since has no entry any more.
@@ -38,7 +38,7 @@ describe('the wait queue of a fair lock', () => {
     const leases: Promise<unknown>[] = [];
     for (let i = 0; i < 8; i += 1) {
       leases.push(services[i % 3]!.locks.acquire(key, brief).then(() => served.push(i)));
-      await inLine(key, i + 1);
+      await untilQueued(key, i + 1);
     }
     await Promise.all(leases);
     expect(served).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
@@ -70,22 +70,22 @@ describe('the wait queue of a fair lock', () => {
     const lease = await holder.locks.acquire(newKey(), fair);
     const { key } = lease;
     const before = waiter.locks.acquire(key, PATIENT);
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     const leaving = Promise.allSettled(
       Array.from({ length: 50 }, () => waiter.locks.acquire(key, { ...fair, waitMs: 1_000 })),
     );
-    await inLine(key, 51);
+    await untilQueued(key, 51);
     const behind = waiter.locks.acquire(key, PATIENT);
-    await inLine(key, 52);
+    await untilQueued(key, 52);
     for (const one of await leaving) expect(one).toMatchObject({ reason: { code: 'LOCK_TAKEN' } });
-    await inLine(key, 2);
+    await untilQueued(key, 2);
     await expectNoDrift(key);
     // The last one does not give up: it dies.
     dead.send({ type: 'acquire', id: 'dead', keys: key, options: { ...fair, waitMs: 500 } });
-    await inLine(key, 3);
+    await untilQueued(key, 3);
     await dead.kill('SIGKILL');
     const newcomer = waiter.locks.acquire(key, PATIENT);
-    await inLine(key, 4);
+    await untilQueued(key, 4);
     await expectNoDrift(key);
     await lease.release();
     for (const next of [before, behind, newcomer]) await (await next).release();
@@ -101,12 +101,12 @@ describe('the wait queue of a fair lock', () => {
     };
     const lease = await one.locks.acquire(key, fair);
     const first = one.locks.acquire(key, PATIENT);
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     // As if its process had stood still: it has not been kept for a good while.
-    await lab.admin.zadd(setOf(key), 'XX', (await serverMs()) + 3_000, (await line(key))[0]!);
+    await lab.admin.zadd(setOf(key), 'XX', (await serverMs()) + 3_000, (await queue(key))[0]!);
     const second = two.locks.acquire(key, { ...fair, waitMs: 600 });
-    await inLine(key, 2);
-    const [, owner] = await line(key);
+    await untilQueued(key, 2);
+    const [, owner] = await queue(key);
     await lease.release();
     const served = await first;
     // A waiter that gave up meanwhile has no entry any more.
@@ -125,7 +125,7 @@ describe('the wait queue of a fair lock', () => {
     await lab.admin.rpush(listOf(key), 'dead');
     await lab.admin.zadd(setOf(key), Date.now() - 60_000, 'dead');
     const waiting = waiter.locks.acquire(key, PATIENT);
-    await until(async () => (await line(key)).length === 1 && (await line(key))[0] !== 'dead');
+    await until(async () => (await queue(key)).length === 1 && (await queue(key))[0] !== 'dead');
     await lease.release();
     await (await within(5_000, waiting)).release();
     await lab.nothingLeft(holder, waiter);
@@ -139,7 +139,7 @@ describe('the wait queue of a fair lock', () => {
     for (let i = 0; i < 12; i += 1) {
       const { locks } = i % 2 ? one : two;
       callers.push(locks.withLock(key, PATIENT, () => expectNoDrift(key)));
-      await inLine(key, i + 1);
+      await untilQueued(key, i + 1);
     }
     const checked = expectNoDrift(key);
     await Promise.all([checked, lease.release(), ...callers]);
@@ -152,9 +152,9 @@ describe('the wait queue of a fair lock', () => {
     const lease = await holder.locks.acquire(newKey(), fair);
     const { key } = lease;
     dead.send({ type: 'acquire', id: 'dead', keys: key, options: PATIENT });
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     const callers = [1, 2, 3].map((i) => waiter.locks.withLock(key, PATIENT, () => i));
-    await inLine(key, 4);
+    await untilQueued(key, 4);
     await dead.kill('SIGKILL');
     await expectNoDrift(key);
     const releasedAt = performance.now();
@@ -176,7 +176,7 @@ describe('the wait queue of a fair lock', () => {
       for (let i = 0; i < count; i += 1) {
         dead.send({ type: 'acquire', id: `${key}-${i}`, keys: key, options: { ...fair, ...wait } });
       }
-      await inLine(key, count);
+      await untilQueued(key, count);
     }
     await dead.kill('SIGKILL');
     await Promise.all(leases.map((lease) => lease.release()));
@@ -196,10 +196,10 @@ describe('the wait queue of a fair lock', () => {
     await lab.admin.zadd(setOf(key), Number(seconds) * 1_000 + waitMs, thread);
     await lab.admin.rpush(listOf(key), thread);
     const waiting = [one.locks.acquire(key, PATIENT)];
-    await inLine(key, 2);
+    await untilQueued(key, 2);
     waiting.push(two.locks.acquire(key, PATIENT));
-    await inLine(key, 3);
-    const ours = (await line(key)).slice(1);
+    await untilQueued(key, 3);
+    const ours = (await queue(key)).slice(1);
     const leftOf = async (owner: string): Promise<number> =>
       Number(await lab.admin.zscore(setOf(key), owner)) - Number((await lab.admin.time())[0]) * 1_000;
     for (const owner of ours) expect(await leftOf(owner)).toBeGreaterThan(waitMs);

@@ -13,13 +13,13 @@ const listOf = (key: string): string => `redisson_lock_queue:{${holdName(key)}}`
 const setOf = (key: string): string => `redisson_lock_timeout:{${holdName(key)}}`;
 
 /** Resolves once `count` waiters are queued, and the last one is subscribed. */
-const inLine = (key: string, count: number): Promise<unknown> =>
+const untilQueued = (key: string, count: number): Promise<unknown> =>
   until(
     async () => {
-      const line = await lab.admin.lrange(listOf(key), 0, -1);
-      const last = `${channelOf(key)}:${line.at(-1)}`;
-      const heard = line.length === 0 || (await lab.channels()).includes(last);
-      return line.length === count && heard;
+      const queue = await lab.admin.lrange(listOf(key), 0, -1);
+      const last = `${channelOf(key)}:${queue.at(-1)}`;
+      const subscribed = queue.length === 0 || (await lab.channels()).includes(last);
+      return queue.length === count && subscribed;
     },
     { what: `${count} wait for ${key}` },
   );
@@ -27,13 +27,13 @@ const inLine = (key: string, count: number): Promise<unknown> =>
 /** The messages that are sent about a key from now on: the end of the channel's name of each. */
 const messagesOn = async (key: string) => {
   const listener = new Redis(lab.server.url);
-  const heard: string[] = [];
+  const messages: string[] = [];
   listener.on('pmessage', (_pattern: string, channel: string) =>
-    heard.push(channel.slice(channelOf(key).length)),
+    messages.push(channel.slice(channelOf(key).length)),
   );
   await listener.psubscribe(`${channelOf(key)}*`);
   const done = lab.track({ [Symbol.asyncDispose]: () => Promise.resolve(listener.disconnect()) });
-  return { heard, done };
+  return { messages, done };
 };
 
 describe('a fair lock', () => {
@@ -52,7 +52,7 @@ describe('a fair lock', () => {
           tokens.push(fencingToken);
         }),
       );
-      await inLine(key, i + 1);
+      await untilQueued(key, i + 1);
     }
     const state = await services[1]!.locks.inspect(key);
     expect(state).toMatchObject({ kind: 'fair', holders: [{ owner: first.owner, count: 1 }] });
@@ -71,15 +71,15 @@ describe('a fair lock', () => {
     const callers: Promise<unknown>[] = [];
     for (let i = 0; i < 8; i += 1) {
       callers.push((i % 2 ? one : two).locks.withLock(key, PATIENT, () => undefined));
-      await inLine(key, i + 1);
+      await untilQueued(key, i + 1);
     }
     const owners = await lab.admin.lrange(listOf(key), 0, -1);
-    const { heard } = await messagesOn(key);
+    const { messages } = await messagesOn(key);
     await first.release();
     await within(10_000, Promise.all(callers));
-    await until(() => heard.length >= 9);
+    await until(() => messages.length >= 9);
     // The last holder has no successor, and publishes the release as an exclusive lock does.
-    expect(heard).toEqual([...owners.map((owner) => `:${owner}`), '']);
+    expect(messages).toEqual([...owners.map((owner) => `:${owner}`), '']);
   });
 
   it('is passed on by messages alone: no clock has to move for it', async () => {
@@ -89,7 +89,7 @@ describe('a fair lock', () => {
     const callers: Promise<unknown>[] = [];
     for (let i = 0; i < 6; i += 1) {
       callers.push((i % 2 ? one : two).locks.withLock(key, { ...fair, waitMs: Infinity }, () => undefined));
-      await inLine(key, i + 1);
+      await untilQueued(key, i + 1);
     }
     await first.release();
     await within(10_000, Promise.all(callers));
@@ -102,15 +102,15 @@ describe('a fair lock', () => {
     await one.locks.withLock(key, { ...fair, holdAtLeastMs: 3_000 }, () => undefined);
     const leaving = new AbortController();
     const first = one.locks.acquire(key, { ...PATIENT, signal: leaving.signal });
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     const second = two.locks.acquire(key, PATIENT);
-    await inLine(key, 2);
+    await untilQueued(key, 2);
     const [, owner] = await lab.admin.lrange(listOf(key), 0, -1);
-    const { heard } = await messagesOn(key);
+    const { messages } = await messagesOn(key);
     leaving.abort();
     await expect(first).rejects.toMatchObject({ code: 'LOCK_ABORTED' });
-    await until(() => heard.length > 0, { what: 'the next one is told' });
-    expect(heard).toEqual([`:${owner}`]);
+    await until(() => messages.length > 0, { what: 'the next one is told' });
+    expect(messages).toEqual([`:${owner}`]);
     await using _lease = await within(10_000, second);
   });
 
@@ -119,7 +119,7 @@ describe('a fair lock', () => {
     const key = newKey();
     const first = await one.locks.acquire(key, fair);
     const waiting = two.locks.acquire(key, PATIENT);
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     const released = first.release();
     expect(await one.locks.tryAcquire(key, fair)).toBeNull();
     await released;
@@ -142,7 +142,7 @@ describe('a fair lock', () => {
     });
     const plain = await one.locks.acquire(key);
     const waiting = two.locks.acquire(key, PATIENT);
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     // Nothing tells it: it looks.
     const releasedAt = performance.now();
     await plain.release();
@@ -178,7 +178,7 @@ describe('a fair lock', () => {
     await lab.renewals(4);
     expect(await lease.verify()).toBe(true);
     const waiting = two.locks.acquire(lease.key, PATIENT);
-    await inLine(lease.key, 1);
+    await untilQueued(lease.key, 1);
     expect(await two.locks.forceUnlock(lease.key)).toBe(true);
     await using next = await within(5_000, waiting);
     await until(() => lease.lost);
@@ -203,30 +203,30 @@ describe('a caller of a fair lock leaves no queue entry behind', () => {
     const lease = await holder.locks.acquire(newKey(), fair);
     return { lease, key: lease.key, holder, waiter };
   };
-  const lineIsEmpty = (key: string): Promise<unknown> =>
+  const queueIsEmpty = (key: string): Promise<unknown> =>
     until(async () => (await lab.admin.exists(listOf(key), setOf(key))) === 0, { what: 'nothing is left' });
 
   it('when it times out', async () => {
     const { key, waiter } = await heldBy();
-    const alone = waiter.locks.acquire(key, { ...fair, waitMs: 200 });
-    await expect(alone).rejects.toMatchObject({ code: 'LOCK_TAKEN', waitersAhead: 0 });
+    const waiting = waiter.locks.acquire(key, { ...fair, waitMs: 200 });
+    await expect(waiting).rejects.toMatchObject({ code: 'LOCK_TAKEN', waitersAhead: 0 });
     const calledOff = new AbortController();
     const ahead = expect(waiter.locks.acquire(key, { ...PATIENT, signal: calledOff.signal })).rejects;
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     const behind = waiter.locks.acquire(key, { ...fair, waitMs: 200 });
     await expect(behind).rejects.toMatchObject({ code: 'LOCK_TAKEN', waitersAhead: 1 });
     calledOff.abort();
     await ahead.toMatchObject({ code: 'LOCK_ABORTED' });
-    await lineIsEmpty(key);
+    await queueIsEmpty(key);
   });
 
   it('when it is aborted, and the entries behind stay as they are', async () => {
     const { key, lease, waiter } = await heldBy();
     const calledOff = new AbortController();
     const aborted = waiter.locks.acquire(key, { ...PATIENT, signal: calledOff.signal });
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     const behind = waiter.locks.acquire(key, PATIENT);
-    await inLine(key, 2);
+    await untilQueued(key, 2);
     const [, second] = await lab.admin.lrange(listOf(key), 0, -1);
     const before = Number(await lab.admin.zscore(setOf(key), second!));
     calledOff.abort();
@@ -237,7 +237,7 @@ describe('a caller of a fair lock leaves no queue entry behind', () => {
     expect(await lab.admin.lrange(listOf(key), 0, -1)).toEqual([second]);
     await lease.release();
     await (await behind).release();
-    await lineIsEmpty(key);
+    await queueIsEmpty(key);
   });
 
   it('when its app stops', async () => {
@@ -245,10 +245,10 @@ describe('a caller of a fair lock leaves no queue entry behind', () => {
     const stopped = expect(waiter.locks.acquire(key, PATIENT)).rejects.toMatchObject({
       code: 'LOCK_SHUTDOWN',
     });
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     await waiter.close();
     await stopped;
-    await lineIsEmpty(key);
+    await queueIsEmpty(key);
   });
 
   it('when the reply never comes', async () => {
@@ -262,7 +262,7 @@ describe('a caller of a fair lock leaves no queue entry behind', () => {
       connection.swallowReplies();
     });
     await expect(cut.locks.acquire(key, PATIENT)).rejects.toMatchObject({ outcome: 'unknown' });
-    await lineIsEmpty(key);
+    await queueIsEmpty(key);
     await until(() => cut.locks.usage.undoing === 0);
   });
 
@@ -271,9 +271,9 @@ describe('a caller of a fair lock leaves no queue entry behind', () => {
     const lease = await holder.locks.acquire(newKey(), fair);
     const calledOff = new AbortController();
     const aborted = first.locks.acquire(lease.key, { ...PATIENT, signal: calledOff.signal });
-    await inLine(lease.key, 1);
+    await untilQueued(lease.key, 1);
     const waiting = second.locks.acquire(lease.key, { ...fair, waitMs: Infinity });
-    await inLine(lease.key, 2);
+    await untilQueued(lease.key, 2);
     // It goes without a word, and before anybody looks the first one leaves.
     await lab.admin.del(holdName(lease.key));
     calledOff.abort();
@@ -287,13 +287,13 @@ describe('a waiter for a fair lock retries by itself', () => {
     const [holder, waiter] = [lab.open(), lab.open()];
     const fixed = await holder.locks.acquire(newKey(), { ...fair, leaseMs: 1_200 });
     const waiting = waiter.locks.acquire(fixed.key, PATIENT);
-    await inLine(fixed.key, 1);
+    await untilQueued(fixed.key, 1);
     await using _next = await within(2_500, waiting);
     expect(fixed.lost).toBe(true);
 
     const lease = await holder.locks.acquire(newKey(), fair);
     const sooner = waiter.locks.acquire(lease.key, PATIENT);
-    await inLine(lease.key, 1);
+    await untilQueued(lease.key, 1);
     await lab.admin.del(holdName(lease.key));
     await using _other = await within(3 * LOOK_MS, sooner);
   });
@@ -302,10 +302,10 @@ describe('a waiter for a fair lock retries by itself', () => {
     const [holder, waiter] = [lab.open(), lab.open()];
     const lease = await holder.locks.acquire(newKey(), fair);
     const waiting = waiter.locks.acquire(lease.key, PATIENT);
-    await inLine(lease.key, 1);
+    await untilQueued(lease.key, 1);
     const before = await lab.admin.lrange(listOf(lease.key), 0, -1);
     await lab.admin.del(listOf(lease.key), setOf(lease.key));
-    await inLine(lease.key, 1);
+    await untilQueued(lease.key, 1);
     expect(await lab.admin.lrange(listOf(lease.key), 0, -1)).not.toEqual(before);
     await lease.release();
     await (await within(LOOK_MS, waiting)).release();
@@ -316,7 +316,7 @@ describe('a waiter for a fair lock retries by itself', () => {
     const [holder, waiter] = [lab.open(), lab.open()];
     const lease = await holder.locks.acquire(newKey(), fair);
     const waiting = waiter.locks.acquire(lease.key, PATIENT);
-    await inLine(lease.key, 1);
+    await untilQueued(lease.key, 1);
     const [owner] = await lab.admin.lrange(listOf(lease.key), 0, -1);
     const moment = async (): Promise<number> => Number(await lab.admin.zscore(setOf(lease.key), owner!));
     const first = await moment();
@@ -330,9 +330,9 @@ describe('a waiter for a fair lock retries by itself', () => {
     const dead = await lab.worker({ options: SHORT_WATCHDOG });
     const lease = await holder.locks.acquire(newKey(), fair);
     dead.send({ type: 'acquire', id: 'dead', keys: lease.key, options: PATIENT });
-    await inLine(lease.key, 1);
+    await untilQueued(lease.key, 1);
     const waiting = waiter.locks.acquire(lease.key, PATIENT).then((next) => ({ next, at: Date.now() }));
-    await inLine(lease.key, 2);
+    await untilQueued(lease.key, 2);
     await dead.kill('SIGKILL');
     const [first] = await lab.admin.lrange(listOf(lease.key), 0, -1);
     await lease.release();

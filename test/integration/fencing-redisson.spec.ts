@@ -1,7 +1,7 @@
 import { LockConfigurationError, LockStoreError } from 'nest-redis-lock';
 import { describe, expect, it } from 'vitest';
 import {
-  RULES_WITHOUT_LINE,
+  RULES_WITHOUT_QUEUE,
   COUNTER_RULES,
   documentedLogin,
   DOCUMENTED_RULES,
@@ -91,7 +91,7 @@ describe("tokens of Redisson's counter", () => {
 
   it.each([
     ['in a line', DOCUMENTED_RULES],
-    ['without a line', RULES_WITHOUT_LINE],
+    ['without a line', RULES_WITHOUT_QUEUE],
   ])('are strictly growing in the order of the holds, over processes, %s', async (_, rules) => {
     const user = await useUser([...rules, ...COUNTER_RULES]);
     const services = Array.from({ length: 4 }, () => lab.open({ ...COUNTED, waitMs: 20_000 }, user));
@@ -112,7 +112,7 @@ describe("tokens of Redisson's counter", () => {
       const key = newKey();
       const held = await other.locks.acquire(key);
       const waiting = one.locks.acquire(key);
-      await lab.hearing(key);
+      await lab.subscribed(key);
       await held.release();
       const lease = await waiting;
       // The first, unless it has asked for that moment again.
@@ -179,7 +179,7 @@ describe("tokens of Redisson's counter", () => {
 describe("the smallest user of Redis that shares Redisson's tokens", () => {
   it.each([
     ['in a line', DOCUMENTED_RULES],
-    ['without a line', RULES_WITHOUT_LINE],
+    ['without a line', RULES_WITHOUT_QUEUE],
   ])('needs no more than the documents say, %s', async (_, rules) => {
     const user = await useUser([...rules, ...COUNTER_RULES]);
     const [one, two] = [lab.open(COUNTED, user), lab.open(COUNTED, user)];
@@ -192,8 +192,8 @@ describe("the smallest user of Redis that shares Redisson's tokens", () => {
     expect(next.fencingToken).toBeGreaterThan(1);
     await next.release();
     // What such a user lacks of the line is found out on each connection.
-    const ofLine = ['hget', 'hdel', 'pubsub|numsub', 'nest_redis_lock:grant:probe'];
-    expect((await refused()).filter((name) => !ofLine.includes(name))).toEqual([]);
+    const queueCommands = ['hget', 'hdel', 'pubsub|numsub', 'nest_redis_lock:grant:probe'];
+    expect((await refused()).filter((name) => !queueCommands.includes(name))).toEqual([]);
   });
 
   it.each(COUNTER_RULES)(
@@ -214,7 +214,7 @@ describe("the smallest user of Redis that shares Redisson's tokens", () => {
     const key = newKey();
     const held = await other.locks.acquire(key);
     const waiting = one.locks.acquire(key);
-    await lab.hearing(key);
+    await lab.subscribed(key);
     await held.release();
     const lease = await waiting;
     expect(lease.fencingToken).toBeGreaterThan(0);

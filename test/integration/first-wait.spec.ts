@@ -2,7 +2,7 @@ import type { Lease } from 'nest-redis-lock';
 import { describe, expect, it } from 'vitest';
 import { until, within } from '../support/async.js';
 import { holdName, newKey, useLab } from '../support/redis/lab.js';
-import { ToldClock } from '../support/redis/told-clock.js';
+import { ManualClock } from '../support/redis/manual-clock.js';
 
 /*
  * What a process does when a caller of it waits for the first time: it opens the connection that listens, and its place
@@ -21,13 +21,13 @@ const connections = async (): Promise<number> => {
 };
 
 /** The only place in the line for a key: whether it is deaf. */
-const isDeaf = async (key: string): Promise<boolean | undefined> => {
-  const place = await lab.admin.hget(`nest_redis_lock:queue:{${holdName(key)}}`, '1');
-  return place === null ? undefined : place.split(' ')[5] === '1';
+const isNotSubscribed = async (key: string): Promise<boolean | undefined> => {
+  const entry = await lab.admin.hget(`nest_redis_lock:queue:{${holdName(key)}}`, '1');
+  return entry === null ? undefined : entry.split(' ')[5] === '1';
 };
 
 /** How often Redis was asked with a script, on any connection. */
-const asked = async (): Promise<number> => {
+const requestCount = async (): Promise<number> => {
   const { evalsha = 0, eval: inFull = 0 } = await lab.calls();
   return evalsha + inFull;
 };
@@ -42,7 +42,7 @@ describe('the connection that listens', () => {
     await two.locks.ping();
     await lease.release();
     expect(await connections()).toBe(2);
-    expect(await lab.turnChannels()).toEqual([]);
+    expect(await lab.grantChannels()).toEqual([]);
   });
 
   it('is opened by the first who waits, and stays', async () => {
@@ -59,7 +59,7 @@ describe('the connection that listens', () => {
     }
     await lab.nothingLeft(one, two);
     expect(await connections()).toBe(3);
-    expect(await lab.turnChannels()).toHaveLength(1);
+    expect(await lab.grantChannels()).toHaveLength(1);
   });
 
   it('is waited for by a deaf place, which is granted without a message and finds it', async () => {
@@ -71,13 +71,13 @@ describe('the connection that listens', () => {
     // From now on it gets no further connection.
     proxy.refuse();
     const waiting = waiter.locks.acquire(key, { waitMs: 60_000 });
-    await until(async () => (await isDeaf(key)) === true, { what: 'a deaf place' });
+    await until(async () => (await isNotSubscribed(key)) === true, { what: 'a deaf place' });
     await lease.release();
     const granted = await until(async () => (await lab.hold(key))?.owner);
     expect(granted).not.toBe(lease.owner);
     const own = await within(SOON_MS, waiting);
     expect(own.owner).toBe(granted);
-    expect(await lab.turnChannels()).toEqual([]);
+    expect(await lab.grantChannels()).toEqual([]);
     await own.release();
     await proxy.restore();
   });
@@ -103,7 +103,7 @@ describe('the connection that listens', () => {
     const key = newKey();
     const lease = await holder.locks.acquire(key);
     const waiting = waiter.locks.acquire(key, { waitMs: 60_000 });
-    await until(async () => (await isDeaf(key)) === false, { what: 'a place that hears' });
+    await until(async () => (await isNotSubscribed(key)) === false, { what: 'a place that hears' });
     await lease.release();
     await (await within(SOON_MS, waiting)).release();
   });
@@ -115,31 +115,31 @@ describe('what a wait costs', () => {
     ['a later one', 1],
   ])('%s: one question to stand in line, and one when it can be heard', async (_which, before) => {
     // Its place is not kept a second time: that would take a second.
-    const clock = new ToldClock();
+    const clock = new ManualClock();
     let now = 0;
     const [holder, waiter] = [lab.open(), lab.open({}, undefined, clock.runtime('waiter'))];
     await Promise.all([holder.locks.ping(), waiter.locks.ping()]);
     const served = async (waiting: Promise<Lease>): Promise<void> => {
       let lease: Lease | undefined;
       void waiting.then((own) => (lease = own));
-      await until(() => (clock.tell((now += 10)), lease !== undefined));
+      await until(() => (clock.moveTo((now += 10)), lease !== undefined));
       await lease!.release();
     };
     for (let i = 0; i < before; i += 1) {
       const lease = await holder.locks.acquire('before');
       const waiting = waiter.locks.acquire('before', { waitMs: 60_000 });
-      await until(async () => (await isDeaf('before')) === false);
+      await until(async () => (await isNotSubscribed('before')) === false);
       await lease.release();
       await served(waiting);
     }
     const key = newKey();
     const lease = await holder.locks.acquire(key, { leaseMs: 600_000 });
-    const counted = await asked();
+    const counted = await requestCount();
     const waiting = waiter.locks.acquire(key, { waitMs: 60_000 });
     await lab.waiting(key);
-    await until(async () => (await isDeaf(key)) === false && (await asked()) >= counted + 2);
+    await until(async () => (await isNotSubscribed(key)) === false && (await requestCount()) >= counted + 2);
     await waiter.locks.ping();
-    expect(await asked()).toBe(counted + 2);
+    expect(await requestCount()).toBe(counted + 2);
     await lease.release();
     await served(waiting);
   });

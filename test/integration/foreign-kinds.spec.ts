@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { LockNotAcquiredError, LockStoreError } from 'nest-redis-lock';
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
-import { DOCUMENTED_RULES, documentedLogin, RULES_WITHOUT_LINE } from '../support/redis/documented-user.js';
+import { DOCUMENTED_RULES, documentedLogin, RULES_WITHOUT_QUEUE } from '../support/redis/documented-user.js';
 import { holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
 import { storeFailure } from '../support/redis/store-failures.js';
 
@@ -65,7 +65,7 @@ const userWith = async (rules: readonly string[]) => {
   await lab.admin.call('ACL', 'SETUSER', documentedLogin.username, 'reset', ...rules);
   return { ...lab.server.clientOptions(), ...documentedLogin };
 };
-const withoutLine = () => userWith(RULES_WITHOUT_LINE);
+const withoutQueue = () => userWith(RULES_WITHOUT_QUEUE);
 
 describe.each(Object.entries(KINDS))('a %s lock of another client', (kind, take) => {
   it('keeps everybody out, and the error and the event name it', async () => {
@@ -109,7 +109,7 @@ describe.each(Object.entries(KINDS))('a %s lock of another client', (kind, take)
 describe('a lock of another client', () => {
   it.each([
     ['in a line', () => Promise.resolve(lab.server.clientOptions())],
-    ['without a line', withoutLine],
+    ['without a line', withoutQueue],
   ])('that announces nothing, such as a spin lock, is noticed soon when it ends, %s', async (_, user) => {
     const { locks } = lab.open({}, await user());
     const key = newKey();
@@ -124,7 +124,7 @@ describe('a lock of another client', () => {
 
   it.each([
     ['in a line', () => Promise.resolve(lab.server.clientOptions())],
-    ['without a line', withoutLine],
+    ['without a line', withoutQueue],
   ])('whose lease was made shorter is over for a waiter when that one ends, %s', async (_, user) => {
     const { locks } = lab.open({}, await user());
     const key = newKey();
@@ -192,7 +192,7 @@ describe('a fair lock of this library', () => {
     const lease = await one.locks.acquire(key, { mode: 'fair' });
     expect(await refusalOf(two.locks.acquire(key, { waitMs: 0 }))).toMatchObject({ heldAs: 'fair' });
     const waiting = two.locks.acquire(key);
-    await lab.hearing(key);
+    await lab.subscribed(key);
     await two.locks.ping();
     const before = (await lab.calls())['evalsha'] ?? 0;
     const clock = await one.locks.acquire(newKey(), { leaseMs: 600 });
@@ -212,7 +212,7 @@ describe.each([
 ])('%s of another client that enters a hold of ours', (_what, enter) => {
   const WAYS = [
     ['in a line', () => Promise.resolve(lab.server.clientOptions())],
-    ['without a line', withoutLine],
+    ['without a line', withoutQueue],
   ] as const;
 
   const fieldsOf = (key: string): Promise<string[]> => lab.admin.hkeys(holdName(key));
@@ -282,7 +282,7 @@ describe.each([
     const key = newKey();
     const lease = await one.locks.acquire(key);
     const waiting = two.locks.acquire(key);
-    await lab.hearing(key);
+    await lab.subscribed(key);
     const theirs = await enter(key);
     expect(await lease.release()).toBe('lost');
     expect(await fieldsOf(key)).toEqual(expect.arrayContaining(['mode', theirs]));

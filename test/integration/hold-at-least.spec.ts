@@ -4,7 +4,7 @@ import { deferred, until } from '../support/async.js';
 import { TestWorker } from '../support/worker.js';
 import type { FromJob, JobSetup, ToJob } from './workers/job.worker.js';
 import { BOOT_MS, useLab, newKey } from '../support/redis/lab.js';
-import { ToldClock } from '../support/redis/told-clock.js';
+import { ManualClock } from '../support/redis/manual-clock.js';
 
 const NOTHING: LockUsage = { leases: 0, keys: 0, holds: 0, undoing: 0 };
 const REPLICA = new URL('./workers/job.worker.ts', import.meta.url);
@@ -106,12 +106,12 @@ describe('holdAtLeastMs', () => {
   });
 
   it('is measured from the grant: work that takes longer is followed by a normal release', async () => {
-    const clock = new ToldClock();
+    const clock = new ManualClock();
     const { locks, events } = lab.open({}, undefined, clock.runtime('measured'));
     const [short, long] = [newKey(), newKey()];
-    await locks.withLock(short, { holdAtLeastMs: 8_000 }, () => clock.tell(5_000));
+    await locks.withLock(short, { holdAtLeastMs: 8_000 }, () => clock.moveTo(5_000));
     expect((await lab.hold(short))!.leftMs).toBeLessThanOrEqual(3_000);
-    await locks.withLock(long, { holdAtLeastMs: 2_000 }, () => clock.tell(5_000 + 2_000));
+    await locks.withLock(long, { holdAtLeastMs: 2_000 }, () => clock.moveTo(5_000 + 2_000));
     expect(await lab.hold(long)).toBeNull();
     expect(events('released').map(({ key }) => key)).toEqual([short, long]);
     await lab.nothingLeft();

@@ -44,14 +44,14 @@ describe('the news of a loss', () => {
   it('reaches every listener, whatever the one before it does', async () => {
     const { locks, events, log } = lab.open(SHORT_WATCHDOG);
     const lease = await locks.acquire(newKey());
-    const heard: string[] = [];
+    const received: string[] = [];
     locks.on('lost', () => {
       throw new Error('a broken listener');
     });
     locks.on('lost', () => Promise.reject(new Error('a broken async listener')) as never);
-    locks.on('lost', ({ key }) => void heard.push(key));
+    locks.on('lost', ({ key }) => void received.push(key));
     await lose(lease.key, () => events('lost'));
-    expect(heard).toEqual([lease.key]);
+    expect(received).toEqual([lease.key]);
     await until(() => log.filter((line) => line.includes('a broken')).length === 2);
     await lease.release();
   });

@@ -79,11 +79,11 @@ const stateOf = (promise: Promise<unknown>): Promise<string> =>
 /** A holder, and a caller that waits for it in another process. */
 const begin = async (lab: Lab, kind: Waiting, waitMs = WAIT_MS, signal?: AbortSignal) => {
   const [holder, waiter] = [lab.open(), lab.open({ commandTimeoutMs })];
-  const giveBack = await kind.take(holder);
+  const release = await kind.take(holder);
   const waiting = kind.wait(waiter, waitMs, signal);
   waiting.catch(() => undefined);
   await listening(lab, waiter);
-  return { waiter, waiting, giveBack: () => until(async () => (await giveBack(), true)) };
+  return { waiter, waiting, release: () => until(async () => (await release(), true)) };
 };
 
 const isDown = (waiter: OpenLocks): Promise<unknown> =>
@@ -94,13 +94,13 @@ describe('a caller that waits in an outage', () => {
     'for a %s keeps waiting while the server is down; a new caller does not',
     async (_name, kind) => {
       await using lab = await Lab.start({ appendFsync: 'always' });
-      const { waiter, waiting, giveBack } = await begin(lab, kind);
+      const { waiter, waiting, release } = await begin(lab, kind);
       await lab.server.kill('SIGKILL');
       await isDown(waiter);
       await storeFailure(kind.wait(waiter, WAIT_MS), /ECONNREFUSED|connection/);
       expect(await stateOf(waiting)).toBe('pending');
       await lab.server.restart();
-      await giveBack();
+      await release();
       await waiting;
       await until(() => waiter.events('store-up').length > 0);
       expectOneOutage(waiter);
@@ -112,7 +112,7 @@ describe('a caller that waits in an outage', () => {
     'for a %s goes on waiting while the server refuses to write, as a demoted master does',
     async (_name, kind) => {
       await using lab = await Lab.start();
-      const { waiter, waiting, giveBack } = await begin(lab, kind);
+      const { waiter, waiting, release } = await begin(lab, kind);
       await lab.server.cli('REPLICAOF', '127.0.0.1', '1');
       // A caller of another key is rejected at once.
       await storeFailure(waiter.locks.acquire('other', { waitMs: WAIT_MS }), /READONLY|connection/);
@@ -123,7 +123,7 @@ describe('a caller that waits in an outage', () => {
       }
       expect(await stateOf(waiting)).toBe('pending');
       await lab.server.cli('REPLICAOF', 'NO', 'ONE');
-      await giveBack();
+      await release();
       await waiting;
       expect(waiter.events('busy')).toEqual([]);
     },
@@ -147,13 +147,13 @@ describe('a caller that waits in an outage', () => {
 
   it('goes on waiting while the server hangs', async () => {
     await using lab = await Lab.start();
-    const { waiter, waiting, giveBack } = await begin(lab, KINDS['lock']!);
+    const { waiter, waiting, release } = await begin(lab, KINDS['lock']!);
     await lab.server.kill('SIGSTOP');
     await isDown(waiter);
     await storeFailure(KINDS['lock']!.wait(waiter, WAIT_MS), /did not answer|no connection/);
     expect(await stateOf(waiting)).toBe('pending');
     await lab.server.kill('SIGCONT');
-    await giveBack();
+    await release();
     await waiting;
     expect(waiter.events('busy')).toEqual([]);
   });

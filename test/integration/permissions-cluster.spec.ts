@@ -6,7 +6,7 @@ import {
   documentedLogin,
   DOCUMENTED_RULES,
   FAIR_RULES,
-  LINE_RULES,
+  QUEUE_RULES,
   OBJECT_RULES,
   PERMIT_RULES,
   READ_WRITE_RULES,
@@ -21,7 +21,7 @@ const lab = useCluster({ replicas: false });
 
 const ALL = [
   ...DOCUMENTED_RULES,
-  ...LINE_RULES,
+  ...QUEUE_RULES,
   ...PERMIT_RULES,
   ...FAIR_RULES,
   ...READ_WRITE_RULES,
@@ -61,9 +61,9 @@ describe('the documented user of Redis, in a cluster,', { timeout: TEST_MS }, ()
     const semaphore = a.locks.semaphore(newKey());
     await semaphore.trySetPermits(1);
     await semaphore.acquire();
-    const asked = b.locks.semaphore(semaphore.key).acquire(1, { waitMs: PATIENCE_MS });
+    const requested = b.locks.semaphore(semaphore.key).acquire(1, { waitMs: PATIENCE_MS });
     await semaphore.release();
-    await asked;
+    await requested;
     const latch = a.locks.countDownLatch(newKey());
     await latch.trySetCount(1);
     const open = b.locks.countDownLatch(latch.key).wait({ waitMs: PATIENCE_MS });
@@ -83,7 +83,7 @@ describe('the documented user of Redis, in a cluster,', { timeout: TEST_MS }, ()
   });
 
   it('without the rights for a line takes locks, and lets processes race', async () => {
-    const without = ALL.filter((rule) => !LINE_RULES.includes(rule));
+    const without = ALL.filter((rule) => !QUEUE_RULES.includes(rule));
     await setUser(without);
     const [a, b] = [open(), open()];
     const key = newKey();

@@ -38,18 +38,18 @@ const useFairLocks = async (rules: readonly string[]): Promise<void> => {
     const calledOff = new AbortController();
     const first = two.locks.acquire(key, { ...fair, waitMs: 20_000, signal: calledOff.signal });
     const length = (): Promise<number> => lab.admin.llen(`redisson_lock_queue:${name}`);
-    const stood = async (count: number): Promise<void> =>
+    const untilQueued = async (count: number): Promise<void> =>
       void (await until(async () => (await length()) === count));
-    await within(10_000, Promise.race([stood(1), first]));
+    await within(10_000, Promise.race([untilQueued(1), first]));
     const waiting = two.locks.acquire(key, { ...fair, waitMs: 20_000 });
-    await within(10_000, Promise.race([stood(2), waiting]));
+    await within(10_000, Promise.race([untilQueued(2), waiting]));
     expect(await one.locks.inspect(key)).toMatchObject({
       kind: 'fair',
       waiting: [{}, {}].map(() => expect.any(String)),
     });
     calledOff.abort();
     await expect(first).rejects.toMatchObject({ code: 'LOCK_ABORTED' });
-    await within(10_000, Promise.race([stood(1), waiting]));
+    await within(10_000, Promise.race([untilQueued(1), waiting]));
     await lease.release();
     const next = await within(10_000, waiting);
     expect(await one.locks.forceUnlock(key)).toBe(true);

@@ -87,13 +87,13 @@ describe('the smallest user of Redis that uses semaphores and latches, too,', ()
     await semaphore.trySetPermits(3);
     await latch.trySetCount(2);
     await lab.admin.call('ACL', 'SETUSER', documentedLogin.username, rule.replace('+', '-'));
-    const ask = [
+    const request = [
       () => semaphore.release(),
       () => latch.countDown(),
       () => one.locks.semaphore('new').trySetPermits(1),
     ];
     let [free, left, isNew] = [3, 2, 0];
-    const outcomes = await Promise.allSettled(ask.map((one) => one()));
+    const outcomes = await Promise.allSettled(request.map((one) => one()));
     if (outcomes[0]!.status === 'fulfilled') free += 1;
     if (outcomes[1]!.status === 'fulfilled') left -= 1;
     if (outcomes[2]!.status === 'fulfilled') isNew = 1;

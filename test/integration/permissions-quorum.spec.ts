@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import {
   documentedLogin,
   DOCUMENTED_RULES,
-  LINE_RULES,
+  QUEUE_RULES,
   READ_WRITE_RULES,
 } from '../support/redis/documented-user.js';
 import { newKey } from '../support/redis/lab.js';
@@ -59,7 +59,7 @@ describe('the documented user of Redis, on each server of a quorum,', { timeout:
     expect(logs).toEqual([[], [], []]);
   });
 
-  it.each(LINE_RULES)('without %s is enough: no caller is queued on a single server', async (rule) => {
+  it.each(QUEUE_RULES)('without %s is enough: no caller is queued on a single server', async (rule) => {
     await setUser(
       servers,
       ALL.filter((one) => one !== rule),

@@ -40,11 +40,11 @@ const useReadWrite = async (rules: readonly string[]): Promise<void> => {
   const [one, two] = await openFor(rules);
   for (const [key, channel] of Object.entries(CHANNELS)) {
     const lease = await one.locks.acquire(key, { mode: 'read' });
-    const beside = await two.locks.acquire(key, { mode: 'read' });
+    const concurrent = await two.locks.acquire(key, { mode: 'read' });
     expect((await two.locks.inspect(key))?.kind).toBe('read');
     const waiting = two.locks.acquire(key, { mode: 'write', waitMs: 20_000 });
     const woken = until(async () => (await lab.channels()).includes(channel))
-      .then(() => Promise.all([lease.release(), beside.release()]))
+      .then(() => Promise.all([lease.release(), concurrent.release()]))
       .then(() => waiting);
     const next = await within(10_000, Promise.race([woken, waiting]));
     await next.extend(60_000);
@@ -96,16 +96,16 @@ describe('the smallest user of Redis that uses read-write locks, too,', () => {
     const [one, two] = await openFor(WITH_READ_WRITE);
     const holder = await one.locks.acquire('mail', { mode: 'write' });
     const waiting = lab.open().locks.acquire('mail', { mode: 'read', waitMs: 60_000 });
-    const line = 'nest_redis_lock:rw_queue:{lock:mail}';
-    const inLine = await until(async () => {
-      const { last, ...places } = await lab.admin.hgetall(line);
-      return last !== undefined && Object.keys(places);
+    const queueKey = 'nest_redis_lock:rw_queue:{lock:mail}';
+    const queued = await until(async () => {
+      const { last, ...entries } = await lab.admin.hgetall(queueKey);
+      return last !== undefined && Object.keys(entries);
     });
     await lab.admin.call('ACL', 'SETUSER', documentedLogin.username, '-pexpire');
     waiting.catch(() => undefined);
     await expect(two.locks.acquire('mail', { mode: 'read' })).rejects.toBeInstanceOf(LockStoreError);
-    expect(await lab.admin.hkeys(line)).toEqual(expect.arrayContaining(['last', ...inLine]));
-    expect(await lab.admin.hlen(line)).toBe(1 + inLine.length);
+    expect(await lab.admin.hkeys(queueKey)).toEqual(expect.arrayContaining(['last', ...queued]));
+    expect(await lab.admin.hlen(queueKey)).toBe(1 + queued.length);
     await lab.admin.call('ACL', 'SETUSER', documentedLogin.username, '+pexpire');
     await holder.release();
     await (await waiting).release();

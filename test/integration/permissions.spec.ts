@@ -1,7 +1,7 @@
 import { LockStoreError } from 'nest-redis-lock';
 import { describe, expect, it } from 'vitest';
 import { until, within } from '../support/async.js';
-import { documentedLogin, DOCUMENTED_RULES, LINE_RULES } from '../support/redis/documented-user.js';
+import { documentedLogin, DOCUMENTED_RULES, QUEUE_RULES } from '../support/redis/documented-user.js';
 import { holdName, Lab, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
 import { storeFailure } from '../support/redis/store-failures.js';
 
@@ -9,11 +9,11 @@ import { storeFailure } from '../support/redis/store-failures.js';
  * The smallest Redis user, as the documents have it. Each of its commands and patterns is taken away once, to show that
  * it is needed, and for what.
  */
-const COMMANDS = DOCUMENTED_RULES.filter((rule) => rule.startsWith('+') && !LINE_RULES.includes(rule)).map(
+const COMMANDS = DOCUMENTED_RULES.filter((rule) => rule.startsWith('+') && !QUEUE_RULES.includes(rule)).map(
   (rule) => rule.slice(1),
 );
-/** Without those of the line locks work, in no order: without-line.spec.ts. */
-const PATTERNS = DOCUMENTED_RULES.filter((rule) => /^[~&%]/.test(rule) && !LINE_RULES.includes(rule));
+/** Without those of the line locks work, in no order: without-queue.spec.ts. */
+const PATTERNS = DOCUMENTED_RULES.filter((rule) => /^[~&%]/.test(rule) && !QUEUE_RULES.includes(rule));
 /** Asked for only where CLIENT INFO is not known: before Redis 6.2. */
 const NEEDED_BY_OLD_SERVERS = 'client|id';
 
@@ -49,9 +49,9 @@ const useEverything = async (user: User, place = lab) => {
   for (const [key, channel] of Object.entries(CHANNELS)) {
     const lease = await one.locks.acquire(key);
     const waiting = two.locks.acquire(key, { waitMs: 20_000 });
-    const heard = until(async () => (await place.channels()).includes(channel));
+    const subscribed = until(async () => (await place.channels()).includes(channel));
     // A user that may not subscribe fails without a wait.
-    await Promise.race([heard, waiting]);
+    await Promise.race([subscribed, waiting]);
     await lease.extend(2_000);
     expect(await two.locks.inspect(key)).toMatchObject({ holders: [{ count: 1 }] });
     expect(await lease.release()).toBe('released');
@@ -139,8 +139,8 @@ describe('the smallest user of Redis', () => {
     await userWith(DOCUMENTED_RULES);
     for (const name of names) {
       const args = command === 'publish' ? [name, '0'] : [name];
-      const answer = await lab.admin.call('ACL', 'DRYRUN', documentedLogin.username, command, ...args);
-      expect(answer, name).not.toBe('OK');
+      const reply = await lab.admin.call('ACL', 'DRYRUN', documentedLogin.username, command, ...args);
+      expect(reply, name).not.toBe('OK');
     }
   });
 });

@@ -16,18 +16,18 @@ describe('permits', () => {
   it('let as many callers run at once as there are permits, across processes, and no more', async () => {
     const services = [lab.open(), lab.open(), lab.open()];
     const key = newKey();
-    let [inside, most, served] = [0, 0, 0];
+    let [inside, max, served] = [0, 0, 0];
     await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
         services[i % 3]!.locks.permits(key, { permits: 11 }).withPermit({ waitMs: 30_000 }, async () => {
-          most = Math.max(most, (inside += 1));
+          max = Math.max(max, (inside += 1));
           for (let n = 0; n < 1 + (i % 5); n += 1) await lab.admin.ping();
           inside -= 1;
           served += 1;
         }),
       ),
     );
-    expect({ most, served, inside }).toEqual({ most: 11, served: 100, inside: 0 });
+    expect({ max, served, inside }).toEqual({ max: 11, served: 100, inside: 0 });
     for (const { locks } of services) await until(() => locks.usage.leases === 0);
     expect(await services[0]!.locks.inspect(key)).toBeNull();
   });

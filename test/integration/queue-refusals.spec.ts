@@ -15,7 +15,7 @@ const lab = useLab();
 /** Fields of a line that are no places. */
 const HEADER = 5;
 
-const lineOf = (key: string): string => `nest_redis_lock:queue:{${holdName(key)}}`;
+const queueOf = (key: string): string => `nest_redis_lock:queue:{${holdName(key)}}`;
 
 /** A holder and two waiters of three processes; both waiters stand in line. */
 const threeFor = async (key: string) => {
@@ -25,7 +25,7 @@ const threeFor = async (key: string) => {
     locks.withLock(key, { waitMs: 60_000 }, ({ fencingToken }) => fencingToken),
   );
   for (const wait of waits) wait.catch(() => undefined);
-  await until(async () => (await lab.admin.hlen(lineOf(key))) === HEADER + 4, { what: 'two places' });
+  await until(async () => (await lab.admin.hlen(queueOf(key))) === HEADER + 4, { what: 'two places' });
   await lab.waiting(key, 2);
   return { lease, waits, services: [one, two, three] };
 };
@@ -55,7 +55,7 @@ describe('a memory that is full', () => {
     }
     const lease = await one.locks.acquire('order');
     const waiting = two.locks.acquire('order', { waitMs: 60_000 });
-    await until(() => lab.admin.exists(lineOf('order')));
+    await until(() => lab.admin.exists(queueOf('order')));
     await lease.release();
     await (await within(SOON_MS, waiting)).release();
     expect([...one.log, ...two.log].filter((entry) => entry.includes('lacks'))).toEqual([]);
@@ -66,7 +66,7 @@ describe('something else in the place of a line', () => {
   it('from the start: locks work as they do without a line, and it stays as it is', async () => {
     const key = newKey();
     const [one, two] = [lab.open(), lab.open()];
-    await lab.admin.set(lineOf(key), 'something else');
+    await lab.admin.set(queueOf(key), 'something else');
     for (let round = 0; round < 3; round += 1) {
       const lease = await one.locks.acquire(key);
       const waiting = two.locks.acquire(key, { waitMs: 60_000 });
@@ -79,19 +79,19 @@ describe('something else in the place of a line', () => {
     const forced = await one.locks.acquire(key);
     expect(await two.locks.forceUnlock(key)).toBe(true);
     expect(await forced.release()).toBe('lost');
-    expect(await lab.admin.get(lineOf(key))).toBe('something else');
+    expect(await lab.admin.get(queueOf(key))).toBe('something else');
     expect([...one.log, ...two.log].filter((entry) => entry.includes('lacks'))).toEqual([]);
-    await lab.admin.del(lineOf(key));
+    await lab.admin.del(queueOf(key));
     await lab.nothingLeft(one, two);
   });
 
   it('while others are queued: they are served, and no waiter waits for the end of a lease', async () => {
     const key = newKey();
     const { lease, waits, services } = await threeFor(key);
-    await lab.admin.set(lineOf(key), 'something else');
+    await lab.admin.set(queueOf(key), 'something else');
     expect(await lease.release()).toBe('released');
     await within(SOON_MS, Promise.all(waits));
-    await lab.admin.del(lineOf(key));
+    await lab.admin.del(queueOf(key));
     await lab.nothingLeft(...services);
   });
 });
@@ -102,7 +102,7 @@ describe('a fence that gives no token', () => {
     const { lease, waits, services } = await threeFor(key);
     const unfenced = lab.open({ fencing: false });
     const without = unfenced.locks.withLock(key, { waitMs: 60_000 }, () => 'ran');
-    await until(async () => (await lab.admin.hlen(lineOf(key))) === HEADER + 6, { what: 'three places' });
+    await until(async () => (await lab.admin.hlen(queueOf(key))) === HEADER + 6, { what: 'three places' });
     const [fence] = await lab.admin.keys('nest_redis_lock:fence:{*');
     await lab.admin.set(fence!, 'no number');
     expect(await lease.release()).toBe('released');

@@ -169,14 +169,14 @@ describe.each([3, 5])('a quorum of %i servers', { timeout: 60_000 }, (count) => 
       open({ commandTimeoutMs: 500 }),
     ];
     const key = newKey();
-    let [inside, most, last, done] = [0, 0, 0, 0];
+    let [inside, max, last, done] = [0, 0, 0, 0];
     let isOver = false;
     const work = async ({ locks }: OpenLocks): Promise<void> => {
       while (!isOver) {
         try {
           await locks.withLock(key, async ({ fencingToken, signal }) => {
             inside += 1;
-            most = Math.max(most, inside);
+            max = Math.max(max, inside);
             expect(fencingToken).toBeGreaterThan(last);
             last = fencingToken;
             await locks.ping().catch(() => undefined);
@@ -198,7 +198,7 @@ describe.each([3, 5])('a quorum of %i servers', { timeout: 60_000 }, (count) => 
     }
     isOver = true;
     await Promise.all(working);
-    expect(most).toBe(1);
+    expect(max).toBe(1);
   });
 
   it('has readers and writers', async () => {

@@ -14,7 +14,7 @@ const pastTheLease = async (): Promise<void> => {
   await until(() => performance.now() > endsAt + 100, { what: 'the lease would be over' });
 };
 
-const inLine = (key: string, count: number, looker = lab.open()): Promise<unknown> =>
+const untilQueued = (key: string, count: number, looker = lab.open()): Promise<unknown> =>
   until(async () => (await looker.locks.inspect(key))?.waiting.length === count, {
     what: `${count} stand in line for ${key}`,
   });
@@ -48,7 +48,7 @@ describe('a read-write lock', () => {
       const reading = Array.from({ length: 20 }, (_, i) =>
         readers[i % 3]!.locks.acquire(lease.key, { mode: 'read', waitMs: 20_000 }),
       );
-      await inLine(lease.key, 3);
+      await untilQueued(lease.key, 3);
       if (leaseMs === undefined) await lease.release();
       // No reader releases before all of them hold the lock.
       const leases = await within(SOON_MS, Promise.all(reading));
@@ -93,7 +93,7 @@ describe('a read-write lock', () => {
     const key = newKey();
     const reading = await Promise.all(readers.map(({ locks }) => locks.acquire(key, { mode: 'read' })));
     const written = writers.map(({ locks }) => locks.withLock(key, { mode: 'write' }, () => 'written'));
-    await inLine(key, 8);
+    await untilQueued(key, 8);
     const state = (await readers[0]!.locks.inspect(key))!;
     expect(state.kind).toBe('read');
     expect(state.holders.map(({ owner }) => owner).sort()).toEqual(reading.map(({ owner }) => owner).sort());

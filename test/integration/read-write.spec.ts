@@ -8,14 +8,14 @@ const lab = useLab();
 /** Longer than a wake-up takes, and shorter than a retry: it shows which of the two came. */
 const PROMPT_MS = 900;
 
-const lineOf = (key: string): Promise<readonly string[]> =>
+const queueOf = (key: string): Promise<readonly string[]> =>
   lab
     .open()
     .locks.inspect(key)
     .then((state) => state?.waiting ?? []);
 
-const inLine = (key: string, count: number): Promise<unknown> =>
-  until(async () => (await lineOf(key)).length >= count, { what: `${count} stand in line for ${key}` });
+const untilQueued = (key: string, count: number): Promise<unknown> =>
+  until(async () => (await queueOf(key)).length >= count, { what: `${count} stand in line for ${key}` });
 
 describe('a read-write lock', () => {
   it('lets readers of several processes work at once, and a writer alone', async () => {
@@ -38,7 +38,7 @@ describe('a read-write lock', () => {
       });
       return 'written';
     });
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     const freedAt = performance.now();
     inside.resolve();
     expect(await written).toBe('written');
@@ -76,7 +76,7 @@ describe('a read-write lock', () => {
     });
     expect(performance.now() - killedAt).toBeLessThan(SHORT_WATCHDOG.watchdogMs + PROMPT_MS);
     const written = writer.locks.acquire(key, { mode: 'write' });
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     const releasedAt = performance.now();
     await lease.release();
     await (await written).release();
@@ -91,7 +91,7 @@ describe('a read-write lock', () => {
     victim.send({ type: 'acquire', id: 'w', keys: key, options: { mode: 'write' } });
     await victim.next('acquired');
     const read = reader.locks.acquire(key, { mode: 'read' });
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     await victim.kill('SIGKILL');
     const killedAt = performance.now();
     await (await read).release();
@@ -118,7 +118,7 @@ describe('a read-write lock', () => {
       expect((await b.locks.inspect(key))?.holders[0]?.remainingMs).toBeGreaterThan(15_000);
       const waited = b.locks.acquire(key, { mode: 'write', waitMs: 100 });
       await expect(waited).rejects.toMatchObject({ code: 'LOCK_TAKEN', key });
-      expect(await lineOf(key)).toEqual([]);
+      expect(await queueOf(key)).toEqual([]);
       expect(await b.locks.forceUnlock(key)).toBe(true);
       // As with Redisson, the key of the reader's lease expires: without a hash it keeps no caller out.
       const left = (await lab.leftovers()).filter((name) => name.includes(key));
@@ -133,9 +133,9 @@ describe('a read-write lock', () => {
     const reading = await a.locks.acquire(key, { mode: 'read' });
     const caller = new AbortController();
     const written = b.locks.acquire(key, { mode: 'write', signal: caller.signal });
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     const read = c.locks.acquire(key, { mode: 'read' });
-    await inLine(key, 2);
+    await untilQueued(key, 2);
     const abortedAt = performance.now();
     caller.abort();
     await expect(written).rejects.toMatchObject({ code: 'LOCK_ABORTED' });
@@ -150,7 +150,7 @@ describe('a read-write lock', () => {
     const key = newKey();
     const plain = await a.locks.acquire(key);
     const written = b.locks.acquire(key, { mode: 'write' });
-    await inLine(key, 0);
+    await untilQueued(key, 0);
     await until(async () => (await lab.admin.exists(`nest_redis_lock:rw_queue:{${holdName(key)}}`)) === 1);
     const releasedAt = performance.now();
     await plain.release();
@@ -176,8 +176,8 @@ describe('a read-write lock', () => {
       const before = await lab.admin.hgetall(holdName(key));
       for (const mode of ['read', 'write'] as const) {
         for (const waitMs of [0, 50]) {
-          const asked = b.locks.acquire(key, { mode, waitMs });
-          await expect(asked).rejects.toMatchObject({
+          const requested = b.locks.acquire(key, { mode, waitMs });
+          await expect(requested).rejects.toMatchObject({
             code: 'LOCK_TAKEN',
             heldAs,
             message: expect.stringContaining(` ${heldAs} lock, which is another kind`) as string,
@@ -231,7 +231,7 @@ describe('a call inside another one of the same key', () => {
     const key = newKey();
     await a.locks.withLock(key, { mode: 'read' }, async () => {
       const written = b.locks.acquire(key, { mode: 'write' });
-      await inLine(key, 1);
+      await untilQueued(key, 1);
       await a.locks.withLock(key, { mode: 'read', waitMs: 0 }, () => Promise.resolve());
       void written.then((lease) => lease.release());
     });
@@ -281,9 +281,9 @@ describe('a write lock that is downgraded', () => {
     const key = newKey();
     const lease = await a.locks.acquire(key, { mode: 'write' });
     const read = b.locks.acquire(key, { mode: 'read' });
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     const written = c.locks.acquire(key, { mode: 'write' });
-    await inLine(key, 2);
+    await untilQueued(key, 2);
     const downgradedAt = performance.now();
     await lease.downgrade();
     await (await read).release();
@@ -308,7 +308,7 @@ describe('a write lock that is downgraded', () => {
     const lease = await locks.acquire(key, { mode: 'write' });
     const next = locks.acquire(key, { mode: 'write' });
     await lease.downgrade();
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     await lease.release();
     await (await next).release();
   });
@@ -345,11 +345,11 @@ describe('readers of one process', () => {
     const { locks } = opened;
     const key = newKey();
     const rounds = 20;
-    const asked = async (): Promise<number> => {
+    const requestCount = async (): Promise<number> => {
       const calls = await lab.calls();
       return (calls['evalsha'] ?? 0) + (calls['eval'] ?? 0);
     };
-    const before = await asked();
+    const before = await requestCount();
     await Promise.all(
       Array.from({ length: 100 }, async () => {
         for (let round = 0; round < rounds; round += 1) await locks.withLock(key, { mode: 'read' }, work);
@@ -357,7 +357,7 @@ describe('readers of one process', () => {
     );
     expect(opened.events('acquired')).toHaveLength(100 * rounds);
     expect(opened.events('released')).toHaveLength(100 * rounds);
-    expect(((await asked()) - before) / (100 * rounds)).toBeLessThanOrEqual(0.1);
+    expect(((await requestCount()) - before) / (100 * rounds)).toBeLessThanOrEqual(0.1);
     await lab.nothingLeft(opened);
   });
 
@@ -395,10 +395,10 @@ describe('readers of one process', () => {
       Array.from({ length: 4 }, () => opened.locks.acquire(key, { mode: 'read' })),
     );
     await leases[0]!.release();
-    const told: string[] = [];
-    for (const { signal, id } of leases) signal.addEventListener('abort', () => told.push(id));
+    const notifications: string[] = [];
+    for (const { signal, id } of leases) signal.addEventListener('abort', () => notifications.push(id));
     expect(await opened.locks.forceUnlock(key)).toBe(true);
-    expect(told).toEqual(leases.slice(1).map(({ id }) => id));
+    expect(notifications).toEqual(leases.slice(1).map(({ id }) => id));
     expect(opened.events('lost')).toHaveLength(3);
     expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual([
       'released',
@@ -432,7 +432,7 @@ describe('readers of one process', () => {
     const key = newKey();
     const first = await a.locks.acquire(key, { mode: 'read' });
     const written = b.locks.acquire(key, { mode: 'write' });
-    await inLine(key, 1);
+    await untilQueued(key, 1);
     await until(async () => {
       const late = await a.locks.tryAcquire(key, { mode: 'read' });
       await late?.release();

@@ -4,7 +4,7 @@ import { LockConfigurationError, Locked, LockLostError, RedisLockModule } from '
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { holdName, Lab, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
-import { ToldClock } from '../support/redis/told-clock.js';
+import { ManualClock } from '../support/redis/manual-clock.js';
 
 /** Renewals after which the first lease of the short watchdog would have been over. */
 const PAST_THE_LEASE = 4;
@@ -16,7 +16,7 @@ const requests = async (): Promise<number> => (await lab.calls())['evalsha'] ?? 
 
 describe('the watchdog', () => {
   it('sets a lease of 30 s, renews it every 10 s, and ends with the release', async () => {
-    const clock = new ToldClock();
+    const clock = new ManualClock();
     const opened = lab.open({}, undefined, clock.runtime('watched'));
     const lease = await opened.locks.acquire(newKey());
     expect((await lab.hold(lease.key))!.leftMs).toBeGreaterThan(25_000);
@@ -24,42 +24,42 @@ describe('the watchdog', () => {
       // As if the time had gone by in Redis as well.
       await lab.admin.pexpire(holdName(lease.key), 20_000);
       const before = await requests();
-      clock.tell(second * 1_000 - 1);
+      clock.moveTo(second * 1_000 - 1);
       await opened.locks.ping();
       expect(await requests()).toBe(before);
-      clock.tell(second * 1_000);
+      clock.moveTo(second * 1_000);
       await until(() => lease.remainingMs() > 29_000, { what: 'a renewal' });
       expect(await requests()).toBe(before + 1);
       expect((await lab.hold(lease.key))!.leftMs).toBeGreaterThan(25_000);
     }
     expect(await lease.release()).toBe('released');
     const before = await requests();
-    clock.tell(200_000);
+    clock.moveTo(200_000);
     await opened.locks.ping();
     expect(await requests()).toBe(before);
   });
 
   it('does not renew a fixed lease', async () => {
-    const clock = new ToldClock();
+    const clock = new ManualClock();
     const opened = lab.open({}, undefined, clock.runtime('fixed'));
     const lease = await opened.locks.acquire(newKey(), { leaseMs: 60_000 });
     const before = await requests();
-    clock.tell(50_000);
+    clock.moveTo(50_000);
     await opened.locks.ping();
     expect(await requests()).toBe(before);
     expect(lease.remainingMs()).toBe(10_000);
-    clock.tell(60_000);
+    clock.moveTo(60_000);
     expect(lease.signal.aborted).toBe(true);
     expect(await lease.release()).toBe('lost');
   });
 
   it('renews fifty locks in one request, three times in a lease and no more', async () => {
-    const clock = new ToldClock();
+    const clock = new ManualClock();
     const opened = lab.open(SHORT_WATCHDOG, undefined, clock.runtime('fifty'));
     const leases = await Promise.all(Array.from({ length: 50 }, () => opened.locks.acquire(newKey())));
     const before = await requests();
     for (let period = 1; period <= PAST_THE_LEASE; period += 1) {
-      clock.tell(Math.ceil((period * SHORT_WATCHDOG.watchdogMs) / 3));
+      clock.moveTo(Math.ceil((period * SHORT_WATCHDOG.watchdogMs) / 3));
       await until(() => leases.every((lease) => lease.remainingMs() > 900), { what: 'all are renewed' });
       expect(await requests()).toBe(before + period);
     }
@@ -109,8 +109,8 @@ describe('the watchdog knows the holder', () => {
     const key = newKey();
     let granted = 0;
     const caller = async () => {
-      for (let turn = 0; turn < 500; turn += 1) {
-        const lease = await locks.tryAcquire(key, { waitMs: turn % 5 });
+      for (let round = 0; round < 500; round += 1) {
+        const lease = await locks.tryAcquire(key, { waitMs: round % 5 });
         if (!lease) continue;
         granted += 1;
         expect(locks.held().map((held) => held.key)).toContain(key);

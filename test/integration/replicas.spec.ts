@@ -54,7 +54,7 @@ describe('replicas: { min }', { timeout: 60_000 }, () => {
     for (let i = 0; i < 10; i++) {
       const lease = await a.locks.acquire(key);
       const waiting = b.locks.acquire(key, { waitMs: PATIENCE_MS });
-      await lab.hearing(key);
+      await lab.subscribed(key);
       const waits = (await lab.calls())['wait'] ?? 0;
       await lease.release();
       const next = await waiting;

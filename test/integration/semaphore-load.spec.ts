@@ -4,7 +4,7 @@ import { Lab, newKey, useLab } from '../support/redis/lab.js';
 
 /** Long beside what a wake-up takes. */
 const SOON_MS = 8_000;
-const MOST = 2 ** 31 - 1;
+const MAX = 2 ** 31 - 1;
 
 const lab = useLab();
 
@@ -17,12 +17,12 @@ describe('a semaphore under load', () => {
   it('runs no other caller while one caller holds all permits', async () => {
     const services = [lab.open({ waitMs: 30_000 }), lab.open({ waitMs: 30_000 })];
     const key = newKey();
-    await services[0]!.locks.semaphore(key).trySetPermits(MOST);
+    await services[0]!.locks.semaphore(key).trySetPermits(MAX);
     let [readers, writers, served] = [0, 0, 0];
     const work = async (i: number): Promise<void> => {
       const semaphore = services[i % 2]!.locks.semaphore(key);
       const isAll = i % 5 === 0;
-      const permits = isAll ? MOST : 1;
+      const permits = isAll ? MAX : 1;
       await semaphore.acquire(permits);
       if (isAll) writers += 1;
       else readers += 1;
@@ -36,7 +36,7 @@ describe('a semaphore under load', () => {
     };
     await Promise.all(Array.from({ length: 60 }, (_, i) => work(i)));
     expect(served).toBe(60);
-    expect(await services[0]!.locks.semaphore(key).availablePermits()).toBe(MOST);
+    expect(await services[0]!.locks.semaphore(key).availablePermits()).toBe(MAX);
   });
 
   it('never grants more permits than it has to callers with different amounts, and gets all back', async () => {
@@ -44,19 +44,19 @@ describe('a semaphore under load', () => {
     const key = newKey();
     const permits = 40;
     await services[0]!.locks.semaphore(key).trySetPermits(permits);
-    let [taken, most] = [0, 0];
+    let [taken, max] = [0, 0];
     const work = async (i: number): Promise<void> => {
       const semaphore = services[i % 5]!.locks.semaphore(key);
       const amount = 1 + ((i * 7) % permits);
       await semaphore.acquire(amount);
-      most = Math.max(most, (taken += amount));
+      max = Math.max(max, (taken += amount));
       await lab.admin.ping();
       taken -= amount;
       await semaphore.release(amount);
     };
     await Promise.all(Array.from({ length: 100 }, (_, i) => work(i)));
-    expect(most).toBeLessThanOrEqual(permits);
-    expect(most).toBeGreaterThan(0);
+    expect(max).toBeLessThanOrEqual(permits);
+    expect(max).toBeGreaterThan(0);
     expect(await services[1]!.locks.semaphore(key).availablePermits()).toBe(permits);
     for (const { locks } of services) expect(locks.usage).toMatchObject({ leases: 0, keys: 0 });
   });

@@ -12,7 +12,7 @@ import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
 
 /** Long beside what a wake-up takes. */
 const SOON_MS = 8_000;
-const MOST = 2 ** 31 - 1;
+const MAX = 2 ** 31 - 1;
 
 failOnUnhandledRejections();
 const lab = useLab();
@@ -39,16 +39,16 @@ describe('a semaphore', () => {
     const services = [lab.open(), lab.open()];
     const key = newKey();
     await services[0]!.locks.semaphore(key).trySetPermits(3);
-    let [inside, most] = [0, 0];
+    let [inside, max] = [0, 0];
     const work = async (semaphore: ReturnType<(typeof services)[0]['locks']['semaphore']>) => {
       await semaphore.acquire();
-      most = Math.max(most, (inside += 1));
+      max = Math.max(max, (inside += 1));
       await lab.admin.ping();
       inside -= 1;
       await semaphore.release();
     };
     await Promise.all(Array.from({ length: 60 }, (_, i) => work(services[i % 2]!.locks.semaphore(key))));
-    expect(most).toBe(3);
+    expect(max).toBe(3);
     expect(await services[0]!.locks.semaphore(key).availablePermits()).toBe(3);
     expect(await services[1]!.locks.semaphore(key).delete()).toBe(true);
     await lab.nothingLeft(...services);
@@ -247,7 +247,7 @@ describe('a semaphore', () => {
     const name = nameOf(semaphore.key);
     await put(name);
     const before = await lab.admin.dump(name);
-    for (const ask of [
+    for (const request of [
       () => semaphore.acquire(),
       () => semaphore.tryAcquire(),
       () => semaphore.release(),
@@ -257,7 +257,7 @@ describe('a semaphore', () => {
       () => semaphore.drainPermits(),
       () => semaphore.delete(),
     ]) {
-      const error = await ask().catch((thrown: unknown) => thrown);
+      const error = await request().catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(LockStoreError);
       expect(error).toMatchObject({ outcome: 'not-executed', key: semaphore.key });
       expect((error as Error).message).toContain('WRONGTYPE');
@@ -265,19 +265,19 @@ describe('a semaphore', () => {
     expect(await lab.admin.dump(name)).toBe(before);
   });
 
-  it.each([0, -1, 1.5, MOST + 1, NaN, Infinity, '1'])(
+  it.each([0, -1, 1.5, MAX + 1, NaN, Infinity, '1'])(
     'rejects %s permits with an error that names the option',
     async (permits) => {
       const semaphore = lab.open().locks.semaphore(newKey());
-      for (const ask of [
+      for (const request of [
         () => semaphore.acquire(permits as number),
         () => semaphore.tryAcquire(permits as number),
         () => semaphore.release(permits as number),
         () => semaphore.trySetPermits(permits as number),
         ...(permits === -1 ? [] : [() => semaphore.addPermits(permits as number)]),
       ]) {
-        await expect(ask()).rejects.toThrow(LockConfigurationError);
-        await expect(ask()).rejects.toThrow('permits must be a whole number');
+        await expect(request()).rejects.toThrow(LockConfigurationError);
+        await expect(request()).rejects.toThrow('permits must be a whole number');
       }
       expect(await lab.admin.exists(nameOf(semaphore.key))).toBe(0);
     },
@@ -285,11 +285,11 @@ describe('a semaphore', () => {
 
   it('refuses more permits than Java can count, and changes nothing', async () => {
     const semaphore = lab.open().locks.semaphore(newKey());
-    await semaphore.trySetPermits(MOST);
+    await semaphore.trySetPermits(MAX);
     const error = await semaphore.release().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'not-executed' });
-    expect((error as Error).message).toContain(`it would have ${MOST + 1} permits`);
-    expect(await semaphore.availablePermits()).toBe(MOST);
+    expect((error as Error).message).toContain(`it would have ${MAX + 1} permits`);
+    expect(await semaphore.availablePermits()).toBe(MAX);
   });
 
   it('refuses options that it does not have, and keys that cannot be', async () => {

@@ -5,7 +5,7 @@ import { openLocks, type LocksOptions, type OpenLocks } from '../support/redis/o
 import { holdName, newKey } from '../support/redis/lab.js';
 import { RedisSentinels } from '../support/redis/redis-sentinels.js';
 import type { RedisServer } from '../support/redis-server.js';
-import { ToldClock } from '../support/redis/told-clock.js';
+import { ManualClock } from '../support/redis/manual-clock.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
 import type { Runtime } from '../../lib/core/runtime.js';
 
@@ -77,7 +77,7 @@ describe('Redis behind Sentinel', { timeout: TEST_MS }, () => {
 
   it('tells a holder at once when the promoted replica has not its hold', async () => {
     // No timer of the service ever fires: what it notices, it notices because of the new connection.
-    const a = open({}, new ToldClock().runtime('timeless'));
+    const a = open({}, new ManualClock().runtime('timeless'));
     const lease = await a.locks.acquire(newKey());
     await redis.inStep();
     const [, replica] = redis.servers;

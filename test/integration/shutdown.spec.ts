@@ -29,8 +29,8 @@ describe('the end of an app', () => {
     expect(shop.all('worked')).toEqual([]);
 
     shop.send({ type: 'finish work' });
-    const answer = await working;
-    expect([answer.status, await answer.text()]).toEqual([200, 'order 7 placed']);
+    const response = await working;
+    expect([response.status, await response.text()]).toEqual([200, 'order 7 placed']);
     expect((await shop.next('worked')).lost).toBe(false);
     await within(10_000, ending);
     expect(await shop.exited).toEqual({ code: null, signal: 'SIGTERM' });

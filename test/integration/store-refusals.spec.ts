@@ -35,12 +35,12 @@ describe('a replica (READONLY)', () => {
     await using lab = await Lab.start({ config: [`replicaof 127.0.0.1 ${master.server.port}`] });
     await follows(lab);
     const opened = lab.open({ commandTimeoutMs });
-    for (const ask of [
+    for (const request of [
       () => opened.locks.acquire('order', { waitMs: 20_000 }),
       () => opened.locks.tryAcquire('order'),
       () => opened.locks.withLock('order', () => 'ran'),
     ]) {
-      const failure = await storeFailure(ask(), /READONLY/);
+      const failure = await storeFailure(request(), /READONLY/);
       expect(failure.outcome).toBe('not-executed');
     }
     expect(await master.leftovers()).toEqual([]);
@@ -147,7 +147,7 @@ describe('a server out of memory (OOM, noeviction)', () => {
     const [holder, waiter] = [lab.open(SHORT_WATCHDOG), lab.open({ commandTimeoutMs })];
     const [one, two] = [await holder.locks.acquire('one'), await holder.locks.acquire('two')];
     const waiting = waiter.locks.acquire('one', { waitMs: 20_000 });
-    await lab.hearing('one');
+    await lab.subscribed('one');
     await starve(lab);
     expect(await one.release()).toBe('released');
     const next = await waiting;
@@ -186,7 +186,7 @@ describe('something of another type at the name of', () => {
       const { locks } = opened;
       await wrongTypes[type]!(lab, holdName('order'));
       const before = await lab.admin.dump(holdName('order'));
-      for (const ask of [
+      for (const request of [
         () => locks.acquire('order', { waitMs: 20_000 }),
         () => locks.tryAcquire('order'),
         () => locks.withLock('order', () => 'ran'),
@@ -195,7 +195,7 @@ describe('something of another type at the name of', () => {
         () => locks.isLocked('order'),
         () => locks.forceUnlock('order'),
       ]) {
-        expect((await storeFailure(ask(), /WRONGTYPE/)).outcome).toBe('not-executed');
+        expect((await storeFailure(request(), /WRONGTYPE/)).outcome).toBe('not-executed');
       }
       expect(await lab.admin.dump(holdName('order'))).toEqual(before);
       await onlyThisKey(opened);

@@ -103,7 +103,7 @@ describe('Redis is down', () => {
     const waiting = waiter.locks.acquire('order', { waitMs: 25_000 });
     await lab.waiting('order');
     // Nothing of it is under way any more.
-    await lab.hearing('order');
+    await lab.subscribed('order');
     await lab.server.restart();
     await lab.waiting('order');
     await until(async () => (await lease.release()) === 'released');
@@ -255,9 +255,9 @@ describe.each([
       const tookMs = performance.now() - startedAt;
       if (stops) expect(tookMs).toBeGreaterThanOrEqual(commandTimeoutMs - 1);
       expect(tookMs).toBeLessThan(commandTimeoutMs + 5_000);
-      const head = locks.acquire('l');
+      const contender = locks.acquire('l');
       await until(() => locks.usage.keys > 0);
-      expectStoreFailures(await reasonsOf([locks.tryAcquire('l'), head]));
+      expectStoreFailures(await reasonsOf([locks.tryAcquire('l'), contender]));
       expect(events('busy')).toEqual([]);
     }));
 

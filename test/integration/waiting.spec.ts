@@ -3,7 +3,7 @@ import { LockAbortedError, LockNotAcquiredError, type Lease } from 'nest-redis-l
 import { describe, expect, it } from 'vitest';
 import { until, within } from '../support/async.js';
 import { channelOf, newKey, useLab } from '../support/redis/lab.js';
-import { ToldClock } from '../support/redis/told-clock.js';
+import { ManualClock } from '../support/redis/manual-clock.js';
 
 /** Far below every lease and wait here: a waiter that needed longer was not woken. */
 const AT_ONCE_MS = 5_000;
@@ -81,7 +81,7 @@ describe('a wait that is over', () => {
   });
 
   it('leaves nothing: of five who are patient for 5 s while each works for 4 s, two work and three give up', async () => {
-    const clock = new ToldClock();
+    const clock = new ManualClock();
     const key = newKey();
     const [got, done, gaveUp] = [new Map<number, Lease>(), new Set<number>(), new Set<number>()];
     const services = Array.from({ length: 5 }, (_, i) =>
@@ -99,12 +99,12 @@ describe('a wait that is over', () => {
     const counts = () => [got.size, done.size, gaveUp.size];
     await until(() => got.size === 1, { what: 'the first has the lock' });
     await lab.waiting(key, 4);
-    clock.tell(3_999);
+    clock.moveTo(3_999);
     expect(counts()).toEqual([1, 0, 0]);
-    clock.tell(4_000);
+    clock.moveTo(4_000);
     await until(() => got.size === 2 && done.size === 1, { what: 'the second has the lock' });
 
-    clock.tell(5_000);
+    clock.moveTo(5_000);
     await until(() => gaveUp.size === 3, { what: 'three have given up' });
     // Only the holder is still subscribed, because it waited before.
     await until(async () => (await lab.listeners(key)) === 1, { what: 'three have stopped listening' });
@@ -112,9 +112,9 @@ describe('a wait that is over', () => {
     for (const i of gaveUp) {
       expect(services[i]!.locks.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
     }
-    clock.tell(7_999);
+    clock.moveTo(7_999);
     expect(counts()).toEqual([2, 1, 3]);
-    clock.tell(8_000);
+    clock.moveTo(8_000);
     await Promise.all(work);
     expect(counts()).toEqual([2, 2, 3]);
     await lab.nothingLeft(...services);
@@ -127,11 +127,11 @@ describe('a wait that goes on', () => {
     const lease = await holder.locks.acquire(newKey());
     const waiting = waiter.locks.acquire(lease.key, { waitMs: 20_000 });
     await lab.waiting(lease.key);
-    const asked = async () => (await lab.calls())['evalsha'] ?? 0;
+    const requestCount = async () => (await lab.calls())['evalsha'] ?? 0;
     for (let i = 0; i < 50; i += 1) {
-      const before = await asked();
+      const before = await requestCount();
       await lab.admin.publish(channelOf(lease.key), '0');
-      await until(async () => (await asked()) > before, { what: 'it asks again' });
+      await until(async () => (await requestCount()) > before, { what: 'it asks again' });
     }
     expect(waiter.events('busy')).toEqual([]);
     await lease.release();

@@ -17,14 +17,14 @@ const waiting = async (key: string) => {
   const holder = lab.open();
   const lease = await holder.locks.acquire(key);
   const waiter = lab.open({ waitMs: 60_000, commandTimeoutMs: 500 }, proxy.url);
-  let questions = 0;
+  let requestCount = 0;
   proxy.onData((_connection, direction, chunk) => {
     if (direction === 'toServer' && /evalsha/i.test(chunk.toString()) && chunk.includes(holdName(key)))
-      questions += 1;
+      requestCount += 1;
   });
   const wait = waiter.locks.acquire(key);
   await lab.waiting(key);
-  await until(() => questions >= 2, { what: 'it asks again now that it can hear' });
+  await until(() => requestCount >= 2, { what: 'it asks again now that it can hear' });
   await waiter.locks.ping();
   return { proxy, holder, lease, waiter, wait };
 };

@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => lab[Symbol.asyncDispose]());
 
-const mayHear = (...channels: readonly string[]) =>
+const mayReceive = (...channels: readonly string[]) =>
   lab.admin.call(
     'ACL',
     'SETUSER',
@@ -50,7 +50,7 @@ describe('a channel that is refused when many are subscribed again', () => {
     const keys = Array.from({ length: 60 }, (_, i) => `key-${i}`);
     const { holder, waiter, leases, waits } = await waitFor(keys);
     // Redis itself ends the connection of a user who may not hear any more what it listens to.
-    await mayHear(...keys.filter((_, i) => i !== bad).map(channelOf));
+    await mayReceive(...keys.filter((_, i) => i !== bad).map(channelOf));
     await expect(within(SOON_MS, waits[bad]!)).rejects.toMatchObject({
       code: 'LOCK_STORE_FAILED',
       key: keys[bad],
@@ -70,7 +70,7 @@ describe('a channel that is refused when many are subscribed again', () => {
     const keys = Array.from({ length: 16 }, (_, i) => `key-${i}`);
     const bad = new Set([0, 1, 7, 8, 13, 15]);
     const { leases, waits } = await waitFor(keys);
-    await mayHear(...keys.filter((_, i) => !bad.has(i)).map(channelOf));
+    await mayReceive(...keys.filter((_, i) => !bad.has(i)).map(channelOf));
     const refused: number[] = [];
     for (const [i, wait] of waits.entries()) wait.catch(() => refused.push(i));
     await until(() => refused.length === bad.size);
@@ -84,7 +84,7 @@ describe('a channel that is refused when many are subscribed again', () => {
 
   it('and has no waiter any more when it is refused again: no caller notices', async () => {
     const { waiter, leases, waits } = await waitFor(['good', 'bad']);
-    await mayHear(channelOf('good'));
+    await mayReceive(channelOf('good'));
     await expect(within(SOON_MS, waits[1]!)).rejects.toMatchObject({ key: 'bad' });
     await lab.waiting('good');
     expect(waiter.store.subscriptions).toBe(1);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { until, within } from '../support/async.js';
 import { channelOf, holdName, useLab, newKey } from '../support/redis/lab.js';
 import type { OpenLocks } from '../support/redis/open-locks.js';
-import { ToldClock } from '../support/redis/told-clock.js';
+import { ManualClock } from '../support/redis/manual-clock.js';
 
 /** Far below every lease and wait here: a waiter that needed longer was not woken. */
 const AT_ONCE_MS = 5_000;
@@ -13,17 +13,17 @@ describe('thousands of locks over five keys', () => {
   it('share one subscriber, never fail, and leave no channel behind', async () => {
     const services = [lab.open(), lab.open()];
     const keys = Array.from({ length: 5 }, () => newKey());
-    const turns = 250;
+    const rounds = 250;
     let runs = 0;
     const caller = async ({ locks }: (typeof services)[number], key: string) => {
-      for (let turn = 0; turn < turns; turn += 1) {
+      for (let round = 0; round < rounds; round += 1) {
         await locks.withLock(key, { waitMs: 30_000 }, () => void (runs += 1));
       }
     };
     // Two callers of each of two services for each key: 5,000 in all.
     const callers = keys.flatMap((key) => [...services, ...services].map((service) => caller(service, key)));
     await Promise.all(callers);
-    expect(runs).toBe(keys.length * 4 * turns);
+    expect(runs).toBe(keys.length * 4 * rounds);
     const clients = (await lab.admin.client('LIST')) as string;
     // For each service a connection for commands and one for wake-ups; the last one is this test's own.
     expect(clients.trim().split('\n')).toHaveLength(2 * services.length + 1);
@@ -92,7 +92,7 @@ describe('a release is not missed', () => {
 
 describe('two processes waiting for one release', () => {
   it('one of them gets the lock, the other keeps waiting and gets it next', async () => {
-    const clock = new ToldClock();
+    const clock = new ManualClock();
     const timed = (name: string): OpenLocks => lab.open({}, undefined, clock.runtime(name));
     const [holder, ...waiters] = [lab.open(), timed('one'), timed('two')];
     const key = newKey();
@@ -100,13 +100,13 @@ describe('two processes waiting for one release', () => {
     const waits = waiters.map(({ locks }) => locks.acquire(key, { waitMs: 25_000 }));
     await lab.waiting(key, 2);
     // The second in line lets the first one ask first. No other timer comes to its end.
-    let [ms, bothHear] = [0, false];
-    const hearing = lab.hearing(key, 2).then(() => (bothHear = true));
+    let [ms, bothSubscribed] = [0, false];
+    const subscribing = lab.subscribed(key, 2).then(() => (bothSubscribed = true));
     await until(() => {
-      clock.tell(Math.min((ms += 1), 900));
-      return bothHear;
+      clock.moveTo(Math.min((ms += 1), 900));
+      return bothSubscribed;
     });
-    await hearing;
+    await subscribing;
     await lease.release();
     const winner = await within(AT_ONCE_MS, Promise.race(waits));
     expect(waiters.flatMap(({ events }) => events('busy'))).toEqual([]);
@@ -122,17 +122,17 @@ describe('two processes that want a lock over and over', () => {
     const services = [lab.open({ waitMs: 20_000 }), lab.open({ waitMs: 20_000 })];
     const key = newKey();
     const { subscribe: before = 0 } = await lab.calls();
-    const turns: number[] = [];
+    const order: number[] = [];
     await Promise.all(
       services.map(async ({ locks }, service) => {
-        for (let turn = 0; turn < 20; turn++) {
+        for (let round = 0; round < 20; round++) {
           await locks.withLock(key, () => new Promise((resolve) => setImmediate(resolve)));
-          turns.push(service);
+          order.push(service);
         }
       }),
     );
     // Else none has waited for the other.
-    expect(turns.filter((service, i) => service !== turns[i - 1]).length).toBeGreaterThan(10);
+    expect(order.filter((service, i) => service !== order[i - 1]).length).toBeGreaterThan(10);
     // One for its turns, and one for the announcements of this lock.
     expect((await lab.calls())['subscribe']).toBeLessThanOrEqual(before + 2 * services.length);
     await lab.nothingLeft(...services);

@@ -6,8 +6,8 @@ import { until, within } from '../support/async.js';
 import {
   documentedLogin,
   DOCUMENTED_RULES,
-  LINE_RULES,
-  RULES_WITHOUT_LINE,
+  QUEUE_RULES,
+  RULES_WITHOUT_QUEUE,
 } from '../support/redis/documented-user.js';
 import { holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
 import type { OpenLocks } from '../support/redis/open-locks.js';
@@ -21,7 +21,7 @@ const SOON_MS = 8_000;
 
 /** Without this permission foreign waiters are not seen. No command fails: the next connection notices it. */
 const COUNTING = '+pubsub|numsub';
-const NOTICED_AT_ONCE = LINE_RULES.filter((rule) => rule !== COUNTING);
+const NOTICED_AT_ONCE = QUEUE_RULES.filter((rule) => rule !== COUNTING);
 
 const lab = useLab();
 afterEach(() => vi.restoreAllMocks());
@@ -44,8 +44,8 @@ const refused = async (): Promise<Set<string>> => {
 /** How the log of refusals names what a rule allows. */
 const nameOf = (rule: string): string => (rule.startsWith('&') ? `${rule.slice(1, -1)}probe` : rule.slice(1));
 
-const lineOf = (key: string): string => `nest_redis_lock:queue:{${holdName(key)}}`;
-const lines = async (): Promise<string[]> => lab.admin.keys('nest_redis_lock:queue:*');
+const queueOf = (key: string): string => `nest_redis_lock:queue:{${holdName(key)}}`;
+const queues = async (): Promise<string[]> => lab.admin.keys('nest_redis_lock:queue:*');
 
 const warnings = ({ log }: OpenLocks): string[] => log.filter((entry) => entry.includes('use a wait queue'));
 
@@ -99,12 +99,12 @@ const useEverything = async (one: OpenLocks, two: OpenLocks): Promise<void> => {
 
 describe('a Redis user with the rights of before there were lines', () => {
   it('may use every lock, and leaves nothing of a line', async () => {
-    const user = await userWith(RULES_WITHOUT_LINE);
+    const user = await userWith(RULES_WITHOUT_QUEUE);
     const [one, two] = [lab.open({}, user), lab.open({}, user)];
     await useEverything(one, two);
-    expect(await lines()).toEqual([]);
-    expect(await lab.turnChannels()).toEqual([]);
-    expect([...(await refused())].sort()).toEqual(LINE_RULES.map(nameOf).sort());
+    expect(await queues()).toEqual([]);
+    expect(await lab.grantChannels()).toEqual([]);
+    expect([...(await refused())].sort()).toEqual(QUEUE_RULES.map(nameOf).sort());
     await lab.nothingLeft(one, two);
     // What waits when the app stops hears of it.
     const lease = await one.locks.acquire('order');
@@ -114,11 +114,11 @@ describe('a Redis user with the rights of before there were lines', () => {
     await two.close();
     await stopped;
     await lease.release();
-    expect(await lines()).toEqual([]);
+    expect(await queues()).toEqual([]);
   });
 
   it('gives way to other processes, however many callers it has', async () => {
-    const user = await userWith(RULES_WITHOUT_LINE);
+    const user = await userWith(RULES_WITHOUT_QUEUE);
     const services = [lab.open({}, user), lab.open({}, user)];
     const runs = [0, 0];
     const endAt = performance.now() + 1_500;
@@ -135,7 +135,7 @@ describe('a Redis user with the rights of before there were lines', () => {
   });
 
   it('loses no renewal while others wait', async () => {
-    const user = await userWith(RULES_WITHOUT_LINE);
+    const user = await userWith(RULES_WITHOUT_QUEUE);
     const [holder, waiter] = [lab.open(SHORT_WATCHDOG, user), lab.open({}, user)];
     const lease = await holder.locks.acquire('order');
     const waiting = waiter.locks.acquire('order', { waitMs: 60_000 });
@@ -148,7 +148,7 @@ describe('a Redis user with the rights of before there were lines', () => {
   });
 
   it('is told once what is missing, what that costs, and what to do', async () => {
-    const user = await userWith(RULES_WITHOUT_LINE);
+    const user = await userWith(RULES_WITHOUT_QUEUE);
     const [one, two] = [lab.open({}, user), lab.open({}, user)];
     await passOver(one, two);
     await lab.admin.call('CLIENT', 'KILL', 'USER', documentedLogin.username);
@@ -156,14 +156,14 @@ describe('a Redis user with the rights of before there were lines', () => {
     await passOver(two, one);
     for (const opened of [one, two]) {
       expect(warnings(opened)).toHaveLength(1);
-      expect(new Set(rulesIn(warnings(opened)[0]))).toEqual(new Set(LINE_RULES));
+      expect(new Set(rulesIn(warnings(opened)[0]))).toEqual(new Set(QUEUE_RULES));
       expect(warnings(opened)[0]).toMatch(/in no order, and later.*next connection/);
     }
   });
 
   it.each([
-    ['before the app starts', RULES_WITHOUT_LINE, []],
-    ['while it runs', DOCUMENTED_RULES, LINE_RULES.map((rule) => rule.replace('+', '-'))],
+    ['before the app starts', RULES_WITHOUT_QUEUE, []],
+    ['while it runs', DOCUMENTED_RULES, QUEUE_RULES.map((rule) => rule.replace('+', '-'))],
   ])(
     'reads one warning in the log of the app, also after that (taken away %s)',
     async (_when, rules, taken) => {
@@ -179,8 +179,8 @@ describe('a Redis user with the rights of before there were lines', () => {
       const locks = app.get(LockService);
       const other = lab.open({}, redis);
       try {
-        const ofLine = () => said.filter((warning) => warning.includes('use a wait queue'));
-        if (taken.length === 0) await until(() => ofLine().length > 0);
+        const queueWarnings = () => said.filter((warning) => warning.includes('use a wait queue'));
+        if (taken.length === 0) await until(() => queueWarnings().length > 0);
         else {
           await locks.withLock('order', () => undefined);
           await setRules(
@@ -194,9 +194,9 @@ describe('a Redis user with the rights of before there were lines', () => {
         await lab.waiting('order');
         await lease.release();
         await (await within(SOON_MS, waiting)).release();
-        await until(() => ofLine().length > 0);
+        await until(() => queueWarnings().length > 0);
         await locks.withLock('order', () => undefined);
-        expect(ofLine()).toHaveLength(1);
+        expect(queueWarnings()).toHaveLength(1);
       } finally {
         await app.close();
       }
@@ -205,14 +205,14 @@ describe('a Redis user with the rights of before there were lines', () => {
 });
 
 describe('a Redis user with every right but one', () => {
-  it.each(LINE_RULES)('%s: locks work without a line, and the warning names it', async (rule) => {
+  it.each(QUEUE_RULES)('%s: locks work without a line, and the warning names it', async (rule) => {
     const user = await userWith(DOCUMENTED_RULES.filter((one) => one !== rule));
     const [one, two] = [lab.open({}, user), lab.open({}, user)];
     await useEverything(one, two);
     for (const opened of [one, two]) expect(warnings(opened).map(rulesIn)).toEqual([[rule]]);
     expect([...(await refused())]).toEqual([nameOf(rule)]);
-    expect(await lines()).toEqual([]);
-    expect(await lab.turnChannels()).toEqual([]);
+    expect(await queues()).toEqual([]);
+    expect(await lab.grantChannels()).toEqual([]);
   });
 
   it('not even that: it stands in line, and nothing is said', async () => {
@@ -220,7 +220,7 @@ describe('a Redis user with every right but one', () => {
     const [one, two] = [lab.open({}, user), lab.open({}, user)];
     const lease = await one.locks.acquire('order');
     const waiting = two.locks.acquire('order', { waitMs: 60_000 });
-    await until(() => lab.admin.exists(lineOf('order')));
+    await until(() => lab.admin.exists(queueOf('order')));
     expect((await one.locks.inspect('order'))?.waiting).toHaveLength(1);
     await lease.release();
     await (await within(SOON_MS, waiting)).release();
@@ -247,7 +247,7 @@ describe('a Redis user with every right but one', () => {
           inside -= 1;
         }),
       );
-      await until(async () => (await lab.admin.hget(lineOf(key), 'last')) === '2');
+      await until(async () => (await lab.admin.hget(queueOf(key), 'last')) === '2');
       await lab.waiting(key, 2);
       await setRules(...taking(rule));
       await lease.release();
@@ -257,7 +257,7 @@ describe('a Redis user with every right but one', () => {
       await passOver(three, two);
       await until(() => warnings(two).length > 0 && warnings(three).length > 0);
       for (const opened of [two, three]) expect(warnings(opened).map(rulesIn)).toEqual([[rule]]);
-      for (const line of await lines()) expect(await lab.admin.pttl(line)).not.toBe(-1);
+      for (const queue of await queues()) expect(await lab.admin.pttl(queue)).not.toBe(-1);
       await lab.nothingLeft(one, two, three);
     },
   );
@@ -275,7 +275,7 @@ describe('a Redis user with every right but one', () => {
     await passOver(two, one);
   });
 
-  it.each(LINE_RULES)('%s, given back: its next connection stands in line again', async (rule) => {
+  it.each(QUEUE_RULES)('%s, given back: its next connection stands in line again', async (rule) => {
     const user = await userWith(DOCUMENTED_RULES.filter((one) => one !== rule));
     const [one, two] = [lab.open({}, user), lab.open({}, user)];
     await passOver(one, two);
@@ -287,8 +287,8 @@ describe('a Redis user with every right but one', () => {
     await works(two);
     const lease = await one.locks.acquire('order');
     const waiting = two.locks.acquire('order', { waitMs: 60_000 });
-    await until(() => lab.admin.exists(lineOf('order')));
-    await until(async () => (await lab.turnChannels()).length === 1);
+    await until(() => lab.admin.exists(queueOf('order')));
+    await until(async () => (await lab.grantChannels()).length === 1);
     await lease.release();
     await (await within(SOON_MS, waiting)).release();
   });
@@ -296,15 +296,15 @@ describe('a Redis user with every right but one', () => {
 
 describe('a process without the rights for a line, beside others that have them', () => {
   it('excludes them and is excluded, and all are served', async () => {
-    const withLine = await userWith(DOCUMENTED_RULES);
-    await lab.admin.call('ACL', 'SETUSER', 'before', 'reset', ...RULES_WITHOUT_LINE);
-    const before = { ...withLine, username: 'before' };
-    const services = [lab.open({}, before), lab.open({}, withLine), lab.open({}, withLine)];
+    const withQueue = await userWith(DOCUMENTED_RULES);
+    await lab.admin.call('ACL', 'SETUSER', 'before', 'reset', ...RULES_WITHOUT_QUEUE);
+    const before = { ...withQueue, username: 'before' };
+    const services = [lab.open({}, before), lab.open({}, withQueue), lab.open({}, withQueue)];
     const key = newKey();
     let inside = 0;
     const endAt = performance.now() + 3_000;
     const tokens: number[] = [];
-    const turns = await Promise.all(
+    const runsOfEach = await Promise.all(
       services.map(async ({ locks }) => {
         let runs = 0;
         for (; performance.now() < endAt; runs += 1) {
@@ -320,20 +320,20 @@ describe('a process without the rights for a line, beside others that have them'
     );
     expect(tokens).toEqual([...tokens].sort((a, b) => a - b));
     // Between them there is no order: each is served again and again.
-    for (const runs of turns) expect(runs, String(turns)).toBeGreaterThan(10);
+    for (const runs of runsOfEach) expect(runs, String(runsOfEach)).toBeGreaterThan(10);
     expect(services.map((opened) => warnings(opened).length)).toEqual([1, 0, 0]);
     await lab.nothingLeft(...services);
   });
 
   it('is told of their releases, and they of its own', async () => {
-    const withLine = await userWith(DOCUMENTED_RULES);
-    await lab.admin.call('ACL', 'SETUSER', 'before', 'reset', ...RULES_WITHOUT_LINE);
-    const [before, inLine] = [lab.open({}, { ...withLine, username: 'before' }), lab.open({}, withLine)];
+    const withQueue = await userWith(DOCUMENTED_RULES);
+    await lab.admin.call('ACL', 'SETUSER', 'before', 'reset', ...RULES_WITHOUT_QUEUE);
+    const [before, queueing] = [lab.open({}, { ...withQueue, username: 'before' }), lab.open({}, withQueue)];
     for (let round = 0; round < 5; round += 1) {
-      await passOver(before, inLine);
-      await passOver(inLine, before);
+      await passOver(before, queueing);
+      await passOver(queueing, before);
     }
-    const forced = await inLine.locks.acquire('forced');
+    const forced = await queueing.locks.acquire('forced');
     const waiting = before.locks.acquire('forced', { waitMs: 60_000 });
     await lab.waiting('forced');
     expect(await before.locks.forceUnlock('forced')).toBe(true);

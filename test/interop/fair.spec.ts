@@ -56,14 +56,14 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
   });
 
   const inBraces = (name: string): string => (name.includes('{') ? name : `{${name}}`);
-  const line = (name: string): Promise<string[]> =>
+  const queue = (name: string): Promise<string[]> =>
     admin.lrange(`redisson_lock_queue:${inBraces(name)}`, 0, -1);
   const waiting = (name: string, count: number): Promise<unknown> =>
-    until(async () => (await line(name)).length === count, { what: `${count} wait for ${name}` });
+    until(async () => (await queue(name)).length === count, { what: `${count} wait for ${name}` });
   /** The owner that came last hears what is said to it. */
   const listening = async (name: string, count: number): Promise<void> => {
     await waiting(name, count);
-    const owner = (await line(name)).at(-1)!;
+    const owner = (await queue(name)).at(-1)!;
     const channel = `redisson_lock__channel:${inBraces(name)}:${owner}`;
     await until(async () => (await sides.listeners(channel)) > 0, {
       what: `${owner} listens`,
@@ -81,19 +81,19 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
     const callers: Promise<unknown>[] = [];
     for (let i = 0; i < 12; i += 1) {
       const thread = `waiter-${i}`;
-      const inTurn = [
+      const kinds = [
         () => locks.withLock(name, fair, () => served.push(i)),
         async () => {
-          await java.tell('lock', { name, kind, thread });
+          await java.send('lock', { name, kind, thread });
           served.push(i);
-          await java.tell('unlock', { name, kind, thread });
+          await java.send('unlock', { name, kind, thread });
         },
         () => other.withLock(name, fair, () => served.push(i)),
       ];
-      callers.push(inTurn[i % inTurn.length]!());
+      callers.push(kinds[i % kinds.length]!());
       await listening(name, i + 1);
     }
-    expect((await other.inspect(name))?.waiting).toEqual(await line(name));
+    expect((await other.inspect(name))?.waiting).toEqual(await queue(name));
     await holder.release();
     await Promise.all(callers);
     expect(served).toEqual(Array.from({ length: 12 }, (_, i) => i));
@@ -112,7 +112,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
         one.send({ type: 'count', key: name, counter, callers, rounds, mode: 'fair' });
       }
       await Promise.all([
-        java.tell('count', { name, kind, counter, threads, rounds }),
+        java.send('count', { name, kind, counter, threads, rounds }),
         ...processes.map((one) => one.next('counted', { timeoutMs: LOAD_MS })),
       ]);
       expect(Number(await admin.get(counter))).toBe((threads + processes.length * callers) * rounds);
@@ -128,19 +128,19 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
       const [toNode, toJava]: [number[], number[]] = [[], []];
       for (let i = 0; i < WAKE_UPS; i += 1) {
         const name = newName();
-        await java.tell('lock', { name, kind });
+        await java.send('lock', { name, kind });
         const acquired = locks.acquire(name, fair).then((lease) => ({ lease, at: now() }));
         await listening(name, 1);
-        const unlockedAt = await java.tell('unlock', { name, kind });
+        const unlockedAt = await java.send('unlock', { name, kind });
         const { lease, at } = await acquired;
         toNode.push(at - unlockedAt);
 
-        const locked = java.tell('lock', { name, kind });
+        const locked = java.send('lock', { name, kind });
         await listening(name, 1);
         const releasedAt = now();
         expect(await lease.release()).toBe('released');
         toJava.push((await locked) - releasedAt);
-        await java.tell('unlock', { name, kind });
+        await java.send('unlock', { name, kind });
       }
       const took = `to Node ${median(toNode).toFixed(1)} ms, at most ${Math.max(...toNode).toFixed(1)}; to Java ${median(toJava).toFixed(1)}, at most ${Math.max(...toJava).toFixed(1)}`;
       console.log(`Redisson ${version}, fair, wake-ups: ${took}`);
@@ -155,12 +155,12 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
     /** The time to live becomes more again, twice: so it is longer than a lease that it is held. */
     const renewedTwice = async (): Promise<void> => {
       for (let times = 0; times < 2; times += 1) {
-        let least = Infinity;
+        let min = Infinity;
         await until(
           async () => {
             const left = await admin.pttl(name);
-            least = Math.min(least, left);
-            return left > least + 500;
+            min = Math.min(min, left);
+            return left > min + 500;
           },
           { timeoutMs: 10_000 },
         );
@@ -168,25 +168,25 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
     };
     const lease = await locks.acquire(name, fair);
     await renewedTwice();
-    expect(await java.tell('tryLock', { name, kind })).toBe(false);
+    expect(await java.send('tryLock', { name, kind })).toBe(false);
     await lease.release();
-    await java.tell('lock', { name, kind });
+    await java.send('lock', { name, kind });
     await renewedTwice();
     expect(await locks.tryAcquire(name, fair)).toBeNull();
-    await java.tell('unlock', { name, kind });
+    await java.send('unlock', { name, kind });
     await nothingIsLeft(name);
   });
 
   also('count how often Java has locked: only its last unlock lets Node in', async () => {
     const name = newName();
-    await java.tell('lock', { name, kind });
-    await java.tell('lock', { name, kind });
+    await java.send('lock', { name, kind });
+    await java.send('lock', { name, kind });
     const acquired = locks.acquire(name, fair);
     await listening(name, 1);
     expect((await locks.inspect(name))?.holders).toMatchObject([{ count: 2 }]);
-    await java.tell('unlock', { name, kind });
+    await java.send('unlock', { name, kind });
     expect(await locks.tryAcquire(name, fair)).toBeNull();
-    await java.tell('unlock', { name, kind });
+    await java.send('unlock', { name, kind });
     await (await acquired).release();
   });
 
@@ -196,14 +196,14 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
     const late = other.acquire(name, { ...fair, waitMs: 700 });
     const refused = expect(late).rejects.toMatchObject({ code: 'LOCK_TAKEN' });
     await waiting(name, 1);
-    const tried = java.tell('tryLock', { name, kind, thread: 'late', waitMs: 700 });
+    const tried = java.send('tryLock', { name, kind, thread: 'late', waitMs: 700 });
     await waiting(name, 2);
     const calledOff = new AbortController();
     const aborted = expect(other.acquire(name, { ...fair, signal: calledOff.signal })).rejects.toMatchObject({
       code: 'LOCK_ABORTED',
     });
     await waiting(name, 3);
-    const last = java.tell('lock', { name, kind, thread: 'last' });
+    const last = java.send('lock', { name, kind, thread: 'last' });
     await listening(name, 4);
     calledOff.abort();
     await Promise.all([refused, aborted]);
@@ -212,14 +212,14 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
     const releasedAt = now();
     await lease.release();
     expect((await last) - releasedAt).toBeLessThan(PROMPT_MS);
-    await java.tell('unlock', { name, kind, thread: 'last' });
+    await java.send('unlock', { name, kind, thread: 'last' });
     await nothingIsLeft(name);
   });
 
   also('are released by a forced unlock of either side, and the first waiter wakes up', async () => {
     const name = newName();
     const held = await locks.acquire(name, fair);
-    const locked = java.tell('lock', { name, kind, thread: 'waiter' });
+    const locked = java.send('lock', { name, kind, thread: 'waiter' });
     await listening(name, 1);
     const forcedAt = now();
     expect(await other.forceUnlock(name)).toBe(true);
@@ -228,7 +228,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
     const acquired = other.acquire(name, fair).then((lease) => ({ lease, at: now() }));
     await listening(name, 1);
     const forcedByJavaAt = now();
-    expect(await java.tell('forceUnlock', { name, kind })).toBe(true);
+    expect(await java.send('forceUnlock', { name, kind })).toBe(true);
     const { lease, at } = await acquired;
     expect(at - forcedByJavaAt).toBeLessThan(PROMPT_MS);
     await lease.release();
@@ -238,7 +238,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
   also('survive a killed Java holder: a waiter of Node gets the lock when the lease expires', async () => {
     const name = newName();
     const victim = await sides.java({ version, watchdogMs: WATCHDOG_MS });
-    await victim.tell('lock', { name, kind });
+    await victim.send('lock', { name, kind });
     const acquired = locks.acquire(name, fair);
     await listening(name, 1);
     await victim.kill();
@@ -258,13 +258,13 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
       const node = await sides.node({ watchdogMs: WATCHDOG_MS, keyPrefix: '' });
       node.send({ type: 'hold', key: name, mode: 'fair' });
       await node.next('holding');
-      const locked = java.tell('lock', { name, kind });
+      const locked = java.send('lock', { name, kind });
       await listening(name, 1);
       await node.kill('SIGKILL');
       const [killedAt, leftMs] = [now(), await admin.pttl(name)];
       expect((await locked) - killedAt).toBeGreaterThan(leftMs - 50);
       expect((await locked) - killedAt).toBeLessThan(leftMs + PROMPT_MS);
-      await java.tell('unlock', { name, kind });
+      await java.send('unlock', { name, kind });
       await nothingIsLeft(name);
     },
   );
@@ -278,14 +278,14 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
       const holder = await locks.acquire(name, fair);
       node.send({ type: 'hold', key: name, mode: 'fair' });
       await waiting(name, 1);
-      victim.tell('tryLock', { name, kind, waitMs: 4_000 }).catch(() => undefined);
+      victim.send('tryLock', { name, kind, waitMs: 4_000 }).catch(() => undefined);
       await waiting(name, 2);
       const acquired = other.acquire(name, fair).then((lease) => ({ lease, at: now() }));
       await listening(name, 3);
-      const locked = java.tell('lock', { name, kind, thread: 'behind' });
+      const locked = java.send('lock', { name, kind, thread: 'behind' });
       await listening(name, 4);
 
-      const dead = (await line(name)).slice(0, 2);
+      const dead = (await queue(name)).slice(0, 2);
       await Promise.all([node.kill('SIGKILL'), victim.kill()]);
       const moments = await admin.zmscore(`redisson_lock_timeout:{${name}}`, ...dead);
       const deadAt = Math.max(...moments.map(Number));
@@ -297,7 +297,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
       const releasedAt = now();
       await lease.release();
       expect((await locked) - releasedAt).toBeLessThan(PROMPT_MS);
-      await java.tell('unlock', { name, kind, thread: 'behind' });
+      await java.send('unlock', { name, kind, thread: 'behind' });
       await nothingIsLeft(name);
     },
     40_000,
@@ -311,9 +311,9 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
       const heldSince = now();
       const served: string[] = [];
       const locking = async (thread: string): Promise<void> => {
-        await java.tell('lock', { name, kind, thread });
+        await java.send('lock', { name, kind, thread });
         served.push(thread);
-        await java.tell('unlock', { name, kind, thread });
+        await java.send('unlock', { name, kind, thread });
       };
       const callers = [locking('first thread')];
       await listening(name, 1);
@@ -327,11 +327,11 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
       await listening(name, 4);
       callers.push(other.withLock(name, fair, () => void served.push('last caller')));
       await listening(name, 5);
-      const before = await line(name);
-      const tried = java.tell('tryLock', { name, kind, thread: 'gives up', waitMs: 500 });
+      const before = await queue(name);
+      const tried = java.send('tryLock', { name, kind, thread: 'gives up', waitMs: 500 });
       await waiting(name, 6);
       expect(await tried).toBe(false);
-      expect(await line(name)).toEqual(before);
+      expect(await queue(name)).toEqual(before);
       await holder.release();
       await Promise.all(callers);
       expect(served).toEqual(['first thread', 'second thread', 'caller', 'third thread', 'last caller']);
@@ -346,7 +346,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
       const name = newName();
       const node = await sides.node({ keyPrefix: '' });
       const holder = await locks.acquire(name, fair);
-      const first = java.tell('lock', { name, kind, thread: 'first' });
+      const first = java.send('lock', { name, kind, thread: 'first' });
       await listening(name, 1);
       for (let i = 0; i < 10; i += 1) {
         node.send({ type: 'hold', key: name, mode: 'fair' });
@@ -357,7 +357,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
       await node.kill('SIGKILL');
       await holder.release();
       await first;
-      const unlockedAt = await java.tell('unlock', { name, kind, thread: 'first' });
+      const unlockedAt = await java.send('unlock', { name, kind, thread: 'first' });
       await (await behind).release();
       expect(now() - unlockedAt).toBeLessThan(10_000);
       await nothingIsLeft(name);
@@ -370,16 +370,16 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
     ['Unicode', 'заказ:注文:🔒'],
     ['2,000 characters', 'x'.repeat(2_000)],
   ])('share names with %s', async (_, name) => {
-    await java.tell('lock', { name, kind });
+    await java.send('lock', { name, kind });
     const acquired = locks.acquire(name, fair);
     await listening(name, 1);
-    await java.tell('unlock', { name, kind });
+    await java.send('unlock', { name, kind });
     const lease = await acquired;
-    const locked = java.tell('lock', { name, kind });
+    const locked = java.send('lock', { name, kind });
     await listening(name, 1);
     await lease.release();
     await locked;
-    await java.tell('unlock', { name, kind });
+    await java.send('unlock', { name, kind });
     await nothingIsLeft(name);
   });
 
@@ -388,7 +388,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
     async () => {
       const name = newName();
       const lease = await locks.acquire(name, fair);
-      const locked = java.tell('lock', { name });
+      const locked = java.send('lock', { name });
       const channel = `redisson_lock__channel:{${name}}`;
       await until(async () => (await sides.listeners(channel)) > 0);
       const releasedAt = now();
@@ -397,7 +397,7 @@ describe.each(VERSIONS)('an RFairLock of Redisson %s and a fair lock', (version)
       // The end of that is announced to no fair waiter, and looked for.
       const acquired = locks.acquire(name, fair);
       await waiting(name, 1);
-      const unlockedAt = await java.tell('unlock', { name });
+      const unlockedAt = await java.send('unlock', { name });
       await (await acquired).release();
       expect(now() - unlockedAt).toBeLessThan(LOOK_MS + PROMPT_MS);
     },

@@ -46,8 +46,8 @@ describe.each(VERSIONS)(
     });
 
     const javaTakes = async (name: string): Promise<number> => {
-      const token = await java.tell('lockToken', { name, kind: 'fenced' });
-      await java.tell('unlock', { name, kind: 'fenced' });
+      const token = await java.send('lockToken', { name, kind: 'fenced' });
+      await java.send('unlock', { name, kind: 'fenced' });
       return token;
     };
 
@@ -60,11 +60,11 @@ describe.each(VERSIONS)(
         for (let i = 0; i < 3; i += 1) tokens.push(await javaTakes(name), await nodeTakes());
         expect(tokens).toEqual([1, 2, 3, 4, 5, 6]);
         // An end of a hold by force, and one by itself, on either side.
-        await java.tell('lockToken', { name, kind: 'fenced', thread: 'forced' });
+        await java.send('lockToken', { name, kind: 'fenced', thread: 'forced' });
         expect(await locks.forceUnlock(name)).toBe(true);
         await locks.acquire(name);
-        expect(await java.tell('forceUnlock', { name, kind: 'fenced' })).toBe(true);
-        await java.tell('lock', { name, kind: 'fenced', leaseMs: 30 });
+        expect(await java.send('forceUnlock', { name, kind: 'fenced' })).toBe(true);
+        await java.send('lock', { name, kind: 'fenced', leaseMs: 30 });
         await (await locks.acquire(name, { leaseMs: 30 })).release();
         expect([await nodeTakes(), await javaTakes(name)]).toEqual([11, 12]);
         expect(await admin.pttl(counterOf(name))).toBe(-1);
@@ -85,7 +85,7 @@ describe.each(VERSIONS)(
           }
         };
         await Promise.all([
-          java.tell('tokens', { name, kind: 'fenced', series, threads, rounds }),
+          java.send('tokens', { name, kind: 'fenced', series, threads, rounds }),
           ...services.flatMap((locks) => Array.from({ length: callers }, () => contended(locks))),
         ]);
         const tokens = (await admin.lrange(series, 0, -1)).map(Number);
@@ -104,18 +104,18 @@ describe.each(VERSIONS)(
           const channel = `redisson_lock__channel:${name.includes('{') ? name : `{${name}}`}`;
           return (await sides.listeners(channel)) >= count;
         });
-      const first = await java.tell('lockToken', { name, kind: 'fenced' });
+      const first = await java.send('lockToken', { name, kind: 'fenced' });
       const acquired = locks.acquire(name);
       await listening(1);
       const before = performance.now();
-      await java.tell('unlock', { name, kind: 'fenced' });
+      await java.send('unlock', { name, kind: 'fenced' });
       const lease = await acquired;
-      const locked = java.tell('lockToken', { name, kind: 'fenced' });
+      const locked = java.send('lockToken', { name, kind: 'fenced' });
       await listening(2);
       await lease.release();
       const last = await locked;
       expect(performance.now() - before).toBeLessThan(WATCHDOG_MS / 2);
-      await java.tell('unlock', { name, kind: 'fenced' });
+      await java.send('unlock', { name, kind: 'fenced' });
       expect([first, lease.fencingToken, last].toSorted((a, b) => a - b)).toEqual([
         first,
         lease.fencingToken,

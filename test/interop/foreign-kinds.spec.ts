@@ -47,9 +47,9 @@ describe.each(VERSIONS)('an exclusive lock beside other kinds of Redisson %s on 
   });
 
   /** In a line, or, where there is none, listening. */
-  const standsInLine = (name: string): Promise<unknown> =>
+  const untilWaiting = (name: string): Promise<unknown> =>
     until(async () =>
-      sides.hasLine
+      sides.hasQueue
         ? (await sides.exists(`nest_redis_lock:queue:{${name}}`)) === 1
         : (await sides.listeners(`redisson_lock__channel:{${name}}`)) > 0,
     );
@@ -65,7 +65,7 @@ describe.each(VERSIONS)('an exclusive lock beside other kinds of Redisson %s on 
     const took: number[] = [];
     for (let i = 0; i < ENDS; i += 1) {
       const name = newName();
-      await java.tell('lock', { name, kind, leaseMs: LEASE_MS });
+      await java.send('lock', { name, kind, leaseMs: LEASE_MS });
       const refused: unknown = await locks.acquire(name, { waitMs: 0 }).catch((error: unknown) => error);
       expect(refused).toBeInstanceOf(LockNotAcquiredError);
       expect((refused as LockNotAcquiredError).heldAs).toBe(heldAs);
@@ -74,8 +74,8 @@ describe.each(VERSIONS)('an exclusive lock beside other kinds of Redisson %s on 
         holders: [{ count: 1 }],
       });
       const waiting = locks.acquire(name);
-      await standsInLine(name);
-      const unlockedAt = await java.tell('unlock', { name, kind });
+      await untilWaiting(name);
+      const unlockedAt = await java.send('unlock', { name, kind });
       const lease = await waiting;
       took.push(now() - unlockedAt);
       expect(await lease.release()).toBe('released');
@@ -90,17 +90,17 @@ describe.each(VERSIONS)('an exclusive lock beside other kinds of Redisson %s on 
   also('a fair lock with a queue is named, and whoever is first when it ends has the lock', async () => {
     const { locks } = open();
     const name = newName();
-    await java.tell('lock', { name, kind: 'fair', thread: 'holder' });
-    const queued = java.tell('lock', { name, kind: 'fair', thread: 'waiter' });
+    await java.send('lock', { name, kind: 'fair', thread: 'holder' });
+    const queued = java.send('lock', { name, kind: 'fair', thread: 'waiter' });
     await until(async () => (await admin.llen(`redisson_lock_queue:{${name}}`)) === 1);
     const refused: unknown = await locks.acquire(name, { waitMs: 0 }).catch((error: unknown) => error);
     expect(refused).toMatchObject({ code: 'LOCK_TAKEN', heldAs: 'fair' });
     expect(await locks.inspect(name)).toMatchObject({ kind: 'fair' });
-    await java.tell('unlock', { name, kind: 'fair', thread: 'holder' });
+    await java.send('unlock', { name, kind: 'fair', thread: 'holder' });
     await queued;
     const waiting = locks.acquire(name);
-    await standsInLine(name);
-    const unlockedAt = await java.tell('unlock', { name, kind: 'fair', thread: 'waiter' });
+    await untilWaiting(name);
+    const unlockedAt = await java.send('unlock', { name, kind: 'fair', thread: 'waiter' });
     await (await waiting).release();
     expect(now() - unlockedAt).toBeLessThan(SOON_MS);
   });
@@ -109,12 +109,12 @@ describe.each(VERSIONS)('an exclusive lock beside other kinds of Redisson %s on 
     const { locks } = open();
     const name = newName();
     for (const thread of ['a', 'b', 'c']) {
-      await java.tell('lock', { name, kind: 'read', thread, leaseMs: LEASE_MS });
+      await java.send('lock', { name, kind: 'read', thread, leaseMs: LEASE_MS });
     }
     const state = await locks.inspect(name);
     expect(state?.kind).toBe('read');
     expect(state?.holders).toHaveLength(3);
-    for (const thread of ['a', 'b', 'c']) await java.tell('unlock', { name, kind: 'read', thread });
+    for (const thread of ['a', 'b', 'c']) await java.send('unlock', { name, kind: 'read', thread });
     expect(await locks.inspect(name)).toBeNull();
   });
 
@@ -127,19 +127,19 @@ describe.each(VERSIONS)('an exclusive lock beside other kinds of Redisson %s on 
       const byRenewal = await locks.acquire(renewed);
       const byRelease = await locks.acquire(released);
       for (const name of [renewed, released]) {
-        expect(await java.tell('tryLock', { name, kind, leaseMs: LEASE_MS })).toBe(true);
+        expect(await java.send('tryLock', { name, kind, leaseMs: LEASE_MS })).toBe(true);
       }
       expect(await byRelease.release()).toBe('lost');
       await until(() => byRenewal.lost);
       expect(await byRenewal.release()).toBe('lost');
       expect(events('lost')).toMatchObject([{ reason: 'entered' }, { reason: 'entered' }]);
       for (const name of [renewed, released]) {
-        expect(await java.tell('isLocked', { name, kind })).toBe(true);
+        expect(await java.send('isLocked', { name, kind })).toBe(true);
         expect(await locks.tryAcquire(name)).toBeNull();
         const waiting = locks.acquire(name);
-        await standsInLine(name);
+        await untilWaiting(name);
         // It is there, and its end leaves nothing: our part was taken off.
-        const unlockedAt = await java.tell('unlock', { name, kind });
+        const unlockedAt = await java.send('unlock', { name, kind });
         await (await waiting).release();
         expect(now() - unlockedAt).toBeLessThan(SOON_MS);
         expect(await sides.exists(name)).toBe(0);
@@ -150,10 +150,10 @@ describe.each(VERSIONS)('an exclusive lock beside other kinds of Redisson %s on 
   also('a hold that Java enters again for less time is over for us when that ends', async () => {
     const { locks } = open();
     const name = newName();
-    await java.tell('lock', { name, leaseMs: LEASE_MS });
+    await java.send('lock', { name, leaseMs: LEASE_MS });
     const waiting = locks.acquire(name);
-    await standsInLine(name);
-    const shortenedAt = await java.tell('lock', { name, leaseMs: 300 });
+    await untilWaiting(name);
+    const shortenedAt = await java.send('lock', { name, leaseMs: 300 });
     await (await waiting).release();
     expect(now() - shortenedAt).toBeLessThan(300 + SOON_MS);
   });

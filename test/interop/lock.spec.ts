@@ -66,7 +66,7 @@ describe.each(VERSIONS)('an RLock of Redisson %s and an exclusive lock', (versio
       const rounds = roundsFor(threads + processes.length * callers);
       for (const one of processes) one.send({ type: 'count', key: name, counter, callers, rounds });
       await Promise.all([
-        java.tell('count', { name, counter, threads, rounds }),
+        java.send('count', { name, counter, threads, rounds }),
         ...processes.map((one) => one.next('counted', { timeoutMs: LOAD_MS })),
       ]);
       expect(Number(await admin.get(counter))).toBe((threads + processes.length * callers) * rounds);
@@ -81,19 +81,19 @@ describe.each(VERSIONS)('an RLock of Redisson %s and an exclusive lock', (versio
       const [toNode, toJava]: [number[], number[]] = [[], []];
       for (let i = 0; i < WAKE_UPS; i += 1) {
         const name = newName();
-        await java.tell('lock', { name });
+        await java.send('lock', { name });
         const acquired = locks.acquire(name).then((lease) => ({ lease, at: now() }));
         await listening(name, 1);
-        const unlockedAt = await java.tell('unlock', { name });
+        const unlockedAt = await java.send('unlock', { name });
         const { lease, at } = await acquired;
         toNode.push(at - unlockedAt);
 
-        const locked = java.tell('lock', { name });
+        const locked = java.send('lock', { name });
         await listening(name, 2);
         const releasedAt = now();
         expect(await lease.release()).toBe('released');
         toJava.push((await locked) - releasedAt);
-        await java.tell('unlock', { name });
+        await java.send('unlock', { name });
       }
       const took = `to Node ${median(toNode).toFixed(1)} ms, at most ${Math.max(...toNode).toFixed(1)}; to Java ${median(toJava).toFixed(1)}, at most ${Math.max(...toJava).toFixed(1)}`;
       console.log(`Redisson ${version}, wake-ups: ${took}`);
@@ -112,8 +112,8 @@ describe.each(VERSIONS)('an RLock of Redisson %s and an exclusive lock', (versio
       return { side: 'Node', at, endedAt: now() };
     });
     await listening(name, 1);
-    const theirs = java.tell('lock', { name }).then(async (at) => {
-      return { side: 'Java', at, endedAt: await java.tell('unlock', { name }) };
+    const theirs = java.send('lock', { name }).then(async (at) => {
+      return { side: 'Java', at, endedAt: await java.send('unlock', { name }) };
     });
     await listening(name, 2);
     const releasedAt = now();
@@ -122,7 +122,7 @@ describe.each(VERSIONS)('an RLock of Redisson %s and an exclusive lock', (versio
     expect(first.at - releasedAt).toBeLessThan(PROMPT_MS);
     expect(second.at - first.endedAt).toBeLessThan(PROMPT_MS);
     // A process that is queued in Redis lets a thread of Java pass. Without a queue both wake up, in any order.
-    if (sides.hasLine) expect([first.side, second.side]).toEqual(['Java', 'Node']);
+    if (sides.hasQueue) expect([first.side, second.side]).toEqual(['Java', 'Node']);
   });
 
   also(
@@ -130,16 +130,16 @@ describe.each(VERSIONS)('an RLock of Redisson %s and an exclusive lock', (versio
     async () => {
       const name = newName();
       // A process that has waited for the lock hears what is said of it while it has it.
-      await java.tell('lock', { name });
+      await java.send('lock', { name });
       const acquired = locks.acquire(name);
       await listening(name, 1);
-      await java.tell('unlock', { name });
+      await java.send('unlock', { name });
       const held = await acquired;
       const waiters = [other.acquire(name), locks.acquire(name), open().acquire(name)];
       const first = Promise.race(waiters.map(async (waiter) => ({ lease: await waiter, at: now() })));
       await listening(name, 2);
       const forcedAt = now();
-      expect(await java.tell('forceUnlock', { name })).toBe(true);
+      expect(await java.send('forceUnlock', { name })).toBe(true);
       const { at } = await first;
       expect(at - forcedAt).toBeLessThan(PROMPT_MS);
       await until(() => held.lost);
@@ -155,14 +155,14 @@ describe.each(VERSIONS)('an RLock of Redisson %s and an exclusive lock', (versio
     'forced open here: a thread of Java that waits has the lock at once, and who held it there hears so',
     async () => {
       const name = newName();
-      await java.tell('lock', { name, thread: 'holder' });
-      const locked = java.tell('lock', { name, thread: 'waiter' });
+      await java.send('lock', { name, thread: 'holder' });
+      const locked = java.send('lock', { name, thread: 'waiter' });
       await listening(name, 1);
       const forcedAt = now();
       expect(await locks.forceUnlock(name)).toBe(true);
       expect((await locked) - forcedAt).toBeLessThan(PROMPT_MS);
-      await expect(java.tell('unlock', { name, thread: 'holder' })).rejects.toThrow('IllegalMonitorState');
-      await java.tell('unlock', { name, thread: 'waiter' });
+      await expect(java.send('unlock', { name, thread: 'holder' })).rejects.toThrow('IllegalMonitorState');
+      await java.send('unlock', { name, thread: 'waiter' });
     },
   );
 
@@ -171,7 +171,7 @@ describe.each(VERSIONS)('an RLock of Redisson %s and an exclusive lock', (versio
     async () => {
       const name = newName();
       const victim = await sides.java({ version, watchdogMs: WATCHDOG_MS });
-      await victim.tell('lock', { name });
+      await victim.send('lock', { name });
       const acquired = locks.acquire(name);
       await listening(name, 1);
       await victim.kill();
@@ -188,21 +188,21 @@ describe.each(VERSIONS)('an RLock of Redisson %s and an exclusive lock', (versio
     const name = newName();
     const options = { watchdogMs: WATCHDOG_MS, keyPrefix: '' };
     const holder = await sides.node(options);
-    const inLine = await sides.node(options);
+    const queueing = await sides.node(options);
     holder.send({ type: 'hold', key: name });
     await holder.next('holding');
-    inLine.send({ type: 'hold', key: name });
+    queueing.send({ type: 'hold', key: name });
     await listening(name, 1);
-    const locked = java.tell('lock', { name });
+    const locked = java.send('lock', { name });
     await listening(name, 2);
-    await inLine.kill('SIGKILL');
+    await queueing.kill('SIGKILL');
     await holder.kill('SIGKILL');
     const leftMs = await admin.pttl(name);
     const killedAt = now();
     expect((await locked) - killedAt).toBeLessThan(leftMs + PROMPT_MS);
     // The place of the dead one in the line does not keep anybody here out for longer than it lives.
     const acquired = locks.acquire(name);
-    await java.tell('unlock', { name });
+    await java.send('unlock', { name });
     await (await acquired).release();
     expect(await sides.exists(name)).toBe(0);
   });

@@ -56,7 +56,7 @@ describe.each(VERSIONS)('an RMultiLock of Redisson %s and several keys of one ca
       const rounds = roundsFor(threads + processes.length * callers);
       for (const node of processes) node.send({ type: 'count', key: [two, one], counter, callers, rounds });
       await Promise.all([
-        java.tell('count', { name: several(one, two), kind, counter, threads, rounds }),
+        java.send('count', { name: several(one, two), kind, counter, threads, rounds }),
         ...processes.map((node) => node.next('counted', { timeoutMs: LOAD_MS })),
       ]);
       expect(Number(await admin.get(counter))).toBe((threads + processes.length * callers) * rounds);
@@ -70,37 +70,37 @@ describe.each(VERSIONS)('an RMultiLock of Redisson %s and several keys of one ca
     const [one, two] = newNames();
     const both = { name: several(one, two), kind } as const;
     const lease = await locks.acquire([one, two]);
-    expect(await java.tell('tryLock', both)).toBe(false);
+    expect(await java.send('tryLock', both)).toBe(false);
     await lease.release();
     const second = await locks.acquire(two);
-    expect(await java.tell('tryLock', both)).toBe(false);
+    expect(await java.send('tryLock', both)).toBe(false);
     expect(await sides.exists(one)).toBe(0);
     await second.release();
 
-    expect(await java.tell('tryLock', both)).toBe(true);
+    expect(await java.send('tryLock', both)).toBe(true);
     expect(await locks.tryAcquire(one)).toBeNull();
     expect(await locks.tryAcquire([one, two])).toBeNull();
-    await java.tell('unlock', both);
-    await java.tell('lock', { name: two });
+    await java.send('unlock', both);
+    await java.send('lock', { name: two });
     expect(await locks.tryAcquire([one, two])).toBeNull();
     expect(await sides.exists(one)).toBe(0);
-    await java.tell('unlock', { name: two });
+    await java.send('unlock', { name: two });
   });
 
   also('wait for the other side, and get the keys when it has released all of them', async () => {
     const [one, two] = newNames();
     const both = { name: several(one, two), kind } as const;
-    await java.tell('lock', both);
+    await java.send('lock', both);
     const acquired = locks.acquire([one, two]);
     await listening(one);
-    await java.tell('unlock', both);
+    await java.send('unlock', both);
     const lease = await acquired;
-    const locked = java.tell('lock', { ...both, thread: 'waiter' });
+    const locked = java.send('lock', { ...both, thread: 'waiter' });
     await listening(one);
     const releasedAt = now();
     await lease.release();
     expect((await locked) - releasedAt).toBeLessThan(PROMPT_MS);
-    await java.tell('unlock', { ...both, thread: 'waiter' });
+    await java.send('unlock', { ...both, thread: 'waiter' });
     expect(await sides.exists(one, two)).toBe(0);
   });
 

@@ -6,7 +6,7 @@ const PROCESSES = 8;
 const CALLERS = 16;
 const WORK_MS = 2;
 const FOR_MS = 30_000;
-const LEAST_SERVED = 5;
+const MIN_SERVED = 5;
 
 describe('beside 8 busy Node processes', () => {
   let sides: Sides;
@@ -20,20 +20,20 @@ describe('beside 8 busy Node processes', () => {
   });
   afterAll(() => sides[Symbol.asyncDispose]());
 
-  const pollers: [string, { kind: RedissonKind; askEveryMs?: number }][] = [
+  const pollers: [string, { kind: RedissonKind; pollEveryMs?: number }][] = [
     ['spin lock', { kind: 'spin' }],
-    ['tryLock() asked every 10 ms', { kind: 'lock', askEveryMs: 10 }],
+    ['tryLock() asked every 10 ms', { kind: 'lock', pollEveryMs: 10 }],
   ];
   it.each(pollers)(
-    `a Java %s is served at least ${LEAST_SERVED} times in 30 s`,
+    `a Java %s is served at least ${MIN_SERVED} times in 30 s`,
     async (name, how) => {
       const contest = { callers: CALLERS, workMs: WORK_MS, forMs: FOR_MS };
       const [ours, theirs] = await Promise.all([
         nodeContends(processes, { key: name, ...contest }),
-        java.tell('contend', { name, threads: 1, workMs: WORK_MS, forMs: FOR_MS, ...how }),
+        java.send('contend', { name, threads: 1, workMs: WORK_MS, forMs: FOR_MS, ...how }),
       ]);
       console.log(`${name}: Java ${servedTo(theirs)}, Node ${servedTo(ours)}, none for ${unserved(ours)}`);
-      expect(servedTo(theirs)).toBeGreaterThanOrEqual(LEAST_SERVED);
+      expect(servedTo(theirs)).toBeGreaterThanOrEqual(MIN_SERVED);
       expect(unserved(ours)).toBe(0);
     },
     3 * FOR_MS,

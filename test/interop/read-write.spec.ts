@@ -76,8 +76,8 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
       }
       const on = { name, counter, rounds };
       const [, seen, ...compared] = await Promise.all([
-        java.tell('count', { ...on, kind: 'write', threads: writers, thread: 'writers' }),
-        java.tell('compare', { ...on, kind: 'read', threads: readers, thread: 'readers' }),
+        java.send('count', { ...on, kind: 'write', threads: writers, thread: 'writers' }),
+        java.send('compare', { ...on, kind: 'read', threads: readers, thread: 'readers' }),
         ...processes.map((one) => one.next('compared', { timeoutMs: LOAD_MS })),
         ...processes.map((one) => one.next('counted', { timeoutMs: LOAD_MS })),
       ]);
@@ -99,19 +99,19 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
         { name, kind: 'write' },
       ] as const;
       const first = await locks.acquire(name, { mode: 'read' });
-      expect(await java.tell('tryLock', read)).toBe(true);
+      expect(await java.send('tryLock', read)).toBe(true);
       const second = await other.acquire(name, { mode: 'read', waitMs: 0 });
-      expect(await java.tell('tryLock', { ...write, thread: 'writer' })).toBe(false);
+      expect(await java.send('tryLock', { ...write, thread: 'writer' })).toBe(false);
       expect((await locks.inspect(name))?.holders).toHaveLength(3);
-      await java.tell('unlock', read);
+      await java.send('unlock', read);
       expect([await first.verify(), await second.verify()]).toEqual([true, true]);
-      expect(await java.tell('tryLock', read)).toBe(true);
+      expect(await java.send('tryLock', read)).toBe(true);
       await first.release();
       await second.release();
-      expect(await java.tell('isLocked', read)).toBe(true);
+      expect(await java.send('isLocked', read)).toBe(true);
       expect(await locks.tryAcquire(name, { mode: 'write' })).toBeNull();
       expect(await locks.tryAcquire(name)).toBeNull();
-      await java.tell('unlock', read);
+      await java.send('unlock', read);
       expect(await sides.exists(name)).toBe(0);
     },
   );
@@ -123,21 +123,21 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
       for (let i = 0; i < WAKE_UPS; i += 1) {
         const name = newName();
         const [held, wanted] = (i % 2 ? ['read', 'write'] : ['write', 'read']) as ['read', 'write'];
-        await java.tell('lock', { name, kind: held });
+        await java.send('lock', { name, kind: held });
         const acquired = locks.acquire(name, { mode: wanted }).then((lease) => ({ lease, at: now() }));
         await listening(name, 1);
-        const unlockedAt = await java.tell('unlock', { name, kind: held });
+        const unlockedAt = await java.send('unlock', { name, kind: held });
         const { lease, at } = await acquired;
         toNode.push(at - unlockedAt);
         // A writer that has waited goes on listening, a reader does not.
         const listens = wanted === 'write' ? 1 : 0;
         await until(async () => (await listeners(name)) === listens);
-        const locked = java.tell('lock', { name, kind: held });
+        const locked = java.send('lock', { name, kind: held });
         await javaWaits(name, listens + 1);
         const releasedAt = now();
         expect(await lease.release()).toBe('released');
         toJava.push((await locked) - releasedAt);
-        await java.tell('unlock', { name, kind: held });
+        await java.send('unlock', { name, kind: held });
       }
       const worst = `to Node ${median(toNode).toFixed(1)} ms, at most ${Math.max(...toNode).toFixed(1)}; to Java ${median(toJava).toFixed(1)}, at most ${Math.max(...toJava).toFixed(1)}`;
       console.log(`Redisson ${version}, read-write, wake-ups: ${worst}`);
@@ -152,26 +152,26 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
     const lease = await locks.acquire(name, { mode });
     const endsAt = now() + WATCHDOG_MS;
     await until(() => now() > endsAt + PROMPT_MS, { what: 'the first lease would be over' });
-    expect(await java.tell('tryLock', { name, kind: 'write' })).toBe(false);
+    expect(await java.send('tryLock', { name, kind: 'write' })).toBe(false);
     expect(await lease.release()).toBe('released');
-    await java.tell('lock', { name, kind: mode });
+    await java.send('lock', { name, kind: mode });
     const endsThere = now() + WATCHDOG_MS;
     await until(() => now() > endsThere + PROMPT_MS, { what: 'the first lease would be over' });
     expect(await locks.tryAcquire(name, { mode: 'write' })).toBeNull();
-    await java.tell('unlock', { name, kind: mode });
+    await java.send('unlock', { name, kind: mode });
   });
 
   also(
     'keep what each other’s readers have: beside a renewed reader of Java a reader here is renewed too',
     async () => {
       const name = newName();
-      await java.tell('lock', { name, kind: 'read' });
+      await java.send('lock', { name, kind: 'read' });
       const lease = await locks.acquire(name, { mode: 'read' });
       const endsAt = now() + WATCHDOG_MS + PROMPT_MS;
       await until(() => now() > endsAt);
-      await java.tell('unlock', { name, kind: 'read' });
+      await java.send('unlock', { name, kind: 'read' });
       expect(await lease.verify()).toBe(true);
-      expect(await java.tell('tryLock', { name, kind: 'write' })).toBe(false);
+      expect(await java.send('tryLock', { name, kind: 'write' })).toBe(false);
       expect(await lease.release()).toBe('released');
     },
   );
@@ -179,7 +179,7 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
   also('outlive a Java reader that is killed: a writer here goes in when its lease is over', async () => {
     const name = newName();
     const victim = await sides.java({ watchdogMs: WATCHDOG_MS });
-    await victim.tell('lock', { name, kind: 'read' });
+    await victim.send('lock', { name, kind: 'read' });
     const acquired = locks.acquire(name, { mode: 'write' });
     await listening(name, 1);
     await victim.kill();
@@ -195,30 +195,30 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
     const victim = await sides.node({ watchdogMs: WATCHDOG_MS, keyPrefix: '' });
     victim.send({ type: 'hold', key: name, mode: 'read' });
     await victim.next('holding');
-    const locked = java.tell('lock', { name, kind: 'write' });
+    const locked = java.send('lock', { name, kind: 'write' });
     await listening(name, 1);
     await victim.kill('SIGKILL');
     const leftMs = await admin.pttl(name);
     const killedAt = now();
     expect((await locked) - killedAt).toBeLessThan(leftMs + PROMPT_MS);
-    await java.tell('unlock', { name, kind: 'write' });
+    await java.send('unlock', { name, kind: 'write' });
   });
 
   also('are downgraded by either side, and then shared with readers of the other side', async () => {
     const name = newName();
     const lease = await locks.acquire(name, { mode: 'write' });
-    const locked = java.tell('lock', { name, kind: 'read' });
+    const locked = java.send('lock', { name, kind: 'read' });
     await javaWaits(name, 1);
     const downgradedAt = now();
     await lease.downgrade();
     expect((await locked) - downgradedAt).toBeLessThan(PROMPT_MS);
     expect(await lease.release()).toBe('released');
-    await java.tell('unlock', { name, kind: 'read' });
-    await java.tell('lock', { name, kind: 'write' });
-    await java.tell('lock', { name, kind: 'read' });
-    await java.tell('unlock', { name, kind: 'write' });
+    await java.send('unlock', { name, kind: 'read' });
+    await java.send('lock', { name, kind: 'write' });
+    await java.send('lock', { name, kind: 'read' });
+    await java.send('unlock', { name, kind: 'write' });
     const read = await locks.acquire(name, { mode: 'read', waitMs: 0 });
-    await java.tell('unlock', { name, kind: 'read' });
+    await java.send('unlock', { name, kind: 'read' });
     expect(await read.verify()).toBe(true);
     await read.release();
     expect(await sides.exists(name)).toBe(0);
@@ -230,13 +230,13 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
       for (const mode of ['read', 'write'] as const) {
         const name = newName();
         const lease = await locks.acquire(name, { mode });
-        expect(await java.tell('forceUnlock', { name, kind: mode })).toBe(true);
+        expect(await java.send('forceUnlock', { name, kind: mode })).toBe(true);
         expect(await lease.release()).toBe('lost');
-        await java.tell('lock', { name, kind: mode, thread: mode });
+        await java.send('lock', { name, kind: mode, thread: mode });
         expect((await locks.inspect(name))?.kind).toBe(mode);
         expect(await locks.forceUnlock(name)).toBe(true);
-        expect(await java.tell('isLocked', { name, kind: mode })).toBe(false);
-        const unlocked = java.tell('unlock', { name, kind: mode, thread: mode });
+        expect(await java.send('isLocked', { name, kind: mode })).toBe(false);
+        const unlocked = java.send('unlock', { name, kind: mode, thread: mode });
         // The older one says nothing to a thread that unlocks what it has not got any more.
         if (version === OLDER_REDISSON) await unlocked;
         else await expect(unlocked).rejects.toThrow('IllegalMonitorState');
@@ -250,12 +250,12 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
     ['2,000 characters', 'x'.repeat(2_000)],
   ])('share names with %s', async (_, name) => {
     const lease = await locks.acquire(name, { mode: 'write' });
-    const locked = java.tell('lock', { name, kind: 'read' });
+    const locked = java.send('lock', { name, kind: 'read' });
     await javaWaits(name, 1);
     await lease.release();
     await locked;
     const read = await locks.acquire(name, { mode: 'read', waitMs: 0 });
-    await java.tell('unlock', { name, kind: 'read' });
+    await java.send('unlock', { name, kind: 'read' });
     expect(await read.release()).toBe('released');
     expect(await sides.exists(name)).toBe(0);
   });
@@ -263,12 +263,12 @@ describe.each(VERSIONS)('an RReadWriteLock of Redisson %s and a read-write lock'
   also('count how often a thread of Java has entered, and are free when it has left as often', async () => {
     const name = newName();
     const thread = { name, kind: 'read' } as const;
-    for (let i = 0; i < 3; i += 1) await java.tell('lock', thread);
+    for (let i = 0; i < 3; i += 1) await java.send('lock', thread);
     expect((await locks.inspect(name))?.holders).toMatchObject([{ count: 3 }]);
     const lease = await locks.acquire(name, { mode: 'read' });
     for (let i = 0; i < 3; i += 1) {
-      expect(await java.tell('isLocked', thread)).toBe(true);
-      await java.tell('unlock', thread);
+      expect(await java.send('isLocked', thread)).toBe(true);
+      await java.send('unlock', thread);
       expect(await lease.verify()).toBe(true);
     }
     await lease.release();

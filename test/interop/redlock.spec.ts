@@ -41,8 +41,8 @@ describe('a quorum beside Redlock as others run it, on the same servers', () => 
     const java = await Redisson.start(urls.join(','), { mode: 'each' });
     ends.push(() => java[Symbol.asyncDispose]());
     others['Redisson'] = {
-      lock: (name) => java.tell('tryLock', { name, kind: 'red', waitMs: 0, leaseMs: LEASE_MS }),
-      unlock: (name) => java.tell('unlock', { name, kind: 'red' }),
+      lock: (name) => java.send('tryLock', { name, kind: 'red', waitMs: 0, leaseMs: LEASE_MS }),
+      unlock: (name) => java.send('unlock', { name, kind: 'red' }),
     };
 
     execFileSync(process.execPath, [fileURLToPath(new URL('install.mjs', PEERS))], { stdio: 'inherit' });

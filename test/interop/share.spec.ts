@@ -50,16 +50,16 @@ describe('a lock that Java and Node both want', () => {
     `is shared as two JVMs share it within a factor of two, with %i ms of work, and all callers are served`,
     async (workMs) => {
       const contest = { key: `order-${workMs}`, callers: CALLERS, workMs, forMs: SLICE_MS };
-      const beside = {
+      const rivals = {
         'a second JVM': () => javaContends(java[1], contest),
         'one Node process': () => nodeContends(processes.slice(0, 1), contest),
         'two Node processes': () => nodeContends(processes, contest),
       };
-      const names = Object.keys(beside) as (keyof typeof beside)[];
+      const names = Object.keys(rivals) as (keyof typeof rivals)[];
       const slices = new Map(names.map((name): [string, Slice[]] => [name, []]));
       for (let round = 0; round < ROUNDS; round += 1) {
         for (const name of names) {
-          slices.get(name)!.push(await slice(javaContends(java[0], contest), beside[name]()));
+          slices.get(name)!.push(await slice(javaContends(java[0], contest), rivals[name]()));
         }
       }
       const starved = (name: string, side: 0 | 1): number =>

@@ -6,15 +6,15 @@ type Take = () => Promise<() => Promise<unknown>>;
 
 /** A caller that has a permit so often, and counts itself in and out: the most that were inside at once. */
 const shares = async (take: Take, redis: Redis, counter: string, rounds: number): Promise<number> => {
-  let most = 0;
+  let max = 0;
   for (let round = 0; round < rounds; round += 1) {
     const release = await take();
-    most = Math.max(most, await redis.incr(counter));
+    max = Math.max(max, await redis.incr(counter));
     await sleep(1);
     await redis.decr(counter);
     await release();
   }
-  return most;
+  return max;
 };
 
 /** Runs `callers` of them. Returns for each the largest number that it saw inside. */

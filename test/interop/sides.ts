@@ -14,7 +14,7 @@ import { Redisson, type Had, type RedissonOptions } from '../support/redisson/re
 const CONTENDER = new URL('./contender.worker.ts', import.meta.url);
 const BOOT_MS = 25_000;
 /** About one start in three shards messages, so one of this many is of either mode. */
-const MOST_TRIES = 30;
+const MAX_TRIES = 30;
 const COMPLAINT = / (WARN|ERROR) /;
 
 export type Contender = TestWorker<ToContender, FromContender>;
@@ -58,7 +58,7 @@ export class Sides implements AsyncDisposable {
   private async ofOneMode(options: RedissonOptions): Promise<Redisson> {
     const mode = this.isCluster ? (SERVERS as 'cluster' | 'cluster-unsharded') : 'one';
     const urls = this.servers.map(({ url }) => url).join(',');
-    for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       const java = await Redisson.start(urls, { ...options, mode });
       if (!this.isCluster || options.version !== OLDER_REDISSON) return java;
       const isSharded = await this.shards(java);
@@ -66,7 +66,7 @@ export class Sides implements AsyncDisposable {
       if (isSharded === this.isSharded) return java;
       await java[Symbol.asyncDispose]();
     }
-    throw new Error(`of ${MOST_TRIES} Redissons none did as the others; sharded: ${this.isSharded}`);
+    throw new Error(`of ${MAX_TRIES} Redissons none did as the others; sharded: ${this.isSharded}`);
   }
 
   /**
@@ -76,19 +76,19 @@ export class Sides implements AsyncDisposable {
   private async shards(java: Redisson): Promise<boolean> {
     const name = 'is-sharded';
     const channel = `redisson_lock__channel:{${name}}`;
-    await java.tell('lock', { name, thread: 'first' });
-    const waiting = java.tell('lock', { name, thread: 'second' });
-    const answer = await until(
+    await java.send('lock', { name, thread: 'first' });
+    const waiting = java.send('lock', { name, thread: 'second' });
+    const reply = await until(
       async () => {
         if ((await this.listenersBy('SHARDNUMSUB', channel)) > 0) return 'sharded';
         return (await this.listenersBy('NUMSUB', channel)) > 0 && 'in all of the cluster';
       },
       { what: 'a thread of Java listens' },
     );
-    await java.tell('unlock', { name, thread: 'first' });
+    await java.send('unlock', { name, thread: 'first' });
     await waiting;
-    await java.tell('unlock', { name, thread: 'second' });
-    return answer === 'sharded';
+    await java.send('unlock', { name, thread: 'second' });
+    return reply === 'sharded';
   }
 
   async node(options?: ContenderSetup['options']): Promise<Contender> {
@@ -115,7 +115,7 @@ export class Sides implements AsyncDisposable {
   }
 
   /** Whether those who wait here stand in a line in Redis. */
-  get hasLine(): boolean {
+  get hasQueue(): boolean {
     return !this.isCluster || this.shardsMessages;
   }
 
@@ -124,10 +124,10 @@ export class Sides implements AsyncDisposable {
     return this.listenersBy(this.shardsMessages ? 'SHARDNUMSUB' : 'NUMSUB', channel);
   }
 
-  private async listenersBy(question: 'NUMSUB' | 'SHARDNUMSUB', channel: string): Promise<number> {
+  private async listenersBy(command: 'NUMSUB' | 'SHARDNUMSUB', channel: string): Promise<number> {
     const counts = await Promise.all(
       this.servers.map(async (server) => {
-        const [, count] = (await server.cli('PUBSUB', question, channel)) as [string, number];
+        const [, count] = (await server.cli('PUBSUB', command, channel)) as [string, number];
         return count;
       }),
     );
@@ -182,7 +182,7 @@ export const nodeContends = async (
 };
 
 export const javaContends = (java: Redisson, { key, callers, workMs, forMs }: Contend) =>
-  java.tell('contend', { name: key, threads: callers, workMs, forMs });
+  java.send('contend', { name: key, threads: callers, workMs, forMs });
 
 export const servedTo = (had: readonly Had[]): number => had.reduce((sum, { served }) => sum + served, 0);
 

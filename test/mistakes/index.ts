@@ -1,7 +1,7 @@
 import type { LaboratoryMistake, Mistake, MistakeOnRedis, SimulatedMistake } from './mistake.js';
-import { HANDING_MISTAKES } from './table/handing.mistakes.js';
+import { HAND_OFF_MISTAKES } from './table/hand-off.mistakes.js';
 import { HOLDING_MISTAKES } from './table/holding.mistakes.js';
-import { LINE_MISTAKES } from './table/queue.mistakes.js';
+import { QUEUE_MISTAKES } from './table/queue.mistakes.js';
 import { MISUSE_MISTAKES } from './table/misuse.mistakes.js';
 import { OBJECT_MISTAKES } from './table/objects.mistakes.js';
 import { PERMIT_MISTAKES } from './table/permits.mistakes.js';
@@ -14,9 +14,9 @@ import { WAITING_MISTAKES } from './table/waiting.mistakes.js';
 export const MISTAKES: readonly Mistake[] = [
   ...HOLDING_MISTAKES,
   ...WAITING_MISTAKES,
-  ...LINE_MISTAKES,
+  ...QUEUE_MISTAKES,
   ...UNDOING_MISTAKES,
-  ...HANDING_MISTAKES,
+  ...HAND_OFF_MISTAKES,
   ...MISUSE_MISTAKES,
   ...SHARING_MISTAKES,
   ...PERMIT_MISTAKES,

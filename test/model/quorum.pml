@@ -47,7 +47,7 @@
 
 /* A client. */
 #define NEW 0
-#define ASKING 1
+#define REQUESTING 1
 #define COMMITTING 2 /* a majority has granted; the largest token is made known */
 #define HOLDING 3 /* its section runs, and it is in time */
 #define ENDING 4 /* it gives back what it has, or may have */
@@ -94,7 +94,7 @@ byte last[NODES];
 #endif
 byte out; /* the node that has forgotten and does not count yet, + 1 */
 #if FORGETS
-byte asked[CLIENTS]; /* how many leases were asked for before it forgot */
+byte toRenew[CLIENTS]; /* how many leases were asked for before it forgot */
 #endif
 #ifdef OTHER_CONNECTION_COUNTS
 bit old[CLIENTS * NODES]; /* the request was sent before that */
@@ -106,7 +106,7 @@ byte breaks, forgets, stops;
 byte newest; /* the token of who became a holder last */
 #if WRITES
 byte holders;
-byte turn[CLIENTS]; /* the how-manieth holder it was */
+byte rank[CLIENTS]; /* the how-manieth holder it was */
 byte written; /* the largest token that the resource has seen */
 byte writer; /* the turn of who wrote last */
 #endif
@@ -116,7 +116,7 @@ hidden byte i, j, k, most, what;
 #define may(mask, n) (((mask) >> (n)) & 1)
 #define link(c, n) ((c) * NODES + (n))
 #define on(c, n) at[link(c, n)]
-#define isActive(c) (state[c] == ASKING || state[c] == COMMITTING || state[c] == HOLDING)
+#define isActive(c) (state[c] == REQUESTING || state[c] == COMMITTING || state[c] == HOLDING)
 #define larger(a, b) ((a) > (b) -> (a) : (b))
 #define isAt(c, n, w) (on(c, n) == (w) -> 1 : 0)
 #define said(c, w) (isAt(c, 0, w) + isAt(c, 1, w) + isAt(c, 2, w))
@@ -145,7 +145,7 @@ inline forgetToken(c) {
 
 /* Each node is asked for it behind what is under way there. Where nothing can be there, that is done at once.
    `dropped`: commits that are under way come too late, when the hold has ended there. */
-inline giveBack(c, dropped) {
+inline releaseHold(c, dropped) {
   for (k : 0 .. NODES - 1) {
     given[link(c, k)] = 0;
     if
@@ -185,7 +185,7 @@ inline unawaited(c, n, then) {
   fi
 }
 
-inline answerCommit(c, n, says) {
+inline replyToCommit(c, n, says) {
   if
   :: state[c] == COMMITTING -> on(c, n) = says
   :: else -> unawaited(c, n, RELEASE); forgetToken(c)
@@ -205,8 +205,8 @@ inline acquire(c, n) {
     hold[n] = c + 1; leased[n] = 0;
     last[n] = NEXT(n);
     if
-    :: state[c] != ASKING -> unawaited(c, n, RELEASE)
-    :: state[c] == ASKING && isOut(c, n) -> on(c, n) = FAILED
+    :: state[c] != REQUESTING -> unawaited(c, n, RELEASE)
+    :: state[c] == REQUESTING && isOut(c, n) -> on(c, n) = FAILED
     :: else -> on(c, n) = GRANTED; given[link(c, n)] = (FENCED -> last[n] : 0)
     fi;
 #if FENCED
@@ -217,12 +217,12 @@ inline acquire(c, n) {
   :: else ->
     printf("node %c: is taken for %d, by %d\n", letter(n), c + 1, hold[n]);
     if
-    :: state[c] != ASKING -> unawaited(c, n, DONE); becomeOver(c)
-    :: state[c] == ASKING && isOut(c, n) -> on(c, n) = FAILED
+    :: state[c] != REQUESTING -> unawaited(c, n, DONE); becomeOver(c)
+    :: state[c] == REQUESTING && isOut(c, n) -> on(c, n) = FAILED
     :: else ->
       on(c, n) = TAKEN;
       if
-      :: said(c, TAKEN) == MAJORITY -> giveBack(c, false); printf("client %d: is refused, and gives back\n", c + 1)
+      :: said(c, TAKEN) == MAJORITY -> releaseHold(c, false); printf("client %d: is refused, and gives back\n", c + 1)
       :: else
       fi
     fi
@@ -240,9 +240,9 @@ inline commit(c, n) {
   :: mayCommit(c, n) && !isOut(c, n) ->
     last[n] = larger(last[n], token[c]);
     printf("node %c: knows of token %d of %d\n", letter(n), token[c], c + 1);
-    answerCommit(c, n, KNOWS)
+    replyToCommit(c, n, KNOWS)
   :: else ->
-    answerCommit(c, n, KNOWS_NOT);
+    replyToCommit(c, n, KNOWS_NOT);
     printf("node %c: refuses token %d of %d\n", letter(n), token[c], c + 1)
   fi
 }
@@ -285,9 +285,9 @@ inline again(c, n) {
 }
 
 /* A connection in doubt is ended first: what was sent on it is read no more. */
-#if defined(DOUBT_IGNORED)
+#if defined(UNCERTAIN_IGNORED)
 #define isEnded(sent) false
-#elif defined(DOUBT_OF_REPAIR_IGNORED)
+#elif defined(UNCERTAIN_REPAIR_IGNORED)
 #define isEnded(sent) ((sent) == ACQUIRE)
 #else
 #define isEnded(sent) true
@@ -310,9 +310,9 @@ inline release(c, n) {
 /* The client learns that its request has failed, and not whether it was done. A release is repeated. */
 inline fail(c, n) {
   if
-  :: on(c, n) == ACQUIRE && state[c] == ASKING -> on(c, n) = FAILED
-  :: on(c, n) == COMMIT -> answerCommit(c, n, KNOWS_NOT)
-  :: (on(c, n) == ACQUIRE && state[c] != ASKING) || on(c, n) == RENEW || on(c, n) == AGAIN -> unawaited(c, n, RELEASE)
+  :: on(c, n) == ACQUIRE && state[c] == REQUESTING -> on(c, n) = FAILED
+  :: on(c, n) == COMMIT -> replyToCommit(c, n, KNOWS_NOT)
+  :: (on(c, n) == ACQUIRE && state[c] != REQUESTING) || on(c, n) == RENEW || on(c, n) == AGAIN -> unawaited(c, n, RELEASE)
   :: else
   fi
 }
@@ -396,7 +396,7 @@ end:
 
 #define isGone(c, lease) ((lease) != FOREVER && (state[c] == STOPPED || lapsed[c] > (lease)))
 #if FORGETS
-#define isThrough(c) (!isActive(c) || lapsed[c] >= asked[c])
+#define isThrough(c) (!isActive(c) || lapsed[c] >= toRenew[c])
 #if CLIENTS == 2
 #define leasesAreOver (isThrough(0) && isThrough(1))
 #else
@@ -433,7 +433,7 @@ end:
 #else
         fail(j, n);
 #endif
-        asked[j] = (isActive(j) && out != 0 -> renewed[j] + renewing[j] + 1 : 0)
+        toRenew[j] = (isActive(j) && out != 0 -> renewed[j] + renewing[j] + 1 : 0)
       }
       printf("fault: node %c has restarted, and has forgotten all\n", letter(n))
     }
@@ -441,7 +441,7 @@ end:
       out == n + 1 && leasesAreOver ->
       out = 0;
       for (j : 0 .. CLIENTS - 1) {
-        asked[j] = 0
+        toRenew[j] = 0
       }
       printf("node %c: counts again\n", letter(n))
     }
@@ -451,8 +451,8 @@ end:
 
 /* ---- the clients ---- */
 
-inline ask(c) {
-  state[c] = ASKING;
+inline sendRequest(c) {
+  state[c] = REQUESTING;
   for (k : 0 .. NODES - 1) {
     on(c, k) = ACQUIRE
   }
@@ -484,11 +484,11 @@ inline begin(c) {
 #endif
 #if WRITES
   holders++;
-  turn[c] = holders
+  rank[c] = holders
 #endif
 }
 
-#ifdef MAJORITY_OF_ANSWERS
+#ifdef MAJORITY_OF_REPLIES
 #define enoughGrant(c) (said(c, GRANTED) > said(c, TAKEN))
 #define enoughKnow(c) (said(c, KNOWS) >= MAJORITY || said(c, COMMIT) + said(c, KNOWS_NOT) == 0)
 #else
@@ -538,7 +538,7 @@ inline count(c) {
 #endif
 }
 
-#ifdef COUNTED_FROM_ANSWER
+#ifdef COUNTED_FROM_REPLY
 #define mayLapse(c) (lapsed[c] <= renewed[c]) /* the client does not know it */
 #else
 #define mayLapse(c) (lapsed[c] < renewed[c])
@@ -553,9 +553,9 @@ proctype Client(byte c) {
 end:
   do
 #if FORGETS
-  :: d_step { state[c] == NEW && isNextClient(c) -> ask(c) }
+  :: d_step { state[c] == NEW && isNextClient(c) -> sendRequest(c) }
 #endif
-  :: d_step { state[c] == ASKING && enoughGrant(c) -> count(c) }
+  :: d_step { state[c] == REQUESTING && enoughGrant(c) -> count(c) }
   :: d_step { state[c] == COMMITTING && enoughKnow(c) -> begin(c) }
 #if RENEWALS
   :: d_step {
@@ -583,7 +583,7 @@ end:
       printf("client %d: holds for another lease\n", c + 1)
     }
 #endif
-#if RENEWALS || defined(COUNTED_FROM_ANSWER)
+#if RENEWALS || defined(COUNTED_FROM_REPLY)
   :: d_step {
       isActive(c) && mayLapse(c) ->
       lapsed[c]++;
@@ -592,9 +592,9 @@ end:
 #endif
   /* The section has ended, or nobody waits for it any more, or its time is over. */
   :: d_step {
-      isActive(c) && (state[c] != ASKING || said(c, GRANTED) > 0 || said(c, ACQUIRE) == 0) ->
+      isActive(c) && (state[c] != REQUESTING || said(c, GRANTED) > 0 || said(c, ACQUIRE) == 0) ->
       what = state[c];
-      giveBack(c, false);
+      releaseHold(c, false);
       if
       :: what == HOLDING -> printf("client %d: releases\n", c + 1)
       :: else -> printf("client %d: gives up, and gives back\n", c + 1)
@@ -602,16 +602,16 @@ end:
     }
   :: d_step {
       isActive(c) && said(c, COMMIT) > 0 ->
-      giveBack(c, true);
+      releaseHold(c, true);
       printf("client %d: its time is over\n", c + 1)
     }
 #if WRITES
   :: d_step {
-      turn[c] > 0 && isAccepted(c) ->
+      rank[c] > 0 && isAccepted(c) ->
       printf("client %d: writes, with token %d\n", c + 1, token[c]);
       /* Nothing is written after what a later holder has written. */
-      assert(turn[c] > writer);
-      written = token[c]; writer = turn[c]
+      assert(rank[c] > writer);
+      written = token[c]; writer = rank[c]
     }
 #endif
 #if STOPS
@@ -662,7 +662,7 @@ init {
     }
     for (j : 0 .. CLIENTS - 1) {
 #if !FORGETS
-      ask(j); /* what is under way for long is as good as asked later */
+      sendRequest(j); /* what is under way for long is as good as asked later */
 #endif
       run Client(j);
       for (i : 0 .. NODES - 1) {

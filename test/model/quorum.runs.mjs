@@ -95,7 +95,7 @@ export const MISTAKES = [
   },
   {
     name: 'quorum: a majority of those that answered',
-    defines: { MAJORITY_OF_ANSWERS: 1, FENCED: 0, BREAKS: 2 },
+    defines: { MAJORITY_OF_REPLIES: 1, FENCED: 0, BREAKS: 2 },
     breaks: 'one believer',
   },
   {
@@ -105,7 +105,7 @@ export const MISTAKES = [
   },
   {
     name: 'quorum: validity without what asking took',
-    defines: { COUNTED_FROM_ANSWER: 1, FENCED: 0 },
+    defines: { COUNTED_FROM_REPLY: 1, FENCED: 0 },
     breaks: 'one believer',
   },
   {
@@ -130,12 +130,12 @@ export const MISTAKES = [
   },
   {
     name: 'quorum: a release that forgets the doubt',
-    defines: { DOUBT_IGNORED: 1, BREAKS: 1 },
+    defines: { UNCERTAIN_IGNORED: 1, BREAKS: 1 },
     breaks: 'nobody is forgotten on a node',
   },
   {
     name: 'quorum: a release that forgets the doubt of what a renewal puts back',
-    defines: { DOUBT_OF_REPAIR_IGNORED: 1, RENEWALS: 1, BREAKS: 1, ...TWO },
+    defines: { UNCERTAIN_REPAIR_IGNORED: 1, RENEWALS: 1, BREAKS: 1, ...TWO },
     breaks: 'nobody is forgotten on a node',
   },
   {

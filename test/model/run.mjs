@@ -17,13 +17,13 @@ import { APT_DOES, installWithApt, mayInstall } from '../../.ci/apt.mjs';
 import { exclusively } from '../../.ci/exclusive.mjs';
 import { capture, onPath } from '../../.ci/process.mjs';
 import * as quorum from './quorum.runs.mjs';
-import * as turns from './turns.runs.mjs';
+import * as grants from './grants.runs.mjs';
 
 const modelled = (model, { RUNS, LARGE_RUNS, MISTAKES, PROMISES }) => {
   const ofIt = (list) => list.map((one) => ({ ...one, model, promises: PROMISES }));
   return { runs: ofIt(RUNS), large: ofIt(LARGE_RUNS), mistakes: ofIt(MISTAKES) };
 };
-const MODELS = [modelled('turns.pml', turns), modelled('quorum.pml', quorum)];
+const MODELS = [modelled('grants.pml', grants), modelled('quorum.pml', quorum)];
 
 const LIMIT_MS = 15 * 60_000;
 const LARGE_LIMIT_MS = 8 * 60 * 60_000;
@@ -164,10 +164,10 @@ const printTrace = (mistake, settings) =>
   });
 
 /** `--only` and `--trace` go by names. */
-const refuseTwins = (all) => {
+const refuseDuplicates = (all) => {
   const names = all.map(({ name }) => name);
-  const twin = names.find((name, i) => names.indexOf(name) < i);
-  if (twin !== undefined) throw new Error(`"${twin}" is the name of two`);
+  const duplicate = names.find((name, i) => names.indexOf(name) < i);
+  if (duplicate !== undefined) throw new Error(`"${duplicate}" is the name of two`);
 };
 
 const main = async () => {
@@ -185,7 +185,7 @@ const main = async () => {
     (wanted === undefined || name.includes(wanted)) && !(values.short && long);
   const settings = { memory: values.memory, limitMs: values.large ? LARGE_LIMIT_MS : LIMIT_MS };
   const all = MODELS.flatMap(({ runs, large, mistakes }) => [...runs, ...large, ...mistakes]);
-  refuseTwins(all);
+  refuseDuplicates(all);
   const runs = MODELS.flatMap(({ runs, large }) => (values.large ? [...runs, ...large] : runs)).filter(
     isWanted,
   );

@@ -4,7 +4,7 @@ import { hashSlot, tagOfSlot } from '../../lib/stores/redis/hash-slot.js';
 import { within } from '../support/async.js';
 import { holdName, useLab } from '../support/redis/lab.js';
 import type { OpenLocks } from '../support/redis/open-locks.js';
-import { codeOf, inTime } from './support/answers.js';
+import { codeOf, inTime } from './support/replies.js';
 import { OTHER_TYPES } from './support/foreign-holds.js';
 
 /*
@@ -17,7 +17,7 @@ const FENCE = `nest_redis_lock:fence:{${tagOfSlot(hashSlot(holdName('order')))}}
 const lab = useLab();
 
 const open = (fencing = true): OpenLocks => lab.open({ commandTimeoutMs: COMMAND_TIMEOUT_MS, fencing });
-const bounded = <T>(asked: Promise<T>): Promise<T> => inTime(asked, 0, COMMAND_TIMEOUT_MS);
+const bounded = <T>(requested: Promise<T>): Promise<T> => inTime(requested, 0, COMMAND_TIMEOUT_MS);
 
 const POISONS: Readonly<Record<string, (redis: Redis, name: string) => Promise<unknown>>> = {
   ...OTHER_TYPES,

@@ -4,7 +4,7 @@ import { until, within } from '../support/async.js';
 import { holdName, useLab } from '../support/redis/lab.js';
 import type { OpenLocks } from '../support/redis/open-locks.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
-import { codeOf, inTime } from './support/answers.js';
+import { codeOf, inTime } from './support/replies.js';
 import { addOwners, BEYOND_COUNTING_MS, FOREIGN_HASHES, OTHER_TYPES } from './support/foreign-holds.js';
 
 const COMMAND_TIMEOUT_MS = 5_000;
@@ -14,7 +14,8 @@ failOnUnhandledRejections();
 const lab = useLab();
 
 const open = (): OpenLocks => lab.open({ commandTimeoutMs: COMMAND_TIMEOUT_MS });
-const bounded = <T>(asked: Promise<T>, waitMs = 0): Promise<T> => inTime(asked, waitMs, COMMAND_TIMEOUT_MS);
+const bounded = <T>(requested: Promise<T>, waitMs = 0): Promise<T> =>
+  inTime(requested, waitMs, COMMAND_TIMEOUT_MS);
 
 /** What is at the name, byte for byte (as a hash: comparing megabytes one by one takes long), and when it ends. */
 const whatIsThere = async () => ({
@@ -57,7 +58,7 @@ const nothingElseIsTouched = async ({ locks, events }: OpenLocks): Promise<void>
 describe('a foreign hash in place of a hold', () => {
   it.each(Object.entries(FOREIGN_HASHES))(
     '%s: the lock is taken, for as long as that is there and not longer',
-    async (_what, { plant, shown }) => {
+    async (_what, { plant, holders }) => {
       const opened = open();
       const { locks } = opened;
       await plant(lab.admin, NAME);
@@ -67,7 +68,7 @@ describe('a foreign hash in place of a hold', () => {
       expect(await bounded(locks.tryAcquire('order'))).toBeNull();
       expect(await bounded(locks.inspect('order'))).toMatchObject({
         holders: expect.arrayContaining(
-          shown.map((holder) => expect.objectContaining(holder) as unknown),
+          holders.map((holder) => expect.objectContaining(holder) as unknown),
         ) as unknown[],
       });
       expect(await bounded(locks.isLocked('order'))).toBe(true);
@@ -133,13 +134,13 @@ describe('another type in place of a hold', () => {
       await plant(lab.admin, NAME);
       const before = await whatIsThere();
       expect(await wantIt(opened)).toEqual(all('LOCK_STORE_FAILED'));
-      for (const ask of [
+      for (const request of [
         (): Promise<unknown> => locks.tryAcquire('order'),
         () => locks.inspect('order'),
         () => locks.isLocked('order'),
         () => locks.forceUnlock('order'),
       ]) {
-        await expect(bounded(ask())).rejects.toMatchObject({
+        await expect(bounded(request())).rejects.toMatchObject({
           code: 'LOCK_STORE_FAILED',
           outcome: 'not-executed',
           // The name in Redis, and the end of one sentence.

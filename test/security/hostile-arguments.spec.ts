@@ -5,7 +5,7 @@ import { deferred, until, type Deferred } from '../support/async.js';
 import { useApps, rootModule } from '../support/nest/apps.js';
 import { PLATFORMS, startHttp } from '../support/nest/http.js';
 import { useWorld } from '../support/nest/world.js';
-import { codeOf } from './support/answers.js';
+import { codeOf } from './support/replies.js';
 import { HOSTILE_TEXTS } from './support/hostile-texts.js';
 import { keySpaceOf, plantBystanders, rawName, touchedBetween } from './support/key-space.js';
 
@@ -148,8 +148,8 @@ describe.each(PLATFORMS)('what every object has is never in a key, on %s:', (pla
       rootModule(world.options(), { controllers: [CartController] }),
     );
     const headers = { 'content-type': 'application/json' };
-    const answer = await http.get(path, { method: 'POST', headers, body: json });
-    return { status: answer.status, text: await answer.text() };
+    const response = await http.get(path, { method: 'POST', headers, body: json });
+    return { status: response.status, text: await response.text() };
   };
   const isRefused = { status: 500, text: expect.stringContaining('LOCK_KEY_INVALID') as string };
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { hashSlot, tagOfSlot } from '../../lib/stores/redis/hash-slot.js';
 import { until, within } from '../support/async.js';
 import { holdName, useLab } from '../support/redis/lab.js';
-import { codeOf } from './support/answers.js';
+import { codeOf } from './support/replies.js';
 import { HOSTILE_TEXTS, REFUSED_BRACES, REFUSED_TEXTS } from './support/hostile-texts.js';
 import { keySpaceOf, plantBystanders, rawName, touchedBetween } from './support/key-space.js';
 
@@ -27,7 +27,7 @@ const useEverythingOf = async (key: string, one: LockService, two: LockService) 
   const whileHeld = await keySpaceOf(lab.admin);
   const waiting = two.acquire(key, { waitMs: 20_000 });
   const channel = key.includes('{') ? holdName(key) : `{${holdName(key)}}`;
-  await heard(`redisson_lock__channel:${channel}`);
+  await untilSubscribed(`redisson_lock__channel:${channel}`);
   await lease.extend(60_000);
   expect(await two.inspect(key)).toMatchObject({ holders: [{ count: 1 }] });
   const channels = await lab.channels();
@@ -49,7 +49,7 @@ const useEverythingOf = async (key: string, one: LockService, two: LockService) 
 };
 
 /** Resolves once a client listens on the channel. */
-const heard = (channel: string): Promise<unknown> =>
+const untilSubscribed = (channel: string): Promise<unknown> =>
   until(async () => ((await lab.admin.pubsub('NUMSUB', channel)) as [string, number])[1], {
     what: `somebody listens on ${channel}`,
   });
@@ -147,7 +147,7 @@ describe('what is no key', () => {
     () => locks.forceUnlock(key),
   ];
 
-  const asks = async () => {
+  const requestCount = async () => {
     const { evalsha = 0, eval: inFull = 0 } = await lab.calls();
     return evalsha + inFull;
   };
@@ -155,14 +155,14 @@ describe('what is no key', () => {
   it.each(Object.entries(REFUSED_TEXTS))('%s: is refused before Redis hears of it', async (_, [key, why]) => {
     const { locks } = lab.open();
     await locks.ping();
-    const before = await asks();
+    const before = await requestCount();
     for (const way of allWays(locks, key)) {
       const error: unknown = await way().catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(LockKeyError);
       expect((error as LockKeyError).message).toMatch(why);
       expect((error as LockKeyError).message.length).toBeLessThan(300);
     }
-    expect(await asks()).toBe(before);
+    expect(await requestCount()).toBe(before);
     expect(await lab.leftovers()).toEqual([]);
   });
 
@@ -197,7 +197,7 @@ describe('without a keyPrefix, as Redisson names its locks,', () => {
     const [one, two] = [lab.open({ keyPrefix: '' }), lab.open({ keyPrefix: '', waitMs: 20_000 })];
     const [plain, braced] = [await one.locks.acquire('order'), await one.locks.acquire('{order}')];
     const waiting = [two.locks.acquire('order'), two.locks.acquire('{order}')] as const;
-    await heard('redisson_lock__channel:{order}');
+    await untilSubscribed('redisson_lock__channel:{order}');
     await plain.release();
     const next = await within(10_000, waiting[0]);
     // Its waiter has heard of the other one's end, looked, and gone on waiting.

@@ -13,18 +13,20 @@ failOnUnhandledRejections();
 const lab = useLab();
 
 /** How often the lock was asked for, as the server counted. */
-const asks = async (): Promise<number> => (await lab.calls())['evalsha'] ?? 0;
+const requestCount = async (): Promise<number> => (await lab.calls())['evalsha'] ?? 0;
 
 /** A lock that is held, and callers of another process who wait for it. */
 const queueUp = async (callers = 1) => {
   const [holder, waiter] = [lab.open(), lab.openTimeless()];
   // What each connection asks for itself when it opens does not count.
   await Promise.all([holder.locks.ping(), waiter.locks.ping()]);
-  const before = await asks();
+  const before = await requestCount();
   const lease = await holder.locks.acquire('order');
   const waiting = Array.from({ length: callers }, () => waiter.locks.acquire('order', { waitMs: 25_000 }));
   // The first of them asks, listens, and asks again: from then on only messages count.
-  await until(async () => (await asks()) - before === 3, { what: 'the first waiter waits for a message' });
+  await until(async () => (await requestCount()) - before === 3, {
+    what: 'the first waiter waits for a message',
+  });
   return { lease, holder, waiter, waiting };
 };
 
@@ -58,10 +60,13 @@ const MESSAGES: Readonly<Record<string, string | Buffer>> = {
 describe('a hostile message on the channel of a lock', () => {
   it.each(Object.entries(MESSAGES))('%s: a reason to look, and nothing more', async (_what, message) => {
     const { lease, holder, waiter, waiting } = await queueUp();
-    const before = await asks();
+    const before = await requestCount();
     expect(await lab.admin.publish(CHANNEL, message)).toBe(1);
     // Long before the holder's first renewal, which would count as well.
-    await until(async () => (await asks()) > before, { timeoutMs: 5_000, what: 'the waiter has looked' });
+    await until(async () => (await requestCount()) > before, {
+      timeoutMs: 5_000,
+      what: 'the waiter has looked',
+    });
     await onlyTheReleaseCounts(lease, waiting, [holder, waiter]);
   });
 
@@ -88,11 +93,11 @@ describe('a flood of messages', () => {
     'makes a process in which %d callers wait look one question at a time, and far less often than it is told to',
     async (callers) => {
       const { lease, holder, waiter, waiting } = await queueUp(callers);
-      const before = await asks();
+      const before = await requestCount();
       await flood();
       // The message of the release comes behind all of these.
       await onlyTheReleaseCounts(lease, waiting, [holder, waiter]);
-      expect((await asks()) - before).toBeLessThan(FLOOD / 10);
+      expect((await requestCount()) - before).toBeLessThan(FLOOD / 10);
     },
   );
 
@@ -101,10 +106,10 @@ describe('a flood of messages', () => {
     await lease.release();
     await (await within(10_000, waiting[0]!)).release();
     await lab.nothingLeft(holder, waiter);
-    const before = await asks();
+    const before = await requestCount();
     await flood();
     await waiter.locks.ping();
-    expect(await asks()).toBe(before);
+    expect(await requestCount()).toBe(before);
   });
 });
 
@@ -114,10 +119,10 @@ describe('a stranger who listens on the channel of a lock', () => {
     try {
       await stranger.subscribe(CHANNEL);
       const services = [lab.open({ waitMs: 20_000 }), lab.open({ waitMs: 20_000 })];
-      const turns = services.flatMap(({ locks }) =>
+      const sections = services.flatMap(({ locks }) =>
         Array.from({ length: 10 }, () => locks.withLock('order', () => 'ran')),
       );
-      expect(await within(20_000, Promise.all(turns))).toHaveLength(20);
+      expect(await within(20_000, Promise.all(sections))).toHaveLength(20);
     } finally {
       stranger.disconnect();
     }

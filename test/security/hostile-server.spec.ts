@@ -2,7 +2,7 @@ import { LockError, LockStoreError, type Lease, type LockService } from 'nest-re
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { collectUnhandledRejections, until, type RejectionCollector } from '../support/async.js';
 import { openLocks, type LocksOptions, type OpenLocks } from '../support/redis/open-locks.js';
-import { inTime } from './support/answers.js';
+import { inTime } from './support/replies.js';
 import { FakeRedis } from './support/fake-redis.js';
 import { ERRORS, GARBAGE, NONSENSE, NOTHING, UNFINISHED } from './support/hostile-replies.js';
 
@@ -23,13 +23,13 @@ afterEach(async () => {
 
 /** Lets `test` run with each of the answers at the same time, with a server of its own. All end before one fails. */
 const withEach = async (
-  answers: Readonly<Record<string, string | Buffer>>,
-  test: (fake: FakeRedis, answer: string | Buffer, what: string) => Promise<void>,
+  replies: Readonly<Record<string, string | Buffer>>,
+  test: (fake: FakeRedis, reply: string | Buffer, what: string) => Promise<void>,
 ): Promise<void> => {
   const ends = await Promise.allSettled(
-    Object.entries(answers).map(async ([what, answer]) => {
+    Object.entries(replies).map(async ([what, reply]) => {
       await using fake = await FakeRedis.start();
-      await test(fake, answer, what);
+      await test(fake, reply, what);
     }),
   );
   for (const end of ends) if (end.status === 'rejected') throw end.reason;
@@ -43,20 +43,20 @@ const open = (fake: FakeRedis, options: LocksOptions = {}) =>
  * machine all of them together take longer than a command may.
  */
 const withEachConnected = async (
-  answers: Readonly<Record<string, string | Buffer>>,
-  test: (opened: OpenLocks, fake: FakeRedis, answer: string | Buffer, what: string) => Promise<void>,
+  replies: Readonly<Record<string, string | Buffer>>,
+  test: (opened: OpenLocks, fake: FakeRedis, reply: string | Buffer, what: string) => Promise<void>,
   options: LocksOptions = {},
 ): Promise<void> => {
-  const all: [FakeRedis, OpenLocks, answer: string | Buffer, what: string][] = [];
+  const all: [FakeRedis, OpenLocks, reply: string | Buffer, what: string][] = [];
   try {
-    for (const [what, answer] of Object.entries(answers)) {
+    for (const [what, reply] of Object.entries(replies)) {
       const fake = await FakeRedis.start();
       const opened = open(fake, options);
-      all.push([fake, opened, answer, what]);
+      all.push([fake, opened, reply, what]);
       await opened.locks.ping();
     }
     const ends = await Promise.allSettled(
-      all.map(([fake, opened, answer, what]) => test(opened, fake, answer, what)),
+      all.map(([fake, opened, reply, what]) => test(opened, fake, reply, what)),
     );
     for (const end of ends) if (end.status === 'rejected') throw end.reason;
   } finally {
@@ -78,15 +78,15 @@ const REQUESTS: Readonly<Record<string, (locks: LockService, lease: Lease) => Pr
 
 describe.each(Object.entries(REQUESTS))('an answer to %s', (name, request) => {
   /** Expects each of the answers to end the request as a failure of the store, with a cause. */
-  const expectFailure = (answers: Readonly<Record<string, string | Buffer>>, outcome: string) =>
-    withEachConnected(answers, async ({ locks }, fake, answer, what) => {
+  const expectFailure = (replies: Readonly<Record<string, string | Buffer>>, outcome: string) =>
+    withEachConnected(replies, async ({ locks }, fake, reply, what) => {
       const lease = await locks.acquire('granted before');
-      const before = fake.asked(name);
-      fake.answer(name, answer);
-      const asked = inTime(request(locks, lease), WAIT_MS, COMMAND_TIMEOUT_MS);
-      const error: unknown = await asked.catch((thrown: unknown) => thrown);
-      expect(fake.asked(name) - before, `${what}: it is not asked again and again`).toBeLessThan(5);
-      fake.answer(name, undefined);
+      const before = fake.requestCount(name);
+      fake.reply(name, reply);
+      const requested = inTime(request(locks, lease), WAIT_MS, COMMAND_TIMEOUT_MS);
+      const error: unknown = await requested.catch((thrown: unknown) => thrown);
+      expect(fake.requestCount(name) - before, `${what}: it is not asked again and again`).toBeLessThan(5);
+      fake.reply(name, undefined);
       expect(error, what).toBeInstanceOf(LockStoreError);
       expect(error, what).toMatchObject({ outcome, cause: expect.any(Error) as Error });
       expect(lease.remainingMs(), what).toBeLessThanOrEqual(30_000);
@@ -117,15 +117,15 @@ describe('an answer to a batch', () => {
   const failuresOf = async (
     { locks }: OpenLocks,
     fake: FakeRedis,
-    answer: string | Buffer,
+    reply: string | Buffer,
     what: string,
   ): Promise<unknown[]> => {
-    fake.answer('batch', answer);
+    fake.reply('batch', reply);
     const keys = Array.from({ length: CALLERS + 1 }, (_, i) => `key-${i}`);
-    const asked = keys.map((key) => locks.acquire(key, { waitMs: 0 }));
-    const [first, ...others] = await inTime(Promise.allSettled(asked), WAIT_MS, COMMAND_TIMEOUT_MS);
-    expect([first!.status, fake.asked('batch')], what).toEqual(['fulfilled', 1]);
-    fake.answer('batch', undefined);
+    const requested = keys.map((key) => locks.acquire(key, { waitMs: 0 }));
+    const [first, ...others] = await inTime(Promise.allSettled(requested), WAIT_MS, COMMAND_TIMEOUT_MS);
+    expect([first!.status, fake.requestCount('batch')], what).toEqual(['fulfilled', 1]);
+    fake.reply('batch', undefined);
     await until(() => locks.usage.undoing === 0, { what: `${what}: all is settled` });
     return others.map((end) => (end.status === 'rejected' ? end.reason : end.value) as unknown);
   };
@@ -133,8 +133,8 @@ describe('an answer to a batch', () => {
   it('that no script gives, in whole or in part: the outcome is unknown', () =>
     withEachConnected(
       { ...NONSENSE, ...NOTHING, ...GARBAGE, ...UNFINISHED, ...OF_ONE },
-      async (opened, fake, answer, what) => {
-        const failures = await failuresOf(opened, fake, answer, what);
+      async (opened, fake, reply, what) => {
+        const failures = await failuresOf(opened, fake, reply, what);
         expect(failures, what).toHaveLength(CALLERS);
         for (const failure of failures) {
           expect(failure, what).toBeInstanceOf(LockStoreError);
@@ -144,13 +144,13 @@ describe('an answer to a batch', () => {
     ));
 
   it('that is an error: each is asked for by itself', () =>
-    withEachConnected(ERRORS, async (opened, fake, answer, what) => {
-      const leases = await failuresOf(opened, fake, answer, what);
+    withEachConnected(ERRORS, async (opened, fake, reply, what) => {
+      const leases = await failuresOf(opened, fake, reply, what);
       expect(
         leases.map((lease) => lease instanceof Error),
         what,
       ).toEqual(leases.map(() => false));
-      expect(fake.asked('acquire'), what).toBe(CALLERS + 1);
+      expect(fake.requestCount('acquire'), what).toBe(CALLERS + 1);
     }));
 });
 
@@ -160,11 +160,11 @@ describe('a renewal that is answered with nonsense', () => {
   it('does not keep a lease alive: it is lost when it is over', () =>
     withEachConnected(
       { ...NONSENSE, ...NOTHING, ...PER_LEASE },
-      async (opened, fake, answer, what) => {
+      async (opened, fake, reply, what) => {
         const lease = await opened.locks.acquire('order');
-        fake.answer('extend', answer);
+        fake.reply('extend', reply);
         await until(() => lease.signal.aborted, { what: `the lease is lost: ${what}` });
-        expect(fake.asked('extend'), what).toBeGreaterThan(0);
+        expect(fake.requestCount('extend'), what).toBeGreaterThan(0);
         expect(opened.events('lost')).toMatchObject([{ key: 'order', reason: 'expired' }]);
       },
       { watchdogMs: 1_000 },
@@ -173,18 +173,18 @@ describe('a renewal that is answered with nonsense', () => {
 
 describe.each(['ping', 'client', 'script'])('a greeting (%s)', (name) => {
   it('that makes no sense harms nothing, if the connection can be used', () =>
-    withEach({ ...NONSENSE, ...NOTHING }, async (fake, answer, what) => {
-      fake.answer(name, answer);
+    withEach({ ...NONSENSE, ...NOTHING }, async (fake, reply, what) => {
+      fake.reply(name, reply);
       await using opened = open(fake, { commandTimeoutMs: 5_000 });
       expect(await opened.locks.withLock('order', { waitMs: 0 }, () => 'ran'), what).toBe('ran');
     }));
 
   it('that is no RESP, or never ends, is a failure of the store, and is not tried again without a pause', () =>
-    withEach({ ...GARBAGE, ...UNFINISHED }, async (fake, answer, what) => {
-      fake.answer(name, answer);
+    withEach({ ...GARBAGE, ...UNFINISHED }, async (fake, reply, what) => {
+      fake.reply(name, reply);
       await using opened = open(fake);
-      const asked = inTime(opened.locks.acquire('order'), 0, COMMAND_TIMEOUT_MS);
-      const error: unknown = await asked.catch((thrown: unknown) => thrown);
+      const requested = inTime(opened.locks.acquire('order'), 0, COMMAND_TIMEOUT_MS);
+      const error: unknown = await requested.catch((thrown: unknown) => thrown);
       expect(error, what).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'not-executed' });
       // Two connections a try, and ever longer between tries.
       expect(fake.connections, what).toBeLessThan(20);
@@ -192,7 +192,7 @@ describe.each(['ping', 'client', 'script'])('a greeting (%s)', (name) => {
 });
 
 describe('unrequested data', () => {
-  const UNASKED: Readonly<Record<string, string>> = {
+  const UNSOLICITED: Readonly<Record<string, string>> = {
     'ten thousand errors': '-ERR no\r\n'.repeat(10_000),
     'ten thousand numbers': ':7\r\n'.repeat(10_000),
     'grants for everybody': '$16\r\n1700000000000000\r\n'.repeat(100),
@@ -212,21 +212,21 @@ describe('unrequested data', () => {
 
   it('ends in errors of the library at most, and all works on a new connection', () =>
     withEachConnected(
-      UNASKED,
+      UNSOLICITED,
       async ({ locks }, fake, bytes, what) => {
         fake.say(bytes);
-        const asked = [
+        const requested = [
           locks.tryAcquire('a').then((lease) => lease?.key ?? 'a'),
           locks.inspect('a').then((state) => state?.holders[0]?.owner),
           locks.withLock('b', () => 'ran'),
           locks.ping().then(() => 'PONG'),
         ];
-        const ends = await inTime(Promise.allSettled(asked), 5_000, COMMAND_TIMEOUT_MS);
-        const answers = ends.map((end) => (end.status === 'rejected' ? (end.reason as unknown) : end.value));
-        const orError = (answer: string) =>
-          expect.toSatisfy((one) => one === answer || one instanceof LockError) as unknown;
-        expect(answers, what).toEqual(['a', 'somebody:1', 'ran', 'PONG'].map(orError));
-        const [, inspected] = answers;
+        const ends = await inTime(Promise.allSettled(requested), 5_000, COMMAND_TIMEOUT_MS);
+        const replies = ends.map((end) => (end.status === 'rejected' ? (end.reason as unknown) : end.value));
+        const orError = (reply: string) =>
+          expect.toSatisfy((one) => one === reply || one instanceof LockError) as unknown;
+        expect(replies, what).toEqual(['a', 'somebody:1', 'ran', 'PONG'].map(orError));
+        const [, inspected] = replies;
         expect(inspected instanceof LockStoreError ? inspected.outcome : 'answered', what).toBe(
           INSPECTED[what],
         );

@@ -72,15 +72,15 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
 
 describe.each(Object.entries(TRANSPORTS))('an error that leaves over %s', (_transport, start) => {
   it('has its code and not a word of the key, the owner or what Redis said', async () => {
-    const ask = await start(apps, world.options());
-    expect(await ask(ID)).toContain(`served ${ID}`);
+    const request = await start(apps, world.options());
+    expect(await request(ID)).toContain(`served ${ID}`);
     for (const [what, { make, code, id = ID }] of Object.entries(TROUBLES)) {
       await world.redis.flushall();
       await make();
-      const answer = await ask(id);
-      expect(answer, what).toContain(code);
-      expect(answer, what).not.toMatch(SECRET);
-      expect(answer.length, what).toBeLessThan(10_000);
+      const response = await request(id);
+      expect(response, what).toContain(code);
+      expect(response, what).not.toMatch(SECRET);
+      expect(response.length, what).toBeLessThan(10_000);
     }
   });
 });
@@ -89,13 +89,13 @@ describe('without the interceptor', () => {
   it.each(Object.entries(TRANSPORTS).filter(([transport]) => transport !== 'GraphQL'))(
     'Nest itself says nothing of it over %s',
     async (_transport, start) => {
-      const ask = await start(apps, world.options({ interceptor: false }));
+      const request = await start(apps, world.options({ interceptor: false }));
       for (const [what, { make, id = ID }] of Object.entries(TROUBLES)) {
         await world.redis.flushall();
         await make();
-        const answer = await ask(id);
-        expect(answer, what).toContain('Internal server error');
-        expect(answer, what).not.toMatch(SECRET);
+        const response = await request(id);
+        expect(response, what).toContain('Internal server error');
+        expect(response, what).not.toMatch(SECRET);
       }
     },
   );
@@ -139,8 +139,8 @@ describe('GraphQL shows the message of any error, the key with it, as SECURITY.m
     const metadata = { imports: [graphql], providers: [ProfileResolver] };
     const http = await startHttp(apps, 'express', rootModule(world.options({ interceptor }), metadata));
     await world.redis.hset(HOLD, 'the-owner-is-secret', '1');
-    const answer = await http.post('/graphql', { query: `{ ${query}(id: "${ID}") { ${field} } }` });
-    const text = await answer.text();
+    const response = await http.post('/graphql', { query: `{ ${query}(id: "${ID}") { ${field} } }` });
+    const text = await response.text();
     expect(text).toContain(`user:${ID}`);
     expect(text).not.toContain('the-owner-is-secret');
   });

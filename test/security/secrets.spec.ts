@@ -66,9 +66,9 @@ const asJson = (error: unknown): string =>
       : value,
   );
 
-const thrownBy = async (ask: () => unknown): Promise<Error> => {
+const thrownBy = async (request: () => unknown): Promise<Error> => {
   try {
-    await ask();
+    await request();
   } catch (error) {
     expectNoSecret(error, 'the error');
     expectNoSecret(asJson(error), 'its JSON');
@@ -78,8 +78,11 @@ const thrownBy = async (ask: () => unknown): Promise<Error> => {
 };
 
 /** The failure of a caller that requests a lock. No log line or event on the way has the secret either. */
-const lockFailure = async (opened: OpenLocks, ask = () => opened.locks.acquire('order')): Promise<Error> => {
-  const error = await thrownBy(ask);
+const lockFailure = async (
+  opened: OpenLocks,
+  request = () => opened.locks.acquire('order'),
+): Promise<Error> => {
+  const error = await thrownBy(request);
   expectNoSecret(opened.log, 'the log');
   for (const event of opened.events('store-down')) expectNoSecret(event, 'the event');
   expect(error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
@@ -178,20 +181,20 @@ describe('no part of the password is in the error', () => {
   it('that a server repeats: of an AUTH that it does not know, or of its own accord', async () => {
     await using fake = await FakeRedis.start();
     const redis = fake.url.replace('//', `//app:${encoded}@`);
-    fake.answer(
+    fake.reply(
       'auth',
       `-ERR unknown command \`auth\`, with args beginning with: \`app\`, \`${PASSWORD.slice(0, 9)}\r\n`,
     );
     await lockFailure(open(redis));
     for (const form of [PASSWORD, encoded, encodeURI(PASSWORD)]) {
-      fake.answer('auth', `-ERR no, not ${form} again\r\n`);
+      fake.reply('auth', `-ERR no, not ${form} again\r\n`);
       await lockFailure(open(redis));
-      fake.answer('auth', undefined);
-      fake.answer('acquire', `-ERR said the user of redis://app:${form}@here\r\n`);
+      fake.reply('auth', undefined);
+      fake.reply('acquire', `-ERR said the user of redis://app:${form}@here\r\n`);
       await lockFailure(open(redis));
-      fake.answer('acquire', `-WRONGTYPE of ${form}\r\n`);
+      fake.reply('acquire', `-WRONGTYPE of ${form}\r\n`);
       await lockFailure(open(redis));
-      fake.answer('acquire', undefined);
+      fake.reply('acquire', undefined);
     }
   });
 });

@@ -15,9 +15,9 @@ const lab = useLab();
 
 /** Resolves once every lease of a service has been renewed from now on, as the server counted. */
 const renewed = async (times: number): Promise<void> => {
-  const asked = async () => (await lab.calls())['evalsha'] ?? 0;
-  const before = await asked();
-  await until(async () => (await asked()) >= before + times, { what: `${times} renewals` });
+  const requestCount = async () => (await lab.calls())['evalsha'] ?? 0;
+  const before = await requestCount();
+  await until(async () => (await requestCount()) >= before + times, { what: `${times} renewals` });
 };
 
 describe('a client with write access to Redis can, as SECURITY.md says,', () => {

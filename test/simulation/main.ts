@@ -20,7 +20,7 @@ const { values } = parseArgs({
   },
 });
 
-const tellOne = async (seed: number): Promise<boolean> => {
+const reportOne = async (seed: number): Promise<boolean> => {
   const plan = makePlan(seed);
   const { events, violations } = await judge(plan);
   if (violations.length > 0) console.log(await reportOn(plan));
@@ -33,11 +33,12 @@ const runMany = async (): Promise<boolean> => {
   const seeds = values.seeds ? Number(values.seeds) : minutes > 0 ? Infinity : 20_000;
   const startedAt = performance.now();
   const perMinute = (run: number): number => Math.round((run / (performance.now() - startedAt)) * 60_000);
-  let told = 0;
+  let reported = 0;
   const onProgress: FarmOptions['onProgress'] = (run, failed) => {
     // Said at once: a run of hours may not come to its end.
-    for (const { seed, rules } of failed.slice(told)) console.log(`seed ${seed} fails: ${rules.join(', ')}`);
-    told = failed.length;
+    for (const { seed, rules } of failed.slice(reported))
+      console.log(`seed ${seed} fails: ${rules.join(', ')}`);
+    reported = failed.length;
     process.stderr.write(`\r${run} seeds, ${perMinute(run)} in a minute, ${failed.length} failed   `);
   };
   const { run, failed } = await farmSeeds({
@@ -53,5 +54,5 @@ const runMany = async (): Promise<boolean> => {
   return failed.length === 0;
 };
 
-const passed = values.seed === undefined ? await runMany() : await tellOne(Number(values.seed));
+const passed = values.seed === undefined ? await runMany() : await reportOne(Number(values.seed));
 process.exitCode = passed ? 0 : 1;

@@ -131,9 +131,9 @@ const PLAIN: Partial<Record<EventType, string>> = {
 const noteworthy = (event: HistoryEvent): string => {
   switch (event.type) {
     case 'refused':
-    case 'answer':
+    case 'result':
       if (event.type === 'refused' && !event.error) return 'null of tryAcquire';
-      if (event.type === 'answer' && event.doing === 'release' && event.lease && !event.error)
+      if (event.type === 'result' && event.doing === 'release' && event.lease && !event.error)
         return 'released by hand';
       return event.error ? `code ${event.error.code}` : 'nothing';
     case 'used':
@@ -154,9 +154,9 @@ const noteworthy = (event: HistoryEvent): string => {
       return event.accepted ? 'nothing' : `refused stale ${event.what}`;
     case 'free':
       return `${event.how} hold`;
-    case 'asks':
+    case 'request':
       return event.what === 'undo' ? 'undo' : 'nothing';
-    case 'answered':
+    case 'reply':
       // Of several places that were kept at once.
       if (event.outcome.split(' ').includes('gone')) return 'place that is gone';
       if (event.outcome === 'queued') return 'place in line';

@@ -11,7 +11,7 @@ const USAGE = `npm run test:soak -- [--cycles N]
 
   --cycles  how many, 1,000,000 by default`;
 
-const LEAST_CYCLES = 1_000;
+const MIN_CYCLES = 1_000;
 
 /** How many cycles; undefined when only help was asked for. Throws an error that says what is wrong. */
 const readCycles = (args: readonly string[]): number | undefined => {
@@ -24,8 +24,8 @@ const readCycles = (args: readonly string[]): number | undefined => {
   });
   if (values.help) return undefined;
   const cycles = Number(values.cycles);
-  if (Number.isInteger(cycles) && cycles >= LEAST_CYCLES) return cycles;
-  throw new Error(`--cycles must be a whole number from ${LEAST_CYCLES}, but is "${values.cycles}"`);
+  if (Number.isInteger(cycles) && cycles >= MIN_CYCLES) return cycles;
+  throw new Error(`--cycles must be a whole number from ${MIN_CYCLES}, but is "${values.cycles}"`);
 };
 
 const run = async (cycles: number): Promise<void> => {

@@ -11,7 +11,7 @@ import { guardProcess } from './process-guard.js';
 const FOLDER = fileURLToPath(new URL('../interop/go/', import.meta.url));
 /** Downloads the first time. */
 const BUILD_MS = 300_000;
-const ANSWER_MS = 30_000;
+const REPLY_MS = 30_000;
 
 /** Whether there is Go on this machine. */
 export const hasGo = (): boolean => onPath('go') !== undefined;
@@ -35,11 +35,11 @@ export class GoRedsync implements AsyncDisposable {
   }
 
   async lock(name: string, leaseMs: number): Promise<boolean> {
-    return (await this.tell(`lock ${name} ${leaseMs}`)) === 'true';
+    return (await this.send(`lock ${name} ${leaseMs}`)) === 'true';
   }
 
   async unlock(name: string): Promise<boolean> {
-    return (await this.tell(`unlock ${name}`)) === 'true';
+    return (await this.send(`unlock ${name}`)) === 'true';
   }
 
   get pid(): number {
@@ -48,22 +48,22 @@ export class GoRedsync implements AsyncDisposable {
 
   /** Runs callers, as `test/interop/go/load.go` has it, and returns what they came to. */
   async load<T>(order: object, timeoutMs: number): Promise<T> {
-    return JSON.parse(await this.tell(`load ${JSON.stringify(order)}`, timeoutMs)) as T;
+    return JSON.parse(await this.send(`load ${JSON.stringify(order)}`, timeoutMs)) as T;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     const gone = new Promise((resolve) => this.child.once('exit', resolve));
     this.child.stdin.end();
-    await within(ANSWER_MS, gone, 'the end of the Go side');
+    await within(REPLY_MS, gone, 'the end of the Go side');
   }
 
-  private tell(line: string, timeoutMs?: number): Promise<string> {
-    const answer = this.next(timeoutMs);
+  private send(line: string, timeoutMs?: number): Promise<string> {
+    const reply = this.next(timeoutMs);
     this.child.stdin.write(`${line}\n`);
-    return answer;
+    return reply;
   }
 
-  private next(timeoutMs = ANSWER_MS): Promise<string> {
+  private next(timeoutMs = REPLY_MS): Promise<string> {
     return within(timeoutMs, new Promise<string>((resolve) => this.waiting.push(resolve)), 'the Go side');
   }
 }

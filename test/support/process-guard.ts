@@ -20,7 +20,7 @@ done
 
 let guard: ChildProcess | undefined;
 
-const tell = (line: string) => {
+const send = (line: string) => {
   if (!guard) {
     // Detached: a Ctrl-C for the whole process group must not end the guard before it has done its work.
     guard = spawn('/bin/sh', ['-c', GUARD], { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
@@ -41,11 +41,11 @@ const tell = (line: string) => {
 export function guardProcess(child: ChildProcess): void {
   const { pid } = child;
   if (pid === undefined) return;
-  tell(`+ ${pid}`);
-  child.once('exit', () => tell(`- ${pid}`));
+  send(`+ ${pid}`);
+  child.once('exit', () => send(`- ${pid}`));
 }
 
 /** Makes sure that a temporary folder is removed, at the latest when this process has ended. */
 export function guardFolder(path: string): void {
-  tell(`folder ${path}`);
+  send(`folder ${path}`);
 }

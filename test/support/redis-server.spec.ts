@@ -60,15 +60,15 @@ describe('RedisServer', () => {
   it('stands still between SIGSTOP and SIGCONT', async () => {
     await using server = await RedisServer.start();
     await server.kill('SIGSTOP');
-    let answered = false;
+    let replied = false;
     const reply = server.cli('PING').then((pong) => {
-      answered = true;
+      replied = true;
       return pong;
     });
     await until(async () => /^State:\s+T/m.test(await readFile(`/proc/${server.pid}/status`, 'utf8')), {
       what: 'the server is stopped',
     });
-    expect(answered).toBe(false);
+    expect(replied).toBe(false);
     await server.kill('SIGCONT');
     expect(await reply).toBe('PONG');
   });

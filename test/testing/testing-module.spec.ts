@@ -17,16 +17,16 @@ afterEach(async () => {
   for (const module of closing.splice(0)) await module.close();
 });
 
-const rounds = async (running: { now: number; most: number }): Promise<void> => {
+const rounds = async (running: { now: number; max: number }): Promise<void> => {
   running.now++;
-  running.most = Math.max(running.most, running.now);
+  running.max = Math.max(running.max, running.now);
   for (let i = 0; i < 5; i++) await Promise.resolve();
   running.now--;
 };
 
 @Injectable()
 class Jobs {
-  readonly running = { now: 0, most: 0 };
+  readonly running = { now: 0, max: 0 };
 
   @Locked('job')
   async run(): Promise<readonly [string, number]> {
@@ -62,7 +62,7 @@ describe('mode: memory', () => {
   it('excludes, as Redis would', async () => {
     const { jobs } = await start({ mode: 'memory' });
     await Promise.all([jobs.run(), jobs.run(), jobs.run()]);
-    expect(jobs.running.most).toBe(1);
+    expect(jobs.running.max).toBe(1);
   });
 
   it('is the default', async () => {
@@ -87,7 +87,7 @@ describe('mode: off', () => {
   it('grants every lock at once, side by side, with the usual leases', async () => {
     const { jobs } = await start({ mode: 'off' });
     const results = await Promise.all([jobs.run(), jobs.run(), jobs.run()]);
-    expect(jobs.running.most).toBe(3);
+    expect(jobs.running.max).toBe(3);
     expect(results).toEqual(Array.from({ length: 3 }, () => ['job', expect.any(Number)]));
   });
 

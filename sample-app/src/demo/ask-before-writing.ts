@@ -1,5 +1,5 @@
 import type { FencedStock } from '../flash-sale/fenced-stock.js';
-import { tell, type Leave } from './part-process.js';
+import { report, type Leave } from './part-process.js';
 
 /**
  * Makes this instance ask the starting process before it reserves an article, and report the end of the write.
@@ -15,12 +15,12 @@ export const askBeforeWriting = (stock: FencedStock): void => {
   stock.reserve = async (order, left, token) => {
     await new Promise<void>((resolve) => {
       waiting.set(token, resolve);
-      tell({ type: 'about-to-write', left, token });
+      report({ type: 'about-to-write', left, token });
     });
     try {
       return await reserve(order, left, token);
     } finally {
-      tell({ type: 'wrote', token });
+      report({ type: 'wrote', token });
     }
   };
 };

@@ -13,7 +13,7 @@ const STRATEGIES: Readonly<Record<StrategyName, { readonly does: string; readonl
 
 const USUAL_BUYERS = 2_000;
 /** Minimum duration of a sale: three instances start, stop, and wait for a lease. */
-const LEAST_SECONDS = 3;
+const MIN_SECONDS = 3;
 
 const WHY = `Why lock, when sql is as right, and faster? If all you change is in one database, do use
 its UPDATE. Here each order is also paid, and no database takes a payment back: after a
@@ -23,7 +23,7 @@ A lock makes one piece of both.`;
 /** Returns what is about to happen, why, and how long it takes. */
 export const introduction = ({ buyers, items, strategies }: DemoOptions, paint: Paint): string => {
   const secondsOf = (name: StrategyName): number =>
-    Math.round(LEAST_SECONDS + ((STRATEGIES[name].seconds - LEAST_SECONDS) * buyers) / USUAL_BUYERS);
+    Math.round(MIN_SECONDS + ((STRATEGIES[name].seconds - MIN_SECONDS) * buyers) / USUAL_BUYERS);
   const seconds = strategies.reduce((sum, name) => sum + secondsOf(name), 0);
   const whole = seconds < 90 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`;
   const width = Math.max(...strategies.map((name) => name.length));

@@ -38,10 +38,10 @@ REDIS_URL and DATABASE_URL (PostgreSQL) name servers to use. Without them a
 redis-server or valkey-server on the PATH is started, else an embedded Valkey;
 and an embedded PostgreSQL. Nothing that was there before is touched.`;
 
-const wholeNumber = (name: string, value: string, least: number): number => {
+const wholeNumber = (name: string, value: string, min: number): number => {
   const number = Number(value);
-  if (!Number.isSafeInteger(number) || number < least) {
-    throw new UsageError(`--${name} must be a whole number of at least ${least}, not "${value}".`);
+  if (!Number.isSafeInteger(number) || number < min) {
+    throw new UsageError(`--${name} must be a whole number of at least ${min}, not "${value}".`);
   }
   return number;
 };

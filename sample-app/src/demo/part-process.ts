@@ -36,7 +36,7 @@ export interface Leave {
 }
 
 /** Sends a message to the starting process, if it listens. */
-export const tell = (message: PartMessage): void => {
+export const report = (message: PartMessage): void => {
   if (process.connected) process.send?.(message);
 };
 
@@ -48,12 +48,12 @@ export const runPart = async (start: () => Promise<string>): Promise<void> => {
   process.once('disconnect', () => process.exit());
   try {
     const url = await start();
-    tell({ type: 'ready', url });
+    report({ type: 'ready', url });
     // Without a starting process: it was started by hand.
     if (!process.connected) process.stdout.write(`${url}\n`);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    tell({ type: 'failed', reason });
+    report({ type: 'failed', reason });
     if (!process.connected) process.stderr.write(`${reason}\n`);
     process.exitCode = 1;
     process.disconnect?.();

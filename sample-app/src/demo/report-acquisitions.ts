@@ -1,5 +1,5 @@
 import type { LockService } from 'nest-redis-lock';
-import { tell } from './part-process.js';
+import { report } from './part-process.js';
 
 /**
  * Reports every write lock that this instance acquires to the starting process. Permits and read locks have no token.
@@ -7,7 +7,7 @@ import { tell } from './part-process.js';
 export const reportAcquisitions = async (locks: LockService): Promise<void> => {
   const owner = await ownerPrefix(locks);
   locks.on('acquired', ({ key, fencingToken: token }) => {
-    if (token !== undefined) tell({ type: 'acquired', key, owner, token });
+    if (token !== undefined) report({ type: 'acquired', key, owner, token });
   });
 };
 

@@ -5,7 +5,7 @@ import { Limited } from 'nest-redis-lock';
 export const PAYMENT_URL = Symbol('PAYMENT_URL');
 
 /** Number of charges that the payment service takes at once, from all instances of the shop together. */
-export const MOST_CHARGES_AT_ONCE = 8;
+export const MAX_CHARGES_AT_ONCE = 8;
 
 /** Key of the permits to charge. */
 export const CHARGES = 'payments';
@@ -28,7 +28,7 @@ export class PaymentClient {
    * Charges a customer. If too many charges are in progress, it waits for a permit. The permit of an instance that dies
    * here expires with its lease; until then there is one permit less.
    */
-  @Limited(CHARGES, { permits: MOST_CHARGES_AT_ONCE })
+  @Limited(CHARGES, { permits: MAX_CHARGES_AT_ONCE })
   async charge({ sku, userId, idempotencyKey, signal }: ChargeRequest): Promise<void> {
     const answer = await fetch(`${this.url}/charges`, {
       method: 'POST',

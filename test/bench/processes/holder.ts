@@ -17,7 +17,7 @@ export class Holder {
   firstFailure: string | undefined;
 
   /** Asks for all keys; `entered` says how many it got so far. */
-  async ask(style: Style, keys: readonly string[]): Promise<void> {
+  async request(style: Style, keys: readonly string[]): Promise<void> {
     for (let from = 0; from < keys.length; from += AT_ONCE) {
       for (const key of keys.slice(from, from + AT_ONCE)) this.calls.push(this.hold(style, key));
       await new Promise((resolve) => setImmediate(resolve));

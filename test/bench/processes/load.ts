@@ -83,7 +83,7 @@ export const runLoad = async (style: Style, load: Load): Promise<LoadResult> => 
   const served = new Array<number>(callers).fill(0);
   let busyMs = 0;
   /** Since when each caller waits; undefined while it does not. */
-  const askedAt = new Array<number | undefined>(callers).fill(undefined);
+  const requestedAt = new Array<number | undefined>(callers).fill(undefined);
   let longestWaitMs = 0;
   const times: Noted[] = [];
   const noteTimes = load.noteTimes === true || load.shared !== undefined;
@@ -107,8 +107,8 @@ export const runLoad = async (style: Style, load: Load): Promise<LoadResult> => 
     const mode = modeOf(load, caller);
     const section: Section = (lease) => {
       const now = performance.now();
-      longestWaitMs = Math.max(longestWaitMs, now - (askedAt[caller] ?? now));
-      askedAt[caller] = undefined;
+      longestWaitMs = Math.max(longestWaitMs, now - (requestedAt[caller] ?? now));
+      requestedAt[caller] = undefined;
       if (now < endsAt) served[caller]!++;
       const run = (): Promise<void> => work(now, mode);
       return load.shared ? sections.runShared(run) : sections.run(key, lease?.fencingToken, run);
@@ -116,7 +116,7 @@ export const runLoad = async (style: Style, load: Load): Promise<LoadResult> => 
     for (let n = 0; performance.now() < endsAt; n++) {
       key = keyOf(load, caller, n);
       // Whose call failed without a section still waits.
-      askedAt[caller] ??= performance.now();
+      requestedAt[caller] ??= performance.now();
       try {
         await style(key, section, mode);
       } catch (error) {
@@ -135,7 +135,7 @@ export const runLoad = async (style: Style, load: Load): Promise<LoadResult> => 
   const cpu = process.cpuUsage(cpuBefore);
   // A caller that still waits has waited for at least this long.
   const now = performance.now();
-  for (const since of askedAt) longestWaitMs = Math.max(longestWaitMs, now - (since ?? now));
+  for (const since of requestedAt) longestWaitMs = Math.max(longestWaitMs, now - (since ?? now));
   return {
     served,
     elapsedMs,

@@ -24,10 +24,10 @@ const channel = workerChannel<ToMessage, FromMessage>(() => {
 });
 
 channel.on('open', async ({ url, own, other }) => {
-  const [commands, ear] = [new Redis(url), new Redis(url)] as const;
-  clients = [commands, ear];
-  ear.on('message', () => work());
-  await ear.subscribe(own);
+  const [commands, subscriber] = [new Redis(url), new Redis(url)] as const;
+  clients = [commands, subscriber];
+  subscriber.on('message', () => work());
+  await subscriber.subscribe(own);
   pass = () => void commands.publish(other, '');
   channel.send({ type: 'opened' });
 });

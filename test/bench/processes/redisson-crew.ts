@@ -56,7 +56,7 @@ export class RedissonCrew implements AsyncDisposable {
     const before = await commandCounts(this.server);
     const startAt = Date.now() + START_IN_MS;
     const order = { name, by: style, threads: callers, writers, workMs, forMs, startAt };
-    const ran = await Promise.all(jvms.map((jvm) => jvm.tell('sections', order)));
+    const ran = await Promise.all(jvms.map((jvm) => jvm.send('sections', order)));
     const after = await commandCounts(this.server);
     const cpuMs = (await this.cpuMs(jvms)) - cpuBefore;
     const sent = sum(SENT.map((command) => (after.get(command) ?? 0) - (before.get(command) ?? 0)));
@@ -96,6 +96,6 @@ export class RedissonCrew implements AsyncDisposable {
   }
 
   private async cpuMs(jvms: readonly Redisson[]): Promise<number> {
-    return sum(await Promise.all(jvms.map((jvm) => jvm.tell('cpuMs', {}))));
+    return sum(await Promise.all(jvms.map((jvm) => jvm.send('cpuMs', {}))));
   }
 }

@@ -40,7 +40,7 @@ channel.on('pace', async ({ style, load }) => {
 });
 
 channel.on('hold', async ({ style, keys }) => {
-  await holder.ask(styleNamed(style), keys);
+  await holder.request(styleNamed(style), keys);
   channel.send({ type: 'asked' });
 });
 

@@ -30,16 +30,16 @@ export const idleListener: Workload = {
     for (let round = 0; round < rounds; round++) {
       const alone = await run(`alone-${round}`);
       const listener = new Redis(server.url);
-      let heard: Together;
+      let listening: Together;
       try {
         await listener.psubscribe('*');
-        heard = await run(`heard-${round}`);
+        listening = await run(`heard-${round}`);
       } finally {
         listener.disconnect();
       }
-      rates.push(heard.rate / alone.rate);
-      commands.push(heard.commands! / alone.commands!);
-      violations += alone.violations + heard.violations;
+      rates.push(listening.rate / alone.rate);
+      commands.push(listening.commands! / alone.commands!);
+      violations += alone.violations + listening.violations;
       progress.step();
     }
     return {

@@ -6,9 +6,9 @@ export const AFTERWARDS = 'afterwards';
 
 /** No key stays dead, neither in the store nor in a process. */
 export const afterwards: Rule = function* (past): Generator<Violation> {
-  for (const { asked, granted, refused } of past.calls.values()) {
-    if (asked.style !== AFTERWARDS || granted || refused?.error?.code === 'LOCK_STORE_FAILED') continue;
-    const text = `"${asked.keys.join('", "')}" cannot be taken in ${asked.process} any more: ${refused?.error?.code ?? 'it is taken'}`;
-    yield { rule: 'dead key', at: asked.at, text };
+  for (const { requested, granted, refused } of past.calls.values()) {
+    if (requested.style !== AFTERWARDS || granted || refused?.error?.code === 'LOCK_STORE_FAILED') continue;
+    const text = `"${requested.keys.join('", "')}" cannot be taken in ${requested.process} any more: ${refused?.error?.code ?? 'it is taken'}`;
+    yield { rule: 'dead key', at: requested.at, text };
   }
 };

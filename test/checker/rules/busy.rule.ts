@@ -2,27 +2,27 @@ import { modeOf, type Call, type Past } from '../past.js';
 import { common, lengthOf, type Span } from '../spans.js';
 import type { Violation } from '../violation.js';
 import { heldSpans } from './held-spans.js';
-import { lineSpans, type InLine } from './line-spans.js';
+import { queueSpans, type QueueSpan } from './queue-spans.js';
 import type { Rule } from './rule.js';
 
-const isBusyAnswer = ({ refused }: Call): boolean =>
+const isBusyReply = ({ refused }: Call): boolean =>
   refused !== undefined && (refused.error === undefined || refused.error.code === 'LOCK_TAKEN');
 
 /** Whether another caller of the process asked for one of the keys, had it, or gave it back, during this time. */
 const othersHere = (past: Past, call: Call, span: Span): boolean => {
-  const { process, keys } = call.asked;
-  for (const { process: asker, keys: asked, what, from, to } of past.requests) {
-    if (asker !== process || to + 1 < span.from || !asked.some((key) => keys.includes(key))) continue;
+  const { process, keys } = call.requested;
+  for (const { process: requester, keys: wanted, what, from, to } of past.requests) {
+    if (requester !== process || to + 1 < span.from || !wanted.some((key) => keys.includes(key))) continue;
     // Its own question does not count; a release is always somebody else's.
     if (from < span.from || (what === 'release' && from <= span.to)) return true;
   }
   for (const other of past.calls.values()) {
-    if (other === call || other.asked.process !== process) continue;
-    if (!other.asked.keys.some((key) => keys.includes(key))) continue;
+    if (other === call || other.requested.process !== process) continue;
+    if (!other.requested.keys.some((key) => keys.includes(key))) continue;
     const lease = other.granted && past.leases.get(other.granted.lease);
-    const until = lease ? lease.ended + (other.asked.holdAtLeastMs ?? 0) : other.end;
+    const until = lease ? lease.ended + (other.requested.holdAtLeastMs ?? 0) : other.end;
     // A process that was stopped may end one call and begin the next at the same moment.
-    if (common({ from: other.asked.at, to: until + 1 }, span)) return true;
+    if (common({ from: other.requested.at, to: until + 1 }, span)) return true;
   }
   return false;
 };
@@ -37,27 +37,27 @@ export const busy: Rule = function* (past, { clocksMs }): Generator<Violation> {
   const written = past.readWrite.size > 0 ? heldSpans(past, 'read') : held;
   if (!held || !written) return;
   // Nobody overtakes, not even somebody who is gone and whose place is still there.
-  const lines = lineSpans(past);
-  const oldLines = past.all('old lines').map(({ at, until }): Span => ({ from: at, to: until }));
+  const queues = queueSpans(past);
+  const oldQueues = past.all('old lines').map(({ at, until }): Span => ({ from: at, to: until }));
   for (const call of past.calls.values()) {
-    if (!isBusyAnswer(call)) continue;
-    const span = { from: call.asked.at - clocksMs, to: call.end + clocksMs + 0.001 };
+    if (!isBusyReply(call)) continue;
+    const span = { from: call.requested.at - clocksMs, to: call.end + clocksMs + 0.001 };
     // Not a place that its own question may have made: a question without an answer never passes for "taken".
-    const isInTheWay = ({ process, isCertain, from }: InLine): boolean =>
-      isCertain || process !== call.asked.process || from < span.from;
-    const inTheWay = (key: string): readonly Span[] => {
-      const reads = modeOf(call.asked, key) === 'read';
-      const line = (lines.get(key) ?? []).filter(isInTheWay);
+    const isBlocking = ({ process, isCertain, from }: QueueSpan): boolean =>
+      isCertain || process !== call.requested.process || from < span.from;
+    const blocking = (key: string): readonly Span[] => {
+      const reads = modeOf(call.requested, key) === 'read';
+      const queue = (queues.get(key) ?? []).filter(isBlocking);
       // Readers are not in the way of readers.
       return reads
-        ? [...(written.get(key) ?? []), ...line.filter(({ mode }) => mode !== 'read')]
-        : [...(held.get(key) ?? []), ...line];
+        ? [...(written.get(key) ?? []), ...queue.filter(({ mode }) => mode !== 'read')]
+        : [...(held.get(key) ?? []), ...queue];
     };
     const taken =
-      oldLines.some((one) => common(one, span)) ||
-      call.asked.keys.some((key) => inTheWay(key).some((one) => common(one, span)));
-    if (taken || othersHere(past, call, span) || !isProtected(past, call.asked.keys, span)) continue;
-    const text = `${call.asked.call} (${call.asked.process}) was told that the key is taken, but nobody had it`;
+      oldQueues.some((one) => common(one, span)) ||
+      call.requested.keys.some((key) => blocking(key).some((one) => common(one, span)));
+    if (taken || othersHere(past, call, span) || !isProtected(past, call.requested.keys, span)) continue;
+    const text = `${call.requested.call} (${call.requested.process}) was told that the key is taken, but nobody had it`;
     yield { rule: 'busy', at: call.end, text };
   }
 };

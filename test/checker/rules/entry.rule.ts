@@ -5,14 +5,14 @@ import { groundlessMs, stayOf } from './stays.js';
 
 /** For how long, at this moment, one of the lease's keys had not been in the store any more. */
 const gone = (past: Past, { process, granted }: LeaseSeen, at: number): { key: string; forMs: number } => {
-  let most = { key: '', forMs: 0 };
+  let max = { key: '', forMs: 0 };
   for (const part of granted.parts) {
     const { key } = part;
     const stay = stayOf(past, key, part);
     const forMs = stay ? groundlessMs(past, process, stay, at) : 0;
-    if (forMs > most.forMs) most = { key, forMs };
+    if (forMs > max.forMs) max = { key, forMs };
   }
-  return most;
+  return max;
 };
 
 /** Nobody is let in without a hold that is valid at that moment, and no lease that is over passes for valid. */

@@ -29,7 +29,7 @@ export const errors: Rule = function* (past): Generator<Violation> {
     const text = error && complaint(error);
     if (text) yield { rule: 'errors', at, text: `${call} ${text}` };
   }
-  for (const { at, process, doing, error } of past.all('answer')) {
+  for (const { at, process, doing, error } of past.all('result')) {
     const text = error && complaint(error);
     if (text) yield { rule: 'errors', at, text: `${process}: ${doing} ${text}` };
   }

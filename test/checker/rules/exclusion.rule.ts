@@ -2,7 +2,7 @@ import { modeOf, type Belief, type LeaseSeen, type Past } from '../past.js';
 import { common, lengthOf } from '../spans.js';
 import type { Violation } from '../violation.js';
 import { ms, type Rule } from './rule.js';
-import { aloneIn, stayOf, staysIn } from './stays.js';
+import { singleIn, stayOf, staysIn } from './stays.js';
 
 const enclosing = (past: Past, lease: LeaseSeen, key: string): LeaseSeen | undefined => {
   const shared = lease.granted.parts.find((part) => part.key === key)?.sharedWith;
@@ -20,7 +20,7 @@ const sharedWith = ({ lease, key }: Belief): string | undefined =>
   lease.granted.parts.find((part) => part.key === key)?.sharedWith;
 
 const reads = (past: Past, { key, lease }: Belief): boolean =>
-  modeOf(past.calls.get(lease.granted.call)!.asked, key) === 'read';
+  modeOf(past.calls.get(lease.granted.call)!.requested, key) === 'read';
 
 const readsFrom = (past: Past, belief: Belief): number =>
   reads(past, belief) ? -Infinity : belief.lease.readsFrom;
@@ -45,10 +45,10 @@ export const takenAt = (past: Past, belief: Belief): number => {
 function* inStore(past: Past, overlapMs: number): Generator<Violation> {
   const stays = staysIn(past);
   for (const writer of stays) {
-    const alone = writer.mode === 'write' && aloneIn(writer);
-    if (!alone) continue;
+    const single = writer.mode === 'write' && singleIn(writer);
+    if (!single) continue;
     for (const other of stays) {
-      const both = other !== writer && other.key === writer.key ? common(alone, other) : undefined;
+      const both = other !== writer && other.key === writer.key ? common(single, other) : undefined;
       // Of two writers the one that came later.
       if (!both || lengthOf([both]) <= overlapMs || (other.mode === 'write' && other.from > writer.from))
         continue;

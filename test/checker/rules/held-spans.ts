@@ -27,13 +27,13 @@ export const heldSpans = (past: Past, wanted?: Mode): ReadonlyMap<string, readon
   }
   for (const [key, from] of since) add(key, { from, to: Infinity });
   const held = new Map<string, readonly Span[]>([...spans].map(([key, list]) => [key, joined(list)]));
-  for (const [key, { least }] of past.limits) {
+  for (const [key, { min }] of past.limits) {
     const stays = staysIn(past).filter((stay) => stay.key === key);
     held.set(
       key,
       overlaps(
         stays.map(({ from, to, how }) => ({ from, to: how ? to : Infinity })),
-        least,
+        min,
       ),
     );
   }

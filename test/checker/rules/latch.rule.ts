@@ -6,25 +6,25 @@ import { longestCalmMs, lossesOf, usesByKey, type Use } from './uses.js';
 
 /** Everybody who sets the count of a latch here sets the same. */
 const countOf = (uses: readonly Use[]): number =>
-  uses.find(({ asked }) => asked.what === 'set')?.asked.amount ?? 0;
+  uses.find(({ requested }) => requested.what === 'set')?.requested.amount ?? 0;
 
-const downs = (uses: readonly Use[]): Use[] => uses.filter(({ asked }) => asked.what === 'countDown');
+const downs = (uses: readonly Use[]): Use[] => uses.filter(({ requested }) => requested.what === 'countDown');
 
 /** Somebody went on although not enough had counted down, whatever became of requests without an answer. */
 function* openedEarly(uses: readonly Use[], losses: readonly number[]): Generator<Violation> {
-  for (const { asked, did, from, to } of uses) {
-    if (asked.what !== 'wait' || did !== 'yes' || losses.some((at) => at < to)) continue;
-    const isSet = uses.some((use) => use.asked.what === 'set' && use.did === 'yes' && use.to <= from);
+  for (const { requested, did, from, to } of uses) {
+    if (requested.what !== 'wait' || did !== 'yes' || losses.some((at) => at < to)) continue;
+    const isSet = uses.some((use) => use.requested.what === 'set' && use.did === 'yes' && use.to <= from);
     const counted = downs(uses).filter((use) => use.did !== 'no' && use.from <= to).length;
     if (!isSet || counted >= countOf(uses)) continue;
-    const text = `${asked.use} went on at "${asked.key}" after ${counted} of ${countOf(uses)} had counted down`;
+    const text = `${requested.use} went on at "${requested.key}" after ${counted} of ${countOf(uses)} had counted down`;
     yield { rule: 'latch', at: to, text };
   }
 }
 
 /** The only one that set a count, when it is known who that was. */
 const setterOf = (uses: readonly Use[]): Use | undefined => {
-  const setters = uses.filter(({ asked, did }) => asked.what === 'set' && did !== 'no');
+  const setters = uses.filter(({ requested, did }) => requested.what === 'set' && did !== 'no');
   return setters.length === 1 && setters[0]!.did === 'yes' ? setters[0] : undefined;
 };
 
@@ -37,13 +37,13 @@ const surelyDown = (uses: readonly Use[], setter: Use): Use[] =>
 /** Somebody who looked found a count that cannot be. */
 function* miscounted(uses: readonly Use[], setter: Use, losses: readonly number[]): Generator<Violation> {
   const count = countOf(uses);
-  for (const { asked, from, to, found } of uses) {
-    if (found === undefined || asked.what !== 'look' || from < setter.to || losses.some((at) => at < to))
+  for (const { requested, from, to, found } of uses) {
+    if (found === undefined || requested.what !== 'look' || from < setter.to || losses.some((at) => at < to))
       continue;
-    const most = Math.max(0, count - surelyDown(uses, setter).filter((use) => use.to <= from).length);
-    const least = Math.max(0, count - downs(uses).filter((use) => use.did !== 'no' && use.from <= to).length);
-    if (found >= least && found <= most) continue;
-    const text = `${asked.use} found ${found} left at "${asked.key}" where there were ${least} to ${most}`;
+    const max = Math.max(0, count - surelyDown(uses, setter).filter((use) => use.to <= from).length);
+    const min = Math.max(0, count - downs(uses).filter((use) => use.did !== 'no' && use.from <= to).length);
+    if (found >= min && found <= max) continue;
+    const text = `${requested.use} found ${found} left at "${requested.key}" where there were ${min} to ${max}`;
     yield { rule: 'latch', at: to, text };
   }
 }
@@ -58,12 +58,12 @@ function* leftWaiting(
 ): Generator<Violation> {
   const openAt = surelyDown(uses, setter)[countOf(uses) - 1]?.to;
   if (openAt === undefined) return;
-  for (const { asked, process, from, to } of uses) {
-    if (asked.what !== 'wait' || losses.some((at) => at < to)) continue;
-    const stood = longestCalmMs(past, process, [{ from: Math.max(from, openAt), to }]);
-    if (stood.ms <= promptMs) continue;
-    const text = `${asked.use} (${process}) waited for ${ms(stood.ms)} although "${asked.key}" was open`;
-    yield { rule: 'latch', at: stood.at + promptMs, text };
+  for (const { requested, process, from, to } of uses) {
+    if (requested.what !== 'wait' || losses.some((at) => at < to)) continue;
+    const calmMs = longestCalmMs(past, process, [{ from: Math.max(from, openAt), to }]);
+    if (calmMs.ms <= promptMs) continue;
+    const text = `${requested.use} (${process}) waited for ${ms(calmMs.ms)} although "${requested.key}" was open`;
+    yield { rule: 'latch', at: calmMs.at + promptMs, text };
   }
 }
 

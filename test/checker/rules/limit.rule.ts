@@ -14,19 +14,19 @@ const protectedMs = (past: Past, key: string, beliefs: readonly Belief[], span: 
 
 /** There are never more permits at once than the limit, neither in the store nor in the minds of those who have them. */
 export const limit: Rule = function* (past, { overlapMs }): Generator<Violation> {
-  for (const [key, { most }] of past.limits) {
-    if (most < 0) continue;
+  for (const [key, { max }] of past.limits) {
+    if (max < 0) continue;
     const stays = staysIn(past).filter((stay) => stay.key === key);
-    for (const span of overlaps(stays, most + 1)) {
+    for (const span of overlaps(stays, max + 1)) {
       if (lengthOf([span]) <= overlapMs) continue;
-      const text = `the store gave more than ${most} permits of "${key}", for ${ms(lengthOf([span]))}`;
+      const text = `the store gave more than ${max} permits of "${key}", for ${ms(lengthOf([span]))}`;
       yield { rule: 'limit', at: span.from, text };
     }
     const beliefs = past.beliefs.get(key) ?? [];
-    for (const span of overlaps(beliefs, most + 1)) {
+    for (const span of overlaps(beliefs, max + 1)) {
       const tooMany = protectedMs(past, key, beliefs, span);
       if (tooMany <= overlapMs) continue;
-      const text = `more than ${most} callers believed to have a permit of "${key}", for ${ms(tooMany)}`;
+      const text = `more than ${max} callers believed to have a permit of "${key}", for ${ms(tooMany)}`;
       yield { rule: 'limit', at: span.from, text };
     }
   }

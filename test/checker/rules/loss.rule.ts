@@ -15,7 +15,7 @@ const believedFrom = (
   );
   const repliedAt = Math.max(...replies.map(({ to }) => to));
   const isRecord = past.unblockedMs(process, { from: repliedAt, to: at }) <= slackMs;
-  return isRecord ? repliedAt : past.begunAt(process, at, 'in its turn');
+  return isRecord ? repliedAt : past.begunAt(process, at, 'uninterrupted');
 };
 
 /** A lease that has run out, or of which the caller knows that it is lost, does not come back. */
@@ -38,11 +38,11 @@ const AT_ONCE_MS = 1;
 
 /** How long the extensions of the key that were answered last had been under way: they count from before that. */
 const underWayMs = (past: Past, process: string, key: string, at: number): number => {
-  const answered = past.requests.filter(
+  const replied = past.requests.filter(
     (one) => one.process === process && one.what === 'extend' && one.to <= at && one.keys.includes(key),
   );
-  const last = Math.max(...answered.map(({ to }) => to));
-  const newest = answered.filter(({ to }) => to >= last - AT_ONCE_MS);
+  const last = Math.max(...replied.map(({ to }) => to));
+  const newest = replied.filter(({ to }) => to >= last - AT_ONCE_MS);
   return Math.max(0, ...newest.map(({ from, to }) => to - past.begunAt(process, from)));
 };
 

@@ -4,15 +4,15 @@ import { stayOf } from './stays.js';
 
 /** A hold that is to stay for a least time is not given back before, however the work ended. */
 export const minimum: Rule = function* (past, { overlapMs }): Generator<Violation> {
-  for (const { asked, granted } of past.calls.values()) {
-    if (!granted || !asked.holdAtLeastMs) continue;
+  for (const { requested, granted } of past.calls.values()) {
+    if (!granted || !requested.holdAtLeastMs) continue;
     for (const part of granted.parts) {
       const { key, sharedWith } = part;
       const stay = stayOf(past, key, part);
       if (!stay || stay.how !== 'released' || sharedWith !== undefined) continue;
       const lasted = stay.to - stay.from;
-      if (lasted >= asked.holdAtLeastMs - overlapMs) continue;
-      const text = `${granted.lease} (${asked.process}) gave "${key}" back after ${ms(lasted)} of ${asked.holdAtLeastMs} ms`;
+      if (lasted >= requested.holdAtLeastMs - overlapMs) continue;
+      const text = `${granted.lease} (${requested.process}) gave "${key}" back after ${ms(lasted)} of ${requested.holdAtLeastMs} ms`;
       yield { rule: 'minimum', at: stay.to, text };
     }
   }

@@ -1,9 +1,9 @@
 import { modeOf, type Call, type Past } from '../past.js';
 import { common, joined, lengthOf, without, type Span } from '../spans.js';
 import type { Violation } from '../violation.js';
-import { deadPlaces } from './dead-places.js';
+import { deadEntries } from './dead-entries.js';
 import { heldSpans } from './held-spans.js';
-import { lineSpans } from './line-spans.js';
+import { queueSpans } from './queue-spans.js';
 import { ms, type Rule } from './rule.js';
 import { staysIn } from './stays.js';
 
@@ -11,20 +11,23 @@ import { staysIn } from './stays.js';
  * When the caller stood before the store or behind others of its process. Of several keys nobody can tell from
  * outside for which one it waits, and one that asks only once does not wait.
  */
-const waitOf = ({ asked, aborted, end }: Call, past: Past): Span | undefined => {
-  if (asked.keys.length !== 1 || asked.waitMs === 0) return undefined;
-  const deadline = asked.waitMs === null ? Infinity : asked.at + asked.waitMs;
-  return { from: asked.at, to: Math.min(aborted ?? Infinity, end, deadline, past.end) };
+const waitOf = ({ requested, aborted, end }: Call, past: Past): Span | undefined => {
+  if (requested.keys.length !== 1 || requested.waitMs === 0) return undefined;
+  const deadline = requested.waitMs === null ? Infinity : requested.at + requested.waitMs;
+  return { from: requested.at, to: Math.min(aborted ?? Infinity, end, deadline, past.end) };
 };
 
 /** After early work a key is kept from the callers of this process too, whatever became of the hold. */
 const keptSpans = (past: Past): Map<string, Span[]> => {
   const kept = new Map<string, Span[]>();
-  for (const { asked, granted } of past.calls.values()) {
-    if (!granted || !asked.holdAtLeastMs) continue;
-    for (const key of asked.keys) {
-      const name = `${asked.process} ${key}`;
-      kept.set(name, [...(kept.get(name) ?? []), { from: asked.at, to: granted.at + asked.holdAtLeastMs }]);
+  for (const { requested, granted } of past.calls.values()) {
+    if (!granted || !requested.holdAtLeastMs) continue;
+    for (const key of requested.keys) {
+      const name = `${requested.process} ${key}`;
+      kept.set(name, [
+        ...(kept.get(name) ?? []),
+        { from: requested.at, to: granted.at + requested.holdAtLeastMs },
+      ]);
     }
   }
   return kept;
@@ -42,12 +45,12 @@ const isFair = (past: Past, key: string): boolean =>
  */
 const closedToReaders = (past: Past, held: ReadonlyMap<string, readonly Span[]>): Map<string, Span[]> => {
   if (past.readWrite.size === 0) return new Map();
-  const lines = lineSpans(past);
+  const queues = queueSpans(past);
   const written = heldSpans(past, 'read');
   const closed = [...past.readWrite].map((key): [string, Span[]] => {
-    const writers = (lines.get(key) ?? []).filter(({ mode }) => mode === 'write');
-    const behind = writers.flatMap((line) =>
-      (held.get(key) ?? []).flatMap((span) => common(line, span) ?? []),
+    const writers = (queues.get(key) ?? []).filter(({ mode }) => mode === 'write');
+    const behind = writers.flatMap((writer) =>
+      (held.get(key) ?? []).flatMap((span) => common(writer, span) ?? []),
     );
     return [key, joined([...(written?.get(key) ?? []), ...behind])];
   });
@@ -70,8 +73,8 @@ const isUnforeseen = (past: Past, key: string, process: string, free: Span, keep
   const before = ended.find(({ to }) => to === free.from);
   if (!before) return false;
   return !past.requests.some(
-    ({ process: asker, what, keys, from, to, outcome }) =>
-      asker === process &&
+    ({ process: requester, what, keys, from, to, outcome }) =>
+      requester === process &&
       what !== 'inspect' &&
       keys.includes(key) &&
       from >= before.from &&
@@ -92,18 +95,18 @@ const insideSpans = (past: Past, process: string, key: string): Span[] =>
   );
 
 /** How long a place in the line of a read-write lock stands that nobody keeps. */
-const PLACE_LIVES_MS = 5_000;
+const ENTRY_LIVES_MS = 5_000;
 
 /**
  * After all was lost, those who stood in the line of a fair lock find out when they keep their places. The line of a
  * read-write lock may be there as it was once: who stood in it then and does not wait any more stands there till its place is
  * dead.
  */
-const lostLines = (past: Past, key: string, keepingMs: number): Span[] => {
+const lostQueues = (past: Past, key: string, keepingMs: number): Span[] => {
   const isReadWrite = past.readWrite.has(key);
   if (!isReadWrite && !isFair(past, key)) return [];
   // Who stands far behind looks only when it keeps its own place.
-  const lastsMs = isReadWrite ? PLACE_LIVES_MS + keepingMs : keepingMs;
+  const lastsMs = isReadWrite ? ENTRY_LIVES_MS + keepingMs : keepingMs;
   return past
     .all('unprotected')
     .filter((one) => one.key === undefined)
@@ -122,9 +125,9 @@ export const promptness: Rule = function* (past, { promptMs, keepingMs }): Gener
   for (const call of past.calls.values()) {
     const wait = waitOf(call, past);
     if (!wait || wait.to - wait.from <= promptMs) continue;
-    const { process, call: name } = call.asked;
-    const key = call.asked.keys[0]!;
-    const dead = joined([...deadPlaces(past, key), ...lostLines(past, key, keepingMs)]);
+    const { process, call: name } = call.requested;
+    const key = call.requested.keys[0]!;
+    const dead = joined([...deadEntries(past, key), ...lostQueues(past, key, keepingMs)]);
     const inside = past.readWrite.has(key) ? insideSpans(past, process, key) : [];
     // Behind one that cannot move nobody moves: of a fair or read-write lock that is everybody who has asked for it.
     const others = past.requests.filter(({ owners, keys }) => owners && keys.includes(key));
@@ -136,9 +139,9 @@ export const promptness: Rule = function* (past, { promptMs, keepingMs }): Gener
         .flatMap((calm) => without(calm, joined(kept.get(`${process} ${key}`) ?? [])))
         .flatMap((calm) => without(calm, dead))
         .flatMap((calm) => without(calm, inside))
-        .flatMap((calm) => without(calm, past.askedFor(process, [key])));
+        .flatMap((calm) => without(calm, past.requestSpans(process, [key])));
     // On a busy machine every moment is disturbed, but not for ever: what counts is how much time there was in all.
-    const reads = modeOf(call.asked, key) === 'read';
+    const reads = modeOf(call.requested, key) === 'read';
     for (const free of without(wait, (reads ? closed : held).get(key) ?? [])) {
       const idleMs = lengthOf(idleIn(free));
       if (idleMs <= promptMs) continue;

@@ -5,7 +5,7 @@ import type { Violation } from '../violation.js';
 import { ms, type Rule } from './rule.js';
 import { longestCalmMs, lossesOf, usesByKey, type Use } from './uses.js';
 
-const makesMore = ({ asked: { what } }: Use): boolean => what === 'set' || what === 'add';
+const makesMore = ({ requested: { what } }: Use): boolean => what === 'set' || what === 'add';
 
 interface Change {
   readonly at: number;
@@ -20,15 +20,15 @@ const inOrder = (changes: readonly Change[]): Change[] =>
 function* tooMany(uses: readonly Use[], key: string, losses: readonly number[]): Generator<Violation> {
   const supply = uses.filter((use) => makesMore(use) && use.did !== 'no');
   const changes = inOrder([
-    ...supply.map(({ from: at, asked: { amount: by } }) => ({ at, by })),
+    ...supply.map(({ from: at, requested: { amount: by } }) => ({ at, by })),
     ...uses
       .filter(
-        ({ asked, did, from, to }) =>
-          asked.what === 'take' && did === 'yes' && !losses.some((at) => from < at && at <= to),
+        ({ requested, did, from, to }) =>
+          requested.what === 'take' && did === 'yes' && !losses.some((at) => from < at && at <= to),
       )
-      .map(({ to: at, asked: { amount } }) => ({ at, by: -amount })),
+      .map(({ to: at, requested: { amount } }) => ({ at, by: -amount })),
   ]);
-  let most = 0;
+  let max = 0;
   let peak = 0;
   const lost = [...losses];
   for (const { at, by } of changes) {
@@ -36,38 +36,38 @@ function* tooMany(uses: readonly Use[], key: string, losses: readonly number[]):
       const moment = lost.shift()!;
       // What it has then, it had once; and what was under way may come on top.
       const late = supply.filter((use) => use.from <= moment && (use.did === 'maybe' || use.to > moment));
-      most = peak + late.reduce((sum, { asked }) => sum + asked.amount, 0);
-      peak = most;
+      max = peak + late.reduce((sum, { requested }) => sum + requested.amount, 0);
+      peak = max;
     }
-    most += by;
-    peak = Math.max(peak, most);
-    if (most >= 0) continue;
-    yield { rule: 'semaphore', at, text: `${-most} permits of "${key}" too many were taken` };
+    max += by;
+    peak = Math.max(peak, max);
+    if (max >= 0) continue;
+    yield { rule: 'semaphore', at, text: `${-max} permits of "${key}" too many were taken` };
     return;
   }
 }
 
 /** Somebody who looked found permits that came from nowhere, or missed some. */
 function* miscounted(uses: readonly Use[], key: string, losses: readonly number[]): Generator<Violation> {
-  for (const { asked, from, to, found } of uses) {
-    if (found === undefined || asked.what !== 'look' || losses.some((at) => at < to)) continue;
-    let least = 0;
-    let most = 0;
+  for (const { requested, from, to, found } of uses) {
+    if (found === undefined || requested.what !== 'look' || losses.some((at) => at < to)) continue;
+    let min = 0;
+    let max = 0;
     for (const use of uses) {
-      const { amount, what } = use.asked;
+      const { amount, what } = use.requested;
       if (what === 'look' || use.did === 'no') continue;
       const surely = use.did === 'yes' && use.to <= from;
       const possibly = use.from <= to;
       if (makesMore(use)) {
-        if (surely) least += amount;
-        if (possibly) most += amount;
+        if (surely) min += amount;
+        if (possibly) max += amount;
       } else {
-        if (possibly) least -= amount;
-        if (surely) most -= amount;
+        if (possibly) min -= amount;
+        if (surely) max -= amount;
       }
     }
-    if (found >= least && found <= most) continue;
-    const text = `${asked.use} found ${found} permits of "${key}" where there were ${least} to ${most}`;
+    if (found >= min && found <= max) continue;
+    const text = `${requested.use} found ${found} permits of "${key}" where there were ${min} to ${max}`;
     yield { rule: 'semaphore', at: to, text };
   }
 }
@@ -76,7 +76,7 @@ function* miscounted(uses: readonly Use[], key: string, losses: readonly number[
 const freeFor = (waiter: Use, uses: readonly Use[]): Span[] => {
   const changes: Change[] = [];
   for (const use of uses) {
-    const { amount, what } = use.asked;
+    const { amount, what } = use.requested;
     if (use === waiter || what === 'look') continue;
     if (makesMore(use)) {
       if (use.did === 'yes') changes.push({ at: use.to, by: amount });
@@ -97,7 +97,7 @@ const freeFor = (waiter: Use, uses: readonly Use[]): Span[] => {
   };
   for (const { at, by } of [...changes].sort((a, b) => a.at - b.at || a.by - b.by)) {
     free += by;
-    if (free >= waiter.asked.amount) since ??= at;
+    if (free >= waiter.requested.amount) since ??= at;
     else end(at);
   }
   end(waiter.to);
@@ -112,12 +112,12 @@ function* leftWaiting(
   { promptMs }: Expectations,
 ): Generator<Violation> {
   for (const waiter of uses) {
-    const { asked, process, from, to } = waiter;
-    if (asked.what !== 'take' || to - from <= promptMs || losses.some((at) => at < to)) continue;
-    const stood = longestCalmMs(past, process, freeFor(waiter, uses));
-    if (stood.ms <= promptMs) continue;
-    const text = `${asked.use} (${process}) waited for ${ms(stood.ms)} although permits of "${asked.key}" were free`;
-    yield { rule: 'semaphore', at: stood.at + promptMs, text };
+    const { requested, process, from, to } = waiter;
+    if (requested.what !== 'take' || to - from <= promptMs || losses.some((at) => at < to)) continue;
+    const calmMs = longestCalmMs(past, process, freeFor(waiter, uses));
+    if (calmMs.ms <= promptMs) continue;
+    const text = `${requested.use} (${process}) waited for ${ms(calmMs.ms)} although permits of "${requested.key}" were free`;
+    yield { rule: 'semaphore', at: calmMs.at + promptMs, text };
   }
 }
 

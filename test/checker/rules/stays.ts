@@ -63,7 +63,7 @@ const readStays = (past: Past): Stay[] => {
 };
 
 /** For how long nobody may have been beside it. */
-export const aloneIn = ({ from, to, mode, readsFrom }: Stay): Span | undefined =>
+export const singleIn = ({ from, to, mode, readsFrom }: Stay): Span | undefined =>
   mode === 'read' ? undefined : { from, to: readsFrom ?? to };
 
 /** What a lease knows its hold by: a token, or the owner of a permit or a read lock. */
@@ -83,19 +83,19 @@ export const stayOf = (past: Past, key: string, known: Known): Stay | undefined 
   staysIn(past).findLast((stay) => stay.key === key && gave(stay, known));
 
 /** When the process was told that the hold is not there any more: by a renewal, or by opening it itself. */
-const toldAt = (past: Past, process: string, { key, owner, from, to }: Stay): number => {
-  let told = Infinity;
+const notifiedAt = (past: Past, process: string, { key, owner, from, to }: Stay): number => {
+  let notified = Infinity;
   for (const request of past.requests) {
     const at = request.owners ? request.owners.indexOf(owner) : request.keys.indexOf(key);
-    if (request.process !== process || at === -1 || request.to < to || request.to >= told) continue;
+    if (request.process !== process || at === -1 || request.to < to || request.to >= notified) continue;
     // What was asked for before it began may have ended the one before.
     if (request.from < from) continue;
     const opened = request.what === 'forceUnlock' && request.outcome === 'true' && request.from <= to;
-    const asks = request.what === 'extend' || request.what === 'downgrade';
-    const refused = asks && request.outcome?.split(' ')[at] === 'lost';
-    if (opened || refused) told = request.to;
+    const isRenewal = request.what === 'extend' || request.what === 'downgrade';
+    const refused = isRenewal && request.outcome?.split(' ')[at] === 'lost';
+    if (opened || refused) notified = request.to;
   }
-  return told;
+  return notified;
 };
 
 /** When the store has the key for the same owner at other times: it came back as it was once, or kept an old line. */
@@ -113,12 +113,12 @@ const otherTimes = (past: Past, stay: Stay): Span[] =>
 export const groundlessMs = (past: Past, process: string, stay: Stay, until: number): number => {
   const { key, from, to } = stay;
   if (until <= to) return 0;
-  const told = Math.max(to, toldAt(past, process, stay));
+  const notified = Math.max(to, notifiedAt(past, process, stay));
   const others = otherTimes(past, stay);
-  const untold = past
-    .protectedParts(key, { from: to, to: Math.min(until, told) }, from)
+  const unnotified = past
+    .protectedParts(key, { from: to, to: Math.min(until, notified) }, from)
     .flatMap((span) => without(span, others));
   // Nothing can be told to somebody who stands still.
-  const ignored = without({ from: told, to: Math.max(told, until) }, others);
-  return ignored.reduce((sum, span) => sum + past.unblockedMs(process, span), lengthOf(untold));
+  const ignored = without({ from: notified, to: Math.max(notified, until) }, others);
+  return ignored.reduce((sum, span) => sum + past.unblockedMs(process, span), lengthOf(unnotified));
 };

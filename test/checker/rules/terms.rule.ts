@@ -34,9 +34,9 @@ class Terms {
     private readonly toleranceMs: number,
   ) {
     for (const { lease, at, ms: wanted } of past.all('extends')) this.add(past.leases.get(lease), at, wanted);
-    for (const { asked, granted } of past.calls.values()) {
-      if (granted && asked.holdAtLeastMs) {
-        this.add(past.leases.get(granted.lease), granted.at, asked.holdAtLeastMs);
+    for (const { requested, granted } of past.calls.values()) {
+      if (granted && requested.holdAtLeastMs) {
+        this.add(past.leases.get(granted.lease), granted.at, requested.holdAtLeastMs);
       }
     }
   }
@@ -50,13 +50,13 @@ class Terms {
 
   /** Undefined when the history does not say what lease it asked for. */
   of(holder: LeaseSeen, key: string, until: number): number | undefined {
-    const asked = this.past.calls.get(holder.granted.call)?.asked;
-    if (asked?.leaseMs === undefined) return undefined;
-    let most = Math.max(asked.leaseMs, asked.holdAtLeastMs ?? 0);
+    const requested = this.past.calls.get(holder.granted.call)?.requested;
+    if (requested?.leaseMs === undefined) return undefined;
+    let max = Math.max(requested.leaseMs, requested.holdAtLeastMs ?? 0);
     for (const { at, ms: wanted } of this.extensions.get(nameOf(holder, key)) ?? []) {
-      if (at <= until + this.toleranceMs) most = Math.max(most, wanted);
+      if (at <= until + this.toleranceMs) max = Math.max(max, wanted);
     }
-    return most * (1 + DRIFT) + SLACK_MS;
+    return max * (1 + DRIFT) + SLACK_MS;
   }
 }
 
@@ -87,10 +87,10 @@ function* inStore(past: Past, terms: Terms, provisionalLeaseMs: number): Generat
       ({ at }) => stay.from <= at && at <= stay.to,
     );
     for (const { at, until, token } of armed) {
-      const asker = holders.find((one) => partOf(one, stay.key)?.token === token);
-      const holder = asker ?? holders.findLast(({ granted }) => granted.at <= at) ?? holders[0];
-      const most = holder ? (terms.of(holder, stay.key, at) ?? Infinity) : Infinity;
-      if (!holder || until - at <= Math.max(most, provisionalLeaseMs + SLACK_MS)) continue;
+      const requester = holders.find((one) => partOf(one, stay.key)?.token === token);
+      const holder = requester ?? holders.findLast(({ granted }) => granted.at <= at) ?? holders[0];
+      const max = holder ? (terms.of(holder, stay.key, at) ?? Infinity) : Infinity;
+      if (!holder || until - at <= Math.max(max, provisionalLeaseMs + SLACK_MS)) continue;
       const text = `the hold of ${holder.id} (${holder.process}) on "${stay.key}" was made to last ${ms(until - at)}, which it did not ask for`;
       yield { rule: 'terms', at, text };
     }
@@ -118,7 +118,7 @@ function* inMind(past: Past, terms: Terms): Generator<Violation> {
 
 /** What a caller asked for itself, a long extension, reaches nobody else; and nobody believes in more than was asked for. */
 export const terms: Rule = function* (past, { overlapMs, provisionalLeaseMs }): Generator<Violation> {
-  const asked = new Terms(past, overlapMs);
-  yield* inStore(past, asked, provisionalLeaseMs);
-  yield* inMind(past, asked);
+  const requested = new Terms(past, overlapMs);
+  yield* inStore(past, requested, provisionalLeaseMs);
+  yield* inMind(past, requested);
 };

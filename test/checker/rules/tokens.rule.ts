@@ -35,7 +35,7 @@ function* ofHolders(past: Past): Generator<Violation> {
 }
 
 /** How long after the end of a store its last answers may arrive, in ms. */
-const LAST_ANSWERS_MS = 1_000;
+const LAST_REPLIES_MS = 1_000;
 
 /** Nobody has a token that the store did not give, as far as everything is known that it gave. */
 function* ofLeases(past: Past): Generator<Violation> {
@@ -43,7 +43,7 @@ function* ofLeases(past: Past): Generator<Violation> {
   for (const stay of staysIn(past)) stays.set(stay.key, [...(stays.get(stay.key) ?? []), stay]);
   const ends = past.all('unseen').map(({ at }) => at);
   for (const { id, granted } of past.leases.values()) {
-    if (ends.some((at) => granted.at >= at && granted.at < at + LAST_ANSWERS_MS)) continue;
+    if (ends.some((at) => granted.at >= at && granted.at < at + LAST_REPLIES_MS)) continue;
     for (const { key, token, owner, sharedWith } of granted.parts) {
       // Read locks have no token, but an owner.
       const reads = owner !== undefined && past.readWrite.has(key);

@@ -4,7 +4,7 @@ import { lengthOf, type Span } from '../spans.js';
 
 /** What a caller did with an object without a holder, and what became of it. */
 export interface Use extends Span {
-  readonly asked: EventOf<'uses'>;
+  readonly requested: EventOf<'uses'>;
   readonly process: string;
   /** Whether it was done; `maybe` when nobody can tell, also how late. */
   readonly did: 'yes' | 'no' | 'maybe';
@@ -24,13 +24,13 @@ const didOf = (used: EventOf<'used'> | undefined): Use['did'] => {
 export const usesOf = (past: Past): Use[] => {
   const ends = new Map(past.all('used').map((event) => [event.use, event]));
   const calledOff = new Map(past.all('called off').map(({ use, at }) => [use, at]));
-  return past.all('uses').map((asked) => {
-    const { use, process, at: from } = asked;
+  return past.all('uses').map((requested) => {
+    const { use, process, at: from } = requested;
     const used = ends.get(use);
     const found = typeof used?.result === 'number' ? used.result : undefined;
     const to = used?.at ?? past.crashedAt(process);
     return {
-      asked,
+      requested,
       process,
       from,
       to,
@@ -45,12 +45,12 @@ export const usesOf = (past: Past): Use[] => {
 /** The uses of each object of a sort. */
 export const usesByKey = (
   past: Past,
-  object: Use['asked']['object'],
+  object: Use['requested']['object'],
 ): ReadonlyMap<string, readonly Use[]> => {
   const byKey = new Map<string, Use[]>();
   for (const use of usesOf(past)) {
-    if (use.asked.object !== object) continue;
-    const { key } = use.asked;
+    if (use.requested.object !== object) continue;
+    const { key } = use.requested;
     const same = byKey.get(key);
     if (same) same.push(use);
     else byKey.set(key, [use]);

@@ -1,6 +1,6 @@
 import { describeExtending } from '../parts/extending.js';
 import { describeHolds } from '../parts/holds.js';
-import { describeLines } from '../parts/lines.js';
+import { describeWaitQueue } from '../parts/wait-queue.js';
 import { describeTokens } from '../parts/tokens.js';
 import { EXCLUSIVE, type KindContract } from './kind-under-contract.js';
 
@@ -11,6 +11,6 @@ export const exclusiveContract: KindContract = {
     describeHolds(context);
     describeTokens(context);
     describeExtending(context);
-    if (context.keepsLines) describeLines(context);
+    if (context.hasWaitQueue) describeWaitQueue(context);
   },
 };

@@ -34,7 +34,7 @@ const describeFair = (context: ContractContext): void => {
     return { key, holder, waiters };
   };
   type Waiter = Awaited<ReturnType<typeof heldAndWaitedFor>>['waiters'][number];
-  const ask = ({ store, claim }: Waiter): Promise<AcquireReply> => store.kinds.fair.acquire(claim);
+  const request = ({ store, claim }: Waiter): Promise<AcquireReply> => store.kinds.fair.acquire(claim);
   const owners = (waiters: readonly Waiter[]): string[] => waiters.map(({ claim }) => claim.owner);
 
   describe('holds', () => {
@@ -100,11 +100,11 @@ const describeFair = (context: ContractContext): void => {
     it('stays for its minimum time when it is released, and tells the first in line', async () => {
       const { key, holder, waiters } = await heldAndWaitedFor(1);
       await holder.store.kinds.fair.release(holder.claim, { keepForMs: 1_000 });
-      const reply = await ask(waiters[0]!);
+      const reply = await request(waiters[0]!);
       expectQueued(reply);
       expect(reply.retryInMs).toBeLessThanOrEqual(1_000);
       await context.harness.pass(reply.retryInMs);
-      expectGranted(await ask(waiters[0]!));
+      expectGranted(await request(waiters[0]!));
       expect(await holderOf(holder.store, key)).toMatchObject({ owner: waiters[0]!.claim.owner });
     });
   });
@@ -128,12 +128,12 @@ const describeFair = (context: ContractContext): void => {
         // The last asks first each time.
         for (const waiter of waiters.toReversed()) {
           if (served.includes(waiter.claim.owner)) continue;
-          await ask(waiter);
+          await request(waiter);
         }
         const owner = (await holderOf(holder.store, key))?.owner;
         const next = waiters.find(({ claim }) => claim.owner === owner)!;
         served.push(next.claim.owner);
-        expectGranted(await ask(next));
+        expectGranted(await request(next));
         await next.store.kinds.fair.release(next.claim);
       }
       expect(served).toEqual(owners(waiters));
@@ -144,12 +144,12 @@ const describeFair = (context: ContractContext): void => {
       const { key, holder, waiters } = await heldAndWaitedFor(1);
       await holder.store.kinds.fair.release(holder.claim);
       expectTaken(await holder.store.kinds.fair.acquire(fairFor(key)));
-      expectGranted(await ask(waiters[0]!));
+      expectGranted(await request(waiters[0]!));
     });
 
     it('has an owner once, however often it asks, and keeps its place', async () => {
       const { holder, key, waiters } = await heldAndWaitedFor(2);
-      for (let i = 0; i < 3; i += 1) expectQueued(await ask(waiters[0]!));
+      for (let i = 0; i < 3; i += 1) expectQueued(await request(waiters[0]!));
       expect((await holder.store.inspect(key))?.waiting).toEqual(owners(waiters));
     });
 
@@ -167,9 +167,9 @@ const describeFair = (context: ContractContext): void => {
     it('releases the grant of an entry that is left', async () => {
       const { holder, key, waiters } = await heldAndWaitedFor(2);
       await holder.store.kinds.fair.release(holder.claim);
-      await ask(waiters[0]!);
+      await request(waiters[0]!);
       await waiters[0]!.reply.entry.leave();
-      expectGranted(await ask(waiters[1]!));
+      expectGranted(await request(waiters[1]!));
       expect(await holderOf(holder.store, key)).toMatchObject({ owner: waiters[1]!.claim.owner });
     });
 
@@ -183,7 +183,7 @@ const describeFair = (context: ContractContext): void => {
         { status: 'gone' },
       ]);
       await holder.store.kinds.fair.release(holder.claim);
-      expectGranted(await ask(waiters[0]!));
+      expectGranted(await request(waiters[0]!));
       expect(await fair.refreshEntries!([waiters[0]!.claim])).toEqual([{ status: 'held' }]);
     });
 
@@ -192,29 +192,29 @@ const describeFair = (context: ContractContext): void => {
       const { retryInMs } = waiters[0]!.reply;
       expect(retryInMs).toBeLessThanOrEqual(1_000);
       await context.harness.pass(retryInMs);
-      expectGranted(await ask(waiters[0]!));
+      expectGranted(await request(waiters[0]!));
     });
 
     it('the first waiter gets the key after a forced unlock', async () => {
       const { holder, key, waiters } = await heldAndWaitedFor(2);
       expect(await holder.store.forceUnlock(key)).toBe(true);
       expect(await holder.store.kinds.fair.extendMany([holder.claim])).toEqual([{ status: 'lost' }]);
-      expectQueued(await ask(waiters[1]!));
-      expectGranted(await ask(waiters[0]!));
+      expectQueued(await request(waiters[1]!));
+      expectGranted(await request(waiters[0]!));
     });
 
     it('60 owners of four processes get the key one after the other', async () => {
       const stores = await Promise.all(Array.from({ length: 4 }, () => context.connect()));
       const key = newKey();
       let inside = 0;
-      let most = 0;
+      let max = 0;
       let lastToken = 0;
       const task = async (index: number): Promise<void> => {
         const store = stores[index % stores.length]!;
         const claim = fairFor(key);
         const { token } = await takeWhenFree(store, claim);
         inside += 1;
-        most = Math.max(most, inside);
+        max = Math.max(max, inside);
         expect(token).toBeGreaterThan(lastToken);
         lastToken = token!;
         await store.ping();
@@ -222,7 +222,7 @@ const describeFair = (context: ContractContext): void => {
         expect((await store.kinds.fair.release(claim)).wasHeld).toBe(true);
       };
       await Promise.all(Array.from({ length: 60 }, (_, index) => task(index)));
-      expect({ most, inside }).toEqual({ most: 1, inside: 0 });
+      expect({ max, inside }).toEqual({ max: 1, inside: 0 });
     });
   });
 };

@@ -5,7 +5,7 @@ import type { AcquireReply } from '../../../lib/core/seam/reply.js';
 import type { KindStore } from '../../../lib/core/seam/lock-store.js';
 import {
   claimFor,
-  HintCounter,
+  WakeUpCounter,
   LONG_LEASE_MS,
   newOwner,
   newProcess,
@@ -26,8 +26,8 @@ export interface KindUnderContract {
   of(store: FullStore): KindStore;
   /** Sends the request of a caller that the holder of such a claim excludes. */
   refused(store: FullStore, key: string): Promise<AcquireReply>;
-  hints(store: FullStore, key: string, onHint?: () => void): HintCounter;
-  live(store: FullStore, key: string, onHint?: () => void): Promise<HintCounter>;
+  wakeUps(store: FullStore, key: string, onWakeUp?: () => void): WakeUpCounter;
+  live(store: FullStore, key: string, onWakeUp?: () => void): Promise<WakeUpCounter>;
 }
 
 const underContract = (
@@ -45,8 +45,8 @@ const underContract = (
     const rivals: KindStore = store.kinds[claim.kind];
     return rivals.acquire(claim);
   },
-  hints: (store, key, onHint) => new HintCounter(store, make(key), onHint),
-  live: (store, key, onHint) => HintCounter.live(store, make(key), onHint),
+  wakeUps: (store, key, onWakeUp) => new WakeUpCounter(store, make(key), onWakeUp),
+  live: (store, key, onWakeUp) => WakeUpCounter.live(store, make(key), onWakeUp),
 });
 
 /** Returns a new owner of a permit. */

@@ -5,11 +5,11 @@ import {
   claimFor,
   expectGranted,
   expectTaken,
-  HintCounter,
+  WakeUpCounter,
   LONG_LEASE_MS,
   newKey,
   takeWhenFree,
-  turn,
+  eventLoopTurn,
   type ContractContext,
   type FullStore,
 } from '../../support/stores/harness.js';
@@ -104,10 +104,10 @@ function describePermits(context: ContractContext): void {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       const [first] = await takeAll(a, key, 3);
-      const hints = await HintCounter.live(b, permitFor(key));
-      const seen = hints.count;
+      const wakeUps = await WakeUpCounter.live(b, permitFor(key));
+      const seen = wakeUps.count;
       expect(await a.kinds.permit.release(first!)).toEqual({ wasHeld: true, othersWaiting: true });
-      await hints.next(seen);
+      await wakeUps.next(seen);
       expectGranted(await b.kinds.permit.acquire(permitFor(key, { of: 3 })));
     });
 
@@ -134,10 +134,10 @@ function describePermits(context: ContractContext): void {
       const key = newKey();
       expect(await b.forceUnlock(key)).toBe(false);
       const claims = await takeAll(a, key, 2);
-      const hints = await HintCounter.live(b, permitFor(key));
-      const seen = hints.count;
+      const wakeUps = await WakeUpCounter.live(b, permitFor(key));
+      const seen = wakeUps.count;
       expect(await b.forceUnlock(key)).toBe(true);
-      await hints.next(seen);
+      await wakeUps.next(seen);
       expect(await b.forceUnlock(key)).toBe(false);
       expect(await b.inspect(key)).toBeNull();
       for (const claim of claims) expect((await a.kinds.permit.release(claim)).wasHeld).toBe(false);
@@ -214,15 +214,15 @@ function describeEnds(context: ContractContext): void {
         const key = newKey();
         const claim = permitFor(key, { of: 1 });
         await a.kinds.permit.acquire(claim);
-        const hints = await HintCounter.live(b, permitFor(key));
-        const seen = hints.count;
+        const wakeUps = await WakeUpCounter.live(b, permitFor(key));
+        const seen = wakeUps.count;
         expect((await a.kinds.permit.release(claim, { keepForMs })).wasHeld).toBe(true);
-        await hints.next(seen);
+        await wakeUps.next(seen);
         const reply = await b.kinds.permit.acquire(permitFor(key, { of: 1 }));
         expectTaken(reply);
         expect(reply.retryInMs).toBeGreaterThan(keepForMs - 4_000);
         expect(reply.retryInMs).toBeLessThanOrEqual(keepForMs);
-        hints.watch.close();
+        wakeUps.watch.close();
       }
     });
 
@@ -231,10 +231,10 @@ function describeEnds(context: ContractContext): void {
       const key = newKey();
       const claim = permitFor(key, { of: 1 });
       await a.kinds.permit.acquire(claim);
-      const hints = await HintCounter.live(b, permitFor(key));
-      const seen = hints.count;
+      const wakeUps = await WakeUpCounter.live(b, permitFor(key));
+      const seen = wakeUps.count;
       expectGranted(await a.kinds.permit.acquire({ ...claim, reacquires: true, leaseMs: 5_000 }));
-      await hints.next(seen);
+      await wakeUps.next(seen);
       const reply = await b.kinds.permit.acquire(permitFor(key, { of: 1 }));
       expectTaken(reply);
       expect(reply.retryInMs).toBeLessThanOrEqual(5_000);
@@ -330,13 +330,13 @@ function describeLimits(context: ContractContext): void {
       const [a, b] = [await context.connect(), await context.connect()];
       const key = newKey();
       await takeAll(a, key, 2);
-      const hints = await HintCounter.live(b, permitFor(key));
-      const seen = hints.count;
+      const wakeUps = await WakeUpCounter.live(b, permitFor(key));
+      const seen = wakeUps.count;
       expect(await a.kinds.permit.acquire(permitFor(key, { of: 4 }))).toMatchObject({
         status: 'granted',
         limitBefore: 2,
       });
-      await hints.next(seen);
+      await wakeUps.next(seen);
       const same = await b.kinds.permit.acquire(permitFor(key, { of: 4 }));
       expectGranted(same);
       expect(same.limitBefore).toBeUndefined();
@@ -436,21 +436,21 @@ function describeNeighbours(context: ContractContext): void {
     it('serves 60 tasks of three processes, never more at once than there are permits', async () => {
       const stores = await Promise.all(Array.from({ length: 3 }, () => context.connect()));
       const key = newKey();
-      let [inside, most, served] = [0, 0, 0];
+      let [inside, max, served] = [0, 0, 0];
       const task = async (index: number): Promise<void> => {
         const store = stores[index % stores.length]!;
         const claim = permitFor(key, { of: 4 });
         await takeWhenFree(store, claim);
         inside += 1;
-        most = Math.max(most, inside);
+        max = Math.max(max, inside);
         await store.ping();
-        await turn();
+        await eventLoopTurn();
         inside -= 1;
         served += 1;
         expect((await store.kinds.permit.release(claim)).wasHeld).toBe(true);
       };
       await Promise.all(Array.from({ length: 60 }, (_, index) => task(index)));
-      expect({ most, served, inside }).toEqual({ most: 4, served: 60, inside: 0 });
+      expect({ max, served, inside }).toEqual({ max: 4, served: 60, inside: 0 });
     });
   });
 }

@@ -6,11 +6,11 @@ import {
   claimFor,
   expectGranted,
   expectTaken,
-  HintCounter,
+  WakeUpCounter,
   LONG_LEASE_MS,
   newKey,
   newOwner,
-  turn,
+  eventLoopTurn,
   type ContractContext,
   type FullStore,
 } from '../../support/stores/harness.js';
@@ -45,7 +45,7 @@ const refused = async (store: FullStore, claim: ReadWriteClaim): Promise<number>
 };
 
 /** Stands in line. */
-const stand = async (store: FullStore, claim: ReadWriteClaim): Promise<Queued> => {
+const enqueue = async (store: FullStore, claim: ReadWriteClaim): Promise<Queued> => {
   const reply = await acquire(store, claim);
   expect(reply).toMatchObject({ status: 'queued' });
   return reply as Queued;
@@ -78,7 +78,7 @@ export const readContract: KindContract = {
   describeKind: (context) => {
     describeReaders(context);
     describeEnds(context);
-    if (!context.severalNodes) describeLine(context);
+    if (!context.severalNodes) describeWaitQueue(context);
   },
 };
 
@@ -215,10 +215,10 @@ function describeEnds(context: ContractContext): void {
       const key = newKey();
       const claim = readFor(key);
       await take(a, claim);
-      const hints = await HintCounter.live(b, readFor(key));
-      const seen = hints.count;
+      const wakeUps = await WakeUpCounter.live(b, readFor(key));
+      const seen = wakeUps.count;
       expect((await a.kinds.read.release(claim, { keepForMs: 5_000 })).wasHeld).toBe(true);
-      await hints.next(seen);
+      await wakeUps.next(seen);
       const retryInMs = await refused(b, writeFor(key));
       expect(retryInMs).toBeGreaterThan(2_000);
       expect(retryInMs).toBeLessThanOrEqual(5_000);
@@ -335,11 +335,11 @@ function describeDowngrade(context: ContractContext): void {
       const key = newKey();
       const claim = writeFor(key);
       await take(a, claim);
-      const hints = await HintCounter.live(b, readFor(key));
-      const seen = hints.count;
+      const wakeUps = await WakeUpCounter.live(b, readFor(key));
+      const seen = wakeUps.count;
       const reply = await a.kinds.write.downgrade!(claim);
       expect(reply).toMatchObject({ status: 'held' });
-      await hints.next(seen);
+      await wakeUps.next(seen);
       expect(await b.inspect(key)).toMatchObject({ kind: 'read', holders: [{ owner: claim.owner }] });
       await refused(b, writeFor(key));
       const other = readFor(key);
@@ -355,8 +355,8 @@ function describeDowngrade(context: ContractContext): void {
       const store = await context.connect();
       const claim = writeFor(newKey(), { leaseMs: 60_000 });
       await take(store, claim);
-      for (const asked of [claim, { ...claim, leaseMs: 1 }]) {
-        const reply = await store.kinds.write.downgrade!(asked);
+      for (const requested of [claim, { ...claim, leaseMs: 1 }]) {
+        const reply = await store.kinds.write.downgrade!(requested);
         expect(reply).toMatchObject({ status: 'held' });
         if (reply.status === 'held') expect(reply.validForMs).toBeGreaterThan(50_000);
       }
@@ -395,7 +395,7 @@ function describeOtherKinds(context: ContractContext): void {
         expect(await acquire(b, claim)).toMatchObject({ status: 'taken', heldAs: 'exclusive' });
         if (context.severalNodes) continue;
         const waiter = waiting({ ...claim, owner: newOwner() });
-        expect(await stand(b, waiter)).toMatchObject({ heldAs: 'exclusive' });
+        expect(await enqueue(b, waiter)).toMatchObject({ heldAs: 'exclusive' });
         expect(await keep(b, waiter)).toMatchObject({ status: 'queued', heldAs: 'exclusive' });
         expect(await release(b, waiter), 'only stood in line').toBe(false);
       }
@@ -438,16 +438,16 @@ function describeOtherKinds(context: ContractContext): void {
 
     it('that a reader or a writer has is not told as another kind to the other half', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
-      for (const [holder, asking] of [
+      for (const [holder, requesting] of [
         [readFor, writeFor],
         [writeFor, readFor],
         [writeFor, writeFor],
       ] as const) {
         const key = newKey();
         await take(a, holder(key));
-        expect(await acquire(b, asking(key))).not.toHaveProperty('heldAs');
+        expect(await acquire(b, requesting(key))).not.toHaveProperty('heldAs');
         if (context.severalNodes) continue;
-        expect(await stand(b, waiting(asking(key)))).not.toHaveProperty('heldAs');
+        expect(await enqueue(b, waiting(requesting(key)))).not.toHaveProperty('heldAs');
       }
     });
 
@@ -459,12 +459,12 @@ function describeOtherKinds(context: ContractContext): void {
         await take(a, claim);
         const entryTerms = { aliveMs: ALIVE_MS, provisionalLeaseMs: 10_000, tokens: 1 };
         const plain = claimFor(key, { waits: true, entryTerms });
-        const hints = await HintCounter.live(b, plain);
+        const wakeUps = await WakeUpCounter.live(b, plain);
         const reply = await b.kinds.exclusive.acquire(plain);
-        const seen = hints.count;
+        const seen = wakeUps.count;
         if (reply.status === 'queued') {
           expect(await release(a, claim)).toBe(true);
-          await hints.next(seen);
+          await wakeUps.next(seen);
           expect(await b.kinds.exclusive.refreshEntries!([plain])).toEqual([{ status: 'held' }]);
         } else expect(await release(a, claim)).toBe(true);
         await b.kinds.exclusive.release(plain);
@@ -476,7 +476,7 @@ function describeOtherKinds(context: ContractContext): void {
   });
 }
 
-function describeLine(context: ContractContext): void {
+function describeWaitQueue(context: ContractContext): void {
   describe('the wait queue', () => {
     const three = async () =>
       [await context.connect(), await context.connect(), await context.connect()] as const;
@@ -487,15 +487,15 @@ function describeLine(context: ContractContext): void {
       const [early, late] = [readFor(key), waiting(readFor(key))];
       const writer = waiting(writeFor(key));
       await take(a, early);
-      expect(await stand(b, writer)).toMatchObject({ position: 0 });
+      expect(await enqueue(b, writer)).toMatchObject({ position: 0 });
       await refused(c, readFor(key));
-      expect(await stand(c, late)).toMatchObject({ position: 1 });
+      expect(await enqueue(c, late)).toMatchObject({ position: 1 });
       expect((await a.inspect(key))?.waiting).toEqual([writer.owner, late.owner]);
       expect(await keep(b, writer)).toMatchObject({ status: 'queued' });
-      const hints = await HintCounter.live(b, writer);
-      const seen = hints.count;
+      const wakeUps = await WakeUpCounter.live(b, writer);
+      const seen = wakeUps.count;
       await release(a, early);
-      await hints.next(seen);
+      await wakeUps.next(seen);
       expect(await keep(c, late)).toMatchObject({ status: 'queued' });
       expect(await keep(b, writer)).toEqual({ status: 'held' });
       expect(await keep(b, writer)).toEqual({ status: 'held' });
@@ -512,8 +512,8 @@ function describeLine(context: ContractContext): void {
       const first = writeFor(key);
       await take(a, first);
       const [reader, writer] = [waiting(readFor(key)), waiting(writeFor(key))];
-      await stand(b, reader);
-      await stand(c, writer);
+      await enqueue(b, reader);
+      await enqueue(c, writer);
       await release(a, first);
       await refused(a, writeFor(key));
       expect(await keep(c, writer)).toMatchObject({ status: 'queued', position: 1 });
@@ -529,8 +529,8 @@ function describeLine(context: ContractContext): void {
       const first = writeFor(key);
       await take(a, first);
       const readers = [waiting(readFor(key)), waiting(readFor(key))];
-      await stand(b, readers[0]!);
-      await stand(c, readers[1]!);
+      await enqueue(b, readers[0]!);
+      await enqueue(c, readers[1]!);
       await release(a, first);
       expect(await keep(c, readers[1]!)).toEqual({ status: 'held' });
       expect(await keep(b, readers[0]!)).toEqual({ status: 'held' });
@@ -543,7 +543,7 @@ function describeLine(context: ContractContext): void {
       const first = writeFor(key);
       await take(store, first);
       const next = waiting(writeFor(key, { leaseMs: 60_000 }));
-      await stand(store, next);
+      await enqueue(store, next);
       await release(store, first);
       await keep(store, next);
       expect((await store.inspect(key))!.holders[0]!.remainingMs).toBeLessThanOrEqual(
@@ -558,12 +558,12 @@ function describeLine(context: ContractContext): void {
       const key = newKey();
       await take(a, readFor(key));
       const [writer, reader] = [waiting(writeFor(key)), waiting(readFor(key))];
-      const { entry } = await stand(b, writer);
-      await stand(c, reader);
-      const hints = await HintCounter.live(c, reader);
-      const seen = hints.count;
+      const { entry } = await enqueue(b, writer);
+      await enqueue(c, reader);
+      const wakeUps = await WakeUpCounter.live(c, reader);
+      const seen = wakeUps.count;
       await entry.leave();
-      await hints.next(seen);
+      await wakeUps.next(seen);
       expect(await keep(b, writer)).toEqual({ status: 'gone' });
       expect(await keep(c, reader)).toEqual({ status: 'held' });
       expect((await a.inspect(key))?.waiting).toEqual([]);
@@ -574,7 +574,7 @@ function describeLine(context: ContractContext): void {
       const key = newKey();
       await take(a, writeFor(key));
       const reader = waiting(readFor(key));
-      await stand(b, reader);
+      await enqueue(b, reader);
       expect(await release(b, reader)).toBe(false);
       expect((await a.inspect(key))?.waiting).toEqual([]);
     });
@@ -584,10 +584,10 @@ function describeLine(context: ContractContext): void {
       const key = newKey();
       await take(a, readFor(key));
       const writer = waiting(writeFor(key), { ...TERMS, aliveMs: 300 });
-      await stand(b, writer);
+      await enqueue(b, writer);
       const retryInMs = await refused(a, readFor(key));
       await context.harness.pass(300);
-      if (context.harness.placesEnd) {
+      if (context.harness.entriesExpire) {
         expect(retryInMs).toBeLessThanOrEqual(300);
         await take(a, readFor(key));
         expect((await a.inspect(key))?.waiting).toEqual([]);
@@ -602,31 +602,31 @@ function describeLine(context: ContractContext): void {
       const stores = await three();
       const key = newKey();
       const inside = { read: 0, write: 0 };
-      let [most, served] = [0, 0];
+      let [max, served] = [0, 0];
       const task = async (i: number): Promise<void> => {
         const store = stores[i % 3]!;
         const claim = waiting(i % 4 === 0 ? writeFor(key) : readFor(key));
-        const hints = new HintCounter(store, claim);
+        const wakeUps = new WakeUpCounter(store, claim);
         let reply: { readonly status: string } | undefined = await acquire(store, claim);
         for (let seen = 0; reply?.status === 'queued';) {
-          await hints.next(seen);
-          seen = hints.count;
+          await wakeUps.next(seen);
+          seen = wakeUps.count;
           reply = await keep(store, claim);
         }
-        hints.watch.close();
+        wakeUps.watch.close();
         expect(['granted', 'held']).toContain(reply?.status);
         inside[claim.kind] += 1;
-        most = Math.max(most, inside.read);
+        max = Math.max(max, inside.read);
         expect(inside.write === 0 || (inside.write === 1 && inside.read === 0)).toBe(true);
         await store.ping();
-        await turn();
+        await eventLoopTurn();
         inside[claim.kind] -= 1;
         served += 1;
         expect(await release(store, claim)).toBe(true);
       };
       await Promise.all(Array.from({ length: 60 }, (_, i) => task(i)));
       expect([served, inside.read, inside.write]).toEqual([60, 0, 0]);
-      expect(most).toBeGreaterThan(1);
+      expect(max).toBeGreaterThan(1);
       expect(await stores[0].inspect(key)).toBeNull();
     });
   });

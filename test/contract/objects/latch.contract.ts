@@ -44,14 +44,14 @@ export function describeLatches(context: ContractContext): void {
     it('hints to each process that it is open, counted down or removed', async () => {
       const [here, key] = await counting(2);
       const there = await open();
-      const ear = await ObjectWatch.live((listener) => there.watch(key, listener));
+      const watcher = await ObjectWatch.live((listener) => there.watch(key, listener));
       await here.countDown(key);
-      await ear.hintedBy(() => here.countDown(key));
+      await watcher.wokenBy(() => here.countDown(key));
       expect(await there.count(key)).toBe(0);
       await here.set(key, 7);
-      await ear.hintedBy(() => here.remove(key));
+      await watcher.wokenBy(() => here.remove(key));
       expect(await there.count(key)).toBe(0);
-      ear.close();
+      watcher.close();
     });
 
     it('a lock has no count, and a count is no lock: both are refused and stay', async () => {
@@ -61,14 +61,14 @@ export function describeLatches(context: ContractContext): void {
       expectGranted(await store.kinds.exclusive.acquire(claim));
       await store.latches.set(counted, 2);
       const { latches } = store;
-      for (const ask of [
+      for (const request of [
         () => latches.set(locked, 1),
         () => latches.countDown(locked),
         () => latches.count(locked),
         () => latches.remove(locked),
         () => store.kinds.exclusive.acquire(claimFor(counted)),
       ]) {
-        await expect(ask()).rejects.toMatchObject({ outcome: 'not-executed', keyOnly: true });
+        await expect(request()).rejects.toMatchObject({ outcome: 'not-executed', keyOnly: true });
       }
       expect((await store.kinds.exclusive.release(claim)).wasHeld).toBe(true);
       expect(await latches.count(counted)).toBe(2);

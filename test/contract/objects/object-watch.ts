@@ -4,13 +4,13 @@ import { until } from '../../support/async.js';
 
 /** A watcher of an object that counts its hints. */
 export class ObjectWatch {
-  hints = 0;
+  wakeUps = 0;
   readonly failures: StoreFailure[] = [];
   private readonly watch: Watch;
 
   private constructor(watch: (listener: WatchListener) => Watch) {
     this.watch = watch({
-      notified: () => void (this.hints += 1),
+      notified: () => void (this.wakeUps += 1),
       failed: (cause) => void this.failures.push(cause),
     });
   }
@@ -18,15 +18,15 @@ export class ObjectWatch {
   /** Watches, and returns when the subscription is live and has said so. */
   static async live(watch: (listener: WatchListener) => Watch): Promise<ObjectWatch> {
     const one = new ObjectWatch(watch);
-    await until(() => one.hints > 0 && one.watch.live);
+    await until(() => one.wakeUps > 0 && one.watch.live);
     return one;
   }
 
   /** Does the work, and resolves when it was hinted at. */
-  async hintedBy(work: () => Promise<unknown>): Promise<void> {
-    const before = this.hints;
+  async wokenBy(work: () => Promise<unknown>): Promise<void> {
+    const before = this.wakeUps;
     await work();
-    await until(() => this.hints > before, { what: 'a hint' });
+    await until(() => this.wakeUps > before, { what: 'a hint' });
   }
 
   close(): void {

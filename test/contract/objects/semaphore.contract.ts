@@ -3,7 +3,7 @@ import type { SemaphoreStore } from '../../../lib/core/seam/object-stores.js';
 import { claimFor, expectGranted, newKey, type ContractContext } from '../../support/stores/harness.js';
 import { ObjectWatch } from './object-watch.js';
 
-const MOST = 2 ** 31 - 1;
+const MAX = 2 ** 31 - 1;
 
 /** What every store promises of counting semaphores. */
 export function describeSemaphores(context: ContractContext): void {
@@ -90,13 +90,13 @@ export function describeSemaphores(context: ContractContext): void {
     });
 
     it('there are never more than Java can count, and what would make them so changes nothing', async () => {
-      const [store, key] = await having(MOST);
+      const [store, key] = await having(MAX);
       await expect(store.add(key, 1)).rejects.toMatchObject({ outcome: 'not-executed', keyOnly: true });
-      expect(await store.free(key)).toBe(MOST);
+      expect(await store.free(key)).toBe(MAX);
       await store.drain(key);
-      await store.add(key, -MOST);
+      await store.add(key, -MAX);
       await expect(store.add(key, -1)).rejects.toMatchObject({ outcome: 'not-executed' });
-      expect(await store.free(key)).toBe(-MOST);
+      expect(await store.free(key)).toBe(-MAX);
     });
 
     it('whatever makes the number greater is hinted to each process', async () => {
@@ -105,7 +105,7 @@ export function describeSemaphores(context: ContractContext): void {
       const near = await ObjectWatch.live((listener) => here.watch(key, listener));
       const far = await ObjectWatch.live((listener) => there.watch(key, listener));
       for (const change of [() => here.set(key, 1), () => here.add(key, 1)]) {
-        await near.hintedBy(() => far.hintedBy(change));
+        await near.wokenBy(() => far.wokenBy(change));
       }
       near.close();
       far.close();
@@ -119,7 +119,7 @@ export function describeSemaphores(context: ContractContext): void {
       await store.semaphores.set(counted, 2);
       const refusal = { outcome: 'not-executed', keyOnly: true };
       const { semaphores } = store;
-      for (const ask of [
+      for (const request of [
         () => semaphores.take(locked, 1),
         () => semaphores.add(locked, 1),
         () => semaphores.set(locked, 1),
@@ -128,7 +128,7 @@ export function describeSemaphores(context: ContractContext): void {
         () => semaphores.remove(locked),
         () => store.kinds.exclusive.acquire(claimFor(counted)),
       ]) {
-        await expect(ask()).rejects.toMatchObject(refusal);
+        await expect(request()).rejects.toMatchObject(refusal);
       }
       expect((await store.kinds.exclusive.release(claim)).wasHeld).toBe(true);
       expect(await semaphores.free(counted)).toBe(2);

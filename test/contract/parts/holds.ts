@@ -155,7 +155,7 @@ export function describeHolds(context: ContractContext): void {
       const stores = await Promise.all(Array.from({ length: 4 }, () => context.connect()));
       const key = newKey();
       let inside = 0;
-      let most = 0;
+      let max = 0;
       let served = 0;
       let lastToken = 0;
       const task = async (index: number): Promise<void> => {
@@ -164,7 +164,7 @@ export function describeHolds(context: ContractContext): void {
           const claim = claimFor(key);
           const { token } = await takeWhenFree(store, claim);
           inside += 1;
-          most = Math.max(most, inside);
+          max = Math.max(max, inside);
           expect(token).toBeGreaterThan(lastToken);
           lastToken = token as number;
           await store.ping();
@@ -174,7 +174,7 @@ export function describeHolds(context: ContractContext): void {
         }
       };
       await Promise.all(Array.from({ length: 100 }, (_, index) => task(index)));
-      expect({ most, served, inside }).toEqual({ most: 1, served: 300, inside: 0 });
+      expect({ max, served, inside }).toEqual({ max: 1, served: 300, inside: 0 });
     });
   });
 }

@@ -68,10 +68,10 @@ export function describeHostileKeys(context: ContractContext, kind: KindUnderCon
       const claim = kind.claimFor(key);
       expectGranted(await kind.of(a).acquire(claim));
       expectTaken(await kind.refused(b, key));
-      const hints = await kind.live(b, key);
-      const seen = hints.count;
+      const wakeUps = await kind.live(b, key);
+      const seen = wakeUps.count;
       expect(await kind.of(a).release(claim)).toMatchObject(released);
-      await hints.next(seen);
+      await wakeUps.next(seen);
       expect(await b.inspect(key)).toBeNull();
     });
 
@@ -86,10 +86,10 @@ export function describeHostileKeys(context: ContractContext, kind: KindUnderCon
       a.checkKey?.(key);
       const claim = kind.claimFor(key);
       expectGranted(await kind.of(a).acquire(claim));
-      const hints = await kind.live(b, key);
-      const seen = hints.count;
+      const wakeUps = await kind.live(b, key);
+      const seen = wakeUps.count;
       expect(await kind.of(a).release(claim)).toMatchObject(released);
-      await hints.next(seen);
+      await wakeUps.next(seen);
     });
   });
 }

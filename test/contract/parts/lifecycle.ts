@@ -7,7 +7,7 @@ import {
   holderOf,
   newKey,
   takeWhenFree,
-  turn,
+  eventLoopTurn,
   type MakeHarness,
   type ContractContext,
 } from '../../support/stores/harness.js';
@@ -68,11 +68,11 @@ export function describeLifecycle(
     it('after close, a watch never becomes live and says why', async () => {
       const store = await context.connect();
       await store.close();
-      const hints = kind.hints(store, newKey());
-      await hints.until(() => hints.failures.length > 0);
-      expect(hints.failures[0]).toBeInstanceOf(StoreFailure);
-      expect(hints.watch.live).toBe(false);
-      expect(hints.count).toBe(0);
+      const wakeUps = kind.wakeUps(store, newKey());
+      await wakeUps.until(() => wakeUps.failures.length > 0);
+      expect(wakeUps.failures[0]).toBeInstanceOf(StoreFailure);
+      expect(wakeUps.watch.live).toBe(false);
+      expect(wakeUps.count).toBe(0);
     });
 
     /** What became of each request that was under way when the store closed; the key is that of the acquire. */
@@ -115,14 +115,14 @@ export function describeLifecycle(
       const claim = kind.claimFor(newKey());
       await kind.of(a).acquire(claim);
       const ending = await kind.live(b, claim.finalKey);
-      const starting = kind.hints(b, claim.finalKey);
+      const starting = kind.wakeUps(b, claim.finalKey);
       const staying = await kind.live(c, claim.finalKey);
       const [endingSeen, startingSeen, stayingSeen] = [ending.count, starting.count, staying.count];
       await b.close();
       expect([ending.watch.live, starting.watch.live]).toEqual([false, false]);
       await kind.of(a).release(claim);
       await staying.next(stayingSeen);
-      await turn();
+      await eventLoopTurn();
       expect([ending.count, starting.count]).toEqual([endingSeen, startingSeen]);
       ending.watch.close();
     });
@@ -145,7 +145,7 @@ export function describeLifecycle(
       const [one, two] = [kind.claimFor(key, tokens), kind.claimFor(key, tokens)];
       // Something known and something new, mixed.
       await kind.of(store).release(kind.claimFor(key));
-      const asked = [
+      const requested = [
         kind.of(store).acquire(one),
         kind.refused(store, key),
         kind.of(store).release(one),
@@ -154,7 +154,7 @@ export function describeLifecycle(
         store.forceUnlock(key),
         kind.of(store).extendMany([two]),
       ];
-      const replies = await Promise.allSettled(asked);
+      const replies = await Promise.allSettled(requested);
       await store.close();
       await harness.cleanup();
       expect(replies.map((reply) => reply.status === 'fulfilled' && reply.value)).toMatchObject([
@@ -189,7 +189,7 @@ export function describeLifecycle(
         await harness.pass(40);
         await expect
           .poll(() => harness.leftovers(), { timeout: 5_000 })
-          .toEqual({ holds: 0, watches: 0, ears: 0 });
+          .toEqual({ holds: 0, watches: 0, grantSubscriptions: 0 });
       } finally {
         await Promise.all(stores.map((store) => store.close()));
         await harness.cleanup();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
-import { ALIVE_MS, FIRST_LEASE_MS, waitingProcesses } from '../../support/stores/waiter.js';
+import { ALIVE_MS, PROVISIONAL_LEASE_MS, waitingProcesses } from '../../support/stores/waiter.js';
 import {
   claimFor,
   expectGranted,
@@ -136,7 +136,7 @@ export function describeTokens(context: ContractContext): void {
       }
     });
 
-    if (!context.keepsLines) return;
+    if (!context.hasWaitQueue) return;
 
     it('come with a grant to a queued claim, in the requested number, from any releasing owner', async () => {
       const [a, b, c] = await waitingProcesses(context, 3);
@@ -144,17 +144,17 @@ export function describeTokens(context: ContractContext): void {
       // The previous holder takes no token, or one of the other series, and so does the caller that ends its hold.
       for (const [round, tokens] of [0, 1].entries()) {
         const holder = await a!.take(key, { tokens });
-        const entryTerms = { aliveMs: ALIVE_MS, provisionalLeaseMs: FIRST_LEASE_MS, tokens: 5 };
-        const waiter = await b!.stand(key, { perKeyCounter: true, entryTerms });
-        const last = await c!.stand(key, { perKeyCounter: true });
+        const entryTerms = { aliveMs: ALIVE_MS, provisionalLeaseMs: PROVISIONAL_LEASE_MS, tokens: 5 };
+        const waiter = await b!.enqueue(key, { perKeyCounter: true, entryTerms });
+        const last = await c!.enqueue(key, { perKeyCounter: true });
         await a!.store.kinds.exclusive.release(holder);
         const first = 1 + 6 * round;
-        if ((await waiter.turn()) === 'granted') {
-          expect(waiter.told).toMatchObject([{ token: first, tokens: 5 }]);
+        if ((await waiter.grant()) === 'granted') {
+          expect(waiter.notified).toMatchObject([{ token: first, tokens: 5 }]);
         }
         await waiter.release();
-        if ((await last.turn()) === 'granted') {
-          expect(last.told).toMatchObject([{ token: first + 5, tokens: 1 }]);
+        if ((await last.grant()) === 'granted') {
+          expect(last.notified).toMatchObject([{ token: first + 5, tokens: 1 }]);
         }
         await last.release();
       }
@@ -164,9 +164,9 @@ export function describeTokens(context: ContractContext): void {
       const [a, b] = await waitingProcesses(context, 2);
       const key = newKey();
       const holder = await a!.take(key, { perKeyCounter: true });
-      const waiter = await b!.stand(key, { perKeyCounter: true });
+      const waiter = await b!.enqueue(key, { perKeyCounter: true });
       await a!.store.kinds.exclusive.release(holder);
-      await waiter.turn();
+      await waiter.grant();
       const rearmed = { ...waiter.claim, waits: false, reacquires: true };
       expect(await takeToken(b!.store, rearmed)).toBe(3);
     });

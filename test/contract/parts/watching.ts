@@ -3,10 +3,10 @@ import type { FullStore } from '../../support/stores/harness.js';
 import type { KindUnderContract } from '../kinds/kind-under-contract.js';
 import {
   expectGranted,
-  type HintCounter,
+  type WakeUpCounter,
   newKey,
   takeWhenFree,
-  turn,
+  eventLoopTurn,
   type ContractContext,
 } from '../../support/stores/harness.js';
 
@@ -21,21 +21,21 @@ export function describeWatching(context: ContractContext, kind: KindUnderContra
   describe('watch', () => {
     it('hints when it becomes live, and never inside the call', async () => {
       const store = await context.connect();
-      const hints = kind.hints(store, newKey());
-      expect(hints.count).toBe(0);
-      await hints.next(0);
-      expect(hints.watch.live).toBe(true);
-      expect(hints.failures).toEqual([]);
+      const wakeUps = kind.wakeUps(store, newKey());
+      expect(wakeUps.count).toBe(0);
+      await wakeUps.next(0);
+      expect(wakeUps.watch.live).toBe(true);
+      expect(wakeUps.failures).toEqual([]);
     });
 
     it('hints on a release in another process', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = kind.claimFor(newKey());
       await kind.of(a).acquire(claim);
-      const hints = await kind.live(b, claim.finalKey);
-      const seen = hints.count;
+      const wakeUps = await kind.live(b, claim.finalKey);
+      const seen = wakeUps.count;
       await kind.of(a).release(claim);
-      await hints.next(seen);
+      await wakeUps.next(seen);
       expectGranted(await kind.of(b).acquire(kind.claimFor(claim.finalKey)));
     });
 
@@ -46,21 +46,21 @@ export function describeWatching(context: ContractContext, kind: KindUnderContra
       const watchers = [await kind.live(a, claim.finalKey), await kind.live(b, claim.finalKey)];
       const seen = watchers.map(({ count }) => count);
       expect(await b.forceUnlock(claim.finalKey)).toBe(true);
-      await Promise.all(watchers.map((hints, i) => hints.next(seen[i])));
+      await Promise.all(watchers.map((wakeUps, i) => wakeUps.next(seen[i])));
     });
 
     it('hints when a hold is re-armed to end sooner than was said, and only then', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = kind.claimFor(newKey());
       await kind.of(a).acquire(claim);
-      const hints = await kind.live(b, claim.finalKey);
-      const seen = hints.count;
+      const wakeUps = await kind.live(b, claim.finalKey);
+      const seen = wakeUps.count;
       expectGranted(await kind.of(a).acquire({ ...claim, reacquires: true, leaseMs: claim.leaseMs * 2 }));
       await b.inspect(claim.finalKey);
-      await turn();
-      expect(hints.count).toBe(seen);
+      await eventLoopTurn();
+      expect(wakeUps.count).toBe(seen);
       expectGranted(await kind.of(a).acquire({ ...claim, reacquires: true, leaseMs: 5_000 }));
-      await hints.next(seen);
+      await wakeUps.next(seen);
       await kind.of(a).release(claim);
     });
 
@@ -71,14 +71,14 @@ export function describeWatching(context: ContractContext, kind: KindUnderContra
       const watchers = await Promise.all([b, b, b, c, c].map((store) => kind.live(store, claim.finalKey)));
       const seen = watchers.map(({ count }) => count);
       await kind.of(a).release(claim);
-      await Promise.all(watchers.map((hints, i) => hints.next(seen[i])));
+      await Promise.all(watchers.map((wakeUps, i) => wakeUps.next(seen[i])));
     });
 
     it('a second watcher of a watched key gets a hint of its own when it is live', async () => {
       const store = await context.connect();
       const key = newKey();
       await kind.live(store, key);
-      const second = kind.hints(store, key);
+      const second = kind.wakeUps(store, key);
       await second.next(0);
       expect(second.watch.live).toBe(true);
     });
@@ -95,7 +95,7 @@ export function describeWatching(context: ContractContext, kind: KindUnderContra
       expect(closed.watch.live).toBe(false);
       await kind.of(a).release(claim);
       await open.next(openSeen);
-      await turn();
+      await eventLoopTurn();
       expect(closed.count).toBe(closedSeen);
     });
 
@@ -103,7 +103,7 @@ export function describeWatching(context: ContractContext, kind: KindUnderContra
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = kind.claimFor(newKey());
       await kind.of(a).acquire(claim);
-      const early = kind.hints(b, claim.finalKey);
+      const early = kind.wakeUps(b, claim.finalKey);
       early.watch.close();
       const later = await kind.live(b, claim.finalKey);
       const seen = later.count;
@@ -129,7 +129,7 @@ export function describeWatching(context: ContractContext, kind: KindUnderContra
       await Promise.all([before.next(beforeSeen), after.next(afterSeen)]);
       await takeAndRelease(a, claim.finalKey);
       await after.next(afterSeen + 1);
-      await turn();
+      await eventLoopTurn();
       expect(closing.count).toBe(closingSeen + 1);
     });
 
@@ -139,8 +139,8 @@ export function describeWatching(context: ContractContext, kind: KindUnderContra
       await kind.of(a).acquire(claim);
       let armed = false;
       const woken: string[] = [];
-      const pair = new Map<string, HintCounter>();
-      const other = (name: string): HintCounter => pair.get(name === 'one' ? 'two' : 'one')!;
+      const pair = new Map<string, WakeUpCounter>();
+      const other = (name: string): WakeUpCounter => pair.get(name === 'one' ? 'two' : 'one')!;
       for (const name of ['one', 'two']) {
         const closeOther = (): void => {
           if (!armed) return;
@@ -154,7 +154,7 @@ export function describeWatching(context: ContractContext, kind: KindUnderContra
       const seen = witness.count;
       await kind.of(a).release(claim);
       await witness.next(seen);
-      await turn();
+      await eventLoopTurn();
       expect(woken).toHaveLength(1);
     });
 
@@ -162,7 +162,7 @@ export function describeWatching(context: ContractContext, kind: KindUnderContra
       const [a, b] = [await context.connect(), await context.connect()];
       const claim = kind.claimFor(newKey());
       await kind.of(a).acquire(claim);
-      for (let i = 0; i < 20; i += 1) kind.hints(b, claim.finalKey).watch.close();
+      for (let i = 0; i < 20; i += 1) kind.wakeUps(b, claim.finalKey).watch.close();
       const last = await kind.live(b, claim.finalKey);
       const seen = last.count;
       await kind.of(a).release(claim);
@@ -172,13 +172,13 @@ export function describeWatching(context: ContractContext, kind: KindUnderContra
     it('of one key is not woken by the release of another', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
       const [mine, other] = [newKey(), newKey()];
-      const hints = await kind.live(b, mine);
+      const wakeUps = await kind.live(b, mine);
       const witness = await kind.live(b, other);
-      const [seen, witnessSeen] = [hints.count, witness.count];
+      const [seen, witnessSeen] = [wakeUps.count, witness.count];
       await takeAndRelease(a, other);
       await witness.next(witnessSeen);
-      await turn();
-      expect(hints.count).toBe(seen);
+      await eventLoopTurn();
+      expect(wakeUps.count).toBe(seen);
     });
 
     it('misses no release, however it falls between the "taken" reply and the live watch', async () => {
@@ -186,10 +186,10 @@ export function describeWatching(context: ContractContext, kind: KindUnderContra
       const key = newKey();
       const moments: ((release: () => void) => Promise<void>)[] = [
         async (release) => release(),
-        async (release) => (await turn(), release()),
+        async (release) => (await eventLoopTurn(), release()),
         async (release) => (await a.ping(), release()),
         async (release) => (await b.ping(), release()),
-        async (release) => (await b.ping(), await turn(), await turn(), release()),
+        async (release) => (await b.ping(), await eventLoopTurn(), await eventLoopTurn(), release()),
       ];
       for (let round = 0; round < 60; round += 1) {
         const [mine, theirs] = [kind.claimFor(key), kind.claimFor(key)];

@@ -23,7 +23,7 @@ export interface AppPlan {
   readonly name: string;
   readonly connection: Connection;
   /** Asks from the fault on; otherwise only when writes are accepted again. */
-  readonly asksMeanwhile: boolean;
+  readonly requestsMeanwhile: boolean;
 }
 
 export type ToApps =

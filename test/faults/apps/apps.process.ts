@@ -7,7 +7,7 @@ import { loadLibrary } from '../workload/worker/load-library.js';
 import { Recorder } from '../workload/worker/recorder.js';
 import { startApp } from '../workload/worker/start-app.js';
 import type { AppPlan, AppsSetup, FromApps, Slots, ToApps } from './app-messages.js';
-import { AskingApp } from './asking-app.js';
+import { RequestingApp } from './requesting-app.js';
 import { BareConnections } from './bare-connection.js';
 
 // Several Nest apps with the real library in one process, none of which has anything in common with another.
@@ -24,13 +24,18 @@ const unhandled = (what: string) => (reason: unknown) => {
 process.on('unhandledRejection', unhandled('rejection'));
 process.on('uncaughtException', unhandled('exception'));
 
-let apps: AskingApp[] = [];
+let apps: RequestingApp[] = [];
 
-const open = async (plan: AppPlan, round: string, slots?: Slots, elsewhere?: Slots): Promise<AskingApp> => {
+const open = async (
+  plan: AppPlan,
+  round: string,
+  slots?: Slots,
+  elsewhere?: Slots,
+): Promise<RequestingApp> => {
   const recorder = new Recorder(plan.name, file);
   const running = await startApp(library, setup, recorder);
   const stopLog = logStandstills(recorder, labNow);
-  const app = new AskingApp(
+  const app = new RequestingApp(
     plan,
     running,
     {

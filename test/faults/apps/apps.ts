@@ -26,14 +26,14 @@ const APPS = new URL('./apps.process.ts', import.meta.url);
 /** Sets of apps, one for each fault in turn. Each has all states of a connection. */
 const PLANS: readonly (readonly Omit<AppPlan, 'name'>[])[] = [
   [
-    { connection: 'no connection', asksMeanwhile: true },
-    { connection: 'idle', asksMeanwhile: false },
-    { connection: 'busy', asksMeanwhile: true },
+    { connection: 'no connection', requestsMeanwhile: true },
+    { connection: 'idle', requestsMeanwhile: false },
+    { connection: 'busy', requestsMeanwhile: true },
   ],
   [
-    { connection: 'no connection', asksMeanwhile: false },
-    { connection: 'idle', asksMeanwhile: true },
-    { connection: 'busy', asksMeanwhile: true },
+    { connection: 'no connection', requestsMeanwhile: false },
+    { connection: 'idle', requestsMeanwhile: true },
+    { connection: 'busy', requestsMeanwhile: true },
   ],
 ];
 
@@ -127,14 +127,14 @@ export class Apps implements AsyncDisposable {
         if (probe.outages.length === 0) at = labNow();
         changed(probe.ports);
       };
-      const recovered = (patienceMs = UNACCEPTED_MS) => this.recovered(plans, probe, at, patienceMs);
+      const recovered = (timeoutMs = UNACCEPTED_MS) => this.recovered(plans, probe, at, timeoutMs);
       process.send({ type: 'fault' });
       await work({ struck, recovered });
       struck();
       await recovered(OPENED_MS);
-      const apps = plans.map(({ name, connection, asksMeanwhile }) => {
-        const asks = asksMeanwhile ? 'asks from the fault on' : 'asks when writes are accepted again';
-        return { process: name, connection: `${connection}, ${asks}` };
+      const apps = plans.map(({ name, connection, requestsMeanwhile }) => {
+        const requests = requestsMeanwhile ? 'asks from the fault on' : 'asks when writes are accepted again';
+        return { process: name, connection: `${connection}, ${requests}` };
       });
       const outages = [...probe.outages];
       scribe.write({ type: 'failover', at, what, outages, limitMs: LIMIT_MS, apps });
@@ -164,11 +164,11 @@ export class Apps implements AsyncDisposable {
     plans: readonly AppPlan[],
     probe: WriteProbe,
     at: number,
-    patienceMs: number,
+    timeoutMs: number,
   ): Promise<void> {
     let acceptedAt = labNow();
     const isOver = (): boolean => {
-      if (!probe.ports) return labNow() > acceptedAt + patienceMs;
+      if (!probe.ports) return labNow() > acceptedAt + timeoutMs;
       acceptedAt = labNow();
       const overAt = Math.max(at, probe.outages.at(-1)?.to ?? at);
       if (labNow() > overAt + LIMIT_MS + LATE_MS) return true;

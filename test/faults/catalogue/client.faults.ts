@@ -2,7 +2,7 @@ import { labNow } from '../history/lab-clock.js';
 import { AFTERMATH } from '../settings.js';
 import type { Role } from '../topology/seat.js';
 import { connectionName } from '../workload/worker/named-clients.js';
-import { anyNode, fault, lineOf, namesOf, onNode, someSeats, type Fault, type OnNode } from './fault.js';
+import { anyNode, fault, linkOf, namesOf, onNode, someSeats, type Fault, type OnNode } from './fault.js';
 
 interface OnClients extends OnNode {
   readonly seats: readonly number[];
@@ -19,7 +19,7 @@ const kill = fault<OnClients>({
     roles: random.pick([['commands'], ['subscriber'], ['commands', 'subscriber']] as const),
     forMs: 0,
   }),
-  targets: (dose) => [...onNode(dose), ...dose.seats.map(lineOf)],
+  targets: (dose) => [...onNode(dose), ...dose.seats.map(linkOf)],
   describe: ({ node, seats, roles }) =>
     `CLIENT KILL of the connections for ${roles.join(' and ')} of ${namesOf(seats)} at n${node + 1}`,
   async inflict({ nodes, seats, scribe }, { node, seats: numbers, roles }) {

@@ -27,7 +27,7 @@ export interface Fault<D extends Dose = Dose> {
 export const fault = <D extends Dose>(definition: Fault<D>): Fault => definition;
 
 /** Names for targets. */
-export const lineOf = (seat: number): string => `line of w${seat + 1}`;
+export const linkOf = (seat: number): string => `line of w${seat + 1}`;
 export const processOf = (seat: number): string => `w${seat + 1}`;
 export const serverOf = (node: number): string => `server ${node + 1}`;
 /** What belongs together where one server takes over from another: a promotion concerns all of it. */
@@ -35,7 +35,7 @@ export const groupOf = (group: number): string => `group ${group + 1}`;
 
 /** The topology's servers are one, or know nothing of each other. */
 export const isIndependent = ({ shape }: Fitness): boolean => shape === 'one' || shape === 'quorum';
-export const isAlone = ({ shape }: Fitness): boolean => shape === 'one';
+export const isSingle = ({ shape }: Fitness): boolean => shape === 'one';
 
 /** A server, and what belongs together with it. */
 export interface OnNode extends Dose {

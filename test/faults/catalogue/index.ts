@@ -1,6 +1,6 @@
 import { CLIENT_FAULTS } from './client.faults.js';
 import type { Fault } from './fault.js';
-import { LINE_FAULTS } from './line.faults.js';
+import { LINK_FAULTS } from './link.faults.js';
 import { NODE_FAULTS } from './node.faults.js';
 import { QUORUM_FAULTS } from './quorum.faults.js';
 import { REPLICATED_FAULTS } from './replicated.faults.js';
@@ -9,7 +9,7 @@ import { WORKER_FAULTS } from './worker.faults.js';
 
 /** Every kind of fault there is. To add one, write it beside its family. */
 export const FAULTS: readonly Fault[] = [
-  ...LINE_FAULTS,
+  ...LINK_FAULTS,
   ...CLIENT_FAULTS,
   ...WORKER_FAULTS,
   ...SERVER_FAULTS,

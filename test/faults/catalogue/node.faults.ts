@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../simulation/engine/random.js';
 import { labNow } from '../history/lab-clock.js';
 import { AFTERMATH } from '../settings.js';
-import type { Lines } from '../topology/line.js';
+import type { ProxyLinks } from '../topology/proxy-link.js';
 import type { Fitness, Topology } from '../topology/topology.js';
-import { fault, lineOf, namesOf, nodesText, someOf, someSeats, type Dose, type Fault } from './fault.js';
+import { fault, linkOf, namesOf, nodesText, someOf, someSeats, type Dose, type Fault } from './fault.js';
 
 /** Some of a few servers, as seen from some seats. */
 interface OnPaths extends Dose {
@@ -12,11 +12,11 @@ interface OnPaths extends Dose {
   readonly servers: readonly number[];
 }
 
-const hasSeveral = ({ lines }: Fitness): boolean => lines > 1;
-const targets = ({ seats }: OnPaths): string[] => seats.map(lineOf);
+const hasSeveral = ({ links }: Fitness): boolean => links > 1;
+const targets = ({ seats }: OnPaths): string[] => seats.map(linkOf);
 
-const pathsOf = ({ seats: all }: Topology, { seats, servers }: OnPaths): Lines[] =>
-  seats.map((seat) => all[seat]!.linesTo(servers));
+const pathsOf = ({ seats: all }: Topology, { seats, servers }: OnPaths): ProxyLinks[] =>
+  seats.map((seat) => all[seat]!.linksTo(servers));
 
 const troubled = ({ seats: all, scribe }: Topology, { seats, forMs }: OnPaths, what: string): void => {
   const from = labNow();
@@ -29,14 +29,14 @@ const troubled = ({ seats: all, scribe }: Topology, { seats, forMs }: OnPaths, w
 type Manner = 'refused' | 'silent';
 
 /** Some of the clients do not reach some of the servers, while others do. */
-const partition = (name: string, weight: number, countOf: (random: Random, lines: number) => number): Fault =>
+const partition = (name: string, weight: number, countOf: (random: Random, links: number) => number): Fault =>
   fault<OnPaths & { readonly manner: Manner }>({
     name,
     weight,
     fits: hasSeveral,
     choose: (random, fitness) => ({
       seats: someSeats(random, fitness),
-      servers: someOf(random, countOf(random, fitness.lines), fitness.lines),
+      servers: someOf(random, countOf(random, fitness.links), fitness.links),
       manner: random.pick(['refused', 'silent'] as const),
       forMs: random.whole(300, 2_500),
     }),
@@ -58,11 +58,11 @@ const partition = (name: string, weight: number, countOf: (random: Random, lines
     },
   });
 
-const minority = partition('client cut off from a minority', 3, (random, lines) =>
-  random.whole(1, Math.max(1, Math.ceil(lines / 2) - 1)),
+const minority = partition('client cut off from a minority', 3, (random, links) =>
+  random.whole(1, Math.max(1, Math.ceil(links / 2) - 1)),
 );
-const majority = partition('client cut off from a majority', 3, (random, lines) =>
-  random.whole(Math.floor(lines / 2) + 1, Math.max(Math.floor(lines / 2) + 1, lines - 1)),
+const majority = partition('client cut off from a majority', 3, (random, links) =>
+  random.whole(Math.floor(links / 2) + 1, Math.max(Math.floor(links / 2) + 1, links - 1)),
 );
 
 /** For all clients, so that it looks like a server that is busy with other things. */

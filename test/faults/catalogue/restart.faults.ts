@@ -7,9 +7,9 @@ import type { Fitness, Topology } from '../topology/topology.js';
 import {
   anyNode,
   fault,
-  isAlone,
+  isSingle,
   isIndependent,
-  lineOf,
+  linkOf,
   mayFail,
   nodesText,
   onNode,
@@ -70,7 +70,7 @@ const restart = (
     targets: ({ nodes, seats }) => [
       ...nodes.map(serverOf),
       ...(keepData ? [] : [MEMORY]),
-      ...Array.from({ length: seats }, (_, seat) => lineOf(seat)),
+      ...Array.from({ length: seats }, (_, seat) => linkOf(seat)),
     ],
     describe: ({ nodes, forMs }) =>
       `${nodesText(nodes)} is killed, and started ${keepData ? 'with its data' : 'empty'} after ${forMs} ms`,
@@ -95,13 +95,13 @@ const restartWatched = async (
 ): Promise<void> => {
   if (!keepData) scribe.unprotected('Redis lost its data', forMs + 1_000 + LONGEST_LEASE_MS);
   // Nobody may get in before everything that is done there is seen.
-  for (const { line } of seats) line.refuse();
+  for (const { link } of seats) link.refuse();
   await node.kill();
   if (!keepData) await node.lostAll();
   await sleep(forMs);
   await node.startAgain({ keepData });
   if (!keepData) scribe.unprotected('Redis is empty', LONGEST_LEASE_MS);
-  for (const { line } of seats) await line.restore();
+  for (const { link } of seats) await link.restore();
 };
 
 const restartSome = async (
@@ -120,7 +120,7 @@ const restartSome = async (
 const loading = fault<OnNode>({
   name: 'LOADING',
   weight: 1,
-  fits: (fitness) => isAlone(fitness) && fitness.keepsData,
+  fits: (fitness) => isSingle(fitness) && fitness.keepsData,
   choose: (random, fitness) => ({ ...anyNode(random, fitness), forMs: random.whole(300, 1_000) }),
   targets: onNode,
   describe: ({ forMs }) => `Redis is killed, and loads its data for about ${forMs} ms`,

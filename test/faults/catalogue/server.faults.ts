@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../support/loopback.js';
 import { labNow } from '../history/lab-clock.js';
-import { AFTERMATH, LINES, LONGEST_LEASE_MS, SETTINGS } from '../settings.js';
+import { AFTERMATH, QUEUES, LONGEST_LEASE_MS, SETTINGS } from '../settings.js';
 import {
   anyNode,
   anySeat,
   fault,
-  isAlone,
+  isSingle,
   isIndependent,
-  lineOf,
+  linkOf,
   onNode,
   type Fault,
   type OnNode,
@@ -22,7 +22,7 @@ const CLOCK_UNCERTAIN_MS = 250;
 
 const everywhere = (): boolean => true;
 /** How long a place in line stands that nobody keeps. */
-const PLACE_LIVES_MS = 5_000;
+const ENTRY_LIVES_MS = 5_000;
 
 const stop = fault<OnNode>({
   name: 'SIGSTOP Redis',
@@ -47,7 +47,7 @@ const stop = fault<OnNode>({
 const flush = fault<OnNode>({
   name: 'FLUSHALL',
   weight: 1,
-  fits: (fitness) => isAlone(fitness) && mayLoseData(fitness),
+  fits: (fitness) => isSingle(fitness) && mayLoseData(fitness),
   choose: (random, fitness) => ({ ...anyNode(random, fitness), forMs: 0 }),
   targets: onNode,
   describe: () => 'FLUSHALL',
@@ -129,7 +129,7 @@ const readOnly = fault<OnNode>({
 const clockJump = fault<OnNode & { readonly jumpMs: number }>({
   name: 'clock of Redis jumps',
   weight: 6,
-  fits: (fitness) => isAlone(fitness) && fitness.settableClock,
+  fits: (fitness) => isSingle(fitness) && fitness.settableClock,
   choose: (random, fitness) => ({
     ...anyNode(random, fitness),
     // Forward all leases end at once. Back they last longer, as their holders then know.
@@ -150,25 +150,25 @@ const clockJump = fault<OnNode & { readonly jumpMs: number }>({
 });
 
 /** The lines as they were once, while all that is held is as it is: owners are back that their processes have forgotten. */
-const oldLines = fault<OnNode>({
+const oldQueues = fault<OnNode>({
   name: 'lines of the past',
   weight: 2,
-  fits: isAlone,
+  fits: isSingle,
   choose: (random, fitness) => ({ ...anyNode(random, fitness), forMs: random.whole(30, 1_500) }),
   targets: onNode,
   describe: ({ forMs }) => `all lines are again as they were ${forMs} ms ago`,
   async inflict(topology, { node, forMs }) {
     const { server } = topology.nodes[node]!;
-    const lines = (await server.cli('KEYS', `${LINES}*`)) as string[];
-    const past = (line: string): string => `of the past: ${line}`;
-    for (const line of lines) await server.cli('COPY', line, past(line));
+    const queues = (await server.cli('KEYS', `${QUEUES}*`)) as string[];
+    const past = (queue: string): string => `of the past: ${queue}`;
+    for (const queue of queues) await server.cli('COPY', queue, past(queue));
     await sleep(forMs);
-    await duringOutage(topology, 'lines of the past', AFTERMATH.lostTurn, async () => {
+    await duringOutage(topology, 'lines of the past', AFTERMATH.lostGrant, async () => {
       const at = labNow();
-      topology.scribe.write({ type: 'old lines', at, until: at + forMs + PLACE_LIVES_MS });
-      for (const line of lines) {
-        await server.cli('COPY', past(line), line, 'REPLACE');
-        await server.cli('DEL', past(line));
+      topology.scribe.write({ type: 'old lines', at, until: at + forMs + ENTRY_LIVES_MS });
+      for (const queue of queues) {
+        await server.cli('COPY', past(queue), queue, 'REPLACE');
+        await server.cli('DEL', past(queue));
       }
     });
   },
@@ -178,24 +178,24 @@ const oldLines = fault<OnNode>({
 const noRights = fault<OnNode & { readonly seat: number }>({
   name: 'no rights for lines',
   weight: 2,
-  fits: isAlone,
+  fits: isSingle,
   choose: (random, fitness) => ({
     ...anyNode(random, fitness),
     seat: anySeat(random, fitness),
     forMs: random.whole(50, 1_500),
   }),
-  targets: (dose) => [...onNode(dose), lineOf(dose.seat)],
+  targets: (dose) => [...onNode(dose), linkOf(dose.seat)],
   describe: ({ seat, forMs }) =>
     `nobody may use lines for ${forMs} ms, and then w${seat + 1} may: its connections are reset`,
   async inflict(topology, { node, seat, forMs }) {
     const { server } = topology.nodes[node]!;
     const { keyPrefix } = SETTINGS;
     const others = [`~${keyPrefix}*`, `~{${keyPrefix}*`, '~nest_redis_lock:fence:{*'];
-    await duringOutage(topology, 'no rights for lines', AFTERMATH.lostTurn, async () => {
+    await duringOutage(topology, 'no rights for lines', AFTERMATH.lostGrant, async () => {
       await server.cli('ACL', 'SETUSER', 'default', 'resetkeys', ...others);
       await sleep(forMs);
       await server.cli('ACL', 'SETUSER', 'default', 'allkeys');
-      topology.seats[seat]!.line.cut();
+      topology.seats[seat]!.link.cut();
     });
   },
 });
@@ -208,7 +208,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
   scriptFlush,
   fullMemory,
   readOnly,
-  oldLines,
+  oldQueues,
   noRights,
   clockJump,
 ];

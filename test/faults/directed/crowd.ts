@@ -9,10 +9,10 @@ export const comesToACrowd = async (
   others: readonly Task[],
 ): Promise<void> => {
   stage.start(stage.two, holder('Z'));
-  await stage.two.told('Z has it');
-  const asked = stage.asking(stage.one, 'acquire');
+  await stage.two.notified('Z has it');
+  const requested = stage.requesting(stage.one, 'acquire');
   stage.start(stage.one, first);
-  await asked;
+  await requested;
   for (const other of others) stage.start(stage.one, other);
   await stage.listenedTo(KEY);
   stage.two.go('Z ends');

@@ -71,7 +71,7 @@ export class DirectedStage {
   }
 
   /** Resolves when this script passes on its way to the server; `at` is called before it goes on. */
-  asking(
+  requesting(
     seat: Seat,
     script: ScriptName,
     at: (connection: ProxyConnection) => void = () => {},
@@ -88,7 +88,7 @@ export class DirectedStage {
   arriving(seat: Seat, role: Role, text: string): Promise<void> {
     const connection = this.connection(seat, role);
     return new Promise((resolve) => {
-      const stop = seat.line.onData((from, direction, chunk) => {
+      const stop = seat.link.onData((from, direction, chunk) => {
         if (from !== connection || direction !== 'toClient' || !chunk.includes(text)) return;
         stop();
         resolve();

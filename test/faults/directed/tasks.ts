@@ -8,7 +8,7 @@ export const holder = (name: string, more: Partial<Task> = {}): Task => ({
   keys: [KEY],
   waitMs: 3_000,
   steps: [
-    { do: 'tell', what: `${name} has it` },
+    { do: 'notify', what: `${name} has it` },
     { do: 'wait', for: `${name} ends` },
   ],
   ...more,

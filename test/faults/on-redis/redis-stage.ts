@@ -26,11 +26,11 @@ export interface OnRedis {
 }
 
 /** How a waiter asks. */
-export interface Asking {
+export interface RequestOptions {
   /** How long its place lives, in ms; 0: it does not wait. Default: 5,000. */
   readonly aliveMs?: number;
   /** Nobody hears what it is told. Default: false. */
-  readonly deaf?: boolean;
+  readonly notSubscribed?: boolean;
   readonly tokens?: number;
 }
 
@@ -42,9 +42,9 @@ export interface Process extends AsyncDisposable {
   call(more?: Partial<LockCall>): LockCall;
 }
 
-const TURNS = 'nest_redis_lock:grant:';
+const GRANTS = 'nest_redis_lock:grant:';
 const LEASE_MS = 30_000;
-export const FIRST_LEASE_MS = 10_000;
+export const PROVISIONAL_LEASE_MS = 10_000;
 
 /** A real server, the scripts of the line, and processes: for schedules in which no fault of a machine plays a part. */
 /** The id of a process, as this library makes them: what others hold is looked at more often. */
@@ -53,7 +53,7 @@ const idOf = (process: string): string =>
 
 export class RedisStage implements AsyncDisposable {
   /** What the processes a to d were told on their channels. */
-  readonly heard: string[] = [];
+  readonly notifications: string[] = [];
   private readonly clients: Redis[] = [];
   private readonly processes: Process[] = [];
   private owners = 0;
@@ -68,15 +68,15 @@ export class RedisStage implements AsyncDisposable {
   static async open(library: OnRedis, server: RedisServer, key: string): Promise<RedisStage> {
     const admin = new Redis(server.url);
     const stage = new RedisStage(library, server, admin, key);
-    const ear = admin.duplicate();
-    stage.clients.push(admin, ear);
-    ear.on('message', (_channel: string, message: string) => stage.heard.push(message));
-    await ear.subscribe(...['a', 'b', 'c', 'd'].map((process) => TURNS + idOf(process)));
+    const subscriber = admin.duplicate();
+    stage.clients.push(admin, subscriber);
+    subscriber.on('message', (_channel: string, message: string) => stage.notifications.push(message));
+    await subscriber.subscribe(...['a', 'b', 'c', 'd'].map((process) => GRANTS + idOf(process)));
     return stage;
   }
 
   /** Where the line of the key is. */
-  get line(): string {
+  get queueKey(): string {
     return `nest_redis_lock:queue:{${this.key}}`;
   }
 
@@ -85,17 +85,21 @@ export class RedisStage implements AsyncDisposable {
     return `${idOf(process)}:${++this.owners}`;
   }
 
-  acquire(owner: string, { aliveMs = 5_000, deaf = false, tokens = 1 }: Asking = {}): Promise<unknown> {
-    const place = aliveMs > 0 ? `${aliveMs} ${FIRST_LEASE_MS} ${tokens} ${deaf ? 1 : 0}` : '';
-    return this.run(this.library.QUEUE_ACQUIRE, owner, LEASE_MS, tokens, place);
+  acquire(
+    owner: string,
+    { aliveMs = 5_000, notSubscribed = false, tokens = 1 }: RequestOptions = {},
+  ): Promise<unknown> {
+    const entryTerms =
+      aliveMs > 0 ? `${aliveMs} ${PROVISIONAL_LEASE_MS} ${tokens} ${notSubscribed ? 1 : 0}` : '';
+    return this.run(this.library.QUEUE_ACQUIRE, owner, LEASE_MS, tokens, entryTerms);
   }
 
   release(owner: string, as = this.admin): Promise<unknown> {
     return as.eval(this.library.QUEUE_RELEASE, 3, ...this.keys, owner, 'PUBLISH', 0);
   }
 
-  keep(owner: string, deaf = 0): Promise<unknown> {
-    return this.run(this.library.QUEUE_KEEP, owner, 5_000, deaf);
+  keep(owner: string, notSubscribed = 0): Promise<unknown> {
+    return this.run(this.library.QUEUE_KEEP, owner, 5_000, notSubscribed);
   }
 
   force(): Promise<unknown> {
@@ -109,7 +113,7 @@ export class RedisStage implements AsyncDisposable {
 
   /** Who stands in line, in no order. */
   async waiting(): Promise<string[]> {
-    const names = await this.admin.hkeys(this.line);
+    const names = await this.admin.hkeys(this.queueKey);
     return names.filter((name) => name.startsWith('@')).map((name) => name.slice(1));
   }
 
@@ -122,19 +126,19 @@ export class RedisStage implements AsyncDisposable {
   }
 
   /** Resolves when the owner stands in line, and its process hears what it is told. */
-  async standsAndHears(owner: string): Promise<void> {
+  async queuedAndSubscribed(owner: string): Promise<void> {
     await until(async () => {
-      const places = Object.values(await this.admin.hgetall(this.line));
-      return places.some((place) => place.endsWith(` 0 ${owner}`));
+      const entries = Object.values(await this.admin.hgetall(this.queueKey));
+      return entries.some((entry) => entry.endsWith(` 0 ${owner}`));
     });
   }
 
   /** Resolves when all that was said before has been heard. */
-  async allHeard(): Promise<void> {
+  async allReceived(): Promise<void> {
     const mark = `mark ${++this.owners}`;
-    await this.admin.publish(TURNS + idOf('d'), mark);
-    await until(() => this.heard.includes(mark));
-    this.heard.splice(this.heard.indexOf(mark), 1);
+    await this.admin.publish(GRANTS + idOf('d'), mark);
+    await until(() => this.notifications.includes(mark));
+    this.notifications.splice(this.notifications.indexOf(mark), 1);
   }
 
   /** A client that may do everything but this. */
@@ -176,7 +180,7 @@ export class RedisStage implements AsyncDisposable {
 
   /** A claim of a waiter that the core does not know of. */
   claim(owner: string): Extract<Claim, { kind: 'exclusive' }> {
-    const entryTerms = { aliveMs: 5_000, provisionalLeaseMs: FIRST_LEASE_MS, tokens: 1 };
+    const entryTerms = { aliveMs: 5_000, provisionalLeaseMs: PROVISIONAL_LEASE_MS, tokens: 1 };
     return {
       kind: 'exclusive',
       finalKey: this.key,
@@ -195,7 +199,7 @@ export class RedisStage implements AsyncDisposable {
   }
 
   private get keys(): [string, string, string] {
-    return [this.key, 'nest_redis_lock:fence:{7}', this.line];
+    return [this.key, 'nest_redis_lock:fence:{7}', this.queueKey];
   }
 
   private run(script: string, ...args: readonly (string | number)[]): Promise<unknown> {

@@ -21,7 +21,7 @@ export class RegisterClient {
     );
   }
 
-  ask(request: Omit<RegisterRequest, 'id'>): Promise<RegisterReply> {
+  send(request: Omit<RegisterRequest, 'id'>): Promise<RegisterReply> {
     const id = ++this.requests;
     this.socket.write(`${JSON.stringify({ id, ...request })}\n`);
     return new Promise((resolve) => this.waiting.set(id, resolve));

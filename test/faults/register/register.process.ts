@@ -16,7 +16,7 @@ const history = new HistoryWriter(path!);
 const register = new Register();
 const sockets = new Set<Socket>();
 
-const answer = (socket: Socket, line: string): void => {
+const reply = (socket: Socket, line: string): void => {
   const request = JSON.parse(line) as RegisterRequest;
   const reply = register.handle(request);
   const { what, key, lease, token, base } = request;
@@ -32,7 +32,7 @@ const server = createServer((socket) => {
   socket.on('close', () => sockets.delete(socket));
   socket.on(
     'data',
-    lineReader((line) => answer(socket, line)),
+    lineReader((line) => reply(socket, line)),
   );
 });
 

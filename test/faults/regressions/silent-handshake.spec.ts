@@ -23,8 +23,8 @@ const fail = (cause: Error): never => {
 const silenceNext = (proxy: TcpProxy, count: number): Set<ProxyConnection> => {
   const silenced = new Set<ProxyConnection>();
   proxy.onData((connection, direction, chunk) => {
-    const asks = direction === 'toServer' && /\binfo\b/i.test(chunk.toString('latin1'));
-    if (!asks || silenced.has(connection) || silenced.size === count) return;
+    const isRequest = direction === 'toServer' && /\binfo\b/i.test(chunk.toString('latin1'));
+    if (!isRequest || silenced.has(connection) || silenced.size === count) return;
     silenced.add(connection);
     connection.blackhole();
   });
@@ -42,8 +42,8 @@ const loadingServer = (isLoaded: () => boolean, sockets: Set<Socket>) =>
         .split(/^\*\d+\r\n/m)
         .slice(1)) {
         const info = `loading:${isLoaded() ? 0 : 1}\r\n`;
-        const asksInfo = /^\$4\r\ninfo\r\n/i.test(command);
-        socket.write(asksInfo ? `$${info.length}\r\n${info}\r\n` : '+OK\r\n');
+        const requestsInfo = /^\$4\r\ninfo\r\n/i.test(command);
+        socket.write(requestsInfo ? `$${info.length}\r\n${info}\r\n` : '+OK\r\n');
       }
     });
   });
@@ -58,10 +58,10 @@ describe('a connection that falls silent while it is being set up', () => {
     await until(() => silenced.size === 2, { what: 'both connections of the store are silent' });
 
     await until(() => store.ping().then(() => true), { what: 'Redis answers again' });
-    let hints = 0;
-    const watch = store.kinds.exclusive.watch(claimFor('order'), { notified: () => hints++, failed: fail });
+    let wakeUps = 0;
+    const watch = store.kinds.exclusive.watch(claimFor('order'), { notified: () => wakeUps++, failed: fail });
     await until(() => watch.live, { what: 'wake-ups arrive again' });
-    expect(hints).toBeGreaterThan(0);
+    expect(wakeUps).toBeGreaterThan(0);
     watch.close();
     await store.close();
   });

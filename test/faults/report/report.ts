@@ -16,20 +16,20 @@ export interface Failure {
   readonly judge: (events: readonly HistoryEvent[]) => readonly Violation[];
 }
 
-const MOST_SHOWN = 3;
+const MAX_SHOWN = 3;
 /** More than this nobody reads. */
-const MOST_LINES = 120;
+const MAX_LINES = 120;
 
 /** One of each rule: a single mistake often breaks the same promise many times. */
 const firstOfEach = (violations: readonly Violation[]): Violation[] => {
   const seen = new Set<string>();
-  return violations.filter(({ rule }) => !seen.has(rule) && seen.add(rule)).slice(0, MOST_SHOWN);
+  return violations.filter(({ rule }) => !seen.has(rule) && seen.add(rule)).slice(0, MAX_SHOWN);
 };
 
 const shortened = (text: string): string => {
   const lines = text.split('\n');
-  if (lines.length <= MOST_LINES) return text;
-  const half = MOST_LINES / 2;
+  if (lines.length <= MAX_LINES) return text;
+  const half = MAX_LINES / 2;
   const left = `… ${lines.length - 2 * half} lines …`;
   return [...lines.slice(0, half), left, ...lines.slice(-half)].join('\n');
 };

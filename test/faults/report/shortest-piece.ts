@@ -4,7 +4,7 @@ import type { Violation } from '../../checker/violation.js';
 type Judge = (events: readonly HistoryEvent[]) => readonly Violation[];
 
 /** Enough to get from a minute of history to a page. */
-const MOST_TRIES = 200;
+const MAX_TRIES = 200;
 const FIRST_WINDOW_MS = 500;
 /** What happens this shortly before and after is shown with it. */
 const MARGIN_MS = 100;
@@ -56,10 +56,10 @@ const unitOf = (event: HistoryEvent, { callOfLease, callOfGrant }: Owners): stri
     case 'ended':
     case 'register':
       return callOfLease.get(event.lease);
-    case 'answer':
+    case 'result':
       return event.lease === undefined ? event.process : callOfLease.get(event.lease);
-    case 'asks':
-    case 'answered':
+    case 'request':
+    case 'reply':
       return event.request;
     default:
       return undefined;
@@ -83,7 +83,7 @@ const withoutNeedless = (
   let kept = [...units];
   let tries = 0;
   for (let size = Math.ceil(kept.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
-    for (let from = 0; from < kept.length && tries < MOST_TRIES;) {
+    for (let from = 0; from < kept.length && tries < MAX_TRIES;) {
       const rest = [...kept.slice(0, from), ...kept.slice(from + size)];
       tries++;
       if (shows(new Set(rest))) kept = rest;
@@ -147,10 +147,10 @@ const withContext = (
     const end = ('until' in event ? event.until : undefined) ?? event.at;
     if (end < from || event.at > to) return false;
     switch (event.type) {
-      case 'asks':
+      case 'request':
         if (event.keys.some((key) => about.has(key))) requests.add(event.request);
         return requests.has(event.request);
-      case 'answered':
+      case 'reply':
         return requests.has(event.request);
       case 'hold':
       case 'armed':

@@ -27,15 +27,15 @@ export const APPLIED: readonly Applied[] = [
   { rule: 'lost update', on: EVERYWHERE, needs: ['register'] },
   { rule: 'entry', on: EVERYWHERE, needs: ['granted', 'claims', 'ended'] },
   { rule: 'terms', on: EVERYWHERE, needs: ['believes', 'call'] },
-  { rule: 'loss', on: EVERYWHERE, needs: ['believes', 'announced', 'asks'] },
-  { rule: 'shortened', on: EVERYWHERE, needs: ['believes', 'asks'] },
+  { rule: 'loss', on: EVERYWHERE, needs: ['believes', 'announced', 'request'] },
+  { rule: 'shortened', on: EVERYWHERE, needs: ['believes', 'request'] },
   { rule: 'limit', on: ALL_KINDS, needs: ['believes'] },
   // How long they wait, and what for.
-  { rule: 'waiting', on: EVERYWHERE, needs: ['call', 'refused', 'asks', 'answered'] },
+  { rule: 'waiting', on: EVERYWHERE, needs: ['call', 'refused', 'request', 'reply'] },
   { rule: 'semaphore', on: ALL_KINDS, needs: ['uses', 'used'] },
   { rule: 'latch', on: ALL_KINDS, needs: ['uses', 'used'] },
   // What is left, and whether all is well again.
-  { rule: 'errors', on: EVERYWHERE, needs: ['refused', 'answer'] },
+  { rule: 'errors', on: EVERYWHERE, needs: ['refused', 'result'] },
   { rule: 'leftovers', on: EVERYWHERE, needs: ['usage'] },
   { rule: 'recovery', on: EVERYWHERE, needs: ['call', 'trouble'] },
   // On one server every key is seen to be given out again.
@@ -47,7 +47,7 @@ export const APPLIED: readonly Applied[] = [
   // What the store did.
   { rule: 'foundation', on: WATCHED, needs: ['hold', 'free'] },
   { rule: 'minimum', on: WATCHED, needs: ['hold', 'free'] },
-  { rule: 'turns', on: WATCHED, needs: ['hold', 'free'] },
+  { rule: 'hand-off batch', on: WATCHED, needs: ['hold', 'free'] },
   { rule: 'busy', on: WATCHED, needs: ['hold', 'free'] },
   { rule: 'promptness', on: WATCHED, needs: ['hold', 'free'] },
   { rule: 'overtaking', on: WATCHED, needs: ['hold', 'free'] },

@@ -12,18 +12,18 @@ const CALM_PART = 0.7;
 export function* availability(past: Past): Generator<Violation> {
   const isCalm = (process: string, from: number, to: number): boolean =>
     lengthOf(past.calm(process, { from: from - BUSY_MS, to })) >= CALM_PART * (to - from + BUSY_MS);
-  for (const { asked, refused } of past.calls.values()) {
+  for (const { requested, refused } of past.calls.values()) {
     if (refused?.error?.code !== 'LOCK_STORE_FAILED') continue;
-    if (!isCalm(asked.process, asked.at, refused.at)) continue;
-    const text = `${asked.call} failed while nothing was wrong: ${refused.error.message}`;
+    if (!isCalm(requested.process, requested.at, refused.at)) continue;
+    const text = `${requested.call} failed while nothing was wrong: ${refused.error.message}`;
     yield { rule: 'availability', at: refused.at, text };
   }
-  for (const { asked, process, from, to, error } of usesOf(past)) {
+  for (const { requested, process, from, to, error } of usesOf(past)) {
     if (error?.code !== 'LOCK_STORE_FAILED' || !isCalm(process, from, to)) continue;
     yield {
       rule: 'availability',
       at: to,
-      text: `${asked.use} failed while nothing was wrong: ${error.message}`,
+      text: `${requested.use} failed while nothing was wrong: ${error.message}`,
     };
   }
 }

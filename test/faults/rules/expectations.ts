@@ -11,7 +11,7 @@ export const LAB_EXPECTATIONS: Expectations = {
   // waits for the rest of a lease, or for a time-out, which is longer.
   promptMs: 200,
   // Timers of a process that has to wait for a processor are late.
-  turnMs: 100,
+  batchMs: 100,
   // Once a second, by a timer that may be late.
   keepingMs: 1_100,
 };

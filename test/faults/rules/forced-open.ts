@@ -9,20 +9,20 @@ const STEP_MS = 100;
  * then on those who had it may go on until they are told, or their leases are over.
  */
 export const withForced = (events: readonly HistoryEvent[]): readonly HistoryEvent[] => {
-  const answers = new Map(
-    events.flatMap((event) => (event.type === 'answered' ? [[event.request, event.at] as const] : [])),
+  const replies = new Map(
+    events.flatMap((event) => (event.type === 'reply' ? [[event.request, event.at] as const] : [])),
   );
   const end = events.reduce((latest, { at }) => Math.max(latest, at), 0);
   return events.flatMap((event) => {
-    if (event.type !== 'asks' || event.what !== 'forceUnlock') return [event];
-    return [event, ...forced(event, answers.get(event.request) ?? end)];
+    if (event.type !== 'request' || event.what !== 'forceUnlock') return [event];
+    return [event, ...forced(event, replies.get(event.request) ?? end)];
   });
 };
 
-const forced = ({ at: from, keys }: EventOf<'asks'>, answeredAt: number): EventOf<'unprotected'>[] => {
-  const until = answeredAt + LONGEST_LEASE_MS;
+const forced = ({ at: from, keys }: EventOf<'request'>, repliedAt: number): EventOf<'unprotected'>[] => {
+  const until = repliedAt + LONGEST_LEASE_MS;
   const moments = Array.from(
-    { length: Math.floor((answeredAt - from) / STEP_MS) + 1 },
+    { length: Math.floor((repliedAt - from) / STEP_MS) + 1 },
     (_, i) => from + i * STEP_MS,
   );
   return keys.flatMap((key) =>

@@ -16,7 +16,7 @@ const needlessFrom = (past: Past, stay: Stay, leases: readonly LeaseSeen[]): num
   Math.max(
     stay.from,
     ...leases.map((lease) => {
-      const keepMs = past.calls.get(lease.granted.call)?.asked.holdAtLeastMs ?? 0;
+      const keepMs = past.calls.get(lease.granted.call)?.requested.holdAtLeastMs ?? 0;
       return Math.max(lease.ended, lease.granted.at + keepMs);
     }),
   );
@@ -25,8 +25,11 @@ const needlessFrom = (past: Past, stay: Stay, leases: readonly LeaseSeen[]): num
 const collecting = (past: Past, process: string, { key }: Stay): Span[] =>
   joined(
     [...past.calls.values()]
-      .filter(({ asked }) => asked.process === process && asked.keys.length > 1 && asked.keys.includes(key))
-      .map(({ asked, end }) => ({ from: asked.at, to: end })),
+      .filter(
+        ({ requested }) =>
+          requested.process === process && requested.keys.length > 1 && requested.keys.includes(key),
+      )
+      .map(({ requested, end }) => ({ from: requested.at, to: end })),
   );
 
 /**

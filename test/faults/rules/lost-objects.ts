@@ -1,7 +1,7 @@
 import type { EventOf, HistoryEvent } from '../../checker/history.js';
 
 /** How long before anybody is known not to be protected something may have been done that nobody else has heard of. */
-const UNHEARD_MS = 3_000;
+const UNNOTICED_MS = 3_000;
 /** What trouble is called in which a replica takes over. */
 export const PROMOTION = 'a promotion';
 
@@ -29,7 +29,7 @@ export const withoutLostObjects = (events: readonly HistoryEvent[]): readonly Hi
   }
   const isLost = (key: string): boolean => {
     const { from, to } = used.get(key)!;
-    return losses.some((loss) => loss.at - UNHEARD_MS < to && loss.until > from);
+    return losses.some((loss) => loss.at - UNNOTICED_MS < to && loss.until > from);
   };
   const lost = new Set([...used.keys()].filter(isLost));
   return events.filter(

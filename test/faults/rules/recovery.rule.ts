@@ -25,14 +25,14 @@ const isCalm = (past: Past, process: string, span: Span): boolean =>
   lengthOf(past.calm(process, span)) === span.to - span.from;
 
 const begunIn = (past: Past, { from, to }: Span): Call[] =>
-  [...past.calls.values()].filter(({ asked }) => asked.at >= from && asked.at < to);
+  [...past.calls.values()].filter(({ requested }) => requested.at >= from && requested.at < to);
 
 /** How long free locks took, in the middle, while neither the machine nor Redis was too busy. */
 const medianMs = (past: Past, calls: readonly Call[]): number | undefined => {
   const times = calls
-    .filter(({ asked, granted }) => granted && isProbe(asked.keys[0]!))
-    .filter(({ asked, end }) => isCalm(past, asked.process, { from: asked.at, to: end }))
-    .map(({ asked, end }) => end - asked.at)
+    .filter(({ requested, granted }) => granted && isProbe(requested.keys[0]!))
+    .filter(({ requested, end }) => isCalm(past, requested.process, { from: requested.at, to: end }))
+    .map(({ requested, end }) => end - requested.at)
     .sort((a, b) => a - b);
   return times.length < ENOUGH ? undefined : times[Math.floor(times.length / 2)];
 };
@@ -40,18 +40,18 @@ const medianMs = (past: Past, calls: readonly Call[]): number | undefined => {
 /** After the faults all is as it was: nobody hears of a store that fails, and locks are as quick as before. */
 export function* recovery(past: Past, { before, after }: Calm): Generator<Violation> {
   const calls = begunIn(past, after);
-  for (const { asked, refused } of calls) {
+  for (const { requested, refused } of calls) {
     if (refused?.error?.code !== 'LOCK_STORE_FAILED') continue;
     // On a machine that is too busy, commands time out without any fault.
-    if (!isCalm(past, asked.process, { from: asked.at - BUSY_MS, to: refused.at })) continue;
-    const text = `${asked.call} still failed ${ms(asked.at - after.from)} after all had to work again: ${refused.error.message}`;
+    if (!isCalm(past, requested.process, { from: requested.at - BUSY_MS, to: refused.at })) continue;
+    const text = `${requested.call} still failed ${ms(requested.at - after.from)} after all had to work again: ${refused.error.message}`;
     yield { rule: 'recovery', at: refused.at, text };
   }
   const was = medianMs(past, begunIn(past, before));
   const is = medianMs(past, calls);
   if (was === undefined) return;
   if (is === undefined) {
-    const processes = new Set(calls.map(({ asked }) => asked.process));
+    const processes = new Set(calls.map(({ requested }) => requested.process));
     const calmMs = [...processes].map((process) => lengthOf(past.calm(process, after)));
     // The machine itself may have stood still.
     if (calmMs.length > 0 && calmMs.every((ms) => ms < ENOUGH_MS)) return;

@@ -20,8 +20,8 @@ const section = (at: number, process: string, token: number, until: number): His
 };
 
 const forced = (from: number, to: number): HistoryEvent[] => [
-  { type: 'asks', at: from, process: 'w3', request: 'w3#1', what: 'forceUnlock', keys: [KEY] },
-  { type: 'answered', at: to, process: 'w3', request: 'w3#1', outcome: 'true' },
+  { type: 'request', at: from, process: 'w3', request: 'w3#1', what: 'forceUnlock', keys: [KEY] },
+  { type: 'reply', at: to, process: 'w3', request: 'w3#1', outcome: 'true' },
 ];
 
 const rulesOn = (...events: HistoryEvent[][]): string[] =>

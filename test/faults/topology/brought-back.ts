@@ -23,12 +23,15 @@ export const passOverWhoCameBack = async (
   seats: readonly Seat[],
 ): Promise<void> => {
   for (const server of servers) {
-    const lines = (await server.cli('KEYS', `${FAIR_TIMEOUTS}*`)) as string[];
-    if (lines.length === 0) continue;
-    await until(async () => (await Promise.all(lines.map((line) => isDead(server, line)))).every(Boolean), {
-      timeoutMs: ALL_ARE_DEAD_MS,
-      what: `nobody keeps a place in ${lines.join(', ')}`,
-    });
+    const queues = (await server.cli('KEYS', `${FAIR_TIMEOUTS}*`)) as string[];
+    if (queues.length === 0) continue;
+    await until(
+      async () => (await Promise.all(queues.map((queue) => isDead(server, queue)))).every(Boolean),
+      {
+        timeoutMs: ALL_ARE_DEAD_MS,
+        what: `nobody keeps a place in ${queues.join(', ')}`,
+      },
+    );
     const [seat] = seats.filter(({ isTaken }) => isTaken);
     await seat?.perform({ style: AFTERWARDS, keys: [FAIR_KEY], waitMs: 0, steps: [] });
   }

@@ -59,7 +59,7 @@ class ClusterServers implements Replicated {
   }
 
   async promote(group: number, how: 'in order' | 'at once'): Promise<void> {
-    const master = await until(() => this.askedToTakeOver(group, how), {
+    const master = await until(() => this.requestedToTakeOver(group, how), {
       timeoutMs: SETTLED_MS,
       what: `a replica of group ${group + 1} is asked to take over`,
     });
@@ -67,7 +67,7 @@ class ClusterServers implements Replicated {
   }
 
   /** Refused while its master is down, and by a replica that has taken over meanwhile. */
-  private async askedToTakeOver(group: number, how: 'in order' | 'at once'): Promise<ServerNode> {
+  private async requestedToTakeOver(group: number, how: 'in order' | 'at once'): Promise<ServerNode> {
     const master = await this.masterOf(group);
     const replica = this.nodesOf(group).find((node) => node !== master)!;
     await replica.server.cli('CLUSTER', 'FAILOVER', ...(how === 'at once' ? ['TAKEOVER'] : []));
@@ -197,7 +197,7 @@ export const startCluster = async ({
       seats: workers,
       nodes: servers.length,
       sound: servers.length,
-      lines: servers.length,
+      links: servers.length,
       keepsData: false,
       settableClock: true,
     },

@@ -6,7 +6,7 @@ import { labNow } from '../history/lab-clock.js';
 import type { ReplicasWanted, WorkerRedis, WorkerSettings } from '../workload/worker-messages.js';
 import { passOverWhoCameBack } from './brought-back.js';
 import type { Grounds } from './grounds.js';
-import type { Target } from './line.js';
+import type { Target } from './proxy-link.js';
 import type { Replicated } from './replicated.js';
 import type { RoleWatch } from './role-watch.js';
 import type { ServerDoor } from './server-door.js';
@@ -74,7 +74,7 @@ export class Failover implements Topology {
   }
 
   async heal(): Promise<void> {
-    await this.parts.grounds.mendLines();
+    await this.parts.grounds.mendLinks();
     await this.replicated.openDoors();
     for (const node of this.nodes) if (!node.server.isRunning) await this.replicated.startAgain(node);
     await this.replicated.settled();

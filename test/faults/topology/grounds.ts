@@ -65,10 +65,10 @@ export class Grounds implements AsyncDisposable {
   }
 
   /** Ends what is wrong with lines. */
-  async mendLines(): Promise<void> {
-    for (const { line } of this.seats) {
-      line.setPace(undefined);
-      await line.restore();
+  async mendLinks(): Promise<void> {
+    for (const { link } of this.seats) {
+      link.setPace(undefined);
+      await link.restore();
     }
   }
 

@@ -67,18 +67,21 @@ describe('the watch over what a server carries out', () => {
   });
 });
 
-const TURNS = 'nest_redis_lock:grant:';
-const FIRST_MS = 10_000;
+const GRANTS = 'nest_redis_lock:grant:';
+const PROVISIONAL_MS = 10_000;
 
 /** What the watch sees of lines, once so many holds were there. */
-const watching = async (holds: number, act: (line: Line) => Promise<unknown>): Promise<HistoryEvent[]> => {
+const watching = async (
+  holds: number,
+  act: (queue: WaitQueue) => Promise<unknown>,
+): Promise<HistoryEvent[]> => {
   await client.flushall();
   const events: HistoryEvent[] = [];
   const watch = new HoldWatch('lock:', (event) => void events.push(event));
   const monitor = new RedisMonitor(server.port, (command) => watch.take(command, 0));
   try {
     await until(() => monitor.isAttached);
-    await act(new Line());
+    await act(new WaitQueue());
     await until(() => {
       watch.settle(0);
       return events.filter(({ type }) => type === 'hold').length === holds;
@@ -89,12 +92,12 @@ const watching = async (holds: number, act: (line: Line) => Promise<unknown>): P
   }
 };
 
-class Line {
+class WaitQueue {
   readonly key = 'lock:a';
   readonly keys = [this.key, 'nest_redis_lock:fence:{7}', `nest_redis_lock:queue:{${this.key}}`] as const;
 
   acquireArgs(owner: string, tokens: number, aliveMs = 5_000): (string | number)[] {
-    return [owner, LEASE_MS, tokens, `${aliveMs} ${FIRST_MS} ${tokens} 0`];
+    return [owner, LEASE_MS, tokens, `${aliveMs} ${PROVISIONAL_MS} ${tokens} 0`];
   }
 
   releaseArgs(owner: string): (string | number)[] {
@@ -127,39 +130,39 @@ const seen = (events: readonly HistoryEvent[]): unknown[] =>
   });
 
 describe('the watch over a line', () => {
-  let ear: Redis;
+  let subscriber: Redis;
   beforeAll(async () => {
-    ear = client.duplicate();
-    await ear.subscribe(`${TURNS}b`, `${TURNS}c`);
+    subscriber = client.duplicate();
+    await subscriber.subscribe(`${GRANTS}b`, `${GRANTS}c`);
   });
-  afterAll(() => ear.disconnect());
+  afterAll(() => subscriber.disconnect());
 
   it('sees who is granted by a release, with the tokens and the lease of its place', async () => {
-    const events = await watching(3, async (line) => {
-      await line.acquire('a:1', 1);
-      await line.acquire('b:1', 64);
-      await line.acquire('c:1', 7);
-      await line.release('a:1');
-      await line.force();
+    const events = await watching(3, async (queue) => {
+      await queue.acquire('a:1', 1);
+      await queue.acquire('b:1', 64);
+      await queue.acquire('c:1', 7);
+      await queue.release('a:1');
+      await queue.force();
     });
     expect(seen(events)).toEqual([
       `a:1 has it for ${LEASE_MS} with 1`,
       'a:1 released',
-      `b:1 has it for ${FIRST_MS} with 64`,
+      `b:1 has it for ${PROVISIONAL_MS} with 64`,
       'unprotected',
       'b:1 forced',
-      `c:1 has it for ${FIRST_MS} with 7`,
+      `c:1 has it for ${PROVISIONAL_MS} with 7`,
     ]);
   });
 
   it('sees nothing of a grant that nobody hears, and who finds its turn when it keeps its place', async () => {
-    const events = await watching(3, async (line) => {
-      await line.acquire('a:1', 1);
-      await line.acquire('away:1', 5);
-      await line.acquire('b:1', 64);
-      await line.release('a:1');
-      await line.release('b:1');
-      await line.keep('away:1');
+    const events = await watching(3, async (queue) => {
+      await queue.acquire('a:1', 1);
+      await queue.acquire('away:1', 5);
+      await queue.acquire('b:1', 64);
+      await queue.release('a:1');
+      await queue.release('b:1');
+      await queue.keep('away:1');
     });
     const [, ofB, ofAway] = events.filter((event) => event.type === 'hold');
     expect(ofB?.token).toBeLessThan(ofAway!.token!);
@@ -167,16 +170,16 @@ describe('the watch over a line', () => {
     expect(seen(events)).toEqual([
       `a:1 has it for ${LEASE_MS} with 1`,
       'a:1 released',
-      `b:1 has it for ${FIRST_MS} with 64`,
+      `b:1 has it for ${PROVISIONAL_MS} with 64`,
       'b:1 released',
-      `away:1 has it for ${FIRST_MS} with 5`,
+      `away:1 has it for ${PROVISIONAL_MS} with 5`,
     ]);
   });
 
   it('sees the tokens of a holder that asks once more for its hold', async () => {
-    const events = await watching(2, async (line) => {
-      await line.acquire('a:1', 0);
-      await line.acquire('a:1', 5);
+    const events = await watching(2, async (queue) => {
+      await queue.acquire('a:1', 0);
+      await queue.acquire('a:1', 5);
     });
     expect(seen(events)).toEqual([
       `a:1 has it for ${LEASE_MS} with 0`,
@@ -186,14 +189,14 @@ describe('the watch over a line', () => {
   });
 
   it('sees the same of requests that share one', async () => {
-    const events = await watching(3, async (line) => {
-      const { keys } = line;
+    const events = await watching(3, async (queue) => {
+      const { keys } = queue;
       const args = [
-        ...line.acquireArgs('a:1', 3),
-        ...line.acquireArgs('b:1', 64),
-        ...line.releaseArgs('a:1'),
-        ...line.acquireArgs('c:1', 2),
-        ...line.releaseArgs('b:1'),
+        ...queue.acquireArgs('a:1', 3),
+        ...queue.acquireArgs('b:1', 64),
+        ...queue.releaseArgs('a:1'),
+        ...queue.acquireArgs('c:1', 2),
+        ...queue.releaseArgs('b:1'),
       ];
       const five = [keys, keys, keys, keys, keys].flat();
       await client.eval(batchOf(BATCH_PARTS).source, five.length, ...five, 'AARAR', ...args);
@@ -201,9 +204,9 @@ describe('the watch over a line', () => {
     expect(seen(events)).toEqual([
       `a:1 has it for ${LEASE_MS} with 3`,
       'a:1 released',
-      `b:1 has it for ${FIRST_MS} with 64`,
+      `b:1 has it for ${PROVISIONAL_MS} with 64`,
       'b:1 released',
-      `c:1 has it for ${FIRST_MS} with 2`,
+      `c:1 has it for ${PROVISIONAL_MS} with 2`,
     ]);
   });
 });

@@ -19,9 +19,9 @@ const FORCING: readonly string[] = [
 
 const FENCE_KEY = 'nest_redis_lock:fence:';
 
-const LINE_KEY = 'nest_redis_lock:queue:';
+const QUEUE_KEY = 'nest_redis_lock:queue:';
 /** A place as it is written into a line: how many tokens are reserved with its grant, and for whom. */
-const PLACE = /^1 \d+ \d+ \d+ (\d+) \d (\S+)$/;
+const ENTRY = /^1 \d+ \d+ \d+ (\d+) \d (\S+)$/;
 
 interface Held {
   readonly owner: string;
@@ -91,7 +91,7 @@ export class HoldWatch {
   /** The hold that it armed again for the owner that asked: a token for that may still be to come. */
   private again: Omit<Given, 'lastToken'> | undefined;
   /** How many tokens are reserved for who stands in line, by owner; and the line that is in. */
-  private readonly places = new Map<string, { readonly line: string; readonly tokens: number }>();
+  private readonly entries = new Map<string, { readonly queue: string; readonly tokens: number }>();
 
   constructor(
     private readonly keyPrefix: string,
@@ -123,16 +123,16 @@ export class HoldWatch {
       return;
     }
     const key = words[1] ?? '';
-    if (key.startsWith(LINE_KEY)) return this.inLine(name, words);
+    if (key.startsWith(QUEUE_KEY)) return this.inQueue(name, words);
     const isHold = key.startsWith(this.keyPrefix);
-    const besideLine = isHold && name === 'exists' && words.length === 3;
-    if (besideLine || (isHold && (name === 'pttl' || name === 'hexists' || name === 'hlen'))) {
+    const withQueue = isHold && name === 'exists' && words.length === 3;
+    if (withQueue || (isHold && (name === 'pttl' || name === 'hexists' || name === 'hlen'))) {
       // What a script does first with a key.
       this.finish();
       this.token = undefined;
     }
-    const begins = besideLine || (isHold && name === 'pttl' && this.begun !== key);
-    this.begun = besideLine ? key : undefined;
+    const begins = withQueue || (isHold && name === 'pttl' && this.begun !== key);
+    this.begun = withQueue ? key : undefined;
     const block = begins ? this.blocks.shift() : undefined;
     if (block !== undefined) {
       // The next acquire begins.
@@ -152,7 +152,7 @@ export class HoldWatch {
   /** All holds are gone. */
   allLost(at: number): void {
     this.finish();
-    this.places.clear();
+    this.entries.clear();
     this.permits.allLost(at);
     this.readWrite.allLost(at);
     for (const key of [...this.holds.keys()]) this.freed(key, 'lost', at);
@@ -179,34 +179,34 @@ export class HoldWatch {
   }
 
   private armed(key: string, ms: number, at: number): void {
-    const asked = this.unfinished?.key === key ? this.unfinished.owner : undefined;
+    const requested = this.unfinished?.key === key ? this.unfinished.owner : undefined;
     const held = this.holds.get(key);
-    if (held && held.expiresAt <= at && held.owner !== asked) this.expire(key);
+    if (held && held.expiresAt <= at && held.owner !== requested) this.expire(key);
     const current = this.holds.get(key);
     if (this.given?.key === key) this.given.until = at + ms;
-    else if (asked !== undefined && (this.token !== undefined || current?.owner !== asked)) {
-      if (current && current.owner !== asked) this.freed(key, 'expired', at);
+    else if (requested !== undefined && (this.token !== undefined || current?.owner !== requested)) {
+      if (current && current.owner !== requested) this.freed(key, 'expired', at);
       // Who is granted while it stands in line gets as many tokens as it asked for when it came.
-      const tokens = this.places.get(asked)?.tokens ?? (this.block || 1);
-      this.given = { at, key, owner: asked, tokens, lastToken: this.token, until: at + ms };
+      const tokens = this.entries.get(requested)?.tokens ?? (this.block || 1);
+      this.given = { at, key, owner: requested, tokens, lastToken: this.token, until: at + ms };
     } else if (current) {
       current.expiresAt = at + ms;
       this.write({ type: 'armed', at, key, owner: current.owner, until: at + ms });
-      if (current.owner === asked)
-        this.again = { at, key, owner: asked, tokens: this.block || 1, until: at + ms };
+      if (current.owner === requested)
+        this.again = { at, key, owner: requested, tokens: this.block || 1, until: at + ms };
     }
   }
 
   /** What a script does with a line. */
-  private inLine(name: string, [, line = '', ...words]: readonly string[]): void {
+  private inQueue(name: string, [, queue = '', ...words]: readonly string[]): void {
     if (name === 'del') {
-      for (const [owner, place] of this.places) if (place.line === line) this.places.delete(owner);
+      for (const [owner, entry] of this.entries) if (entry.queue === queue) this.entries.delete(owner);
     } else if (name === 'hdel') {
       // A grant takes off its place before it is certain that somebody hears of it.
-      for (const word of words) if (word.startsWith('@')) this.places.delete(word.slice(1));
+      for (const word of words) if (word.startsWith('@')) this.entries.delete(word.slice(1));
     } else if (name === 'hset') {
-      const [, tokens, owner] = words.map((word) => PLACE.exec(word)).find((found) => found !== null) ?? [];
-      if (owner !== undefined) this.places.set(owner, { line, tokens: Number(tokens) });
+      const [, tokens, owner] = words.map((word) => ENTRY.exec(word)).find((found) => found !== null) ?? [];
+      if (owner !== undefined) this.entries.set(owner, { queue, tokens: Number(tokens) });
     }
   }
 

@@ -22,13 +22,13 @@ let server: RedisServer;
 let client: Redis;
 let monitor: RedisMonitor;
 /** What the server did, and nobody has heard of yet. */
-const unheard: MonitoredCommand[] = [];
-let asked = 0;
+const pending: MonitoredCommand[] = [];
+let echoed = 0;
 
 beforeAll(async () => {
   server = await RedisServer.start();
   client = new Redis({ ...server.clientOptions(), ...ADMIN });
-  monitor = new RedisMonitor(server.port, (command) => void unheard.push(command));
+  monitor = new RedisMonitor(server.port, (command) => void pending.push(command));
   await until(() => monitor.isAttached);
 });
 afterAll(async () => {
@@ -45,10 +45,10 @@ const acquire = async (owner: string, leaseMs: number, limit = 1): Promise<boole
 
 /** All that the server did since the last time. */
 const commands = async (): Promise<MonitoredCommand[]> => {
-  const last = `asked ${++asked}`;
+  const last = `asked ${++echoed}`;
   await client.echo(last);
-  await until(() => unheard.some(({ words }) => words[1] === last));
-  return unheard.splice(0);
+  await until(() => pending.some(({ words }) => words[1] === last));
+  return pending.splice(0);
 };
 
 /** The watch after a permit was given; the clock of the history begins with that. */

@@ -102,9 +102,9 @@ export class PermitWatch {
    * The server's own word for which permits are over. What it did before its clock was set may be heard afterwards:
    * those whose ends are moved by then are over all the same.
    */
-  private takenOut(key: string, least: number, most: number, at: number): void {
+  private takenOut(key: string, min: number, max: number, at: number): void {
     for (const [owner, { score }] of [...(this.keys.get(key) ?? [])]) {
-      if (least <= score && score <= most) this.ended(key, owner, 'expired', at);
+      if (min <= score && score <= max) this.ended(key, owner, 'expired', at);
     }
   }
 

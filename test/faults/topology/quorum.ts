@@ -55,7 +55,7 @@ export class Quorum implements Topology {
       seats: workers,
       nodes: count,
       sound: lastAheadMs === 0 ? count : count - 1,
-      lines: count,
+      links: count,
       keepsData,
       // Where one is wrong all the time, another one would be too many.
       settableClock: lastAheadMs === 0,
@@ -116,7 +116,7 @@ export class Quorum implements Topology {
   }
 
   async heal(): Promise<void> {
-    await this.grounds.mendLines();
+    await this.grounds.mendLinks();
     for (const node of this.nodes) if (!node.server.isRunning) await node.startAgain({ keepData: true });
     await this.grounds.fillSeats();
     // Until then a server that was started counts as failed.

@@ -17,7 +17,7 @@ import { RedisMonitor, type MonitoredCommand } from './redis-monitor.js';
 
 const HASH = 'lock:a';
 const BEFORE_OWNERS = `{${HASH}}`;
-const LINE = `nest_redis_lock:rw_queue:{${HASH}}`;
+const QUEUE = `nest_redis_lock:rw_queue:{${HASH}}`;
 const INDEX = `nest_redis_lock:readers:{${HASH}}`;
 const FENCE = 'nest_redis_lock:fence:{7}';
 const CHANNEL = `redisson_rwlock:{${HASH}}`;
@@ -27,13 +27,13 @@ let server: RedisServer;
 let client: Redis;
 let monitor: RedisMonitor;
 /** What the server did, and nobody has heard of yet. */
-const unheard: MonitoredCommand[] = [];
-let asked = 0;
+const pending: MonitoredCommand[] = [];
+let echoed = 0;
 
 beforeAll(async () => {
   server = await RedisServer.start();
   client = new Redis({ ...server.clientOptions(), ...ADMIN });
-  monitor = new RedisMonitor(server.port, (command) => void unheard.push(command));
+  monitor = new RedisMonitor(server.port, (command) => void pending.push(command));
   await until(() => monitor.isAttached);
 });
 afterAll(async () => {
@@ -51,7 +51,7 @@ const read = (owner: string, leaseMs = LEASE_MS): Promise<unknown> =>
     4,
     HASH,
     timeoutOf(owner),
-    LINE,
+    QUEUE,
     INDEX,
     owner,
     leaseMs,
@@ -66,7 +66,7 @@ const write = (owner: string, tokens: number, leaseMs = LEASE_MS): Promise<unkno
     5,
     HASH,
     timeoutOf(owner),
-    LINE,
+    QUEUE,
     FENCE,
     INDEX,
     owner,
@@ -78,7 +78,7 @@ const write = (owner: string, tokens: number, leaseMs = LEASE_MS): Promise<unkno
   );
 const release = (owner: string): Promise<unknown> =>
   client.eval(
-    READ_WRITE_RELEASE, 5, HASH, timeoutOf(owner), LINE, `nest_redis_lock:queue:{${HASH}}`, INDEX,
+    READ_WRITE_RELEASE, 5, HASH, timeoutOf(owner), QUEUE, `nest_redis_lock:queue:{${HASH}}`, INDEX,
     owner, CHANNEL, 'PUBLISH', BEFORE_OWNERS, 'channel', '',
   ); // prettier-ignore
 const extend = (owner: string, leaseMs: number): Promise<unknown> =>
@@ -92,12 +92,12 @@ const watching = () => {
     events.push(event);
     if (event.type === 'hold') given.push(event);
   });
-  unheard.length = 0;
-  const hear = async (at: number): Promise<unknown[]> => {
-    const last = `asked ${++asked}`;
+  pending.length = 0;
+  const seenAt = async (at: number): Promise<unknown[]> => {
+    const last = `asked ${++echoed}`;
     await client.echo(last);
-    await until(() => unheard.some(({ words }) => words[1] === last));
-    for (const command of unheard.splice(0)) watch.take(command, at);
+    await until(() => pending.some(({ words }) => words[1] === last));
+    for (const command of pending.splice(0)) watch.take(command, at);
     watch.settle(at);
     return events.splice(0).map((event) => {
       if (event.type === 'hold') return `${event.owner} ${event.mode}s until ${event.until}`;
@@ -105,44 +105,44 @@ const watching = () => {
       return event.type === 'free' ? `${event.owner} ${event.how} at ${event.at}` : event.type;
     });
   };
-  return { given, watch, hear };
+  return { given, watch, seenAt };
 };
 
 describe('the watch over a read-write lock', () => {
   it('sees each reader come, stay longer, and go', async () => {
-    const { hear } = watching();
+    const { seenAt } = watching();
     await read('a:1');
     await read('b:1', 20);
-    expect(await hear(0)).toEqual([`a:1 reads until ${LEASE_MS}`, 'b:1 reads until 20']);
-    expect(await hear(20)).toEqual(['b:1 expired at 20']);
+    expect(await seenAt(0)).toEqual([`a:1 reads until ${LEASE_MS}`, 'b:1 reads until 20']);
+    expect(await seenAt(20)).toEqual(['b:1 expired at 20']);
     await extend('a:1', LEASE_MS + 5);
-    expect(await hear(30)).toEqual([`a:1 has it until ${LEASE_MS + 35}`]);
+    expect(await seenAt(30)).toEqual([`a:1 has it until ${LEASE_MS + 35}`]);
     await release('a:1');
-    expect(await hear(40)).toEqual(['a:1 released at 40']);
+    expect(await seenAt(40)).toEqual(['a:1 released at 40']);
   });
 
   it('sees a writer with its tokens, and those it asks for once more', async () => {
-    const { hear, given } = watching();
+    const { seenAt, given } = watching();
     await write('a:1', 3);
     await write('a:1', 64);
-    expect(await hear(0)).toEqual([`a:1 writes until ${LEASE_MS}`, `a:1 writes until ${LEASE_MS}`]);
+    expect(await seenAt(0)).toEqual([`a:1 writes until ${LEASE_MS}`, `a:1 writes until ${LEASE_MS}`]);
     expect(given.map(({ token, lastToken }) => lastToken! - token! + 1)).toEqual([3, 64]);
     expect(given[1]!.lastToken).toBe(Number(await client.get(FENCE)));
     await extend('a:1', LEASE_MS + 5);
     await release('a:1');
-    expect(await hear(0)).toEqual([`a:1 has it until ${LEASE_MS + 5}`, 'a:1 released at 0']);
+    expect(await seenAt(0)).toEqual([`a:1 has it until ${LEASE_MS + 5}`, 'a:1 released at 0']);
   });
 
   it('sees the tokens of a writer that comes before the index of the last readers has expired', async () => {
-    const { hear, given } = watching();
+    const { seenAt, given } = watching();
     await client.zadd(INDEX, Date.now(), 'b:1');
     await write('a:1', 3);
-    await hear(0);
+    await seenAt(0);
     expect(given.map(({ token, lastToken }) => lastToken! - token! + 1)).toEqual([3]);
   });
 
   it('sees a writer read on', async () => {
-    const { hear } = watching();
+    const { seenAt } = watching();
     await write('a:1', 0);
     await client.eval(
       READ_WRITE_DOWNGRADE,
@@ -155,45 +155,45 @@ describe('the watch over a read-write lock', () => {
       CHANNEL,
       'PUBLISH',
     );
-    expect(await hear(0)).toEqual([`a:1 writes until ${LEASE_MS}`, `a:1 reads until ${LEASE_MS + 5}`]);
+    expect(await seenAt(0)).toEqual([`a:1 writes until ${LEASE_MS}`, `a:1 reads until ${LEASE_MS + 5}`]);
     await read('b:1');
     await release('a:1');
-    expect(await hear(0)).toEqual([`b:1 reads until ${LEASE_MS}`, 'a:1 released at 0']);
+    expect(await seenAt(0)).toEqual([`b:1 reads until ${LEASE_MS}`, 'a:1 released at 0']);
   });
 
   it('sees nobody who was kept out', async () => {
-    const { hear } = watching();
+    const { seenAt } = watching();
     await write('a:1', 0);
     await read('b:1');
     await write('c:1', 1);
-    expect(await hear(0)).toEqual([`a:1 writes until ${LEASE_MS}`]);
+    expect(await seenAt(0)).toEqual([`a:1 writes until ${LEASE_MS}`]);
   });
 
   it('sees that it was forced open', async () => {
-    const { hear } = watching();
+    const { seenAt } = watching();
     await read('a:1');
     await read('b:1');
-    await hear(0);
+    await seenAt(0);
     await client.eval(READ_WRITE_FORCE_UNLOCK, 3, HASH, 'line', INDEX, CHANNEL, 'PUBLISH', 'channel');
-    expect(await hear(5)).toEqual(['unprotected', 'a:1 forced at 5', 'b:1 forced at 5']);
+    expect(await seenAt(5)).toEqual(['unprotected', 'a:1 forced at 5', 'b:1 forced at 5']);
   });
 
   it('has no lease come back that was over when the clock went back', async () => {
-    const { hear, watch } = watching();
+    const { seenAt, watch } = watching();
     await read('a:1', 20);
-    await hear(0);
+    await seenAt(0);
     watch.clockJumped(-100, 30);
-    expect(await hear(30)).toEqual(['a:1 expired at 20']);
+    expect(await seenAt(30)).toEqual(['a:1 expired at 20']);
   });
 
   it('has leases end sooner when the clock goes forward, and nobody in a server that lost all', async () => {
-    const { hear, watch } = watching();
+    const { seenAt, watch } = watching();
     await read('a:1', LEASE_MS);
     await read('b:1', 2 * LEASE_MS);
-    await hear(0);
+    await seenAt(0);
     watch.clockJumped(LEASE_MS, 7);
-    expect(await hear(7)).toEqual(['a:1 expired at 7']);
+    expect(await seenAt(7)).toEqual(['a:1 expired at 7']);
     await client.flushall();
-    expect(await hear(8)).toEqual(['b:1 lost at 8']);
+    expect(await seenAt(8)).toEqual(['b:1 lost at 8']);
   });
 });

@@ -57,19 +57,19 @@ export class RoleWatch implements AsyncDisposable {
     client.on('error', () => undefined);
     const one: Seen = { client, isMaster: undefined, at: labNow() };
     this.seen.set(node, one);
-    const ask = async (): Promise<void> => {
+    const request = async (): Promise<void> => {
       try {
         const from = labNow();
         const [role] = (await client.call('ROLE')) as [string];
-        this.told(node, group, role === 'master', from);
+        this.reported(node, group, role === 'master', from);
       } catch {
         // It is down, or it was killed while it answered.
       } finally {
         this.look(group);
-        this.later(() => void ask());
+        this.later(() => void request());
       }
     };
-    this.later(() => void ask());
+    this.later(() => void request());
   }
 
   private later(work: () => void): void {
@@ -81,7 +81,7 @@ export class RoleWatch implements AsyncDisposable {
     this.timers.add(timer);
   }
 
-  private told(node: ServerNode, group: number, isMaster: boolean, from: number): void {
+  private reported(node: ServerNode, group: number, isMaster: boolean, from: number): void {
     const one = this.seen.get(node)!;
     const { isMaster: was, at } = one;
     one.isMaster = isMaster;

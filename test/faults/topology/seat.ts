@@ -15,7 +15,7 @@ import type {
   WorkerSetup,
 } from '../workload/worker-messages.js';
 import { connectionName } from '../workload/worker/named-clients.js';
-import { Line, Lines, type Target } from './line.js';
+import { ProxyLink, ProxyLinks, type Target } from './proxy-link.js';
 
 export type Role = 'commands' | 'subscriber';
 
@@ -59,26 +59,26 @@ export class Seat implements AsyncDisposable {
   private readonly ends: EventOf<'gone'>[] = [];
 
   /** All of its lines at once. */
-  readonly line: Lines;
+  readonly link: ProxyLinks;
 
   private constructor(
     readonly name: string,
     private readonly options: SeatOptions,
-    private readonly lines: readonly Line[],
+    private readonly links: readonly ProxyLink[],
   ) {
-    this.line = new Lines(lines);
+    this.link = new ProxyLinks(links);
   }
 
   static async start(name: string, options: SeatOptions): Promise<Seat> {
-    const lines = await Promise.all(options.servers.map((server) => Line.start(server)));
-    const seat = new Seat(name, options, lines);
+    const links = await Promise.all(options.servers.map((server) => ProxyLink.start(server)));
+    const seat = new Seat(name, options, links);
     await seat.fill();
     return seat;
   }
 
   /** Its lines to some of the servers, by their numbers. */
-  linesTo(servers: readonly number[]): Lines {
-    return new Lines(servers.map((server) => this.lines[server]!));
+  linksTo(servers: readonly number[]): ProxyLinks {
+    return new ProxyLinks(servers.map((server) => this.links[server]!));
   }
 
   get life(): Life {
@@ -100,7 +100,7 @@ export class Seat implements AsyncDisposable {
    * time to do something about this very command. Once; the returned function calls it off.
    */
   atNext(shas: readonly string[], action: (connection: ProxyConnection) => void): () => void {
-    const stop = this.line.onData((connection, direction, chunk) => {
+    const stop = this.link.onData((connection, direction, chunk) => {
       if (direction !== 'toServer' || !shas.some((sha) => chunk.includes(sha))) return;
       stop();
       action(connection);
@@ -113,7 +113,7 @@ export class Seat implements AsyncDisposable {
    * that message.
    */
   atNextGrant(action: (connection: ProxyConnection) => void): () => void {
-    const stop = this.line.onData((connection, direction, chunk) => {
+    const stop = this.link.onData((connection, direction, chunk) => {
       if (direction !== 'toClient' || !chunk.includes(GRANT)) return;
       stop();
       action(connection);
@@ -124,10 +124,10 @@ export class Seat implements AsyncDisposable {
   /** The connections of one role that are open at the moment. */
   connections(role: Role): readonly ProxyConnection[] {
     const { name } = this.life;
-    const named = this.line.find(connectionName(name, role));
+    const named = this.link.find(connectionName(name, role));
     if (named.length > 0) return named;
     // In a cluster all connections of a process are called the same.
-    return this.line
+    return this.link
       .find(name)
       .filter((connection) => connection.carried('subscribe') === (role === 'subscriber'));
   }
@@ -140,7 +140,7 @@ export class Seat implements AsyncDisposable {
     const setup: WorkerSetup = {
       process: name,
       history,
-      redis: this.options.redis(this.lines.map(({ port }) => port)),
+      redis: this.options.redis(this.links.map(({ port }) => port)),
       registerPort,
       settings,
       ...(library !== undefined && { library }),
@@ -184,11 +184,11 @@ export class Seat implements AsyncDisposable {
   }
 
   /** Resolves when a task has told this. */
-  async told(what: string): Promise<void> {
+  async notified(what: string): Promise<void> {
     const { process } = this.life;
     const wanted = this.nameOf(what);
-    const isTold = () => process.all('told').some((message) => message.what === wanted);
-    await until(isTold, { what: `${this.name} tells "${what}"` });
+    const isNotified = () => process.all('notified').some((message) => message.what === wanted);
+    await until(isNotified, { what: `${this.name} tells "${what}"` });
   }
 
   /** No more tasks. Resolves when all are over. */
@@ -238,6 +238,6 @@ export class Seat implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.current) await this.current.process[Symbol.asyncDispose]();
     for (const { history } of this.past) history.close();
-    for (const line of this.lines) await line[Symbol.asyncDispose]();
+    for (const link of this.links) await link[Symbol.asyncDispose]();
   }
 }

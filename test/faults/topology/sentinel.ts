@@ -178,7 +178,7 @@ export const startSentinel = async ({
       seats: workers,
       nodes: SERVERS,
       sound: SERVERS,
-      lines: servers.length,
+      links: servers.length,
       keepsData: false,
       settableClock: true,
     },

@@ -71,10 +71,10 @@ export class ServerPulse {
   }
 
   private next(): void {
-    if (!this.closed) this.timer = setTimeout(() => void this.ask(), EVERY_MS);
+    if (!this.closed) this.timer = setTimeout(() => void this.request(), EVERY_MS);
   }
 
-  private async ask(): Promise<void> {
+  private async request(): Promise<void> {
     const from = labNow();
     const { jumps } = this;
     try {

@@ -37,8 +37,8 @@ export class SingleRedis implements Topology {
     const name = [keepsData ? 'with AOF' : 'without persistence', settableClock && 'with a clock that is set']
       .filter(Boolean)
       .join(', ');
-    const alone = { shape: 'one', nodes: 1, sound: 1, lines: 1 } as const;
-    const fitness: Fitness = { ...alone, seats: workers, keepsData, settableClock };
+    const single = { shape: 'one', nodes: 1, sound: 1, links: 1 } as const;
+    const fitness: Fitness = { ...single, seats: workers, keepsData, settableClock };
     const topology = new SingleRedis(name, node, fitness, grounds);
     await topology.seat(workers, library);
     return topology;
@@ -69,7 +69,7 @@ export class SingleRedis implements Topology {
   }
 
   async heal(): Promise<void> {
-    await this.grounds.mendLines();
+    await this.grounds.mendLinks();
     await this.grounds.fillSeats();
   }
 

@@ -47,7 +47,7 @@ export interface Fitness {
   /** How many of them have a right clock: the first. */
   readonly sound: number;
   /** To how many servers each seat has a line: to the nodes first. */
-  readonly lines: number;
+  readonly links: number;
   /** A server that is killed has its data afterwards. */
   readonly keepsData: boolean;
   readonly settableClock: boolean;

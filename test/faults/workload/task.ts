@@ -55,7 +55,7 @@ export type Step =
   | { readonly do: 'beside'; readonly steps: readonly Step[] }
   | { readonly do: 'in-turn'; readonly steps: readonly Step[] }
   /** For schedules in which one thing has to come after another. */
-  | { readonly do: 'tell'; readonly what: string }
+  | { readonly do: 'notify'; readonly what: string }
   | { readonly do: 'wait'; readonly for: string }
   /** Several tasks are siblings: they start together. */
   | { readonly do: 'nest'; readonly tasks: readonly Task[] };

@@ -82,5 +82,5 @@ export type FromWorker =
   /** `instance`: what the owners of this process's holds begin with. */
   | { readonly type: 'ready'; readonly instance: string }
   | { readonly type: 'performed'; readonly id: number }
-  | { readonly type: 'told'; readonly what: string }
+  | { readonly type: 'notified'; readonly what: string }
   | { readonly type: 'idle' };

@@ -90,7 +90,7 @@ func runLoad(locks *redsync.Redsync, order load) result {
 	var closed bool
 	inside := map[string]int{}
 	served := make([]int, order.Callers)
-	askedAt := make([]time.Time, order.Callers)
+	requestedAt := make([]time.Time, order.Callers)
 	var violations, failures, finished atomic.Int64
 	var firstFailure string
 	var shared *register
@@ -118,8 +118,8 @@ func runLoad(locks *redsync.Redsync, order load) result {
 			guard.Unlock()
 			return
 		}
-		done.LongestWaitMs = max(done.LongestWaitMs, ms(now.Sub(askedAt[caller])))
-		askedAt[caller] = time.Time{}
+		done.LongestWaitMs = max(done.LongestWaitMs, ms(now.Sub(requestedAt[caller])))
+		requestedAt[caller] = time.Time{}
 		done.Sections++
 		if now.Before(end) {
 			served[caller]++
@@ -175,8 +175,8 @@ func runLoad(locks *redsync.Redsync, order load) result {
 				key = fmt.Sprintf("free-%d-%d", caller, n%keysPerCaller)
 			}
 			guard.Lock()
-			if askedAt[caller].IsZero() {
-				askedAt[caller] = time.Now()
+			if requestedAt[caller].IsZero() {
+				requestedAt[caller] = time.Now()
 			}
 			guard.Unlock()
 			mutex := locks.NewMutex("lock:"+order.Prefix+key, redsync.WithTries(triesWithoutEnd))
@@ -214,7 +214,7 @@ func runLoad(locks *redsync.Redsync, order load) result {
 	defer guard.Unlock()
 	closed = true
 	now := time.Now()
-	for _, since := range askedAt {
+	for _, since := range requestedAt {
 		// Whoever still waits has waited for at least this long.
 		if !since.IsZero() {
 			done.LongestWaitMs = max(done.LongestWaitMs, ms(now.Sub(since)))

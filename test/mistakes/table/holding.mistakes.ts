@@ -30,9 +30,9 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
       rules: ['exclusion'],
       async play(stage) {
         stage.start(stage.one, holder('A', { leaseMs: 300 }));
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         stage.start(stage.two, holder('B'));
-        await stage.two.told('B has it');
+        await stage.two.notified('B has it');
         stage.start(stage.one, {
           style: 'withLock',
           keys: [KEY],
@@ -63,7 +63,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
       rules: ['promptness'],
       async play(stage) {
         stage.start(stage.one, holder('A', { leaseMs: 5_000 }));
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         stage.start(stage.two, { style: 'withLock', keys: [KEY], waitMs: 1_500, steps: [] });
         await stage.listenedTo(KEY);
         await sleep(100);
@@ -95,7 +95,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
       rules: ['exclusion', 'foundation'],
       async play(stage) {
         stage.start(stage.one, holder('A'));
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         const oldLeaseMs = 1_600;
         const key = stage.finalKey(KEY);
         const at = labNow();
@@ -108,7 +108,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
         });
         await stage.server.cli('DEL', key);
         stage.start(stage.two, holder('B'));
-        await stage.two.told('B has it');
+        await stage.two.notified('B has it');
         await sleep(oldLeaseMs + 300);
         stage.one.go('A ends');
         stage.two.go('B ends');
@@ -153,7 +153,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
       async play(stage) {
         stage.hampered(stage.one, 2_000);
         stage.connection(stage.one, 'commands').delay(300, ['toClient']);
-        const asked = stage.asking(stage.one, 'acquire');
+        const requested = stage.requesting(stage.one, 'acquire');
         stage.start(stage.one, {
           style: 'withLock',
           keys: [KEY],
@@ -161,7 +161,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
           leaseMs: 500,
           steps: [{ do: 'pause', ms: 600 }],
         });
-        await asked;
+        await requested;
         stage.start(stage.two, {
           style: 'withLock',
           keys: [KEY],
@@ -185,11 +185,11 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
           waitMs: 0,
           leaseMs: 400,
           steps: [
-            { do: 'tell', what: 'A has it' },
+            { do: 'notify', what: 'A has it' },
             { do: 'pause', ms: 1_000 },
           ],
         });
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         stage.one.life.process.send({ type: 'jump', ms: -5_000 });
         stage.start(stage.two, {
           style: 'withLock',

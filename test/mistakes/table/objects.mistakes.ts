@@ -27,8 +27,8 @@ const numberIs = async (stage: DirectedStage, key: string, number: string): Prom
 };
 
 /** One works, and its permit is given back, but the answer to that is lost. */
-const releaseWithoutAnswer = async (stage: DirectedStage): Promise<void> => {
-  const given = stage.asking(stage.one, 'give', (connection) => {
+const releaseWithoutReply = async (stage: DirectedStage): Promise<void> => {
+  const given = stage.requesting(stage.one, 'give', (connection) => {
     stage.hampered(stage.one, 2_000);
     connection.swallowReplies();
   });
@@ -48,7 +48,7 @@ export const OBJECT_MISTAKES: readonly Mistake[] = [
       },
     ],
     simulation: { rules: ['semaphore', 'latch'] },
-    laboratory: { rules: ['semaphore'], play: releaseWithoutAnswer },
+    laboratory: { rules: ['semaphore'], play: releaseWithoutReply },
   },
   {
     name: 'permits given back that nobody took',

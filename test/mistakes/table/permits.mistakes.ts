@@ -11,7 +11,7 @@ const permitHolder = (name: string, more: Partial<Task> = {}): Task => ({
   permits: 1,
   waitMs: 3_000,
   steps: [
-    { do: 'tell', what: `${name} has it` },
+    { do: 'notify', what: `${name} has it` },
     { do: 'wait', for: `${name} ends` },
   ],
   ...more,
@@ -47,7 +47,7 @@ export const PERMIT_MISTAKES: readonly Mistake[] = [
       rules: ['limit'],
       async play(stage) {
         stage.start(stage.one, permitHolder('A'));
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         await stage.perform(stage.two, passerBy);
         stage.one.go('A ends');
       },
@@ -72,9 +72,9 @@ export const PERMIT_MISTAKES: readonly Mistake[] = [
       rules: ['limit', 'leftovers'],
       async play(stage) {
         stage.start(stage.one, permitHolder('A', { leaseMs: 300 }));
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         stage.start(stage.two, permitHolder('B'));
-        await stage.two.told('B has it');
+        await stage.two.notified('B has it');
         stage.one.go('A ends');
         await sleep(50);
         await stage.perform(stage.one, { ...passerBy, permits: null });
@@ -113,7 +113,7 @@ export const PERMIT_MISTAKES: readonly Mistake[] = [
       rules: ['promptness'],
       async play(stage) {
         stage.start(stage.one, permitHolder('A', { leaseMs: 5_000 }));
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         stage.start(stage.two, { ...passerBy, style: 'withPermit', waitMs: 1_500 });
         await stage.listenedTo(ONE);
         await sleep(100);

@@ -6,7 +6,7 @@ import { until } from '../../support/async.js';
 import type { Mistake } from '../mistake.js';
 
 /** One has the key, and these wait for it, in this order. */
-const line = async (stage: RedisStage, ...processes: readonly string[]): Promise<string[]> => {
+const queueUp = async (stage: RedisStage, ...processes: readonly string[]): Promise<string[]> => {
   const owners = ['a', ...processes].map((process) => stage.owner(process));
   for (const owner of owners) await stage.acquire(owner);
   return owners;
@@ -18,7 +18,7 @@ const block = (ms: number): void => {
 };
 
 /** Mistakes in the line that a store keeps, in granting from it, and in believing what is told of that. */
-export const LINE_MISTAKES: readonly Mistake[] = [
+export const QUEUE_MISTAKES: readonly Mistake[] = [
   {
     name: 'keeping a place inserts',
     edits: [
@@ -37,7 +37,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     ],
     onRedis: {
       async play(stage) {
-        const [, waiter] = await line(stage, 'b');
+        const [, waiter] = await queueUp(stage, 'b');
         await stage.release(waiter!);
         await stage.keep(waiter!);
         assert.deepEqual(await stage.waiting(), []);
@@ -55,12 +55,12 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     ],
     onRedis: {
       async play(stage) {
-        await line(stage);
+        await queueUp(stage);
         const { manager, call } = stage.process();
         const calledOff = new AbortController();
         const waiting = manager.acquire([stage.key], call({ waitMs: 20_000, signal: calledOff.signal }));
         const [first] = await stage.waitingAre(1);
-        await stage.admin.del(stage.line);
+        await stage.admin.del(stage.queueKey);
         const [second] = await stage.waitingAre(1);
         calledOff.abort();
         await assert.rejects(waiting, { code: 'LOCK_ABORTED' });
@@ -95,30 +95,30 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     ],
     onRedis: {
       async play(stage) {
-        await line(stage);
+        await queueUp(stage);
         const { store } = stage.process();
         const owner = stage.owner('process');
         const claim = stage.claim(owner);
         const reply = await store.kinds.exclusive.acquire(claim);
         assert.equal(reply.status, 'queued');
-        const told: (QueueEntryOutcome | 'doubted')[] = [];
+        const outcomes: (QueueEntryOutcome | 'uncertain')[] = [];
         if (reply.status === 'queued') {
-          const missedNotification = (): void => void told.push('doubted');
-          reply.entry.listen({ notified: (outcome) => void told.push(outcome), missedNotification });
+          const missedNotification = (): void => void outcomes.push('uncertain');
+          reply.entry.listen({ notified: (outcome) => void outcomes.push(outcome), missedNotification });
         }
         const channel = `nest_redis_lock:grant:${owner.slice(0, owner.lastIndexOf(':'))}`;
         await until(async () => (await stage.admin.pubsub('NUMSUB', channel))[1] === 1);
         // The ear is open once a place is kept that is not deaf.
         await until(async () => {
           await store.kinds.exclusive.refreshEntries!([claim]);
-          return String(await stage.admin.hget(stage.line, '1')).endsWith(` 0 ${owner}`);
+          return String(await stage.admin.hget(stage.queueKey, '1')).endsWith(` 0 ${owner}`);
         });
-        told.length = 0;
+        outcomes.length = 0;
         await stage.admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
         await until(() => store.ping().then(() => true));
         await stage.admin.publish(channel, `grant 1 ${owner} 1 1 10000 0\n${stage.key}`);
-        await until(() => told.length > 0);
-        assert.deepEqual(told, ['doubted']);
+        await until(() => outcomes.length > 0);
+        assert.deepEqual(outcomes, ['uncertain']);
       },
     },
   },
@@ -139,13 +139,13 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     ],
     onRedis: {
       async play(stage) {
-        const [holder] = await line(stage, 'b');
+        const [holder] = await queueUp(stage, 'b');
         const user = await stage.userWithout('pexpire');
         await stage.release(holder!, user);
-        await stage.allHeard();
+        await stage.allReceived();
         const holds = await stage.holder();
         assert.equal(
-          stage.heard.some((message) => message.startsWith('grant ')),
+          stage.notifications.some((message) => message.startsWith('grant ')),
           holds !== undefined,
         );
       },
@@ -173,7 +173,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     ],
     onRedis: {
       async play(stage) {
-        const [holder, away, waiter] = await line(stage, 'away', 'b');
+        const [holder, away, waiter] = await queueUp(stage, 'away', 'b');
         await stage.release(holder!);
         assert.equal(await stage.holder(), waiter);
         assert.deepEqual(await stage.waiting(), [away]);
@@ -195,7 +195,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
         const [holder, dead, waiter] = ['a', 'away', 'b'].map((process) => stage.owner(process));
         await stage.acquire(holder!);
         // It is alive until the waiter stands behind it, also on a machine that has much else to do.
-        await stage.acquire(dead!, { deaf: true, aliveMs: 1_000 });
+        await stage.acquire(dead!, { notSubscribed: true, aliveMs: 1_000 });
         await stage.acquire(waiter!);
         await stage.release(holder!);
         // What it was given, if anything, is over.
@@ -217,7 +217,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     ],
     onRedis: {
       async play(stage) {
-        const owners = await line(stage, 'b', 'c', 'd');
+        const owners = await queueUp(stage, 'b', 'c', 'd');
         for (const [i, owner] of owners.slice(0, -1).entries()) {
           await stage.release(owner);
           assert.equal(await stage.holder(), owners[i + 1]);
@@ -237,14 +237,14 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     simulation: { rules: ['promptness', 'leftovers'] },
     onRedis: {
       async play(stage) {
-        const [holder] = await line(stage);
+        const [holder] = await queueUp(stage);
         const { manager, call } = stage.process();
         const waiting = manager.acquire([stage.key], call({ waitMs: 3_000 }));
         const [waiter] = await stage.waitingAre(1);
         // The grant is done, and what was said of it has got lost.
         await stage.admin
           .multi()
-          .del(stage.key, stage.line)
+          .del(stage.key, stage.queueKey)
           .hset(stage.key, waiter!, 1)
           .pexpire(stage.key, 10_000)
           .exec();
@@ -266,8 +266,8 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     ],
     onRedis: {
       async play(stage) {
-        await line(stage, 'b', 'c');
-        assert.ok((await stage.admin.pttl(stage.line)) > 0);
+        await queueUp(stage, 'b', 'c');
+        assert.ok((await stage.admin.pttl(stage.queueKey)) > 0);
       },
     },
   },
@@ -292,7 +292,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
         const other = stage.process({ watchdogMs: 30_000 });
         const waiting = other.manager.acquire([stage.key], other.call());
         const [waiter] = await stage.waitingAre(1);
-        await stage.standsAndHears(waiter!);
+        await stage.queuedAndSubscribed(waiter!);
         await held.release();
         const lease = await waiting;
         // Work that never lets go of the loop, for less than a third of the lease.
@@ -337,7 +337,7 @@ export const LINE_MISTAKES: readonly Mistake[] = [
     ],
     onRedis: {
       async play(stage) {
-        await line(stage);
+        await queueUp(stage);
         const { manager, call } = stage.process();
         const waiting = manager.acquire([stage.key], call({ waitMs: 10_000 }));
         await stage.waitingAre(1);

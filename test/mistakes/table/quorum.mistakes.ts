@@ -40,13 +40,13 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
       async play(stage) {
         stage.hampered(stage.one, 6_000);
         stage.hampered(stage.two, 6_000);
-        const [toMajority, toMinority] = [stage.one.linesTo([1, 2]), stage.two.linesTo([0])];
-        for (const lines of [toMajority, toMinority]) {
-          lines.refuse();
-          lines.cut();
+        const [toMajority, toMinority] = [stage.one.linksTo([1, 2]), stage.two.linksTo([0])];
+        for (const links of [toMajority, toMinority]) {
+          links.refuse();
+          links.cut();
         }
         stage.start(stage.two, holder('B'));
-        await stage.two.told('B has it');
+        await stage.two.notified('B has it');
         await stage.perform(stage.one, {
           style: 'acquire',
           keys: [KEY],
@@ -189,10 +189,10 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
       rules: ['exclusion'],
       async play(stage) {
         stage.start(stage.one, holder('A'));
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         // A majority forgets it, and says so at the next renewal.
         for (const { server } of stage.topology.nodes.slice(1)) await server.cli('DEL', stage.finalKey(KEY));
-        await stage.asking(stage.one, 'extend');
+        await stage.requesting(stage.one, 'extend');
         await sleep(150);
         await stage.perform(stage.two, {
           style: 'acquire',

@@ -33,7 +33,7 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
       rules: ['exclusion'],
       async play(stage) {
         stage.start(stage.one, holder('A', { mode: 'read' }));
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         await stage.perform(stage.two, passerBy('write'));
         stage.one.go('A ends');
       },
@@ -58,7 +58,7 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
       rules: ['exclusion'],
       async play(stage) {
         stage.start(stage.one, holder('A', { mode: 'write' }));
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         await stage.perform(stage.two, passerBy('read'));
         stage.one.go('A ends');
       },
@@ -83,7 +83,7 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
       rules: ['foundation'],
       async play(stage) {
         stage.start(stage.one, holder('A', { mode: 'read', leaseMs: 5_000 }));
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         await stage.perform(stage.two, passerBy('read'));
         await sleep(500);
         stage.one.go('A ends');
@@ -135,7 +135,7 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
       rules: ['promptness'],
       async play(stage) {
         stage.start(stage.one, holder('A', { mode: 'write', leaseMs: 5_000 }));
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         stage.start(stage.two, { ...passerBy('read'), style: 'withLock', waitMs: 1_500 });
         await stage.listenedTo(KEY);
         await sleep(100);
@@ -178,7 +178,7 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
   {
     name: 'a hold that readers join for ever',
     edits: [{ in: 'Hold.addLease', find: 'now < this.joinableUntil', replace: 'this.joinableUntil > 0' }],
-    simulation: { rules: ['turns'] },
+    simulation: { rules: ['hand-off batch'] },
   },
   {
     name: 'a hold joined that may be gone',
@@ -225,7 +225,7 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
         const steps = [...holder('A').steps];
         steps.splice(1, 0, { do: 'wait', for: 'B waits' }, { do: 'downgrade' });
         stage.start(stage.one, holder('A', { mode: 'write', leaseMs: 5_000, steps }));
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         stage.start(stage.two, { ...passerBy('read'), style: 'withLock', waitMs: 1_500 });
         await stage.listenedTo(KEY);
         await sleep(100);

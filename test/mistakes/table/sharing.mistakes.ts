@@ -15,7 +15,7 @@ const caller = (key: string): Task => ({
 /** Several callers come at once; one of them wants what somebody in another process has. */
 const comeAtOnce = async (stage: DirectedStage): Promise<void> => {
   stage.start(stage.two, holder('Z'));
-  await stage.two.told('Z has it');
+  await stage.two.notified('Z has it');
   const [first, ...others] = FREE.map(caller);
   const tasks = [first!, caller(KEY), ...others];
   const steps: Task['steps'] = [{ do: 'nest', tasks }];

@@ -23,9 +23,9 @@ export const UNDOING_MISTAKES: readonly Mistake[] = [
       rules: ['leftovers', 'ghosts'],
       async play(stage) {
         stage.hampered(stage.one, 1_000);
-        const asked = stage.asking(stage.one, 'acquire', (connection) => connection.swallowReplies());
+        const requested = stage.requesting(stage.one, 'acquire', (connection) => connection.swallowReplies());
         stage.start(stage.one, caller);
-        await asked;
+        await requested;
         await stage.done();
       },
     },
@@ -50,7 +50,7 @@ export const UNDOING_MISTAKES: readonly Mistake[] = [
         // All is undone, as far as the worker knows. Then what it has sent on the old connection arrives.
         await stage.one.stop();
         old.restore();
-        await until(() => !stage.one.line.connections.includes(old), {
+        await until(() => !stage.one.link.connections.includes(old), {
           what: 'the old connection has ended',
         });
         await sleep(50);

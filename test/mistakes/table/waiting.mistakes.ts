@@ -23,15 +23,15 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
       rules: ['promptness'],
       async play(stage) {
         stage.start(stage.one, permitHolder);
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         // The second connection opens with the first wait.
         await stage.perform(stage.two, { ...permitWaiter, waitMs: 50 });
         // Its SUBSCRIBE does not arrive before the lock is free.
         const subscriber = stage.connection(stage.two, 'subscriber');
         subscriber.blackhole(['toServer']);
-        const asked = stage.asking(stage.two, 'permit');
+        const requested = stage.requesting(stage.two, 'permit');
         stage.start(stage.two, permitWaiter);
-        await asked;
+        await requested;
         await sleep(60);
         stage.one.go('A ends');
         await sleep(60);
@@ -53,13 +53,13 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
       rules: ['promptness'],
       async play(stage) {
         stage.start(stage.one, permitHolder);
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         const commands = stage.connection(stage.two, 'commands');
-        const askedOnce = stage.asking(stage.two, 'permit');
+        const requestedOnce = stage.requesting(stage.two, 'permit');
         stage.start(stage.two, permitWaiter);
-        await askedOnce;
+        await requestedOnce;
         // It asks again once it is subscribed. That answer is overtaken by the message of the release.
-        await stage.asking(stage.two, 'permit', () => commands.blackhole(['toClient']));
+        await stage.requesting(stage.two, 'permit', () => commands.blackhole(['toClient']));
         await sleep(30);
         const message = stage.arriving(stage.two, 'subscriber', 'message');
         stage.one.go('A ends');
@@ -88,17 +88,17 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
       rules: ['promptness'],
       async play(stage) {
         stage.start(stage.one, permitHolder);
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         stage.start(stage.two, permitWaiter);
         await stage.listenedTo(ONE);
         await sleep(100);
         stage.hampered(stage.two, 400);
-        const { line } = stage.two;
-        line.refuse();
+        const { link } = stage.two;
+        link.refuse();
         stage.connection(stage.two, 'subscriber').cut();
         stage.one.go('A ends');
         await sleep(60);
-        await line.restore();
+        await link.restore();
       },
     },
   },
@@ -116,7 +116,7 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
       rules: ['promptness'],
       async play(stage) {
         stage.start(stage.one, longHolder);
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         const aborted = stage.perform(stage.one, { ...waiter, abortAfterMs: 50 });
         stage.start(stage.one, waiter);
         await aborted;
@@ -151,7 +151,7 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
       rules: ['leftovers'],
       async play(stage) {
         stage.start(stage.one, longHolder);
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         stage.start(stage.two, waiter);
         await stage.listenedTo(KEY);
         stage.one.go('A ends');

@@ -20,7 +20,7 @@ const apps = useApps();
 @Injectable()
 class Stock {
   inside = 0;
-  most = 0;
+  max = 0;
 
   constructor(private readonly locks: LockService) {}
 
@@ -61,7 +61,7 @@ class Stock {
   }
 
   private async work(until: Promise<unknown>): Promise<string> {
-    this.most = Math.max(this.most, (this.inside += 1));
+    this.max = Math.max(this.max, (this.inside += 1));
     const { kind } = (await this.locks.inspect('stock'))!;
     await until;
     this.inside -= 1;
@@ -84,7 +84,7 @@ describe('@Locked with a mode', () => {
     end.resolve();
     expect(await Promise.all(reading)).toEqual(['read', 'read', 'read']);
     expect(await writing).toBe('write');
-    expect(two.most).toBe(1);
+    expect(two.max).toBe(1);
   });
 
   it('is refused while a writer is inside, and skips if it was told so', async () => {

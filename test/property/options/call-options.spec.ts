@@ -46,12 +46,12 @@ describe('an option of a call', () => {
     await forAnyValue(option.examples, async (value) => {
       const options = { [name]: value };
       await callWith(options, value === undefined || option.allows(value), name, callsWith(name));
-      if (option.allows(value)) await option.proves(new VirtualLocks(), options, value as never);
+      if (option.allows(value)) await option.verify(new VirtualLocks(), options, value as never);
     });
   });
 
-  it.each(each)('%s: an explicit undefined keeps the default', async (name, { proves, otherwise }) => {
-    await proves(new VirtualLocks(), { [name]: undefined }, otherwise as never);
+  it.each(each)('%s: an explicit undefined keeps the default', async (name, { verify, otherwise }) => {
+    await verify(new VirtualLocks(), { [name]: undefined }, otherwise as never);
   });
 
   it('waitMs: an explicit undefined does not make tryAcquire wait', async () => {

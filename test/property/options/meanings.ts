@@ -15,7 +15,7 @@ export interface Meaning {
   /** What applies when it is not given. */
   readonly otherwise: unknown;
   /** Fails unless the locks do what the value says. `options` are those of the calls; they may be empty. */
-  readonly proves: (world: VirtualLocks, options: SectionOptions, value: never) => Promise<void>;
+  readonly verify: (world: VirtualLocks, options: SectionOptions, value: never) => Promise<void>;
 }
 
 const A_YEAR_MS = 366 * 24 * 3_600_000;
@@ -23,9 +23,9 @@ const AN_HOUR_MS = 3_600_000;
 const WATCHDOG_MS = 30_000;
 
 const isWholeMs =
-  (least: number) =>
+  (min: number) =>
   (value: unknown): boolean =>
-    Number.isInteger(value) && (value as number) >= least && (value as number) <= A_YEAR_MS;
+    Number.isInteger(value) && (value as number) >= min && (value as number) <= A_YEAR_MS;
 
 const isOneOf =
   (...choices: readonly unknown[]) =>
@@ -38,7 +38,7 @@ const waitMs: Meaning = {
   allows: (value) => value === Infinity || isWholeMs(0)(value),
   examples: [0, 1, 5_000, A_YEAR_MS, Infinity],
   otherwise: 5_000,
-  proves: async (world, options, ms: number) => {
+  verify: async (world, options, ms: number) => {
     const free = world.takeElsewhere('k');
     const waiting = watched(world.locks.acquire('k', options as AcquireOptions));
     // A waiter refreshes its queue entry each second: a year of that takes minutes, also on a virtual clock.
@@ -56,7 +56,7 @@ const leaseMs: Meaning = {
   allows: isWholeMs(1),
   examples: [1, 30_000, A_YEAR_MS],
   otherwise: undefined,
-  proves: async (world, options, ms: number | undefined) => {
+  verify: async (world, options, ms: number | undefined) => {
     const lease = await world.locks.acquire('k', options as AcquireOptions);
     expect(lease.remainingMs()).toBe(ms ?? world.settings.watchdogMs);
     await world.runtime.pass((ms ?? 3 * WATCHDOG_MS) - 1);
@@ -70,7 +70,7 @@ const reentrant: Meaning = {
   allows: isOneOf(true, false),
   examples: [true, false],
   otherwise: true,
-  proves: async ({ locks }, options, allowed: boolean) => {
+  verify: async ({ locks }, options, allowed: boolean) => {
     const inner = locks.withLock('k', () => locks.withLock('k', options, () => 'ran'));
     if (allowed) expect(await inner).toBe('ran');
     else await expect(inner).rejects.toMatchObject({ code: 'LOCK_NOT_REENTRANT' });
@@ -81,7 +81,7 @@ const watchdogMs: Meaning = {
   allows: isWholeMs(1_000),
   examples: [1_000, 30_000, A_YEAR_MS],
   otherwise: WATCHDOG_MS,
-  proves: async (world, options, ms: number) => {
+  verify: async (world, options, ms: number) => {
     const lease = await world.locks.acquire('k', options as AcquireOptions);
     expect(lease.remainingMs()).toBe(ms);
     await world.runtime.pass(3 * ms);
@@ -93,7 +93,7 @@ const onLost: Meaning = {
   allows: isOneOf('event', 'throw'),
   examples: ['event', 'throw'],
   otherwise: 'event',
-  proves: async ({ locks }, options, choice: 'event' | 'throw') => {
+  verify: async ({ locks }, options, choice: 'event' | 'throw') => {
     const work = locks.withLock('k', options, async () => {
       await locks.forceUnlock('k');
       return 'done';
@@ -107,14 +107,14 @@ const awaitRelease: Meaning = {
   allows: isOneOf(true, false),
   examples: [true, false],
   otherwise: true,
-  proves: async (world, options, waits: boolean) => {
+  verify: async (world, options, waits: boolean) => {
     const { locks } = world;
-    const answer = world.holdUpReleases();
+    const reply = world.holdUpReleases();
     const work = watched(locks.withLock('k', options, () => 'done'));
     await settled();
     expect(work.state).toBe(waits ? 'pending' : 'fulfilled');
     expect(locks.usage.leases).toBe(1);
-    answer();
+    reply();
     await settled();
     expect([work.value, locks.usage.leases]).toEqual(['done', 0]);
   },
@@ -132,7 +132,7 @@ export const CALL_OPTIONS: Readonly<Record<Exclude<keyof SectionOptions, 'signal
     allows: isOneOf('exclusive', 'fair', 'read', 'write'),
     examples: ['exclusive', 'fair', 'read', 'write'],
     otherwise: 'exclusive',
-    proves: async ({ locks }, options, mode: LockMode) => {
+    verify: async ({ locks }, options, mode: LockMode) => {
       await locks.withLock('k', options, async () => {
         expect((await locks.inspect('k'))?.kind).toBe(mode);
       });
@@ -142,7 +142,7 @@ export const CALL_OPTIONS: Readonly<Record<Exclude<keyof SectionOptions, 'signal
     allows: isWholeMs(0),
     examples: [0, 1, 30_000, A_YEAR_MS],
     otherwise: 0,
-    proves: async (world, options, ms: number) => {
+    verify: async (world, options, ms: number) => {
       expect(await world.locks.withLock('k', options, () => 'done')).toBe('done');
       await world.runtime.pass(Math.max(0, ms - 1));
       expect(await isHeld(world)).toBe(ms > 0);
@@ -182,7 +182,7 @@ export const MODULE_OPTIONS: Readonly<Record<keyof LockSettingsInput, Meaning>> 
     allows: (value) => typeof value === 'string' && !/\p{Surrogate}/u.test(value),
     examples: ['', 'lock:', '<<x>>', '__proto__', 'ключ:😀'],
     otherwise: 'lock:',
-    proves: async ({ locks, space }, _options, prefix: string) => {
+    verify: async ({ locks, space }, _options, prefix: string) => {
       const taking = locks.acquire('k');
       // A brace of the prefix may find its other half in a key, so only the whole can be refused.
       if (!isLockable(`${prefix}k`))
@@ -196,12 +196,12 @@ export const MODULE_OPTIONS: Readonly<Record<keyof LockSettingsInput, Meaning>> 
     allows: (value) => value === Infinity || (Number.isInteger(value) && (value as number) >= 0),
     examples: [0, 1, 20, Infinity],
     otherwise: Infinity,
-    proves: async ({ locks, runtime }, _options, most: number) => {
+    verify: async ({ locks, runtime }, _options, max: number) => {
       await locks.acquire('k');
       const waiting = Array.from({ length: 30 }, () => watched(locks.acquire('k', { waitMs: Infinity })));
       await runtime.pass(0);
       const refused = waiting.filter(({ state }) => state === 'rejected');
-      expect(waiting.length - refused.length).toBeCloseTo(Math.min(most, waiting.length));
+      expect(waiting.length - refused.length).toBeCloseTo(Math.min(max, waiting.length));
       for (const { error } of refused) expect(error).toMatchObject({ code: 'LOCK_QUEUE_FULL' });
     },
   },
@@ -209,7 +209,7 @@ export const MODULE_OPTIONS: Readonly<Record<keyof LockSettingsInput, Meaning>> 
     allows: isOneOf(true, false, 'redisson'),
     examples: [true, false, 'redisson'],
     otherwise: true,
-    proves: async ({ locks }, _options, on: boolean | 'redisson') => {
+    verify: async ({ locks }, _options, on: boolean | 'redisson') => {
       const lease = await locks.acquire('k');
       if (on === 'redisson') expect(lease.fencingToken).toBe(1);
       else if (on) expect(Number.isSafeInteger(lease.fencingToken)).toBe(true);
@@ -220,7 +220,7 @@ export const MODULE_OPTIONS: Readonly<Record<keyof LockSettingsInput, Meaning>> 
     allows: isWholeMs(0),
     examples: [0, 1, 10_000, A_YEAR_MS],
     otherwise: 10_000,
-    proves: async ({ manager, locks, runtime }, _options, ms: number) => {
+    verify: async ({ manager, locks, runtime }, _options, ms: number) => {
       // Renewing it for a year would take as many steps as there are renewals.
       const lease = await locks.acquire('k', { leaseMs: A_YEAR_MS });
       const closing = watched(manager.shutDown());

@@ -31,13 +31,13 @@ describe('an option of RedisLockModule.forRoot that concerns the locks', () => {
       const outcome = await resolve(withStore({ [name]: value }));
       if (value !== undefined && !option.allows(value)) return expectRefusal(outcome, name);
       const { settings } = expectAccepted(outcome, name);
-      if (value !== undefined) await option.proves(new VirtualLocks(settings), {}, value as never);
+      if (value !== undefined) await option.verify(new VirtualLocks(settings), {}, value as never);
     });
   });
 
-  it.each(each)('%s: an explicit undefined keeps the default', async (name, { proves, otherwise }) => {
+  it.each(each)('%s: an explicit undefined keeps the default', async (name, { verify, otherwise }) => {
     const { settings } = resolveOptions(withStore({ [name]: undefined }));
-    await proves(new VirtualLocks(settings), {}, otherwise as never);
+    await verify(new VirtualLocks(settings), {}, otherwise as never);
   });
 });
 
@@ -49,9 +49,9 @@ interface Row {
 }
 
 const isWhole =
-  (least: number, most = Infinity) =>
+  (min: number, max = Infinity) =>
   (value: unknown): boolean =>
-    Number.isInteger(value) && (value as number) >= least && (value as number) <= most;
+    Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
 
 const isFunction = (value: unknown): boolean => typeof value === 'function';
 

@@ -71,9 +71,9 @@ describe('the option redis', () => {
   const isText = (value: unknown): boolean => typeof value === 'string';
   const isWhole = (value: unknown): boolean => Number.isInteger(value) && (value as number) >= 0;
   /** Environment variables are texts, and ioredis takes them. */
-  const isCount = (most: number) => (value: unknown) =>
-    (isWhole(value) && (value as number) <= most) ||
-    (typeof value === 'string' && /^\d+$/.test(value) && Number(value) <= most);
+  const isCount = (max: number) => (value: unknown) =>
+    (isWhole(value) && (value as number) <= max) ||
+    (typeof value === 'string' && /^\d+$/.test(value) && Number(value) <= max);
 
   it.each([
     // An empty one is what an unset variable often is, and ioredis would take it for localhost.

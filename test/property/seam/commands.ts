@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { holderOf, HintCounter } from '../../support/stores/harness.js';
+import { holderOf, WakeUpCounter } from '../../support/stores/harness.js';
 import { until } from '../../support/async.js';
 import { KEYS, type Model } from './model.js';
 import { settle } from './redis.world.js';
@@ -31,7 +31,7 @@ const acquire = (who: Who, units: number, fenceBlock: number): SeamCommand =>
   command(`acquire ${said(who)}, ${units} units, ${fenceBlock} tokens`, async (model, world) => {
     const { key } = seatOf(model, who);
     const claim = model.claim(key, who.actor, { leaseMs: units * world.unitMs, tokens: fenceBlock });
-    model.expectAnswer(key, claim, await world.stores[who.actor]!.kinds.exclusive.acquire(claim));
+    model.expectReply(key, claim, await world.stores[who.actor]!.kinds.exclusive.acquire(claim));
   });
 
 /** Everybody at once: one gets it. */
@@ -46,7 +46,7 @@ const race = (at: number, units: number): SeamCommand =>
     expect(winners).toHaveLength(1);
     if (key.hold) expect(winners[0]!.owner).toBe(key.hold.owner);
     const winner = claims.indexOf(winners[0]!);
-    model.expectAnswer(key, claims[winner]!, replies[winner]!);
+    model.expectReply(key, claims[winner]!, replies[winner]!);
     claims.forEach((claim, i) => {
       if (i !== winner) expect(replies[i]!.status).toBe('taken');
       expect(model.isTakenFrom(key, claim.owner)).toBe(i !== winner);
@@ -54,7 +54,7 @@ const race = (at: number, units: number): SeamCommand =>
   });
 
 /** The holder asks for another lease; who waits is told if that ends sooner. */
-const rearm = (who: Who, units: number): SeamCommand =>
+const reacquire = (who: Who, units: number): SeamCommand =>
   command(
     `rearm ${said(who)} to ${units} units`,
     async (model, world) => {
@@ -62,10 +62,10 @@ const rearm = (who: Who, units: number): SeamCommand =>
       const leaseMs = units * world.unitMs;
       const claim = model.claim(key, who.actor, { leaseMs, reacquires: true });
       // What is left in the store is a little less than in the model, so equal is not sooner.
-      const reply = await model.telling(key, model.leftMs(key) > leaseMs, () =>
+      const reply = await model.notifying(key, model.leftMs(key) > leaseMs, () =>
         world.stores[who.actor]!.kinds.exclusive.acquire(claim),
       );
-      model.expectAnswer(key, claim, reply);
+      model.expectReply(key, claim, reply);
     },
     (model) => model.holds(model.keys[who.at]!, who.actor),
   );
@@ -74,14 +74,16 @@ const rearm = (who: Who, units: number): SeamCommand =>
 const extend = (actor: number, units: number): SeamCommand =>
   command(`extend all of ${actor} to ${units} units`, async (model, world) => {
     const leaseMs = units * world.unitMs;
-    const asked = model.keys.flatMap((key) => {
+    const requested = model.keys.flatMap((key) => {
       const { owner, stale } = key.seats[actor]!;
       return [owner, stale].map((one) => ({ key, claim: model.claim(key, actor, { owner: one, leaseMs }) }));
     });
-    const replies = await world.stores[actor]!.kinds.exclusive.extendMany(asked.map(({ claim }) => claim));
-    expect(replies).toHaveLength(asked.length);
+    const replies = await world.stores[actor]!.kinds.exclusive.extendMany(
+      requested.map(({ claim }) => claim),
+    );
+    expect(replies).toHaveLength(requested.length);
     replies.forEach((reply, i) => {
-      const { key, claim } = asked[i]!;
+      const { key, claim } = requested[i]!;
       const isHeld = key.hold?.owner === claim.owner;
       expect(reply.status).toBe(isHeld ? 'held' : 'lost');
       if (reply.status !== 'held') return;
@@ -97,7 +99,7 @@ const release = (who: Who, stale: boolean): SeamCommand =>
       const { key, seat } = seatOf(model, who);
       const claim = model.claim(key, who.actor, stale ? { owner: seat.stale } : {});
       const isHeld = key.hold?.owner === claim.owner;
-      const reply = await model.telling(key, isHeld, () =>
+      const reply = await model.notifying(key, isHeld, () =>
         world.stores[who.actor]!.kinds.exclusive.release(claim),
       );
       expect(reply.wasHeld).toBe(isHeld);
@@ -120,7 +122,7 @@ const forceUnlock = (who: Who): SeamCommand =>
   command(`force ${said(who)}`, async (model, world) => {
     const { key } = seatOf(model, who);
     const isHeld = key.hold !== undefined;
-    const ended = await model.telling(key, isHeld, () => world.stores[who.actor]!.forceUnlock(key.name));
+    const ended = await model.notifying(key, isHeld, () => world.stores[who.actor]!.forceUnlock(key.name));
     expect(ended).toBe(isHeld);
     key.hold = undefined;
   });
@@ -136,7 +138,7 @@ const watch = (who: Who): SeamCommand =>
     `watch ${said(who)}`,
     async (model, world) => {
       const { key, seat } = seatOf(model, who);
-      seat.watch = await HintCounter.live(world.stores[who.actor]!, key.name);
+      seat.watch = await WakeUpCounter.live(world.stores[who.actor]!, key.name);
     },
     (model) => !seatOf(model, who).seat.watch,
   );
@@ -156,13 +158,13 @@ const unwatch = (who: Who): SeamCommand =>
     (model) => seatOf(model, who).seat.watch !== undefined,
   );
 
-const acquireUnanswered = (who: Who, units: number, loss: Loss): SeamCommand =>
+const acquireWithoutReply = (who: Who, units: number, loss: Loss): SeamCommand =>
   command(
     `acquire ${said(who)}, ${units} units, the ${loss} gets lost`,
     async (model, world) => {
       const { key, seat } = seatOf(model, who);
       const claim = model.claim(key, who.actor, { leaseMs: units * world.unitMs, tokens: 0 });
-      const failure = await world.acquireUnanswered!(who.actor, claim, loss);
+      const failure = await world.acquireWithoutReply!(who.actor, claim, loss);
       expect(failure.outcome).toBe('unknown');
       if (loss === 'late') return model.giveUpOwner(key, who.actor);
       if (loss === 'reply' && !model.isTakenFrom(key, claim.owner))
@@ -180,7 +182,7 @@ const undo = (): SeamCommand =>
       const { key, seat, actor } = unsettledIn(model)!;
       const { claim, failure } = seat.unsettled!;
       const isHeld = model.holds(key, actor);
-      const wasHeld = await model.telling(key, isHeld, () => settle(world.stores[actor]!, claim, failure));
+      const wasHeld = await model.notifying(key, isHeld, () => settle(world.stores[actor]!, claim, failure));
       expect(wasHeld).toBe(isHeld);
       seat.unsettled = undefined;
       model.giveUpOwner(key, actor);
@@ -207,13 +209,13 @@ const loss = fc.oneof(
 );
 
 /** Sequences of commands; in a world without a network nothing gets lost. */
-export const sequences = (losesAnswers: boolean, maxCommands: number) =>
+export const sequences = (losesReplies: boolean, maxCommands: number) =>
   fc.commands(
     [
       fc.tuple(who, units, tokens).map((args) => acquire(...args)),
       fc.tuple(who, units, tokens).map((args) => acquire(...args)),
       fc.tuple(fc.nat(KEYS - 1), units).map((args) => race(...args)),
-      fc.tuple(who, units).map((args) => rearm(...args)),
+      fc.tuple(who, units).map((args) => reacquire(...args)),
       fc.tuple(fc.nat(ACTORS - 1), units).map((args) => extend(...args)),
       fc.tuple(who, fc.boolean()).map((args) => release(...args)),
       fc.tuple(who).map((args) => inspect(...args)),
@@ -221,8 +223,8 @@ export const sequences = (losesAnswers: boolean, maxCommands: number) =>
       fc.tuple(units).map((args) => pass(...args)),
       fc.tuple(who).map((args) => watch(...args)),
       fc.tuple(who).map((args) => unwatch(...args)),
-      ...(losesAnswers
-        ? [fc.tuple(who, units, loss).map((args) => acquireUnanswered(...args)), fc.constant(undo())]
+      ...(losesReplies
+        ? [fc.tuple(who, units, loss).map((args) => acquireWithoutReply(...args)), fc.constant(undo())]
         : []),
     ],
     // Else most would be a few commands long.

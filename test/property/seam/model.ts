@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
 import type { AcquireReply } from '../../../lib/core/seam/reply.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
-import { claimFor, newKey, newOwner, type HintCounter } from '../../support/stores/harness.js';
+import { claimFor, newKey, newOwner, type WakeUpCounter } from '../../support/stores/harness.js';
 import { ACTORS, type World } from './world.js';
 
 export const KEYS = 2;
@@ -13,7 +13,7 @@ interface Seat {
   owner: string;
   /** The one it gave up last. */
   stale: string;
-  watch: HintCounter | undefined;
+  watch: WakeUpCounter | undefined;
   /** An acquire without an answer, of the owner it uses now. */
   unsettled: { readonly claim: ExclusiveClaim; readonly failure: StoreFailure } | undefined;
 }
@@ -90,7 +90,7 @@ export class Model {
   }
 
   /** Compares the answer to a claim, and takes in what it did. */
-  expectAnswer(
+  expectReply(
     key: ModelKey,
     { owner, leaseMs, tokens: fenceBlock }: ExclusiveClaim,
     reply: AcquireReply,
@@ -111,11 +111,11 @@ export class Model {
   }
 
   /** Runs what ends a hold, or lets it end sooner, and waits until all who watch the key have been told. */
-  async telling<T>(key: ModelKey, tells: boolean, action: () => Promise<T>): Promise<T> {
+  async notifying<T>(key: ModelKey, notifies: boolean, action: () => Promise<T>): Promise<T> {
     const watchers = key.seats.flatMap(({ watch }) => watch ?? []);
     const seen = watchers.map(({ count }) => count);
     const result = await action();
-    if (tells) await Promise.all(watchers.map((watch, i) => watch.next(seen[i])));
+    if (notifies) await Promise.all(watchers.map((watch, i) => watch.next(seen[i])));
     return result;
   }
 }

@@ -91,7 +91,7 @@ export const redisWorld = async (): Promise<World> => {
     return store;
   });
 
-  const acquireUnanswered = async (
+  const acquireWithoutReply = async (
     actor: number,
     claim: ExclusiveClaim,
     loss: Loss,
@@ -114,7 +114,7 @@ export const redisWorld = async (): Promise<World> => {
     stores,
     unitMs: 20_000,
     pass: (ms) => age(harness.admin, ms),
-    acquireUnanswered,
+    acquireWithoutReply,
     close: async () => {
       await closeAll(stores);
       for (const proxy of proxies) proxy.close();

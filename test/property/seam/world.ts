@@ -19,7 +19,7 @@ export interface World extends Pick<StoreHarness, 'virtualTime' | 'pass' | 'left
   /** How much of a lease the store promises, where it is less. */
   promisedMs?(leaseMs: number): number;
   /** Sends an acquire that gets no answer; gives the failure. Undefined where there is no network to lose it. */
-  readonly acquireUnanswered?: (actor: number, claim: ExclusiveClaim, loss: Loss) => Promise<StoreFailure>;
+  readonly acquireWithoutReply?: (actor: number, claim: ExclusiveClaim, loss: Loss) => Promise<StoreFailure>;
   close(): Promise<void>;
 }
 

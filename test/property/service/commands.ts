@@ -5,7 +5,7 @@ import { watched } from '../../support/core/core-under-test.js';
 import { runIn, take, type Style } from './actor.js';
 import { settle } from './agreement.js';
 import { ACTORS, KEYS, type Entry, type Model } from './model.js';
-import { RENEWAL_MS, SERVICES, TURN_MS, type World } from './world.js';
+import { RENEWAL_MS, SERVICES, BATCH_MS, type World } from './world.js';
 
 export type ServiceCommand = fc.AsyncCommand<Model, World>;
 
@@ -72,7 +72,7 @@ const isTaken = (model: Model, { actor, service }: Wish, key: string): boolean =
   !model.enclosing(actor, service, key) &&
   (model.isHeldFrom(service, key) || model.pending.some((other) => other.keys.includes(key)));
 
-const asks = (wish: Wish): ServiceCommand =>
+const requests = (wish: Wish): ServiceCommand =>
   command(
     `${wish.actor} wants ${wish.at.join('+')} of service ${wish.service}: ${wish.style}, waits ${wish.waitMs} ms, ` +
       `${wish.leaseMs ? `for ${wish.leaseMs} ms` : 'watchdog'}${wish.onLost === 'throw' ? ', throws' : ''}`,
@@ -108,7 +108,7 @@ const asks = (wish: Wish): ServiceCommand =>
   );
 
 /** What the caller holds already, with reentrant: false. */
-const asksAgain = (actor: number, service: number, at: number): ServiceCommand =>
+const requestsAgain = (actor: number, service: number, at: number): ServiceCommand =>
   command(
     `${actor} wants ${at} of service ${service} again, not reentrant`,
     async (model, world) => {
@@ -238,8 +238,8 @@ const aborts = (actor: number): ServiceCommand =>
   );
 
 /** Within a turn a hold goes to the next caller of its process unseen, also one that was ended by force elsewhere. */
-const turnIsOver = async (world: World): Promise<void> => {
-  const over = world.now() + TURN_MS;
+const batchIsOver = async (world: World): Promise<void> => {
+  const over = world.now() + BATCH_MS;
   if (!world.isVirtual) await until(() => world.now() > over, { what: 'the turn is over' });
 };
 
@@ -251,7 +251,7 @@ const forces = (service: number, at: number): ServiceCommand =>
       const hold = model.liveHold(key);
       expect(await world.services[service]!.forceUnlock(key)).toBe(hold !== undefined);
       model.force(service, key);
-      if (hold && hold.service !== service) await turnIsOver(world);
+      if (hold && hold.service !== service) await batchIsOver(world);
     },
     // Who holds it only while waiting for others would hear of it in the end.
     (model) => !model.pending.some(({ keys }) => keys.length > 1 && keys.includes(model.keys[at]!)),
@@ -286,10 +286,10 @@ const wish = (isVirtual: boolean): fc.Arbitrary<Wish> =>
 export const sequences = (isVirtual: boolean, maxCommands: number) =>
   fc.commands(
     [
-      wish(isVirtual).map(asks),
-      wish(isVirtual).map(asks),
-      wish(isVirtual).map(asks),
-      fc.tuple(actor, service, at).map((args) => asksAgain(...args)),
+      wish(isVirtual).map(requests),
+      wish(isVirtual).map(requests),
+      wish(isVirtual).map(requests),
+      fc.tuple(actor, service, at).map((args) => requestsAgain(...args)),
       actor.map(runs),
       actor.map(ends),
       actor.map(ends),

@@ -12,7 +12,7 @@ import { runs } from '../../support/property/runs.js';
 import { SlowStore } from './slow-store.js';
 
 const WATCHDOG_MS = 1_000;
-const MOST_STEPS = 3_000;
+const MAX_STEPS = 3_000;
 /** A request that keeps a key until a moment is on its way for less, and asks for what was left when it was sent. */
 const TRANSIT_MS = 2_000;
 
@@ -50,7 +50,7 @@ interface Open {
   /** Until when its minimum keeps the key. */
   readonly keptUntil: number;
   /** Until when it asked for at least, whatever its lease. */
-  askedUntil: number;
+  requestedUntil: number;
 }
 
 type Step = () => Promise<void>;
@@ -85,18 +85,18 @@ const play = async (
     const options = { waitMs: 10_000, ...(mode && { mode }), leaseMs, holdAtLeastMs };
     await locks.withLock('k', options, async (lease) => {
       const keptUntil = runtime.now() + holdAtLeastMs;
-      const mine: Open = { lease, keptUntil, askedUntil: keptUntil };
+      const mine: Open = { lease, keptUntil, requestedUntil: keptUntil };
       open.add(mine);
       try {
         if (extendsBy !== undefined) {
           // It counts in the store from when it arrives there.
-          mine.askedUntil = Infinity;
+          mine.requestedUntil = Infinity;
           const extended = lease
             .extend(extendsBy)
             .catch((error: unknown) => {
               if (!(error instanceof LockError)) throw error;
             })
-            .finally(() => (mine.askedUntil = Math.max(keptUntil, runtime.now() + extendsBy)));
+            .finally(() => (mine.requestedUntil = Math.max(keptUntil, runtime.now() + extendsBy)));
           if (one.awaitsExtension) await extended;
         }
         if (one.downgrades && mode === 'write' && depth === 0) await lease.downgrade();
@@ -104,7 +104,7 @@ const play = async (
         await steps(one.worksForSteps);
       } finally {
         // A minimum concerns the key: it is kept until then, however early the call ends.
-        mine.askedUntil = mine.keptUntil;
+        mine.requestedUntil = mine.keptUntil;
         if (mine.keptUntil <= runtime.now()) open.delete(mine);
       }
     });
@@ -120,7 +120,7 @@ const play = async (
       .finally(() => (running -= 1)),
   );
   const all = Promise.allSettled(work);
-  for (let count = 0; running > 0 && count < MOST_STEPS; count += 1) {
+  for (let count = 0; running > 0 && count < MAX_STEPS; count += 1) {
     if (scheduler.count() > 0 && luck() > 3) await scheduler.waitOne();
     else await runtime.pass(100);
     await settled();
@@ -158,9 +158,10 @@ describe('over shared, nested, handed-off and downgraded holds', () => {
               if (lease.lost) continue;
               const { owner } = lease;
               const others = [...open].filter((one) => one.lease.owner === owner);
-              const asked = Math.max(...others.map(({ askedUntil }) => askedUntil)) - now + TRANSIT_MS;
+              const requested =
+                Math.max(...others.map(({ requestedUntil }) => requestedUntil)) - now + TRANSIT_MS;
               looked += 1;
-              expect(leftIn(space, owner)).toBeLessThanOrEqual(Math.max(WATCHDOG_MS, asked));
+              expect(leftIn(space, owner)).toBeLessThanOrEqual(Math.max(WATCHDOG_MS, requested));
             }
           },
         );

@@ -193,7 +193,7 @@ export class Model {
 
   private admit(pending: Pending, opened: Opened): void {
     const { actor, service, keys, throwsWhenLost } = pending;
-    this.expectInTurn(pending);
+    this.expectInOrder(pending);
     const parts = keys.map((key) => {
       const token = opened.lease.tokenFor(key);
       const around = this.enclosing(actor, service, key)?.parts.find(({ hold }) => hold.token === token);
@@ -220,7 +220,7 @@ export class Model {
   }
 
   /** Callers of one service that want the same one key get it in the order in which they asked. */
-  private expectInTurn(pending: Pending): void {
+  private expectInOrder(pending: Pending): void {
     const { actor, service, keys } = pending;
     if (keys.length > 1 || this.enclosing(actor, service, keys[0]!)) return;
     const before = this.pending.slice(0, this.pending.indexOf(pending));

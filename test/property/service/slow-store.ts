@@ -7,7 +7,7 @@ import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import type { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 
 /** What is on one line arrives in the order in which it was sent; when, the scheduler says. */
-class Line {
+class Channel {
   private readonly queue: (() => void)[] = [];
 
   constructor(
@@ -28,9 +28,9 @@ class Line {
 export class SlowStore implements LockStore {
   readonly kinds: KindStores;
   private readonly store: MemoryStore;
-  private readonly requests: Line;
-  private readonly answers: Line;
-  private readonly hints: Line;
+  private readonly requests: Channel;
+  private readonly replies: Channel;
+  private readonly wakeUps: Channel;
 
   /** @param failure with which a request of this name fails after it was executed; undefined: it is answered */
   constructor(
@@ -40,9 +40,9 @@ export class SlowStore implements LockStore {
     private readonly failure: (what: string) => StoreFailure | undefined = () => undefined,
   ) {
     this.store = new MemoryStore({ shared: space });
-    this.requests = new Line(scheduler, `request of ${name}`);
-    this.answers = new Line(scheduler, `answer to ${name}`);
-    this.hints = new Line(scheduler, `hint to ${name}`);
+    this.requests = new Channel(scheduler, `request of ${name}`);
+    this.replies = new Channel(scheduler, `answer to ${name}`);
+    this.wakeUps = new Channel(scheduler, `hint to ${name}`);
     const kinds = Object.entries(this.store.kinds) as [LockKind, KindStore][];
     this.kinds = Object.fromEntries(kinds.map(([kind, near]) => [kind, this.far(near)]));
   }
@@ -70,7 +70,7 @@ export class SlowStore implements LockStore {
       extendMany: (claims) => this.travel('extend', () => kind.extendMany(claims)),
       watch: (claim, { notified, failed }) => {
         let open = true;
-        const later = (): void => this.hints.send('hint', () => (open ? notified() : undefined));
+        const later = (): void => this.wakeUps.send('hint', () => (open ? notified() : undefined));
         const watch = kind.watch(claim, { notified: later, failed });
         return {
           get live() {
@@ -85,12 +85,12 @@ export class SlowStore implements LockStore {
     };
   }
 
-  private travel<T>(what: string, ask: () => Promise<T>): Promise<T> {
+  private travel<T>(what: string, request: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.requests.send(what, () => {
-        const answer = ask();
+        const reply = request();
         const failure = this.failure(what);
-        this.answers.send(what, () => (failure ? reject(failure) : void answer.then(resolve, reject)));
+        this.replies.send(what, () => (failure ? reject(failure) : void reply.then(resolve, reject)));
       });
     });
   }

@@ -5,7 +5,7 @@ import { systemRuntime } from '../../../lib/core/runtime.js';
 import { LockService } from '../../../lib/lock.service.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
-import { turn } from '../../support/stores/harness.js';
+import { eventLoopTurn } from '../../support/stores/harness.js';
 import { redisHarness } from '../../support/stores/redis.harness.js';
 import { Log } from '../../support/core/core-under-test.js';
 import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
@@ -22,10 +22,10 @@ export const WATCHDOG_MS = 30_000;
 export const RENEWAL_MS = 10_000;
 
 /** For so long at most a process hands a lock from one of its callers to the next without asking the store. */
-export const TURN_MS = 50;
+export const BATCH_MS = 50;
 
 /** Longer than anything that is still to happen once nothing but time is missing: a turn, or sitting out for 25 ms. */
-const TO_REST_MS = TURN_MS + 10;
+const TO_REST_MS = BATCH_MS + 10;
 
 /** Several lock services on one store, as several processes have them. */
 export interface World {
@@ -73,7 +73,7 @@ export const redisWorlds = async (): Promise<RedisWorlds> => {
       return {
         services: stores.map((store) => serviceOn(store)),
         now: () => performance.now(),
-        rest: () => turn(),
+        rest: () => eventLoopTurn(),
         isVirtual: false,
         leftovers: () => harness.leftovers(),
       };

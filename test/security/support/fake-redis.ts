@@ -23,7 +23,7 @@ const SCRIPT_NAMES = new Map(
     inspect: EXCLUSIVE_INSPECT,
     batch: batchOf(BATCH_PARTS).source,
     probe: PROBE.source,
-    lineRelease: QUEUE_RELEASE,
+    queueRelease: QUEUE_RELEASE,
   }).map(([name, source]) => [new Script(source).sha, name]),
 );
 
@@ -43,7 +43,7 @@ const ofBatch = ([, , count, ...rest]: Request): string => {
   return `*${letters.length}\r\n${letters.map((letter) => (letter === 'a' ? GRANT : RELEASED)).join('')}`;
 };
 
-const heard = (word: string, channels: readonly string[]): string =>
+const subscriptionReply = (word: string, channels: readonly string[]): string =>
   channels.map((channel, i) => `*3\r\n${bulk(word)}${bulk(channel)}:${i + 1}\r\n`).join('');
 
 /** What a decent server says to a client for which every lock is free. */
@@ -52,13 +52,13 @@ const DECENT: Readonly<Record<string, (request: Request) => string>> = {
   ping: () => '+PONG\r\n',
   client: ([, word]) => (word?.toLowerCase() === 'info' ? bulk('id=7 addr=127.0.0.1:7 name=') : '+OK\r\n'),
   script: () => bulk('0'.repeat(40)),
-  subscribe: ([, ...channels]) => heard('subscribe', channels),
-  unsubscribe: ([, ...channels]) => heard('unsubscribe', channels),
+  subscribe: ([, ...channels]) => subscriptionReply('subscribe', channels),
+  unsubscribe: ([, ...channels]) => subscriptionReply('unsubscribe', channels),
   // Its user may not use a wait queue.
   probe: () => `*1\r\n${bulk('hget NOPERM')}`,
   acquire: () => GRANT,
   release: () => RELEASED,
-  lineRelease: () => RELEASED,
+  queueRelease: () => RELEASED,
   batch: ofBatch,
   extend: (request) => `*${request[2] ?? 0}\r\n${':60000\r\n'.repeat(Number(request[2]))}`,
   inspect: () => `*4\r\n:1000\r\n${bulk('')}${bulk('somebody:1')}${bulk('1')}`,
@@ -70,7 +70,7 @@ const DECENT: Readonly<Record<string, (request: Request) => string>> = {
  * the answer it is about.
  */
 export class FakeRedis implements AsyncDisposable {
-  private readonly answers = new Map<string, string | Buffer>();
+  private readonly replies = new Map<string, string | Buffer>();
   private readonly sockets = new Set<Socket>();
   private readonly forCommands = new Set<Socket>();
   private readonly counts = new Map<string, number>();
@@ -93,9 +93,9 @@ export class FakeRedis implements AsyncDisposable {
   }
 
   /** From now on this is the answer, byte by byte; undefined: the decent one again. */
-  answer(name: string, bytes: string | Buffer | undefined): void {
-    if (bytes === undefined) this.answers.delete(name);
-    else this.answers.set(name, bytes);
+  reply(name: string, bytes: string | Buffer | undefined): void {
+    if (bytes === undefined) this.replies.delete(name);
+    else this.replies.set(name, bytes);
   }
 
   /** Sends unrequested bytes on each connection that has been used for scripts. */
@@ -114,7 +114,7 @@ export class FakeRedis implements AsyncDisposable {
   }
 
   /** How often it was asked this. */
-  asked(name: string): number {
+  requestCount(name: string): number {
     return this.counts.get(name) ?? 0;
   }
 
@@ -134,9 +134,9 @@ export class FakeRedis implements AsyncDisposable {
     });
     readRequests(socket, (request) => {
       const name = nameOf(request);
-      this.counts.set(name, this.asked(name) + 1);
+      this.counts.set(name, this.requestCount(name) + 1);
       if (name === 'script') this.forCommands.add(socket);
-      socket.write(this.answers.get(name) ?? DECENT[name]?.(request) ?? '+OK\r\n');
+      socket.write(this.replies.get(name) ?? DECENT[name]?.(request) ?? '+OK\r\n');
     });
   }
 }

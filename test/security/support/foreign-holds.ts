@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis';
 export interface ForeignHash {
   plant(redis: Redis, name: string): Promise<unknown>;
   /** What inspect() has to make of it. */
-  readonly shown: readonly Partial<Holder>[];
+  readonly holders: readonly Partial<Holder>[];
 }
 
 /** 2^53 ms, which is 285,000 years: beyond it JavaScript cannot count. */
@@ -32,18 +32,21 @@ export const addOwners = (redis: Redis, name: string, count: number): Promise<un
 /** An invalid count: the holder counts as entered once. */
 const counting = (count: string | Buffer): ForeignHash => ({
   plant: (redis, name) => redis.multi().hset(name, 'somebody:1', count).pexpire(name, 60_000).exec(),
-  shown: [{ owner: 'somebody:1', count: 1 }],
+  holders: [{ owner: 'somebody:1', count: 1 }],
 });
 
 const ending = (ms: number | string): ForeignHash => ({
   plant: (redis, name) => redis.multi().hset(name, 'somebody:1', '1').call('pexpire', name, ms).exec(),
-  shown: [{ owner: 'somebody:1', count: 1 }],
+  holders: [{ owner: 'somebody:1', count: 1 }],
 });
 
-const fields = (pairs: readonly (string | Buffer)[], ...shown: readonly Partial<Holder>[]): ForeignHash => ({
+const fields = (
+  pairs: readonly (string | Buffer)[],
+  ...holders: readonly Partial<Holder>[]
+): ForeignHash => ({
   plant: (redis, name) =>
     redis.multi().hset(name, ...pairs).pexpire(name, 60_000).exec(), // prettier-ignore
-  shown: shown.length === 0 ? [{}] : shown,
+  holders: holders.length === 0 ? [{}] : holders,
 });
 
 /**
@@ -54,7 +57,7 @@ export const FOREIGN_HASHES: Readonly<Record<string, ForeignHash>> = {
   'a hold of a Java service, entered three times': {
     plant: (redis, name) =>
       redis.multi().hset(name, '5f2f1c2e-8a52-4bb4-9d3c-0a6f0b1d2c3e:47', '3').pexpire(name, 30_000).exec(),
-    shown: [{ owner: '5f2f1c2e-8a52-4bb4-9d3c-0a6f0b1d2c3e:47', count: 3 }],
+    holders: [{ owner: '5f2f1c2e-8a52-4bb4-9d3c-0a6f0b1d2c3e:47', count: 3 }],
   },
   'a write lock of a Java service': fields(['mode', 'write', '5f2f1c2e:47:write', '2'], {
     owner: '5f2f1c2e:47',
@@ -88,11 +91,11 @@ export const FOREIGN_HASHES: Readonly<Record<string, ForeignHash>> = {
   'a field of eight megabytes': fields(['x'.repeat(8_000_000), 'y'.repeat(8_000_000)], { count: 1 }),
   'a million owners': {
     plant: (redis, name) => addOwners(redis, name, 1_000_000),
-    shown: [{ count: 1, remainingMs: Infinity }],
+    holders: [{ count: 1, remainingMs: Infinity }],
   },
   'no end': {
     plant: (redis, name) => redis.hset(name, 'somebody:1', '1'),
-    shown: [{ owner: 'somebody:1', count: 1, remainingMs: Infinity }],
+    holders: [{ owner: 'somebody:1', count: 1, remainingMs: Infinity }],
   },
   'an end in 2^53 ms': ending(BEYOND_COUNTING_MS),
   'an end as far away as there is': ending(FARTHEST_MS),

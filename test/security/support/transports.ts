@@ -52,17 +52,17 @@ class UserResolver {
 }
 
 /** Asks for one user, and gives back the whole answer as text, with headers where there are any. */
-export type Ask = (id: string) => Promise<string>;
-type Start = (apps: Apps, options: RedisLockModuleOptions) => Promise<Ask>;
+export type SendRequest = (id: string) => Promise<string>;
+type Start = (apps: Apps, options: RedisLockModuleOptions) => Promise<SendRequest>;
 
-const wholeAnswer = async (answer: Response): Promise<string> =>
-  JSON.stringify([answer.status, [...answer.headers], await answer.text()]);
+const wholeResponse = async (response: Response): Promise<string> =>
+  JSON.stringify([response.status, [...response.headers], await response.text()]);
 
 const overHttp =
   (platform: Platform): Start =>
   async (apps, options) => {
     const http = await startHttp(apps, platform, rootModule(options, { controllers: [UserController] }));
-    return async (id) => wholeAnswer(await http.post('/user', { id }));
+    return async (id) => wholeResponse(await http.post('/user', { id }));
   };
 
 const overTcp: Start = async (apps, options) => {
@@ -81,10 +81,10 @@ const overSocket: Start = async (apps, options) => {
   return async (id) => {
     socket.send(JSON.stringify({ event: 'user', data: { id } }));
     const [message] = (await once(socket, 'message')) as [Buffer];
-    const answer = JSON.parse(message.toString()) as { data: { cause?: unknown } };
+    const response = JSON.parse(message.toString()) as { data: { cause?: unknown } };
     // Nest sends back the data of the client, and only to this client.
-    if (isDeepStrictEqual(answer.data.cause, { pattern: 'user', data: { id } })) delete answer.data.cause;
-    return JSON.stringify(answer);
+    if (isDeepStrictEqual(response.data.cause, { pattern: 'user', data: { id } })) delete response.data.cause;
+    return JSON.stringify(response);
   };
 };
 
@@ -93,7 +93,7 @@ const overGraphql: Start = async (apps, options) => {
   const module = rootModule(options, { imports: [graphql], providers: [UserResolver] });
   const http = await startHttp(apps, 'express', module);
   return async (id) =>
-    wholeAnswer(await http.post('/graphql', { query: `{ user(id: ${JSON.stringify(id)}) }` }));
+    wholeResponse(await http.post('/graphql', { query: `{ user(id: ${JSON.stringify(id)}) }` }));
 };
 
 export const TRANSPORTS: Readonly<Record<string, Start>> = {

@@ -37,7 +37,7 @@ export class Agenda {
   /** Lets time pass until it is `until`, or `isOver` says so, or nothing is left to happen. */
   pass(until: number, isOver: () => boolean = () => false): Promise<void> {
     return new Promise((resolve, reject) => {
-      const turn = (): void => {
+      const step = (): void => {
         try {
           this.onRest();
           if (isOver() || !this.go(until)) return resolve();
@@ -45,9 +45,9 @@ export class Agenda {
           return reject(error);
         }
         // Node runs all microtasks before it looks at immediates, and reports rejections nobody handled.
-        setImmediate(turn);
+        setImmediate(step);
       };
-      setImmediate(turn);
+      setImmediate(step);
     });
   }
 

@@ -15,7 +15,7 @@ import { judge } from '../run/judge.js';
 import { simulate, type Variation } from '../run/simulate.js';
 
 /** How many seeds may pass a mistake by. */
-export const MOST_SEEDS = 4_000;
+export const MAX_SEEDS = 4_000;
 
 /** How a mistake was noticed. */
 export interface Catch {
@@ -40,7 +40,7 @@ async function* plansFor(
 ): AsyncGenerator<Plan> {
   const plan = atEachStep && STEP_PLANS[atEachStep];
   if (plan) yield* plansForEachStep(plan, (await simulate(plan, variation)).steps);
-  else for (let seed = 1; seed <= MOST_SEEDS; seed++) yield makePlan(seed);
+  else for (let seed = 1; seed <= MAX_SEEDS; seed++) yield makePlan(seed);
 }
 
 /** Lends out the core or the store with the mistake in it. */

@@ -1,7 +1,7 @@
 import type { Agenda } from '../engine/agenda.js';
 import type { SimProcess } from '../engine/sim-process.js';
 import type { Command, Reply } from '../server/commands.js';
-import type { Turn } from '../server/turn.js';
+import type { GrantMessage } from '../server/grant-message.js';
 import { Wire, type Medium } from './wire.js';
 
 /** What a session talks to. */
@@ -18,7 +18,7 @@ export class Session {
   /** Which run of the server it leads to. */
   run = 0;
   /** What the server sends by itself arrives here. */
-  onMessage: (channel: string, turn?: Turn) => void = () => undefined;
+  onMessage: (channel: string, grant?: GrantMessage) => void = () => undefined;
   /** Called when the client first uses a session of which it does not know that nothing gets through. */
   onVainUse: (() => void) | undefined;
   /** The client is told once that the connection is gone; not when it has hung up itself. */
@@ -56,8 +56,8 @@ export class Session {
   }
 
   /** The server sends a message by itself. */
-  push(channel: string, turn?: Turn): void {
-    this.toClient(() => this.onMessage(channel, turn));
+  push(channel: string, grant?: GrantMessage): void {
+    this.toClient(() => this.onMessage(channel, grant));
   }
 
   /** The client hangs up: the server hears of it after all that was sent before. */

@@ -66,10 +66,10 @@ export const makePlan = (seed: number): Plan => {
   }));
   const dice = new Random(`objects of ${seed}`);
   const objects = chooseObjects(dice, count * callers);
-  const beside = inKind.map((one) => ({
+  const withObjects = inKind.map((one) => ({
     ...one,
     callers: objects ? one.callers.map((caller) => usingObjects(dice, objects, caller)) : one.callers,
   }));
   const ofKind = { ...settings, ...(fair && { fair }), ...(readWrite && { readWrite }) };
-  return { seed, settings: ofKind, processes: beside, faults };
+  return { seed, settings: ofKind, processes: withObjects, faults };
 };

@@ -5,7 +5,7 @@ import { quorumPlan } from './quorum-plan.js';
 import { QUORUM_PARTS, simulateQuorum, type QuorumParts } from './simulate-quorum.js';
 
 /** How many seeds may pass a mistake by. */
-const MOST_SEEDS = 4_000;
+const MAX_SEEDS = 4_000;
 
 const PART_NAMES = Object.keys(QUORUM_PARTS) as (keyof QuorumParts)[];
 
@@ -13,7 +13,7 @@ const PART_NAMES = Object.keys(QUORUM_PARTS) as (keyof QuorumParts)[];
 const seedThatSees = async ({ name, edits, rules }: QuorumMistake): Promise<number | undefined> => {
   using library = breakLibrary(name, edits);
   const parts = await library.load<QuorumParts>(...PART_NAMES);
-  for (let seed = 1; seed <= MOST_SEEDS; seed++) {
+  for (let seed = 1; seed <= MAX_SEEDS; seed++) {
     const { broken } = await simulateQuorum(quorumPlan(seed), parts);
     if (broken.some(({ rule }) => rules.includes(rule))) return seed;
   }

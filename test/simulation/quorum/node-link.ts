@@ -17,7 +17,7 @@ interface Session {
 
 interface Request {
   readonly work: () => unknown;
-  readonly resolve: (answer: unknown) => void;
+  readonly resolve: (reply: unknown) => void;
   readonly reject: (failure: unknown) => void;
 }
 
@@ -39,7 +39,7 @@ export class NodeLink {
   private isolatedUntil = 0;
   private slowUntil = 0;
   private extraMs = 0;
-  private losesAnswers = false;
+  private losesReplies = false;
   private repeatsLateMs: number | undefined;
   private losesAfter: number | undefined;
   private closed = false;
@@ -58,7 +58,7 @@ export class NodeLink {
   /** Does `work` at the node, and answers what that gives. */
   send<T>(work: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const request: Request = { work, resolve: resolve as (answer: unknown) => void, reject };
+      const request: Request = { work, resolve: resolve as (reply: unknown) => void, reject };
       if (this.closed) return reject(new SimFailure('the store is closed', 'not-executed'));
       if (this.session) return this.sendOn(this.session, request);
       const unsent = {
@@ -97,8 +97,8 @@ export class NodeLink {
     this.slowUntil = until;
   }
 
-  loseNextAnswer(): void {
-    this.losesAnswers = true;
+  loseNextReply(): void {
+    this.losesReplies = true;
   }
 
   /** The next answer is lost, and so much later the node gets the request once more. */
@@ -160,7 +160,7 @@ export class NodeLink {
       const at = Math.max(session.lastUpAt, this.through() + this.latency());
       session.lastUpAt = at;
       this.agenda.at(at, () =>
-        this.arrives(session, () => this.answer(session, work, deadline, lost, resolve, reject)),
+        this.arrives(session, () => this.reply(session, work, deadline, lost, resolve, reject)),
       );
     });
   }
@@ -186,18 +186,18 @@ export class NodeLink {
     });
   }
 
-  private answer(
+  private reply(
     session: Session,
     work: () => unknown,
     deadline: Deadline,
     lost: (session: Session) => void,
-    resolve: (answer: unknown) => void,
+    resolve: (reply: unknown) => void,
     reject: (failure: unknown) => void,
   ): void {
     const handle = (): (() => void) => {
       try {
-        const answer = work();
-        return () => resolve(answer);
+        const reply = work();
+        return () => resolve(reply);
       } catch (failure) {
         return () => reject(failure);
       }
@@ -209,8 +209,8 @@ export class NodeLink {
       this.repeatsLateMs = undefined;
       return this.cut(undefined);
     }
-    if (this.losesAnswers) {
-      this.losesAnswers = false;
+    if (this.losesReplies) {
+      this.losesReplies = false;
       return this.cut(undefined);
     }
     const at = Math.max(session.lastDownAt, this.through() + this.latency());

@@ -38,7 +38,7 @@ export const planFault = (
         for (const one of machines[fault.process]!.links) one.isolate(agenda.now + fault.forMs);
         return;
       case 'lost-answer':
-        return link(fault).loseNextAnswer();
+        return link(fault).loseNextReply();
       case 'lost-request':
         return link(fault).loseRequest(fault.after);
       case 'repeat':

@@ -66,10 +66,10 @@ export type NodeRestart = Extract<QuorumFault, { kind: 'node-restart' }>;
 export const TROUBLE_MS = 12_000;
 
 /** How far wall clocks are ahead or behind at most, in ms, but for those that are far off: so within a second of each other. */
-const MOST_AHEAD_MS = 400;
+const MAX_AHEAD_MS = 400;
 
 /** How far the wall clock of a node that is right enough may be ahead. */
-export const aheadMs = (random: Random): number => random.between(-MOST_AHEAD_MS, MOST_AHEAD_MS);
+export const aheadMs = (random: Random): number => random.between(-MAX_AHEAD_MS, MAX_AHEAD_MS);
 
 /** The largest number of nodes that a majority of the others outvotes. */
 export const minorityOf = (nodes: number): number => Math.ceil(nodes / 2) - 1;

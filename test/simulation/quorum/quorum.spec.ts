@@ -41,16 +41,16 @@ describe('the simulation of quorums', () => {
   });
 
   it(`breaks no promise in ${SEEDS} seeds from ${FROM}`, { timeout: TIMEOUT_MS }, async () => {
-    const told = new Map<string, number>();
+    const reported = new Map<string, number>();
     let grants = 0;
     for (let seed = FROM; seed < FROM + SEEDS; seed++) {
       const run = await simulateQuorum(quorumPlan(seed));
       expect(run.broken, `seed ${seed}`).toEqual([]);
       grants += run.grants;
-      for (const [code, count] of run.told) told.set(code, (told.get(code) ?? 0) + count);
+      for (const [code, count] of run.reported) reported.set(code, (reported.get(code) ?? 0) + count);
     }
     expect(grants).toBeGreaterThan(SEEDS * 10);
-    expect([...told.keys()].sort()).toEqual(
+    expect([...reported.keys()].sort()).toEqual(
       expect.arrayContaining(['failed, not-executed', 'failed, unknown', 'lost', 'released', 'taken']),
     );
   });

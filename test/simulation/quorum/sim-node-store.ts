@@ -119,7 +119,7 @@ export class SimNodeStore implements LockStore {
     stop: () => void;
   }): void {
     const { link, agenda } = this;
-    const hint = (): void => {
+    const wake = (): void => {
       if (watch.open) watch.listener.notified();
     };
     link
@@ -128,10 +128,10 @@ export class SimNodeStore implements LockStore {
         const { session } = link;
         const notify = (): void => {
           if (!session?.alive) return;
-          agenda.at(agenda.now + 0.5, () => link.process.arrive(hint));
+          agenda.at(agenda.now + 0.5, () => link.process.arrive(wake));
         };
         watch.stop = link.node.space.subscribe(watch.key, { process: this, notify });
       })
-      .then(hint, () => undefined);
+      .then(wake, () => undefined);
   }
 }

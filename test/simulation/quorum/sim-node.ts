@@ -44,7 +44,7 @@ export class SimNode {
     if (!this.isUp) return;
     this.isUp = false;
     if (forgets) this.forget();
-    for (const tell of [...this.onDown]) tell();
+    for (const notify of [...this.onDown]) notify();
   }
 
   comeBack(): void {
@@ -65,8 +65,8 @@ export class SimNode {
   }
 
   /** Tells of each death. */
-  whenDown(tell: () => void): void {
-    this.onDown.add(tell);
+  whenDown(notify: () => void): void {
+    this.onDown.add(notify);
   }
 
   private get wallClockMs(): number {

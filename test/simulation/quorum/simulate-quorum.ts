@@ -35,7 +35,7 @@ export interface QuorumRun {
   readonly broken: readonly Broken[];
   readonly grants: number;
   /** What callers were told, by code. */
-  readonly told: ReadonlyMap<string, number>;
+  readonly reported: ReadonlyMap<string, number>;
 }
 
 /** Runs a plan in virtual time. The same plan always gives the same run. */
@@ -46,7 +46,7 @@ export const simulateQuorum = async (
   const agenda = new Agenda();
   const random = new Random(`run of ${plan.seed}`);
   const witness = new QuorumWitness(() => agenda.now);
-  const told = new Map<string, number>();
+  const reported = new Map<string, number>();
   const nodes = plan.nodeRates.map(
     (rate, i) => new SimNode(`n${i}`, agenda, rate, plan.nodesAheadMs[i]!, parts.MemorySpace),
   );
@@ -57,14 +57,14 @@ export const simulateQuorum = async (
   const onUnhandled = (reason: unknown): void => witness.report('unhandled', String(reason));
   process.on('unhandledRejection', onUnhandled);
   let running = 0;
-  const tell = (code: string): void => void told.set(code, (told.get(code) ?? 0) + 1);
+  const report = (code: string): void => void reported.set(code, (reported.get(code) ?? 0) + 1);
   try {
     machines.forEach((machine, p) => {
       plan.processes[p]!.callers.forEach((visits, c) => {
         running += 1;
         const who = `${machine.process.name}c${c}`;
         machine.process.arrive(
-          () => void callerOf(machine, visits, who, witness, tell, random).then(() => (running -= 1)),
+          () => void callerOf(machine, visits, who, witness, report, random).then(() => (running -= 1)),
         );
       });
     });
@@ -81,7 +81,7 @@ export const simulateQuorum = async (
     await agenda.pass(agenda.now + SETTLING_MS);
     lookForLeftovers(plan, machines, nodes, witness);
     await agenda.pass(agenda.now + 5 * plan.watchdogMs);
-    await serveAll(plan, agenda, machines, witness, tell, random);
+    await serveAll(plan, agenda, machines, witness, report, random);
     for (const { process, manager } of machines) {
       if (!process.crashed) process.arrive(() => void manager.close());
     }
@@ -95,7 +95,7 @@ export const simulateQuorum = async (
   } finally {
     process.off('unhandledRejection', onUnhandled);
   }
-  return { broken: witness.broken, grants: witness.grants, told };
+  return { broken: witness.broken, grants: witness.grants, reported };
 };
 
 /** What nobody holds is given back soon, and does not wait for the end of its lease. What a crash has left does. */
@@ -142,7 +142,7 @@ const callerOf = async (
   visits: readonly Visit[],
   who: string,
   witness: QuorumWitness,
-  tell: (code: string) => void,
+  report: (code: string) => void,
   random: Random,
 ): Promise<void> => {
   const { process } = machine;
@@ -150,7 +150,7 @@ const callerOf = async (
     const restMs = (visit.at ?? 0) - process.momentOf(process.now());
     if (restMs > 0) await process.sleep(restMs);
     if (visit.thinkMs > 0) await process.sleep(visit.thinkMs);
-    await visitOnce(machine, visit, who, witness, tell, random);
+    await visitOnce(machine, visit, who, witness, report, random);
   }
 };
 
@@ -159,7 +159,7 @@ const visitOnce = async (
   { key, waitMs, workMs }: Visit,
   who: string,
   witness: QuorumWitness,
-  tell: (code: string) => void,
+  report: (code: string) => void,
   random: Random,
 ): Promise<void> => {
   const call = { ...defaultCall(manager.settings), waitMs };
@@ -177,11 +177,11 @@ const visitOnce = async (
       if (lease.remainingMs() > 0) witness.writes(who, key, lease.fencingToken);
     }
     leaves();
-    tell(await lease.release());
+    report(await lease.release());
   } catch (error) {
-    if (isTaken(error)) return tell('taken');
-    if (error instanceof LockStoreError) return tell(`failed, ${error.outcome}`);
-    if (error instanceof LockLostError) return tell('lost at once');
+    if (isTaken(error)) return report('taken');
+    if (error instanceof LockStoreError) return report(`failed, ${error.outcome}`);
+    if (error instanceof LockLostError) return report('lost at once');
     throw error;
   }
 };
@@ -192,7 +192,7 @@ const serveAll = async (
   agenda: Agenda,
   machines: readonly Machine[],
   witness: QuorumWitness,
-  tell: (code: string) => void,
+  report: (code: string) => void,
   random: Random,
 ): Promise<void> => {
   const keys = [...new Set(plan.processes.flatMap(({ callers }) => callers.flat().map(({ key }) => key)))];
@@ -205,7 +205,8 @@ const serveAll = async (
       for (let tries = 0; tries < 3 && witness.grants === before; tries++) {
         let over = false;
         machine.process.arrive(
-          () => void visitOnce(machine, visit, 'afterwards', witness, tell, random).then(() => (over = true)),
+          () =>
+            void visitOnce(machine, visit, 'afterwards', witness, report, random).then(() => (over = true)),
         );
         await agenda.pass(agenda.now + 30_000, () => over);
         await agenda.pass(agenda.now + plan.watchdogMs);

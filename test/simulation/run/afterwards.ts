@@ -49,17 +49,17 @@ const take = async (
 /** Takes all that there is of a key. False when the store failed. */
 const takeAll = async (host: Host, wanted: Wanted, call: string): Promise<boolean> => {
   const taken: LeaseWatch[] = [];
-  let answered = true;
-  for (let i = 1; i <= (wanted.permits ?? 1) && answered; i++) {
+  let replied = true;
+  for (let i = 1; i <= (wanted.permits ?? 1) && replied; i++) {
     const watch = await take(host, wanted, `${call}.${i}`);
-    answered = watch !== undefined;
+    replied = watch !== undefined;
     if (watch instanceof LeaseWatch) taken.push(watch);
   }
   for (const watch of taken) {
-    watch.giveBack();
+    watch.release();
     await watch.lease[Symbol.asyncDispose]();
   }
-  return answered;
+  return replied;
 };
 
 /** Takes each of the keys in this process once, and of permits as many as there are. */

@@ -90,9 +90,9 @@ export class Caller {
         return;
       }
       case 'forceUnlock':
-        return this.asking('forceUnlock', inside, () => manager.forceUnlock(step.key));
+        return this.requesting('forceUnlock', inside, () => manager.forceUnlock(step.key));
       case 'inspect':
-        return this.asking('inspect', inside, () => manager.inspect(step.key));
+        return this.requesting('inspect', inside, () => manager.inspect(step.key));
       case 'work':
         return this.objects.workWithPermits(step);
       case 'meet':
@@ -120,8 +120,8 @@ export class Caller {
     const { keys, waitMs, style, holdAtLeastMs, permits, mode } = step;
     const wanted = wantedBy(step);
     const leaseMs = this.longestLeaseMs(step);
-    const asked = { keys, waitMs, style, holdAtLeastMs, leaseMs, permits, mode, modes: modesOf(step) };
-    process.record({ type: 'call', call, ...asked });
+    const requested = { keys, waitMs, style, holdAtLeastMs, leaseMs, permits, mode, modes: modesOf(step) };
+    process.record({ type: 'call', call, ...requested });
     const options = this.optionsOf(step, call);
     let watch: LeaseWatch | undefined;
     const section = async (lease: Lease): Promise<void> => {
@@ -151,12 +151,12 @@ export class Caller {
       try {
         await (style === 'run' ? lease.run(section) : section(lease));
       } finally {
-        await this.asking('release', watch, () => lease.release());
+        await this.requesting('release', watch, () => lease.release());
       }
       await this.misuse(step, watch);
     } catch (error) {
       if (error instanceof WorkError) throw error;
-      if (watch) process.record({ type: 'answer', doing: style, lease: watch.id, error: errorSeen(error) });
+      if (watch) process.record({ type: 'result', doing: style, lease: watch.id, error: errorSeen(error) });
       else process.record({ type: 'refused', call, error: errorSeen(error) });
     }
   }
@@ -173,27 +173,27 @@ export class Caller {
   /** The lease is over, but the caller still has it. */
   private async misuse({ after }: LockStep, watch: LeaseWatch | undefined): Promise<void> {
     if (!after || !watch) return;
-    watch.giveBack();
+    watch.release();
     for (const step of after) await this.do(step, watch);
   }
 
   private async release(watch: LeaseWatch | undefined): Promise<void> {
     if (!watch) return;
-    watch.giveBack();
-    await this.asking('release', watch, () => watch.lease.release());
+    watch.release();
+    await this.requesting('release', watch, () => watch.lease.release());
   }
 
   private async extend(ms: number, watch: LeaseWatch): Promise<void> {
     const { isOver } = watch;
     if (!isOver) this.host.process.record({ type: 'extends', lease: watch.id, ms });
-    await this.asking('extend', watch, async () => {
+    await this.requesting('extend', watch, async () => {
       await watch.lease.extend(ms);
       if (isOver && !watch.isEnding) watch.claim('extend');
     });
   }
 
   private async downgrade(watch: LeaseWatch): Promise<void> {
-    await this.asking('downgrade', watch, () => {
+    await this.requesting('downgrade', watch, () => {
       const done = watch.lease.downgrade();
       // It reads from here on, whatever becomes of the request; unless it was refused.
       if (watch.lease.parts.every(({ hold }) => hold.claim.kind === 'read'))
@@ -204,7 +204,7 @@ export class Caller {
 
   private async verify(watch: LeaseWatch): Promise<void> {
     const { isOver } = watch;
-    await this.asking('verify', watch, async () => {
+    await this.requesting('verify', watch, async () => {
       const valid = await watch.lease.verify();
       if (valid && isOver && !watch.isEnding) watch.claim('verify');
       return valid;
@@ -212,7 +212,7 @@ export class Caller {
   }
 
   private runIn(watch: LeaseWatch, inside: readonly Step[]): Promise<void> {
-    return this.asking('run', watch, () =>
+    return this.requesting('run', watch, () =>
       watch.lease.run(async () => {
         if (!watch.isEnding) watch.claim('section');
         for (const step of inside) await this.do(step, watch);
@@ -269,19 +269,19 @@ export class Caller {
     await this.register.update(key, base, visitor, slowMs);
   }
 
-  private async asking(
+  private async requesting(
     doing: string,
     watch: LeaseWatch | undefined,
     request: () => Promise<object | string | boolean | null | void>,
   ): Promise<void> {
     const { process } = this.host;
     try {
-      const answer = await request();
-      const result = JSON.stringify(answer) ?? 'done';
-      process.record({ type: 'answer', doing, lease: watch?.id, result });
+      const reply = await request();
+      const result = JSON.stringify(reply) ?? 'done';
+      process.record({ type: 'result', doing, lease: watch?.id, result });
     } catch (error) {
       if (error instanceof WorkError) throw error;
-      process.record({ type: 'answer', doing, lease: watch?.id, error: errorSeen(error) });
+      process.record({ type: 'result', doing, lease: watch?.id, error: errorSeen(error) });
     }
   }
 }

@@ -88,11 +88,11 @@ export class Host {
       finalKey: (key) => key,
       record: (event) => process.record(event),
       sleep: (ms) => process.sleep(ms),
-      leaveAfter: (ms, told) => {
+      leaveAfter: (ms, notify) => {
         if (ms === undefined) return { signal: undefined, close: () => undefined };
         const controller = new AbortController();
         const timer = process.setTimer(() => {
-          told();
+          notify();
           controller.abort(new Error('called off'));
         }, ms);
         return { signal: controller.signal, close: () => process.clearTimer(timer) };
@@ -120,7 +120,7 @@ export class Host {
       else if (what === 'forceUnlock') this.note(what, this.manager.forceUnlock(key));
       else {
         const [watch] = this.leases;
-        watch?.giveBack();
+        watch?.release();
         if (watch) this.note('release', watch.lease.release(), watch.id);
       }
     });
@@ -129,8 +129,8 @@ export class Host {
   /** What comes of something that a listener began. */
   private note(doing: string, work: Promise<boolean | string>, lease?: string): void {
     work.then(
-      (result) => this.process.record({ type: 'answer', doing, lease, result: String(result) }),
-      (error: unknown) => this.process.record({ type: 'answer', doing, lease, error: errorSeen(error) }),
+      (result) => this.process.record({ type: 'result', doing, lease, result: String(result) }),
+      (error: unknown) => this.process.record({ type: 'result', doing, lease, error: errorSeen(error) }),
     );
   }
 

@@ -74,7 +74,7 @@ export class FaultInjector {
         this.trouble(fault, fault.ms + this.noticeMs(fault.role), `the ${fault.role} connection is slow`);
         return host!.links[fault.role].slow(fault.extraMs, now + fault.ms);
       case 'spurious-hint':
-        return host!.process.arrive(() => host!.subscriber.hintAll());
+        return host!.process.arrive(() => host!.subscriber.wakeAll());
       case 'wall-clock':
         this.note(`the clock of ${fault.process} is set by ${fault.ms} ms`);
         host!.process.wallSkewMs += fault.ms;

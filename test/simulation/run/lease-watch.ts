@@ -23,12 +23,12 @@ export class LeaseWatch {
 
   /** The caller has it; with `inSection`, because a section begins in it. */
   begin(call: string, inSection = false): void {
-    const parts = this.lease.parts.map(({ key, hold, entry: place }) => ({
+    const parts = this.lease.parts.map(({ key, hold, entry }) => ({
       key,
       token: hold.token ?? 0,
       // By its name where it has no token.
       ...((hold.claim.kind === 'permit' || hold.claim.kind === 'read') && { owner: hold.claim.owner }),
-      sharedWith: place && this.owner(hold)?.id,
+      sharedWith: entry && this.owner(hold)?.id,
     }));
     this.process.record({ type: 'granted', call, lease: this.id, parts });
     const announce = (): void => this.process.record({ type: 'announced', lease: this.id });
@@ -44,7 +44,7 @@ export class LeaseWatch {
   }
 
   /** Somebody gives it back by hand, or its section has come to its end: from now on it is certainly over. */
-  giveBack(): void {
+  release(): void {
     this.end();
     this.gone = true;
   }

@@ -19,9 +19,9 @@ const LONGEST_RUN_MS = 90_000;
 /** And then all that is left to do in the background. */
 const LONGEST_REST_MS = 30_000;
 /** How long a place lives that nobody keeps. */
-const PLACE_LIVES_MS = 5_000;
+const ENTRY_LIVES_MS = 5_000;
 /** How many callers of crashed processes may stand in one line of a fair lock. */
-const MOST_DEAD = 12;
+const MAX_DEAD = 12;
 /** How long the last bytes are on their way after all is closed. */
 const AFTERMATH_MS = 3_000;
 
@@ -94,8 +94,8 @@ export const simulate = async (plan: Plan, { core = CORE, quirks = {} }: Variati
     const forgotten = plan.faults.some(({ kind }) => kind === 'server-failover');
     if (forgotten || all.some(({ process }) => process.crashed)) {
       // One after the other of those who waited for a fair lock counts as dead.
-      const times = plan.settings.fair ? MOST_DEAD : 1;
-      await agenda.pass(agenda.now + times * Math.max(PLACE_LIVES_MS, plan.settings.watchdogMs));
+      const times = plan.settings.fair ? MAX_DEAD : 1;
+      await agenda.pass(agenda.now + times * Math.max(ENTRY_LIVES_MS, plan.settings.watchdogMs));
     }
     if (server.owners.length > 0) await agenda.pass(agenda.now + plan.settings.longestMs);
     for (const host of alive().filter(({ process }) => !process.stopping)) {

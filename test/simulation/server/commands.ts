@@ -11,11 +11,11 @@ export interface NumberCommand {
 
 /** What a client can send to the simulated server. */
 export type Command =
-  | { readonly name: 'acquire'; readonly claim: Claim; readonly deaf: boolean }
+  | { readonly name: 'acquire'; readonly claim: Claim; readonly notSubscribed: boolean }
   | {
       readonly name: 'keep';
       readonly claims: readonly Claim[];
-      readonly deaf: boolean;
+      readonly notSubscribed: boolean;
     }
   | { readonly name: 'extend'; readonly claims: readonly Claim[] }
   | { readonly name: 'downgrade'; readonly claim: Claim }

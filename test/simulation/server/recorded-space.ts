@@ -7,7 +7,7 @@ import type { EventOf } from '../../checker/history.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { Chronicle } from '../engine/chronicle.js';
 import { SpaceHistory } from './space-history.js';
-import { turnChannel, type Turn } from './turn.js';
+import { grantChannel, type GrantMessage } from './grant-message.js';
 
 /** The wall clock of the server at the beginning, in ms. Small, so that tokens can be read. */
 const WALL_START = 1_000;
@@ -18,7 +18,7 @@ const NOTABLE_MS = 0.000_1;
 /** Whoever listens on a channel: the process it belongs to, and how it is told. */
 export interface Listener {
   readonly process: object;
-  push(key: string, turn?: Turn): void;
+  push(key: string, grant?: GrantMessage): void;
 }
 
 const lastOf = (token: number | undefined, tokens: number): number | undefined =>
@@ -37,11 +37,11 @@ export class RecordedSpace {
   /** For each key who has it, and until when, on the server's wall clock. */
   private readonly seen = new Map<string, Map<string, number>>();
   /** What owners were told of in the command at work. */
-  private readonly told = new Map<string, Grant>();
+  private readonly notified = new Map<string, Grant>();
   /** All keys there ever were. */
   private readonly keys = new Set<string>();
   private skewMs = 0;
-  private tellsNobody = false;
+  private notifiesNobody = false;
 
   constructor(
     private readonly agenda: Agenda,
@@ -51,7 +51,7 @@ export class RecordedSpace {
     this.history = new SpaceHistory(
       Space,
       () => this.wall,
-      (owner, grant, key) => this.tellTurn(owner, grant, key),
+      (owner, grant, key) => this.notifyGrant(owner, grant, key),
     );
   }
 
@@ -62,19 +62,24 @@ export class RecordedSpace {
     );
   }
 
-  acquire(claim: Claim, deaf: boolean): SpaceReply {
+  acquire(claim: Claim, notSubscribed: boolean): SpaceReply {
     const { finalKey: key, owner, tokens } = claim;
     this.look(key);
-    const reply = this.carryOut((space) => space.toTake(claim.kind, key).acquire(claim, deaf), owner);
+    const reply = this.carryOut(
+      (space) => space.toTake(claim.kind, key).acquire(claim, notSubscribed),
+      owner,
+    );
     if (reply.status === 'granted') this.hold(key, owner, reply.token, lastOf(reply.token, tokens));
     this.look(key);
     return reply;
   }
 
-  keep(claim: Claim, deaf: boolean): QueueEntryReply {
+  keep(claim: Claim, notSubscribed: boolean): QueueEntryReply {
     const { finalKey: key } = claim;
     this.look(key);
-    const reply = this.carryOut((space) => space.of(claim.kind).keep?.(claim, deaf)) ?? { status: 'gone' };
+    const reply = this.carryOut((space) => space.of(claim.kind).keep?.(claim, notSubscribed)) ?? {
+      status: 'gone',
+    };
     this.look(key);
     return reply;
   }
@@ -105,9 +110,9 @@ export class RecordedSpace {
   release(claim: Claim, keepForMs: number | undefined, process: object): ReleaseReply {
     const { finalKey: key } = claim;
     this.look(key);
-    this.tellsNobody = keepForMs === undefined && this.readsBesideOthers(claim);
+    this.notifiesNobody = keepForMs === undefined && this.readsConcurrently(claim);
     const wasHeld = this.carryOut((space) => space.of(claim.kind).release(claim, keepForMs));
-    this.tellsNobody = false;
+    this.notifiesNobody = false;
     this.look(key, 'released');
     return { wasHeld, othersWaiting: this.space.othersWatch(key, process) };
   }
@@ -118,9 +123,9 @@ export class RecordedSpace {
 
   /** Takes away all that is there and tells nobody: somebody deleted the key. */
   delete(key: string): void {
-    this.tellsNobody = true;
+    this.notifiesNobody = true;
     this.end(key, 'lost', `"${key}" was deleted`);
-    this.tellsNobody = false;
+    this.notifiesNobody = false;
   }
 
   /** What semaphores and latches have. */
@@ -213,17 +218,17 @@ export class RecordedSpace {
   }
 
   /** As PUBLISH does: true when somebody listens, wherever the message may get lost then. */
-  private tellTurn(owner: string, grant: Grant, key: string): boolean {
-    const channel = turnChannel(owner);
+  private notifyGrant(owner: string, grant: Grant, key: string): boolean {
+    const channel = grantChannel(owner);
     const listeners = [...this.channels].filter(([, channels]) => channels.has(channel));
-    this.told.set(owner, grant);
+    this.notified.set(owner, grant);
     for (const [listener] of listeners) listener.push(channel, { key, owner, grant });
     return listeners.length > 0;
   }
 
   private listen(listener: Listener, key: string): () => void {
     const notify = (): void => {
-      if (!this.tellsNobody) listener.push(key);
+      if (!this.notifiesNobody) listener.push(key);
     };
     return this.space.subscribe(key, { process: listener.process, notify });
   }
@@ -262,10 +267,10 @@ export class RecordedSpace {
     // Granted while somebody else asked. Its token is told to it, or it asks for another one.
     for (const owner of there.keys()) {
       if (known?.has(owner)) continue;
-      const { token, tokens = 0 } = this.told.get(owner) ?? {};
+      const { token, tokens = 0 } = this.notified.get(owner) ?? {};
       this.hold(key, owner, token, lastOf(token, tokens));
     }
-    this.told.clear();
+    this.notified.clear();
   }
 
   private lookForEnds(
@@ -296,7 +301,7 @@ export class RecordedSpace {
   }
 
   /** Whether others read as well: then nobody can come in when this one ends, and the scripts tell nobody. */
-  private readsBesideOthers({ finalKey, owner }: Claim): boolean {
+  private readsConcurrently({ finalKey, owner }: Claim): boolean {
     const state = this.space.inspect(finalKey);
     if (state?.kind !== 'read' || state.holders.length < 2) return false;
     return state.holders.some((one) => one.owner === owner);

@@ -5,7 +5,7 @@ import type { Agenda } from '../engine/agenda.js';
 import type { Chronicle } from '../engine/chronicle.js';
 import type { Host, Session } from '../network/session.js';
 import type { Command, Refusal, Reply, Value } from './commands.js';
-import { FairLines } from './fair-lines.js';
+import { FairQueues } from './fair-queues.js';
 import { RecordedSpace } from './recorded-space.js';
 import { useNumber } from './use-number.js';
 
@@ -35,7 +35,7 @@ export class SimServer implements Host {
   /** Called for each request that leaves a hold there for a least time. */
   onKept: (claim: Claim, forMs: number) => void = () => undefined;
   private readonly space: RecordedSpace;
-  private readonly fair: FairLines;
+  private readonly fair: FairQueues;
   private readonly sessions = new Set<Session>();
   private sessionIds = 0;
   /** How many servers there were: what one of them says of its line says nothing of another's. */
@@ -52,7 +52,7 @@ export class SimServer implements Host {
   ) {
     const space = new RecordedSpace(agenda, chronicle, core.MemorySpace);
     this.space = space;
-    this.fair = new FairLines({
+    this.fair = new FairQueues({
       get wall() {
         return space.wall;
       },
@@ -92,7 +92,7 @@ export class SimServer implements Host {
       this.agenda.quietly(this.stoppedUntil, () => this.receive(session, command, sentAt, reply));
     } else if (session.openThere) {
       for (const claim of claimsOf(command)) this.onClaim(claim, sentAt, !session.openHere);
-      reply(this.refusalOf(command) ?? this.answer(session, command));
+      reply(this.refusalOf(command) ?? this.reply(session, command));
     }
   }
 
@@ -162,7 +162,7 @@ export class SimServer implements Host {
     return refuses ? REFUSALS[kind] : undefined;
   }
 
-  private answer(session: Session, command: Command): Reply {
+  private reply(session: Session, command: Command): Reply {
     try {
       return { value: this.execute(session, command) };
     } catch (failure) {
@@ -175,10 +175,10 @@ export class SimServer implements Host {
     switch (command.name) {
       case 'acquire':
         if (command.claim.kind === 'fair') return this.fair.acquire(command.claim);
-        return this.space.acquire(command.claim, command.deaf);
+        return this.space.acquire(command.claim, command.notSubscribed);
       case 'keep':
         return command.claims.map((claim) =>
-          claim.kind === 'fair' ? this.fair.keep(claim) : this.space.keep(claim, command.deaf),
+          claim.kind === 'fair' ? this.fair.keep(claim) : this.space.keep(claim, command.notSubscribed),
         );
       case 'extend':
         return command.claims.map((claim) => this.space.extend(claim));

@@ -1,6 +1,6 @@
 import type { MemorySpace, MemorySpaceOptions } from '../../../lib/stores/memory/memory-space.js';
 
-type TellTurn = MemorySpace['notifyGrant'];
+type NotifyGrant = MemorySpace['notifyGrant'];
 
 /** A command as it was carried out. */
 interface CarriedOut {
@@ -10,7 +10,7 @@ interface CarriedOut {
   readonly owner: string | undefined;
   readonly work: (space: MemorySpace) => unknown;
   /** Whether somebody listened to each message that it sent. */
-  readonly heard: boolean[];
+  readonly received: boolean[];
 }
 
 /** The memory store's space, and how it came to be what it is: so it can be made again as it was at an earlier time. */
@@ -19,12 +19,12 @@ export class SpaceHistory {
   private log: CarriedOut[] = [];
   private underWay: CarriedOut | undefined;
   /** The command that is carried out once more; and how many messages it has sent. */
-  private again: { readonly command: CarriedOut; told: number } | undefined;
+  private again: { readonly command: CarriedOut; notified: number } | undefined;
 
   constructor(
     private readonly Space: new (options: MemorySpaceOptions) => MemorySpace,
     private readonly wallMs: () => number,
-    private readonly tell: TellTurn,
+    private readonly notify: NotifyGrant,
   ) {
     this.current = this.newSpace();
   }
@@ -34,7 +34,7 @@ export class SpaceHistory {
   }
 
   carryOut<T>(at: number, work: (space: MemorySpace) => T, owner?: string): T {
-    this.underWay = { at, wallMs: this.wallMs(), owner, work, heard: [] };
+    this.underWay = { at, wallMs: this.wallMs(), owner, work, received: [] };
     this.log.push(this.underWay);
     try {
       return work(this.current);
@@ -55,7 +55,7 @@ export class SpaceHistory {
     this.forget();
     this.log = past;
     for (const command of past) {
-      this.again = { command, told: 0 };
+      this.again = { command, notified: 0 };
       try {
         command.work(this.current);
       } catch {
@@ -70,12 +70,12 @@ export class SpaceHistory {
   private newSpace(): MemorySpace {
     const wallMs = (): number => this.again?.command.wallMs ?? this.wallMs();
     const space = new this.Space({ now: wallMs, wallClockMicros: () => wallMs() * 1_000 });
-    space.notifyGrant = (...turn) => {
+    space.notifyGrant = (...grant) => {
       const { again } = this;
-      if (again) return again.command.heard[again.told++] ?? false;
-      const heard = this.tell(...turn);
-      this.underWay?.heard.push(heard);
-      return heard;
+      if (again) return again.command.received[again.notified++] ?? false;
+      const received = this.notify(...grant);
+      this.underWay?.received.push(received);
+      return received;
     };
     return space;
   }

@@ -4,9 +4,9 @@ import type { NumberCommand } from './commands.js';
 /** What the scripts of semaphores and latches do. */
 export const useNumber = (numbers: Numbers, { key, what, amount }: NumberCommand): number | boolean => {
   const number = numbers.get(key);
-  const become = (next: number | undefined, tells: boolean): true => {
+  const become = (next: number | undefined, notifies: boolean): true => {
     numbers.set(key, next);
-    if (tells) numbers.announce(key);
+    if (notifies) numbers.announce(key);
     return true;
   };
   switch (what) {

@@ -4,17 +4,17 @@ import type { Variation } from '../run/simulate.js';
 import { simplerPlans } from './simpler-plans.js';
 
 /** After this many runs the plan is small enough. */
-const MOST_RUNS = 3_000;
+const MAX_RUNS = 3_000;
 
 /** Makes a plan smaller for as long as the same promise is broken in it. */
 export const shrink = async (plan: Plan, rule: string, variation?: Variation): Promise<Plan> => {
   const breaks = async (candidate: Plan): Promise<boolean> =>
     (await judge(candidate, variation)).violations.some((violation) => violation.rule === rule);
   let smallest = plan;
-  for (let runs = 0, simpler = true; simpler && runs < MOST_RUNS;) {
+  for (let runs = 0, simpler = true; simpler && runs < MAX_RUNS;) {
     simpler = false;
     for (const candidate of simplerPlans(smallest)) {
-      if (++runs >= MOST_RUNS) break;
+      if (++runs >= MAX_RUNS) break;
       if (!(await breaks(candidate))) continue;
       smallest = candidate;
       simpler = true;

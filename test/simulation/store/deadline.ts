@@ -1,7 +1,7 @@
 import type { SimProcess } from '../engine/sim-process.js';
 
 /** A timer that is this late, in ms, tells that the event loop stood still. */
-const STOOD_STILL_MS = 50;
+const FROZEN_MS = 50;
 
 /** Calls `onOverdue` when `settle` was not called in time. As in the Redis store, replies that lie waiting go first. */
 export class Deadline {
@@ -29,7 +29,7 @@ export class Deadline {
     const look = (): void => {
       if (this.done) return;
       const lateMs = this.process.at - plannedAt;
-      if (lateMs > STOOD_STILL_MS && !patient) return this.arm(Math.min(lateMs, this.timeoutMs), true);
+      if (lateMs > FROZEN_MS && !patient) return this.arm(Math.min(lateMs, this.timeoutMs), true);
       this.done = true;
       this.onOverdue();
     };

@@ -8,7 +8,7 @@ import type {
   ReleaseReply,
 } from '../../../lib/core/seam/reply.js';
 import type { SpaceReply } from '../../../lib/stores/memory/kinds/kind-holds.js';
-import { fairChannel } from '../server/fair-lines.js';
+import { fairChannel } from '../server/fair-queues.js';
 import type { SimConnection } from './sim-connection.js';
 import type { SimSubscriber } from './sim-subscriber.js';
 
@@ -24,7 +24,7 @@ export class SimFair implements KindStore<FairClaim> {
   ) {}
 
   async acquire(claim: FairClaim): Promise<AcquireReply> {
-    const reply = await this.connection.send<SpaceReply>({ name: 'acquire', claim, deaf: false });
+    const reply = await this.connection.send<SpaceReply>({ name: 'acquire', claim, notSubscribed: false });
     if (reply.status !== 'queued') return reply;
     return {
       ...reply,
@@ -33,7 +33,7 @@ export class SimFair implements KindStore<FairClaim> {
   }
 
   refreshEntries(claims: readonly FairClaim[]): Promise<readonly QueueEntryReply[]> {
-    return this.connection.send<readonly QueueEntryReply[]>({ name: 'keep', claims, deaf: false });
+    return this.connection.send<readonly QueueEntryReply[]>({ name: 'keep', claims, notSubscribed: false });
   }
 
   release(claim: FairClaim, how?: ReleaseOptions): Promise<ReleaseReply> {

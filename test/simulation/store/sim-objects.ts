@@ -12,11 +12,11 @@ class SimNumbers {
   ) {}
 
   set(key: string, amount: number): Promise<boolean> {
-    return this.ask('set', key, amount);
+    return this.send('set', key, amount);
   }
 
   remove(key: string): Promise<boolean> {
-    return this.ask('remove', key);
+    return this.send('remove', key);
   }
 
   watch(key: string, listener: WatchListener): Watch {
@@ -27,7 +27,7 @@ class SimNumbers {
     );
   }
 
-  protected ask<T extends number | boolean>(
+  protected send<T extends number | boolean>(
     what: NumberCommand['what'],
     key: string,
     amount = 0,
@@ -39,29 +39,29 @@ class SimNumbers {
 /** What the Redis store does for semaphores, over the simulated connections. */
 export class SimSemaphores extends SimNumbers implements SemaphoreStore {
   take(key: string, permits: number): Promise<boolean> {
-    return this.ask('take', key, permits);
+    return this.send('take', key, permits);
   }
 
   async add(key: string, permits: number): Promise<void> {
-    await this.ask('add', key, permits);
+    await this.send('add', key, permits);
   }
 
   free(key: string): Promise<number> {
-    return this.ask('look', key);
+    return this.send('look', key);
   }
 
   drain(key: string): Promise<number> {
-    return this.ask('drain', key);
+    return this.send('drain', key);
   }
 }
 
 /** The same for latches. */
 export class SimLatches extends SimNumbers implements LatchStore {
   async countDown(key: string): Promise<void> {
-    await this.ask('countDown', key);
+    await this.send('countDown', key);
   }
 
   count(key: string): Promise<number> {
-    return this.ask('look', key);
+    return this.send('look', key);
   }
 }

@@ -21,7 +21,7 @@ export class SimReadWrite implements KindStore<ReadWriteClaim> {
   ) {}
 
   async acquire(claim: ReadWriteClaim): Promise<AcquireReply> {
-    const reply = await this.connection.send<SpaceReply>({ name: 'acquire', claim, deaf: false });
+    const reply = await this.connection.send<SpaceReply>({ name: 'acquire', claim, notSubscribed: false });
     if (reply.status !== 'queued') return reply;
     // Nobody tells it of its turn: its process asks, after each announcement and to keep it.
     return {
@@ -31,7 +31,7 @@ export class SimReadWrite implements KindStore<ReadWriteClaim> {
   }
 
   refreshEntries(claims: readonly ReadWriteClaim[]): Promise<readonly QueueEntryReply[]> {
-    return this.connection.send<readonly QueueEntryReply[]>({ name: 'keep', claims, deaf: false });
+    return this.connection.send<readonly QueueEntryReply[]>({ name: 'keep', claims, notSubscribed: false });
   }
 
   async release(claim: ReadWriteClaim, how?: ReleaseOptions): Promise<ReleaseReply> {

@@ -8,7 +8,7 @@ import type {
   WatchListener,
 } from '../../../lib/core/seam/lock-store.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
-import { PlacesByOwner } from './places-by-owner.js';
+import { EntriesByOwner } from './entries-by-owner.js';
 import type {
   AcquireReply,
   ExtendReply,
@@ -20,7 +20,7 @@ import type {
 import type { SpaceReply } from '../../../lib/stores/memory/kinds/kind-holds.js';
 import type { Session } from '../network/session.js';
 import type { Quirks } from '../quirks.js';
-import { turnChannel, type Turn } from '../server/turn.js';
+import { grantChannel, type GrantMessage } from '../server/grant-message.js';
 import type { SimConnection } from './sim-connection.js';
 import { SimFair } from './sim-fair.js';
 import { SimLatches, SimSemaphores } from './sim-objects.js';
@@ -34,10 +34,10 @@ export class SimStore implements LockStore, KindStore {
   readonly semaphores: SimSemaphores;
   readonly latches: SimLatches;
   /** Opened by the first that waits, and never closed. */
-  private ear: Watch | undefined;
+  private grantWatch: Watch | undefined;
   /** For each owner that waits: over which connections its line was asked about that its messages come from. */
-  private readonly hears = new Map<string, string | undefined>();
-  private readonly places = new PlacesByOwner();
+  private readonly epochs = new Map<string, string | undefined>();
+  private readonly entries = new EntriesByOwner();
 
   constructor(
     private readonly connection: SimConnection,
@@ -54,22 +54,22 @@ export class SimStore implements LockStore, KindStore {
   async acquire(claim: Claim): Promise<AcquireReply> {
     const { owner } = claim;
     // Who asks whether it has what its place was given stays known: what it was told of that may still come.
-    if (!claim.waits || !queueEntryTermsOf(claim)) return this.ask(claim) as Promise<Grant | Taken>;
+    if (!claim.waits || !queueEntryTermsOf(claim)) return this.send(claim) as Promise<Grant | Taken>;
     const ended = (): void => {
-      this.places.close(owner);
-      this.hears.delete(owner);
+      this.entries.close(owner);
+      this.epochs.delete(owner);
     };
-    const entry = this.places.open(owner, (uncertain) =>
-      this.release(claim, { uncertain }).then(() => void this.hears.delete(owner)),
+    const entry = this.entries.open(owner, (uncertain) =>
+      this.release(claim, { uncertain }).then(() => void this.epochs.delete(owner)),
     );
-    this.ear ??= this.subscriber.watch(
-      turnChannel(owner),
-      (turn) => (turn ? this.heard(turn) : this.places.mayHaveMissed()),
+    this.grantWatch ??= this.subscriber.watch(
+      grantChannel(owner),
+      (grant) => (grant ? this.received(grant) : this.entries.mayHaveMissed()),
       () => undefined,
     );
-    this.hears.set(owner, this.epochOf(owner));
+    this.epochs.set(owner, this.epochOf(owner));
     try {
-      const reply = await this.ask(claim);
+      const reply = await this.send(claim);
       if (reply.status === 'queued') return { ...reply, entry };
       ended();
       return reply;
@@ -81,37 +81,41 @@ export class SimStore implements LockStore, KindStore {
 
   async refreshEntries(claims: readonly Claim[]): Promise<readonly QueueEntryReply[]> {
     const epoch = this.epochOf(claims[0]!.owner);
-    const deaf = epoch === undefined;
-    const replies = await this.connection.send<readonly QueueEntryReply[]>({ name: 'keep', claims, deaf });
+    const notSubscribed = epoch === undefined;
+    const replies = await this.connection.send<readonly QueueEntryReply[]>({
+      name: 'keep',
+      claims,
+      notSubscribed,
+    });
     for (const [i, { status }] of replies.entries()) {
       const { owner } = claims[i]!;
-      if (status === 'queued') this.hears.set(owner, epoch);
-      else if (status === 'gone') this.places.close(owner);
+      if (status === 'queued') this.epochs.set(owner, epoch);
+      else if (status === 'gone') this.entries.close(owner);
     }
     return replies;
   }
 
-  private ask(claim: Claim): Promise<SpaceReply> {
-    const deaf = this.epochOf(claim.owner) === undefined;
-    return this.connection.send<SpaceReply>({ name: 'acquire', claim, deaf });
+  private send(claim: Claim): Promise<SpaceReply> {
+    const notSubscribed = this.epochOf(claim.owner) === undefined;
+    return this.connection.send<SpaceReply>({ name: 'acquire', claim, notSubscribed });
   }
 
   /** Which connections messages and answers come over; undefined unless both lead to the same run of the server. */
   private epochOf(owner: string): string | undefined {
     const commands = this.connection.current;
-    const messages = this.subscriber.sessionOf(turnChannel(owner));
+    const messages = this.subscriber.sessionOf(grantChannel(owner));
     return commands && messages?.run === commands.run ? `${commands.id} ${messages.id}` : undefined;
   }
 
   /** Who does not wait any more gives back what it was given. */
-  private heard({ key: finalKey, owner, grant }: Turn): void {
+  private received({ key: finalKey, owner, grant }: GrantMessage): void {
     const epoch = this.epochOf(owner);
-    const isCertain = epoch !== undefined && this.hears.get(owner) === epoch;
-    if (this.hears.has(owner) && !isCertain && !this.quirks.believesEveryServer) {
-      return this.places.mayHaveMissed();
+    const isCertain = epoch !== undefined && this.epochs.get(owner) === epoch;
+    if (this.epochs.has(owner) && !isCertain && !this.quirks.believesEveryServer) {
+      return this.entries.mayHaveMissed();
     }
-    this.hears.delete(owner);
-    if (this.places.tell(owner, grant)) return;
+    this.epochs.delete(owner);
+    if (this.entries.notify(owner, grant)) return;
     const claim: Claim = { kind: 'exclusive', finalKey, owner, leaseMs: 1, tokens: 0, waits: false };
     this.release(claim).catch(() => undefined);
   }

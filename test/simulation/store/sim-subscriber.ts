@@ -5,15 +5,15 @@ import type { Link } from '../network/link.js';
 import type { Session } from '../network/session.js';
 import type { Quirks } from '../quirks.js';
 import type { Command } from '../server/commands.js';
-import type { Turn } from '../server/turn.js';
+import type { GrantMessage } from '../server/grant-message.js';
 import { Deadline } from './deadline.js';
 
 const RECONNECT_MS = 30;
 /** How long an interruption lasts before waiters look for themselves, in ms; as in the Redis store. */
-const DEAF_MS = 100;
+const INTERRUPTED_MS = 100;
 
 interface Channel {
-  readonly listeners: Set<(turn?: Turn) => void>;
+  readonly listeners: Set<(grant?: GrantMessage) => void>;
   live: boolean;
   wasLive: boolean;
 }
@@ -53,24 +53,28 @@ export class SimSubscriber {
     return this.channels.get(name)?.live ?? false;
   }
 
-  watch(name: string, onHint: (turn?: Turn) => void, _onFailure: (failure: StoreFailure) => void): Watch {
+  watch(
+    name: string,
+    onMessage: (grant?: GrantMessage) => void,
+    _onFailure: (failure: StoreFailure) => void,
+  ): Watch {
     const existing = this.channels.get(name);
     const channel = existing ?? { listeners: new Set(), live: false, wasLive: false };
-    channel.listeners.add(onHint);
+    channel.listeners.add(onMessage);
     if (!existing) {
       this.channels.set(name, channel);
       this.subscribe([name]);
       if (this.pinger === undefined) this.pingLater();
     } else if (channel.live) {
       queueMicrotask(() => {
-        if (channel.listeners.has(onHint)) onHint();
+        if (channel.listeners.has(onMessage)) onMessage();
       });
     }
     return {
       get live() {
-        return channel.live && channel.listeners.has(onHint);
+        return channel.live && channel.listeners.has(onMessage);
       },
-      close: () => this.leave(name, channel, onHint),
+      close: () => this.leave(name, channel, onMessage),
     };
   }
 
@@ -83,16 +87,16 @@ export class SimSubscriber {
   }
 
   /** A hint without a reason. */
-  hintAll(): void {
-    for (const channel of this.channels.values()) this.hint(channel);
+  wakeAll(): void {
+    for (const channel of this.channels.values()) this.wake(channel);
   }
 
-  private leave(name: string, channel: Channel, onHint: (turn?: Turn) => void): void {
-    if (!channel.listeners.delete(onHint) || channel.listeners.size > 0) return;
+  private leave(name: string, channel: Channel, onMessage: (grant?: GrantMessage) => void): void {
+    if (!channel.listeners.delete(onMessage) || channel.listeners.size > 0) return;
     if (this.channels.get(name) !== channel) return;
     this.channels.delete(name);
     if (this.channels.size === 0) this.stopPinging();
-    if (this.session) this.ask(this.session, { name: 'unsubscribe', channel: name });
+    if (this.session) this.send(this.session, { name: 'unsubscribe', channel: name });
   }
 
   private connect(): void {
@@ -102,7 +106,7 @@ export class SimSubscriber {
       if (this.closed) return session.hangUp();
       this.session = session;
       session.onClose = () => this.ended(session);
-      session.onMessage = (name, turn) => this.hint(this.channels.get(name), turn);
+      session.onMessage = (name, grant) => this.wake(this.channels.get(name), grant);
       if (this.channels.size > 0) this.subscribe([...this.channels.keys()]);
     });
   }
@@ -114,9 +118,9 @@ export class SimSubscriber {
   private subscribe(names: readonly string[]): void {
     const { session } = this;
     if (!session) return;
-    const asked = names.map((name) => this.channels.get(name));
-    this.ask(session, { name: 'subscribe', channels: names }, () => {
-      for (const channel of asked) if (channel) this.becomeLive(channel);
+    const requested = names.map((name) => this.channels.get(name));
+    this.send(session, { name: 'subscribe', channels: names }, () => {
+      for (const channel of requested) if (channel) this.becomeLive(channel);
     });
   }
 
@@ -124,30 +128,30 @@ export class SimSubscriber {
     const again = channel.wasLive;
     channel.live = true;
     channel.wasLive = true;
-    if (again || !this.options.quirks.silentWhenLive) this.hint(channel);
+    if (again || !this.options.quirks.silentWhenLive) this.wake(channel);
   }
 
   private ended(session: Session): void {
     if (this.session !== session) return;
     this.session = undefined;
-    const deafened = [...this.channels.values()].filter(({ live }) => live);
-    for (const channel of deafened) channel.live = false;
-    if (deafened.length > 0) {
+    const interrupted = [...this.channels.values()].filter(({ live }) => live);
+    for (const channel of interrupted) channel.live = false;
+    if (interrupted.length > 0) {
       this.process.setTimer(() => {
-        for (const channel of deafened) if (!channel.live) this.hint(channel);
-      }, DEAF_MS);
+        for (const channel of interrupted) if (!channel.live) this.wake(channel);
+      }, INTERRUPTED_MS);
     }
     this.connectLater();
   }
 
-  private hint(channel: Channel | undefined, turn?: Turn): void {
+  private wake(channel: Channel | undefined, grant?: GrantMessage): void {
     if (!channel) return;
-    for (const onHint of [...channel.listeners]) if (channel.listeners.has(onHint)) onHint(turn);
+    for (const onMessage of [...channel.listeners]) if (channel.listeners.has(onMessage)) onMessage(grant);
   }
 
   private pingLater(): void {
     this.pinger = this.process.setTimer(() => {
-      if (this.session) this.ask(this.session, { name: 'ping' });
+      if (this.session) this.send(this.session, { name: 'ping' });
       this.pingLater();
     }, this.options.pingMs);
   }
@@ -158,7 +162,7 @@ export class SimSubscriber {
   }
 
   /** A subscriber that does not answer in time is cut, so that it connects again. */
-  private ask(session: Session, command: Command, then: () => void = () => undefined): void {
+  private send(session: Session, command: Command, then: () => void = () => undefined): void {
     const deadline = new Deadline(this.process, this.options.timeoutMs, () => {
       if (this.closed || this.session !== session) return;
       session.hangUp();

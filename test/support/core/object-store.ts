@@ -4,18 +4,18 @@ import { ScriptedStore, ScriptedWatch } from './scripted-store.js';
 import { settled } from './virtual-runtime.js';
 
 /** What the core has asked about an object; the test answers it, or lets it fail. */
-export interface ObjectQuestion {
+export interface ObjectRequest {
   /** As `take 2`, or `count`. */
   readonly what: string;
-  answer(value: unknown): Promise<void>;
+  reply(value: unknown): Promise<void>;
   fail(failure: unknown): Promise<void>;
 }
 
 /** A store whose semaphores and latches answer what the test says. */
 export class ObjectStore extends ScriptedStore {
   /** All that was ever asked, oldest first. */
-  readonly questions: string[] = [];
-  private readonly unanswered: ObjectQuestion[] = [];
+  readonly objectRequests: string[] = [];
+  private readonly unreplied: ObjectRequest[] = [];
 
   readonly semaphores: SemaphoreStore = {
     take: (_key, permits) => this.put(`take ${permits}`),
@@ -36,13 +36,13 @@ export class ObjectStore extends ScriptedStore {
   };
 
   /** What waits for its answer. */
-  get asked(): readonly string[] {
-    return this.unanswered.map(({ what }) => what);
+  get requested(): readonly string[] {
+    return this.unreplied.map(({ what }) => what);
   }
 
   /** The oldest question that waits for its answer. */
-  get question(): ObjectQuestion {
-    const [oldest] = this.unanswered;
+  get nextRequest(): ObjectRequest {
+    const [oldest] = this.unreplied;
     if (!oldest) throw new Error('nothing is asked at the moment');
     return oldest;
   }
@@ -54,19 +54,19 @@ export class ObjectStore extends ScriptedStore {
   }
 
   private put<T>(what: string): Promise<T> {
-    this.questions.push(what);
+    this.objectRequests.push(what);
     return new Promise((resolve, reject) => {
       const done = async (settle: () => void): Promise<void> => {
-        this.unanswered.splice(this.unanswered.indexOf(question), 1);
+        this.unreplied.splice(this.unreplied.indexOf(request), 1);
         settle();
         await settled();
       };
-      const question: ObjectQuestion = {
+      const request: ObjectRequest = {
         what,
-        answer: (value) => done(() => resolve(value as T)),
+        reply: (value) => done(() => resolve(value as T)),
         fail: (failure) => done(() => reject(failure)),
       };
-      this.unanswered.push(question);
+      this.unreplied.push(request);
     });
   }
 }

@@ -3,13 +3,13 @@ import type { QueueEntryReply, Queued } from '../../../lib/core/seam/reply.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 
 /** A place, and how it was left. */
-export const newPlace = () => {
+export const newEntry = () => {
   const left: (StoreFailure | undefined)[] = [];
-  const place = new StoreQueueEntry((doubt) => {
-    left.push(doubt);
+  const entry = new StoreQueueEntry((uncertain) => {
+    left.push(uncertain);
     return Promise.resolve();
   });
-  return { place, left };
+  return { entry, left };
 };
 
 export const queued = (entry: StoreQueueEntry, position = 0, retryInMs = Infinity): Queued => ({
@@ -20,7 +20,7 @@ export const queued = (entry: StoreQueueEntry, position = 0, retryInMs = Infinit
 });
 
 /** The answer that a place still stands. */
-export const stands = (
+export const stillQueued = (
   position = 0,
   retryInMs = Infinity,
 ): Extract<QueueEntryReply, { readonly status: 'queued' }> => ({

@@ -17,7 +17,7 @@ import type {
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { settled } from './virtual-runtime.js';
 
-interface Answers {
+interface Replies {
   acquire: AcquireReply;
   extend: readonly ExtendReply[];
   keep: readonly QueueEntryReply[];
@@ -27,7 +27,7 @@ interface Answers {
   ping: void;
 }
 
-type Name = keyof Answers;
+type Name = keyof Replies;
 
 /** A request that the core has sent; the test answers it, or lets it fail. */
 export interface Request<N extends Name = Name> {
@@ -35,9 +35,9 @@ export interface Request<N extends Name = Name> {
   readonly claims: readonly Claim[];
   /** The first of the claims. */
   readonly claim: Claim;
-  readonly doubt: StoreFailure | undefined;
+  readonly uncertain: StoreFailure | undefined;
   readonly keepForMs: number | undefined;
-  answer(value: Answers[N]): Promise<void>;
+  reply(value: Replies[N]): Promise<void>;
   fail(failure: unknown): Promise<void>;
 }
 
@@ -56,14 +56,14 @@ export class ScriptedWatch implements Watch {
     this.live = false;
   }
 
-  async hint(): Promise<void> {
+  async wake(): Promise<void> {
     if (!this.closed) this.listener.notified();
     await settled();
   }
 
   async becomeLive(): Promise<void> {
     this.live = true;
-    await this.hint();
+    await this.wake();
   }
 
   async fail(failure = new StoreFailure('no permission to listen', 'not-executed')): Promise<void> {
@@ -111,27 +111,27 @@ export class ScriptedStore implements LockStore, KindStore {
   closed = false;
 
   acquire(claim: Claim): Promise<AcquireReply> {
-    return this.ask('acquire', [claim]);
+    return this.send('acquire', [claim]);
   }
 
   extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
-    return this.ask('extend', claims);
+    return this.send('extend', claims);
   }
 
   release(claim: Claim, how?: ReleaseOptions): Promise<ReleaseReply> {
-    return this.ask('release', [claim], how);
+    return this.send('release', [claim], how);
   }
 
   inspect(finalKey: string): Promise<KeyState | null> {
-    return this.ask('inspect', [about(finalKey)]);
+    return this.send('inspect', [about(finalKey)]);
   }
 
   forceUnlock(finalKey: string): Promise<boolean> {
-    return this.ask('forceUnlock', [about(finalKey)]);
+    return this.send('forceUnlock', [about(finalKey)]);
   }
 
   ping(): Promise<void> {
-    return this.ask('ping', [about('')]);
+    return this.send('ping', [about('')]);
   }
 
   watch({ finalKey }: Claim, listener: WatchListener): Watch {
@@ -170,11 +170,11 @@ export class ScriptedStore implements LockStore, KindStore {
     return this.sent.filter((request) => request.name === name).length;
   }
 
-  protected ask<N extends Name>(
+  protected send<N extends Name>(
     name: N,
     claims: readonly Claim[],
     how: ReleaseOptions = {},
-  ): Promise<Answers[N]> {
+  ): Promise<Replies[N]> {
     return new Promise((resolve, reject) => {
       const done = async (settle: () => void): Promise<void> => {
         const at = this.pending.indexOf(request);
@@ -187,9 +187,9 @@ export class ScriptedStore implements LockStore, KindStore {
         name,
         claims,
         claim: claims[0]!,
-        doubt: how.uncertain,
+        uncertain: how.uncertain,
         keepForMs: how.keepForMs,
-        answer: (value) => done(() => resolve(value)),
+        reply: (value) => done(() => resolve(value)),
         fail: (failure) => done(() => reject(failure)),
       };
       this.pending.push(request);
@@ -199,8 +199,8 @@ export class ScriptedStore implements LockStore, KindStore {
 }
 
 /** One with a line, whose places have to be kept. */
-export class LineStore extends ScriptedStore {
+export class QueueStore extends ScriptedStore {
   refreshEntries(claims: readonly Claim[]): Promise<readonly QueueEntryReply[]> {
-    return this.ask('keep', claims);
+    return this.send('keep', claims);
   }
 }

@@ -42,10 +42,10 @@ export const READ_WRITE_RULES = rulesIn('With read-write locks');
 /** What the user needs beside these for semaphores and latches. */
 export const OBJECT_RULES = rulesIn('With semaphores and latches');
 /** Those of them that are for the line alone. */
-export const LINE_RULES = rulesIn('For the wait queue');
+export const QUEUE_RULES = rulesIn('For the wait queue');
 
 /** The user as the documents had it before there were lines. */
-export const RULES_WITHOUT_LINE = DOCUMENTED_RULES.filter((rule) => !LINE_RULES.includes(rule));
+export const RULES_WITHOUT_QUEUE = DOCUMENTED_RULES.filter((rule) => !QUEUE_RULES.includes(rule));
 /** And in a cluster. */
 export const CLUSTER_RULES = rulesIn('In a cluster');
 /** And with `replicas`. */

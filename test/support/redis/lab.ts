@@ -7,7 +7,7 @@ import { until } from '../async.js';
 import { TcpProxy } from '../tcp-proxy.js';
 import { TestWorker } from '../worker.js';
 import type { FromLockWorker, LockWorkerSetup, ToLockWorker } from './lock.worker.js';
-import { ToldClock } from './told-clock.js';
+import { ManualClock } from './manual-clock.js';
 import { openLocks, type LocksOptions, type OpenLocks } from './open-locks.js';
 
 const LOCK_WORKER = new URL('./lock.worker.ts', import.meta.url);
@@ -15,7 +15,7 @@ const LOCK_WORKER = new URL('./lock.worker.ts', import.meta.url);
 export const BOOT_MS = 25_000;
 const FENCE_KEYS = /^nest_redis_lock:fence:\{/;
 /** A process hears of its turns on one channel, from its first wait until it ends. */
-const TURN_CHANNELS = /^nest_redis_lock:grant:/;
+const GRANT_CHANNELS = /^nest_redis_lock:grant:/;
 
 /** The shortest watchdog there is: it renews every 333 ms. Commands may take nearly as long, on a busy machine. */
 export const SHORT_WATCHDOG = { watchdogMs: 1_000, commandTimeoutMs: 900 } as const;
@@ -69,7 +69,7 @@ export class Lab implements AsyncDisposable {
    * something told them, never because they looked by themselves after a while.
    */
   openTimeless(redis?: Parameters<typeof openLocks>[0], options?: LocksOptions): OpenLocks {
-    return this.open(options, redis, new ToldClock().runtime(`timeless-${(keys += 1)}`));
+    return this.open(options, redis, new ManualClock().runtime(`timeless-${(keys += 1)}`));
   }
 
   async proxy(): Promise<TcpProxy> {
@@ -104,19 +104,19 @@ export class Lab implements AsyncDisposable {
   }
 
   /** Resolves once all who stand in line for the key hear it when it is their turn. */
-  async hearing(key: string, places = 1): Promise<void> {
+  async subscribed(key: string, count = 1): Promise<void> {
     await until(
       async () => {
-        const line = await this.admin.hgetall(`nest_redis_lock:queue:{${holdName(key)}}`);
-        return Object.values(line).filter((text) => /^1( -?\d+){4} 0 /.test(text)).length >= places;
+        const queue = await this.admin.hgetall(`nest_redis_lock:queue:{${holdName(key)}}`);
+        return Object.values(queue).filter((text) => /^1( -?\d+){4} 0 /.test(text)).length >= count;
       },
-      { what: `${places} hear of their turn for ${key}` },
+      { what: `${count} hear of their turn for ${key}` },
     );
   }
 
   /** Every channel on which somebody waits. */
   async channels(): Promise<string[]> {
-    return (await this.allChannels()).filter((name) => !TURN_CHANNELS.test(name));
+    return (await this.allChannels()).filter((name) => !GRANT_CHANNELS.test(name));
   }
 
   private async allChannels(): Promise<string[]> {
@@ -141,8 +141,8 @@ export class Lab implements AsyncDisposable {
   }
 
   /** The channels on which processes hear of their turns. */
-  async turnChannels(): Promise<string[]> {
-    return (await this.allChannels()).filter((name) => TURN_CHANNELS.test(name));
+  async grantChannels(): Promise<string[]> {
+    return (await this.allChannels()).filter((name) => GRANT_CHANNELS.test(name));
   }
 
   /** Resolves once nothing is left in Redis, nor in the given services. */

@@ -100,11 +100,11 @@ export class RedisClusterServers implements AsyncDisposable {
   async masterOf(name: string): Promise<RedisServer> {
     return until(
       async () => {
-        const votes = await Promise.all(
+        const owners = await Promise.all(
           this.running.map((server) => this.ownerSeenBy(server, hashSlot(name))),
         );
         return this.running.find(
-          (server) => votes.filter((vote) => vote === this.portOf(server)).length * 2 > votes.length,
+          (server) => owners.filter((owner) => owner === this.portOf(server)).length * 2 > owners.length,
         );
       },
       { timeoutMs: SETTLED_MS, what: 'the servers agree on who has the slot' },

@@ -49,7 +49,7 @@ export interface RedissonCommands {
       readonly workMs: number;
       readonly forMs: number;
       /** It asks so often, and does not wait. */
-      readonly askEveryMs?: number;
+      readonly pollEveryMs?: number;
     };
     result: readonly Had[];
   };
@@ -157,7 +157,7 @@ interface OnLatch {
   readonly waitMs?: number;
 }
 
-interface Answer {
+interface Reply {
   readonly id: number;
   readonly result?: unknown;
   readonly error?: string;
@@ -194,7 +194,7 @@ export class Redisson implements AsyncDisposable {
     guardProcess(child);
     child.stdin.on('error', () => undefined);
     child.stderr.on('data', (chunk: Buffer) => (this.text += chunk.toString()));
-    createInterface({ input: child.stdout }).on('line', (line) => this.answered(JSON.parse(line) as Answer));
+    createInterface({ input: child.stdout }).on('line', (line) => this.replied(JSON.parse(line) as Reply));
     child.once('exit', (code, signal) => {
       this.over = new Error(`the Java side has ended with ${code ?? signal}:\n${this.text}`);
       for (const { reject } of this.pending.values()) reject(this.over);
@@ -213,7 +213,7 @@ export class Redisson implements AsyncDisposable {
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     const redisson = new Redisson(child);
-    await within(BOOT_MS, redisson.answer(0), 'the start of the Java side');
+    await within(BOOT_MS, redisson.replyTo(0), 'the start of the Java side');
     return redisson;
   }
 
@@ -222,33 +222,33 @@ export class Redisson implements AsyncDisposable {
     return this.text;
   }
 
-  tell<C extends keyof RedissonCommands>(
+  send<C extends keyof RedissonCommands>(
     command: C,
     params: RedissonCommands[C]['params'],
   ): Promise<RedissonCommands[C]['result']> {
     const id = (this.commands += 1);
-    const result = this.answer(id);
+    const result = this.replyTo(id);
     this.child.stdin.write(`${JSON.stringify({ id, do: command, ...params })}\n`);
     return result;
   }
 
   /** Resolves when a thread sleeps until it is told that the lock that it wants is free. */
   async asleep(thread = 'main'): Promise<void> {
-    await until(() => this.tell('sleeps', { of: thread, thread: 'observer' }), {
+    await until(() => this.send('sleeps', { of: thread, thread: 'observer' }), {
       what: `the thread "${thread}" of Java sleeps`,
     });
   }
 
   semaphore<O extends keyof SemaphoreResults>(op: O, params: OnSemaphore): Promise<SemaphoreResults[O]> {
-    return this.tell('semaphore', { op, ...params }) as Promise<SemaphoreResults[O]>;
+    return this.send('semaphore', { op, ...params }) as Promise<SemaphoreResults[O]>;
   }
 
   permits<O extends keyof PermitResults>(op: O, params: OnPermits): Promise<PermitResults[O]> {
-    return this.tell('permits', { op, ...params }) as Promise<PermitResults[O]>;
+    return this.send('permits', { op, ...params }) as Promise<PermitResults[O]>;
   }
 
   latch<O extends keyof LatchResults>(op: O, params: OnLatch): Promise<LatchResults[O]> {
-    return this.tell('latch', { op, ...params }) as Promise<LatchResults[O]>;
+    return this.send('latch', { op, ...params }) as Promise<LatchResults[O]>;
   }
 
   async kill(): Promise<void> {
@@ -262,12 +262,12 @@ export class Redisson implements AsyncDisposable {
     await this.kill();
   }
 
-  private answer(id: number): Promise<unknown> {
+  private replyTo(id: number): Promise<unknown> {
     if (this.over) return Promise.reject(this.over);
     return new Promise((resolve, reject) => this.pending.set(id, { resolve, reject }));
   }
 
-  private answered({ id, result, error }: Answer): void {
+  private replied({ id, result, error }: Reply): void {
     const pending = this.pending.get(id);
     this.pending.delete(id);
     if (error === undefined) pending?.resolve(result);

@@ -13,7 +13,7 @@ export interface StoreHarness {
   /** True when `pass` moves a clock instead of waiting; then what is left of a lease is known exactly. */
   readonly virtualTime: boolean;
   /** Whether a place in line ends when nobody keeps it; else it lives until it is left. */
-  readonly placesEnd: boolean;
+  readonly entriesExpire: boolean;
   /** Where the backing server is; undefined for a store that lives in its process. */
   readonly address?: string;
   /** A store of its own on the same backing server, as another process would have it. The suite closes it. */
@@ -32,7 +32,7 @@ export interface Leftovers {
   /** Subscriptions of any client, without its ear. */
   readonly watches: number;
   /** How many processes hear on a channel of their own when it is their turn. */
-  readonly ears: number;
+  readonly grantSubscriptions: number;
 }
 
 /** A store that has all kinds, and the objects without a holder. */
@@ -44,7 +44,7 @@ export type MakeHarness = () => Promise<StoreHarness>;
 /** Long enough that no hold ends by itself while a test runs. */
 export const LONG_LEASE_MS = 30_000;
 
-const HINT_DEADLINE_MS = 10_000;
+const WAKE_UP_DEADLINE_MS = 10_000;
 
 /** The name of a process, as this library has it: a UUID of version 8. */
 export const newProcess = (): string => systemRuntime().newId();
@@ -86,19 +86,19 @@ export async function takeToken(store: FullStore, claim: ExclusiveClaim): Promis
 const storeOf = (store: FullStore, { kind }: Claim): KindStore => store.kinds[kind];
 
 /** A watcher that counts its hints and can wait for the next one. */
-export class HintCounter {
+export class WakeUpCounter {
   count = 0;
   readonly failures: StoreFailure[] = [];
   readonly watch: Watch;
   private wake: (() => void) | undefined;
 
   /** @param on a claim, or the key of an exclusive one. */
-  constructor(store: FullStore, on: string | Claim, onHint?: () => void) {
+  constructor(store: FullStore, on: string | Claim, onWakeUp?: () => void) {
     const claim = typeof on === 'string' ? claimFor(on) : on;
     this.watch = storeOf(store, claim).watch(claim, {
       notified: () => {
         this.count += 1;
-        onHint?.();
+        onWakeUp?.();
         this.wake?.();
       },
       failed: (cause) => {
@@ -109,10 +109,10 @@ export class HintCounter {
   }
 
   /** Watches, and returns when the subscription is live. */
-  static async live(store: FullStore, on: string | Claim, onHint?: () => void): Promise<HintCounter> {
-    const hints = new HintCounter(store, on, onHint);
-    await hints.until(() => hints.watch.live);
-    return hints;
+  static async live(store: FullStore, on: string | Claim, onWakeUp?: () => void): Promise<WakeUpCounter> {
+    const wakeUps = new WakeUpCounter(store, on, onWakeUp);
+    await wakeUps.until(() => wakeUps.watch.live);
+    return wakeUps;
   }
 
   /** Resolves with the next hint after the first `seen` ones. */
@@ -127,17 +127,19 @@ export class HintCounter {
       timer = setTimeout(
         () =>
           reject(
-            new Error(`no wake-up within ${String(HINT_DEADLINE_MS)} ms, after ${String(this.count)} hints`),
+            new Error(
+              `no wake-up within ${String(WAKE_UP_DEADLINE_MS)} ms, after ${String(this.count)} hints`,
+            ),
           ),
-        HINT_DEADLINE_MS,
+        WAKE_UP_DEADLINE_MS,
       );
     });
     try {
       while (!condition()) {
-        const hint = new Promise<void>((resolve) => {
+        const wakeUp = new Promise<void>((resolve) => {
           this.wake = resolve;
         });
-        await Promise.race([hint, late]);
+        await Promise.race([wakeUp, late]);
       }
     } finally {
       clearTimeout(timer);
@@ -149,26 +151,26 @@ export class HintCounter {
 export async function takeWhenFree(store: FullStore, claim: Claim): Promise<Grant> {
   const first = await storeOf(store, claim).acquire(claim);
   if (first.status === 'granted') return first;
-  const hints = new HintCounter(store, claim);
+  const wakeUps = new WakeUpCounter(store, claim);
   try {
     for (let seen = 0; ;) {
-      await hints.next(seen);
-      seen = hints.count;
+      await wakeUps.next(seen);
+      seen = wakeUps.count;
       const reply = await storeOf(store, claim).acquire(claim);
       if (reply.status === 'granted') return reply;
     }
   } finally {
-    hints.watch.close();
+    wakeUps.watch.close();
   }
 }
 
 /** One turn of the event loop, in which everything that was already delivered is handled. */
-export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+export const eventLoopTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** What a part of the contract works with. */
 export interface ContractContext {
   /** Whether waiters of the exclusive lock stand in a line. */
-  readonly keepsLines: boolean;
+  readonly hasWaitQueue: boolean;
   /** Whether a key is given by several servers together: then a claim may be given back before it has its token. */
   readonly severalNodes: boolean;
   readonly harness: StoreHarness;
@@ -177,7 +179,7 @@ export interface ContractContext {
 }
 
 /** How a store differs from others. */
-export interface StoreTraits extends Partial<Pick<ContractContext, 'keepsLines' | 'severalNodes'>> {
+export interface StoreTraits extends Partial<Pick<ContractContext, 'hasWaitQueue' | 'severalNodes'>> {
   /** The kinds that it has; one that has all of them has semaphores and latches, too. */
   readonly kinds?: readonly LockKind[];
 }

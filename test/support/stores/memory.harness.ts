@@ -8,13 +8,13 @@ export function memoryHarness(): Promise<StoreHarness> {
   const space = new MemorySpace({ now: () => now });
   return Promise.resolve({
     virtualTime: true,
-    placesEnd: false,
+    entriesExpire: false,
     connect: () => Promise.resolve(new MemoryStore({ shared: space })),
     pass: (ms) => {
       now += ms;
       return Promise.resolve();
     },
-    leftovers: () => Promise.resolve({ ...space.size, ears: 0 }),
+    leftovers: () => Promise.resolve({ ...space.size, grantSubscriptions: 0 }),
     cleanup: () => Promise.resolve(),
   });
 }

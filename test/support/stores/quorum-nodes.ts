@@ -17,7 +17,7 @@ export class NodeServer {
   /** Requests fail at once, and nothing is done. */
   isDown = false;
   /** Requests are done, and their answers lost. */
-  losesAnswers = false;
+  losesReplies = false;
   /** Acquires fail, and are read when the test says so, unless a release in doubt ends their connection first. */
   readsLate = false;
   /** It does not say since when it is up. */
@@ -31,7 +31,7 @@ export class NodeServer {
   private held: (() => void)[] | undefined;
   private startedAt: number;
   private readonly connections = new Set<() => void>();
-  private unread: { readonly request: () => Promise<unknown>; readonly doubt: StoreFailure }[] = [];
+  private unread: { readonly request: () => Promise<unknown>; readonly failure: StoreFailure }[] = [];
   /** What was asked, as `<method> <owner>`. */
   readonly requests: string[] = [];
 
@@ -75,8 +75,8 @@ export class NodeServer {
   }
 
   /** The connection on which that went wrong is ended: what was sent there is read no more. */
-  endConnectionOf(doubt: StoreFailure): void {
-    this.unread = this.unread.filter((one) => one.doubt !== doubt);
+  endConnectionOf(failure: StoreFailure): void {
+    this.unread = this.unread.filter((one) => one.failure !== failure);
   }
 
   times(): ServerTimes {
@@ -93,23 +93,23 @@ export class NodeServer {
   }
 
   acquire<T>(owner: string, request: () => Promise<T>): Promise<T> {
-    return this.ask(`acquire ${owner}`, () => {
+    return this.send(`acquire ${owner}`, () => {
       if (!this.readsLate) return request();
-      const doubt = new StoreFailure('no answer', 'unknown');
-      this.unread.push({ request, doubt });
-      throw doubt;
+      const failure = new StoreFailure('no answer', 'unknown');
+      this.unread.push({ request, failure });
+      throw failure;
     });
   }
 
-  async ask<T>(name: string, request: () => Promise<T>): Promise<T> {
+  async send<T>(name: string, request: () => Promise<T>): Promise<T> {
     this.requests.push(name);
     if (this.isDown) throw new StoreFailure('connection refused', 'not-executed');
     const { held } = this;
     if (held) await new Promise<void>((resolve) => held.push(resolve));
-    const losesAnswer = this.losesAnswers;
-    const answer = await request();
-    if (losesAnswer) throw new StoreFailure('no answer', 'unknown');
-    return answer;
+    const losesReply = this.losesReplies;
+    const reply = await request();
+    if (losesReply) throw new StoreFailure('no answer', 'unknown');
+    return reply;
   }
 
   private forget(): void {
@@ -143,12 +143,12 @@ class NodeStore implements LockStore {
     const own = (): KindStore => this.store.kinds[name];
     return {
       acquire: (claim: Claim) => server.acquire(claim.owner, () => own().acquire(claim)),
-      extendMany: (claims: readonly Claim[]) => server.ask('extend', () => own().extendMany(claims)),
+      extendMany: (claims: readonly Claim[]) => server.send('extend', () => own().extendMany(claims)),
       commit: (claim: Claim, token: number) =>
-        server.ask(`commit ${token}`, () => own().commit!(claim, token)),
-      downgrade: (claim: Claim) => server.ask('downgrade', () => own().downgrade!(claim)),
+        server.send(`commit ${token}`, () => own().commit!(claim, token)),
+      downgrade: (claim: Claim) => server.send('downgrade', () => own().downgrade!(claim)),
       release: (claim, how) =>
-        server.ask(`release ${claim.owner}`, () => {
+        server.send(`release ${claim.owner}`, () => {
           if (how?.uncertain) server.endConnectionOf(how.uncertain);
           return own().release(claim, how);
         }),
@@ -162,19 +162,19 @@ class NodeStore implements LockStore {
 
   serverTimes(): Promise<ServerTimes> {
     if (this.server.losesTimes) return Promise.reject(new StoreFailure('no times', 'not-executed'));
-    return this.server.ask('times', () => Promise.resolve(this.server.times()));
+    return this.server.send('times', () => Promise.resolve(this.server.times()));
   }
 
   inspect(finalKey: string) {
-    return this.server.ask('inspect', () => this.store.inspect(finalKey));
+    return this.server.send('inspect', () => this.store.inspect(finalKey));
   }
 
   forceUnlock(finalKey: string) {
-    return this.server.ask('forceUnlock', () => this.store.forceUnlock(finalKey));
+    return this.server.send('forceUnlock', () => this.store.forceUnlock(finalKey));
   }
 
   ping(): Promise<void> {
-    return this.server.ask('ping', () => this.store.ping());
+    return this.server.send('ping', () => this.store.ping());
   }
 
   close(): Promise<void> {

@@ -20,7 +20,7 @@ export function quorumHarness(): Promise<StoreHarness> {
   const runtime = { ...systemRuntime(), now: () => now };
   return Promise.resolve({
     virtualTime: true,
-    placesEnd: false,
+    entriesExpire: false,
     connect: () => {
       const nodes = spaces.map((space) => new MemoryStore({ shared: space }));
       return Promise.resolve(new QuorumStore({ nodes, runtime }) as unknown as FullStore);
@@ -35,7 +35,7 @@ export function quorumHarness(): Promise<StoreHarness> {
         holds: sizes.reduce((sum, { holds }) => sum + holds, 0),
         // One is a watch at each node.
         watches: Math.max(...sizes.map(({ watches }) => watches)),
-        ears: 0,
+        grantSubscriptions: 0,
       });
     },
     cleanup: () => Promise.resolve(),

@@ -14,7 +14,7 @@ export const redisClusterHarness = async (
   return {
     address: servers.servers[0]!.url,
     virtualTime: false,
-    placesEnd: true,
+    entriesExpire: true,
     connect: () => Promise.resolve(new RedisStore({ redis: servers.options, ...options })),
     pass: async (ms) => {
       const until = performance.now() + ms + 2;
@@ -24,7 +24,7 @@ export const redisClusterHarness = async (
       const each = await Promise.all(admins.map(leftoversOf));
       const sum = (of: 'holds' | 'watches'): number => each.reduce((all, one) => all + one[of], 0);
       const processes = new Set(each.flatMap(({ processes: hearing }) => hearing));
-      return { holds: sum('holds'), watches: sum('watches'), ears: processes.size };
+      return { holds: sum('holds'), watches: sum('watches'), grantSubscriptions: processes.size };
     },
     cleanup: async () => {
       for (const admin of admins) admin.disconnect();

@@ -6,7 +6,7 @@ import type { Leftovers, StoreHarness } from './harness.js';
 
 const FENCE_KEYS = /^(nest_redis_lock|redisson_lock_token):/;
 /** The channels on which processes hear of their turns, once they have waited; they stay open with the store. */
-const TURN_CHANNELS = 'nest_redis_lock:grant:*';
+const GRANT_CHANNELS = 'nest_redis_lock:grant:*';
 
 export interface RedisHarness extends StoreHarness {
   readonly server: RedisServer;
@@ -30,16 +30,16 @@ export const leftoversOf = async (
     0,
   );
   const channels = [
-    ...((await admin.pubsub('CHANNELS', TURN_CHANNELS)) as string[]),
+    ...((await admin.pubsub('CHANNELS', GRANT_CHANNELS)) as string[]),
     // Servers before Redis 7 have none.
-    ...((await admin.call('PUBSUB', 'SHARDCHANNELS', TURN_CHANNELS).catch(() => [])) as string[]),
+    ...((await admin.call('PUBSUB', 'SHARDCHANNELS', GRANT_CHANNELS).catch(() => [])) as string[]),
   ];
   // In a cluster a process hears in each slot where it waits.
   const processes = [...new Set(channels.map((channel) => channel.slice(channel.lastIndexOf(':') + 1)))];
   return {
     holds: holds.length,
     watches: subscriptions - channels.length,
-    ears: processes.length,
+    grantSubscriptions: processes.length,
     processes,
   };
 };
@@ -53,7 +53,7 @@ export async function redisHarness(): Promise<RedisHarness> {
     address: server.url,
     admin,
     virtualTime: false,
-    placesEnd: true,
+    entriesExpire: true,
     connect: () => Promise.resolve(new RedisStore({ redis: server.url })),
     pass: async (ms) => {
       // The server counts in whole ms and ends a lease after its last one; timers may come up to 1 ms early.
@@ -61,8 +61,8 @@ export async function redisHarness(): Promise<RedisHarness> {
       for (let left = ms + 2; left > 0; left = until - performance.now()) await sleep(left);
     },
     leftovers: async () => {
-      const { holds, watches, ears } = await leftoversOf(admin);
-      return { holds, watches, ears };
+      const { holds, watches, grantSubscriptions } = await leftoversOf(admin);
+      return { holds, watches, grantSubscriptions };
     },
     cleanup: async () => {
       admin.disconnect();

@@ -30,7 +30,7 @@ export const STORES: readonly StoreUnderContract[] = [
     name: 'QuorumStore',
     folder: 'quorum',
     makeHarness: quorumHarness,
-    traits: { keepsLines: false, severalNodes: true, kinds: ['exclusive', 'read', 'write'] },
+    traits: { hasWaitQueue: false, severalNodes: true, kinds: ['exclusive', 'read', 'write'] },
     open: () => new QuorumStore({ nodes: [new MemoryStore(), new MemoryStore()] }) as unknown as FullStore,
   },
 ];

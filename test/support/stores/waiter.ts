@@ -7,7 +7,7 @@ import { until } from '../async.js';
 import {
   claimFor,
   expectGranted,
-  HintCounter,
+  WakeUpCounter,
   newKey,
   newProcess,
   type ContractContext,
@@ -17,34 +17,34 @@ import {
 /** For how long a place lives that nobody keeps: longer than a test runs. */
 export const ALIVE_MS = 60_000;
 /** For how long a hold is given that nobody has asked for in this moment. */
-export const FIRST_LEASE_MS = 10_000;
+export const PROVISIONAL_LEASE_MS = 10_000;
 
 /** One who stands in line, and does what the core does there. */
 export class Waiter {
   /** What became of its place. */
-  readonly told: QueueEntryOutcome[] = [];
+  readonly notified: QueueEntryOutcome[] = [];
   /** What it was answered when it asked, unless that was that it stands in line still. */
   private found: QueueEntryReply['status'] | undefined;
-  private asked = 0;
+  private handled = 0;
   /** When a moment is over in which the key is left to those who stand in no line: nobody tells of that. */
   private looksAt = Infinity;
-  private doubts = 0;
+  private missed = 0;
 
   constructor(
     readonly store: FullStore,
     readonly claim: ExclusiveClaim,
     readonly queued: Queued,
-    private readonly hints: HintCounter,
+    private readonly wakeUps: WakeUpCounter,
   ) {
-    this.place.listen({
-      notified: (outcome) => this.told.push(outcome),
+    this.entry.listen({
+      notified: (outcome) => this.notified.push(outcome),
       missedNotification: () => {
-        this.doubts++;
+        this.missed++;
       },
     });
   }
 
-  get place(): QueueEntry {
+  get entry(): QueueEntry {
     return this.queued.entry;
   }
 
@@ -57,7 +57,7 @@ export class Waiter {
 
   /** Asks because of all that it was hinted. */
   async look(): Promise<void> {
-    this.asked = this.hints.count + this.doubts;
+    this.handled = this.wakeUps.count + this.missed;
     const reply = await this.keep();
     this.looksAt = Infinity;
     if (reply.status !== 'queued') this.found = reply.status;
@@ -68,26 +68,26 @@ export class Waiter {
    * Resolves when its turn has come: "granted" when it was told so, "held" when it has found that out, because it was
    * hinted that the key may be free.
    */
-  async turn(): Promise<'granted' | 'held'> {
+  async grant(): Promise<'granted' | 'held'> {
     const how = await until(async () => {
-      const isHinted = this.hints.count + this.doubts !== this.asked || performance.now() >= this.looksAt;
-      if (this.told.length === 0 && isHinted) await this.look();
-      return this.told[0]?.status ?? this.found;
+      const isWoken = this.wakeUps.count + this.missed !== this.handled || performance.now() >= this.looksAt;
+      if (this.notified.length === 0 && isWoken) await this.look();
+      return this.notified[0]?.status ?? this.found;
     });
-    this.hints.watch.close();
+    this.wakeUps.watch.close();
     expect(['granted', 'held']).toContain(how);
     return how as 'granted' | 'held';
   }
 
   async release(): Promise<void> {
-    this.hints.watch.close();
+    this.wakeUps.watch.close();
     expect((await this.store.kinds.exclusive.release(this.claim)).wasHeld).toBe(true);
   }
 
   /** Gives up its place. */
   leave(): Promise<void> {
-    this.hints.watch.close();
-    return this.place.leave();
+    this.wakeUps.watch.close();
+    return this.entry.leave();
   }
 }
 
@@ -105,8 +105,8 @@ export class WaitingProcess {
   /** A claim whose caller waits. */
   waiting(key: string, overrides: Partial<ExclusiveClaim> = {}): ExclusiveClaim {
     const claim = this.claim(key, { waits: true, ...overrides });
-    const place = { aliveMs: ALIVE_MS, provisionalLeaseMs: FIRST_LEASE_MS, tokens: claim.tokens };
-    return { ...claim, entryTerms: { ...place, ...overrides.entryTerms } };
+    const terms = { aliveMs: ALIVE_MS, provisionalLeaseMs: PROVISIONAL_LEASE_MS, tokens: claim.tokens };
+    return { ...claim, entryTerms: { ...terms, ...overrides.entryTerms } };
   }
 
   /** Takes a key that is free. */
@@ -117,7 +117,7 @@ export class WaitingProcess {
   }
 
   /** Stands in line for a key that somebody has. */
-  async stand(key: string, overrides: Partial<ExclusiveClaim> = {}): Promise<Waiter> {
+  async enqueue(key: string, overrides: Partial<ExclusiveClaim> = {}): Promise<Waiter> {
     const claim = this.waiting(key, overrides);
     const reply = await this.store.kinds.exclusive.acquire(claim);
     expect(reply.status).toBe('queued');
@@ -126,21 +126,21 @@ export class WaitingProcess {
 
   /** The same, for a claim that was put in line. */
   async waiter(claim: ExclusiveClaim, queued: Queued): Promise<Waiter> {
-    const hints = new HintCounter(this.store, claim);
-    const waiter = new Waiter(this.store, claim, queued, hints);
-    await hints.until(() => hints.watch.live);
+    const wakeUps = new WakeUpCounter(this.store, claim);
+    const waiter = new Waiter(this.store, claim, queued, wakeUps);
+    await wakeUps.until(() => wakeUps.watch.live);
     await waiter.look();
     return waiter;
   }
 
   /** Until now it may have had nothing on which it hears of its turn. */
-  async hears(): Promise<this> {
+  async subscribes(): Promise<this> {
     const key = newKey('ear');
     for (;;) {
       const holder = await this.take(key);
-      const waiter = await this.stand(key);
+      const waiter = await this.enqueue(key);
       await this.store.kinds.exclusive.release(holder);
-      const how = await waiter.turn();
+      const how = await waiter.grant();
       await waiter.release();
       if (how === 'granted') return this;
     }
@@ -149,4 +149,6 @@ export class WaitingProcess {
 
 /** So many processes that hear of their turns. */
 export const waitingProcesses = (context: ContractContext, count: number): Promise<WaitingProcess[]> =>
-  Promise.all(Array.from({ length: count }, async () => new WaitingProcess(await context.connect()).hears()));
+  Promise.all(
+    Array.from({ length: count }, async () => new WaitingProcess(await context.connect()).subscribes()),
+  );

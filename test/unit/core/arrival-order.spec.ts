@@ -24,8 +24,8 @@ describe('the order of arrival', () => {
         present = present.filter((one) => one !== leaver);
       }
       if (present.length === 0 || random() < 0.7) continue;
-      const asked = oneOf(present);
-      expect(order.aheadOf(asked)).toBe(present.indexOf(asked));
+      const requested = oneOf(present);
+      expect(order.aheadOf(requested)).toBe(present.indexOf(requested));
       expect([order.size, order.first]).toEqual([present.length, present[0]]);
     }
     expect(order.all).toEqual(present);

@@ -40,7 +40,7 @@ beforeEach(() => {
 describe('a free key', () => {
   it('costs one request and no watch', async () => {
     const caller = acquire();
-    await store.next('acquire').answer(granted(7));
+    await store.next('acquire').reply(granted(7));
     expect(caller.value?.fencingToken).toBe(7);
     expect([store.sent.length, store.watches.length]).toEqual([1, 0]);
   });
@@ -48,16 +48,16 @@ describe('a free key', () => {
   it('is valid from before the request was sent: what the answer took is gone', async () => {
     const caller = acquire();
     await runtime.pass(2_500);
-    await store.next('acquire').answer(granted(1, 30_000));
+    await store.next('acquire').reply(granted(1, 30_000));
     expect(caller.value?.remainingMs()).toBe(27_500);
   });
 
   it('every request of a new caller has an owner of its own', async () => {
     for (let i = 0; i < 3; i += 1) {
       const caller = acquire();
-      await store.next('acquire').answer(granted());
+      await store.next('acquire').reply(granted());
       void caller.value!.release();
-      await store.next('release').answer(released());
+      await store.next('release').reply(released());
     }
     const owners = store.sent.filter(({ name }) => name === 'acquire').map(({ claim }) => claim.owner);
     expect(new Set(owners).size).toBe(3);
@@ -67,17 +67,17 @@ describe('a free key', () => {
 describe('a taken key', () => {
   it('is listened for, and asked for again as soon as that can be heard', async () => {
     const caller = acquire();
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     expect([watchOf().key, store.open.length]).toEqual(['k', 0]);
     await watchOf().becomeLive();
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     expect(caller.state).toBe('fulfilled');
     expect(store.watching, 'nobody waits any more, but the hold may go on to be waited for').toHaveLength(1);
   });
 
   it('repeats with the same owner, so that an answer that was lost takes nothing twice', async () => {
     acquire();
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     await watchOf().becomeLive();
     const owners = store.sent.map(({ claim }) => claim.owner);
     expect(owners).toHaveLength(2);
@@ -86,58 +86,58 @@ describe('a taken key', () => {
 
   it('a message that is there before the answer "taken" counts', async () => {
     acquire();
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     await watchOf().becomeLive();
     // The holder releases between our question and its answer; the message overtakes the answer.
-    await watchOf().hint();
-    await store.next('acquire').answer(taken(30_000));
+    await watchOf().wake();
+    await store.next('acquire').reply(taken(30_000));
     expect(store.open, 'asks again at once').toHaveLength(1);
   });
 
   it('there is no polling: one question when it can be heard, one for each message', async () => {
     acquire({ waitMs: 25_000 });
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     await watchOf().becomeLive();
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     await runtime.pass(20_000);
     expect(store.sent).toHaveLength(2);
-    await watchOf().hint();
-    await store.next('acquire').answer(taken());
+    await watchOf().wake();
+    await store.next('acquire').reply(taken());
     expect(store.sent).toHaveLength(3);
   });
 
   it('is asked for again at the end of the hold in the way, in case its holder crashed', async () => {
     const caller = acquire();
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     await watchOf().becomeLive();
-    await store.next('acquire').answer(taken(800));
+    await store.next('acquire').reply(taken(800));
     await runtime.pass(800);
     expect(store.open).toHaveLength(0);
     await runtime.pass(1);
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     expect(caller.state).toBe('fulfilled');
   });
 
   it('is asked for every second while nothing can be heard', async () => {
     acquire({ waitMs: 60_000 });
-    await store.next('acquire').answer(taken(30_000));
+    await store.next('acquire').reply(taken(30_000));
     for (let second = 0; second < 3; second += 1) {
       await runtime.pass(1_001);
-      await store.next('acquire').answer(taken(30_000));
+      await store.next('acquire').reply(taken(30_000));
     }
     expect(store.sent).toHaveLength(4);
   });
 
   it('the wait ends at its deadline, with one more question: what was said before tells nothing of now', async () => {
     const caller = acquire({ waitMs: 500 });
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     await watchOf().becomeLive();
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     await runtime.pass(499);
     expect(caller.state).toBe('pending');
     await runtime.pass(1);
     expect(caller.state).toBe('pending');
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     expect(caller.error).toBeInstanceOf(LockNotAcquiredError);
     expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'k' });
     expect([store.watching.length, runtime.due, core.manager.usage.keys]).toEqual([0, [], 0]);
@@ -146,40 +146,40 @@ describe('a taken key', () => {
   it('is asked for again when the hold in the way ends, however late that was heard of', async () => {
     acquire({ waitMs: 60_000 });
     await runtime.pass(900);
-    await store.next('acquire').answer(taken(1_000));
+    await store.next('acquire').reply(taken(1_000));
     await watchOf().becomeLive();
     await runtime.pass(900);
-    await store.next('acquire').answer(taken(100));
+    await store.next('acquire').reply(taken(100));
     await runtime.pass(1);
     expect(store.open.map(({ name }) => name)).toEqual(['acquire']);
   });
 
   it("is the caller's when it became free in the last moment of the wait", async () => {
     const caller = acquire({ waitMs: 500 });
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     await runtime.pass(500);
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     expect(caller.state).toBe('fulfilled');
   });
 
   it('a store that hangs meanwhile is never told as a lock that is taken', async () => {
-    const head = acquire({ waitMs: 10_000 });
-    await store.next('acquire').answer(taken());
+    const contender = acquire({ waitMs: 10_000 });
+    await store.next('acquire').reply(taken());
     const behind = acquire({ waitMs: 300 });
     await runtime.pass(300);
-    expect([head.state, behind.state]).toEqual(['pending', 'pending']);
+    expect([contender.state, behind.state]).toEqual(['pending', 'pending']);
     await store.next('acquire').fail(unknown('no answer for 2,000 ms'));
-    expect(head.error).toBeInstanceOf(LockStoreError);
+    expect(contender.error).toBeInstanceOf(LockStoreError);
     expect(behind.error).toBeInstanceOf(LockStoreError);
   });
 
   it('a caller that does not wait, behind a waiter, gets the next reply of the store', async () => {
     acquire({ waitMs: 10_000 });
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     const once = acquire({ waitMs: 0 });
     await settled();
     expect(once.state).toBe('pending');
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     expect(once.error).toMatchObject({ code: 'LOCK_TAKEN' });
   });
 
@@ -189,52 +189,52 @@ describe('a taken key', () => {
     const behind = acquire({ waitMs: 100 });
     await runtime.pass(100);
     expect(behind.state).toBe('pending');
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     expect(behind.error).toMatchObject({ code: 'LOCK_TAKEN' });
     const next = acquire({ waitMs: 100 });
     await runtime.pass(100);
     gone.abort();
     await settled();
     expect(next.state).toBe('pending');
-    while (next.state === 'pending') await store.next('acquire').answer(taken());
+    while (next.state === 'pending') await store.next('acquire').reply(taken());
     expect(next.error).toMatchObject({ code: 'LOCK_TAKEN' });
   });
 
   it('with waitMs 0 it is asked for once and not listened for', async () => {
     const caller = acquire({ waitMs: 0 });
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN' });
     expect([store.sent.length, store.watches.length]).toEqual([1, 0]);
   });
 
   it('a message at the last moment is worth one more question', async () => {
     const caller = acquire({ waitMs: 500 });
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     await watchOf().becomeLive();
     await runtime.pass(600);
-    await watchOf().hint();
-    await store.next('acquire').answer(taken());
+    await watchOf().wake();
+    await store.next('acquire').reply(taken());
     expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN' });
   });
 
   it('a wait without end goes on for days, and ends with a message', async () => {
     const caller = acquire({ waitMs: Infinity });
-    await store.next('acquire').answer(taken(1_000_000_000));
+    await store.next('acquire').reply(taken(1_000_000_000));
     await watchOf().becomeLive();
-    await store.next('acquire').answer(taken(1_000_000_000));
+    await store.next('acquire').reply(taken(1_000_000_000));
     await runtime.pass(500_000_000);
     expect(caller.state).toBe('pending');
-    await watchOf().hint();
-    await store.next('acquire').answer(granted());
+    await watchOf().wake();
+    await store.next('acquire').reply(granted());
     expect(caller.state).toBe('fulfilled');
   });
 
   it('when listening is refused, all who wait hear it as a failure of the store', async () => {
-    const [head, behind] = [acquire(), acquire()];
-    await store.next('acquire').answer(taken());
+    const [contender, behind] = [acquire(), acquire()];
+    await store.next('acquire').reply(taken());
     await watchOf().fail(notExecuted('NOPERM subscribe'));
-    await store.next('acquire').answer(taken());
-    for (const caller of [head, behind]) {
+    await store.next('acquire').reply(taken());
+    for (const caller of [contender, behind]) {
       expect(caller.error).toBeInstanceOf(LockStoreError);
       expect((caller.error as Error).message).toContain('NOPERM subscribe');
     }
@@ -262,10 +262,10 @@ describe('a store that fails', () => {
       'It may have been done; the library undoes what nobody owns. This says',
     );
     const { finalKey, owner } = store.sent[0]!.claim;
-    expect(store.next('release')).toMatchObject({ doubt: failure, claim: { finalKey, owner } });
+    expect(store.next('release')).toMatchObject({ uncertain: failure, claim: { finalKey, owner } });
     await store.next('release').fail(unknown());
     await runtime.pass(50);
-    await store.next('release').answer(notHeld);
+    await store.next('release').reply(notHeld);
     expect(core.manager.usage.undoing).toBe(0);
   });
 
@@ -303,7 +303,7 @@ describe('a store that fails', () => {
       await store.next('acquire').fail(notExecuted());
     }
     acquire();
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     expect(events).toEqual(['down', 'up']);
     expect(core.log.lines).toHaveLength(2);
   });
@@ -315,7 +315,7 @@ describe('a store that fails', () => {
       expect(caller.state).toBe('pending');
       await runtime.pass(51);
     }
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     expect(caller.state).toBe('fulfilled');
     expect(core.log.lines).toEqual([]);
   });
@@ -354,24 +354,24 @@ describe('a store that fails', () => {
     const caller = acquire({ leaseMs: 300 });
     const first = store.next('acquire').claim;
     await runtime.pass(300);
-    await store.next('acquire').answer(granted(1, 300));
-    await store.next('release').answer(notHeld);
+    await store.next('acquire').reply(granted(1, 300));
+    await store.next('release').reply(notHeld);
     expect(store.next('acquire').claim.owner).not.toBe(first.owner);
-    await store.next('acquire').answer(granted(2, 300));
+    await store.next('acquire').reply(granted(2, 300));
     expect([caller.value?.fencingToken, outages]).toEqual([2, []]);
   });
 
   it('a caller whose grant meets a forced unlock at the same moment requests again, or is notified of the loss', async () => {
     const patient = acquire();
     const forcing = watched(core.manager.forceUnlock('k'));
-    const [asked, forced] = [...store.open] as [Request<'acquire'>, Request<'forceUnlock'>];
-    void asked.answer(granted(1));
-    await forced.answer(true);
+    const [requested, forced] = [...store.open] as [Request<'acquire'>, Request<'forceUnlock'>];
+    void requested.reply(granted(1));
+    await forced.reply(true);
     expect(forcing.value).toBe(true);
     // Whichever reply is read first: no caller believes in the hold that is gone.
     while (store.open.length > 0) {
-      if (store.open[0]!.name === 'release') await store.next('release').answer(notHeld);
-      else await store.next('acquire').answer(granted(2));
+      if (store.open[0]!.name === 'release') await store.next('release').reply(notHeld);
+      else await store.next('acquire').reply(granted(2));
     }
     if (patient.state === 'rejected') expect(patient.error).toMatchObject({ code: 'LOCK_LOST' });
     else expect([patient.value!.lost || patient.value!.fencingToken === 2]).toEqual([true]);
@@ -381,8 +381,8 @@ describe('a store that fails', () => {
     const caller = acquire({ leaseMs: 300, waitMs: Infinity });
     for (let late = 0; late < 3; late += 1) {
       await runtime.pass(300);
-      await store.next('acquire').answer(granted(1, 300));
-      await store.next('release').answer(notHeld);
+      await store.next('acquire').reply(granted(1, 300));
+      await store.next('release').reply(notHeld);
     }
     expect(caller.error).toMatchObject({
       code: 'LOCK_LOST',
@@ -408,9 +408,9 @@ describe('a caller that is called off', () => {
     await settled();
     expect(caller.error).toBeInstanceOf(LockAbortedError);
     expect(caller.error).toMatchObject({ cause: 'client gone' });
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     expect(store.next('release').claim.owner).toBe(store.sent[0]!.claim.owner);
-    await store.next('release').answer(released());
+    await store.next('release').reply(released());
     expect(core.manager.usage).toMatchObject({ holds: 0, keys: 0, leases: 0, undoing: 0 });
   });
 
@@ -421,19 +421,19 @@ describe('a caller that is called off', () => {
     controller.abort();
     await settled();
     expect(store.sent, 'still unanswered').toHaveLength(1);
-    await store.next('acquire').answer(granted(1));
+    await store.next('acquire').reply(granted(1));
     expect(store.sent.map(({ name }) => name)).toEqual(['acquire', 'release', 'acquire']);
-    await store.next('release').answer(released());
-    await store.next('acquire').answer(granted(2));
+    await store.next('release').reply(released());
+    await store.next('acquire').reply(granted(2));
     expect(next.value?.fencingToken).toBe(2);
   });
 
   it('leaves no timer and no watch while it waited for a message', async () => {
     const controller = new AbortController();
     const caller = acquire({ signal: controller.signal });
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     await watchOf().becomeLive();
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     controller.abort();
     await settled();
     expect(caller.error).toBeInstanceOf(LockAbortedError);
@@ -450,7 +450,7 @@ describe('a caller that is called off', () => {
   it('after it has the lock keeps it: the signal ends the wait, not the lease', async () => {
     const controller = new AbortController();
     const caller = acquire({ signal: controller.signal });
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     controller.abort();
     await settled();
     expect(caller.value?.lost).toBe(false);
@@ -461,21 +461,21 @@ describe('a caller that is called off', () => {
 describe('after a release that others heard', () => {
   it('the next caller of this process asks at once, behind it: the store has the order of those who wait', async () => {
     const holder = acquire();
-    await store.next('acquire').answer(grantedFor(1));
+    await store.next('acquire').reply(grantedFor(1));
     const next = acquire();
     void holder.value!.release();
     await settled();
     expect(store.open.map(({ name }) => name)).toEqual(['release', 'acquire']);
-    await store.next('release').answer(released(true));
-    await store.next('acquire').answer(granted(2));
+    await store.next('release').reply(released(true));
+    await store.next('acquire').reply(granted(2));
     expect(next.value?.fencingToken).toBe(2);
   });
 
   it('a later caller does not wait either, and can be aborted', async () => {
     const holder = acquire();
-    await store.next('acquire').answer(grantedFor(1));
+    await store.next('acquire').reply(grantedFor(1));
     void holder.value!.release();
-    await store.next('release').answer(released(true));
+    await store.next('release').reply(released(true));
     const controller = new AbortController();
     const caller = acquire({ signal: controller.signal });
     expect(store.next('acquire')).toBeDefined();

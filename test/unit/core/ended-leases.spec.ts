@@ -17,7 +17,7 @@ let core: ReturnType<typeof coreUnderTest>;
 
 const acquired = async (options: Partial<LockCall> = {}, validForMs = 30_000): Promise<Lease> => {
   const caller = watched(core.manager.acquire(['k'], core.call(options)));
-  await core.store.next('acquire').answer(granted(7, validForMs));
+  await core.store.next('acquire').reply(granted(7, validForMs));
   return caller.value!;
 };
 
@@ -84,7 +84,7 @@ describe('a nested lease', () => {
     expect([inner.lost, signal.aborted, inner.remainingMs()]).toEqual([true, true, 0]);
     expect(signal.reason).toBeInstanceOf(LockLostError);
     expect((signal.reason as Error).message).toContain('released by hand');
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(await inner.release()).toBe('lost');
     expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });
@@ -132,7 +132,7 @@ describe('a lease whose time is over', () => {
   it('begins no section: the time may be over before it comes to that', async () => {
     core.manager.on('acquired', () => core.runtime.jump(1_000));
     const outcome = watched(core.manager.withLock(['k'], core.call({ leaseMs: 1_000 }), () => 'ran'));
-    await core.store.next('acquire').answer(granted(1, 1_000));
+    await core.store.next('acquire').reply(granted(1, 1_000));
     expect(outcome.error).toBeInstanceOf(LockLostError);
   });
 });
@@ -143,14 +143,14 @@ describe('verify', () => {
     await core.runtime.pass(1_000);
     const verified = watched(lease.verify());
     expect(core.store.next('extend').claims).toMatchObject([{ finalKey: 'k', leaseMs: 1 }]);
-    await core.store.next('extend').answer([{ status: 'held', validForMs: 4_000 }]);
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 4_000 }]);
     expect([verified.value, lease.remainingMs()]).toEqual([true, 4_000]);
   });
 
   it('is false when it has not, and then the lease is lost', async () => {
     const lease = await acquired();
     const verified = watched(lease.verify());
-    await core.store.next('extend').answer([{ status: 'lost' }]);
+    await core.store.next('extend').reply([{ status: 'lost' }]);
     expect([verified.value, lease.lost, await lease.verify()]).toEqual([false, true, false]);
     expect(core.store.open).toHaveLength(0);
   });
@@ -161,7 +161,7 @@ describe('verify', () => {
     await core.store.next('extend').fail(notExecuted());
     expect(whole.error).toBeInstanceOf(LockStoreError);
     const one = watched(lease.verify());
-    await core.store.next('extend').answer([{ status: 'failed', cause: new Error('this key') }]);
+    await core.store.next('extend').reply([{ status: 'failed', cause: new Error('this key') }]);
     expect(one.error).toBeInstanceOf(LockStoreError);
     expect([lease.lost, lease.remainingMs()]).toEqual([false, 30_000]);
   });
@@ -180,9 +180,9 @@ describe('verify', () => {
     const lease = await acquired();
     const verified = watched(lease.verify());
     void lease.release();
-    await core.store.next('extend').answer([{ status: 'held', validForMs: 30_000 }]);
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 30_000 }]);
     expect(verified.error).toBeInstanceOf(LockConfigurationError);
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
   });
 
   it('does not put off the renewal that is tried again', async () => {
@@ -190,7 +190,7 @@ describe('verify', () => {
     await core.runtime.pass(10_000);
     await core.store.next('extend').fail(notExecuted());
     const verified = watched(lease.verify());
-    await core.store.next('extend').answer([{ status: 'held', validForMs: 20_000 }]);
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 20_000 }]);
     expect(verified.value).toBe(true);
     await core.runtime.pass(1_000);
     expect(core.store.next('extend').claims).toMatchObject([{ leaseMs: 30_000 }]);
@@ -210,7 +210,7 @@ describe('a lease tells', () => {
     await core.runtime.pass(0.5);
     expect(lease.remainingMs()).toBe(29_999);
     const extending = watched(lease.extend(lease.remainingMs() + 10_000));
-    await core.store.next('extend').answer([{ status: 'held', validForMs: 39_999 }]);
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 39_999 }]);
     expect(extending.state).toBe('fulfilled');
   });
 
@@ -244,9 +244,9 @@ describe('one signal', () => {
       watched(core.manager.acquire(['k'], core.call({ signal, waitMs: 1_000 }))),
     );
     expect(listening).toBe(1);
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     await core.runtime.pass(1_000);
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     expect(waiting.every(({ state }) => state === 'rejected')).toBe(true);
     expect(listening).toBe(0);
     const aborted = Array.from({ length: 20 }, () =>
@@ -261,11 +261,11 @@ describe('one signal', () => {
 describe('tryWithLock', () => {
   it('tells whether the section ran, and passes on what it gave', async () => {
     const ran = watched(core.manager.tryWithLock(['k'], core.call({ waitMs: 0 }), () => 'result'));
-    await core.store.next('acquire').answer(granted());
-    await core.store.next('release').answer(released());
+    await core.store.next('acquire').reply(granted());
+    await core.store.next('release').reply(released());
     expect(ran.value).toEqual({ ran: true, value: 'result' });
     const busy = watched(core.manager.tryWithLock(['k'], core.call({ waitMs: 0 }), () => 'result'));
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     expect(busy.value).toEqual({ ran: false });
   });
 
@@ -275,9 +275,9 @@ describe('tryWithLock', () => {
         core.manager.acquire(['other'], core.call({ waitMs: 0 })),
       ),
     );
-    await core.store.next('acquire').answer(granted());
-    await core.store.next('acquire').answer(taken());
-    await core.store.next('release').answer(released());
+    await core.store.next('acquire').reply(granted());
+    await core.store.next('acquire').reply(taken());
+    await core.store.next('release').reply(released());
     expect(outcome.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'other' });
     const failed = watched(core.manager.tryWithLock(['k'], core.call({ waitMs: 0 }), () => 1));
     await core.store.next('acquire').fail(notExecuted());
@@ -299,8 +299,8 @@ describe('the end of a lease', () => {
       }),
     );
     while (core.store.open.length > 0) {
-      if (core.store.open[0]!.name === 'acquire') await core.store.next('acquire').answer(granted(1, 1_000));
-      else await core.store.next('release').answer(notHeld);
+      if (core.store.open[0]!.name === 'acquire') await core.store.next('acquire').reply(granted(1, 1_000));
+      else await core.store.next('release').reply(notHeld);
     }
     expect([outcome.state, core.manager.usage.leases]).toEqual(['fulfilled', 0]);
   });
@@ -311,7 +311,7 @@ describe('the end of a lease', () => {
     await core.store.next('release').fail(new StoreFailure('NOPERM', 'not-executed', { keyOnly: true }));
     expect(disposing.state).toBe('fulfilled');
     expect(core.log.lines).toEqual([expect.stringContaining('is tried again until the lease is over')]);
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });
 
@@ -344,8 +344,8 @@ describe('a call that was called off before it came', () => {
     const closing = watched(core.manager.shutDown());
     await settled();
     expect(closing.state).toBe('pending');
-    await core.store.next('acquire').answer(granted());
-    await core.store.next('release').answer(released());
+    await core.store.next('acquire').reply(granted());
+    await core.store.next('release').reply(released());
     expect(closing.state).toBe('fulfilled');
   });
 });
@@ -356,14 +356,14 @@ describe('inside a lease that was released by hand', () => {
     await lease.run(async () => {
       expect([findLease()?.id, findLease('k')?.id]).toEqual([lease.id, lease.id]);
       const releasing = lease.release();
-      await core.store.next('release').answer(released());
+      await core.store.next('release').reply(released());
       await releasing;
       expect([findLease(), findLease('k')]).toEqual([undefined, undefined]);
       const again = watched(core.manager.acquire(['k'], core.call()));
-      await core.store.next('acquire').answer(granted(8));
+      await core.store.next('acquire').reply(granted(8));
       expect(again.value!.fencingToken).toBe(8);
       void again.value!.release();
-      await core.store.next('release').answer(released());
+      await core.store.next('release').reply(released());
     });
   });
 });
@@ -402,7 +402,7 @@ describe('an app that stops', () => {
     const stopping = watched(core.manager.shutDown());
     await core.store.next('acquire').fail(new StoreFailure('no answer', 'unknown'));
     expect(caller.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
-    await core.store.next('release').answer(notHeld);
+    await core.store.next('release').reply(notHeld);
     await settled();
     expect(stopping.state).toBe('fulfilled');
     const lines = core.log.lines.length;

@@ -6,10 +6,10 @@ import { Limited } from '../../../lib/locked/limited.decorator.js';
 import { Locked } from '../../../lib/locked/locked.decorator.js';
 import { bindLocks, createTestingLocks } from '../../../lib/testing/testing-locks.js';
 import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
-import { newPlace, queued, stands } from '../../support/core/queue-entries.js';
+import { newEntry, queued, stillQueued } from '../../support/core/queue-entries.js';
 import {
   granted,
-  LineStore,
+  QueueStore,
   notHeld,
   released,
   unknown,
@@ -18,22 +18,22 @@ import {
 import { settled } from '../../support/core/virtual-runtime.js';
 
 const fairLocks = (settings: LockSettingsInput = {}) => {
-  const core = coreUnderTest(settings, new LineStore());
+  const core = coreUnderTest(settings, new QueueStore());
   const take = (options: Partial<LockCall> = {}): Watched<Lease> =>
     watched(core.manager.acquire(['k'], core.call({ kind: 'fair', ...options })));
   return { ...core, take };
 };
 
 /** One caller stands in line; it listens, and has asked again since it can hear. */
-const oneInLine = async (options: Partial<LockCall> = {}) => {
+const oneQueued = async (options: Partial<LockCall> = {}) => {
   const core = fairLocks();
   const caller = core.take({ waitMs: 60_000, ...options });
   await settled();
-  const { place, left } = newPlace();
-  await core.store.next('acquire').answer(queued(place, 1));
+  const { entry, left } = newEntry();
+  await core.store.next('acquire').reply(queued(entry, 1));
   await core.store.watching[0]!.becomeLive();
-  await core.store.next('acquire').answer(queued(place, 1));
-  return { ...core, caller, place, left };
+  await core.store.next('acquire').reply(queued(entry, 1));
+  return { ...core, caller, entry, left };
 };
 
 describe('callers for a fair lock', () => {
@@ -46,7 +46,7 @@ describe('callers for a fair lock', () => {
     expect(owners.map((owner) => /:fair:\d+$/.test(owner))).toEqual([true, true, true]);
     expect(new Set(owners).size).toBe(3);
     expect(store.sent.map(({ claim }) => claim.waits)).toEqual([true, true, false]);
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     expect(callers.map(({ state }) => state)).toEqual(['fulfilled', 'pending', 'pending']);
     expect(manager.usage.keys).toBe(1);
   });
@@ -66,23 +66,23 @@ describe('callers for a fair lock', () => {
     const callers = [take(), take()];
     await settled();
     expect(store.sent.map(({ claim }) => claim.tokens)).toEqual([1, 1]);
-    await store.next('acquire').answer(granted());
-    await store.next('acquire').answer(queued(newPlace().place));
+    await store.next('acquire').reply(granted());
+    await store.next('acquire').reply(queued(newEntry().entry));
     const releasing = callers[0]!.value!.release();
     await settled();
     expect(store.sent.at(-1)!.name).toBe('release');
-    await store.next('release').answer(released());
+    await store.next('release').reply(released());
     await releasing;
     expect(callers[1]!.state).toBe('pending');
   });
 
   it('ask again from their place, as the same owner, when they are woken; the grant ends the place', async () => {
-    const { store, caller, left, runtime } = await oneInLine();
+    const { store, caller, left, runtime } = await oneQueued();
     const { owner } = store.sent[0]!.claim;
     // It is the first by now, whatever was said before: it does not step aside.
-    await store.watching[0]!.hint();
+    await store.watching[0]!.wake();
     expect(store.next('acquire').claim.owner).toBe(owner);
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     expect(caller.state).toBe('fulfilled');
     expect(left).toEqual([]);
     await runtime.pass(5_000);
@@ -90,48 +90,48 @@ describe('callers for a fair lock', () => {
   });
 
   it('say once a second that they are there, and look when they are told to', async () => {
-    const { store, runtime, caller } = await oneInLine();
+    const { store, runtime, caller } = await oneQueued();
     await runtime.pass(1_000);
-    await store.next('keep').answer([stands(1)]);
+    await store.next('keep').reply([stillQueued(1)]);
     expect(store.open).toEqual([]);
     await runtime.pass(1_000);
-    await store.next('keep').answer([stands(0, 0)]);
+    await store.next('keep').reply([stillQueued(0, 0)]);
     await runtime.pass(1);
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     expect(caller.state).toBe('fulfilled');
   });
 
   it('become another owner, and listen as that, when their place is gone', async () => {
-    const { store, runtime, caller, left } = await oneInLine();
+    const { store, runtime, caller, left } = await oneQueued();
     await runtime.pass(1_000);
-    await store.next('keep').answer([{ status: 'gone' }]);
+    await store.next('keep').reply([{ status: 'gone' }]);
     const { claim } = store.next('acquire');
     expect(claim.owner).not.toBe(store.sent[0]!.claim.owner);
     expect(store.watching).toEqual([]);
-    const { place } = newPlace();
-    await store.next('acquire').answer(queued(place));
+    const { entry } = newEntry();
+    await store.next('acquire').reply(queued(entry));
     expect(store.watching).toHaveLength(1);
     await store.watching[0]!.becomeLive();
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     expect([caller.state, left]).toEqual(['fulfilled', []]);
   });
 
   it('leave their place when their time is over, after one more question', async () => {
-    const { store, runtime, caller, place, left } = await oneInLine({ waitMs: 500 });
+    const { store, runtime, caller, entry, left } = await oneQueued({ waitMs: 500 });
     await runtime.pass(501);
-    await store.next('acquire').answer(queued(place, 2));
+    await store.next('acquire').reply(queued(entry, 2));
     expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', waitersAhead: 2 });
     expect(left).toEqual([undefined]);
   });
 
   it('leave their place when they are called off, also with their question under way', async () => {
     const calledOff = new AbortController();
-    const { store, caller, left, place, manager } = await oneInLine({ signal: calledOff.signal });
-    await store.watching[0]!.hint();
+    const { store, caller, left, entry, manager } = await oneQueued({ signal: calledOff.signal });
+    await store.watching[0]!.wake();
     calledOff.abort();
     await settled();
     expect(caller.error).toMatchObject({ code: 'LOCK_ABORTED' });
-    await store.next('acquire').answer(queued(place));
+    await store.next('acquire').reply(queued(entry));
     expect(left).toEqual([undefined]);
     await settled();
     expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
@@ -139,52 +139,52 @@ describe('callers for a fair lock', () => {
 
   it('give back a grant that comes after they were called off', async () => {
     const calledOff = new AbortController();
-    const { store, left, manager } = await oneInLine({ signal: calledOff.signal });
-    await store.watching[0]!.hint();
+    const { store, left, manager } = await oneQueued({ signal: calledOff.signal });
+    await store.watching[0]!.wake();
     calledOff.abort();
-    await store.next('acquire').answer(granted());
-    await store.next('release').answer(released());
+    await store.next('acquire').reply(granted());
+    await store.next('release').reply(released());
     expect(left).toEqual([]);
     expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });
 
   it('whose question was never answered have it undone with the doubt, and that is asked until it is certain', async () => {
-    const { store, runtime, caller, left, manager } = await oneInLine();
-    await store.watching[0]!.hint();
+    const { store, runtime, caller, left, manager } = await oneQueued();
+    await store.watching[0]!.wake();
     const failure = unknown();
     await store.next('acquire').fail(failure);
     expect(caller.error).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'unknown' });
     // It undoes the place as well: leaving that beside it would not wait for what may still arrive.
     expect(left).toEqual([]);
-    expect(store.next('release').doubt).toBe(failure);
+    expect(store.next('release').uncertain).toBe(failure);
     await store.next('release').fail(unknown());
     for (let i = 0; i < 5; i += 1) {
       await runtime.pass(1_000);
       await store.next('release').fail(unknown());
     }
     await runtime.pass(1_000);
-    await store.next('release').answer(notHeld);
+    await store.next('release').reply(notHeld);
     expect(manager.usage.undoing).toBe(0);
   });
 
   it('where it never becomes certain, are forgotten when the place would be over by itself', async () => {
-    const { store, runtime, manager } = await oneInLine();
-    await store.watching[0]!.hint();
+    const { store, runtime, manager } = await oneQueued();
+    await store.watching[0]!.wake();
     await store.next('acquire').fail(unknown());
     await store.next('release').fail(unknown());
-    let asked = 0;
-    for (; manager.usage.undoing > 0 && asked < 1_000; asked += 1) {
+    let requestCount = 0;
+    for (; manager.usage.undoing > 0 && requestCount < 1_000; requestCount += 1) {
       await runtime.pass(1_000);
       if (store.open.length > 0) await store.next('release').fail(unknown());
     }
-    expect(asked).toBeGreaterThan(10);
-    expect(asked).toBeLessThan(1_000);
+    expect(requestCount).toBeGreaterThan(10);
+    expect(requestCount).toBeLessThan(1_000);
     expect(store.open).toEqual([]);
   });
 
   it('whose question was certainly not done leave their place', async () => {
-    const { store, caller, left } = await oneInLine();
-    await store.watching[0]!.hint();
+    const { store, caller, left } = await oneQueued();
+    await store.watching[0]!.wake();
     await store.next('acquire').fail(notExecuted());
     expect(caller.error).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'not-executed' });
     expect([left, store.open]).toEqual([[undefined], []]);
@@ -202,16 +202,16 @@ describe('callers for a fair lock', () => {
     const { take, store } = fairLocks({ maxWaiters: 0 });
     const first = take();
     await settled();
-    await store.next('acquire').answer(queued(newPlace().place));
+    await store.next('acquire').reply(queued(newEntry().entry));
     await store.watching[0]!.becomeLive();
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     const releasing = first.value!.release();
     const second = take();
     await settled();
     expect(second.state).toBe('pending');
-    await store.next('release').answer(released());
+    await store.next('release').reply(released());
     await releasing;
-    await store.next('acquire').answer(granted(2));
+    await store.next('acquire').reply(granted(2));
     expect(second.state).toBe('fulfilled');
   });
 
@@ -219,15 +219,15 @@ describe('callers for a fair lock', () => {
     const { manager, store, take, runtime } = fairLocks();
     const callers = [take(), take()];
     await settled();
-    const places = [newPlace(), newPlace()];
-    for (const { place } of places) await store.next('acquire').answer(queued(place));
+    const entries = [newEntry(), newEntry()];
+    for (const { entry } of entries) await store.next('acquire').reply(queued(entry));
     manager.refuseNew();
     await settled();
     expect(callers.map(({ error }) => error)).toMatchObject([
       { code: 'LOCK_SHUTDOWN' },
       { code: 'LOCK_SHUTDOWN' },
     ]);
-    expect(places.map(({ left }) => left)).toEqual([[undefined], [undefined]]);
+    expect(entries.map(({ left }) => left)).toEqual([[undefined], [undefined]]);
     expect(runtime.due).toEqual([]);
   });
 
@@ -237,14 +237,14 @@ describe('callers for a fair lock', () => {
     await settled();
     const forced = manager.forceUnlock('k');
     await settled();
-    const [asked, forcing] = store.open;
-    await forcing!.answer(true);
+    const [requested, forcing] = store.open;
+    await forcing!.reply(true);
     await forced;
-    await asked!.answer(granted());
+    await requested!.reply(granted());
     // It is not believed: the hold may be gone.
-    await store.next('release').answer(notHeld);
-    expect(store.next('acquire').claim.owner).not.toBe(asked!.claim.owner);
-    await store.next('acquire').answer(granted(2));
+    await store.next('release').reply(notHeld);
+    expect(store.next('acquire').claim.owner).not.toBe(requested!.claim.owner);
+    await store.next('acquire').reply(granted(2));
     expect(caller.state).toBe('fulfilled');
   });
 });
@@ -289,8 +289,8 @@ describe('the keeper of places', () => {
     take();
     watched(manager.acquire(['plain'], call()));
     await settled();
-    await store.next('acquire').answer(queued(newPlace().place));
-    await store.next('acquire').answer(queued(newPlace().place));
+    await store.next('acquire').reply(queued(newEntry().entry));
+    await store.next('acquire').reply(queued(newEntry().entry));
     await runtime.pass(1_000);
     expect(store.open.map(({ name, claims }) => [name, claims.map(({ kind }) => kind)])).toEqual([
       ['keep', ['fair']],

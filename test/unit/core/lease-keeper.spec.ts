@@ -73,7 +73,7 @@ describe('renewal', () => {
         ({ leaseMs, tokens: fenceBlock }) => leaseMs === WATCHDOG_MS && fenceBlock === 0,
       ),
     ).toBe(true);
-    await renewal().answer(holds.map(() => held()));
+    await renewal().reply(holds.map(() => held()));
     expect(holds.map(({ validUntil }) => validUntil)).toEqual(holds.map(() => runtime.now() + WATCHDOG_MS));
     await runtime.pass(PERIOD_MS);
     expect(store.count('extend')).toBe(2);
@@ -87,9 +87,9 @@ describe('renewal', () => {
       ['permit'],
     ]);
     const [ofLocks, ofPermits] = store.open as readonly Request<'extend'>[];
-    await ofPermits!.answer([{ status: 'lost' }]);
+    await ofPermits!.reply([{ status: 'lost' }]);
     expect([lock.state, permit.state]).toEqual(['held', 'lost']);
-    await ofLocks!.answer([held()]);
+    await ofLocks!.reply([held()]);
     expect(lock.validUntil).toBe(runtime.now() + WATCHDOG_MS);
   });
 
@@ -104,7 +104,7 @@ describe('renewal', () => {
     for (let period = 0; period < 20; period += 1) {
       await runtime.pass(PERIOD_MS);
       if (period === 10) keeper.remove(goes);
-      await renewal().answer(renewal().claims.map(() => held()));
+      await renewal().reply(renewal().claims.map(() => held()));
     }
     expect(stays.state).toBe('held');
     expect(renewalsOf(goes)).toBe(11);
@@ -143,7 +143,7 @@ describe('renewal', () => {
     const one = kept();
     await runtime.pass(PERIOD_MS);
     const sentAt = runtime.now();
-    await renewal().answer([held(120_000)]);
+    await renewal().reply([held(120_000)]);
     expect(one.validUntil).toBe(sentAt + WATCHDOG_MS);
     expect(one.isSound(runtime.now())).toBe(true);
   });
@@ -153,7 +153,7 @@ describe('renewal', () => {
     one.renew(runtime.now(), 120_000, 120_000, runtime.now());
     const until = one.validUntil;
     await runtime.pass(PERIOD_MS);
-    await renewal().answer([held(120_000 - PERIOD_MS)]);
+    await renewal().reply([held(120_000 - PERIOD_MS)]);
     expect(one.validUntil).toBe(until);
   });
 
@@ -164,7 +164,7 @@ describe('renewal', () => {
       [short.key, 3_000],
       [alsoShort.key, 3_000],
     ]);
-    await renewal().answer([held(3_000), held(3_000)]);
+    await renewal().reply([held(3_000), held(3_000)]);
     keeper.remove(short);
     keeper.remove(alsoShort);
     await runtime.pass(PERIOD_MS - 1_000);
@@ -184,7 +184,7 @@ describe('renewal', () => {
     await runtime.pass(PERIOD_MS);
     const sentAt = runtime.now();
     await runtime.pass(4_000);
-    await renewal().answer([held()]);
+    await renewal().reply([held()]);
     expect(one.validUntil).toBe(sentAt + WATCHDOG_MS);
   });
 });
@@ -213,7 +213,7 @@ describe('a renewal that fails', () => {
     await runtime.pass(PERIOD_MS);
     await renewal().fail(unknown());
     await runtime.pass(RETRY_MS);
-    await renewal().answer([held()]);
+    await renewal().reply([held()]);
     expect(one.state).toBe('held');
     await runtime.pass(RETRY_MS * 3);
     expect(store.open, 'no more retries').toHaveLength(0);
@@ -223,7 +223,7 @@ describe('a renewal that fails', () => {
     const [good, bad, alsoGood] = [kept(), kept(), kept()];
     await runtime.pass(PERIOD_MS);
     const sentAt = runtime.now();
-    await renewal().answer([held(), { status: 'failed', cause: new Error('WRONGTYPE') }, held()]);
+    await renewal().reply([held(), { status: 'failed', cause: new Error('WRONGTYPE') }, held()]);
     expect([good.validUntil, alsoGood.validUntil]).toEqual([sentAt + WATCHDOG_MS, sentAt + WATCHDOG_MS]);
     await runtime.pass(RETRY_MS);
     expect(renewal().claims.map(({ finalKey: key }) => key)).toEqual([bad.key]);
@@ -238,7 +238,7 @@ describe('a renewal that fails', () => {
     const late = renewal();
     await runtime.pass(2 * PERIOD_MS);
     expect([one.state, one.lossReason]).toEqual(['lost', 'expired']);
-    await late.answer([held()]);
+    await late.reply([held()]);
     expect(one.state).toBe('lost');
     expect(one.validUntil).toBeLessThanOrEqual(runtime.now());
     expect(losses).toEqual(['expired']);
@@ -248,7 +248,7 @@ describe('a renewal that fails', () => {
     const one = kept();
     await runtime.pass(PERIOD_MS);
     runtime.jump(2 * PERIOD_MS);
-    await renewal().answer([held()]);
+    await renewal().reply([held()]);
     expect([one.state, one.lossReason]).toEqual(['lost', 'expired']);
   });
 });
@@ -257,7 +257,7 @@ describe('loss', () => {
   it('a refusal is final, at once', async () => {
     const [lost, other] = [kept(), kept()];
     await runtime.pass(PERIOD_MS);
-    await renewal().answer([{ status: 'lost' }, held()]);
+    await renewal().reply([{ status: 'lost' }, held()]);
     expect([lost.state, lost.lossReason, other.state]).toEqual(['lost', 'refused', 'held']);
     expect([...keeper.all]).toEqual([other]);
     await runtime.pass(PERIOD_MS);
@@ -287,7 +287,7 @@ describe('loss', () => {
     await runtime.pass(PERIOD_MS);
     one.release();
     keeper.remove(one);
-    await renewal().answer([{ status: 'lost' }]);
+    await renewal().reply([{ status: 'lost' }]);
     expect([one.state, one.lossReason]).toEqual(['released', undefined]);
   });
 
@@ -298,7 +298,7 @@ describe('loss', () => {
     await runtime.pass(100);
     // What lease.extend does when its answer overtakes nothing but comes first.
     one.confirm(runtime.now(), 120_000);
-    await renewal().answer([held()]);
+    await renewal().reply([held()]);
     expect(one.validUntil).toBe(renewedAt + 100 + 120_000);
   });
 });
@@ -326,7 +326,7 @@ describe('the timer', () => {
     await runtime.pass(10 * WATCHDOG_MS);
     const one = kept();
     await runtime.pass(PERIOD_MS);
-    await renewal().answer([held()]);
+    await renewal().reply([held()]);
     expect(one.validUntil).toBe(runtime.now() + WATCHDOG_MS);
   });
 
@@ -348,10 +348,10 @@ describe('a hold for which the store gave less than was asked for', () => {
     expect(renewal().claims.map(({ finalKey, leaseMs }) => [finalKey, leaseMs])).toEqual([
       [short.key, WATCHDOG_MS],
     ]);
-    await renewal().answer([held(3_000)]);
+    await renewal().reply([held(3_000)]);
     await runtime.pass(1_000);
     expect(renewal().claims).toHaveLength(1);
-    await renewal().answer([held()]);
+    await renewal().reply([held()]);
     await runtime.pass(PERIOD_MS - 2_000);
     expect(renewal().claims.map(({ finalKey }) => finalKey)).toEqual([short.key, full.key]);
   });
@@ -361,7 +361,7 @@ describe('a hold for which the store gave less than was asked for', () => {
     await runtime.pass(300);
     await renewal().fail(unknown());
     await runtime.pass(90);
-    await renewal().answer([held(900)]);
+    await renewal().reply([held(900)]);
     expect(short.state).toBe('held');
   });
 });
@@ -372,7 +372,7 @@ describe('a doubt that a store tells of', () => {
     keeper.lookAt('a');
     await settled();
     expect(renewal().claims.map(({ finalKey }) => finalKey)).toEqual(['a']);
-    await renewal().answer([{ status: 'lost' }]);
+    await renewal().reply([{ status: 'lost' }]);
     expect([one.state, one.lossReason]).toEqual(['lost', 'refused']);
     keeper.lookAt(undefined);
     await settled();
@@ -388,7 +388,7 @@ describe('a doubt that a store tells of', () => {
     await renewal().fail(unknown());
     await runtime.pass(RETRY_MS);
     expect(renewal().claim.leaseMs).toBe(1);
-    await renewal().answer([held(60_000)]);
+    await renewal().reply([held(60_000)]);
     expect(fixed.validUntil).toBe(until);
     await runtime.pass(20_000);
     expect([store.sent.length, fixed.lossReason]).toEqual([2, 'expired']);
@@ -401,9 +401,9 @@ describe('a doubt that a store tells of', () => {
     keeper.lookAt(one.claim.finalKey);
     await settled();
     expect(store.open).toHaveLength(1);
-    await first.answer([held()]);
+    await first.reply([held()]);
     expect(store.open).toHaveLength(1);
-    await renewal().answer([{ status: 'lost' }]);
+    await renewal().reply([{ status: 'lost' }]);
     expect(one.lossReason).toBe('refused');
   });
 });

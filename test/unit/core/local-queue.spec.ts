@@ -108,7 +108,7 @@ describe('turns', () => {
 });
 
 describe('while a request of the head is unanswered', () => {
-  const answer = async (): Promise<void> => {
+  const reply = async (): Promise<void> => {
     queue.requestOver(true);
     await settled();
   };
@@ -133,7 +133,7 @@ describe('while a request of the head is unanswered', () => {
     queue.requestSent();
     const [now, soon, later] = [wait(0), wait(50), wait(10_000)];
     await runtime.pass(500);
-    await answer();
+    await reply();
     for (const one of [now, soon]) expect(one.error).toMatchObject({ code: 'LOCK_TAKEN' });
     expect(later.state).toBe('pending');
   });
@@ -143,7 +143,7 @@ describe('while a request of the head is unanswered', () => {
     queue.requestSent();
     const [due, next] = [wait(50), wait(10_000)];
     await runtime.pass(100);
-    await answer();
+    await reply();
     queue.leave();
     await settled();
     expect(statesOf(due, next)).toEqual(['rejected', 'fulfilled']);
@@ -195,20 +195,20 @@ describe('a crowd whose wait ends at once', () => {
   it.each(['the time-outs', 'a reply'])(
     'is told so in portions, one in each turn of the event loop, after %s',
     async (what) => {
-      const turns: (() => void)[] = [];
-      runtime.soon = (action) => void turns.push(action);
+      const portions: (() => void)[] = [];
+      runtime.soon = (action) => void portions.push(action);
       queue.enter();
       if (what === 'a reply') queue.requestSent();
       const all = Array.from({ length: 600 }, () => wait(1));
       await runtime.pass(1);
       if (what === 'a reply') queue.requestOver(true);
-      const told: number[] = [];
-      for (let next: (() => void) | undefined = () => undefined; next; next = turns.shift()) {
+      const rejected: number[] = [];
+      for (let next: (() => void) | undefined = () => undefined; next; next = portions.shift()) {
         next();
         await settled();
-        told.push(all.filter(({ state }) => state === 'rejected').length);
+        rejected.push(all.filter(({ state }) => state === 'rejected').length);
       }
-      expect(told).toEqual([250, 500, 600, 600]);
+      expect(rejected).toEqual([250, 500, 600, 600]);
     },
   );
 });
@@ -245,23 +245,23 @@ describe('sitting out, where there are several holds', () => {
     queue.granted(true);
   };
 
-  const giveBack = (othersWaiting: boolean): void => {
+  const release = (othersWaiting: boolean): void => {
     queue.endListener.releaseSent();
     queue.endListener.releaseOver(othersWaiting);
   };
 
   /** This process has given holds back for the whole of its turn, while others waited. */
-  const afterTurn = async (): Promise<void> => {
+  const afterBatch = async (): Promise<void> => {
     take();
     take();
     queue.wakeUp.listen(claimOn('lock:k'));
-    giveBack(true);
+    release(true);
     await runtime.pass(50);
-    giveBack(true);
+    release(true);
   };
 
   it('after a turn of 50 ms while others wait, the next one is theirs, for 25 ms', async () => {
-    await afterTurn();
+    await afterBatch();
     expect(queue.yieldingUntil).toBe(runtime.now() + 25);
     await runtime.pass(24);
     expect(queue.yieldingUntil).toBeDefined();
@@ -270,10 +270,10 @@ describe('sitting out, where there are several holds', () => {
   });
 
   it('it ends with the second message: the first is the echo of the own release', async () => {
-    await afterTurn();
-    await store.watching[0]!.hint();
+    await afterBatch();
+    await store.watching[0]!.wake();
     expect(queue.yieldingUntil, 'our own release').toBeDefined();
-    await store.watching[0]!.hint();
+    await store.watching[0]!.wake();
     expect(queue.yieldingUntil, 'the release of whoever came in between').toBeUndefined();
   });
 
@@ -281,22 +281,22 @@ describe('sitting out, where there are several holds', () => {
     take();
     take();
     queue.wakeUp.listen(claimOn('lock:k'));
-    giveBack(true);
+    release(true);
     await runtime.pass(50);
     queue.endListener.releaseSent();
-    await store.watching[0]!.hint();
+    await store.watching[0]!.wake();
     queue.endListener.releaseOver(true);
     expect(queue.yieldingUntil).toBeDefined();
-    await store.watching[0]!.hint();
+    await store.watching[0]!.wake();
     expect(queue.yieldingUntil).toBeUndefined();
   });
 
   it('is not cut short by the timer of an earlier one', async () => {
     take();
-    giveBack(true);
+    release(true);
     await runtime.pass(10);
     take();
-    giveBack(true);
+    release(true);
     await runtime.pass(15);
     expect(idle).toBe(0);
     await runtime.pass(10);
@@ -304,7 +304,7 @@ describe('sitting out, where there are several holds', () => {
   });
 
   it('a caller just after the queue ran empty yields, too; then the key is forgotten', async () => {
-    await afterTurn();
+    await afterBatch();
     expect(idle).toBe(0);
     expect(queue.yieldingUntil).toBeDefined();
     await runtime.pass(25);
@@ -314,7 +314,7 @@ describe('sitting out, where there are several holds', () => {
 
   it('a key that is in use again when that time is over is not forgotten', async () => {
     take();
-    giveBack(true);
+    release(true);
     queue.enter();
     await runtime.pass(1_000);
     expect(idle).toBe(0);
@@ -325,9 +325,9 @@ describe('sitting out, where there are several holds', () => {
   it('no caller yields when no other process listened', async () => {
     take();
     take();
-    giveBack(false);
+    release(false);
     await runtime.pass(50);
-    giveBack(false);
+    release(false);
     expect([queue.yieldingUntil, idle]).toEqual([undefined, 1]);
   });
 });
@@ -346,8 +346,8 @@ describe('hints', () => {
 
   it('are counted also while no caller waits for one', async () => {
     queue.wakeUp.listen(claimOn('lock:k'));
-    await store.watching[0]!.hint();
-    await store.watching[0]!.hint();
+    await store.watching[0]!.wake();
+    await store.watching[0]!.wake();
     expect(queue.wakeUps).toBe(2);
   });
 
@@ -362,7 +362,7 @@ describe('hints', () => {
   });
 
   it.each<[string, (abort: () => void) => unknown]>([
-    ['a hint', () => store.watching[0]!.hint()],
+    ['a hint', () => store.watching[0]!.wake()],
     ['the time', () => runtime.pass(200)],
     ['the signal', (abort) => abort()],
     ['a shutdown', () => queue.shutDown(() => undefined)],

@@ -16,25 +16,25 @@ beforeEach(() => {
 
 describe('events', () => {
   it('reach every listener, in the order in which they were added', () => {
-    const heard: unknown[] = [];
-    hub.on('busy', (event) => heard.push(['first', event]));
-    hub.on('busy', (event) => heard.push(['second', event]));
-    hub.on('released', (event) => heard.push(event));
+    const received: unknown[] = [];
+    hub.on('busy', (event) => received.push(['first', event]));
+    hub.on('busy', (event) => received.push(['second', event]));
+    hub.on('released', (event) => received.push(event));
     hub.emit('busy', () => busy);
-    expect(heard).toEqual([
+    expect(received).toEqual([
       ['first', busy],
       ['second', busy],
     ]);
   });
 
   it('a listener that throws harms neither who emits nor the next listener, and is named in the log', () => {
-    const heard: unknown[] = [];
+    const received: unknown[] = [];
     hub.on('busy', () => {
       throw new Error('listener is broken');
     });
-    hub.on('busy', (event) => heard.push(event));
+    hub.on('busy', (event) => received.push(event));
     expect(() => hub.emit('busy', () => busy)).not.toThrow();
-    expect(heard).toEqual([busy]);
+    expect(received).toEqual([busy]);
     expect(log.lines).toHaveLength(1);
     expect(log.lines[0]).toMatch(/"busy".*listener is broken/);
   });
@@ -55,33 +55,33 @@ describe('events', () => {
   });
 
   it('one function added twice hears twice, and is taken off one at a time', () => {
-    let heard = 0;
-    const listener = (): void => void (heard += 1);
+    let received = 0;
+    const listener = (): void => void (received += 1);
     const [stopFirst, stopSecond] = [hub.on('busy', listener), hub.on('busy', listener)];
     hub.emit('busy', () => busy);
-    expect(heard).toBe(2);
+    expect(received).toBe(2);
     stopFirst();
     stopFirst();
     hub.emit('busy', () => busy);
-    expect(heard).toBe(3);
+    expect(received).toBe(3);
     stopSecond();
     hub.emit('busy', () => busy);
-    expect(heard).toBe(3);
+    expect(received).toBe(3);
   });
 
   it('a listener may take itself or another off, or add one, while it is called', () => {
-    const heard: string[] = [];
+    const received: string[] = [];
     const stop = hub.on('busy', () => {
-      heard.push('once');
+      received.push('once');
       stop();
       stopOther();
-      hub.on('busy', () => heard.push('late'));
+      hub.on('busy', () => received.push('late'));
     });
-    const stopOther = hub.on('busy', () => heard.push('other'));
+    const stopOther = hub.on('busy', () => received.push('other'));
     hub.emit('busy', () => busy);
-    expect(heard).toEqual(['once', 'other']);
+    expect(received).toEqual(['once', 'other']);
     hub.emit('busy', () => busy);
-    expect(heard).toEqual(['once', 'other', 'late']);
+    expect(received).toEqual(['once', 'other', 'late']);
   });
 
   it('are not even built without a listener', () => {

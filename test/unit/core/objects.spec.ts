@@ -16,18 +16,18 @@ const underTest = (input: LockSettingsInput = {}) => {
   const waits = async (permits = 1, options: Parameters<typeof semaphore.acquire>[1] = {}) => {
     const caller = watched(semaphore.acquire(permits, { waitMs: 10_000, ...options }));
     await settled();
-    await store.question.answer(false);
+    await store.nextRequest.reply(false);
     await store.watching[0]!.becomeLive();
-    await store.question.answer(false);
+    await store.nextRequest.reply(false);
     return caller;
   };
   /** One more, behind those that wait. */
-  const lines = async (permits = 1, options: Parameters<typeof semaphore.acquire>[1] = {}) => {
+  const enqueue = async (permits = 1, options: Parameters<typeof semaphore.acquire>[1] = {}) => {
     const caller = watched(semaphore.acquire(permits, { waitMs: 10_000, ...options }));
     await settled();
     return caller;
   };
-  return { ...core, store, semaphore, latch, waits, lines };
+  return { ...core, store, semaphore, latch, waits, enqueue };
 };
 
 describe('waiting for permits of a semaphore', () => {
@@ -35,17 +35,17 @@ describe('waiting for permits of a semaphore', () => {
     const { store, runtime, semaphore, manager } = underTest();
     const caller = watched(semaphore.acquire(2, { waitMs: Infinity }));
     await settled();
-    expect(store.asked).toEqual(['take 2']);
+    expect(store.requested).toEqual(['take 2']);
     expect(store.watching).toEqual([]);
-    await store.question.answer(false);
+    await store.nextRequest.reply(false);
     expect(store.watching.map(({ key }) => key)).toEqual(['pool']);
-    expect(store.asked).toEqual([]);
+    expect(store.requested).toEqual([]);
     await store.watching[0]!.becomeLive();
-    await store.question.answer(false);
+    await store.nextRequest.reply(false);
     await runtime.pass(3_600_000);
-    expect(store.questions).toHaveLength(2);
-    await store.watching[0]!.hint();
-    await store.question.answer(true);
+    expect(store.objectRequests).toHaveLength(2);
+    await store.watching[0]!.wake();
+    await store.nextRequest.reply(true);
     expect(caller.state).toBe('fulfilled');
     expect(store.watching).toEqual([]);
     expect(manager.usage).toMatchObject({ leases: 0, keys: 0 });
@@ -54,11 +54,11 @@ describe('waiting for permits of a semaphore', () => {
   it('asks again when the hint came before the answer', async () => {
     const { store, waits } = underTest();
     const caller = await waits();
-    await store.watching[0]!.hint();
-    await store.watching[0]!.hint();
-    await store.question.answer(false);
-    expect(store.asked).toEqual(['take 1']);
-    await store.question.answer(true);
+    await store.watching[0]!.wake();
+    await store.watching[0]!.wake();
+    await store.nextRequest.reply(false);
+    expect(store.requested).toEqual(['take 1']);
+    await store.nextRequest.reply(true);
     expect(caller.state).toBe('fulfilled');
   });
 
@@ -66,10 +66,10 @@ describe('waiting for permits of a semaphore', () => {
     const { store, runtime, waits } = underTest();
     const caller = await waits(1, { waitMs: 700 });
     await runtime.pass(690);
-    expect(store.asked).toEqual([]);
+    expect(store.requested).toEqual([]);
     await runtime.pass(20);
-    expect(store.asked).toEqual(['take 1']);
-    await store.question.answer(false);
+    expect(store.requested).toEqual(['take 1']);
+    await store.nextRequest.reply(false);
     expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'pool' });
   });
 
@@ -77,7 +77,7 @@ describe('waiting for permits of a semaphore', () => {
     const { store, runtime, waits } = underTest();
     const caller = await waits(1, { waitMs: 700 });
     await runtime.pass(2_000);
-    await store.question.answer(true);
+    await store.nextRequest.reply(true);
     expect(caller.state).toBe('fulfilled');
   });
 
@@ -93,9 +93,9 @@ describe('waiting for permits of a semaphore', () => {
     happen({ abort: () => controller.abort(), stop: () => manager.refuseNew() });
     await settled();
     expect(caller.state).toBe('pending');
-    await store.question.answer(true);
+    await store.nextRequest.reply(true);
     expect(caller.state).toBe('fulfilled');
-    expect(store.questions).toEqual(['take 1']);
+    expect(store.objectRequests).toEqual(['take 1']);
   });
 
   it('ends with the abort when what was asked meanwhile is refused', async () => {
@@ -104,29 +104,29 @@ describe('waiting for permits of a semaphore', () => {
     const caller = watched(semaphore.acquire(1, { signal: controller.signal }));
     await settled();
     controller.abort();
-    await store.question.answer(false);
+    await store.nextRequest.reply(false);
     expect(caller.error).toMatchObject({ code: 'LOCK_ABORTED' });
   });
 
   it('has the first alone ask, in order, and each for itself when its wait is over', async () => {
-    const { store, runtime, waits, lines } = underTest();
+    const { store, runtime, waits, enqueue } = underTest();
     const first = await waits(5);
-    const second = await lines(1, { waitMs: 500 });
-    const third = await lines(1);
-    expect(store.asked).toEqual([]);
-    await store.watching[0]!.hint();
-    expect(store.asked).toEqual(['take 5']);
-    await store.question.answer(false);
+    const second = await enqueue(1, { waitMs: 500 });
+    const third = await enqueue(1);
+    expect(store.requested).toEqual([]);
+    await store.watching[0]!.wake();
+    expect(store.requested).toEqual(['take 5']);
+    await store.nextRequest.reply(false);
     await runtime.pass(510);
-    expect(store.asked).toEqual(['take 1']);
-    await store.question.answer(false);
+    expect(store.requested).toEqual(['take 1']);
+    await store.nextRequest.reply(false);
     expect(second.error).toMatchObject({ code: 'LOCK_TAKEN' });
-    await store.watching[0]!.hint();
-    await store.question.answer(true);
+    await store.watching[0]!.wake();
+    await store.nextRequest.reply(true);
     expect(first.state).toBe('fulfilled');
     // Now it is the third one's turn, and it has never asked.
-    expect(store.asked).toEqual(['take 1']);
-    await store.question.answer(true);
+    expect(store.requested).toEqual(['take 1']);
+    await store.nextRequest.reply(true);
     expect(third.state).toBe('fulfilled');
     expect(store.watches).toHaveLength(1);
   });
@@ -135,22 +135,22 @@ describe('waiting for permits of a semaphore', () => {
     const { store, semaphore } = underTest();
     const callers = [1, 2, 3].map((permits) => watched(semaphore.acquire(permits)));
     await settled();
-    expect(store.asked).toEqual(['take 1', 'take 2', 'take 3']);
-    await store.question.answer(true);
-    await store.question.answer(false);
-    await store.question.answer(true);
+    expect(store.requested).toEqual(['take 1', 'take 2', 'take 3']);
+    await store.nextRequest.reply(true);
+    await store.nextRequest.reply(false);
+    await store.nextRequest.reply(true);
     expect(callers.map(({ state }) => state)).toEqual(['fulfilled', 'pending', 'fulfilled']);
   });
 
   it('goes on with the next one when the first gives up, if there was a hint since that one asked', async () => {
-    const { store, waits, lines } = underTest();
+    const { store, waits, enqueue } = underTest();
     const abort = new AbortController();
     const first = await waits(5, { signal: abort.signal });
-    const second = await lines();
+    const second = await enqueue();
     abort.abort();
     await settled();
     expect(first.error).toMatchObject({ code: 'LOCK_ABORTED' });
-    await store.question.answer(true);
+    await store.nextRequest.reply(true);
     expect(second.state).toBe('fulfilled');
   });
 
@@ -158,17 +158,17 @@ describe('waiting for permits of a semaphore', () => {
     const { store, runtime, semaphore } = underTest();
     const caller = watched(semaphore.acquire(2, { waitMs: Infinity }));
     await settled();
-    await store.question.answer(false);
+    await store.nextRequest.reply(false);
     await runtime.pass(900);
-    expect(store.asked).toEqual([]);
+    expect(store.requested).toEqual([]);
     await runtime.pass(200);
-    expect(store.asked).toEqual(['free']);
-    await store.question.answer(1);
-    expect(store.asked).toEqual([]);
+    expect(store.requested).toEqual(['free']);
+    await store.nextRequest.reply(1);
+    expect(store.requested).toEqual([]);
     await runtime.pass(1_100);
-    await store.question.answer(2);
-    expect(store.asked).toEqual(['take 2']);
-    await store.question.answer(true);
+    await store.nextRequest.reply(2);
+    expect(store.requested).toEqual(['take 2']);
+    await store.nextRequest.reply(true);
     expect(caller.state).toBe('fulfilled');
   });
 
@@ -177,26 +177,26 @@ describe('waiting for permits of a semaphore', () => {
     const caller = watched(semaphore.acquire());
     await settled();
     const moving = new StoreFailure('TRYAGAIN', 'not-executed', { transient: true });
-    await store.question.fail(moving);
-    expect(store.asked).toEqual([]);
+    await store.nextRequest.fail(moving);
+    expect(store.requested).toEqual([]);
     await runtime.pass(60);
     // It cannot hear yet.
-    await store.question.answer(1);
-    await store.question.answer(true);
+    await store.nextRequest.reply(1);
+    await store.nextRequest.reply(true);
     expect(caller.state).toBe('fulfilled');
   });
 
   it('fails for all in line when the store fails, and is unknown only to who has asked', async () => {
-    const { store, waits, lines } = underTest();
-    const callers = [await waits(), await lines(), await lines()];
-    await store.watching[0]!.hint();
-    await store.question.fail(unknown());
+    const { store, waits, enqueue } = underTest();
+    const callers = [await waits(), await enqueue(), await enqueue()];
+    await store.watching[0]!.wake();
+    await store.nextRequest.fail(unknown());
     expect(callers.map(({ error }) => (error as { outcome?: string }).outcome)).toEqual([
       'unknown',
       'not-executed',
       'not-executed',
     ]);
-    expect(store.asked).toEqual([]);
+    expect(store.requested).toEqual([]);
     expect(store.watching).toEqual([]);
   });
 
@@ -206,7 +206,7 @@ describe('waiting for permits of a semaphore', () => {
     const caller = watched(semaphore.acquire(1, { signal: controller.signal }));
     await settled();
     controller.abort();
-    await store.question.fail(unknown());
+    await store.nextRequest.fail(unknown());
     expect(caller.error).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'unknown' });
     expect((caller.error as Error).message).toContain('nothing more is given back');
   });
@@ -215,30 +215,30 @@ describe('waiting for permits of a semaphore', () => {
     const { store, semaphore } = underTest();
     const caller = watched(semaphore.acquire());
     await settled();
-    await store.question.answer(false);
+    await store.nextRequest.reply(false);
     await store.watching[0]!.fail();
     expect(caller.error).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'not-executed' });
     expect((caller.error as Error).message).toContain('no permission to listen');
   });
 
   it('refuses the caller that is one too many, and never one that waits already', async () => {
-    const { store, waits, lines } = underTest({ maxWaiters: 1 });
-    const [first, second] = [await waits(), await lines()];
-    const third = await lines();
+    const { store, waits, enqueue } = underTest({ maxWaiters: 1 });
+    const [first, second] = [await waits(), await enqueue()];
+    const third = await enqueue();
     expect(third.error).toMatchObject({ code: 'LOCK_QUEUE_FULL' });
-    await store.watching[0]!.hint();
-    await store.question.answer(false);
+    await store.watching[0]!.wake();
+    await store.nextRequest.reply(false);
     expect([first.state, second.state]).toEqual(['pending', 'pending']);
   });
 
   it('refuses all who wait when the app begins to stop, and ends when they have gone', async () => {
-    const { manager, store, waits, lines } = underTest();
-    const callers = [await waits(), await lines()];
+    const { manager, store, waits, enqueue } = underTest();
+    const callers = [await waits(), await enqueue()];
     const closed = watched(manager.close());
     await settled();
     for (const { error } of callers) expect(error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
     expect(closed.state).toBe('fulfilled');
-    expect(store.asked).toEqual([]);
+    expect(store.requested).toEqual([]);
   });
 
   it('has the end of the app wait for what is asked at that moment', async () => {
@@ -247,7 +247,7 @@ describe('waiting for permits of a semaphore', () => {
     const closed = watched(manager.close());
     await settled();
     expect(closed.state).toBe('pending');
-    await store.question.answer(undefined);
+    await store.nextRequest.reply(undefined);
     expect([released.state, closed.state]).toEqual(['fulfilled', 'fulfilled']);
   });
 });
@@ -258,14 +258,14 @@ describe('waiting for a latch', () => {
     const callers = [1, 2, 3].map(() => watched(latch.wait({ waitMs: Infinity })));
     await settled();
     // A caller that comes asks for itself: an answer under way may be older than it is.
-    expect(store.asked).toEqual(['count', 'count', 'count']);
-    for (let i = 0; i < 3; i += 1) await store.question.answer(1);
+    expect(store.requested).toEqual(['count', 'count', 'count']);
+    for (let i = 0; i < 3; i += 1) await store.nextRequest.reply(1);
     await store.watching[0]!.becomeLive();
-    expect(store.asked).toEqual(['count']);
-    await store.watching[0]!.hint();
-    await store.question.answer(1);
-    expect(store.asked).toEqual(['count']);
-    await store.question.answer(0);
+    expect(store.requested).toEqual(['count']);
+    await store.watching[0]!.wake();
+    await store.nextRequest.reply(1);
+    expect(store.requested).toEqual(['count']);
+    await store.nextRequest.reply(0);
     expect(callers.map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled', 'fulfilled']);
     expect(store.watches).toHaveLength(1);
     expect(store.watching).toEqual([]);
@@ -275,11 +275,11 @@ describe('waiting for a latch', () => {
     const { store, runtime, latch } = underTest();
     const caller = watched(latch.wait({ waitMs: 500 }));
     await settled();
-    await store.question.answer(2);
+    await store.nextRequest.reply(2);
     await store.watching[0]!.becomeLive();
-    await store.question.answer(2);
+    await store.nextRequest.reply(2);
     await runtime.pass(510);
-    await store.question.answer(1);
+    await store.nextRequest.reply(1);
     expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'import' });
   });
 
@@ -287,9 +287,9 @@ describe('waiting for a latch', () => {
     const { store, latch } = underTest();
     const callers = [1, 2].map(() => watched(latch.wait()));
     await settled();
-    for (let i = 0; i < 2; i += 1) await store.question.answer(1);
+    for (let i = 0; i < 2; i += 1) await store.nextRequest.reply(1);
     await store.watching[0]!.becomeLive();
-    await store.question.fail(notExecuted());
+    await store.nextRequest.fail(notExecuted());
     for (const { error } of callers) expect(error).toMatchObject({ outcome: 'not-executed' });
   });
 });

@@ -5,12 +5,12 @@ import type { StoreQueueEntry } from '../../../lib/core/seam/queue-entry.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
-import { newPlace, queued, stands } from '../../support/core/queue-entries.js';
+import { newEntry, queued, stillQueued } from '../../support/core/queue-entries.js';
 import { ObjectStore } from '../../support/core/object-store.js';
 import {
   granted,
   grantedFor,
-  LineStore,
+  QueueStore,
   notExecuted,
   notHeld,
   ScriptedStore,
@@ -41,13 +41,13 @@ const acquire = (options: Partial<LockCall> = {}, key = 'k'): Watched<Lease> =>
 const waits = async (options: Partial<LockCall> = {}, key = 'k'): Promise<Watched<Lease>> => {
   const caller = acquire(options, key);
   await settled();
-  await core.store.next('acquire').answer(taken(Infinity));
+  await core.store.next('acquire').reply(taken(Infinity));
   await core.store.watching.at(-1)!.becomeLive();
-  await core.store.next('acquire').answer(taken(Infinity));
+  await core.store.next('acquire').reply(taken(Infinity));
   return caller;
 };
 
-const asks = (): readonly string[] => core.store.open.map(({ name }) => name);
+const requests = (): readonly string[] => core.store.open.map(({ name }) => name);
 
 /** All that is asked from now on fails, for so long. */
 const failsFor = async (ms: number, failure = passing()): Promise<void> => {
@@ -59,7 +59,7 @@ const failsFor = async (ms: number, failure = passing()): Promise<void> => {
 };
 
 /** Lets time pass until something is asked. */
-const untilAsked = async (): Promise<void> => {
+const untilRequested = async (): Promise<void> => {
   for (let ms = 0; ms < 1_000 && core.store.open.length === 0; ms += 5) await core.runtime.pass(5);
 };
 
@@ -68,12 +68,12 @@ beforeEach(() => open());
 describe('a caller that waits already, while the store fails for a passing reason', () => {
   it('goes on waiting, and has the lock when the store works again', async () => {
     const caller = await waits();
-    await core.store.watching[0]!.hint();
+    await core.store.watching[0]!.wake();
     await failsFor(5_000);
     expect(caller.state).toBe('pending');
-    await untilAsked();
-    await core.store.next('inspect').answer(null);
-    await core.store.next('acquire').answer(granted());
+    await untilRequested();
+    await core.store.next('inspect').reply(null);
+    await core.store.next('acquire').reply(granted());
     expect(caller.state).toBe('fulfilled');
     expect(events).toEqual(['down', 'up']);
     expect(core.log.lines).toHaveLength(2);
@@ -81,14 +81,14 @@ describe('a caller that waits already, while the store fails for a passing reaso
 
   it('goes on, at the pace of an outage, while the store asks for another try', async () => {
     const caller = await waits();
-    await core.store.watching[0]!.hint();
+    await core.store.watching[0]!.wake();
     await failsFor(500);
     const before = core.store.sent.length;
     await failsFor(5_000, notNow);
     expect(core.store.sent.length - before).toBeLessThan(30);
-    await untilAsked();
-    await core.store.next('inspect').answer(null);
-    await core.store.next('acquire').answer(granted());
+    await untilRequested();
+    await core.store.next('inspect').reply(null);
+    await core.store.next('acquire').reply(granted());
     expect(caller.state).toBe('fulfilled');
     expect(events).toEqual(['down', 'up']);
   });
@@ -96,7 +96,7 @@ describe('a caller that waits already, while the store fails for a passing reaso
   it('is rejected when its wait is over, at once, and hears for how long the store had failed', async () => {
     const caller = await waits({ waitMs: 5_000 });
     await core.runtime.pass(2_000);
-    await core.store.watching[0]!.hint();
+    await core.store.watching[0]!.wake();
     await failsFor(2_995, passing('no connection to it'));
     expect(caller.state).toBe('pending');
     // It does not wait for the reply to a request under way either.
@@ -116,12 +116,12 @@ describe('a caller that waits already, while the store fails for a passing reaso
 
   it('keeps its order, also behind the one that talks to the store', async () => {
     const [first, second] = [await waits(), acquire()];
-    await core.store.watching[0]!.hint();
+    await core.store.watching[0]!.wake();
     await failsFor(1_000);
     expect([first.state, second.state]).toEqual(['pending', 'pending']);
-    await untilAsked();
-    await core.store.next('inspect').answer(null);
-    await core.store.next('acquire').answer(grantedFor(2));
+    await untilRequested();
+    await core.store.next('inspect').reply(null);
+    await core.store.next('acquire').reply(grantedFor(2));
     expect([first.state, second.state]).toEqual(['fulfilled', 'pending']);
     void first.value!.release();
     await settled();
@@ -130,7 +130,7 @@ describe('a caller that waits already, while the store fails for a passing reaso
 
   it('behind another one, is rejected at the end of its own wait', async () => {
     const [first, second] = [await waits(), acquire({ waitMs: 700 })];
-    await core.store.watching[0]!.hint();
+    await core.store.watching[0]!.wake();
     await failsFor(500);
     await core.runtime.pass(300);
     expect(second.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
@@ -140,29 +140,29 @@ describe('a caller that waits already, while the store fails for a passing reaso
 
   it('goes on when the one before it is rejected at the end of its wait', async () => {
     const [first, second] = [await waits({ waitMs: 700 }), acquire()];
-    await core.store.watching[0]!.hint();
+    await core.store.watching[0]!.wake();
     await failsFor(1_500);
     expect([first.state, second.state]).toEqual(['rejected', 'pending']);
-    await untilAsked();
-    await core.store.next('inspect').answer(null);
-    await core.store.next('acquire').answer(granted());
+    await untilRequested();
+    await core.store.next('inspect').reply(null);
+    await core.store.next('acquire').reply(granted());
     expect(second.state).toBe('fulfilled');
   });
 
   it('goes on behind a holder of its process, whose release fails', async () => {
     const holder = acquire();
     await settled();
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     const next = acquire();
     void holder.value!.release().catch(() => undefined);
     await settled();
     await failsFor(1_000);
     expect(next.state).toBe('pending');
-    await untilAsked();
+    await untilRequested();
     for (let i = 0; next.state === 'pending' && i < 50; i++) {
-      if (asks()[0] === 'inspect') await core.store.next('inspect').answer(null);
-      else if (asks()[0] === 'release') await core.store.next('release').answer(notHeld);
-      else if (asks()[0] === 'acquire') await core.store.next('acquire').answer(granted(2));
+      if (requests()[0] === 'inspect') await core.store.next('inspect').reply(null);
+      else if (requests()[0] === 'release') await core.store.next('release').reply(notHeld);
+      else if (requests()[0] === 'acquire') await core.store.next('acquire').reply(granted(2));
       else await core.runtime.pass(10);
     }
     expect(next.state).toBe('fulfilled');
@@ -170,23 +170,23 @@ describe('a caller that waits already, while the store fails for a passing reaso
 
   it('undoes a request with unknown outcome, and asks again as another owner', async () => {
     const caller = await waits();
-    await core.store.watching[0]!.hint();
+    await core.store.watching[0]!.wake();
     const { owner } = core.store.next('acquire').claim;
     const failure = passing('no answer', 'unknown');
     await core.store.next('acquire').fail(failure);
-    expect(core.store.next('release')).toMatchObject({ doubt: failure, claim: { owner } });
-    await core.store.next('release').answer(notHeld);
-    await untilAsked();
-    await core.store.next('inspect').answer(null);
+    expect(core.store.next('release')).toMatchObject({ uncertain: failure, claim: { owner } });
+    await core.store.next('release').reply(notHeld);
+    await untilRequested();
+    await core.store.next('inspect').reply(null);
     expect(core.store.next('acquire').claim.owner).not.toBe(owner);
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect(caller.state).toBe('fulfilled');
   });
 
   it('asks only what changes nothing until the store replies: there is one request to undo, however long it hangs', async () => {
     await waits();
     const before = core.store.count('acquire');
-    await core.store.watching[0]!.hint();
+    await core.store.watching[0]!.wake();
     await failsFor(10_000, passing('no answer', 'unknown'));
     expect(core.store.count('acquire') - before).toBe(1);
   });
@@ -197,10 +197,10 @@ describe('a caller that waits already, while the store fails for a passing reaso
   ])('that %s goes at once, also with a request under way', async (_what, code, end) => {
     const controller = new AbortController();
     const callers = [await waits({ signal: controller.signal }), acquire({ signal: controller.signal })];
-    await core.store.watching[0]!.hint();
+    await core.store.watching[0]!.wake();
     await failsFor(300);
-    await untilAsked();
-    expect(asks()).toEqual(['inspect']);
+    await untilRequested();
+    expect(requests()).toEqual(['inspect']);
     end(() => controller.abort());
     await settled();
     for (const { error } of callers) expect(error).toMatchObject({ code });
@@ -208,11 +208,11 @@ describe('a caller that waits already, while the store fails for a passing reaso
 
   it('is rejected at once when the reason is not passing', async () => {
     const callers = [await waits(), acquire()];
-    await core.store.watching[0]!.hint();
+    await core.store.watching[0]!.wake();
     await failsFor(300);
     expect(callers.map(({ state }) => state)).toEqual(['pending', 'pending']);
-    await untilAsked();
-    await core.store.next('inspect').answer(null);
+    await untilRequested();
+    await core.store.next('inspect').reply(null);
     await core.store.next('acquire').fail(notExecuted('NOAUTH'));
     for (const { error } of callers) {
       expect(error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
@@ -226,7 +226,7 @@ describe('a caller that comes while the store fails', () => {
   const heldInAnOutage = async (): Promise<Watched<Lease>> => {
     const holder = acquire();
     await settled();
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     const other = acquire({}, 'other');
     await settled();
     await core.store.next('acquire').fail(passing());
@@ -236,12 +236,12 @@ describe('a caller that comes while the store fails', () => {
 
   it('is rejected with the first request that fails after it came, although it only queues', async () => {
     const first = await waits();
-    await core.store.watching[0]!.hint();
+    await core.store.watching[0]!.wake();
     await failsFor(1_000);
     const late = acquire({ waitMs: Infinity });
     await settled();
     // It does not wait for the next try, either.
-    expect(asks()).toEqual(['inspect']);
+    expect(requests()).toEqual(['inspect']);
     await core.store.next('inspect').fail(passing());
     expect(late.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
     expect(first.state).toBe('pending');
@@ -249,13 +249,13 @@ describe('a caller that comes while the store fails', () => {
 
   it('waits behind the others when the store replies to that', async () => {
     const first = await waits();
-    await core.store.watching[0]!.hint();
+    await core.store.watching[0]!.wake();
     await failsFor(1_000);
     const late = acquire();
     await settled();
-    await core.store.next('inspect').answer(null);
-    await core.store.next('acquire').answer(taken(Infinity));
-    await core.store.watching[0]!.hint();
+    await core.store.next('inspect').reply(null);
+    await core.store.next('acquire').reply(taken(Infinity));
+    await core.store.watching[0]!.wake();
     await failsFor(1_000);
     expect([first.state, late.state]).toEqual(['pending', 'pending']);
   });
@@ -281,10 +281,10 @@ describe('a caller that comes while the store fails', () => {
     const holder = await heldInAnOutage();
     const [late, later] = [acquire({ waitMs: Infinity }), acquire({ waitMs: Infinity })];
     await settled();
-    expect(asks()).toEqual(['extend', 'extend']);
+    expect(requests()).toEqual(['extend', 'extend']);
     await core.store.next('extend').fail(passing());
     expect(late.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
-    await core.store.next('extend').answer([{ status: 'held', validForMs: 30_000 }]);
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 30_000 }]);
     expect([later.state, holder.value!.lost]).toEqual(['pending', false]);
   });
 
@@ -292,9 +292,9 @@ describe('a caller that comes while the store fails', () => {
     const holder = await heldInAnOutage();
     const late = acquire();
     await settled();
-    await core.store.next('extend').answer([{ status: 'lost' }]);
+    await core.store.next('extend').reply([{ status: 'lost' }]);
     expect(holder.value!.lost).toBe(true);
-    await core.store.next('acquire').answer(granted(2));
+    await core.store.next('acquire').reply(granted(2));
     expect(late.state).toBe('fulfilled');
   });
 
@@ -304,16 +304,16 @@ describe('a caller that comes while the store fails', () => {
     await settled();
     void holder.value!.release();
     await settled();
-    await core.store.next('extend').answer([{ status: 'held', validForMs: 30_000 }]);
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 30_000 }]);
     expect(late.error).toMatchObject({ code: 'LOCK_TAKEN' });
-    expect(asks()).toEqual(['release']);
+    expect(requests()).toEqual(['release']);
   });
 
   it('counts against maxWaiters like all who wait', async () => {
     open(new ScriptedStore(), { maxWaiters: 1 });
     await waits();
     acquire();
-    await core.store.watching[0]!.hint();
+    await core.store.watching[0]!.wake();
     await failsFor(500);
     const late = acquire();
     await settled();
@@ -326,19 +326,19 @@ describe('an outage for many keys', () => {
     const keys = Array.from({ length: 200 }, (_, i) => `k${i}`);
     const callers: Watched<Lease>[] = [];
     for (const key of keys) callers.push(await waits({ waitMs: Infinity }, key));
-    for (const watch of core.store.watching) await watch.hint();
+    for (const watch of core.store.watching) await watch.wake();
     await failsFor(20);
     const before = core.store.count('inspect');
     await failsFor(5_000);
     // At most 64 twice a second, and a few more often at the beginning.
     expect(core.store.count('inspect') - before).toBeLessThan(64 * 20);
-    await untilAsked();
-    expect(asks().length).toBeLessThanOrEqual(64);
+    await untilRequested();
+    expect(requests().length).toBeLessThanOrEqual(64);
     const startedAt = core.runtime.now();
     while (callers.some(({ state }) => state === 'pending')) {
       for (const request of [...core.store.open]) {
-        if (request.name === 'inspect') await request.answer(null);
-        else await request.answer(granted());
+        if (request.name === 'inspect') await request.reply(null);
+        else await request.reply(granted());
       }
       await core.runtime.pass(1);
     }
@@ -348,47 +348,47 @@ describe('an outage for many keys', () => {
 });
 
 describe('a place in line', () => {
-  let place: StoreQueueEntry;
+  let entry: StoreQueueEntry;
   let left: readonly unknown[];
 
-  const stand = async (options: Partial<LockCall> = {}): Promise<Watched<Lease>> => {
+  const enqueue = async (options: Partial<LockCall> = {}): Promise<Watched<Lease>> => {
     const caller = acquire(options);
     await settled();
-    await core.store.next('acquire').answer(queued(place, 0));
+    await core.store.next('acquire').reply(queued(entry, 0));
     return caller;
   };
 
   beforeEach(() => {
-    open(new LineStore());
-    ({ place, left } = newPlace());
+    open(new QueueStore());
+    ({ entry, left } = newEntry());
   });
 
   it('is used again if it still lives, whatever became of the requests about it', async () => {
-    const caller = await stand();
+    const caller = await enqueue();
     const { owner } = core.store.sent[0]!.claim;
     await core.runtime.pass(1_000);
     await failsFor(5_000, passing('no answer', 'unknown'));
     expect([caller.state, core.store.count('acquire'), left]).toEqual(['pending', 1, []]);
-    await untilAsked();
+    await untilRequested();
     for (const request of [...core.store.open]) {
       expect(request.claim.owner).toBe(owner);
-      await request.answer([stands()]);
+      await request.reply([stillQueued()]);
     }
-    place.notify({ status: 'granted', validForMs: 10_000, token: 7, tokens: 64 });
+    entry.notify({ status: 'granted', validForMs: 10_000, token: 7, tokens: 64 });
     await settled();
     expect(caller.value!.fencingToken).toBe(7);
     expect(events).toEqual(['down', 'up']);
   });
 
   it('that is gone is asked for again, as another owner', async () => {
-    const caller = await stand();
+    const caller = await enqueue();
     const { owner } = core.store.sent[0]!.claim;
     await core.runtime.pass(1_000);
     await failsFor(2_000);
-    await untilAsked();
-    for (const request of [...core.store.open]) await request.answer([{ status: 'gone' }]);
+    await untilRequested();
+    for (const request of [...core.store.open]) await request.reply([{ status: 'gone' }]);
     expect(core.store.next('acquire').claim.owner).not.toBe(owner);
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect(caller.state).toBe('fulfilled');
   });
 
@@ -401,7 +401,7 @@ describe('a place in line', () => {
       for (const key of keys) {
         callers.push(acquire({ kind, waitMs: Infinity }, key));
         await settled();
-        await core.store.next('acquire').answer(queued(newPlace().place, 9));
+        await core.store.next('acquire').reply(queued(newEntry().entry, 9));
       }
       await core.runtime.pass(1_000);
       const before = core.store.sent.length;
@@ -427,35 +427,35 @@ describe('semaphores and latches', () => {
 
   const refused = async (what: 'permits' | 'latch', waitMs?: number): Promise<Watched<unknown>> => {
     const caller = await begin(what, waitMs);
-    await store().question.answer(what === 'latch' ? 1 : false);
+    await store().nextRequest.reply(what === 'latch' ? 1 : false);
     await store().watching[0]!.becomeLive();
-    await store().question.answer(what === 'latch' ? 1 : false);
+    await store().nextRequest.reply(what === 'latch' ? 1 : false);
     return caller;
   };
 
   /** All questions fail, for so long. */
   const failFor = async (ms: number, failure = passing()): Promise<void> => {
     for (let passed = 0; passed < ms; passed += 10) {
-      while (store().asked.length > 0) await store().question.fail(failure);
+      while (store().requested.length > 0) await store().nextRequest.fail(failure);
       await core.runtime.pass(10);
     }
-    while (store().asked.length > 0) await store().question.fail(failure);
+    while (store().requested.length > 0) await store().nextRequest.fail(failure);
   };
 
-  const untilQuestion = async (): Promise<void> => {
-    for (let ms = 0; ms < 1_000 && store().asked.length === 0; ms += 5) await core.runtime.pass(5);
+  const untilObjectRequest = async (): Promise<void> => {
+    for (let ms = 0; ms < 1_000 && store().requested.length === 0; ms += 5) await core.runtime.pass(5);
   };
 
   beforeEach(() => open(new ObjectStore()));
 
   it.each(['permits', 'latch'] as const)('%s: a waiter keeps waiting through an outage', async (what) => {
     const caller = await refused(what);
-    await store().watching[0]!.hint();
+    await store().watching[0]!.wake();
     await failFor(5_000);
     expect(caller.state).toBe('pending');
-    await untilQuestion();
-    await store().question.answer(what === 'latch' ? 0 : 1);
-    await store().question.answer(what === 'latch' ? 0 : true);
+    await untilObjectRequest();
+    await store().nextRequest.reply(what === 'latch' ? 0 : 1);
+    await store().nextRequest.reply(what === 'latch' ? 0 : true);
     expect(caller.state).toBe('fulfilled');
     expect(events).toEqual(['down', 'up']);
   });
@@ -464,7 +464,7 @@ describe('semaphores and latches', () => {
     '%s: the end of the wait is a failure of the store',
     async (what) => {
       const caller = await refused(what, 3_000);
-      await store().watching[0]!.hint();
+      await store().watching[0]!.wake();
       await failFor(2_990);
       await core.runtime.pass(20);
       expect(caller.error).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'not-executed' });
@@ -484,10 +484,10 @@ describe('semaphores and latches', () => {
     '%s: a caller that comes in an outage is rejected with its own question: %s',
     async (what, failure) => {
       const first = await refused(what);
-      await store().watching[0]!.hint();
+      await store().watching[0]!.wake();
       await failFor(500);
       const late = await begin(what);
-      await store().question.fail(failure);
+      await store().nextRequest.fail(failure);
       expect([first.state, late.error]).toMatchObject(['pending', { code: 'LOCK_STORE_FAILED' }]);
     },
   );
@@ -498,12 +498,12 @@ describe('semaphores and latches', () => {
       const callers = [await refused(what)];
       for (let i = 0; i < 50; i++) {
         callers.push(await begin(what));
-        if (what === 'latch') await store().question.answer(1);
+        if (what === 'latch') await store().nextRequest.reply(1);
       }
-      await store().watching[0]!.hint();
-      const before = store().questions.length;
+      await store().watching[0]!.wake();
+      const before = store().objectRequests.length;
       await failFor(5_000);
-      expect(store().questions.length - before).toBeLessThan(30);
+      expect(store().objectRequests.length - before).toBeLessThan(30);
       expect(callers.every(({ state }) => state === 'pending')).toBe(true);
     },
   );
@@ -512,14 +512,14 @@ describe('semaphores and latches', () => {
     '%s: a waiter goes on, at the pace of an outage, while the store asks for another try',
     async (what) => {
       const caller = await refused(what);
-      await store().watching[0]!.hint();
+      await store().watching[0]!.wake();
       await failFor(500);
-      const before = store().questions.length;
+      const before = store().objectRequests.length;
       await failFor(5_000, notNow);
-      expect(store().questions.length - before).toBeLessThan(30);
-      await untilQuestion();
-      await store().question.answer(what === 'latch' ? 0 : 1);
-      await store().question.answer(what === 'latch' ? 0 : true);
+      expect(store().objectRequests.length - before).toBeLessThan(30);
+      await untilObjectRequest();
+      await store().nextRequest.reply(what === 'latch' ? 0 : 1);
+      await store().nextRequest.reply(what === 'latch' ? 0 : true);
       expect(caller.state).toBe('fulfilled');
       expect(events).toEqual(['down', 'up']);
     },
@@ -538,22 +538,22 @@ describe('semaphores and latches', () => {
 
   it('permits that may be taken are never asked for again: that caller hears so, the others go on', async () => {
     const [first, second] = [await refused('permits'), await begin('permits')];
-    await store().watching[0]!.hint();
-    await store().question.fail(passing('no answer', 'unknown'));
+    await store().watching[0]!.wake();
+    await store().nextRequest.fail(passing('no answer', 'unknown'));
     expect(first.error).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'unknown' });
     expect(second.state).toBe('pending');
-    await untilQuestion();
-    expect(store().asked).toEqual(['free']);
-    await store().question.answer(1);
-    await store().question.answer(true);
+    await untilObjectRequest();
+    expect(store().requested).toEqual(['free']);
+    await store().nextRequest.reply(1);
+    await store().nextRequest.reply(true);
     expect(second.state).toBe('fulfilled');
   });
 
   it('an abort and a shutdown end the wait at once, also with a question under way', async () => {
     const caller = await refused('permits');
-    await store().watching[0]!.hint();
+    await store().watching[0]!.wake();
     await failFor(300);
-    await untilQuestion();
+    await untilObjectRequest();
     core.manager.refuseNew();
     await settled();
     expect(caller.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });

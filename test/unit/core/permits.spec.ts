@@ -11,7 +11,7 @@ import { coreUnderTest, Log, watched, type Watched } from '../../support/core/co
 import { granted, notExecuted, released, ScriptedStore, taken } from '../../support/core/scripted-store.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
-const NO_HEAD: HoldEndListener = {
+const NO_LISTENER: HoldEndListener = {
   handOff: () => false,
   releaseSent: () => undefined,
   releaseOver: () => undefined,
@@ -42,7 +42,7 @@ describe('permits', () => {
     await settled();
     expect(store.open).toHaveLength(3);
     for (const caller of callers) {
-      await store.next('acquire').answer(GRANT);
+      await store.next('acquire').reply(GRANT);
       expect(caller.state).toBe('fulfilled');
     }
     expect(new Set(store.sent.map(({ claim }) => claim.owner)).size).toBe(3);
@@ -53,14 +53,14 @@ describe('permits', () => {
     const { store, take } = permits(1);
     const callers = [take(), take(), take()];
     await settled();
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     // The store has refused: from now on only the first of them asks, and the others come after it.
     callers.push(take(), take('k', { waitMs: 0 }));
     await settled();
     for (const [at, caller] of callers.entries()) {
       expect(callers.map(({ state }) => state === 'fulfilled').indexOf(false)).toBe(at);
       expect(store.open.filter(({ name }) => name === 'acquire')).toHaveLength(1);
-      await store.next('acquire').answer(GRANT);
+      await store.next('acquire').reply(GRANT);
       expect(caller.state).toBe('fulfilled');
     }
   });
@@ -69,35 +69,39 @@ describe('permits', () => {
     const { store, take, manager } = permits(2);
     const [first, second, third] = [take(), take(), take()];
     await settled();
-    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').reply(GRANT);
     expect([first.state, store.open.length], 'the third waits for what becomes of the second').toEqual([
       'fulfilled',
       1,
     ]);
     const late = take();
     await settled();
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     for (const caller of [second, third, late]) {
       expect(caller.state).toBe('pending');
-      await store.next('acquire').answer(GRANT);
+      await store.next('acquire').reply(GRANT);
       expect(caller.state).toBe('fulfilled');
     }
     for (const { value } of [first, second, third, late]) {
       void value!.release();
-      await store.next('release').answer(released());
+      await store.next('release').reply(released());
     }
     expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });
 
   it('are not said to be taken while the store has yet to answer one that asks beside the head', async () => {
     const { store, runtime, take } = permits(2);
-    const [head, beside, late] = [take(), take(), take('k', { waitMs: 100 })];
+    const [contender, concurrent, late] = [take(), take(), take('k', { waitMs: 100 })];
     await settled();
-    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').reply(GRANT);
     await runtime.pass(100);
-    expect([head, beside, late].map(({ state }) => state)).toEqual(['fulfilled', 'pending', 'pending']);
+    expect([contender, concurrent, late].map(({ state }) => state)).toEqual([
+      'fulfilled',
+      'pending',
+      'pending',
+    ]);
     await store.next('acquire').fail(notExecuted());
-    expect(beside.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
+    expect(concurrent.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
     await store.next('acquire').fail(notExecuted());
     expect(late.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
   });
@@ -107,8 +111,8 @@ describe('permits', () => {
     const callers = [take(), take()];
     await settled();
     const down = manager.shutDown();
-    await store.next('acquire').answer(taken());
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
+    await store.next('acquire').reply(taken());
     expect(callers.map(({ error }) => error)).toMatchObject([
       { code: 'LOCK_SHUTDOWN' },
       { code: 'LOCK_SHUTDOWN' },
@@ -122,7 +126,7 @@ describe('permits', () => {
     await settled();
     expect(store.open).toHaveLength(2);
     for (const caller of callers) {
-      await store.next('acquire').answer(GRANT);
+      await store.next('acquire').reply(GRANT);
       expect(caller.state).toBe('fulfilled');
     }
   });
@@ -131,11 +135,11 @@ describe('permits', () => {
     const { store, take } = permits(1);
     const waiting = take();
     await settled();
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     const tries = [take('k', { waitMs: 0 }), take('k', { waitMs: 0 })];
     await settled();
     expect(store.open.filter(({ name }) => name === 'acquire')).toHaveLength(1);
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     expect([waiting, ...tries].map(({ state }) => state)).toEqual(['pending', 'rejected', 'rejected']);
   });
 
@@ -144,8 +148,8 @@ describe('permits', () => {
     const call = core.call({ kind: 'permit', permits: 5 });
     const callers = [1, 2, 3, 4].map(() => watched(core.manager.acquire(['k'], call)));
     await settled();
-    await core.store.next('acquire').answer(GRANT);
-    for (let i = 0; i < 3; i++) await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(GRANT);
+    for (let i = 0; i < 3; i++) await core.store.next('acquire').reply(taken());
     expect(callers.map(({ state }) => state)).toEqual(['fulfilled', 'pending', 'pending', 'rejected']);
     expect(callers[3]!.error).toMatchObject({ code: 'LOCK_QUEUE_FULL' });
   });
@@ -159,60 +163,60 @@ describe('permits', () => {
       const { store, take } = core;
       const callers = [take(), take(), take('k', last)];
       await settled();
-      await store.next('acquire').answer(GRANT);
+      await store.next('acquire').reply(GRANT);
       const open = (): string[] => store.open.map(({ name }) => name);
-      while (open().includes('acquire')) await store.next('acquire').answer(TAKEN);
+      while (open().includes('acquire')) await store.next('acquire').reply(TAKEN);
       await store.watching[0]!.becomeLive();
-      await store.next('acquire').answer(TAKEN);
+      await store.next('acquire').reply(TAKEN);
       /** The holder's own message comes before the answer. */
       const release = async (caller: Watched<Lease>): Promise<void> => {
         void caller.value!.release();
         await settled();
-        await store.watching[0]!.hint();
+        await store.watching[0]!.wake();
       };
-      const answered = (othersWaiting: boolean): Promise<void> =>
-        store.next('release').answer({ wasHeld: true, othersWaiting });
-      return { ...core, callers, open, release, answered };
+      const replied = (othersWaiting: boolean): Promise<void> =>
+        store.next('release').reply({ wasHeld: true, othersWaiting });
+      return { ...core, callers, open, release, replied };
     };
 
     /** The same, after a turn that has lasted for 50 ms; the second caller has the permit. */
-    const afterTurn = async (last: Partial<LockCall> = {}) => {
-      const turn = await contended(last);
-      await turn.release(turn.callers[0]!);
-      expect(turn.open().sort()).toEqual(['acquire', 'release']);
-      await turn.answered(true);
-      await turn.store.next('acquire').answer(GRANT);
-      await turn.store.next('acquire').answer(TAKEN);
-      await turn.runtime.pass(50);
-      await turn.release(turn.callers[1]!);
-      expect(turn.open()).toEqual(['release']);
-      return turn;
+    const afterBatch = async (last: Partial<LockCall> = {}) => {
+      const batch = await contended(last);
+      await batch.release(batch.callers[0]!);
+      expect(batch.open().sort()).toEqual(['acquire', 'release']);
+      await batch.replied(true);
+      await batch.store.next('acquire').reply(GRANT);
+      await batch.store.next('acquire').reply(TAKEN);
+      await batch.runtime.pass(50);
+      await batch.release(batch.callers[1]!);
+      expect(batch.open()).toEqual(['release']);
+      return batch;
     };
 
     it('this one lets them go first after each 50 ms, until one of them gives a permit back', async () => {
-      const { store, open, answered } = await afterTurn();
-      await answered(true);
+      const { store, open, replied } = await afterBatch();
+      await replied(true);
       expect(open()).toEqual([]);
-      await store.watching[0]!.hint();
+      await store.watching[0]!.wake();
       expect(open()).toEqual(['acquire']);
     });
 
     it('a caller that does not wait still gets a reply of the store when it becomes the contender', async () => {
-      const { store, open, answered, take } = await afterTurn();
-      await answered(true);
+      const { store, open, replied, take } = await afterBatch();
+      await replied(true);
       const tries = take('k', { waitMs: 0 });
       await settled();
       expect([tries.state, open()]).toEqual(['pending', []]);
-      await store.watching[0]!.hint();
-      await store.next('acquire').answer(GRANT);
+      await store.watching[0]!.wake();
+      await store.next('acquire').reply(GRANT);
       expect(tries.state).toBe('pending');
-      await store.next('acquire').answer(GRANT);
+      await store.next('acquire').reply(GRANT);
       expect(tries.state).toBe('fulfilled');
     });
 
     it('it does so for 25 ms at most', async () => {
-      const { runtime, open, answered } = await afterTurn();
-      await answered(true);
+      const { runtime, open, replied } = await afterBatch();
+      await replied(true);
       await runtime.pass(24);
       expect(open()).toEqual([]);
       await runtime.pass(1);
@@ -220,19 +224,19 @@ describe('permits', () => {
     });
 
     it('one whose wait is shorter than that asks at its end, not after it', async () => {
-      const { runtime, store, callers, open, answered } = await afterTurn({ waitMs: 60 });
-      await answered(true);
+      const { runtime, store, callers, open, replied } = await afterBatch({ waitMs: 60 });
+      await replied(true);
       await runtime.pass(9);
       expect(open()).toEqual([]);
       await runtime.pass(1);
-      await store.next('acquire').answer(TAKEN);
+      await store.next('acquire').reply(TAKEN);
       expect(callers[2]!.error).toMatchObject({ code: 'LOCK_TAKEN' });
     });
 
     it('an aborted caller leaves at once', async () => {
       const controller = new AbortController();
-      const { callers, open, answered } = await afterTurn({ signal: controller.signal });
-      await answered(true);
+      const { callers, open, replied } = await afterBatch({ signal: controller.signal });
+      await replied(true);
       controller.abort();
       await settled();
       expect(callers[2]!.error).toMatchObject({ code: 'LOCK_ABORTED' });
@@ -240,15 +244,15 @@ describe('permits', () => {
     });
 
     it('when it cannot hear anything it asks', async () => {
-      const { store, open, answered } = await afterTurn();
-      await answered(true);
+      const { store, open, replied } = await afterBatch();
+      await replied(true);
       await store.watching[0]!.fail();
       expect(open()).toEqual(['acquire']);
     });
 
     it('it asks at once when none of them waits any more', async () => {
-      const { open, answered } = await afterTurn();
-      await answered(false);
+      const { open, replied } = await afterBatch();
+      await replied(false);
       expect(open()).toEqual(['acquire']);
     });
   });
@@ -257,9 +261,9 @@ describe('permits', () => {
     const { store, take } = permits(2);
     const [first] = [take(), take(), take()];
     await settled();
-    await store.next('acquire').answer(GRANT);
-    await store.next('acquire').answer(GRANT);
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(GRANT);
+    await store.next('acquire').reply(GRANT);
+    await store.next('acquire').reply(taken());
     watched(first.value!.release());
     await settled();
     expect(store.open.map(({ name, claim }) => [name, claim.owner])).toEqual([
@@ -272,7 +276,7 @@ describe('permits', () => {
     const of = (kind: 'exclusive' | 'permit'): Hold => {
       const base = { finalKey: 'k', owner: 'o', leaseMs: 30_000, tokens: 0, waits: true };
       const claim = kind === 'permit' ? { ...base, kind, of: 3 } : { ...base, kind };
-      const hold = new Hold('k', NO_HEAD, claim, 30_000, granted);
+      const hold = new Hold('k', NO_LISTENER, claim, 30_000, granted);
       beginBatch(hold, 4);
       return hold;
     };
@@ -290,7 +294,7 @@ describe('permits', () => {
       }),
     );
     await settled();
-    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').reply(GRANT);
     expect(store.open.filter(({ name }) => name === 'acquire').map(({ claim }) => claim.kind)).toEqual([
       'permit',
       'exclusive',
@@ -310,8 +314,8 @@ describe('permits', () => {
       ),
     );
     await settled();
-    await store.next('acquire').answer(GRANT);
-    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').reply(GRANT);
+    await store.next('acquire').reply(GRANT);
     expect(innermost!.error).toBeInstanceOf(LockConfigurationError);
     expect(innermost!.error).toMatchObject({
       key: 'k',
@@ -324,7 +328,7 @@ describe('permits', () => {
     const { store, take } = permits();
     const caller = take();
     await settled();
-    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').reply(GRANT);
     expect(() => caller.value!.fencingToken).toThrow(/several may hold a permit/);
   });
 
@@ -333,13 +337,13 @@ describe('permits', () => {
     const controller = new AbortController();
     const [first, second] = [take('k', { signal: controller.signal }), take()];
     await settled();
-    const asked = store.next('acquire');
+    const requested = store.next('acquire');
     controller.abort();
     await settled();
     expect(first.state).toBe('rejected');
-    await asked.answer(GRANT);
+    await requested.reply(GRANT);
     expect(store.open.map(({ name }) => name).sort()).toEqual(['acquire', 'release']);
-    expect(store.open.find(({ name }) => name === 'release')!.claim.owner).toBe(asked.claim.owner);
+    expect(store.open.find(({ name }) => name === 'release')!.claim.owner).toBe(requested.claim.owner);
     expect(second.state).toBe('pending');
   });
 
@@ -347,11 +351,11 @@ describe('permits', () => {
     const { store, runtime, take } = permits(1);
     const [first, second] = [take('k', { waitMs: 100 }), take('k', { waitMs: 10_000 })];
     await settled();
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     await runtime.pass(200);
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     expect([first.state, second.state]).toEqual(['rejected', 'pending']);
-    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').reply(GRANT);
     expect(second.state).toBe('fulfilled');
   });
 
@@ -359,10 +363,10 @@ describe('permits', () => {
     const { store, runtime, take, manager, call } = permits();
     take();
     await settled();
-    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').reply(GRANT);
     watched(manager.acquire(['l'], call()));
     await settled();
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     await runtime.pass(10_000);
     expect(store.open.map(({ name, claims }) => [name, ...claims.map(({ kind }) => kind)])).toEqual([
       ['extend', 'permit'],
@@ -374,10 +378,10 @@ describe('permits', () => {
     const { store, take, manager } = permits();
     const callers = [take(), take()];
     await settled();
-    await store.next('acquire').answer(GRANT);
-    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').reply(GRANT);
+    await store.next('acquire').reply(GRANT);
     const forcing = manager.forceUnlock('k');
-    await store.next('forceUnlock').answer(true);
+    await store.next('forceUnlock').reply(true);
     expect(await forcing).toBe(true);
     expect(callers.map((caller) => caller.value!.lost)).toEqual([true, true]);
   });
@@ -387,12 +391,12 @@ describe('permits', () => {
     for (const key of ['a', 'a', 'b']) {
       take(key);
       await settled();
-      await store.next('acquire').answer({ ...GRANT, limitBefore: 5 });
+      await store.next('acquire').reply({ ...GRANT, limitBefore: 5 });
     }
     expect(log.lines.map((line) => /permits of "(.)" were 5 and are 3/.exec(line)?.[1])).toEqual(['a', 'b']);
     const caller = take('c', { waitMs: 0 });
     await settled();
-    await store.next('acquire').answer({ status: 'taken', retryInMs: 1_000, limitBefore: 5 });
+    await store.next('acquire').reply({ status: 'taken', retryInMs: 1_000, limitBefore: 5 });
     expect([log.lines.length, caller.state]).toEqual([3, 'rejected']);
   });
 
@@ -416,9 +420,9 @@ describe('permits', () => {
     const { store, take } = permits();
     const caller = take();
     await settled();
-    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').reply(GRANT);
     const releasing = caller.value!.release();
-    await store.next('release').answer(released());
+    await store.next('release').reply(released());
     expect(await releasing).toBe('released');
   });
 
@@ -426,12 +430,12 @@ describe('permits', () => {
     const { store, take, manager } = permits(1);
     const tries = [take('k', { waitMs: 0 }), take('k', { waitMs: 0 })];
     await settled();
-    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').reply(GRANT);
     expect(tries.map(({ state }) => state)).toEqual(['fulfilled', 'pending']);
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     expect(tries[1]!.error).toMatchObject({ code: 'LOCK_TAKEN' });
     void tries[0]!.value!.release();
-    await store.next('release').answer(released());
+    await store.next('release').reply(released());
     expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });
 
@@ -439,13 +443,13 @@ describe('permits', () => {
     const { store, runtime, take } = permits(1);
     const [first, second] = [take(), take('k', { waitMs: 100 })];
     await settled();
-    await store.next('acquire').answer(taken());
+    await store.next('acquire').reply(taken());
     await store.watching[0]!.becomeLive();
-    const asked = store.next('acquire');
+    const requested = store.next('acquire');
     await runtime.pass(100);
-    await asked.answer(GRANT);
+    await requested.reply(GRANT);
     expect([first.state, second.state]).toEqual(['fulfilled', 'pending']);
-    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').reply(GRANT);
     expect(second.state).toBe('fulfilled');
   });
 
@@ -455,7 +459,7 @@ describe('permits', () => {
     const tries = [watched(core.manager.acquire(['k'], call)), watched(core.manager.acquire(['k'], call))];
     await settled();
     for (const one of tries) {
-      await core.store.next('acquire').answer(GRANT);
+      await core.store.next('acquire').reply(GRANT);
       expect(one.state).toBe('fulfilled');
     }
   });
@@ -467,30 +471,30 @@ describe('permits', () => {
     const refusal = new StoreFailure('no number', 'not-executed', { keyOnly: true, claimOnly: true });
     await store.next('acquire').fail(refusal);
     expect([first.state, second.state]).toEqual(['rejected', 'pending']);
-    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').reply(GRANT);
     expect([second.state, log.lines]).toEqual(['fulfilled', []]);
   });
 
   it('that are forced back while a caller asks beside the head are not believed in, also when the head has gone', async () => {
     const { store, take, manager } = permits(2);
-    const [head, beside] = [take('k'), take('k', { waitMs: 0 })];
+    const [contender, concurrent] = [take('k'), take('k', { waitMs: 0 })];
     await settled();
-    await store.next('acquire').answer(GRANT);
+    await store.next('acquire').reply(GRANT);
     const forcing = watched(manager.forceUnlock('k'));
     const late = store.next('acquire');
-    await store.open.find(({ name }) => name === 'forceUnlock')!.answer(true);
-    await late.answer(GRANT);
-    expect([forcing.value, head.value!.lost]).toEqual([true, true]);
-    expect(beside.state === 'fulfilled' && !beside.value!.lost).toBe(false);
+    await store.open.find(({ name }) => name === 'forceUnlock')!.reply(true);
+    await late.reply(GRANT);
+    expect([forcing.value, contender.value!.lost]).toEqual([true, true]);
+    expect(concurrent.state === 'fulfilled' && !concurrent.value!.lost).toBe(false);
   });
 
   it('leave nothing of the key behind when the caller that asks beside the head is the last one', async () => {
     const { store, take, manager } = permits(2);
-    const [head, beside] = [take('k'), take('k', { waitMs: 0 })];
+    const [contender, concurrent] = [take('k'), take('k', { waitMs: 0 })];
     await settled();
     await store.next('acquire').fail(notExecuted());
-    expect([head.state, manager.usage.keys]).toEqual(['rejected', 1]);
-    await store.next('acquire').answer(taken());
-    expect([beside.state, manager.usage.keys]).toEqual(['rejected', 0]);
+    expect([contender.state, manager.usage.keys]).toEqual(['rejected', 1]);
+    await store.next('acquire').reply(taken());
+    expect([concurrent.state, manager.usage.keys]).toEqual(['rejected', 0]);
   });
 });

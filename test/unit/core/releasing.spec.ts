@@ -33,13 +33,13 @@ const acquire = (options: Partial<LockCall> = {}) => watched(core.manager.acquir
 /** A lease whose hold goes back to the store. */
 const acquiredAlone = async (): Promise<Lease> => {
   const caller = acquire();
-  await core.store.next('acquire').answer(grantedFor(1));
+  await core.store.next('acquire').reply(grantedFor(1));
   return caller.value!;
 };
 
 const acquired = async (options: Partial<LockCall> = {}, validForMs = 30_000): Promise<Lease> => {
   const caller = acquire(options);
-  await core.store.next('acquire').answer(granted(1, validForMs));
+  await core.store.next('acquire').reply(granted(1, validForMs));
   return caller.value!;
 };
 
@@ -54,7 +54,7 @@ describe('release', () => {
   it('is idempotent: one request, the same answer', async () => {
     const lease = await acquired();
     const [first, second] = [watched(lease.release()), watched(lease.release())];
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect([first.value, second.value, await lease.release()]).toEqual(['released', 'released', 'released']);
     expect(core.store.count('release')).toBe(1);
     expect(events).toEqual(['released k']);
@@ -63,9 +63,9 @@ describe('release', () => {
 
   it('of a hold that the store does not have any more answers "lost", with the event', async () => {
     const lease = await acquired();
-    const answer = watched(lease.release());
-    await core.store.next('release').answer(notHeld);
-    expect(answer.value).toBe('lost');
+    const releasing = watched(lease.release());
+    await core.store.next('release').reply(notHeld);
+    expect(releasing.value).toBe('lost');
     expect(events).toEqual(['lost k refused']);
     expect(lease.lost).toBe(true);
     nothingLeft();
@@ -74,23 +74,23 @@ describe('release', () => {
   it('of a lease that ran out answers "lost", and sends one release in case a renewal had kept it', async () => {
     const lease = await acquired();
     core.runtime.jump(30_000);
-    const answer = watched(lease.release());
+    const releasing = watched(lease.release());
     await settled();
-    expect(answer.value).toBe('lost');
-    await core.store.next('release').answer(released());
+    expect(releasing.value).toBe('lost');
+    await core.store.next('release').reply(released());
     expect(events).toEqual(['lost k expired']);
     nothingLeft();
   });
 
   it('that fails by hand rejects, and is tried again until the lease is over', async () => {
     const lease = await acquired();
-    const answer = watched(lease.release());
+    const releasing = watched(lease.release());
     await core.store.next('release').fail(unknown('gone'));
-    expect(answer.error).toBeInstanceOf(LockStoreError);
-    expect(answer.error).toMatchObject({ outcome: 'unknown', key: 'k' });
+    expect(releasing.error).toBeInstanceOf(LockStoreError);
+    expect(releasing.error).toMatchObject({ outcome: 'unknown', key: 'k' });
     await core.store.next('release').fail(notExecuted());
     await core.runtime.pass(50);
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     nothingLeft();
   });
 
@@ -101,9 +101,9 @@ describe('release', () => {
         return lease.key;
       })(),
     );
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     await core.store.next('release').fail(unknown());
-    await core.store.next('release').answer(notHeld);
+    await core.store.next('release').reply(notHeld);
     expect(block.value).toBe('k');
     nothingLeft();
   });
@@ -116,7 +116,7 @@ describe('release', () => {
     expect(core.store.open.map(({ name }) => name)).toEqual(['release', 'acquire']);
     await core.store.next('release').fail(notExecuted());
     expect(core.store.open.map(({ name }) => name).sort()).toEqual(['acquire', 'release']);
-    await core.store.next('acquire').answer(granted(2));
+    await core.store.next('acquire').reply(granted(2));
     expect(next.value?.fencingToken).toBe(2);
   });
 
@@ -152,7 +152,7 @@ describe('a hold whose release fails', () => {
     await releasesFailFor(29_000);
     expect(core.manager.usage.undoing, '49,000').toBe(1);
     await core.runtime.pass(1_100);
-    if (core.store.open.length > 0) await core.store.next('release').answer(notHeld);
+    if (core.store.open.length > 0) await core.store.next('release').reply(notHeld);
     expect(core.manager.usage.undoing).toBe(0);
   });
 
@@ -169,18 +169,18 @@ describe('a hold whose release fails', () => {
 describe('a section', () => {
   it('whose release fails keeps its result: one line, tried again', async () => {
     const work = section(() => 'done');
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     await core.store.next('release').fail(unknown());
     expect(work.value).toBe('done');
     expect(core.log.lines.filter((line) => line.includes('tried again'))).toHaveLength(1);
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     nothingLeft();
   });
 
   it('that throws while its release fails keeps its own error', async () => {
     const mine = new Error('mine');
     const work = section(() => Promise.reject(mine));
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     await core.store.next('release').fail(unknown());
     expect(work.error).toBe(mine);
   });
@@ -191,13 +191,13 @@ describe('a section', () => {
   ] as const)('that lost its lock %s, with onLost: %s', async (_what, onLost) => {
     const go = deferred();
     const work = section(() => go.promise.then(() => 'done'), { onLost });
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     core.runtime.jump(30_000);
     await core.runtime.pass(0);
     expect(events).toEqual(['lost k expired']);
     go.resolve();
     await settled();
-    await core.store.next('release').answer(notHeld);
+    await core.store.next('release').reply(notHeld);
     if (onLost === 'event') expect(work.value).toBe('done');
     else expect(work.error).toBeInstanceOf(LockLostError);
     expect(events).toEqual(['lost k expired']);
@@ -208,7 +208,7 @@ describe('a section', () => {
     const mine = new Error('mine');
     const go = deferred();
     const work = section(() => go.promise.then(() => Promise.reject(mine)), { onLost: 'throw' });
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     core.runtime.jump(30_000);
     await core.runtime.pass(0);
     go.resolve();
@@ -218,8 +218,8 @@ describe('a section', () => {
 
   it('that released its own lease ends without a second release', async () => {
     const work = section((lease) => lease.release());
-    await core.store.next('acquire').answer(granted());
-    await core.store.next('release').answer(released());
+    await core.store.next('acquire').reply(granted());
+    await core.store.next('release').reply(released());
     expect([work.value, core.store.count('release')]).toEqual(['released', 1]);
     nothingLeft();
   });
@@ -228,8 +228,8 @@ describe('a section', () => {
     const work = section(() => {
       throw new Error('at once');
     });
-    await core.store.next('acquire').answer(granted());
-    await core.store.next('release').answer(released());
+    await core.store.next('acquire').reply(granted());
+    await core.store.next('release').reply(released());
     expect((work.error as Error).message).toBe('at once');
     nothingLeft();
   });
@@ -240,28 +240,28 @@ describe('a section whose caller does not wait for its release', () => {
 
   it('has its result when the release is sent; the event comes with the answer, and nothing is left', async () => {
     const work = section(() => 'done', behind);
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect([work.value, events, core.manager.held()]).toEqual(['done', [], []]);
     expect(core.manager.usage.leases, 'a shutdown waits for it').toBe(1);
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(events).toEqual(['released k']);
     nothingLeft();
   });
 
   it('is not waited for by default', async () => {
     const work = section(() => 'done');
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect(work.state).toBe('pending');
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(work.value).toBe('done');
   });
 
   it('that throws fails at once with its own error', async () => {
     const mine = new Error('mine');
     const work = section(() => Promise.reject(mine), behind);
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect(work.error).toBe(mine);
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     nothingLeft();
   });
 
@@ -275,11 +275,11 @@ describe('a section whose caller does not wait for its release', () => {
           return core.manager.withLock(['k'], core.call(options), () => 'again');
         })(),
       );
-      await core.store.next('acquire').answer(granted());
+      await core.store.next('acquire').reply(granted());
       expect(core.store.open.map(({ name }) => name)).toEqual(['release', 'acquire']);
-      await core.store.next('release').answer(released());
-      await core.store.next('acquire').answer(granted(2));
-      await core.store.next('release').answer(released());
+      await core.store.next('release').reply(released());
+      await core.store.next('acquire').reply(granted(2));
+      await core.store.next('release').reply(released());
       expect(twice.value).toBe('again');
       nothingLeft();
     },
@@ -287,11 +287,11 @@ describe('a section whose caller does not wait for its release', () => {
 
   it('goes on although the release fails: one line, tried again', async () => {
     const work = section(() => 'done', behind);
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect(work.value).toBe('done');
     await core.store.next('release').fail(unknown());
     expect(core.log.lines.filter((line) => line.includes('tried again'))).toHaveLength(1);
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     nothingLeft();
   });
 
@@ -299,15 +299,15 @@ describe('a section whose caller does not wait for its release', () => {
     'goes on although the store replies %j: tried again',
     async (nonsense) => {
       const work = section(() => 'done', behind);
-      await core.store.next('acquire').answer(granted());
-      await core.store.next('release').answer(nonsense as never);
+      await core.store.next('acquire').reply(granted());
+      await core.store.next('release').reply(nonsense as never);
       expect(work.value).toBe('done');
       expect(events).toEqual(['released k, unconfirmed']);
       expect(core.log.lines).toEqual([
         expect.stringContaining('to a release'),
         expect.stringContaining('failed while releasing "k"'),
       ]);
-      await core.store.next('release').answer(released());
+      await core.store.next('release').reply(released());
       nothingLeft();
     },
   );
@@ -315,21 +315,21 @@ describe('a section whose caller does not wait for its release', () => {
   it('fails with a loss that is known at its end, with onLost: throw', async () => {
     const go = deferred();
     const work = section(() => go.promise, { ...behind, onLost: 'throw' });
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     core.runtime.jump(30_000);
     go.resolve();
     await settled();
     expect(work.error).toBeInstanceOf(LockLostError);
-    await core.store.next('release').answer(notHeld);
+    await core.store.next('release').reply(notHeld);
     expect(events).toEqual(['lost k expired']);
     nothingLeft();
   });
 
   it('hears of a loss that only the release tells of by the event, also with onLost: throw', async () => {
     const work = section(() => 'done', { ...behind, onLost: 'throw' });
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect(work.value).toBe('done');
-    await core.store.next('release').answer(notHeld);
+    await core.store.next('release').reply(notHeld);
     expect(events).toEqual(['lost k refused']);
     expect(core.log.lines).toHaveLength(1);
     nothingLeft();
@@ -337,13 +337,13 @@ describe('a section whose caller does not wait for its release', () => {
 
   it('has sent the releases of all its keys', async () => {
     const work = watched(core.manager.withLock(['a', 'b'], core.call(behind), () => 'done'));
-    for (let i = 0; i < 2; i++) await core.store.next('acquire').answer(granted());
+    for (let i = 0; i < 2; i++) await core.store.next('acquire').reply(granted());
     expect(work.value).toBe('done');
     expect(core.store.open.map(({ name, claim }) => `${name} ${claim.finalKey}`)).toEqual([
       'release a',
       'release b',
     ]);
-    for (let i = 0; i < 2; i++) await core.store.next('release').answer(released());
+    for (let i = 0; i < 2; i++) await core.store.next('release').reply(released());
     expect(events).toEqual(['released a', 'released b']);
     nothingLeft();
   });
@@ -354,21 +354,21 @@ describe('a section whose caller does not wait for its release', () => {
     const work = section(() => {
       nested = section(() => go.promise, behind);
     }, behind);
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect([work.state, core.store.open]).toEqual(['pending', []]);
     go.resolve();
     await settled();
     expect([work.state, nested.state]).toEqual(['fulfilled', 'fulfilled']);
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(core.store.count('release')).toBe(1);
     nothingLeft();
   });
 
   it('does not wait for a release by hand either that is under way at its end', async () => {
     const work = section((lease) => void lease.release().catch(() => undefined), behind);
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect(work.state).toBe('fulfilled');
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(core.store.count('release')).toBe(1);
     nothingLeft();
   });
@@ -378,12 +378,12 @@ describe('holdAtLeastMs', () => {
   it('leaves the hold in the store with what is left of it, and does not wait for that', async () => {
     const go = deferred<string>();
     const work = section(() => go.promise, { holdAtLeastMs: 10_000 });
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     await core.runtime.pass(2_000);
     go.resolve('done');
     await settled();
     expect(core.store.next('release').keepForMs).toBe(8_000);
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect([work.value, events]).toEqual(['done', ['released k']]);
     nothingLeft();
     await core.runtime.pass(60_000);
@@ -392,56 +392,56 @@ describe('holdAtLeastMs', () => {
 
   it('belongs to the hold: a release by hand leaves it, too, and so does one of the lease around a nested call', async () => {
     const byHand = section((lease) => lease.release(), { holdAtLeastMs: 10_000 });
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect(core.store.next('release').keepForMs).toBe(10_000);
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(byHand.value).toBe('released');
 
     const lease = acquire();
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     await lease.value!.run(() =>
       core.manager.withLock(['k'], core.call({ holdAtLeastMs: 20_000 }), () => undefined),
     );
     const release = watched(lease.value!.release());
     expect(core.store.next('release').keepForMs).toBe(20_000);
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(release.value).toBe('released');
     nothingLeft();
   });
 
   it('holds for a lease that was taken by hand', async () => {
     const lease = acquire({ holdAtLeastMs: 3_000 });
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     void lease.value!.release();
     expect(core.store.next('release').keepForMs).toBe(3_000);
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     nothingLeft();
   });
 
   it('local callers ask the store for it like everybody else', async () => {
     section(() => 'done', { holdAtLeastMs: 10_000 });
-    await core.store.next('acquire').answer(granted());
-    await core.store.next('release').answer(released());
+    await core.store.next('acquire').reply(granted());
+    await core.store.next('release').reply(released());
     const next = acquire({ waitMs: 20_000 });
-    await core.store.next('acquire').answer(taken(10_000));
+    await core.store.next('acquire').reply(taken(10_000));
     await core.store.watching[0]!.becomeLive();
-    await core.store.next('acquire').answer(taken(10_000));
+    await core.store.next('acquire').reply(taken(10_000));
     // Forced open elsewhere: it is free here at once.
-    await core.store.watching[0]!.hint();
-    await core.store.next('acquire').answer(granted());
+    await core.store.watching[0]!.wake();
+    await core.store.next('acquire').reply(granted());
     expect(next.state).toBe('fulfilled');
   });
 
   it('what cannot be left with that time now is tried again, with the time that is left then', async () => {
     const work = section(() => 'done', { holdAtLeastMs: 10_000 });
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     await core.store.next('release').fail(notExecuted());
     expect(work.value).toBe('done');
     expect(core.store.next('release').keepForMs).toBe(10_000);
     await core.store.next('release').fail(notExecuted());
     await core.runtime.pass(1_000);
     expect(core.store.next('release').keepForMs).toBeLessThanOrEqual(10_000 - 50);
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     nothingLeft();
   });
 
@@ -453,24 +453,24 @@ describe('holdAtLeastMs', () => {
   it('a section that takes longer than that is released at once', async () => {
     const go = deferred();
     section(() => go.promise, { holdAtLeastMs: 5_000 });
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     await core.runtime.pass(5_000);
     go.resolve();
     await settled();
     expect(core.store.next('release').keepForMs).toBeUndefined();
     // It is free now, so the store gives it to those who wait, as after any other lock.
     const next = acquire();
-    await core.store.next('release').answer(released(true));
-    await core.store.next('acquire').answer(granted(2));
+    await core.store.next('release').reply(released(true));
+    await core.store.next('acquire').reply(granted(2));
     expect(next.value?.fencingToken).toBe(2);
   });
 
   it('does not keep what was taken for a call that then did not get all its keys', async () => {
     const both = watched(core.manager.acquire(['a', 'b'], core.call({ holdAtLeastMs: 10_000, waitMs: 0 })));
-    await core.store.next('acquire').answer(granted());
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(granted());
+    await core.store.next('acquire').reply(taken());
     expect(core.store.next('release').keepForMs).toBeUndefined();
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(both.state).toBe('rejected');
     nothingLeft();
   });
@@ -482,10 +482,10 @@ describe('forceUnlock', () => {
     const { signal } = lease;
     const next = acquire();
     const unlocking = watched(core.manager.forceUnlock('k'));
-    await core.store.next('forceUnlock').answer(true);
+    await core.store.next('forceUnlock').reply(true);
     expect([unlocking.value, lease.lost, signal.aborted]).toEqual([true, true, true]);
     expect(events).toEqual(['lost k force-unlocked']);
-    await core.store.next('acquire').answer(granted(2));
+    await core.store.next('acquire').reply(granted(2));
     expect(next.value?.fencingToken).toBe(2);
   });
 
@@ -493,9 +493,9 @@ describe('forceUnlock', () => {
     const unlocking = watched(core.manager.forceUnlock('k'));
     await core.runtime.pass(1);
     const caller = acquire();
-    const [force, asked] = core.store.open;
+    const [force, requested] = core.store.open;
     // Both answers come in one piece, as they do from one connection.
-    await Promise.all([asked!.answer(granted(2)), force!.answer(true)]);
+    await Promise.all([requested!.reply(granted(2)), force!.reply(true)]);
     expect([unlocking.value, caller.value?.lost]).toEqual([true, false]);
     expect(events).toEqual([]);
   });
@@ -517,10 +517,10 @@ describe('extend', () => {
     expect(
       core.store.next('extend').claims.map(({ leaseMs, tokens: fenceBlock }) => [leaseMs, fenceBlock]),
     ).toEqual([[120_000, 0]]);
-    await core.store.next('extend').answer([{ status: 'held', validForMs: 120_000 }]);
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 120_000 }]);
     expect([extending.state, lease.remainingMs()]).toEqual(['fulfilled', 119_000]);
     await core.runtime.pass(9_000);
-    await core.store.next('extend').answer([{ status: 'held', validForMs: 110_000 }]);
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 110_000 }]);
     expect(lease.remainingMs()).toBe(110_000);
   });
 
@@ -530,15 +530,15 @@ describe('extend', () => {
     const renewal = core.store.next('extend');
     await core.runtime.pass(1);
     watched(lease.extend(120_000));
-    await core.store.open.at(-1)!.answer([{ status: 'held', validForMs: 120_000 }]);
-    await renewal.answer([{ status: 'held', validForMs: 30_000 }]);
+    await core.store.open.at(-1)!.reply([{ status: 'held', validForMs: 120_000 }]);
+    await renewal.reply([{ status: 'held', validForMs: 30_000 }]);
     expect(lease.remainingMs()).toBe(120_000);
   });
 
   it('of a fixed lease moves its end', async () => {
     const lease = await acquired({ leaseMs: 500 }, 500);
     watched(lease.extend(2_000));
-    await core.store.next('extend').answer([{ status: 'held', validForMs: 2_000 }]);
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 2_000 }]);
     await core.runtime.pass(1_999);
     expect(lease.lost).toBe(false);
     await core.runtime.pass(1);
@@ -548,7 +548,7 @@ describe('extend', () => {
   it('of a lost lease throws; of one the store does not have any more too, and then it is lost', async () => {
     const lease = await acquired();
     const extending = watched(lease.extend(1_000));
-    await core.store.next('extend').answer([{ status: 'lost' }]);
+    await core.store.next('extend').reply([{ status: 'lost' }]);
     expect(extending.error).toBeInstanceOf(LockLostError);
     expect(events).toEqual(['lost k refused']);
     await expect(lease.extend(1_000)).rejects.toBeInstanceOf(LockLostError);
@@ -569,7 +569,7 @@ describe('extend', () => {
     const lease = await acquired({ leaseMs: 500 }, 500);
     const extending = watched(lease.extend(5_000));
     core.runtime.jump(500);
-    await core.store.next('extend').answer([{ status: 'held', validForMs: 5_000 }]);
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 5_000 }]);
     expect(extending.error).toBeInstanceOf(LockLostError);
     expect(lease.lost).toBe(true);
   });
@@ -585,11 +585,11 @@ describe('a lost holder', () => {
   it('frees its place at once: the next local caller does not wait for its work', async () => {
     const work = deferred();
     section(() => work.promise);
-    await core.store.next('acquire').answer(granted(1));
+    await core.store.next('acquire').reply(granted(1));
     const next = acquire({ waitMs: 60_000 });
     await core.runtime.pass(10_000);
-    await core.store.next('extend').answer([{ status: 'lost' }]);
-    await core.store.next('acquire').answer(granted(2));
+    await core.store.next('extend').reply([{ status: 'lost' }]);
+    await core.store.next('acquire').reply(granted(2));
     expect(next.value?.fencingToken).toBe(2);
     work.resolve();
     await settled();
@@ -604,16 +604,16 @@ describe('a lost holder', () => {
       await go.promise;
       return [lease.lost, await detached(again)];
     });
-    await core.store.next('acquire').answer(granted(1));
+    await core.store.next('acquire').reply(granted(1));
     core.runtime.jump(30_000);
     await core.runtime.pass(0);
     go.resolve();
     await settled();
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     await core.store.watching[0]!.becomeLive();
-    await core.store.next('acquire').answer(granted(2));
-    await core.store.next('release').answer(released());
-    await core.store.next('release').answer(notHeld);
+    await core.store.next('acquire').reply(granted(2));
+    await core.store.next('release').reply(released());
+    await core.store.next('release').reply(notHeld);
     expect(work.value).toEqual([true, 2]);
   });
 
@@ -641,7 +641,7 @@ describe('a lost holder', () => {
     expect(lease.lost).toBe(true);
     expect(signal.aborted).toBe(true);
     await settled();
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect(next.state).toBe('fulfilled');
   });
 });

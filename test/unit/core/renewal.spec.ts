@@ -7,13 +7,13 @@ describe('a renewal', () => {
   const renewedWith = async (validForMs: number) => {
     const core = coreUnderTest();
     const lease = watched(core.manager.acquire(['k'], core.call()));
-    await core.store.next('acquire').answer(granted(1, 30_000));
+    await core.store.next('acquire').reply(granted(1, 30_000));
     void lease.value!.extend(120_000);
-    await core.store.next('extend').answer([{ status: 'held', validForMs: 120_000 }]);
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 120_000 }]);
     await core.runtime.pass(10_000);
     const renewal = core.store.next('extend');
     await core.runtime.pass(5_000);
-    await renewal.answer([{ status: 'held', validForMs }]);
+    await renewal.reply([{ status: 'held', validForMs }]);
     return { core, leftMs: lease.value!.remainingMs() };
   };
 

@@ -16,7 +16,7 @@ const underTest = (input: LockSettingsInput = {}) => {
     watched(core.manager.acquire(['k'], core.call(options)));
   const lease = async (): Promise<Lease> => {
     const caller = acquire();
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     return caller.value!;
   };
   return { ...core, store, acquire, lease };
@@ -33,7 +33,7 @@ const TO_BE_TRIED_AGAIN: readonly Case[] = [
     'LOCK_TAKEN',
     async ({ acquire, store }) => {
       const caller = acquire({ waitMs: 0 });
-      await store.next('acquire').answer(taken());
+      await store.next('acquire').reply(taken());
       return caller.error;
     },
   ],
@@ -84,7 +84,7 @@ const TO_BE_TRIED_AGAIN: readonly Case[] = [
     async ({ manager, store }) => {
       const caller = watched(manager.semaphore('s').acquire(1));
       await settled();
-      await store.question.fail(notExecuted());
+      await store.nextRequest.fail(notExecuted());
       return caller.error;
     },
   ],
@@ -94,7 +94,7 @@ const TO_BE_TRIED_AGAIN: readonly Case[] = [
     async ({ manager, store }) => {
       const caller = watched(manager.countDownLatch('l').wait());
       await settled();
-      await store.question.fail(notExecuted());
+      await store.nextRequest.fail(notExecuted());
       return caller.error;
     },
   ],
@@ -125,7 +125,7 @@ const NOT_TO_BE_TRIED_AGAIN: readonly Case[] = [
     async ({ lease, store, manager }) => {
       const held = await lease();
       void manager.forceUnlock('k');
-      await store.next('forceUnlock').answer(true);
+      await store.next('forceUnlock').reply(true);
       return held.loss;
     },
   ],
@@ -135,7 +135,7 @@ const NOT_TO_BE_TRIED_AGAIN: readonly Case[] = [
     async ({ lease, store }) => {
       const held = await lease();
       void held.release();
-      await store.next('release').answer(released());
+      await store.next('release').reply(released());
       const caller = watched(held.run(() => undefined));
       await settled();
       return caller.error;
@@ -166,7 +166,7 @@ const NOT_TO_BE_TRIED_AGAIN: readonly Case[] = [
     async ({ manager, store }) => {
       const caller = watched(manager.semaphore('s').acquire(1));
       await settled();
-      await store.question.fail(wrongType());
+      await store.nextRequest.fail(wrongType());
       return caller.error;
     },
   ],
@@ -195,7 +195,7 @@ const NOT_TO_BE_TRIED_AGAIN: readonly Case[] = [
     async ({ manager, store }) => {
       const caller = watched(manager.semaphore('s').release(1));
       await settled();
-      await store.question.fail(notExecuted());
+      await store.nextRequest.fail(notExecuted());
       return caller.error;
     },
   ],
@@ -206,7 +206,7 @@ const NOT_TO_BE_TRIED_AGAIN: readonly Case[] = [
       await manager.close();
       const caller = watched(manager.semaphore('s').release(1));
       await settled();
-      await store.question.fail(notExecuted());
+      await store.nextRequest.fail(notExecuted());
       return caller.error;
     },
   ],

@@ -49,7 +49,7 @@ describe('the seam', () => {
     const { manager, store, call } = coreUnderTest({ fencing: false });
     const caller = watched(manager.acquire(['k'], call()));
     expect(store.next('acquire').claim.tokens).toBe(0);
-    await store.next('acquire').answer({ status: 'granted', validForMs: 30_000 });
+    await store.next('acquire').reply({ status: 'granted', validForMs: 30_000 });
     expect(() => caller.value!.fencingToken).toThrow(/fencing is off/);
   });
 
@@ -125,7 +125,7 @@ describe('the seam', () => {
     await expect(manager.acquire(['k'], defaultCall(settings))).rejects.toThrow(LockStoreError);
     store.hasty = false;
     const section = watched(manager.withLock(['k'], defaultCall(settings), () => (store.hasty = true)));
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     expect(section.value).toBe(true);
     const next = watched(manager.acquire(['k'], defaultCall(settings)));
     await settled();
@@ -140,28 +140,28 @@ describe('the seam', () => {
     watched(manager.acquire(['k'], call()));
     const failure = new Remembering('no answer', 'unknown');
     await store.next('acquire').fail(failure);
-    expect(store.next('release').doubt).toBe(failure);
+    expect(store.next('release').uncertain).toBe(failure);
   });
 
   it('every question of a user reaches the store, and a failure is a store error with the key', async () => {
     const { manager, store } = coreUnderTest({ keyPrefix: 'app:' });
-    const questions = [
+    const requests = [
       ['inspect', () => manager.inspect('k')],
       ['forceUnlock', () => manager.forceUnlock('k')],
       ['ping', () => manager.ping()],
     ] as const;
-    for (const [name, ask] of questions) {
-      const asking = watched<unknown>(ask());
+    for (const [name, request] of requests) {
+      const requesting = watched<unknown>(request());
       if (name !== 'ping') expect(store.next(name).claim.finalKey).toBe('app:k');
       await store.next(name).fail(unknown());
-      expect(asking.error).toBeInstanceOf(LockStoreError);
+      expect(requesting.error).toBeInstanceOf(LockStoreError);
     }
   });
 
   it('everything runs on the clock, the timers and the ids that are handed in', async () => {
     const { manager, store, call, runtime } = coreUnderTest();
     const caller = watched(manager.acquire(['k'], call()));
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     expect(caller.value!.id).toBe('id-2');
     expect(caller.value!.remainingMs()).toBe(30_000);
     runtime.jump(29_999);
@@ -169,7 +169,7 @@ describe('the seam', () => {
     runtime.jump(1);
     expect([caller.value!.lost, caller.value!.remainingMs()]).toEqual([true, 0]);
     void caller.value!.release();
-    await store.next('release').answer(notHeld);
+    await store.next('release').reply(notHeld);
     await runtime.pass(100_000);
     expect(runtime.due).toEqual([]);
   });
@@ -178,9 +178,9 @@ describe('the seam', () => {
     const { manager, store, call } = coreUnderTest();
     for (let i = 0; i < 1_000; i += 1) {
       const caller = watched(manager.acquire([`k${i}`], call()));
-      await store.next('acquire').answer(granted());
+      await store.next('acquire').reply(granted());
       void caller.value!.release();
-      await store.next('release').answer(released());
+      await store.next('release').reply(released());
     }
     expect(manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });

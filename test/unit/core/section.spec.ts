@@ -139,12 +139,12 @@ describe('a nested call', () => {
 /** Sections that note when they are in, to see whether two ever are. */
 class Room {
   inside = 0;
-  most = 0;
+  max = 0;
   readonly visits: string[] = [];
 
   readonly visit = async (name = ''): Promise<void> => {
     this.inside += 1;
-    this.most = Math.max(this.most, this.inside);
+    this.max = Math.max(this.max, this.inside);
     this.visits.push(name);
     for (let i = 0; i < 3; i += 1) await turn();
     this.inside -= 1;
@@ -156,7 +156,7 @@ describe('siblings', () => {
     const room = new Room();
     const names = ['1', '2', '3', '4', '5'];
     await withLock('a', () => Promise.all(names.map((name) => withLock('a', () => room.visit(name)))));
-    expect([room.most, room.visits, acquires()]).toEqual([1, names, 1]);
+    expect([room.max, room.visits, acquires()]).toEqual([1, names, 1]);
   });
 
   it('that are nested in different depths exclude each other too', async () => {
@@ -169,7 +169,7 @@ describe('siblings', () => {
         withLock('a', () => withLock('a', () => room.visit())),
       ]),
     );
-    expect([room.most, room.visits.length]).toEqual([1, 4]);
+    expect([room.max, room.visits.length]).toEqual([1, 4]);
   });
 
   it('inside a nested section exclude each other, and its own siblings', async () => {
@@ -177,7 +177,7 @@ describe('siblings', () => {
     const family = () =>
       withLock('a', () => Promise.all([1, 2].map(() => withLock('a', () => room.visit()))));
     await withLock('a', () => Promise.all([family(), family()]));
-    expect([room.most, room.visits.length, acquires()]).toEqual([1, 4, 1]);
+    expect([room.max, room.visits.length, acquires()]).toEqual([1, 4, 1]);
   });
 
   it('of one lease that runs two sections at once exclude each other', async () => {
@@ -185,7 +185,7 @@ describe('siblings', () => {
     const lease = await manager.acquire(['a'], call());
     const run = () => lease.run(() => withLock('a', () => room.visit()));
     await Promise.all([run(), run(), lease.run(() => Promise.all([run(), run()]))]);
-    expect([room.most, room.visits.length, acquires()]).toEqual([1, 4, 1]);
+    expect([room.max, room.visits.length, acquires()]).toEqual([1, 4, 1]);
     await lease.release();
   });
 

@@ -15,7 +15,7 @@ const acquire = (keys: readonly string[], options: Partial<LockCall> = {}) =>
   watched(core.manager.acquire(keys, core.call(options)));
 
 const grantNext = (token = 1, validForMs = 30_000) =>
-  core.store.next('acquire').answer(granted(token, validForMs));
+  core.store.next('acquire').reply(granted(token, validForMs));
 
 const nothingLeft = (): void => {
   expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
@@ -46,13 +46,13 @@ describe('several keys', () => {
     const caller = acquire(['a', 'b', 'c'], { waitMs: 100 });
     await grantNext();
     await grantNext();
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     await core.runtime.pass(100);
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     const releases = core.store.open.map(({ name, claim }) => `${name} ${claim.finalKey}`);
     expect(releases).toEqual(['release b', 'release a']);
-    await core.store.next('release').answer(released());
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
+    await core.store.next('release').reply(released());
     expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'c' });
     nothingLeft();
   });
@@ -60,12 +60,12 @@ describe('several keys', () => {
   it('all or none: a caller that does not get them all is rejected at once, while the earlier ones are released', async () => {
     const caller = acquire(['a', 'b'], { waitMs: 100 });
     await grantNext();
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     await core.runtime.pass(100);
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'b' });
     expect(core.manager.usage).toMatchObject({ leases: 0, undoing: 1 });
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(core.manager.usage).toMatchObject({ keys: 0, undoing: 0 });
   });
 
@@ -73,10 +73,10 @@ describe('several keys', () => {
     const caller = acquire(['a', 'b'], { waitMs: 1_000 });
     await core.runtime.pass(900);
     await grantNext();
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     await core.runtime.pass(100);
-    await core.store.next('acquire').answer(taken());
-    await core.store.next('release').answer(released());
+    await core.store.next('acquire').reply(taken());
+    await core.store.next('release').reply(released());
     expect(caller.error).toMatchObject({ code: 'LOCK_TAKEN', key: 'b' });
   });
 
@@ -84,15 +84,15 @@ describe('several keys', () => {
     const caller = acquire(['a', 'b'], { waitMs: 60_000, leaseMs: 500 });
     expect(core.store.next('acquire').claim.leaseMs).toBe(30_000);
     await grantNext(1);
-    await core.store.next('acquire').answer(taken(60_000));
+    await core.store.next('acquire').reply(taken(60_000));
     await core.store.watching[0]!.becomeLive();
-    await core.store.next('acquire').answer(taken(60_000));
+    await core.store.next('acquire').reply(taken(60_000));
     // The watchdog keeps the first while the second is waited for.
     for (let period = 0; period < 5; period += 1) {
       await core.runtime.pass(10_000);
-      await core.store.next('extend').answer([{ status: 'held', validForMs: 30_000 }]);
+      await core.store.next('extend').reply([{ status: 'held', validForMs: 30_000 }]);
     }
-    await core.store.watching[0]!.hint();
+    await core.store.watching[0]!.wake();
     await grantNext(2);
     const setting = core.store.open.filter(({ name }) => name === 'acquire');
     expect(setting.map(({ claim }) => [claim.finalKey, claim.leaseMs])).toEqual([
@@ -114,9 +114,9 @@ describe('several keys', () => {
 
   it('with a shorter lease in the end: waiters that know the longer one are notified', async () => {
     acquire(['a', 'b'], { leaseMs: 500 });
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect(core.store.next('acquire').claim.reacquires, 'a first request').toBeUndefined();
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect(core.store.open.map(({ claim }) => [claim.leaseMs, claim.reacquires])).toEqual([
       [500, true],
       [500, true],
@@ -126,15 +126,15 @@ describe('several keys', () => {
   it('a key that was lost during the wait for the others: no lease, and the rest is released', async () => {
     const caller = acquire(['a', 'b'], { waitMs: 60_000 });
     await grantNext();
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     await core.store.watching[0]!.becomeLive();
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     await core.runtime.pass(10_000);
-    await core.store.next('extend').answer([{ status: 'lost' }]);
-    await core.store.watching[0]!.hint();
+    await core.store.next('extend').reply([{ status: 'lost' }]);
+    await core.store.watching[0]!.wake();
     await grantNext();
     expect(core.store.next('release').claim.finalKey).toBe('b');
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(caller.error).toBeInstanceOf(LockLostError);
     expect(caller.error).toMatchObject({ key: 'a' });
     await settled();
@@ -148,7 +148,7 @@ describe('several keys', () => {
     await grantNext(3, 500);
     await core.store.next('acquire').fail(unknown());
     for (let i = 0; i < 10 && core.store.open.length > 0; i += 1) {
-      await core.store.next('release').answer(released());
+      await core.store.next('release').reply(released());
     }
     expect(caller.error).toBeInstanceOf(LockStoreError);
     nothingLeft();
@@ -175,12 +175,12 @@ describe('several keys', () => {
     expect(open.map(({ name }) => name)).toEqual(['acquire', 'extend']);
     await grantNext();
     // The renewal was sent first and is answered first: by then the hold was gone.
-    await core.store.next('extend').answer([{ status: 'lost' }]);
+    await core.store.next('extend').reply([{ status: 'lost' }]);
     await grantNext(3, 500);
     await grantNext(4, 500);
     const given = open.filter(({ name }) => name === 'release').map(({ claim }) => claim.finalKey);
     expect(new Set(given)).toEqual(new Set(['a', 'b']));
-    while (open.length > 0) await core.store.next('release').answer(released());
+    while (open.length > 0) await core.store.next('release').reply(released());
     expect(caller.error).toBeInstanceOf(LockLostError);
     nothingLeft();
   });

@@ -11,13 +11,13 @@ const extended = async (count: number) => {
   for (let i = 0; i < count; i++) {
     leases.push(watched(core.manager.acquire(['k'], core.call({ kind: 'read' }))));
     await settled();
-    if (i === 0) await core.store.next('acquire').answer(granted(1, 30_000));
+    if (i === 0) await core.store.next('acquire').reply(granted(1, 30_000));
   }
   const [stays, ...others] = leases.map(({ value }) => value!);
   for (const lease of others) {
     const extension = watched(lease.extend(60_000));
     await settled();
-    await core.store.next('extend').answer([{ status: 'held', validForMs: 60_000 }]);
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 60_000 }]);
     expect(extension.state).toBe('fulfilled');
   }
   return { core, stays: stays!, others };
@@ -35,7 +35,7 @@ describe('the end of a lease that had extended a hold which others have', () => 
     await settled();
     void core.manager.release(others[0]!);
     await settled();
-    await core.store.next('extend').answer([{ status: 'held', validForMs: 100_000 }]);
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 100_000 }]);
     await core.store.next('release').fail(notExecuted());
     expect(stays.remainingMs()).toBeGreaterThan(99_000);
   });
@@ -51,7 +51,7 @@ describe('the end of a lease that had extended a hold which others have', () => 
       core.store.open.map(({ name }) => name),
       'one timer tries again',
     ).toEqual(['release']);
-    await core.store.next('release').answer({ wasHeld: true, othersWaiting: false });
+    await core.store.next('release').reply({ wasHeld: true, othersWaiting: false });
     await core.runtime.pass(5_000);
     expect(core.store.open).toEqual([]);
   });

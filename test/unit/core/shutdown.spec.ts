@@ -22,15 +22,15 @@ const acquire = (key = 'k') => watched(core.manager.acquire([key], core.call({ w
 
 describe('shutdown', () => {
   it('rejects waiters and later callers at once', async () => {
-    const [head, behind] = [acquire(), acquire()];
-    await core.store.next('acquire').answer(taken());
+    const [contender, behind] = [acquire(), acquire()];
+    await core.store.next('acquire').reply(taken());
     await core.store.watching[0]!.becomeLive();
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     const stopping = watched(core.manager.shutDown());
     await settled();
     const late = acquire('other');
     await settled();
-    for (const caller of [head, behind, late]) {
+    for (const caller of [contender, behind, late]) {
       expect(caller.error).toBeInstanceOf(LockAbortedError);
       expect(caller.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
     }
@@ -40,10 +40,10 @@ describe('shutdown', () => {
 
   it('refuses who has asked already as soon as the answer is there, also when the lock is taken', async () => {
     const caller = acquire();
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     await core.store.watching[0]!.becomeLive();
     const stopping = watched(core.manager.shutDown());
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     expect(caller.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
     expect(stopping.state).toBe('fulfilled');
     expect([core.runtime.due, core.manager.usage.keys]).toEqual([[], 0]);
@@ -54,10 +54,10 @@ describe('shutdown', () => {
     const stopping = watched(core.manager.shutDown());
     await settled();
     expect(stopping.state).toBe('pending');
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect(caller.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
     expect(stopping.state, 'the give-back is unanswered').toBe('pending');
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(stopping.state).toBe('fulfilled');
     expect(core.manager.usage).toMatchObject({ holds: 0, keys: 0, leases: 0 });
   });
@@ -67,7 +67,7 @@ describe('shutdown', () => {
     const stopping = watched(core.manager.shutDown());
     await core.runtime.pass(GRACE_MS);
     expect(stopping.state).toBe('fulfilled');
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect(caller.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
     expect(core.manager.usage.holds).toBe(0);
     expect(core.store.next('release').claim.owner).toBe(core.store.sent[0]!.claim.owner);
@@ -81,7 +81,7 @@ describe('shutdown', () => {
         return lease.lost;
       }),
     );
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     const waiter = acquire();
     core.manager.refuseNew();
     core.manager.refuseNew();
@@ -93,7 +93,7 @@ describe('shutdown', () => {
     await core.runtime.pass(GRACE_MS / 2);
     work.resolve();
     await settled();
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(section.value).toBe(false);
     expect(stopping.state).toBe('fulfilled');
   });
@@ -106,14 +106,14 @@ describe('shutdown', () => {
         return core.manager.withLock(['inner'], core.call(), () => lease.lost);
       }),
     );
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     const stopping = watched(core.manager.shutDown());
     await core.runtime.pass(GRACE_MS / 2);
     work.resolve();
     await settled();
-    await core.store.next('acquire').answer(granted());
-    await core.store.next('release').answer(released());
-    await core.store.next('release').answer(released());
+    await core.store.next('acquire').reply(granted());
+    await core.store.next('release').reply(released());
+    await core.store.next('release').reply(released());
     expect(section.value).toBe(false);
     expect(stopping.state).toBe('fulfilled');
   });
@@ -121,20 +121,20 @@ describe('shutdown', () => {
   it('waits for a release that its caller does not wait for, for the grace period at most', async () => {
     const ending = async () => {
       const section = watched(core.manager.withLock(['k'], core.call({ awaitRelease: false }), () => 'done'));
-      await core.store.next('acquire').answer(granted());
+      await core.store.next('acquire').reply(granted());
       expect(section.value).toBe('done');
       return watched(core.manager.shutDown());
     };
     const stopping = await ending();
     await core.runtime.pass(GRACE_MS - 1);
     expect(stopping.state).toBe('pending');
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(stopping.state).toBe('fulfilled');
 
     core = coreUnderTest({ shutdownGraceMs: GRACE_MS });
-    const unanswered = await ending();
+    const noReply = await ending();
     await core.runtime.pass(GRACE_MS);
-    expect(unanswered.state).toBe('fulfilled');
+    expect(noReply.state).toBe('fulfilled');
   });
 
   it('after the grace period the section is told, its hold is not renewed, and not released under it', async () => {
@@ -146,7 +146,7 @@ describe('shutdown', () => {
         return work.promise;
       }),
     );
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     const stopping = watched(core.manager.shutDown());
     await core.runtime.pass(GRACE_MS - 1);
     expect([signal!.aborted, stopping.state]).toEqual([false, 'pending']);
@@ -157,7 +157,7 @@ describe('shutdown', () => {
     expect(core.store.open, 'neither renewed nor released').toEqual([]);
     work.resolve();
     await settled();
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(section.state, 'a loss does not change the result').toBe('fulfilled');
   });
 
@@ -201,8 +201,8 @@ describe('shutdown of services that stop together', () => {
   };
 
   it('waits with all of them for the work of each, which may take locks of all', async () => {
-    for (const inTurn of [true, false]) {
-      const [outer, inner] = inTurn ? [first!, second!] : [second!, first!];
+    for (const inOrder of [true, false]) {
+      const [outer, inner] = inOrder ? [first!, second!] : [second!, first!];
       const section = sectionOf(outer, inner);
       await settled();
       const stopping = stop();

@@ -22,20 +22,20 @@ describe('undoing a claim', () => {
   it('asks at once, and is over with the first answer', async () => {
     undo.begin({ claim, until: runtime.now() + 30_000 });
     expect(undo.size).toBe(1);
-    await release().answer(notHeld);
+    await release().reply(notHeld);
     expect([undo.size, store.sent.length, runtime.due]).toEqual([0, 1, []]);
   });
 
   it('passes on the doubt with every try: only the store can tell when "not there" is final', async () => {
-    const doubt = unknown('no answer to the acquire');
-    undo.begin({ claim, uncertain: doubt, until: runtime.now() + 30_000 });
+    const uncertain = unknown('no answer to the acquire');
+    undo.begin({ claim, uncertain, until: runtime.now() + 30_000 });
     for (let i = 0; i < 4; i += 1) {
-      expect(release().doubt).toBe(doubt);
+      expect(release().uncertain).toBe(uncertain);
       expect(release().claim).toEqual(claim);
       await release().fail(unknown());
       await runtime.pass(1_000);
     }
-    await release().answer(notHeld);
+    await release().reply(notHeld);
     expect(undo.size).toBe(0);
   });
 
@@ -82,7 +82,7 @@ describe('undoing a claim', () => {
     for (let left = 3; left > 0; left -= 1) {
       await settled();
       expect(idle).toBe(false);
-      await release().answer(notHeld);
+      await release().reply(notHeld);
     }
     await settled();
     expect(idle).toBe(true);

@@ -25,18 +25,18 @@ const untyped = Limited as unknown as (...args: unknown[]) => MethodDecorator;
 
 let open: Deferred<void>;
 let now: number;
-let most: number;
+let max: number;
 const failure = new Error('the work failed');
 
 beforeEach(() => {
   open = deferred();
-  [now, most] = [0, 0];
+  [now, max] = [0, 0];
 });
 afterEach(() => open.resolve());
 
 /** Goes on until the test opens. */
 const work = async (): Promise<void> => {
-  most = Math.max(most, ++now);
+  max = Math.max(max, ++now);
   await open.promise;
   now--;
 };
@@ -129,7 +129,7 @@ describe('a limited method', () => {
     expect((await locks.inspect('crm:a'))?.holders).toHaveLength(2);
     open.resolve();
     expect(await Promise.all(calls)).toEqual(Array(5).fill('crm:a'));
-    expect(most).toBe(2);
+    expect(max).toBe(2);
     await until(() => isIdle(locks));
     expect(await locks.inspect('crm:a')).toBeNull();
   });
@@ -231,7 +231,7 @@ describe('@Limited beside @Locked on one method', () => {
     expect(taken).toEqual([null, null]);
     open.resolve();
     expect(await Promise.all(calls)).toEqual(['1', '2', '3'].map((id) => ['bank', `order:${id}`]));
-    expect(most).toBe(2);
+    expect(max).toBe(2);
     expect(isIdle(locks)).toBe(true);
   });
 
@@ -395,7 +395,7 @@ describe('a limited method never runs without its permit', () => {
     await expect(crm.skip()).rejects.toThrow(notRun);
     await expect(firstValueFrom(crm.observable('a'))).rejects.toThrow(notRun);
     await expect(crm.generator('a').next()).rejects.toThrow(notRun);
-    expect(most).toBe(0);
+    expect(max).toBe(0);
   });
 
   it('and a locked one needs no permits', async () => {

@@ -8,7 +8,7 @@ import { LOOPBACK } from '../../support/loopback.js';
 type Lookup = (name: string, done: (error: Error | null, address: string) => void) => void;
 
 /** Connects to a server by a name that only `dnsLookup` knows; resolves with the names that it was asked for. */
-const namesAsked = async (sourceWith: (lookup: Lookup, port: number) => unknown, address: string) => {
+const namesRequested = async (sourceWith: (lookup: Lookup, port: number) => unknown, address: string) => {
   const server = createServer((socket) => socket.on('error', () => undefined));
   server.listen(0, LOOPBACK);
   await once(server, 'listening');
@@ -32,12 +32,12 @@ it.each([
   ['its address', LOOPBACK],
   ['a name that the system resolves', 'localhost'],
 ])('servers of a cluster are found by dnsLookup, which returns %s', async (_what, address) => {
-  const options = await namesAsked(
+  const options = await namesRequested(
     (dnsLookup, port) => ({ cluster: [{ host: LOOPBACK, port }], dnsLookup }),
     address,
   );
   expect(options).toEqual(['redis-1.invalid']);
-  const ofClient = await namesAsked(
+  const ofClient = await namesRequested(
     (dnsLookup, port) => new Cluster([{ host: LOOPBACK, port }], { lazyConnect: true, dnsLookup }),
     address,
   );

@@ -66,16 +66,16 @@ describe('a command', () => {
 });
 
 describe('a blocked event loop', () => {
-  const echo = async (): Promise<{ ask(): Promise<unknown>; close(): Promise<void> }> => {
+  const echo = async (): Promise<{ send(): Promise<unknown>; close(): Promise<void> }> => {
     const server = createServer((socket) => socket.pipe(socket));
     const port = await listenOnFreePort(server);
     const client = connect(port, '127.0.0.1');
     await once(client, 'connect');
     return {
-      ask: () => {
-        const answer = once(client, 'data');
+      send: () => {
+        const reply = once(client, 'data');
         client.write('?');
-        return answer;
+        return reply;
       },
       close: async () => {
         client.destroy();
@@ -90,12 +90,12 @@ describe('a blocked event loop', () => {
     const deadlines = new CommandDeadlines(100);
     let overdue = false;
     const command = deadlines.add(() => (overdue = true));
-    const answered = server.ask().then(() => (command.done = true));
+    const replied = server.send().then(() => (command.done = true));
     // The question goes out, and the echo, which lives in this process too, comes back.
     await turn();
     await turn();
     block(300);
-    await answered;
+    await replied;
     // What falls due later does so after whatever was due before it.
     await new Promise<void>((resolve) => void deadlines.add(resolve));
     expect(overdue).toBe(false);
@@ -106,18 +106,18 @@ describe('a blocked event loop', () => {
     const server = await echo();
     const deadlines = new CommandDeadlines(100);
     let overdue = false;
-    let answered = false;
+    let replied = false;
     const command = deadlines.add(() => (overdue = true));
     // What ioredis and the batch of writes do: the bytes leave at the end of the tick.
     process.nextTick(() => {
-      void server.ask().then(() => {
+      void server.send().then(() => {
         command.done = true;
-        answered = true;
+        replied = true;
       });
     });
     block(300);
-    await until(() => answered || overdue);
-    expect([answered, overdue]).toEqual([true, false]);
+    await until(() => replied || overdue);
+    expect([replied, overdue]).toEqual([true, false]);
     await server.close();
   });
 
@@ -127,16 +127,16 @@ describe('a blocked event loop', () => {
     let overdue = 0;
     for (let i = 0; i < 3; i += 1) {
       const command = deadlines.add(() => (overdue += 1));
-      const answered = new Promise<void>((resolve) => {
+      const replied = new Promise<void>((resolve) => {
         process.nextTick(() => {
-          void server.ask().then(() => {
+          void server.send().then(() => {
             command.done = true;
             resolve();
           });
         });
       });
       block(170);
-      await answered;
+      await replied;
     }
     expect(overdue).toBe(0);
     await server.close();

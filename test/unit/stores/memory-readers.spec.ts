@@ -93,8 +93,8 @@ describe('the readers of a key in memory', () => {
             else if (isHeld) ends.set(one.owner, Math.max(end, clock.now + one.leaseMs));
           }
           const alive = [...ends.values()].filter((end) => end > clock.now);
-          const shown = reading.inspect('stock')?.holders ?? [];
-          expect(shown).toHaveLength(alive.length);
+          const holders = reading.inspect('stock')?.holders ?? [];
+          expect(holders).toHaveLength(alive.length);
           expect(reading.size).toBe(alive.length);
           const reply = writing.acquire(writer);
           if (alive.length === 0) {

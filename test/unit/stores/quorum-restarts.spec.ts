@@ -127,12 +127,12 @@ describe('a node whose server has restarted', () => {
         await store.kinds.write!.downgrade!({ ...claim, leaseMs: LONG_MS });
       },
     ],
-  ])('cannot have forgotten a lease that %s asks for after its start', async (_, askFor) => {
+  ])('cannot have forgotten a lease that %s asks for after its start', async (_, requestFor) => {
     const { runtime, servers, store, take } = three({ minDelayMs: 5_000 });
     await take(1_000);
     servers[1]!.restart();
     await runtime.pass(4_000);
-    await askFor(store, claimFor(newKey(), { leaseMs: 5_000, tokens: 0 }));
+    await requestFor(store, claimFor(newKey(), { leaseMs: 5_000, tokens: 0 }));
     await runtime.pass(1_000);
     servers[2]!.isDown = true;
     expect(await givenBy(take())).toEqual(['a', 'b']);
@@ -169,10 +169,10 @@ describe('a node whose server has restarted', () => {
     servers[1]!.hold();
     servers[2]!.isDown = true;
     const mine = claimFor(newKey(), { tokens: 0 });
-    const asking = store.kinds.exclusive!.acquire(mine);
+    const requesting = store.kinds.exclusive!.acquire(mine);
     servers[1]!.reconnect();
     servers[1]!.letThrough();
-    const failure = await failureOf(asking);
+    const failure = await failureOf(requesting);
     expect(failure.message).toContain('b: there was another connection before the answer came');
     expect(failure.outcome).toBe('unknown');
   });
@@ -207,19 +207,19 @@ describe('a node whose server has restarted', () => {
     await store.kinds.exclusive!.acquire(claimFor(newKey(), { leaseMs: 10_000, tokens: 0 }));
     servers[1]!.restart();
     servers[2]!.isDown = true;
-    const ask = () => store.kinds.exclusive!.acquire(claimFor(newKey(), { leaseMs: 10_000, tokens: 0 }));
-    await failureOf(ask());
+    const request = () => store.kinds.exclusive!.acquire(claimFor(newKey(), { leaseMs: 10_000, tokens: 0 }));
+    await failureOf(request());
     servers[2]!.isDown = false;
-    const replies = await Promise.all([ask(), ask(), ask()]);
+    const replies = await Promise.all([request(), request(), request()]);
     expect(replies.map(({ status }) => status)).toEqual(['granted', 'granted', 'granted']);
   });
 
   it('is told to who holds a key: the hold is looked for at once', async () => {
     const { servers, store } = three();
-    const told: (string | undefined)[] = [];
-    store.onRisk((key) => told.push(key));
+    const risks: (string | undefined)[] = [];
+    store.onRisk((key) => risks.push(key));
     servers[1]!.restart();
-    expect(told).toEqual([undefined]);
+    expect(risks).toEqual([undefined]);
   });
 
   it('of which that cannot be asked counts as failed, and gives back what it gave', async () => {
@@ -278,11 +278,11 @@ describe('a node whose clock is off', () => {
     await runtime.pass(60_000);
     servers[1]!.isDown = true;
     servers[0]!.hold();
-    const asking = take();
-    const early = await Promise.race([asking, settled()]);
+    const requesting = take();
+    const early = await Promise.race([requesting, settled()]);
     expect(early).toBeUndefined();
     servers[0]!.letThrough();
-    expectGranted(await asking);
+    expectGranted(await requesting);
     expect(looks()).toBe(3);
   });
 
@@ -382,10 +382,10 @@ describe('a clock that has jumped ahead since it was looked at', () => {
     servers[0]!.aheadMs = 2 * HOUR_MS;
     servers[2]!.reconnect();
     servers[2]!.hold();
-    const asking = kind.acquire(claim());
+    const requesting = kind.acquire(claim());
     await settled();
     servers[2]!.letThrough();
-    const reply = await asking;
+    const reply = await requesting;
     expectGranted(reply);
     expect(isRight(reply.token!)).toBe(true);
   });
@@ -418,10 +418,10 @@ describe('a clock that has jumped ahead since it was looked at', () => {
     servers[2]!.isDown = true;
     // The first one that answers is ahead of what is known of the others.
     servers[1]!.hold();
-    const asking = kind.acquire(claim());
+    const requesting = kind.acquire(claim());
     await settled();
     servers[1]!.letThrough();
-    const reply = await asking;
+    const reply = await requesting;
     expectGranted(reply);
     expect([...reply.grantedBy!].sort()).toEqual(['a', 'b']);
     expect(warnings).toEqual([]);
@@ -440,13 +440,13 @@ describe('a clock that has jumped ahead since it was looked at', () => {
     const { servers, kind, claim } = await known();
     servers[0]!.aheadMs = 2 * HOUR_MS;
     servers[2]!.isDown = true;
-    const asking = failureOf(kind.acquire(claim()));
+    const requesting = failureOf(kind.acquire(claim()));
     servers[0]!.hold();
     await settled();
     servers[0]!.aheadMs = 0;
     servers[0]!.reconnect();
     servers[0]!.letThrough();
-    expect((await asking).message).toContain('a: there was another connection before the answer came');
+    expect((await requesting).message).toContain('a: there was another connection before the answer came');
   });
 
   it('is looked for by no caller who wants no token', async () => {

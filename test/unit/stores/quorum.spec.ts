@@ -10,7 +10,7 @@ import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { QuorumStore } from '../../../lib/stores/quorum/quorum.store.js';
 import { Log, watched } from '../../support/core/core-under-test.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
-import { claimFor, expectGranted, expectTaken, HintCounter, newKey } from '../../support/stores/harness.js';
+import { claimFor, expectGranted, expectTaken, WakeUpCounter, newKey } from '../../support/stores/harness.js';
 import { NodeServer } from '../../support/stores/quorum-nodes.js';
 
 const LEASE_MS = 10_000;
@@ -99,9 +99,9 @@ describe('a key is held', () => {
     const mine = claim();
     await servers[0]!.connect().kinds.exclusive!.acquire(claim({ finalKey: mine.finalKey }));
     servers[2]!.hold();
-    const asking = store.kinds.exclusive!.acquire(mine);
+    const requesting = store.kinds.exclusive!.acquire(mine);
     await runtime.pass(100);
-    expectTaken(await asking);
+    expectTaken(await requesting);
     servers[2]!.letThrough();
     await settled();
     await settled();
@@ -180,9 +180,9 @@ describe('a grant without a holder is released', () => {
     for (const server of servers.slice(0, 2)) {
       await server.connect().kinds.exclusive!.acquire(claim({ finalKey: mine.finalKey }));
     }
-    servers[2]!.losesAnswers = true;
+    servers[2]!.losesReplies = true;
     expectTaken(await store.kinds.exclusive!.acquire(mine));
-    servers[2]!.losesAnswers = false;
+    servers[2]!.losesReplies = false;
     await settled();
     await settled();
     expect(holds(servers)).toEqual([1, 1, 0]);
@@ -190,14 +190,14 @@ describe('a grant without a holder is released', () => {
 
   it('by the core, when too many answers are lost: nothing is left, and that is final', async () => {
     const { servers, store } = quorumOf(3);
-    for (const server of servers.slice(1)) server.losesAnswers = true;
+    for (const server of servers.slice(1)) server.losesReplies = true;
     const mine = claim();
     const failure = await failureOf(store.kinds.exclusive!.acquire(mine));
     expect(failure.outcome).toBe('unknown');
     expect(holds(servers)).toEqual([1, 1, 1]);
     const undo = (): Promise<unknown> => store.kinds.exclusive!.release(mine, { uncertain: failure });
     expect((await failureOf(undo())).outcome).toBe('unknown');
-    for (const server of servers) server.losesAnswers = false;
+    for (const server of servers) server.losesReplies = false;
     await undo();
     expect(holds(servers)).toEqual([0, 0, 0]);
     expect(store.size).toEqual({ owners: 0, pendingReleases: 0 });
@@ -231,7 +231,7 @@ describe('a grant without a holder is released', () => {
 });
 
 describe('a node that fails', () => {
-  const asked = (server: NodeServer, what: string): number =>
+  const requestCount = (server: NodeServer, what: string): number =>
     server.requests.filter((request) => request.startsWith(what)).length;
 
   it('is asked by one request at a time, and by all again once it has answered', async () => {
@@ -241,13 +241,13 @@ describe('a node that fails', () => {
     expectGranted(await store.kinds.exclusive!.acquire(claim()));
     away.isDown = false;
     away.hold();
-    const before = asked(away, 'acquire');
+    const before = requestCount(away, 'acquire');
     for (let i = 0; i < 10; i++) expectGranted(await store.kinds.exclusive!.acquire(claim()));
-    expect(asked(away, 'acquire') - before).toBe(1);
+    expect(requestCount(away, 'acquire') - before).toBe(1);
     away.letThrough();
     await settled();
     for (let i = 0; i < 10; i++) expectGranted(await store.kinds.exclusive!.acquire(claim()));
-    expect(asked(away, 'acquire') - before).toBe(11);
+    expect(requestCount(away, 'acquire') - before).toBe(11);
   });
 
   it('is told with why it failed, once, also by a request that was not sent because of that', async () => {
@@ -284,7 +284,7 @@ describe('a node that fails', () => {
     away.isDown = true;
     expectGranted(await store.kinds.exclusive!.acquire(mine));
     expect((await store.kinds.exclusive!.release(mine)).wasHeld).toBe(true);
-    expect(asked(away, 'release')).toBe(0);
+    expect(requestCount(away, 'release')).toBe(0);
     const other = claim();
     expectGranted(await store.kinds.exclusive!.acquire(other));
     away.isDown = false;
@@ -319,9 +319,9 @@ describe('a node that fails', () => {
     away.isDown = true;
     expectGranted(await store.kinds.exclusive!.acquire(claim()));
     for (const mine of all) await store.kinds.exclusive!.release(mine);
-    const before = asked(away, 'release');
+    const before = requestCount(away, 'release');
     await runtime.pass(3_000);
-    expect(asked(away, 'release') - before).toBeLessThan(10);
+    expect(requestCount(away, 'release') - before).toBeLessThan(10);
     expect(store.size.pendingReleases).toBe(250);
     away.isDown = false;
     await runtime.pass(1_000);
@@ -335,9 +335,9 @@ describe('a release', () => {
     const { servers, store } = quorumOf(3);
     const mine = claim();
     await store.kinds.exclusive!.acquire(mine);
-    for (const server of servers.slice(1)) server.losesAnswers = true;
+    for (const server of servers.slice(1)) server.losesReplies = true;
     expect((await failureOf(store.kinds.exclusive!.release(mine))).outcome).toBe('unknown');
-    for (const server of servers) server.losesAnswers = false;
+    for (const server of servers) server.losesReplies = false;
     expect((await store.kinds.exclusive!.release(mine)).wasHeld).toBe(false);
   });
 
@@ -442,9 +442,9 @@ describe('a node that fails between its grant and the commit of the token', () =
     const { servers, store } = quorumOf(3);
     servers[0]!.aheadMs = 500;
     const [, failing, late] = servers;
-    const ask = failing!.ask.bind(failing!);
-    failing!.ask = (name, request) =>
-      name.startsWith('commit') ? Promise.reject(new StoreFailure('gone', 'unknown')) : ask(name, request);
+    const send = failing!.send.bind(failing!);
+    failing!.send = (name, request) =>
+      name.startsWith('commit') ? Promise.reject(new StoreFailure('gone', 'unknown')) : send(name, request);
     late!.hold();
     const mine = claim({ tokens: 1 });
     const acquiring = store.kinds.exclusive!.acquire(mine);
@@ -466,7 +466,7 @@ describe('a renewal', () => {
     const held = { status: 'held', validForMs: 9_898 };
     expect(await store.kinds.exclusive!.extendMany([mine])).toEqual([held]);
     servers[0]!.isDown = false;
-    servers[1]!.losesAnswers = true;
+    servers[1]!.losesReplies = true;
     // What one node has for longer does not count.
     expect(await store.kinds.exclusive!.extendMany([{ ...mine, leaseMs: 8_000 }])).toEqual([
       { status: 'held', validForMs: 7_918 },
@@ -620,7 +620,7 @@ describe('fencing tokens', () => {
     const held = claim({ finalKey: key, tokens: 1 });
     servers[1]!.isDown = true;
     servers[2]!.hold();
-    const asking = first.kinds.exclusive!.acquire(held);
+    const requesting = first.kinds.exclusive!.acquire(held);
     await settled();
     // The second owner is granted by a and c, and c loses its hold before the token of a comes.
     servers[2]!.letThrough();
@@ -628,7 +628,7 @@ describe('fencing tokens', () => {
     await settled();
     servers[2]!.space.forceUnlock(key);
     servers[2]!.letThrough();
-    expectTaken(await asking);
+    expectTaken(await requesting);
     servers[1]!.isDown = false;
     await settled();
     const next = await second.kinds.exclusive!.acquire(claim({ finalKey: key, tokens: 1 }));
@@ -642,15 +642,15 @@ describe('fencing tokens', () => {
     const mine = claim({ tokens: 1 });
     servers[2]!.isDown = true;
     servers[1]!.hold();
-    const asking = store.kinds.exclusive!.acquire(mine);
+    const requesting = store.kinds.exclusive!.acquire(mine);
     await settled();
     servers[1]!.letThrough();
-    servers[1]!.losesAnswers = false;
+    servers[1]!.losesReplies = false;
     servers[1]!.hold();
     await settled();
-    servers[1]!.losesAnswers = true;
+    servers[1]!.losesReplies = true;
     servers[1]!.letThrough();
-    expect((await failureOf(asking)).outcome).toBe('unknown');
+    expect((await failureOf(requesting)).outcome).toBe('unknown');
   });
 });
 
@@ -677,7 +677,7 @@ describe('read-write locks', () => {
     const { servers, store } = quorumOf(3);
     const writer = writeFor(newKey());
     await store.kinds.write!.acquire(writer);
-    for (const server of servers.slice(1)) server.losesAnswers = true;
+    for (const server of servers.slice(1)) server.losesReplies = true;
     expect((await failureOf(store.kinds.write!.downgrade!(writer))).outcome).toBe('unknown');
   });
 });
@@ -687,28 +687,28 @@ describe('a waiter', () => {
     const { store, open } = quorumOf(3);
     const mine = claim();
     await open().kinds.exclusive!.acquire(mine);
-    const hints = await HintCounter.live(store as never, mine);
+    const wakeUps = await WakeUpCounter.live(store as never, mine);
     await settled();
-    const seen = hints.count;
+    const seen = wakeUps.count;
     await open().kinds.exclusive!.release(mine);
     await settled();
-    expect(hints.count).toBe(seen + 1);
-    hints.watch.close();
+    expect(wakeUps.count).toBe(seen + 1);
+    wakeUps.watch.close();
   });
 
   it('hears of what single nodes tell, a moment later', async () => {
     const { servers, store, runtime } = quorumOf(3);
     const mine = claim();
     await store.kinds.exclusive!.acquire(mine);
-    const hints = await HintCounter.live(store as never, mine);
+    const wakeUps = await WakeUpCounter.live(store as never, mine);
     await runtime.pass(100);
-    const seen = hints.count;
+    const seen = wakeUps.count;
     servers[0]!.space.forceUnlock(mine.finalKey);
     await settled();
-    expect(hints.count).toBe(seen);
+    expect(wakeUps.count).toBe(seen);
     await runtime.pass(30);
-    expect(hints.count).toBe(seen + 1);
-    hints.watch.close();
+    expect(wakeUps.count).toBe(seen + 1);
+    wakeUps.watch.close();
     expect(runtime.due).toEqual([]);
   });
 
@@ -716,15 +716,15 @@ describe('a waiter', () => {
     const { servers, store, runtime } = quorumOf(3);
     const mine = claim();
     await store.kinds.exclusive!.acquire(mine);
-    const hints = await HintCounter.live(store as never, mine);
+    const wakeUps = await WakeUpCounter.live(store as never, mine);
     await runtime.pass(100);
     servers[0]!.space.forceUnlock(mine.finalKey);
     await runtime.pass(30);
-    const seen = hints.count;
+    const seen = wakeUps.count;
     for (const server of servers.slice(1)) server.space.forceUnlock(mine.finalKey);
     await settled();
-    expect(hints.count).toBe(seen + 1);
-    hints.watch.close();
+    expect(wakeUps.count).toBe(seen + 1);
+    wakeUps.watch.close();
   });
 
   it.each([
@@ -748,10 +748,10 @@ describe('a waiter', () => {
       let tries = 0;
       for (; waitedMs < LEASE_MS && tries < 1_000; tries++) {
         servers.at(-1)!.hold();
-        const asking = store.kinds.exclusive!.acquire(waiter);
+        const requesting = store.kinds.exclusive!.acquire(waiter);
         await settled();
         servers.at(-1)!.letThrough();
-        const reply = await asking;
+        const reply = await requesting;
         expectTaken(reply);
         waitedMs += reply.retryInMs;
         await settled();

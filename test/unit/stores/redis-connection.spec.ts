@@ -49,13 +49,13 @@ const connected = async (batchParts: ConstructorParameters<typeof RedisConnectio
 describe('a connection where no script can be run for several keys', () => {
   it('sends what is asked for in one tick in one packet, and what is alone at once', async () => {
     const { client, connection } = await connected([]);
-    const ask = (): Promise<unknown> => connection.send({ command: 'get', args: ['a'], read: String });
-    const first = ask();
+    const request = (): Promise<unknown> => connection.send({ command: 'get', args: ['a'], read: String });
+    const first = request();
     expect(client.packets).toEqual([1]);
-    await Promise.all([first, ...Array.from({ length: 9 }, ask)]);
+    await Promise.all([first, ...Array.from({ length: 9 }, request)]);
     await tick();
     expect(client.packets).toEqual([1, 9]);
-    await Promise.all([ask(), ask(), ask()]);
+    await Promise.all([request(), request(), request()]);
     await tick();
     expect(client.packets).toEqual([1, 9, 1, 2]);
     connection.close();
@@ -65,10 +65,10 @@ describe('a connection where no script can be run for several keys', () => {
     const part = { letter: 'g', script: new Script('return 1'), keys: 1, args: 0 };
     const { client, connection } = await connected([part]);
     const run = (): Promise<unknown> => connection.runShared({ part, keys: ['a'], args: [] }, String);
-    const asked = Promise.allSettled([run(), run(), run()]);
+    const requested = Promise.allSettled([run(), run(), run()]);
     await tick();
     expect(client.packets).toEqual([1, 1]);
-    await asked;
+    await requested;
     connection.close();
   });
 });
@@ -76,13 +76,13 @@ describe('a connection where no script can be run for several keys', () => {
 /** A client whose connection is gone, and which has not heard of that. */
 class GoneClient extends TakingClient {
   isGone = false;
-  asked = 0;
+  requested = 0;
 
   override call(): Promise<unknown> {
     if (this.isGone) {
       return Promise.reject(new Error("Stream isn't writeable and enableOfflineQueue options is false"));
     }
-    this.asked += 1;
+    this.requested += 1;
     return Promise.resolve('OK');
   }
 }
@@ -93,28 +93,28 @@ describe('what is asked on a connection that has ended, before that is heard of'
     const connection = new RedisConnection(client as unknown as RedisLike, { timeoutMs });
     await connection.opened();
     client.isGone = true;
-    client.asked = 0;
-    const asked = connection.send({ command: 'get', args: ['a'], read: String });
-    return { client, connection, asked };
+    client.requested = 0;
+    const requested = connection.send({ command: 'get', args: ['a'], read: String });
+    return { client, connection, requested };
   };
 
   it('waits for the next one, and is asked there once', async () => {
-    const { client, connection, asked } = await gone(5_000);
+    const { client, connection, requested } = await gone(5_000);
     await tick();
     expect(connection.current).toBeUndefined();
     client.isGone = false;
     client.connect();
     client.emit('close');
     client.emit('ready');
-    expect(await asked).toBe('OK');
+    expect(await requested).toBe('OK');
     // The connection first asks whether the server serves, and for its name.
-    expect(client.asked).toBe(3);
+    expect(client.requested).toBe(3);
     connection.close();
   });
 
   it('fails when there is none within the time-out: it was not done', async () => {
-    const { connection, asked } = await gone(20);
-    await expect(asked).rejects.toMatchObject({
+    const { connection, requested } = await gone(20);
+    await expect(requested).rejects.toMatchObject({
       message: 'there was no connection to Redis within 20 ms',
       outcome: 'not-executed',
     });

@@ -5,13 +5,13 @@ import { Replicas } from '../../../lib/stores/redis/replicas/replicas.js';
 import { deferred } from '../../support/async.js';
 
 /** A connection on which the test answers. */
-const connectionWith = (answer: (reply: (value: unknown) => number) => Promise<number>) => {
+const connectionWith = (replyWith: (reply: (value: unknown) => number) => Promise<number>) => {
   const connection = {
     current: { alive: true, id: '1', address: undefined } as object | undefined,
     sent: 0,
     sendOnlyOn: (_: unknown, { read }: { read: (value: unknown) => number }) => {
       connection.sent += 1;
-      return answer(read);
+      return replyWith(read);
     },
   };
   return connection;
@@ -22,8 +22,8 @@ const waitingOn = (connection: object): Replicas => {
   return new Replicas(link as unknown as RedisLink, { min: 1, timeoutMs: 100 });
 };
 
-const failureOf = async (answer: Promise<unknown>): Promise<RedisFailure> => {
-  const failure = await answer.catch((error: unknown) => error);
+const failureOf = async (outcome: Promise<unknown>): Promise<RedisFailure> => {
+  const failure = await outcome.catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(RedisFailure);
   return failure as RedisFailure;
 };
@@ -32,9 +32,9 @@ describe('what replicas have', () => {
   it('is unknown when the connection is gone, or is another one when they are asked', async () => {
     const connection = connectionWith(() => Promise.resolve(1));
     const replicas = waitingOn(connection);
-    const asked = replicas.confirming('a key')();
+    const requested = replicas.confirming('a key')();
     connection.current = { alive: true };
-    expect(await failureOf(asked)).toMatchObject({ outcome: 'unknown' });
+    expect(await failureOf(requested)).toMatchObject({ outcome: 'unknown' });
     connection.current = undefined;
     expect(await failureOf(replicas.confirming('a key')())).toMatchObject({ outcome: 'unknown' });
     expect(connection.sent).toBe(0);
@@ -42,12 +42,12 @@ describe('what replicas have', () => {
 
   it('is unknown when WAIT is refused, fails, or is answered with nonsense', async () => {
     const refused = new RedisFailure('Redis refused the command: NOPERM', 'not-executed', {});
-    for (const answer of [
+    for (const reply of [
       () => Promise.reject(refused),
       (read: (value: unknown) => number) => Promise.resolve('OK').then(read),
       (read: (value: unknown) => number) => Promise.resolve(-1).then(read),
     ]) {
-      const connection = connectionWith(answer);
+      const connection = connectionWith(reply);
       const failure = await failureOf(waitingOn(connection).confirming('a key')());
       expect(failure).toMatchObject({ outcome: 'unknown', session: connection.current });
       expect(failure.cause).toBeInstanceOf(Error);
@@ -56,8 +56,8 @@ describe('what replicas have', () => {
 
   it('is asked for once for all who come while an answer is under way', async () => {
     const first = deferred<number>();
-    const answers = [first.promise, Promise.resolve(1), Promise.resolve(0)];
-    const connection = connectionWith(() => answers[connection.sent - 1]!);
+    const replies = [first.promise, Promise.resolve(1), Promise.resolve(0)];
+    const connection = connectionWith(() => replies[connection.sent - 1]!);
     const replicas = waitingOn(connection);
     const early = [replicas.confirming('a key')(), replicas.confirming('a key')()];
     await new Promise((resolve) => setImmediate(resolve));

@@ -19,12 +19,12 @@ class FailingOver extends EventEmitter {
   readonly stream = new Writable();
   server = 1;
   /** What a server was asked, of WAIT and of changes of the semaphore. */
-  readonly asked: string[] = [];
+  readonly requested: string[] = [];
   wait = (): Promise<number> => Promise.resolve(0);
   add = (): Promise<number> => Promise.resolve(1);
 
   call(command: string, ...args: readonly unknown[]): Promise<unknown> {
-    const note = (what: string): void => void this.asked.push(`${this.server}: ${what}`);
+    const note = (what: string): void => void this.requested.push(`${this.server}: ${what}`);
     if (command === 'wait') {
       note('wait');
       return this.wait();
@@ -87,7 +87,7 @@ describe('permits that too few replicas acknowledged', () => {
       outcome: 'not-executed',
       passing: true,
     });
-    expect(client.asked).toEqual(['1: evalsha -2', '1: wait', '1: evalsha +2']);
+    expect(client.requested).toEqual(['1: evalsha -2', '1: wait', '1: evalsha +2']);
   });
 
   it('are given back there also where the server does not know the script', async () => {
@@ -97,7 +97,7 @@ describe('permits that too few replicas acknowledged', () => {
       return Promise.reject(replyError('NOSCRIPT No matching script.'));
     };
     expect(await failure()).toMatchObject({ outcome: 'not-executed' });
-    expect(client.asked.slice(2)).toEqual(['1: evalsha +2', '1: eval +2']);
+    expect(client.requested.slice(2)).toEqual(['1: evalsha +2', '1: eval +2']);
   });
 
   it('are not given back to a server that took over before the replicas replied', async () => {
@@ -107,23 +107,23 @@ describe('permits that too few replicas acknowledged', () => {
       return lost();
     };
     expect(await failure()).toMatchObject({ outcome: 'unknown' });
-    expect(client.asked).toEqual(['1: evalsha -2', '1: wait']);
+    expect(client.requested).toEqual(['1: evalsha -2', '1: wait']);
   });
 
   it.each([
     ['the connection that is found to have ended', unwritable],
     ['the connection that is lost before the reply', lost],
     ['a server that has lost the script', () => Promise.reject(replyError('NOSCRIPT No matching script.'))],
-  ])('are not given back to a server that took over after %s', async (_, answer) => {
+  ])('are not given back to a server that took over after %s', async (_, reply) => {
     const { client, failure } = await semaphores();
     client.add = () => {
       client.failOver();
-      return answer();
+      return reply();
     };
     const failed = await failure();
     expect(failed.outcome).toBe('unknown');
     expect(failed.message).toMatch(/but 0 did within 100 ms, and giving back what was taken failed: the/);
-    expect(client.asked).toEqual(['1: evalsha -2', '1: wait', '1: evalsha +2']);
+    expect(client.requested).toEqual(['1: evalsha -2', '1: wait', '1: evalsha +2']);
   });
 
   it('are not acknowledged by the replicas of a server that took over', async () => {
@@ -134,6 +134,6 @@ describe('permits that too few replicas acknowledged', () => {
       return unwritable();
     };
     expect(await failure()).toMatchObject({ outcome: 'unknown' });
-    expect(client.asked).toEqual(['1: evalsha -2', '1: wait']);
+    expect(client.requested).toEqual(['1: evalsha -2', '1: wait']);
   });
 });

@@ -19,19 +19,19 @@ describe('the leases that were asked for', () => {
       fc.property(requests, fc.nat(), (all, seed) => {
         const leases = new RequestedLeases();
         let now = 0;
-        const asked = all.map(({ afterMs, leaseMs }) => {
+        const requested = all.map(({ afterMs, leaseMs }) => {
           now += afterMs;
           leases.add(leaseMs, now);
           return { at: now, leaseMs };
         });
         const startedAt = seed % (now + 1);
         const staysOutUntil = startedAt + leases.longestAt(startedAt);
-        const before = asked.filter(({ at }) => at <= startedAt);
+        const before = requested.filter(({ at }) => at <= startedAt);
         for (const { at, leaseMs } of before) {
           if (at + leaseMs > now) expect(staysOutUntil).toBeGreaterThanOrEqual(at + leaseMs);
         }
         // Of leases that were asked for soon after each other, the later ones count with the first.
-        const soon = asked.filter(({ at, leaseMs }) => at - leaseMs / 32 <= startedAt);
+        const soon = requested.filter(({ at, leaseMs }) => at - leaseMs / 32 <= startedAt);
         expect(staysOutUntil - startedAt).toBeLessThanOrEqual(
           Math.max(0, ...soon.map(({ leaseMs }) => leaseMs)),
         );

@@ -81,9 +81,9 @@ describe.each(ERRORS.map(([status, error]) => [error.code, status, error] as con
 
     it.each(['http', 'rpc', 'ws', 'graphql'])('does not tell the key: %s', async (type) => {
       const mapped = await mapLockError(error, hostOf(type), settings);
-      const told = [mapped.message, JSON.stringify(mapped)];
-      if (mapped instanceof HttpException) told.push(JSON.stringify(mapped.getResponse()));
-      expect(told.join()).not.toContain('alice');
+      const texts = [mapped.message, JSON.stringify(mapped)];
+      if (mapped instanceof HttpException) texts.push(JSON.stringify(mapped.getResponse()));
+      expect(texts.join()).not.toContain('alice');
     });
   },
 );

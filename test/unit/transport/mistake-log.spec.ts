@@ -27,10 +27,10 @@ describe('MistakeLog', () => {
 
   it('remembers a bounded number of places, the latest ones', () => {
     const mistakes = new MistakeLog(3);
-    const tell = (where: string): void => mistakes.notify(new LockKeyError('no key'), where);
-    for (let route = 0; route < 100; route++) tell(`GET /${route}`);
+    const report = (where: string): void => mistakes.notify(new LockKeyError('no key'), where);
+    for (let route = 0; route < 100; route++) report(`GET /${route}`);
     expect([mistakes.size, logger.errors.length]).toEqual([3, 100]);
-    tell('GET /99');
+    report('GET /99');
     expect(logger.errors).toHaveLength(100);
   });
 });

@@ -20,9 +20,9 @@ export interface Surroundings {
   readonly recorder: Recorder;
   readonly register: RegisterClient;
   /** Says to the laboratory that a task has come so far. */
-  tell(what: string): void;
+  notify(what: string): void;
   /** Resolves when the laboratory says that a task may go on. */
-  told(what: string): Promise<void>;
+  notified(what: string): Promise<void>;
 }
 
 /** How the lease is taken without a section. */
@@ -62,8 +62,8 @@ export class Caller {
       finalKey: (key) => keyPrefix + this.nameOf(key),
       record: (event) => recorder.write(event),
       sleep,
-      leaveAfter: (ms, told) => {
-        const leaving = new CallerSignal(ms, told);
+      leaveAfter: (ms, notify) => {
+        const leaving = new CallerSignal(ms, notify);
         return { signal: leaving.signal, close: () => (this.listenersLeft += leaving.close()) };
       },
     });
@@ -119,7 +119,7 @@ export class Caller {
       if (!served) recorder.refused(call);
       over = true;
     } catch (error) {
-      if (open) recorder.answered(open, style, { error });
+      if (open) recorder.returned(open, style, { error });
       else recorder.refused(call, error);
     } finally {
       this.listenersLeft += signal.close();
@@ -162,7 +162,7 @@ export class Caller {
         await orders[mode ? OF_MODE[mode] : 'watched'](this.round, first!, section);
         return true;
       case 'locked, fair':
-        await orders.inTurn(this.round, first!, section);
+        await orders.fair(this.round, first!, section);
         return true;
       case 'locked, fixed':
         await orders.fixed(this.round, first!, section);
@@ -198,7 +198,7 @@ export class Caller {
     try {
       await lease.run(() => this.steps(steps, open, [open, ...enclosing]));
     } catch (error) {
-      recorder.answered(open, 'run', { error });
+      recorder.returned(open, 'run', { error });
     }
     await this.release(open);
     return true;
@@ -208,9 +208,9 @@ export class Caller {
     const { recorder } = this.around;
     recorder.ended(open);
     try {
-      recorder.answered(open, 'release', { result: await open.lease.release() });
+      recorder.returned(open, 'release', { result: await open.lease.release() });
     } catch (error) {
-      recorder.answered(open, 'release', { error });
+      recorder.returned(open, 'release', { error });
     }
   }
 
@@ -222,7 +222,7 @@ export class Caller {
       await open.lease.extend(ms);
       if (!isOpen) recorder.claims(open, 'extend');
     } catch (error) {
-      recorder.answered(open, 'extend', { error });
+      recorder.returned(open, 'extend', { error });
     }
   }
 
@@ -233,7 +233,7 @@ export class Caller {
       if (open.lease.parts.every(({ hold }) => hold.claim.kind === 'read')) recorder.downgrades(open);
       await done;
     } catch (error) {
-      recorder.answered(open, 'downgrade', { error });
+      recorder.returned(open, 'downgrade', { error });
     }
   }
 
@@ -242,7 +242,7 @@ export class Caller {
     try {
       await locks.forceUnlock(name);
     } catch (error) {
-      recorder.write({ type: 'answer', doing: 'forceUnlock', error: errorSeen(error) });
+      recorder.write({ type: 'result', doing: 'forceUnlock', error: errorSeen(error) });
     }
   }
 
@@ -259,11 +259,11 @@ export class Caller {
       case 'pause':
         await sleep(step.ms);
         return;
-      case 'tell':
-        this.around.tell(this.nameOf(step.what));
+      case 'notify':
+        this.around.notify(this.nameOf(step.what));
         return;
       case 'wait':
-        await this.around.told(this.nameOf(step.for));
+        await this.around.notified(this.nameOf(step.for));
         return;
       case 'write':
         await this.write(open, this.nameOf(step.key), step.pauseMs);
@@ -284,7 +284,7 @@ export class Caller {
         try {
           await open.lease.run(() => this.around.recorder.claims(open, 'section'));
         } catch (error) {
-          this.around.recorder.answered(open, 'run', { error });
+          this.around.recorder.returned(open, 'run', { error });
         }
         return;
       case 'forceUnlock':
@@ -311,10 +311,10 @@ export class Caller {
     if (!this.around.recorder.isOpen(open)) return;
     const { register, keyPrefix } = this.around;
     const about = { key: keyPrefix + name, lease: id, token: lease.tokenFor(name) };
-    const { accepted, version } = await register.ask({ what: 'read', ...about });
+    const { accepted, version } = await register.send({ what: 'read', ...about });
     if (!accepted) return;
     if (pauseMs > 0) await sleep(pauseMs);
-    await register.ask({ what: 'write', base: version, ...about });
+    await register.send({ what: 'write', base: version, ...about });
   }
 
   private longestLeaseMs({ style, keys, leaseMs }: Task): number {

@@ -14,7 +14,7 @@ export type Section = (lease: Lease) => Promise<void>;
 export interface Orders {
   watched(round: string, id: string, section: Section): Promise<void>;
   fixed(round: string, id: string, section: Section): Promise<void>;
-  inTurn(round: string, id: string, section: Section): Promise<void>;
+  fair(round: string, id: string, section: Section): Promise<void>;
   reads(round: string, id: string, section: Section): Promise<void>;
   writes(round: string, id: string, section: Section): Promise<void>;
   /** Returns false when it was skipped. */
@@ -40,7 +40,7 @@ export const ordersOf = ({ Locked, currentLease }: Library): Type<Orders> => {
     }
 
     @Locked('<<round>>:<<id>>', { waitMs: DECORATED.waitMs, mode: 'fair' })
-    async inTurn(round: string, id: string, section: Section): Promise<void> {
+    async fair(round: string, id: string, section: Section): Promise<void> {
       await section(currentLease(`${round}:${id}`));
     }
 

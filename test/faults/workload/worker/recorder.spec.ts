@@ -31,7 +31,7 @@ describe('the record of what the callers of a worker see', () => {
     const { manager, store, runtime, call } = coreUnderTest();
     const taking = manager.acquire(['k'], call());
     await settled();
-    await store.next('acquire').answer(granted());
+    await store.next('acquire').reply(granted());
     const lease = await taking;
     await runtime.pass(passMs);
     let [now, worked] = [100, 5];
@@ -52,7 +52,7 @@ describe('the record of what the callers of a worker see', () => {
   const frozenIn = (events: readonly HistoryEvent[]) => events.filter(({ type }) => type === 'frozen');
 
   it('tells when the process had no processor between two events of one turn', async () => {
-    const frozen = { type: 'frozen', process: 'w1', at: 100, until: 140, inTurn: true };
+    const frozen = { type: 'frozen', process: 'w1', at: 100, until: 140, uninterrupted: true };
     expect(frozenIn(await record({}))).toEqual([frozen]);
     expect(frozenIn(await record({ workedMs: 30 }))).toEqual([frozen]);
   });

@@ -45,7 +45,7 @@ export class Recorder {
   private leases = 0;
   /** The last thing that happened in this turn of the event loop. */
   private last: { readonly at: number; readonly workedMs: number } | undefined;
-  private turnEnds = false;
+  private tickEnds = false;
 
   constructor(
     readonly process: string,
@@ -64,10 +64,10 @@ export class Recorder {
   /** The next event of this turn of the event loop follows upon this moment. */
   mark(at = this.clocks.now()): void {
     this.last = { at, workedMs: this.clocks.workedMs() };
-    if (this.turnEnds) return;
-    this.turnEnds = true;
+    if (this.tickEnds) return;
+    this.tickEnds = true;
     setImmediate(() => {
-      this.turnEnds = false;
+      this.tickEnds = false;
       this.last = undefined;
     });
   }
@@ -81,7 +81,7 @@ export class Recorder {
     const ranMs = this.last.workedMs - before.workedMs;
     const { at: until } = this.last;
     if (until - before.at - ranMs > UNSERVED_MS)
-      this.writeSpan({ type: 'frozen', at: before.at, until, inTurn: true });
+      this.writeSpan({ type: 'frozen', at: before.at, until, uninterrupted: true });
   }
 
   /** What went on until now, since a moment in the past. */
@@ -98,8 +98,8 @@ export class Recorder {
   /** `around`: the leases of the sections that the caller runs in, innermost first. */
   granted(call: string, lease: Lease, around: readonly OpenLease[]): OpenLease {
     const id = `${this.process}.L${++this.leases}`;
-    const parts = lease.parts.map(({ finalKey, hold, entry: place }) => {
-      const sharedWith = place && around.find(({ holds }) => holds.has(hold))?.id;
+    const parts = lease.parts.map(({ finalKey, hold, entry }) => {
+      const sharedWith = entry && around.find(({ holds }) => holds.has(hold))?.id;
       const isShared = hold.claim.kind === 'permit' || hold.claim.kind === 'read';
       const owner = isShared ? { owner: hold.claim.owner } : {};
       return {
@@ -148,10 +148,10 @@ export class Recorder {
     if (this.open.delete(open)) this.write({ type: 'ended', lease: open.id });
   }
 
-  answered(open: OpenLease, doing: string, answer: { result?: string; error?: unknown }): void {
-    const { result, error } = answer;
+  returned(open: OpenLease, doing: string, outcome: { result?: string; error?: unknown }): void {
+    const { result, error } = outcome;
     const seen = error === undefined ? undefined : errorSeen(error);
-    this.write({ type: 'answer', doing, lease: open.id, result, ...(seen && { error: seen }) });
+    this.write({ type: 'result', doing, lease: open.id, result, ...(seen && { error: seen }) });
   }
 
   /** Looks whether leases have become longer: after a renewal was answered. */

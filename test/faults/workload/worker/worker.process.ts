@@ -63,8 +63,8 @@ const around: Surroundings = {
   watchdogMs,
   recorder,
   register,
-  tell: (what) => channel.send({ type: 'told', what }),
-  told: (what) => signOf(what).promise,
+  notify: (what) => channel.send({ type: 'notified', what }),
+  notified: (what) => signOf(what).promise,
 };
 let caller = new Caller(around, '');
 let load: LoadRunner | undefined;

@@ -407,22 +407,22 @@ public final class RedissonSide {
   }
 
   /**
-   * Threads that lock, work and unlock for a while. With `askEveryMs` they do not wait, but ask so often. For each: how
+   * Threads that lock, work and unlock for a while. With `pollEveryMs` they do not wait, but ask so often. For each: how
    * often it had the lock in that time, and the longest time in which it had not, in ms.
    */
   private JsonArray contend(RLock lock, JsonObject command) throws Exception {
     long workMs = command.get("workMs").getAsLong();
     long forMs = command.get("forMs").getAsLong();
-    long askEveryMs = number(command, "askEveryMs", 0);
+    long pollEveryMs = number(command, "pollEveryMs", 0);
     double endsAt = now() + forMs;
     return inThreads(command.get("threads").getAsInt(), () -> {
       int served = 0;
       double lastAt = now();
       double longestMs = 0;
       while (now() < endsAt) {
-        if (askEveryMs == 0) lock.lock();
+        if (pollEveryMs == 0) lock.lock();
         else if (!lock.tryLock()) {
-          Thread.sleep(askEveryMs);
+          Thread.sleep(pollEveryMs);
           continue;
         }
         try {
@@ -509,7 +509,7 @@ public final class RedissonSide {
       Thread.sleep(Math.max(0, (long) (startAt - now())));
       double longestMs = 0;
       while (now() < endsAt) {
-        double askedAt = now();
+        double requestedAt = now();
         double[] beganAt = new double[1];
         entry.run(() -> {
           beganAt[0] = now();
@@ -522,7 +522,7 @@ public final class RedissonSide {
           time.add(now());
           times.add(time);
         });
-        longestMs = Math.max(longestMs, beganAt[0] - askedAt);
+        longestMs = Math.max(longestMs, beganAt[0] - requestedAt);
       }
       JsonObject had = new JsonObject();
       had.addProperty("served", served.get());

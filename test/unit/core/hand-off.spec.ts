@@ -29,10 +29,10 @@ const crowdOf = async (
 ): Promise<[Lease, Watched<Lease>[]]> => {
   const first = acquire();
   const others = options.map((own) => acquire(own));
-  await core.store.next('acquire').answer(taken());
+  await core.store.next('acquire').reply(taken());
   // Its next question is the first that knows of the others.
-  await core.store.watching[0]!.hint();
-  await core.store.next('acquire').answer(reply);
+  await core.store.watching[0]!.wake();
+  await core.store.next('acquire').reply(reply);
   return [first.value!, others];
 };
 
@@ -68,7 +68,7 @@ describe('a hold whose lease is over', () => {
     const [lease, [second]] = await crowd(1);
     await lease.release();
     void second!.value!.release();
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     await settled();
     expect(core.manager.usage).toMatchObject({ keys: 0, holds: 0, leases: 0 });
   });
@@ -76,8 +76,8 @@ describe('a hold whose lease is over', () => {
   it('brings as many tokens as there are callers when it is asked for, at most 64; a place is for a whole turn', async () => {
     await crowd(3);
     expect(core.store.sent.map(({ claim }) => claim.tokens)).toEqual([1, 4]);
-    const places = core.store.sent.map(({ claim }) => queueEntryTermsOf(claim)?.tokens);
-    expect(places).toEqual([64, 64]);
+    const tokens = core.store.sent.map(({ claim }) => queueEntryTermsOf(claim)?.tokens);
+    expect(tokens).toEqual([64, 64]);
     begin();
     await crowd(100);
     expect(core.store.sent.map(({ claim }) => claim.tokens)).toEqual([1, 64]);
@@ -90,14 +90,14 @@ describe('a hold whose lease is over', () => {
   ])('brings, when its caller does not wait and %s are behind it, %s tokens', async (behind, tokens) => {
     const controller = new AbortController();
     acquire({ signal: controller.signal });
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     const tries = acquire({ waitMs: 0 });
     for (let i = 0; i < behind; i++) acquire();
     // The one before it goes, so that it is asked for by the one that only tries.
     controller.abort();
     await settled();
     expect(core.store.next('acquire').claim).toMatchObject({ tokens, waits: false });
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     expect(tries.state).toBe('fulfilled');
   });
 
@@ -118,8 +118,8 @@ describe('a hold whose lease is over', () => {
     void second!.value!.release();
     await settled();
     expect([third!.state, open()]).toEqual(['pending', ['release', 'acquire']]);
-    await core.store.next('release').answer(released(true));
-    await core.store.next('acquire').answer(granted(102));
+    await core.store.next('release').reply(released(true));
+    await core.store.next('acquire').reply(granted(102));
     expect(third!.value!.fencingToken).toBe(102);
   });
 
@@ -139,7 +139,7 @@ describe('a hold whose lease is over', () => {
       begin();
       const [lease, [second]] = await crowd(1, options);
       void lease.release();
-      await core.store.next('release').answer(released());
+      await core.store.next('release').reply(released());
       expect(second!.state).toBe('pending');
       expect(core.store.next('acquire').claim.leaseMs).toBe(options.leaseMs ?? 30_000);
     }
@@ -148,7 +148,7 @@ describe('a hold whose lease is over', () => {
   it('is not passed on by a caller with a fixed lease, which would be nearly over', async () => {
     const first = acquire({ leaseMs: 5_000 });
     acquire();
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     void first.value!.release();
     expect(open()).toEqual(['release']);
   });
@@ -156,26 +156,26 @@ describe('a hold whose lease is over', () => {
   it('is asked for with one token by such a caller', async () => {
     acquire({ leaseMs: 5_000 });
     acquire();
-    await core.store.next('acquire').answer(taken());
-    await core.store.watching[0]!.hint();
+    await core.store.next('acquire').reply(taken());
+    await core.store.watching[0]!.wake();
     expect(core.store.next('acquire').claim.tokens).toBe(1);
   });
 
   it('is not passed on by a caller of several keys with a fixed lease either', async () => {
     const several = watched(core.manager.acquire(['a', 'k'], core.call({ leaseMs: 5_000 })));
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     acquire();
-    await core.store.next('acquire').answer(taken());
-    await core.store.watching[0]!.hint();
+    await core.store.next('acquire').reply(taken());
+    await core.store.watching[0]!.wake();
     const request = core.store.next('acquire');
     expect(request.claim.tokens).toBe(2);
-    await request.answer(granted(50));
+    await request.reply(granted(50));
     expect(core.store.open.map(({ claim }) => [claim.leaseMs, claim.tokens])).toEqual([
       [5_000, 1],
       [5_000, 1],
     ]);
-    await core.store.next('acquire').answer(granted(60));
-    await core.store.next('acquire').answer(granted(61));
+    await core.store.next('acquire').reply(granted(60));
+    await core.store.next('acquire').reply(granted(61));
     void several.value!.release();
     expect(open()).toEqual(['release', 'release']);
   });
@@ -183,37 +183,37 @@ describe('a hold whose lease is over', () => {
   it('stays with its minimum time', async () => {
     const work = watched(core.manager.withLock(['k'], core.call({ holdAtLeastMs: 40 }), () => 1));
     const next = acquire();
-    await core.store.next('acquire').answer(taken());
-    await core.store.watching[0]!.hint();
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(taken());
+    await core.store.watching[0]!.wake();
+    await core.store.next('acquire').reply(granted());
     expect([next.state, open()]).toEqual(['pending', ['release', 'acquire']]);
     expect(core.store.next('release').keepForMs).toBe(40);
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect([work.value, next.state, open()]).toEqual([1, 'pending', ['acquire']]);
   });
 
   it('goes back to the store when the next one is renewed with another lease', async () => {
     const first = acquire();
-    await core.store.next('acquire').answer(taken());
+    await core.store.next('acquire').reply(taken());
     const next = acquire({ watchdogMs: 5_000 });
-    await core.store.watching[0]!.hint();
-    await core.store.next('acquire').answer(granted(1));
+    await core.store.watching[0]!.wake();
+    await core.store.next('acquire').reply(granted(1));
     void first.value!.release();
     await settled();
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(core.store.next('acquire').claim.leaseMs).toBe(5_000);
-    await core.store.next('acquire').answer(granted(2, 5_000));
+    await core.store.next('acquire').reply(granted(2, 5_000));
     expect(next.value!.fencingToken).toBe(2);
   });
 
   it('goes back to the store when its holder asked for more: the next one must not inherit that', async () => {
     const [lease, [second]] = await crowd(1);
     const extending = watched(lease.extend(3_600_000));
-    await core.store.next('extend').answer([{ status: 'held', validForMs: 3_600_000 }]);
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 3_600_000 }]);
     expect(extending.state).toBe('fulfilled');
     void lease.release();
-    await core.store.next('release').answer(released());
-    await core.store.next('acquire').answer(granted(200));
+    await core.store.next('release').reply(released());
+    await core.store.next('acquire').reply(granted(200));
     expect(second!.value!.remainingMs()).toBe(30_000);
   });
 
@@ -237,20 +237,20 @@ describe('a hold whose lease is over', () => {
     const unlocking = watched(core.manager.forceUnlock('k'));
     // Both in one turn of the event loop: the answer comes while the hold is on its way.
     void lease.release();
-    await core.store.next('forceUnlock').answer(true);
+    await core.store.next('forceUnlock').reply(true);
     expect(unlocking.value).toBe(true);
     while (open().length > 0) {
-      if (open()[0] === 'acquire') await core.store.next('acquire').answer(granted(300));
-      else await core.store.next('release').answer(notHeld);
+      if (open()[0] === 'acquire') await core.store.next('acquire').reply(granted(300));
+      else await core.store.next('release').reply(notHeld);
     }
     await second!.value?.release().catch(() => undefined);
-    while (open().length > 0) await core.store.next('release').answer(released());
+    while (open().length > 0) await core.store.next('release').reply(released());
     expect(second!.state).not.toBe('pending');
     const fresh = acquire();
-    await core.store.next('acquire').answer(granted(400));
+    await core.store.next('acquire').reply(granted(400));
     expect(fresh.value!.fencingToken).toBe(400);
     void fresh.value!.release();
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });
 
@@ -258,10 +258,10 @@ describe('a hold whose lease is over', () => {
     const [lease, [second]] = await crowd(1);
     await lease.release();
     await core.runtime.pass(10_000);
-    await core.store.next('extend').answer([{ status: 'held', validForMs: 30_000 }]);
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 30_000 }]);
     expect(second!.value!.remainingMs()).toBe(30_000);
     await core.runtime.pass(10_000);
-    await core.store.next('extend').answer([{ status: 'lost' }]);
+    await core.store.next('extend').reply([{ status: 'lost' }]);
     expect([lease.lost, second!.value!.lost]).toEqual([false, true]);
   });
 });
@@ -274,9 +274,9 @@ describe('a hold in doubt goes back to the store', () => {
   };
 
   /** In the middle of its turn all holds of the process are renewed. */
-  const renewedInItsTurn = async (): Promise<Lease> => {
+  const renewedInBatch = async (): Promise<Lease> => {
     acquire({}, 'another');
-    await core.store.next('acquire').answer(granted());
+    await core.store.next('acquire').reply(granted());
     await core.runtime.pass(9_980);
     const [lease] = await crowd(1);
     await core.runtime.pass(20);
@@ -284,21 +284,21 @@ describe('a hold in doubt goes back to the store', () => {
   };
 
   it('while a renewal of it has no answer', async () => {
-    const lease = await renewedInItsTurn();
+    const lease = await renewedInBatch();
     expect(open()).toEqual(['extend']);
     await goesBack(lease);
   });
 
   it('after a renewal that failed', async () => {
-    const lease = await renewedInItsTurn();
+    const lease = await renewedInBatch();
     await core.store.next('extend').fail(unknown());
     await goesBack(lease);
   });
 
   it('but not after one that was answered', async () => {
-    const lease = await renewedInItsTurn();
+    const lease = await renewedInBatch();
     const held = { status: 'held', validForMs: 30_000 } as const;
-    await core.store.next('extend').answer([held, held]);
+    await core.store.next('extend').reply([held, held]);
     void lease.release();
     await settled();
     expect(open()).toEqual([]);
@@ -313,23 +313,23 @@ describe('a hold in doubt goes back to the store', () => {
   it('when less than two thirds of its time are left', async () => {
     const first = acquire({ waitMs: Infinity });
     acquire({ waitMs: Infinity });
-    await core.store.next('acquire').answer(taken());
-    await core.store.watching[0]!.hint();
+    await core.store.next('acquire').reply(taken());
+    await core.store.watching[0]!.wake();
     const request = core.store.next('acquire');
     await core.runtime.pass(11_000);
-    await request.answer(granted());
+    await request.reply(granted());
     await goesBack(first.value!);
   });
 
   it('and a hold that is lost, or was released by force, is not passed on at all', async () => {
     const [lease, [second]] = await crowd(1);
     const forced = core.manager.forceUnlock('k');
-    await core.store.next('forceUnlock').answer(true);
+    await core.store.next('forceUnlock').reply(true);
     await forced;
     expect(lease.lost).toBe(true);
     await settled();
     expect(open(), 'the next caller asks for itself').toEqual(['acquire']);
-    await core.store.next('acquire').answer(granted(200));
+    await core.store.next('acquire').reply(granted(200));
     expect(await lease.release()).toBe('lost');
     expect(second!.value!.fencingToken).toBe(200);
   });
@@ -368,8 +368,8 @@ describe('on its way to the next caller', () => {
     expect(open()).toEqual(['release', 'acquire']);
     const { owner } = lease.parts[0]!.hold.claim;
     expect(core.store.open.map(({ claim }) => claim.owner === owner)).toEqual([true, false]);
-    await core.store.next('release').answer(released());
-    await core.store.next('acquire').answer(granted(500));
+    await core.store.next('release').reply(released());
+    await core.store.next('acquire').reply(granted(500));
     expect(second!.value!.fencingToken).toBe(500);
     expect([third!.state, core.manager.usage.holds]).toEqual(['pending', 1]);
   });
@@ -380,10 +380,10 @@ describe('on its way to the next caller', () => {
       begin();
       const [lease, [second]] = await crowd(1);
       const forced = core.manager.forceUnlock('k');
-      const answered = core.store.next('forceUnlock').answer(true);
+      const replied = core.store.next('forceUnlock').reply(true);
       for (let step = 0; step < steps; step++) await Promise.resolve();
       void lease.release();
-      await Promise.all([answered, forced]);
+      await Promise.all([replied, forced]);
       const believer = second!.value;
       const believed = believer !== undefined && !believer.lost;
       expect(believed, `${steps} steps later`).toBe(false);
@@ -400,7 +400,7 @@ describe('on its way to the next caller', () => {
     void core.manager.shutDown();
     await settled();
     expect(second!.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
-    await core.store.next('release').answer(released());
+    await core.store.next('release').reply(released());
     expect(core.manager.usage).toMatchObject({ keys: 0, holds: 0, leases: 0, undoing: 0 });
   });
 
@@ -408,9 +408,9 @@ describe('on its way to the next caller', () => {
     const first = acquire();
     const short = acquire({ waitMs: 20 });
     const third = acquire();
-    await core.store.next('acquire').answer(taken());
-    await core.store.watching[0]!.hint();
-    await core.store.next('acquire').answer(granted(7));
+    await core.store.next('acquire').reply(taken());
+    await core.store.watching[0]!.wake();
+    await core.store.next('acquire').reply(granted(7));
     await core.runtime.pass(20);
     expect(short.error).toBeInstanceOf(LockNotAcquiredError);
     void first.value!.release();
@@ -431,7 +431,7 @@ describe('after a turn', () => {
     await core.runtime.pass(50);
     const again = core.store.next('release');
     expect(again.claim.owner).toBe(owner);
-    await again.answer(released());
+    await again.reply(released());
     expect(core.manager.usage).toMatchObject({ undoing: 0, holds: 0 });
   });
 
@@ -452,7 +452,7 @@ describe('after a turn', () => {
     await lease.release();
     await settled();
     const forced = core.manager.forceUnlock('k');
-    await core.store.next('forceUnlock').answer(true);
+    await core.store.next('forceUnlock').reply(true);
     await forced;
     expect([signal.aborted, second!.value!.signal.aborted]).toEqual([false, true]);
   });

@@ -9,15 +9,15 @@ export interface Target {
 }
 
 /** The line from one seat to one server: a proxy for faults, and behind it a stretch whose speed can be changed. */
-export class Line implements AsyncDisposable {
+export class ProxyLink implements AsyncDisposable {
   private constructor(
     readonly proxy: TcpProxy,
     readonly link: SlowLink,
   ) {}
 
-  static async start(target: Target): Promise<Line> {
+  static async start(target: Target): Promise<ProxyLink> {
     const link = await SlowLink.start(target);
-    return new Line(await TcpProxy.start(link), link);
+    return new ProxyLink(await TcpProxy.start(link), link);
   }
 
   get port(): number {
@@ -31,8 +31,8 @@ export class Line implements AsyncDisposable {
 }
 
 /** Some lines, or all of a seat, to which the same is done. */
-export class Lines {
-  constructor(private readonly all: readonly Line[]) {}
+export class ProxyLinks {
+  constructor(private readonly all: readonly ProxyLink[]) {}
 
   /** The connections that are open, on all of them. */
   get connections(): readonly ProxyConnection[] {

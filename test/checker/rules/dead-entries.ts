@@ -11,14 +11,14 @@ const IS_OVER = /^(granted|taken|was|gone|held)/;
  * When a place of a fair or of a read-write lock may have stood in line for which nobody asked any more: its process was
  * gone, did not hear what became of its question, or could not give it up. Such a place counts until its time is over.
  */
-export const deadPlaces = (past: Past, key: string): Span[] => {
+export const deadEntries = (past: Past, key: string): Span[] => {
   /** For each owner that may stand in line, since when nobody asks for it. */
-  const standing = new Map<string, { readonly process: string; deadSince: number; diesAt: number }>();
+  const entries = new Map<string, { readonly process: string; deadSince: number; diesAt: number }>();
   const spans: Span[] = [];
   const end = (owner: string, at: number): void => {
-    const one = standing.get(owner);
+    const one = entries.get(owner);
     if (!one) return;
-    standing.delete(owner);
+    entries.delete(owner);
     const from = Math.min(one.deadSince, past.crashedAt(one.process));
     const to = Math.min(at, one.diesAt);
     if (from < to) spans.push({ from, to });
@@ -26,17 +26,17 @@ export const deadPlaces = (past: Past, key: string): Span[] => {
   for (const { process, what, keys, owners, mode, outcome, from, to } of past.requests) {
     for (const [i, owner] of (owners ?? []).entries()) {
       if (keys[i] !== key) continue;
-      const told = outcome?.split(' ')[i] ?? 'unknown';
-      const isLeft = ['release', 'undo', 'leave'].includes(what) || (told === 'unknown' && what !== 'keep');
-      const isNew = what === 'acquire' && !standing.has(owner);
-      if (isNew) standing.set(owner, { process, deadSince: Infinity, diesAt: Infinity });
-      const one = standing.get(owner);
+      const reply = outcome?.split(' ')[i] ?? 'unknown';
+      const isLeft = ['release', 'undo', 'leave'].includes(what) || (reply === 'unknown' && what !== 'keep');
+      const isNew = what === 'acquire' && !entries.has(owner);
+      if (isNew) entries.set(owner, { process, deadSince: Infinity, diesAt: Infinity });
+      const one = entries.get(owner);
       if (one && isLeft) one.deadSince = Math.min(one.deadSince, from);
       if (one && mode && (what === 'acquire' || what === 'keep')) one.diesAt = to + OUTLIVES_MS;
       // What was not done to a place leaves it as it is.
-      if (IS_OVER.test(told) || (isNew && told === 'not-executed')) end(owner, to);
+      if (IS_OVER.test(reply) || (isNew && reply === 'not-executed')) end(owner, to);
     }
   }
-  for (const owner of [...standing.keys()]) end(owner, Infinity);
+  for (const owner of [...entries.keys()]) end(owner, Infinity);
   return joined(spans);
 };

@@ -1,5 +1,5 @@
 /*
- * The protocol of turns, as lib/stores/redis/kinds/exclusive/line-scripts.ts and lib/core/acquire/ have it: one lock, one
+ * The protocol of turns, as lib/stores/redis/kinds/exclusive/queue-scripts.ts and lib/core/acquire/ have it: one lock, one
  * server, N processes, each with one caller at a time that wants the lock again and again. README.md beside this file
  * says what is in it, and what is not.
  *
@@ -17,8 +17,8 @@
 #ifndef LEASE
 #define LEASE 5 /* of a hold that is asked for: by acquire and confirm */
 #endif
-#ifndef FIRST_LEASE
-#define FIRST_LEASE 4 /* of a grant by message */
+#ifndef PROVISIONAL_LEASE
+#define PROVISIONAL_LEASE 4 /* of a grant by message */
 #endif
 #ifndef ALIVE
 #define ALIVE 2 /* how long a place lives without being kept; it is kept in each tick */
@@ -26,8 +26,8 @@
 #ifndef OWNERS
 #define OWNERS 4 /* names of owners for each process: one is used again only when there is no trace of it any more */
 #endif
-#ifndef LINE
-#define LINE 5 /* places */
+#ifndef QUEUE
+#define QUEUE 5 /* places */
 #endif
 #ifndef BLOCKED
 #define BLOCKED 2 /* a section that blocks its loop for so long must not lose by it */
@@ -49,8 +49,8 @@
 #ifndef BREAKS /* whether a bad network also loses connections */
 #define BREAKS 1
 #endif
-#ifndef DEAF
-#define DEAF 0
+#ifndef NOT_SUBSCRIBED
+#define NOT_SUBSCRIBED 0
 #endif
 #ifndef GIVES_UP
 #define GIVES_UP 0
@@ -88,14 +88,14 @@ mtype = { ACQUIRE, KEEP, CONFIRM, RELEASE, granted, queued, held, gone, taken, r
 #ifndef REQUESTS
 #define REQUESTS 2
 #endif
-#ifndef ANSWERS
-#define ANSWERS 3
+#ifndef REPLIES
+#define REPLIES 3
 #endif
 #ifndef GRANTS
 #define GRANTS 2
 #endif
 chan request[N] = [REQUESTS] of { mtype, byte };
-chan answer[N] = [ANSWERS] of { mtype, byte };
+chan replies[N] = [REPLIES] of { mtype, byte };
 chan grant[N] = [GRANTS] of { byte, bit }; /* owner; whether it is of this run of the server */
 /* A request of a connection that its process has given up. The server may still read it. */
 mtype strayWhat[N];
@@ -104,28 +104,28 @@ byte strayOwner[N];
 /* The server. An owner is 0, which is nobody, or process * OWNERS + number + 1. */
 byte hold;
 byte holdLeft;
-byte places;
-byte placeOwner[LINE];
-byte placeAlive[LINE]; /* ticks that it still lives */
-bit placeDeaf[LINE];
-byte lineLeft; /* time to live of the line */
+byte entries;
+byte entryOwner[QUEUE];
+byte entryAlive[QUEUE]; /* ticks that it still lives */
+bit entryNotSubscribed[QUEUE];
+byte queueLeft; /* time to live of the line */
 bit resting; /* until the tick, a free hold is left to those who stand in no line */
-bit hears[N]; /* the process's subscription stands */
+bit subscribed[N]; /* the process's subscription stands */
 
 /* The data with which it starts again. */
 #if RESTARTS
 byte oldHold;
 byte oldHoldLeft;
-byte oldPlaces;
-byte oldOwner[LINE];
-byte oldAlive[LINE];
-bit oldDeaf[LINE];
-byte oldLineLeft;
+byte oldEntries;
+byte oldOwner[QUEUE];
+byte oldAlive[QUEUE];
+bit oldNotSubscribed[QUEUE];
+byte oldQueueLeft;
 #endif
 
 /* A process. */
 #define IDLE 0
-#define ASKING 1 /* its acquire is under way */
+#define REQUESTING 1 /* its acquire is under way */
 #define QUEUED 2 /* it stands in line, as far as it knows */
 #define CONFIRMING 3 /* it was granted the hold, and asks whether it has it */
 #define HOLDING 4 /* its section runs */
@@ -134,7 +134,7 @@ byte state[N];
 byte number[N]; /* of its owner */
 byte certain[N]; /* holding: for how long yet; queued: for how long a grant would be, if there was one */
 byte age[N]; /* ticks since its question was sent */
-bit asked[N]; /* its keep is under way */
+bit requested[N]; /* its keep is under way */
 bit did[N]; /* it has kept its place, or ended a section, in this tick */
 bit thisRun[N]; /* its last "queued" came from this run of the server */
 byte toRelease[N]; /* numbers of owners whose release is not answered yet */
@@ -150,11 +150,11 @@ byte fault; /* of this tick: 1, or 2 when the watched process may lose by it */
 byte abandoned; /* ticks for which nobody in the line has lived */
 bit mayBeGone[N];
 bit excused[N];
-bit excusedAsk[N];
+bit excusedRequest[N];
 
 hidden byte i, j, k, o, who, given, had, to;
 hidden mtype what, reply;
-hidden byte stood, isDeaf, isFresh;
+hidden byte wasQueued, isNotSubscribed, isFresh;
 
 #define owner(p) ((p) * OWNERS + number[p] + 1)
 #define processOf(o) (((o) - 1) / OWNERS)
@@ -162,7 +162,7 @@ hidden byte stood, isDeaf, isFresh;
 #define awake(p) (!stopped[p] && blocked[p] == 0)
 #define believes(p) (state[p] == HOLDING && (certain[p] > 0 || blocked[p] > 0))
 #define waits(p) (state[p] != IDLE && state[p] != HOLDING)
-#define isPrompt(p) (may(PROMPT, p) && awake(p) && (len(request[p]) > 0 || len(answer[p]) > 0 || (len(grant[p]) > 0 && !may(LATE_GRANTS, p))))
+#define isPrompt(p) (may(PROMPT, p) && awake(p) && (len(request[p]) > 0 || len(replies[p]) > 0 || (len(grant[p]) > 0 && !may(LATE_GRANTS, p))))
 #define isQuiet (!isPrompt(0) && !isPrompt(1) && !isPrompt(2))
 #define unsent(p) (toRelease[p] & ~releaseSent[p])
 
@@ -171,41 +171,41 @@ hidden byte stood, isDeaf, isFresh;
 inline takeOff(at) {
   k = at;
   do
-  :: k + 1 < places ->
-    placeOwner[k] = placeOwner[k + 1]; placeAlive[k] = placeAlive[k + 1]; placeDeaf[k] = placeDeaf[k + 1]; k++
+  :: k + 1 < entries ->
+    entryOwner[k] = entryOwner[k + 1]; entryAlive[k] = entryAlive[k + 1]; entryNotSubscribed[k] = entryNotSubscribed[k + 1]; k++
   :: else -> break
   od;
-  places--;
-  placeOwner[places] = 0; placeAlive[places] = 0; placeDeaf[places] = 0;
+  entries--;
+  entryOwner[entries] = 0; entryAlive[entries] = 0; entryNotSubscribed[entries] = 0;
   if
-  :: places == 0 -> lineLeft = 0
+  :: entries == 0 -> queueLeft = 0
   :: else
   fi
 }
 
-#ifdef LINE_WITHOUT_END
-#define LINE_LIVES 255
+#ifdef QUEUE_WITHOUT_END
+#define QUEUE_LIVES 255
 #else
-#define LINE_LIVES ALIVE
+#define QUEUE_LIVES ALIVE
 #endif
 
-inline standInLine(p, me) {
-  assert(places < LINE);
-  placeOwner[places] = me; placeAlive[places] = ALIVE; placeDeaf[places] = !hears[p];
-  places++;
-  lineLeft = LINE_LIVES
+inline enqueue(p, me) {
+  assert(entries < QUEUE);
+  entryOwner[entries] = me; entryAlive[entries] = ALIVE; entryNotSubscribed[entries] = !subscribed[p];
+  entries++;
+  queueLeft = QUEUE_LIVES
 }
 
 #ifdef DEAD_AGAIN
 #define isDead(at) false
 #else
-#define isDead(at) (placeAlive[at] == 0)
+#define isDead(at) (entryAlive[at] == 0)
 #endif
 
 inline tidy() {
   i = 0;
   do
-  :: i >= places -> break
+  :: i >= entries -> break
   :: else ->
     if
     :: isDead(i) -> takeOff(i)
@@ -223,8 +223,8 @@ inline publish(to, about) {
 
 /* No place that is alive, and whose process would have heard it, is passed over. */
 inline assertInOrder(at) {
-  for (j : 0 .. LINE - 1) {
-    assert(j >= at || j >= places || placeAlive[j] == 0 || (!placeDeaf[j] && !hears[processOf(placeOwner[j])]))
+  for (j : 0 .. QUEUE - 1) {
+    assert(j >= at || j >= entries || entryAlive[j] == 0 || (!entryNotSubscribed[j] && !subscribed[processOf(entryOwner[j])]))
   }
 }
 
@@ -232,17 +232,17 @@ inline assertInOrder(at) {
 inline give(me, refuses) {
   given = 0;
 #ifdef LATER_FIRST
-  i = (places > 1 -> 1 : 0);
+  i = (entries > 1 -> 1 : 0);
 #else
   i = 0;
 #endif
   do
-  :: i >= places || resting -> break
+  :: i >= entries || resting -> break
   :: else ->
-    o = placeOwner[i];
+    o = entryOwner[i];
     to = processOf(o);
     if
-    :: o == me || placeDeaf[i] || hears[to] ->
+    :: o == me || entryNotSubscribed[i] || subscribed[to] ->
       assertInOrder(i);
       if
       :: refuses ->
@@ -252,12 +252,12 @@ inline give(me, refuses) {
         skip
 #endif
       :: else ->
-        hold = o; holdLeft = FIRST_LEASE;
+        hold = o; holdLeft = PROVISIONAL_LEASE;
         mayBeGone[to] = 1;
-        isDeaf = placeDeaf[i];
+        isNotSubscribed = entryNotSubscribed[i];
 #ifdef DEAD_AGAIN
         if
-        :: placeAlive[i] > 0 -> takeOff(i)
+        :: entryAlive[i] > 0 -> takeOff(i)
         :: else
         fi;
 #else
@@ -265,12 +265,12 @@ inline give(me, refuses) {
 #endif
         given = o;
         if
-        :: o != me && !isDeaf -> publish(to, o)
+        :: o != me && !isNotSubscribed -> publish(to, o)
         :: else
         fi
       fi;
       break
-#ifdef DEAF_REMOVED
+#ifdef NOT_SUBSCRIBED_REMOVED
     :: else -> takeOff(i)
 #else
     :: else -> i++
@@ -279,7 +279,7 @@ inline give(me, refuses) {
   od
 }
 
-#ifdef DOUBT_IGNORED
+#ifdef UNCERTAIN_IGNORED
 #define endsConnection false
 #else
 #define endsConnection true
@@ -287,17 +287,17 @@ inline give(me, refuses) {
 #ifdef OVERTAKES
 #define mayTake true
 #else
-#define mayTake (places == 0)
+#define mayTake (entries == 0)
 #endif
 
 inline serve(p, me, refuses, plain) {
   reply = gone;
   had = 0;
   do
-  :: had < places && placeOwner[had] != me -> had++
+  :: had < entries && entryOwner[had] != me -> had++
   :: else -> break
   od;
-  stood = had < places; /* at place `had` */
+  wasQueued = had < entries; /* at place `had` */
   if
   :: what == ACQUIRE || what == CONFIRM ->
     if
@@ -307,12 +307,12 @@ inline serve(p, me, refuses, plain) {
       tidy();
       if
       :: hold == 0 && mayTake ->
-        assertInOrder(places);
+        assertInOrder(entries);
         hold = me; holdLeft = LEASE; reply = granted; mayBeGone[p] = 1
       :: else ->
         reply = taken;
         if
-        :: what == ACQUIRE -> standInLine(p, me); reply = queued
+        :: what == ACQUIRE -> enqueue(p, me); reply = queued
         :: else
         fi;
         if
@@ -328,8 +328,8 @@ inline serve(p, me, refuses, plain) {
     fi
   :: what == KEEP ->
     if
-    :: stood ->
-      placeAlive[had] = ALIVE; placeDeaf[had] = !hears[p]; lineLeft = LINE_LIVES;
+    :: wasQueued ->
+      entryAlive[had] = ALIVE; entryNotSubscribed[had] = !subscribed[p]; queueLeft = QUEUE_LIVES;
       reply = queued;
       if
       :: hold == 0 ->
@@ -341,12 +341,12 @@ inline serve(p, me, refuses, plain) {
         fi
       :: else
       fi
-    :: !stood && hold == me -> reply = held
+    :: !wasQueued && hold == me -> reply = held
     :: else ->
       /* A place that is kept alive goes only by its grant. */
       assert(me != owner(p) || state[p] != QUEUED || mayBeGone[p]);
 #ifdef KEEP_INSERTS
-      standInLine(p, me); reply = queued
+      enqueue(p, me); reply = queued
 #else
       reply = gone
 #endif
@@ -358,16 +358,16 @@ inline serve(p, me, refuses, plain) {
     :: else
     fi;
     if
-    :: stood -> takeOff(had)
+    :: wasQueued -> takeOff(had)
     :: else
     fi;
     if
-    :: hold == me -> hold = 0; holdLeft = 0; stood = 1
+    :: hold == me -> hold = 0; holdLeft = 0; wasQueued = 1
     :: else
     fi;
     if
-    :: stood && hold == 0 && !plain -> tidy(); give(0, refuses)
-    :: stood && hold == 0 && plain -> resting = 1
+    :: wasQueued && hold == 0 && !plain -> tidy(); give(0, refuses)
+    :: wasQueued && hold == 0 && plain -> resting = 1
     :: else
     fi
   fi
@@ -384,32 +384,32 @@ inline assertOneBeliever(p) {
 proctype Scripts(byte p) {
   do
   :: d_step {
-      (isPrompt(p) || isQuiet) && len(request[p]) > 0 && len(answer[p]) < ANSWERS ->
+      (isPrompt(p) || isQuiet) && len(request[p]) > 0 && len(replies[p]) < REPLIES ->
       request[p]?what, who;
       serve(p, who, 0, 0);
-      answer[p]!reply, who;
-      printf("server: %e of %d: %e. The hold is that of %d, %d stand in line\n", what, who, reply, hold, places)
+      replies[p]!reply, who;
+      printf("server: %e of %d: %e. The hold is that of %d, %d stand in line\n", what, who, reply, hold, entries)
     }
 #if REFUSES
   :: d_step {
-      fault == 0 && (isPrompt(p) || isQuiet) && len(request[p]) > 0 && len(answer[p]) < ANSWERS ->
+      fault == 0 && (isPrompt(p) || isQuiet) && len(request[p]) > 0 && len(replies[p]) < REPLIES ->
       fault = 2;
       request[p]?what, who;
       serve(p, who, 1, 0);
-      answer[p]!reply, who;
+      replies[p]!reply, who;
       printf("server, which refuses to arm a grant: %e of %d: %e. The hold is that of %d, %d stand in line\n",
-        what, who, reply, hold, places)
+        what, who, reply, hold, entries)
     }
 #endif
 #if PLAIN
   :: d_step {
-      fault == 0 && (isPrompt(p) || isQuiet) && len(request[p]) > 0 && len(answer[p]) < ANSWERS ->
+      fault == 0 && (isPrompt(p) || isQuiet) && len(request[p]) > 0 && len(replies[p]) < REPLIES ->
       fault = 1;
       request[p]?what, who;
       serve(p, who, 0, 1);
-      answer[p]!reply, who;
+      replies[p]!reply, who;
       printf("server, which gives nothing: %e of %d: %e. The hold is that of %d, %d stand in line\n",
-        what, who, reply, hold, places)
+        what, who, reply, hold, entries)
     }
 #endif
 #if BAD_NETWORK
@@ -419,7 +419,7 @@ proctype Scripts(byte p) {
       strayWhat[p] = 0; strayOwner[p] = 0;
       serve(p, who, 0, 0);
       printf("server: %e of %d, late: %e, which nobody hears. The hold is that of %d, %d stand in line\n",
-        what, who, reply, hold, places)
+        what, who, reply, hold, entries)
     }
 #endif
   od
@@ -429,10 +429,10 @@ proctype Scripts(byte p) {
 
 /* Whether nothing is left of an owner's name, so that it is as good as a new one. */
 #define inUse(p, n) ((toRelease[p] & (1 << (n))) != 0 || hold == p * OWNERS + (n) + 1 || \
-  strayOwner[p] == p * OWNERS + (n) + 1 || standsInLine(p * OWNERS + (n) + 1) || \
+  strayOwner[p] == p * OWNERS + (n) + 1 || isEnqueued(p * OWNERS + (n) + 1) || \
   grant[p]??[eval(p * OWNERS + (n) + 1), 0] || grant[p]??[eval(p * OWNERS + (n) + 1), 1] || isOld(p * OWNERS + (n) + 1))
-#define standsInLine(o) ((o) == placeOwner[0] || (o) == placeOwner[1] || (o) == placeOwner[2] || \
-  (o) == placeOwner[3] || (o) == placeOwner[4])
+#define isEnqueued(o) ((o) == entryOwner[0] || (o) == entryOwner[1] || (o) == entryOwner[2] || \
+  (o) == entryOwner[3] || (o) == entryOwner[4])
 #if RESTARTS
 #define isOld(o) ((o) == oldHold || (o) == oldOwner[0] || (o) == oldOwner[1] || (o) == oldOwner[2] || \
   (o) == oldOwner[3] || (o) == oldOwner[4])
@@ -441,7 +441,7 @@ proctype Scripts(byte p) {
 #endif
 
 /* A bound of the model: else it waits until its releases are answered. */
-#define mayAsk(p) (unsent(p) == 0 && (toRelease[p] & (toRelease[p] - 1)) == 0)
+#define mayRequest(p) (unsent(p) == 0 && (toRelease[p] & (toRelease[p] - 1)) == 0)
 #ifdef OWNER_TWICE
 #define hasName(p) 1
 #elif OWNERS == 3
@@ -450,11 +450,11 @@ proctype Scripts(byte p) {
 #define hasName(p) (!inUse(p, 0) || !inUse(p, 1) || !inUse(p, 2) || !inUse(p, 3))
 #endif
 
-inline ask(p, question) {
-  request[p]!question, owner(p);
+inline sendRequest(p, kind) {
+  request[p]!kind, owner(p);
   age[p] = 0;
-  asked[p] = 0;
-  excusedAsk[p] = 0
+  requested[p] = 0;
+  excusedRequest[p] = 0
 }
 
 inline newOwner(p) {
@@ -480,7 +480,7 @@ inline release(p) {
 
 inline become(p, next) {
   state[p] = next;
-  asked[p] = 0;
+  requested[p] = 0;
   if
   :: next == IDLE || next == AGAIN -> number[p] = 0; mayBeGone[p] = 0; thisRun[p] = 0
   :: else
@@ -490,7 +490,7 @@ inline become(p, next) {
   :: else
   fi;
   if
-  :: next != ASKING && next != CONFIRMING -> age[p] = 0; excusedAsk[p] = 0
+  :: next != REQUESTING && next != CONFIRMING -> age[p] = 0; excusedRequest[p] = 0
   :: else
   fi
 }
@@ -503,29 +503,29 @@ inline begin(p) {
 /* It was told the truth when it asked; `left` is how long that stays true. */
 inline certainFor(p, leased) {
   certain[p] = (leased > age[p] -> leased - age[p] : 0);
-  excused[p] = excusedAsk[p]
+  excused[p] = excusedRequest[p]
 }
 
-inline hear(p) {
+inline receive(p) {
   if
   :: what == released ->
     toRelease[p] = toRelease[p] & ~(1 << numberOf(who)); releaseSent[p] = releaseSent[p] & ~(1 << numberOf(who))
-  :: who == owner(p) && what == granted && (state[p] == ASKING || state[p] == CONFIRMING) ->
+  :: who == owner(p) && what == granted && (state[p] == REQUESTING || state[p] == CONFIRMING) ->
     certainFor(p, LEASE);
     if
     :: certain[p] > 0 -> begin(p)
     :: else -> release(p); become(p, AGAIN)
     fi
-  :: who == owner(p) && what == queued && (state[p] == ASKING || (state[p] == QUEUED && asked[p])) ->
-    certainFor(p, FIRST_LEASE);
+  :: who == owner(p) && what == queued && (state[p] == REQUESTING || (state[p] == QUEUED && requested[p])) ->
+    certainFor(p, PROVISIONAL_LEASE);
     thisRun[p] = 1;
-    state[p] = QUEUED; asked[p] = 0; age[p] = 0
+    state[p] = QUEUED; requested[p] = 0; age[p] = 0
 #ifdef NEVER_REPAIRED
-  :: what == held || what == gone -> asked[p] = 0; age[p] = 0
+  :: what == held || what == gone -> requested[p] = 0; age[p] = 0
 #endif
   :: who == owner(p) && what == held && state[p] == QUEUED ->
     become(p, CONFIRMING);
-    ask(p, CONFIRM)
+    sendRequest(p, CONFIRM)
   :: who == owner(p) && ((what == gone && state[p] == QUEUED) || (what == taken && state[p] == CONFIRMING)) ->
     become(p, AGAIN)
   :: else /* it wants that no more */
@@ -540,17 +540,17 @@ inline hear(p) {
 #ifdef THIN_GRANT_BELIEVED
 #define ENOUGH 1
 #else
-#define ENOUGH ((FIRST_LEASE + 1) / 2)
+#define ENOUGH ((PROVISIONAL_LEASE + 1) / 2)
 #endif
 
-inline hearGrant(p, blocks) {
+inline receiveGrant(p, blocks) {
   if
   :: who == owner(p) && state[p] == QUEUED ->
     if
     :: isOfAnotherRun(p) /* its keeper will ask */
     :: else ->
 #ifdef COUNTED_FROM_ARRIVAL
-      certain[p] = FIRST_LEASE;
+      certain[p] = PROVISIONAL_LEASE;
 #endif
       if
       :: certain[p] >= ENOUGH ->
@@ -558,7 +558,7 @@ inline hearGrant(p, blocks) {
         begin(p)
       :: else ->
         become(p, CONFIRMING);
-        ask(p, CONFIRM)
+        sendRequest(p, CONFIRM)
       fi
     fi
   :: who == owner(p) && (state[p] == CONFIRMING || state[p] == HOLDING)
@@ -569,43 +569,43 @@ inline hearGrant(p, blocks) {
 }
 
 /* A grant that comes before the answer that its owner stands in line counts when that has come. */
-#define expectsAnswer(p) (state[p] == ASKING && (grant[p]?[eval(owner(p)), 0] || grant[p]?[eval(owner(p)), 1]))
+#define expectsReply(p) (state[p] == REQUESTING && (grant[p]?[eval(owner(p)), 0] || grant[p]?[eval(owner(p)), 1]))
 
 proctype Process(byte p) {
   do
   /* A caller comes, or the one that waits goes on as another owner. What was to be released was sent before. */
   :: d_step {
-      isQuiet && awake(p) && (state[p] == IDLE || state[p] == AGAIN) && mayAsk(p) && hasName(p) &&
+      isQuiet && awake(p) && (state[p] == IDLE || state[p] == AGAIN) && mayRequest(p) && hasName(p) &&
       len(request[p]) < REQUESTS ->
       newOwner(p);
-      ask(p, ACQUIRE);
-      state[p] = ASKING;
+      sendRequest(p, ACQUIRE);
+      state[p] = REQUESTING;
       printf("process %d: acquire as %d\n", p, owner(p))
     }
   :: d_step {
-      (isPrompt(p) || isQuiet) && awake(p) && len(answer[p]) > 0 && len(request[p]) < REQUESTS ->
-      answer[p]?what, who;
-      hear(p);
+      (isPrompt(p) || isQuiet) && awake(p) && len(replies[p]) > 0 && len(request[p]) < REQUESTS ->
+      replies[p]?what, who;
+      receive(p);
       printf("process %d: hears that %d is %e\n", p, who, what)
     }
   :: d_step {
-      (isPrompt(p) || isQuiet) && awake(p) && len(grant[p]) > 0 && len(request[p]) < REQUESTS && !expectsAnswer(p) ->
+      (isPrompt(p) || isQuiet) && awake(p) && len(grant[p]) > 0 && len(request[p]) < REQUESTS && !expectsReply(p) ->
       grant[p]?who, isFresh;
-      hearGrant(p, 0);
+      receiveGrant(p, 0);
       printf("process %d: hears the grant to %d, and is certain for %d\n", p, who, certain[p])
     }
 #if BLOCKS
   :: d_step {
-      (isPrompt(p) || isQuiet) && may(BLOCKS, p) && awake(p) && len(grant[p]) > 0 && len(request[p]) < REQUESTS && !expectsAnswer(p) ->
+      (isPrompt(p) || isQuiet) && may(BLOCKS, p) && awake(p) && len(grant[p]) > 0 && len(request[p]) < REQUESTS && !expectsReply(p) ->
       grant[p]?who, isFresh;
-      hearGrant(p, 1);
+      receiveGrant(p, 1);
       printf("process %d: hears the grant to %d, is certain for %d and blocks its loop\n", p, who, certain[p])
     }
 #endif
   :: d_step {
-      isQuiet && awake(p) && state[p] == QUEUED && !asked[p] && !did[p] && len(request[p]) < REQUESTS ->
+      isQuiet && awake(p) && state[p] == QUEUED && !requested[p] && !did[p] && len(request[p]) < REQUESTS ->
       request[p]!KEEP, owner(p);
-      asked[p] = 1; age[p] = 0; did[p] = 1; excusedAsk[p] = 0;
+      requested[p] = 1; age[p] = 0; did[p] = 1; excusedRequest[p] = 0;
       printf("process %d: keep %d\n", p, owner(p))
     }
   /* The section ends: at will, but not twice in a tick; or because the lease is over. */
@@ -617,7 +617,7 @@ proctype Process(byte p) {
       did[p] = 1
     }
 #if GIVES_UP
-#ifdef STAYS_IN_LINE
+#ifdef STAYS_QUEUED
 #define leaves false
 #else
 #define leaves true
@@ -660,18 +660,18 @@ inline loseConnection(p, late, fails) {
   :: else -> break
   od;
   do
-  :: len(answer[p]) > 0 -> answer[p]?what, who
+  :: len(replies[p]) > 0 -> replies[p]?what, who
   :: else -> break
   od;
   releaseSent[p] = 0;
   if
 #ifdef RETRY_CARRIES_NEXT
-  :: state[p] == ASKING -> ask(p, ACQUIRE)
+  :: state[p] == REQUESTING -> sendRequest(p, ACQUIRE)
 #endif
-  :: state[p] == ASKING || state[p] == CONFIRMING || (fails && state[p] == QUEUED) ->
+  :: state[p] == REQUESTING || state[p] == CONFIRMING || (fails && state[p] == QUEUED) ->
     release(p);
     become(p, AGAIN)
-  :: else -> asked[p] = 0; age[p] = 0; excusedAsk[p] = 0
+  :: else -> requested[p] = 0; age[p] = 0; excusedRequest[p] = 0
   fi
 }
 
@@ -724,15 +724,15 @@ proctype Faults(byte p) {
       printf("fault: the grant to %d is lost\n", who)
     }
 #endif
-#if DEAF
+#if NOT_SUBSCRIBED
   :: d_step {
-      isQuiet && fault == 0 && may(DEAF, p) -> harm(p);
-      hears[p] = !hears[p];
+      isQuiet && fault == 0 && may(NOT_SUBSCRIBED, p) -> harm(p);
+      subscribed[p] = !subscribed[p];
       do
       :: len(grant[p]) > 0 -> grant[p]?who, isFresh
       :: else -> break
       od;
-      printf("fault: process %d hears messages: %d\n", p, hears[p])
+      printf("fault: process %d hears messages: %d\n", p, subscribed[p])
     }
 #endif
   :: false
@@ -742,7 +742,7 @@ proctype Faults(byte p) {
 inline excuseAll() {
   for (j : 0 .. N - 1) {
     if
-    :: state[j] != IDLE && state[j] != AGAIN -> excused[j] = 1; excusedAsk[j] = 1; mayBeGone[j] = 1
+    :: state[j] != IDLE && state[j] != AGAIN -> excused[j] = 1; excusedRequest[j] = 1; mayBeGone[j] = 1
     :: else
     fi
   }
@@ -757,29 +757,29 @@ proctype World() {
       hold = 0; holdLeft = 0;
       for (j : 0 .. N - 1) {
         if
-        :: waits(j) || state[j] == HOLDING -> excused[j] = 1; excusedAsk[j] = 1
+        :: waits(j) || state[j] == HOLDING -> excused[j] = 1; excusedRequest[j] = 1
         :: else
         fi
       }
       tidy();
       give(0, 0);
-      printf("somebody: force. The hold is that of %d, %d stand in line\n", hold, places)
+      printf("somebody: force. The hold is that of %d, %d stand in line\n", hold, entries)
     }
 #endif
 #if RESTARTS
   :: d_step {
       /* Until now the replica has followed, or the disk. */
       isQuiet && fault == 0 -> fault = 1;
-      oldHold = hold; oldHoldLeft = holdLeft; oldPlaces = places; oldLineLeft = lineLeft;
-      for (j : 0 .. LINE - 1) {
-        oldOwner[j] = placeOwner[j]; oldAlive[j] = placeAlive[j]; oldDeaf[j] = placeDeaf[j]
+      oldHold = hold; oldHoldLeft = holdLeft; oldEntries = entries; oldQueueLeft = queueLeft;
+      for (j : 0 .. QUEUE - 1) {
+        oldOwner[j] = entryOwner[j]; oldAlive[j] = entryAlive[j]; oldNotSubscribed[j] = entryNotSubscribed[j]
       }
     }
   :: d_step {
       isQuiet && fault == 0 -> fault = 2;
-      hold = oldHold; holdLeft = oldHoldLeft; places = oldPlaces; lineLeft = oldLineLeft;
-      for (j : 0 .. LINE - 1) {
-        placeOwner[j] = oldOwner[j]; placeAlive[j] = oldAlive[j]; placeDeaf[j] = oldDeaf[j]
+      hold = oldHold; holdLeft = oldHoldLeft; entries = oldEntries; queueLeft = oldQueueLeft;
+      for (j : 0 .. QUEUE - 1) {
+        entryOwner[j] = oldOwner[j]; entryAlive[j] = oldAlive[j]; entryNotSubscribed[j] = oldNotSubscribed[j]
       }
       excuseAll();
       for (j : 0 .. N - 1) {
@@ -791,7 +791,7 @@ proctype World() {
         :: else -> break
         od
       }
-      printf("fault: the server starts again. The hold is that of %d, %d stand in line\n", hold, places)
+      printf("fault: the server starts again. The hold is that of %d, %d stand in line\n", hold, entries)
     }
 #endif
   :: false
@@ -801,8 +801,8 @@ proctype World() {
 /* ---- time ---- */
 
 /* Nothing is due any more in this tick. A bad network may take its time, and who is stopped has no due. */
-#define arrived(p) (bad[p] || len(request[p]) == 0 || len(answer[p]) == ANSWERS)
-#define isDone(p) (!awake(p) || bad[p] || (len(answer[p]) == 0 && (len(grant[p]) == 0 || may(LATE_GRANTS, p)) && unsent(p) == 0 && \
+#define arrived(p) (bad[p] || len(request[p]) == 0 || len(replies[p]) == REPLIES)
+#define isDone(p) (!awake(p) || bad[p] || (len(replies[p]) == 0 && (len(grant[p]) == 0 || may(LATE_GRANTS, p)) && unsent(p) == 0 && \
   state[p] != AGAIN && (state[p] != QUEUED || did[p]) && (state[p] != HOLDING || certain[p] > 0)))
 #define calm(p) (arrived(p) && isDone(p))
 
@@ -815,8 +815,8 @@ inline assertNobodyForgotten(p) {
   skip /* old data knows forgotten ones */
 #else
   assert(hold == 0 || mayHave(p, hold));
-  for (j : 0 .. LINE - 1) {
-    assert(j >= places || mayHave(p, placeOwner[j]))
+  for (j : 0 .. QUEUE - 1) {
+    assert(j >= entries || mayHave(p, entryOwner[j]))
   }
 #endif
 }
@@ -837,31 +837,31 @@ proctype Clock() {
       :: holdLeft == 0 -> hold = 0
       :: else
       fi;
-      for (j : 0 .. LINE - 1) {
+      for (j : 0 .. QUEUE - 1) {
         if
-        :: placeAlive[j] == 1 -> mayBeGone[processOf(placeOwner[j])] = 1
+        :: entryAlive[j] == 1 -> mayBeGone[processOf(entryOwner[j])] = 1
         :: else
         fi;
-        down(placeAlive[j])
+        down(entryAlive[j])
       }
       if
-      :: lineLeft < 255 -> down(lineLeft)
+      :: queueLeft < 255 -> down(queueLeft)
       :: else
       fi;
       if
-      :: lineLeft == 0 ->
-        places = 0;
-        for (j : 0 .. LINE - 1) {
-          placeOwner[j] = 0; placeAlive[j] = 0; placeDeaf[j] = 0
+      :: queueLeft == 0 ->
+        entries = 0;
+        for (j : 0 .. QUEUE - 1) {
+          entryOwner[j] = 0; entryAlive[j] = 0; entryNotSubscribed[j] = 0
         }
       :: else
       fi;
       j = 0;
       do
-      :: j < places && placeAlive[j] == 0 -> j++
+      :: j < entries && entryAlive[j] == 0 -> j++
       :: else -> break
       od;
-      abandoned = (places > 0 && j == places -> abandoned + 1 : 0);
+      abandoned = (entries > 0 && j == entries -> abandoned + 1 : 0);
       /* No line stays in which nobody lives. */
       assert(abandoned <= ALIVE);
 #if RESTARTS
@@ -870,15 +870,15 @@ proctype Clock() {
       :: oldHoldLeft == 0 -> oldHold = 0
       :: else
       fi;
-      for (j : 0 .. LINE - 1) {
+      for (j : 0 .. QUEUE - 1) {
         down(oldAlive[j])
       }
-      down(oldLineLeft);
+      down(oldQueueLeft);
       if
-      :: oldLineLeft == 0 ->
-        oldPlaces = 0;
-        for (j : 0 .. LINE - 1) {
-          oldOwner[j] = 0; oldAlive[j] = 0; oldDeaf[j] = 0
+      :: oldQueueLeft == 0 ->
+        oldEntries = 0;
+        for (j : 0 .. QUEUE - 1) {
+          oldOwner[j] = 0; oldAlive[j] = 0; oldNotSubscribed[j] = 0
         }
       :: else
       fi;
@@ -888,7 +888,7 @@ proctype Clock() {
         down(certain[j]);
         down(blocked[j]);
         if
-        :: (asked[j] || state[j] == ASKING || state[j] == CONFIRMING) && age[j] < LEASE -> age[j]++
+        :: (requested[j] || state[j] == REQUESTING || state[j] == CONFIRMING) && age[j] < LEASE -> age[j]++
         :: else
         fi
       }
@@ -900,7 +900,7 @@ proctype Clock() {
 init {
   d_step {
     for (j : 0 .. N - 1) {
-      hears[j] = 1;
+      subscribed[j] = 1;
       bad[j] = may(BAD_NETWORK, j)
     }
   }

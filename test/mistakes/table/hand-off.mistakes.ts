@@ -11,7 +11,7 @@ const inside = (pauseMs: number): Task => ({
 });
 
 /** Mistakes in passing a hold on to the next caller of a process. */
-export const HANDING_MISTAKES: readonly Mistake[] = [
+export const HAND_OFF_MISTAKES: readonly Mistake[] = [
   {
     name: 'a hold handed to an aborted waiter',
     edits: [
@@ -27,7 +27,7 @@ export const HANDING_MISTAKES: readonly Mistake[] = [
       async play(stage) {
         const aborted: Task = { ...inside(0), style: 'acquire', abortAfterMs: 250 };
         await comesToACrowd(stage, holder('A'), [aborted, inside(0)]);
-        await stage.one.told('A has it');
+        await stage.one.notified('A has it');
         // The one that goes away does so while A has it.
         await stage.perform(stage.one, { ...aborted, keys: ['another'], steps: [{ do: 'pause', ms: 300 }] });
         stage.one.go('A ends');
@@ -37,9 +37,9 @@ export const HANDING_MISTAKES: readonly Mistake[] = [
   {
     name: 'a turn that never ends',
     edits: [{ in: 'handedOffFrom', find: '|| now >= batch.until', replace: '' }],
-    simulation: { rules: ['turns'] },
+    simulation: { rules: ['hand-off batch'] },
     laboratory: {
-      rules: ['turns'],
+      rules: ['hand-off batch'],
       async play(stage) {
         const others = Array.from({ length: 8 }, () => inside(30));
         await comesToACrowd(stage, inside(30), others);

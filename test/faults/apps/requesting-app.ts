@@ -7,7 +7,7 @@ import type { RunningApp } from '../workload/worker/start-app.js';
 import type { AppPlan, Slots } from './app-messages.js';
 import type { BareConnections } from './bare-connection.js';
 
-const ASKS_EVERY_MS = 40;
+const REQUEST_EVERY_MS = 40;
 const LEASE_MS = 1_000;
 /** How long the servers may not work before a fault, because of another one, in ms. */
 const PREPARED_MS = 10_000;
@@ -23,9 +23,9 @@ export interface Around {
 }
 
 /** An app that acquires one free key after the other, each once. */
-export class AskingApp {
+export class RequestingApp {
   private keys = 0;
-  private asking: Promise<void> | undefined;
+  private requesting: Promise<void> | undefined;
   private accepting: readonly number[] | undefined;
   private closed = false;
 
@@ -41,14 +41,17 @@ export class AskingApp {
     const { connection } = this.plan;
     const slots = connection === 'no connection' ? elsewhere : this.slots;
     if (connection !== 'no connection' || elsewhere) {
-      await until(() => this.ask(slots), { timeoutMs: PREPARED_MS, what: `${this.plan.name} has a lock` });
+      await until(() => this.request(slots), {
+        timeoutMs: PREPARED_MS,
+        what: `${this.plan.name} has a lock`,
+      });
     }
     if (connection === 'busy') this.begin();
   }
 
   /** The fault begins. */
   fault(): void {
-    if (this.plan.asksMeanwhile) this.begin();
+    if (this.plan.requestsMeanwhile) this.begin();
   }
 
   acceptingAt(ports: readonly number[]): void {
@@ -58,24 +61,24 @@ export class AskingApp {
 
   async close(): Promise<void> {
     this.closed = true;
-    await this.asking;
+    await this.requesting;
     await this.running.app.close();
     this.around.closed();
   }
 
   private begin(): void {
-    this.asking ??= this.askOnAndOn();
+    this.requesting ??= this.requestRepeatedly();
   }
 
-  private async askOnAndOn(): Promise<void> {
+  private async requestRepeatedly(): Promise<void> {
     while (!this.closed) {
-      await this.ask(this.slots);
-      await sleep(ASKS_EVERY_MS);
+      await this.request(this.slots);
+      await sleep(REQUEST_EVERY_MS);
     }
   }
 
   /** Whether the app acquired a key. */
-  private async ask(slots: Slots | undefined): Promise<boolean> {
+  private async request(slots: Slots | undefined): Promise<boolean> {
     const { locks } = this.running;
     const { recorder, keyPrefix } = this.around;
     const name = this.nextName(slots);
@@ -91,8 +94,8 @@ export class AskingApp {
       await this.look(call, keyPrefix + name);
       recorder.ended(open);
       await lease.release().then(
-        (result) => recorder.answered(open, 'release', { result }),
-        (error: unknown) => recorder.answered(open, 'release', { error }),
+        (result) => recorder.returned(open, 'release', { result }),
+        (error: unknown) => recorder.returned(open, 'release', { error }),
       );
       return true;
     } catch (error) {

@@ -13,7 +13,7 @@ const leasesOn = (past: Past, stay: Stay): LeaseSeen[] => {
 };
 
 /** A hold goes from lease to lease of one process, or is joined, for a short while only: then others get their turn. */
-export const turns: Rule = function* (past, { turnMs }): Generator<Violation> {
+export const handOffBatch: Rule = function* (past, { batchMs }): Generator<Violation> {
   for (const stay of staysIn(past)) {
     if (stay.mode !== 'read' && !stay.tokens.some(([first, last]) => last > first)) continue;
     const leases = leasesOn(past, stay);
@@ -21,8 +21,8 @@ export const turns: Rule = function* (past, { turnMs }): Generator<Violation> {
     const last = leases.at(-1);
     if (!first || !last) continue;
     const lasted = past.unblockedMs(first.process, { from: first.granted.at, to: last.granted.at });
-    if (lasted <= turnMs) continue;
+    if (lasted <= batchMs) continue;
     const text = `${first.process} passed on the hold of "${stay.key}" for ${ms(lasted)}, to ${last.id} in the end`;
-    yield { rule: 'turns', at: last.granted.at, text };
+    yield { rule: 'hand-off batch', at: last.granted.at, text };
   }
 };

@@ -6,13 +6,13 @@ import {
   holderOf,
   LONG_LEASE_MS,
   newKey,
-  turn,
+  eventLoopTurn,
   type ContractContext,
   type FullStore,
 } from '../../support/stores/harness.js';
 import {
   ALIVE_MS,
-  FIRST_LEASE_MS,
+  PROVISIONAL_LEASE_MS,
   type WaitingProcess,
   waitingProcesses,
   type Waiter,
@@ -20,7 +20,7 @@ import {
 import { HOSTILE_KEYS } from './hostile-keys.js';
 
 /** Standing in line, and being granted there. */
-export function describeLines(context: ContractContext): void {
+export function describeWaitQueue(context: ContractContext): void {
   const release = async (
     store: FullStore,
     ...[claim]: Parameters<FullStore['kinds']['exclusive']['release']>
@@ -41,12 +41,12 @@ export function describeLines(context: ContractContext): void {
   };
 
   /** A holder in one process, and `count` waiters, each in its own process. */
-  const lineOf = async (count: number, place?: QueueEntryTerms) => {
+  const queueOf = async (count: number, entryTerms?: QueueEntryTerms) => {
     const [first, ...others] = await waitingProcesses(context, count + 1);
     const key = newKey();
     const holder = await first!.take(key);
     const waiters: Waiter[] = [];
-    for (const one of others) waiters.push(await one.stand(key, place && { entryTerms: place }));
+    for (const one of others) waiters.push(await one.enqueue(key, entryTerms && { entryTerms }));
     return { key, first: first!, others, holder, waiters, store: first!.store };
   };
 
@@ -63,7 +63,7 @@ export function describeLines(context: ContractContext): void {
     });
 
     it('says how many stand before one, and how long the hold in the way lasts', async () => {
-      const { waiters } = await lineOf(3);
+      const { waiters } = await queueOf(3);
       expect(waiters.map(({ queued }) => queued.position)).toEqual([0, 1, 2]);
       for (const { queued } of waiters) {
         expect(queued.retryInMs).toBeGreaterThan(LONG_LEASE_MS - 15_000);
@@ -75,7 +75,7 @@ export function describeLines(context: ContractContext): void {
     });
 
     it('is shown behind who holds the key, in its order', async () => {
-      const { key, store, holder, waiters } = await lineOf(3);
+      const { key, store, holder, waiters } = await queueOf(3);
       const owners = waiters.map(({ claim }) => claim.owner);
       expect(await store.inspect(key)).toMatchObject({
         kind: 'exclusive',
@@ -87,11 +87,11 @@ export function describeLines(context: ContractContext): void {
     });
 
     it('is served in the order in which its waiters came, also where one process has several of them', async () => {
-      const { key, store, holder, waiters, others } = await lineOf(2);
-      waiters.push(await others[0]!.stand(key), await others[1]!.stand(key));
+      const { key, store, holder, waiters, others } = await queueOf(2);
+      waiters.push(await others[0]!.enqueue(key), await others[1]!.enqueue(key));
       expect(await release(store, holder)).toBe(true);
       for (const [i, waiter] of waiters.entries()) {
-        await waiter.turn();
+        await waiter.grant();
         expect(await ownerOf(store, key)).toBe(waiter.claim.owner);
         expect((await store.inspect(key))?.waiting).toEqual(
           waiters.slice(i + 1).map(({ claim }) => claim.owner),
@@ -100,33 +100,33 @@ export function describeLines(context: ContractContext): void {
       }
       expect(await store.inspect(key)).toBeNull();
       expect(
-        waiters.flatMap(({ told }) => told.slice(1)),
+        waiters.flatMap(({ notified }) => notified.slice(1)),
         'nobody was told twice',
       ).toEqual([]);
     });
 
     it('tells the next one what it was granted: first lease, tokens, and how many wait behind it', async () => {
-      for (let isTold = false; !isTold;) {
+      for (let isNotified = false; !isNotified;) {
         const [a, b, c] = await waitingProcesses(context, 3);
         const key = newKey();
         const mine = a!.claim(key);
         const grant = await a!.store.kinds.exclusive.acquire(mine);
         expectGranted(grant);
-        const waiter = await b!.stand(key, { tokens: 5 });
-        const last = await c!.stand(key, { tokens: 0 });
+        const waiter = await b!.enqueue(key, { tokens: 5 });
+        const last = await c!.enqueue(key, { tokens: 0 });
         await release(a!.store, mine);
         // From time to time a key is free for a moment, for those who stand in no line.
-        isTold = (await waiter.turn()) === 'granted';
-        if (isTold) {
-          const [told] = waiter.told;
-          expect(told).toMatchObject({ validForMs: FIRST_LEASE_MS, tokens: 5, waiting: 1 });
-          expectGranted(told as typeof grant);
-          const { token } = told as typeof grant;
+        isNotified = (await waiter.grant()) === 'granted';
+        if (isNotified) {
+          const [notified] = waiter.notified;
+          expect(notified).toMatchObject({ validForMs: PROVISIONAL_LEASE_MS, tokens: 5, waiting: 1 });
+          expectGranted(notified as typeof grant);
+          const { token } = notified as typeof grant;
           expect(token).toBeGreaterThan(grant.token!);
           const { remainingMs } = (await holderOf(a!.store, key))!;
-          expect(remainingMs).toBeLessThanOrEqual(FIRST_LEASE_MS);
+          expect(remainingMs).toBeLessThanOrEqual(PROVISIONAL_LEASE_MS);
           await waiter.release();
-          if ((await last.turn()) === 'granted') expect(last.told[0]).not.toHaveProperty('token');
+          if ((await last.grant()) === 'granted') expect(last.notified[0]).not.toHaveProperty('token');
           await last.release();
           const next = await a!.store.kinds.exclusive.acquire(a!.claim(key));
           expectGranted(next);
@@ -136,16 +136,16 @@ export function describeLines(context: ContractContext): void {
     });
 
     it('gives its lease and a larger token to who was granted there and asks for it', async () => {
-      const { store, holder, waiters, key } = await lineOf(1);
+      const { store, holder, waiters, key } = await queueOf(1);
       const [{ claim, store: theirs }] = waiters as [Waiter];
       await release(store, holder);
-      await waiters[0]!.turn();
+      await waiters[0]!.grant();
       const reply = await theirs.kinds.exclusive.acquire({ ...claim, waits: false, reacquires: true });
       expectGranted(reply);
       expect(reply.validForMs).toBe(LONG_LEASE_MS);
-      expect((await holderOf(store, key))!.remainingMs).toBeGreaterThan(FIRST_LEASE_MS);
-      const [told] = waiters[0]!.told;
-      if (told?.status === 'granted') expect(reply.token).toBeGreaterThan(told.token!);
+      expect((await holderOf(store, key))!.remainingMs).toBeGreaterThan(PROVISIONAL_LEASE_MS);
+      const [notified] = waiters[0]!.notified;
+      if (notified?.status === 'granted') expect(reply.token).toBeGreaterThan(notified.token!);
     });
 
     it('is not overtaken: not by one that only tries, nor by one that comes while the key is free', async () => {
@@ -153,12 +153,12 @@ export function describeLines(context: ContractContext): void {
       for (const waits of [false, true]) {
         const key = newKey();
         const holder = await a!.take(key);
-        const waiter = await b!.stand(key);
+        const waiter = await b!.enqueue(key);
         await endsByItself(a!.store, holder);
         const late = waits ? c!.waiting(key) : c!.claim(key);
         const reply = await c!.store.kinds.exclusive.acquire(late);
         expect(reply.status).toBe(waits ? 'queued' : 'taken');
-        expect(await waiter.turn()).toBe('granted');
+        expect(await waiter.grant()).toBe('granted');
         expect(await ownerOf(a!.store, key)).toBe(waiter.claim.owner);
         await waiter.release();
         if (waits) await c!.store.kinds.exclusive.release(late);
@@ -169,13 +169,13 @@ export function describeLines(context: ContractContext): void {
       const [a, b, c] = await waitingProcesses(context, 3);
       const key = newKey();
       const holder = await a!.take(key);
-      const [first, second] = [await b!.stand(key), await c!.stand(key)];
+      const [first, second] = [await b!.enqueue(key), await c!.enqueue(key)];
       await endsByItself(a!.store, holder);
       expect(await second.keep()).toMatchObject({ status: 'queued' });
-      expect(await first.turn()).toBe('granted');
+      expect(await first.grant()).toBe('granted');
       expect(await first.keep()).toEqual({ status: 'held' });
       await first.release();
-      await second.turn();
+      await second.grant();
       expect(await second.keep()).toEqual({ status: 'held' });
     });
 
@@ -183,7 +183,7 @@ export function describeLines(context: ContractContext): void {
       const [a, b] = await waitingProcesses(context, 2);
       const key = newKey();
       const holder = await a!.take(key);
-      const waiter = await b!.stand(key);
+      const waiter = await b!.enqueue(key);
       await endsByItself(a!.store, holder);
       expect(await waiter.keep()).toEqual({ status: 'held' });
       expect(await ownerOf(a!.store, key)).toBe(waiter.claim.owner);
@@ -195,10 +195,10 @@ export function describeLines(context: ContractContext): void {
       const key = newKey();
       const holder = await a!.take(key);
       const entryTerms = { aliveMs: 60_000, provisionalLeaseMs: 40, tokens: 1 };
-      const silent = await b!.stand(key, { entryTerms });
-      const next = await c!.stand(key);
+      const silent = await b!.enqueue(key, { entryTerms });
+      const next = await c!.enqueue(key);
       await release(a!.store, holder);
-      await silent.turn();
+      await silent.grant();
       await context.harness.pass(40);
       expect(await next.keep()).toEqual({ status: 'held' });
       expect(await silent.keep()).toEqual({ status: 'gone' });
@@ -207,26 +207,26 @@ export function describeLines(context: ContractContext): void {
 
   describe('a place in line', () => {
     it('that was left is granted nothing, and the one behind it is', async () => {
-      const { store, key, holder, waiters } = await lineOf(2);
+      const { store, key, holder, waiters } = await queueOf(2);
       const [leaver, next] = waiters as [Waiter, Waiter];
       await leaver.leave();
       await leaver.leave();
       expect(await next.keep()).toMatchObject({ status: 'queued', position: 0 });
       expect(await release(store, holder)).toBe(true);
-      await next.turn();
+      await next.grant();
       expect(await ownerOf(store, key)).toBe(next.claim.owner);
-      expect(leaver.told).toEqual([]);
+      expect(leaver.notified).toEqual([]);
       await next.release();
       expect(await store.inspect(key)).toBeNull();
     });
 
     it('that was left after it was granted gives the key back, to the next one', async () => {
-      const { store, key, holder, waiters } = await lineOf(2);
+      const { store, key, holder, waiters } = await queueOf(2);
       const [leaver, next] = waiters as [Waiter, Waiter];
       await release(store, holder);
-      await leaver.turn();
+      await leaver.grant();
       await leaver.leave();
-      await next.turn();
+      await next.grant();
       expect(await ownerOf(store, key)).toBe(next.claim.owner);
     });
 
@@ -234,16 +234,16 @@ export function describeLines(context: ContractContext): void {
       const [a, b, c] = await waitingProcesses(context, 3);
       const key = newKey();
       const holder = await a!.take(key);
-      const [leaver, next] = [await b!.stand(key), await c!.stand(key)];
+      const [leaver, next] = [await b!.enqueue(key), await c!.enqueue(key)];
       await endsByItself(a!.store, holder);
       await leaver.leave();
-      await next.turn();
+      await next.grant();
       expect(await ownerOf(a!.store, key)).toBe(next.claim.owner);
-      expect(leaver.told).toEqual([]);
+      expect(leaver.notified).toEqual([]);
     });
 
     it('is left by a release, which says that nothing was held', async () => {
-      const { store, key, holder, waiters } = await lineOf(1);
+      const { store, key, holder, waiters } = await queueOf(1);
       const [waiter] = waiters as [Waiter];
       expect(await release(waiter.store, waiter.claim)).toBe(false);
       expect((await store.inspect(key))?.waiting).toEqual([]);
@@ -252,7 +252,7 @@ export function describeLines(context: ContractContext): void {
     });
 
     it('that is gone stays gone: keeping it neither makes it again nor takes a hold', async () => {
-      const { store, key, holder, waiters, others } = await lineOf(1);
+      const { store, key, holder, waiters, others } = await queueOf(1);
       const [waiter] = waiters as [Waiter];
       await waiter.leave();
       const never = others[0]!.waiting(key);
@@ -265,41 +265,41 @@ export function describeLines(context: ContractContext): void {
     });
 
     it('is granted by a forced unlock, also when the holder asked for that', async () => {
-      const { store, key, holder, waiters } = await lineOf(2);
+      const { store, key, holder, waiters } = await queueOf(2);
       expect(await store.forceUnlock(key)).toBe(true);
-      await waiters[0]!.turn();
+      await waiters[0]!.grant();
       expect(await ownerOf(store, key)).toBe(waiters[0]!.claim.owner);
       expect(await release(store, holder), 'it has lost it').toBe(false);
       expect(await ownerOf(store, key)).toBe(waiters[0]!.claim.owner);
       expect(await waiters[1]!.store.forceUnlock(key)).toBe(true);
-      await waiters[1]!.turn();
+      await waiters[1]!.grant();
       expect(await ownerOf(store, key)).toBe(waiters[1]!.claim.owner);
     });
 
     it('waits on while the holder lets the key stay for a time', async () => {
-      const { store, key, holder, waiters } = await lineOf(1);
+      const { store, key, holder, waiters } = await queueOf(1);
       await store.kinds.exclusive.release(holder, { keepForMs: 40 });
       await context.harness.pass(40);
-      expect(await waiters[0]!.turn()).toBe('held');
+      expect(await waiters[0]!.grant()).toBe('held');
       expect(await ownerOf(store, key)).toBe(waiters[0]!.claim.owner);
     });
 
     it('lives for its time after it was kept, or until it is left, as the store has it', async () => {
-      const { store, key, holder, waiters } = await lineOf(2, {
+      const { store, key, holder, waiters } = await queueOf(2, {
         aliveMs: 300,
-        provisionalLeaseMs: FIRST_LEASE_MS,
+        provisionalLeaseMs: PROVISIONAL_LEASE_MS,
         tokens: 1,
       });
       const [brief, kept] = waiters as [Waiter, Waiter];
       expect(await kept.keep(ALIVE_MS)).toMatchObject({ status: 'queued' });
       await context.harness.pass(300);
-      const isThere = !context.harness.placesEnd;
+      const isThere = !context.harness.entriesExpire;
       expect((await store.inspect(key))?.waiting).toEqual(
         [brief, kept].slice(isThere ? 0 : 1).map(({ claim }) => claim.owner),
       );
       await release(store, holder);
       const next = isThere ? brief : kept;
-      await next.turn();
+      await next.grant();
       expect(await ownerOf(store, key)).toBe(next.claim.owner);
       expect(await brief.keep()).toEqual({ status: isThere ? 'held' : 'gone' });
     });
@@ -321,26 +321,27 @@ export function describeLines(context: ContractContext): void {
     });
 
     it('of a store that was closed is granted nothing', async () => {
-      const { store, key, holder, waiters, others } = await lineOf(2);
-      const ears = async (): Promise<number> => (await context.harness.leftovers()).ears;
-      const before = await ears();
+      const { store, key, holder, waiters, others } = await queueOf(2);
+      const grantSubscriptions = async (): Promise<number> =>
+        (await context.harness.leftovers()).grantSubscriptions;
+      const before = await grantSubscriptions();
       await others[0]!.store.close();
       // The server hears of a closed connection a moment after the client has let go of it.
-      if (before > 0) await expect.poll(ears, { timeout: 5_000 }).toBe(before - 1);
+      if (before > 0) await expect.poll(grantSubscriptions, { timeout: 5_000 }).toBe(before - 1);
       await release(store, holder);
-      await waiters[1]!.turn();
+      await waiters[1]!.grant();
       expect(await ownerOf(store, key)).toBe(waiters[1]!.claim.owner);
-      await turn();
-      expect(waiters[0]!.told).toEqual([]);
+      await eventLoopTurn();
+      expect(waiters[0]!.notified).toEqual([]);
     });
 
     it.each(Object.entries(HOSTILE_KEYS))('works with a hostile key: %s', async (_, key) => {
       const [a, b] = await waitingProcesses(context, 2);
       const holder = await a!.take(key);
-      const waiter = await b!.stand(key);
+      const waiter = await b!.enqueue(key);
       expect((await a!.store.inspect(key))?.waiting).toEqual([waiter.claim.owner]);
       await release(a!.store, holder);
-      await waiter.turn();
+      await waiter.grant();
       expect(await ownerOf(a!.store, key)).toBe(waiter.claim.owner);
       await waiter.release();
       expect(await a!.store.inspect(key)).toBeNull();
@@ -349,21 +350,21 @@ export function describeLines(context: ContractContext): void {
     it('brings each of 60 tasks of three processes its turn, one at a time', async () => {
       const processes = await waitingProcesses(context, 3);
       const key = newKey();
-      let [inside, most] = [0, 0];
+      let [inside, max] = [0, 0];
       const task = async (process: WaitingProcess): Promise<void> => {
         const claim = process.waiting(key);
         const reply = await process.store.kinds.exclusive.acquire(claim);
         const waiter = reply.status === 'queued' ? await process.waiter(claim, reply) : undefined;
-        if (waiter) await waiter.turn();
+        if (waiter) await waiter.grant();
         else expectGranted(reply);
-        most = Math.max(most, (inside += 1));
+        max = Math.max(max, (inside += 1));
         await process.store.ping();
-        await turn();
+        await eventLoopTurn();
         inside -= 1;
         expect(await release(process.store, claim)).toBe(true);
       };
       await Promise.all(Array.from({ length: 60 }, (_, i) => task(processes[i % 3]!)));
-      expect([most, inside, await processes[0]!.store.inspect(key)]).toEqual([1, 0, null]);
+      expect([max, inside, await processes[0]!.store.inspect(key)]).toEqual([1, 0, null]);
     });
   });
 }

@@ -20,11 +20,11 @@ export interface FairHost {
 export const fairChannel = (key: string, owner: string): string => `${key}:${owner}`;
 
 /** Those who wait for one lock, in order, each with the moment at which it counts as dead. */
-type Line = Map<string, number>;
+type Queue = Map<string, number>;
 
 /** The lines of fair locks, as the scripts of the Redis store keep them. */
-export class FairLines {
-  private readonly lines = new Map<string, Line>();
+export class FairQueues {
+  private readonly queues = new Map<string, Queue>();
 
   constructor(private readonly host: FairHost) {}
 
@@ -32,86 +32,86 @@ export class FairLines {
     const { finalKey: key, owner, waits } = claim;
     const left = this.leftOf(key);
     const mine = this.holderOf(key) === owner;
-    const line = this.lineOf(key);
-    const { head, dead } = this.look(line);
+    const queue = this.queueOf(key);
+    const { head, dead } = this.look(queue);
     if (mine || (left === undefined && (head === owner || head === undefined))) {
-      for (const one of dead) line.delete(one);
-      if (head === owner) line.delete(owner);
+      for (const one of dead) queue.delete(one);
+      if (head === owner) queue.delete(owner);
       this.drop(key);
-      if (mine && left !== undefined && left > claim.leaseMs && head !== undefined) this.tell(key, head);
+      if (mine && left !== undefined && left > claim.leaseMs && head !== undefined) this.notify(key, head);
       return this.host.take(claim);
     }
     const { wall } = this.host;
     if (!waits) {
       return {
         status: 'taken',
-        retryInMs: Math.ceil(left ?? (head === undefined ? 0 : line.get(head)! - wall)),
+        retryInMs: Math.ceil(left ?? (head === undefined ? 0 : queue.get(head)! - wall)),
       };
     }
-    if (dead.length > 0 && head !== undefined && head !== owner) this.tell(key, head);
-    for (const one of dead) line.delete(one);
-    const till = line.get(owner);
+    if (dead.length > 0 && head !== undefined && head !== owner) this.notify(key, head);
+    for (const one of dead) queue.delete(one);
+    const till = queue.get(owner);
     if (till === undefined || till <= wall) {
-      line.delete(owner);
-      line.set(owner, wall + (claim.entryTerms?.aliveMs ?? 0));
+      queue.delete(owner);
+      queue.set(owner, wall + (claim.entryTerms?.aliveMs ?? 0));
     }
-    return { status: 'queued', ...this.standing(line, owner, left) };
+    return { status: 'queued', ...this.positionOf(queue, owner, left) };
   }
 
   keep({ finalKey: key, owner, entryTerms }: FairClaim): QueueEntryReply {
     if (this.holderOf(key) === owner) return { status: 'held' };
-    const line = this.lineOf(key);
-    if (!line.has(owner)) return { status: 'gone' };
-    line.set(owner, this.host.wall + (entryTerms?.aliveMs ?? 0));
+    const queue = this.queueOf(key);
+    if (!queue.has(owner)) return { status: 'gone' };
+    queue.set(owner, this.host.wall + (entryTerms?.aliveMs ?? 0));
     const left = this.leftOf(key);
-    const { head, dead } = this.look(line);
-    if (dead.length > 0 && head !== undefined && head !== owner) this.tell(key, head);
-    for (const one of dead) line.delete(one);
-    return { status: 'queued', ...this.standing(line, owner, left) };
+    const { head, dead } = this.look(queue);
+    if (dead.length > 0 && head !== undefined && head !== owner) this.notify(key, head);
+    for (const one of dead) queue.delete(one);
+    return { status: 'queued', ...this.positionOf(queue, owner, left) };
   }
 
   release(claim: FairClaim, keepForMs: number | undefined): ReleaseReply {
     const { finalKey: key, owner } = claim;
-    const line = this.lineOf(key);
+    const queue = this.queueOf(key);
     const wasHeld = this.holderOf(key) === owner;
-    const { head, dead } = this.look(line, owner);
-    for (const one of dead) line.delete(one);
-    const concerns = wasHeld || dead.length > 0 || [...line.keys()][0] === owner;
-    line.delete(owner);
+    const { head, dead } = this.look(queue, owner);
+    for (const one of dead) queue.delete(one);
+    const concerns = wasHeld || dead.length > 0 || [...queue.keys()][0] === owner;
+    queue.delete(owner);
     this.drop(key);
     if (wasHeld) this.host.end(claim, keepForMs);
-    const othersWaiting = concerns && head !== undefined && this.tell(key, head);
+    const othersWaiting = concerns && head !== undefined && this.notify(key, head);
     return { wasHeld, othersWaiting: wasHeld && othersWaiting };
   }
 
   /** The hold was ended by force. */
   forced(key: string): void {
-    const { head } = this.look(this.lineOf(key));
-    if (head !== undefined) this.tell(key, head);
+    const { head } = this.look(this.queueOf(key));
+    if (head !== undefined) this.notify(key, head);
     this.drop(key);
   }
 
   forget(): void {
-    this.lines.clear();
+    this.queues.clear();
   }
 
-  private tell(key: string, owner: string): boolean {
+  private notify(key: string, owner: string): boolean {
     return this.host.announce(fairChannel(key, owner));
   }
 
-  private lineOf(key: string): Line {
-    const line = this.lines.get(key) ?? new Map<string, number>();
-    this.lines.set(key, line);
-    return line;
+  private queueOf(key: string): Queue {
+    const queue = this.queues.get(key) ?? new Map<string, number>();
+    this.queues.set(key, queue);
+    return queue;
   }
 
   private drop(key: string): void {
-    if (this.lines.get(key)?.size === 0) this.lines.delete(key);
+    if (this.queues.get(key)?.size === 0) this.queues.delete(key);
   }
 
-  private look(line: Line, leftOut?: string): { head: string | undefined; dead: readonly string[] } {
+  private look(queue: Queue, leftOut?: string): { head: string | undefined; dead: readonly string[] } {
     const dead: string[] = [];
-    for (const [owner, till] of line) {
+    for (const [owner, till] of queue) {
       if (owner === leftOut) continue;
       if (till > this.host.wall) return { head: owner, dead };
       dead.push(owner);
@@ -120,9 +120,9 @@ export class FairLines {
   }
 
   /** Who is not the first has the lock only when that one is gone, too. */
-  private standing(line: Line, owner: string, left = 0): { position: number; retryInMs: number } {
-    const position = [...line.keys()].indexOf(owner);
-    const first = [...line.values()][0]! - this.host.wall;
+  private positionOf(queue: Queue, owner: string, left = 0): { position: number; retryInMs: number } {
+    const position = [...queue.keys()].indexOf(owner);
+    const first = [...queue.values()][0]! - this.host.wall;
     return { position, retryInMs: Math.ceil(Math.max(0, left, position > 0 ? first : 0)) };
   }
 

@@ -5,10 +5,10 @@ const only = (...numbers) => numbers.reduce((mask, number) => mask | (1 << numbe
 const all = only(0, 1, 2);
 
 /** Fewer messages are under way at once, fewer names of owners are in use: for what would have too many states. */
-const NARROW = { ANSWERS: 2, GRANTS: 1, OWNERS: 3 };
+const NARROW = { REPLIES: 2, GRANTS: 1, OWNERS: 3 };
 const NETWORK = { PROCESSES: 2, BAD_NETWORK: only(1), PROMPT: only(0), ...NARROW };
 const STOP = { STOPS: only(0), PROMPT: only(1, 2) };
-const DEAF = { DEAF: only(2), PROMPT: only(0, 1) };
+const NOT_SUBSCRIBED = { NOT_SUBSCRIBED: only(2), PROMPT: only(0, 1) };
 const RESTART = { RESTARTS: 1, PROCESSES: 2, PROMPT: all, LATE_GRANTS: only(1), ...NARROW };
 
 /** `watched`: the processes for which it is shown that they have their turn in the end. */
@@ -25,7 +25,7 @@ export const RUNS = [
   { name: 'sections block their loops', defines: { BLOCKS: all, PROMPT: only(0) }, watched: [] },
   { name: 'one gives up', defines: { GIVES_UP: only(2), PROMPT: only(0) }, watched: [1] },
   { name: 'one stops', defines: STOP, watched: [0, 2] },
-  { name: 'one is deaf', defines: DEAF, watched: [0, 2] },
+  { name: 'one is deaf', defines: NOT_SUBSCRIBED, watched: [0, 2] },
   {
     name: 'one stops, one hears late or never, one gives up',
     defines: {
@@ -42,7 +42,7 @@ export const RUNS = [
   {
     name: 'the same, and one hears late or never',
     long: true,
-    defines: { ...RESTART, LEASE: 4, FIRST_LEASE: 3 },
+    defines: { ...RESTART, LEASE: 4, PROVISIONAL_LEASE: 3 },
     watched: [],
   },
 ];
@@ -50,11 +50,11 @@ export const RUNS = [
 /** Only with `--large`: as many states as the memory and the night hold. */
 export const LARGE_RUNS = [
   { name: 'one stops, every order', defines: { STOPS: only(0) }, watched: [0, 2] },
-  { name: 'one is deaf, every order', defines: { DEAF: only(2) }, watched: [0, 2] },
+  { name: 'one is deaf, every order', defines: { NOT_SUBSCRIBED: only(2) }, watched: [0, 2] },
   { name: 'locks are forced, every order', defines: { FORCED: 1 }, watched: [2] },
   {
     name: 'one stops, one is deaf, one gives up',
-    defines: { STOPS: only(0), DEAF: only(1), GIVES_UP: only(2) },
+    defines: { STOPS: only(0), NOT_SUBSCRIBED: only(1), GIVES_UP: only(2) },
     watched: [],
   },
   {
@@ -75,7 +75,7 @@ export const LARGE_RUNS = [
 export const PROMISES = {
   'one believer': /blocked\[j\]/,
   'a kept place is not lost': /mayBeGone/,
-  'nobody is passed over': /placeDeaf/,
+  'nobody is passed over': /entryNotSubscribed/,
   'nobody is forgotten in the store': /state\[k\]/,
   'no line stays': /abandoned/,
   'no lost turn': /acceptance cycle/,
@@ -111,12 +111,12 @@ export const MISTAKES = [
   },
   {
     name: 'the undo of an acquire in doubt leaves its connection open',
-    defines: { DOUBT_IGNORED: 1, ...NETWORK, HEALS: 1 },
+    defines: { UNCERTAIN_IGNORED: 1, ...NETWORK, HEALS: 1 },
     breaks: 'nobody is forgotten in the store',
   },
   {
     name: 'a deaf place is removed',
-    defines: { DEAF_REMOVED: 1, ...DEAF },
+    defines: { NOT_SUBSCRIBED_REMOVED: 1, ...NOT_SUBSCRIBED },
     breaks: 'a kept place is not lost',
   },
   {
@@ -129,23 +129,23 @@ export const MISTAKES = [
   { name: 'an acquire overtakes the line', defines: { OVERTAKES: 1 }, breaks: 'nobody is passed over' },
   {
     name: 'a lost message is never repaired',
-    defines: { NEVER_REPAIRED: 1, ...DEAF },
+    defines: { NEVER_REPAIRED: 1, ...NOT_SUBSCRIBED },
     live: 2,
     breaks: 'no lost turn',
   },
   {
     name: 'a line without a time to live',
-    defines: { LINE_WITHOUT_END: 1, ...STOP },
+    defines: { QUEUE_WITHOUT_END: 1, ...STOP },
     breaks: 'no line stays',
   },
   {
     name: 'a place without callers',
-    defines: { STAYS_IN_LINE: 1, GIVES_UP: only(2), PROMPT: only(0, 1) },
+    defines: { STAYS_QUEUED: 1, GIVES_UP: only(2), PROMPT: only(0, 1) },
     breaks: 'nobody is forgotten in the store',
   },
   {
     name: 'a first lease that a blocked loop outlives',
-    defines: { FIRST_LEASE: 1, BLOCKS: all },
+    defines: { PROVISIONAL_LEASE: 1, BLOCKS: all },
     breaks: 'one believer',
   },
   {

@@ -5,28 +5,28 @@ import { AFTERMATH } from '../settings.js';
 import type { Pace } from '../topology/slow-link.js';
 import type { Role, Seat } from '../topology/seat.js';
 import type { Topology } from '../topology/topology.js';
-import { anySeat, fault, lineOf, namesOf, someSeats, type Dose, type Fault } from './fault.js';
+import { anySeat, fault, linkOf, namesOf, someSeats, type Dose, type Fault } from './fault.js';
 import { SCRIPTS, type ScriptName } from './scripts.js';
 
-interface OnLines extends Dose {
+interface OnLinks extends Dose {
   readonly seats: readonly number[];
 }
 
-const targets = ({ seats }: OnLines): string[] => seats.map(lineOf);
+const targets = ({ seats }: OnLinks): string[] => seats.map(linkOf);
 const everywhere = (): boolean => true;
 
-const seatsOf = (topology: Topology, { seats }: OnLines): Seat[] =>
+const seatsOf = (topology: Topology, { seats }: OnLinks): Seat[] =>
   seats.map((seat) => topology.seats[seat]!);
 
 /** Writes down that these workers are in trouble from now until so long after the fault. */
-const troubled = (topology: Topology, dose: OnLines, what: string, aftermathMs: number): void => {
+const troubled = (topology: Topology, dose: OnLinks, what: string, aftermathMs: number): void => {
   const from = labNow();
   for (const { life } of seatsOf(topology, dose).filter(({ isTaken }) => isTaken)) {
     topology.scribe.trouble(what, from, from + dose.forMs + aftermathMs, life.name);
   }
 };
 
-const delay = fault<OnLines & { readonly delayMs: number }>({
+const delay = fault<OnLinks & { readonly delayMs: number }>({
   name: 'delay',
   weight: 2,
   fits: everywhere,
@@ -41,14 +41,14 @@ const delay = fault<OnLines & { readonly delayMs: number }>({
   async inflict(topology, dose) {
     // A delay of more than the time-out of a command is an outage.
     troubled(topology, dose, 'delay', AFTERMATH.outage);
-    for (const { line } of seatsOf(topology, dose)) line.delay(dose.delayMs);
+    for (const { link } of seatsOf(topology, dose)) link.delay(dose.delayMs);
     await sleep(dose.forMs);
-    for (const { line } of seatsOf(topology, dose)) await line.restore();
+    for (const { link } of seatsOf(topology, dose)) await link.restore();
   },
 });
 
 const slow = (name: string, weight: number, paceOf: (kind: number) => Pace): Fault =>
-  fault<OnLines & { readonly pace: Pace }>({
+  fault<OnLinks & { readonly pace: Pace }>({
     name,
     weight,
     fits: everywhere,
@@ -62,16 +62,16 @@ const slow = (name: string, weight: number, paceOf: (kind: number) => Pace): Fau
       `${pace.pieceBytes} bytes at a time, every ${pace.pauseMs} ms, for ${namesOf(seats)}, ${forMs} ms`,
     async inflict(topology, dose) {
       troubled(topology, dose, name, AFTERMATH.outage);
-      for (const { line } of seatsOf(topology, dose)) line.setPace(dose.pace);
+      for (const { link } of seatsOf(topology, dose)) link.setPace(dose.pace);
       await sleep(dose.forMs);
-      for (const { line } of seatsOf(topology, dose)) line.setPace(undefined);
+      for (const { link } of seatsOf(topology, dose)) link.setPace(undefined);
     },
   });
 
 const split = slow('split replies', 2, (kind) => ({ pieceBytes: 1 + Math.floor(kind * 7), pauseMs: 0 }));
 const throttle = slow('throttle', 1, (kind) => ({ pieceBytes: 20 + Math.floor(kind * 100), pauseMs: 2 }));
 
-const cut = fault<OnLines & { readonly role: Role | 'both' }>({
+const cut = fault<OnLinks & { readonly role: Role | 'both' }>({
   name: 'cut',
   weight: 3,
   fits: everywhere,
@@ -85,13 +85,13 @@ const cut = fault<OnLines & { readonly role: Role | 'both' }>({
   async inflict(topology, dose) {
     troubled(topology, dose, `reset (${dose.role})`, AFTERMATH.cut);
     for (const seat of seatsOf(topology, dose).filter(({ isTaken }) => isTaken)) {
-      if (dose.role === 'both') seat.line.cut();
+      if (dose.role === 'both') seat.link.cut();
       else for (const connection of seat.connections(dose.role)) connection.cut();
     }
   },
 });
 
-const refuse = fault<OnLines>({
+const refuse = fault<OnLinks>({
   name: 'refuse',
   weight: 2,
   fits: everywhere,
@@ -100,16 +100,16 @@ const refuse = fault<OnLines>({
   describe: ({ seats, forMs }) => `connections are reset and refused for ${namesOf(seats)}, ${forMs} ms`,
   async inflict(topology, dose) {
     troubled(topology, dose, 'unreachable', AFTERMATH.outage);
-    for (const { line } of seatsOf(topology, dose)) {
-      line.refuse();
-      line.cut();
+    for (const { link } of seatsOf(topology, dose)) {
+      link.refuse();
+      link.cut();
     }
     await sleep(dose.forMs);
-    for (const { line } of seatsOf(topology, dose)) await line.restore();
+    for (const { link } of seatsOf(topology, dose)) await link.restore();
   },
 });
 
-const halfOpen = fault<OnLines & { readonly role: Role | 'all' }>({
+const halfOpen = fault<OnLinks & { readonly role: Role | 'all' }>({
   name: 'half-open',
   weight: 3,
   fits: everywhere,
@@ -128,15 +128,15 @@ const halfOpen = fault<OnLines & { readonly role: Role | 'all' }>({
     const aftermath = role === 'subscriber' ? AFTERMATH.silentSubscriber : AFTERMATH.outage;
     troubled(topology, dose, `half-open (${role})`, aftermath);
     let silenced: readonly ProxyConnection[] = [];
-    if (role === 'all') seat.line.blackhole();
+    if (role === 'all') seat.link.blackhole();
     else for (const connection of (silenced = seat.connections(role))) connection.blackhole();
     await sleep(dose.forMs);
-    if (role === 'all') await seat.line.restore();
+    if (role === 'all') await seat.link.restore();
     else for (const connection of silenced) connection.restore();
   },
 });
 
-const swallow = fault<OnLines & { readonly script: ScriptName }>({
+const swallow = fault<OnLinks & { readonly script: ScriptName }>({
   name: 'swallow reply',
   weight: 6,
   fits: everywhere,
@@ -168,7 +168,7 @@ const swallow = fault<OnLines & { readonly script: ScriptName }>({
   },
 });
 
-const cutAtGrant = fault<OnLines & { readonly role: Role | 'both' }>({
+const cutAtGrant = fault<OnLinks & { readonly role: Role | 'both' }>({
   name: 'cut at a grant',
   weight: 3,
   // A quorum has no turns.
@@ -184,8 +184,8 @@ const cutAtGrant = fault<OnLines & { readonly role: Role | 'both' }>({
     const [seat] = seatsOf(topology, dose);
     if (!seat) return;
     const stop = seat.atNextGrant((connection) => {
-      troubled(topology, { ...dose, forMs: 0 }, `reset at a grant (${dose.role})`, AFTERMATH.lostTurn);
-      if (dose.role === 'both') seat.line.cut();
+      troubled(topology, { ...dose, forMs: 0 }, `reset at a grant (${dose.role})`, AFTERMATH.lostGrant);
+      if (dose.role === 'both') seat.link.cut();
       else connection.cut();
     });
     await sleep(dose.forMs);
@@ -193,7 +193,7 @@ const cutAtGrant = fault<OnLines & { readonly role: Role | 'both' }>({
   },
 });
 
-export const LINE_FAULTS: readonly Fault[] = [
+export const LINK_FAULTS: readonly Fault[] = [
   delay,
   split,
   throttle,

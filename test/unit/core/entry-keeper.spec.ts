@@ -7,10 +7,10 @@ import { Outages } from '../../../lib/core/outage/outages.js';
 import { StoreHealth } from '../../../lib/core/store-health.js';
 import { StoreRequests } from '../../../lib/core/store-requests.js';
 import { Log, watched } from '../../support/core/core-under-test.js';
-import { newPlace, queued, stands } from '../../support/core/queue-entries.js';
+import { newEntry, queued, stillQueued } from '../../support/core/queue-entries.js';
 import { claimOn } from '../../support/core/queue-on.js';
 import {
-  LineStore,
+  QueueStore,
   notExecuted,
   ScriptedStore,
   unknown,
@@ -23,7 +23,7 @@ let store: ScriptedStore;
 let keeper: EntryKeeper;
 let woken: string[];
 
-const begin = (on: ScriptedStore = new LineStore()): void => {
+const begin = (on: ScriptedStore = new QueueStore()): void => {
   runtime = new VirtualRuntime();
   store = on;
   woken = [];
@@ -36,9 +36,9 @@ beforeEach(() => begin());
 
 /** A place that is kept from this moment on. */
 const kept = (key: string, position = 0, kind: 'exclusive' | 'fair' = 'exclusive'): OwnEntry => {
-  const { place } = newPlace();
+  const { entry } = newEntry();
   const claim: Claim = { ...claimOn(key), kind, entryTerms: keeper.termsFor(30_000, 0) };
-  const one = new OwnEntry(claim, 30_000, place, queued(place, position), runtime.now(), () => undefined);
+  const one = new OwnEntry(claim, 30_000, entry, queued(entry, position), runtime.now(), () => undefined);
   keeper.add(one, () => woken.push(key));
   return one;
 };
@@ -75,7 +75,7 @@ describe('the keeper of places', () => {
       await runtime.pass(1);
       expect(next().claims).toHaveLength(10);
       expect(runtime.due).toHaveLength(1);
-      await next().answer(Array.from({ length: 10 }, () => stands()));
+      await next().reply(Array.from({ length: 10 }, () => stillQueued()));
     }
   });
 
@@ -105,7 +105,7 @@ describe('the keeper of places', () => {
     // The timer of the first place runs already.
     await runtime.pass(1_000);
     expect(livesFor(next())).toEqual(new Set([8_000]));
-    await next().answer([]);
+    await next().reply([]);
     await runtime.pass(1_999);
     expect(store.open).toEqual([]);
     await runtime.pass(1);
@@ -115,10 +115,10 @@ describe('the keeper of places', () => {
   it('asks less often far behind in a line, as the store has told it', async () => {
     kept('a');
     await runtime.pass(1_000);
-    await next().answer([stands(1_500)]);
+    await next().reply([stillQueued(1_500)]);
     await runtime.pass(1_000);
     expect(livesFor(next())).toEqual(new Set([6_500]));
-    await next().answer([stands(10)]);
+    await next().reply([stillQueued(10)]);
     await runtime.pass(1_499);
     expect(store.open).toEqual([]);
     await runtime.pass(1);
@@ -142,7 +142,7 @@ describe('the keeper of places', () => {
     await runtime.pass(1_000);
     const request = next();
     await runtime.pass(300);
-    await request.answer([stands(1), { status: 'held' }, { status: 'gone' }]);
+    await request.reply([stillQueued(1), { status: 'held' }, { status: 'gone' }]);
     expect([a.queuedAt, a.position, a.outcome]).toEqual([2_000, 1, undefined]);
     expect([b.outcome, c.outcome]).toEqual([{ status: 'granted', validForMs: 0 }, { status: 'gone' }]);
     expect(woken, 'a place tells that by itself').toEqual([]);
@@ -151,7 +151,7 @@ describe('the keeper of places', () => {
   it('wakes who waits at a place that could not be asked about, and the others stand as they do', async () => {
     const [a, b] = [kept('a'), kept('b')] as const;
     await runtime.pass(1_000);
-    await next().answer([{ status: 'failed', cause: notExecuted() }, stands()]);
+    await next().reply([{ status: 'failed', cause: notExecuted() }, stillQueued()]);
     expect([woken, a.queuedAt, b.queuedAt]).toEqual([['a'], 1_000, 2_000]);
   });
 
@@ -173,29 +173,29 @@ describe('the keeper of places', () => {
     const request = next();
     keeper.remove(a);
     keeper.remove(b);
-    await request.answer([{ status: 'gone' }, { status: 'failed', cause: unknown() }]);
+    await request.reply([{ status: 'gone' }, { status: 'failed', cause: unknown() }]);
     expect([a.outcome, b.outcome, woken]).toEqual([undefined, undefined, []]);
   });
 
   it('requests the state of one queue entry on demand, and refreshes it by that', async () => {
     const one = kept('a');
     await runtime.pass(400);
-    const asking = watched(keeper.request(one));
+    const requesting = watched(keeper.request(one));
     await settled();
     expect(livesFor(next())).toEqual(new Set([5_000]));
-    await next().answer([stands(2, 700)]);
-    expect([asking.value, one.queuedAt, one.lookAgainAt]).toEqual([stands(2, 700), 1_400, 2_100]);
+    await next().reply([stillQueued(2, 700)]);
+    expect([requesting.value, one.queuedAt, one.lookAgainAt]).toEqual([stillQueued(2, 700), 1_400, 2_100]);
     const failing = watched(keeper.request(one));
     const cause = notExecuted();
     await settled();
-    await next().answer([{ status: 'failed', cause }]);
+    await next().reply([{ status: 'failed', cause }]);
     expect(failing.error).toBe(cause);
   });
 
   it('reports an unchanged queue entry if the store needs no refresh', async () => {
     begin(new ScriptedStore());
     const one = kept('a', 2);
-    expect(await keeper.request(one)).toEqual(stands(2));
+    expect(await keeper.request(one)).toEqual(stillQueued(2));
     await runtime.pass(5_000);
     expect([store.sent, woken, one.queuedAt]).toEqual([[], [], 1_000]);
   });

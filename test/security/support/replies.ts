@@ -5,9 +5,9 @@ import { within } from '../../support/async.js';
 const SLACK_MS = 5_000;
 
 /** The code of the lock error with which something fails, or 'no error'. Any other error is not caught. */
-export const codeOf = async (asked: Promise<unknown>): Promise<string> => {
+export const codeOf = async (requested: Promise<unknown>): Promise<string> => {
   try {
-    await asked;
+    await requested;
     return 'no error';
   } catch (error) {
     if (error instanceof LockError) return error.code;
@@ -16,5 +16,5 @@ export const codeOf = async (asked: Promise<unknown>): Promise<string> => {
 };
 
 /** Fails when something takes longer than it may: the caller's wait and one command time-out. */
-export const inTime = <T>(asked: Promise<T>, waitMs: number, commandTimeoutMs: number): Promise<T> =>
-  within(waitMs + commandTimeoutMs + SLACK_MS, asked, 'what should end within its wait');
+export const inTime = <T>(requested: Promise<T>, waitMs: number, commandTimeoutMs: number): Promise<T> =>
+  within(waitMs + commandTimeoutMs + SLACK_MS, requested, 'what should end within its wait');

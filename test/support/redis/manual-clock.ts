@@ -14,7 +14,7 @@ interface Timer {
  * somebody came to stand there, so on a busy machine it comes where else it does not. Timers as short as that go by the clock
  * of the machine.
  */
-export class ToldClock {
+export class ManualClock {
   private ms = 0;
   private ids = 0;
   private readonly timers = new Set<Timer>();
@@ -45,7 +45,7 @@ export class ToldClock {
   }
 
   /** Moves on to a moment. The timers due until then fire, each at its own time. */
-  tell(ms: number): void {
+  moveTo(ms: number): void {
     for (;;) {
       const [next] = [...this.timers].filter(({ dueAt }) => dueAt <= ms).sort((a, b) => a.dueAt - b.dueAt);
       if (!next) break;
