@@ -255,7 +255,7 @@ describe('the examples of the documentation', () => {
   it('a named module locks in its own Redis', async () => {
     type Billing = { send(id: string): Promise<boolean> };
     const module = await Test.createTestingModule({
-      imports: [onPage<Type>('docs/guide/several-modules.md', 'TwoServersModule')],
+      imports: [onPage<Type>('docs/guide/several-modules.md', 'TwoDatabasesModule')],
     })
       .setLogger(new RecordingLogger())
       .compile();
