@@ -28,7 +28,11 @@ const present = (): string => breakLibrary('none', []).url;
 const later = (): string =>
   breakLibrary('a later version of the wire format', [
     { in: 'WIRE_VERSION', find: "'1'", replace: "'2'" },
-    { in: 'WAIT_QUEUE', find: "deaf, owner }, ' ')", replace: "deaf, owner, 'later' }, ' ')" },
+    {
+      in: 'WAIT_QUEUE',
+      find: "not_subscribed, owner }, ' ')",
+      replace: "not_subscribed, owner, 'later' }, ' ')",
+    },
     { in: 'WAIT_QUEUE', find: "whole(one.left) }, ' ')", replace: "whole(one.left), 'later' }, ' ')" },
     { in: 'READ_WRITE_QUEUE', find: 'whole(span), kind }', replace: "whole(span), kind, 'later' }" },
   ]).url;
