@@ -108,10 +108,14 @@ export class ProxyConnection {
     this.wire('toClient', server, onData);
   }
 
-  /** Whether the first 8 or the last 64 KiB that went this way contain `text`, as commands do: `'SUBSCRIBE'`. */
+  /**
+   * Whether the first 8 or the last 64 KiB that went this way contain `text`, as commands do: `'SUBSCRIBE'`. Not as the
+   * beginning of a longer word, which may be a name in a script.
+   */
   carried(text: string, direction: Direction = 'toServer'): boolean {
     const { begun, seen } = this;
-    return [begun, seen].some((part) => part[direction].toLowerCase().includes(text.toLowerCase()));
+    const word = new RegExp(`${text.replace(/\W/g, '\\$&')}(?!\\w)`, 'i');
+    return [begun, seen].some((part) => word.test(part[direction]));
   }
 
   /** Lets everything take this much longer, in ms, from now on. */

@@ -1,4 +1,4 @@
-/** Fewer places than this are not worth a smaller tree. */
+/** Fewer positions than this are not worth a smaller tree. */
 const MIN_POSITIONS = 64;
 
 /**
@@ -71,7 +71,7 @@ export class ArrivalOrder<T> {
     }
   }
 
-  /** Gives the members the first places, with room for as many more. */
+  /** Gives the members the first positions, with room for as many more. */
   private build(): Int32Array {
     this.nextPosition = 1;
     const tree = new Int32Array(2 * Math.max(this.members.size, MIN_POSITIONS) + 1);

@@ -99,7 +99,7 @@ export class EntryKeeper {
     );
   }
 
-  /** Keeps places of one kind. */
+  /** Refreshes the entries of one kind. */
   private async keepSome(entries: readonly OwnEntry[]): Promise<void> {
     const sentAt = this.runtime.now();
     let replies: readonly QueueEntryReply[] | undefined;

@@ -240,9 +240,9 @@ export class LocalQueue implements HoldEndListener {
   }
 
   /** The store failed: all waiters hear of it, or only those whose time is over anyway. */
-  failed(failure: unknown, doing: string, who: 'all' | 'due' = 'all'): void {
+  failed(failure: unknown, doing: string, scope: 'all' | 'due' = 'all'): void {
     for (const waiter of this.waiters.all) {
-      if (waiter.requesting || (who === 'due' && !waiter.due)) continue;
+      if (waiter.requesting || (scope === 'due' && !waiter.due)) continue;
       waiter.reject(this.storeError(waiter.wait, failure, doing));
     }
   }

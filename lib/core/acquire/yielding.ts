@@ -6,9 +6,9 @@ const YIELD_MS = 25;
 const YIELD_WAKE_UPS = 2;
 
 /**
- * Decides whether a process lets the others go first after a release, for permits: an exclusive or fair lock is granted by the
- * store to the next process. Otherwise its next request would reach the store
- * before the others have been notified of the release.
+ * Decides whether a process lets the others go first after a release, for kinds with several holders (permits, readers).
+ * Otherwise its next request would reach the store before the others have been notified of the release. With one holder at a
+ * time, the hand-off batch ends instead, and the store grants the lock to the next process.
  */
 export class Yielding {
   private endsAt = -Infinity;

@@ -105,7 +105,7 @@ export class Hold {
     this.firstLeaseMs = validForMs;
   }
 
-  /** Contender that is notified of the hold's end. */
+  /** Listener of the hold's end. */
   get endListener(): HoldEndListener {
     return this.currentEndListener;
   }

@@ -115,7 +115,7 @@ export class Lease implements AsyncDisposable {
     return this.#partFor(key).hold.grantedBy ?? [];
   }
 
-  /** Signal that aborts once, when the lease is lost (`Hold.lose`); its reason is a `LockLostError`. It never aborts on release. */
+  /** Signal that aborts once, when the lease is lost; its reason is a `LockLostError`. It never aborts on release. */
   get signal(): AbortSignal {
     if (!this.lossSignal) {
       const controller = (this.lossSignal = new AbortController());

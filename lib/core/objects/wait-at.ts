@@ -180,7 +180,7 @@ class ObjectWait {
     } catch (failure) {
       throw failure instanceof StoreFailure ? this.error(failure) : failure;
     }
-    if (!waiters.hearing && this.mayRequest()) this.retryAt = Math.min(this.retryAt, wakeAt);
+    if (!waiters.isSubscribed && this.mayRequest()) this.retryAt = Math.min(this.retryAt, wakeAt);
   }
 
   private waitInQueue(): void {
@@ -193,7 +193,7 @@ class ObjectWait {
   }
 
   private retryWhileNotSubscribedAt(now: number): number {
-    return this.what.waiters.hearing ? Infinity : now + NOT_SUBSCRIBED_RETRY_MS;
+    return this.what.waiters.isSubscribed ? Infinity : now + NOT_SUBSCRIBED_RETRY_MS;
   }
 
   private error(failure: StoreFailure, outcome = failure.outcome, failedForMs?: number): Error {

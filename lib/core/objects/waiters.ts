@@ -49,7 +49,7 @@ export class Waiters {
   }
 
   /** Whether wake-ups can arrive. */
-  get hearing(): boolean {
+  get isSubscribed(): boolean {
     return this.watching?.live ?? false;
   }
 

@@ -15,7 +15,8 @@ export const unlessOver = <T>(
   late: () => Error,
 ): Promise<T> =>
   waitFor<T>(core.runtime, {
-    ms: deadlineOf(wait) - core.runtime.now(),
+    // Timers may come a moment early.
+    ms: Math.ceil(deadlineOf(wait) - core.runtime.now()) + 1,
     signal: wait.signal,
     listen: ({ resolve, reject }) => {
       const stop = (): void => {

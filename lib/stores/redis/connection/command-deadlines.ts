@@ -4,11 +4,11 @@ import { unbound } from '../../../core/runtime.js';
 const STOOD_STILL_MS = 50;
 
 /** A command under way. The connection sets `done` when the command has a reply or is given up. */
-export interface Unreplied {
+export interface PendingCommand {
   done: boolean;
 }
 
-interface Entry extends Unreplied {
+interface Entry extends PendingCommand {
   dueAt: number;
   spared: boolean;
   readonly onOverdue: () => void;
@@ -34,7 +34,7 @@ export class CommandDeadlines {
   }
 
   /** Calls `onOverdue` when the command is not done by its deadline. */
-  add(onOverdue: () => void): Unreplied {
+  add(onOverdue: () => void): PendingCommand {
     const entry: Entry = {
       dueAt: performance.now() + this.timeoutMs,
       done: false,

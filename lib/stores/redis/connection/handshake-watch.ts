@@ -1,4 +1,4 @@
-import type { CommandDeadlines, Unreplied } from './command-deadlines.js';
+import type { CommandDeadlines, PendingCommand } from './command-deadlines.js';
 import {
   bytesReceived,
   dropSocket,
@@ -19,13 +19,13 @@ export const watchHandshakes = (
   deadlines: CommandDeadlines,
   onReady: () => void,
 ): void => {
-  let current: Unreplied | undefined;
+  let current: PendingCommand | undefined;
   const stop = (): void => {
     if (current) current.done = true;
     current = undefined;
   };
   const watch = (receivedBefore: number): void => {
-    const handshake: Unreplied = deadlines.add(() => {
+    const handshake: PendingCommand = deadlines.add(() => {
       handshake.done = true;
       const received = bytesReceived(client);
       if (received > receivedBefore) watch(received);

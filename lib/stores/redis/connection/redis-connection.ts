@@ -13,7 +13,7 @@ import {
   isUnwritable,
   mayReconnect,
   notReady,
-  unreplied,
+  timedOut,
 } from './redis-failure.js';
 import { MasterSearch } from './master-search.js';
 import { readBatch } from './batch-replies.js';
@@ -206,7 +206,7 @@ export class RedisConnection implements Commands {
     if (!this.batchScript && !this.deadlines.idle) gatherTick(this.#client);
     const inFlight = this.deadlines.add(() => {
       inFlight.done = true;
-      reject(unreplied(this.timeoutMs, this.errors.last, session));
+      reject(timedOut(this.timeoutMs, this.errors.last, session));
       // Replies come in order, so no later request on this connection has a reply either.
       this.drop(session);
     });

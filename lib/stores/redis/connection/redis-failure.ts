@@ -75,7 +75,7 @@ export const notReady = (cause: Error | undefined, timeoutMs: number): string =>
     : `there was no connection to Redis within ${timeoutMs} ms`;
 
 /** Returns the failure of a command that was sent and has no reply within the time-out. */
-export const unreplied = (timeoutMs: number, cause: Error | undefined, session: RedisSession): RedisFailure =>
+export const timedOut = (timeoutMs: number, cause: Error | undefined, session: RedisSession): RedisFailure =>
   new RedisFailure(
     `Redis did not answer within ${timeoutMs} ms`,
     'unknown',
