@@ -7,8 +7,7 @@ const YIELD_WAKE_UPS = 2;
 
 /**
  * Decides whether a process lets the others go first after a release, for kinds with several holders (permits, readers).
- * Otherwise its next request would reach the store before the others have been notified of the release. With one holder at a
- * time, the hand-off batch ends instead, and the store grants the lock to the next process.
+ * Otherwise its next request would reach the store before the others have been notified of the release.
  */
 export class Yielding {
   private endsAt = -Infinity;

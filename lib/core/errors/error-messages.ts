@@ -12,10 +12,7 @@ import { StoreFailure } from '../seam/store-failure.js';
 
 import { textOf } from './describe.js';
 
-/**
- * Errors of the core, in one place. Each says what happened, to which key, after how long, and what to do. What happened in the
- * store is the text of its `StoreFailure`.
- */
+/** Errors of the core, in one place. Each says what happened, to which key, after how long, and what to do. */
 
 const ms = (duration: number): string => `${Math.round(duration)} ms`;
 

@@ -105,7 +105,6 @@ export class Hold {
     this.firstLeaseMs = validForMs;
   }
 
-  /** Listener of the hold's end. */
   get endListener(): HoldEndListener {
     return this.currentEndListener;
   }

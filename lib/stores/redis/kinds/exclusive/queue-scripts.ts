@@ -15,8 +15,7 @@ import {
 import { LEAVE, NOT_READ_WRITE, TAKE, TAKEN } from './scripts.js';
 
 /**
- * The scripts of the exclusive lock with a wait queue in Redis. The end of a hold grants it to the first living entry,
- * which the function `grant` in `queue-functions.ts` finds.
+ * The scripts of the exclusive lock with a wait queue in Redis. The end of a hold grants it to the first living entry.
  * The hold itself is as in `scripts.ts`.
  *
  * The wait queue of a lock is a hash beside its hold. It exists only while there are waiters, and for a moment

@@ -267,7 +267,6 @@ export class RedisQueue {
     return { part: QUEUE_FORCING, keys: this.names(finalKey), args: [this.link.publish] };
   }
 
-  /** The owners that wait, in order. */
   waiting(finalKey: string): Promise<readonly string[]> {
     const { commands, keys } = this.link;
     return commands.run(INSPECT, [keys.queue(keys.name(finalKey))], [], readQueueInspect);
@@ -308,7 +307,6 @@ export class RedisQueue {
     return this.link.channels.isLive(this.link.keys.ofLock(finalKey).channel);
   }
 
-  /** Nothing is to be known of the owner any more. */
   forget(owner: string): void {
     const queuedOwner = this.queuedOwners.get(owner);
     if (!queuedOwner) return;
