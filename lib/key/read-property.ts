@@ -27,9 +27,9 @@ const builtIns = new WeakMap<object, boolean>();
 function isBuiltIn(prototype: object): boolean {
   const known = builtIns.get(prototype);
   if (known !== undefined) return known;
-  const reply = Object.getPrototypeOf(prototype) === null || hasNativeConstructor(prototype);
-  builtIns.set(prototype, reply);
-  return reply;
+  const result = Object.getPrototypeOf(prototype) === null || hasNativeConstructor(prototype);
+  builtIns.set(prototype, result);
+  return result;
 }
 
 // By its constructor and not by identity: under Jest, in a vm context, there are several Object and Array. A bound or

@@ -117,11 +117,11 @@ const replaceSteps = (state: Held, iterator: object, target: object): void => {
   /** Reading in which it takes part since its first step. */
   let during: Reading | undefined;
   /** Its answer after its end. */
-  let ended: { readonly reply: unknown } | undefined;
+  let ended: { readonly result: unknown } | undefined;
 
-  const end = (reading: Reading, reply: unknown): void => {
+  const end = (reading: Reading, result: unknown): void => {
     if (during !== reading || ended) return;
-    ended = { reply };
+    ended = { result };
     reading.leave();
   };
 
@@ -142,13 +142,13 @@ const replaceSteps = (state: Held, iterator: object, target: object): void => {
         if (late) return name === 'next' ? Promise.reject(late) : step(...args);
         [during, ended] = [reading, undefined];
       }
-      if (ended) return name === 'next' ? Promise.resolve(ended.reply) : step(...args);
+      if (ended) return name === 'next' ? Promise.resolve(ended.result) : step(...args);
       if (!isItsOwn) state.stepping++;
       return afterwards(
         () => reading.inSection(() => step(...args)),
         (outcome) => {
           if (!isItsOwn) state.stepping--;
-          if (!outcome || isLast(name, outcome.value)) end(reading, replyAfter(outcome?.value));
+          if (!outcome || isLast(name, outcome.value)) end(reading, resultAfter(outcome?.value));
         },
       );
     });
@@ -196,4 +196,4 @@ const isLast = (name: (typeof STEPS)[number], value: unknown): boolean => {
   );
 };
 
-const replyAfter = (last: unknown): unknown => (last === null ? null : { done: true, value: undefined });
+const resultAfter = (last: unknown): unknown => (last === null ? null : { done: true, value: undefined });

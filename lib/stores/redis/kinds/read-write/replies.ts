@@ -11,7 +11,7 @@ import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
 import { readExtend, entryFailure, impossibleEntry, retryInMs } from '../shared-replies.js';
 
 /** Reply of the scripts to an acquire. The store adds the queue entry. */
-type AcquireReply = Grant | Taken | ({ readonly status: 'queued' } & QueuePosition);
+type ReadWriteReply = Grant | Taken | ({ readonly status: 'queued' } & QueuePosition);
 
 const OTHER_KINDS = ['exclusive', 'fair'] as const;
 
@@ -31,17 +31,17 @@ const taken = (reply: string): Taken | undefined => {
   return left === undefined ? undefined : { status: 'taken', ...keptOut(left, by) };
 };
 
-const readReply = (reply: unknown, granted: (reply: string) => Grant | undefined): AcquireReply => {
+const readReply = (reply: unknown, granted: (reply: string) => Grant | undefined): ReadWriteReply => {
   if (isNumberOrNone(reply)) return { status: 'taken', retryInMs: retryInMs(reply) };
   const read = typeof reply === 'string' ? (queued(reply) ?? taken(reply) ?? granted(reply)) : undefined;
   if (!read) throw impossible(reply);
   return read;
 };
 
-export const readReadAcquire = (reply: unknown, leaseMs: number): AcquireReply =>
+export const readReadAcquire = (reply: unknown, leaseMs: number): ReadWriteReply =>
   readReply(reply, (text) => (text === 'granted' ? { status: 'granted', validForMs: leaseMs } : undefined));
 
-export const readWriteAcquire = (reply: unknown, leaseMs: number, fenced: boolean): AcquireReply =>
+export const readWriteAcquire = (reply: unknown, leaseMs: number, fenced: boolean): ReadWriteReply =>
   readReply(reply, (text) => {
     if (!/^\d{1,16}$/.test(text)) return undefined;
     const token = Number(text);
