@@ -451,6 +451,11 @@ describe('the line of an exclusive lock in Redis', () => {
   it.each([
     ['that cannot be read', (_owner: string) => 'no entry', () => null],
     [
+      'with a lease that Redis refuses',
+      (owner: string) => `1 ${'9'.repeat(30)} ${'9'.repeat(30)} ${'9'.repeat(20)} 1 0 ${owner}`,
+      () => null,
+    ],
+    [
       'of another clock',
       (owner: string) => `1 ${Date.now() + 3_600_000} ${ALIVE_MS} ${PROVISIONAL_MS} 1 1 ${owner} later`,
       (owner: string) => new RegExp(`^1 \\d+ ${ALIVE_MS} ${PROVISIONAL_MS} 1 1 ${owner} later$`),

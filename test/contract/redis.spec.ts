@@ -11,6 +11,7 @@ import {
   newKey,
 } from '../support/stores/harness.js';
 import { WaitingProcess } from '../support/stores/waiter.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
 import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
 
 const failureOf = async (request: Promise<unknown>): Promise<unknown> => {
@@ -145,6 +146,23 @@ describe('RedisStore', () => {
     expectTaken(await store.kinds.exclusive.acquire(confirmation));
     expect((store.kinds.exclusive as RedisExclusive).waiting).toBe(0);
     await store.kinds.exclusive.release(other);
+  });
+
+  it('a granted owner whose release fails in an outage leaves nothing in the store', async () => {
+    const { host, port } = harness.server;
+    await using proxy = await TcpProxy.start({ host, port });
+    const apart = new RedisStore({ redis: `redis://127.0.0.1:${proxy.port}`, commandTimeoutMs: 200 });
+    const holder = claimFor(newKey());
+    expectGranted(await store.kinds.exclusive.acquire(holder));
+    const waiter = await new WaitingProcess(apart).enqueue(holder.finalKey);
+    await store.kinds.exclusive.release(holder);
+    await waiter.grant();
+    proxy.refuse();
+    proxy.cut();
+    await failureOf(apart.ping());
+    await failureOf(apart.kinds.exclusive.release(waiter.claim));
+    expect((apart.kinds.exclusive as RedisExclusive).waiting).toBe(0);
+    await apart.close();
   });
 
   it('a message of a foreign client on the channel is a hint', async () => {

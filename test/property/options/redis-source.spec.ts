@@ -98,6 +98,16 @@ describe('the option redis', () => {
     expect((outcome as { thrown: Error }).thrown.message).not.toContain('271828182');
   });
 
+  it.each([
+    ['host', { host: 'me:secret@127.0.0.1', port: 1 }],
+    ['cluster', { cluster: [{ host: 'me:secret@127.0.0.1', port: 1 }] }],
+    ['sentinels', { sentinels: [{ host: 'me:secret@127.0.0.1', port: 1 }], name: 'mymaster' }],
+  ])('with a login in %s is refused without showing it', async (name, redis) => {
+    const outcome = await outcomeOf(() => new RedisStore({ redis }));
+    expectRefusal(outcome, name);
+    expect((outcome as { thrown: Error }).thrown.message).not.toContain('secret');
+  });
+
   it('as a function gives clients, or is refused by name', async () => {
     await forAnyValue([], async (value) => {
       expectRefusal(await resolve(() => value), 'redis');

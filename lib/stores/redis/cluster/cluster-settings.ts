@@ -10,6 +10,7 @@ import { optionsOf, ownClientOptions } from '../connection/redis-settings.js';
 import {
   addressFrom,
   checkAddress,
+  checkHost,
   isWhole,
   notTakenWarning,
   withoutDefaults,
@@ -167,5 +168,6 @@ const nodeFrom = (node: unknown, where: string): GivenNode => {
     }
     return invalidOption(where, 'a URL, "host:port" or { host, port } with a port up to 65535', node);
   }
+  checkHost(host, where);
   return { at: { host, port: Number(port) }, options: addressFrom(options) };
 };

@@ -65,6 +65,14 @@ export const isWhole = (value: unknown, most: number): boolean => {
   return Number.isInteger(number) && (number as number) >= 0 && (number as number) <= most;
 };
 
+/** Rejects a host with a login, which logs and errors would show. */
+export const checkHost = (host: unknown, name: string): void => {
+  if (typeof host !== 'string' || !host.includes('@')) return;
+  throw new LockConfigurationError(
+    `${name} contains an @. A host is a name or an address; give the login as username and password.`,
+  );
+};
+
 export const checkAddress = (address: Options, refuseValue: typeof invalidOption): void => {
   for (const name of ['host', 'path', 'username', 'name', 'connectionName']) {
     const value = address[name];
@@ -74,7 +82,11 @@ export const checkAddress = (address: Options, refuseValue: typeof invalidOption
     const value = address[name];
     if (value !== undefined && typeof value !== 'function') refuseValue(`redis.${name}`, 'a function', value);
   }
-  const { host, port, db, password } = address;
+  const { host, port, db, password, sentinels } = address;
+  checkHost(host, 'redis.host');
+  for (const one of isArray(sentinels) ? sentinels : []) {
+    checkHost((one as { host?: unknown } | null)?.host, 'redis.sentinels');
+  }
   if (password !== undefined && typeof password !== 'string') {
     // The value goes to a log, and may be the right password.
     throw new LockConfigurationError('redis.password must be a string, but is of another type.');

@@ -98,7 +98,8 @@ local function words_of(text)
 end
 local function read_entry(found, ticket, text)
   local till, span, lease, tokens, not_subscribed, owner = words_of(text)
-  local left = till and tonumber(till) - now or 0
+  -- Redis refuses a longer lease.
+  local left = till and #lease <= 15 and tonumber(till) - now or 0
   if left <= 0 then
     found.dead[#found.dead + 1] = { ticket = ticket, owner = owner }
     return

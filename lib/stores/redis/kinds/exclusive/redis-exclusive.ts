@@ -114,6 +114,8 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     if (claim.noQueue) return this.releasePlainly(claim, how);
     // A queued owner leaves its queue in this way, if possible.
     const isDue = this.queue.mayBeQueued(claim.owner) || (how.uncertain !== undefined && claim.waits);
+    // Before it waits for a connection, because no later attempt may be sent.
+    this.queue.forget(claim.owner);
     return this.inQueue(
       claim.finalKey,
       (resolve, reject) => this.queue.release(claim, how, resolve, reject),

@@ -242,7 +242,6 @@ export class RedisQueue {
     reject: Settle<unknown>,
   ): void {
     const { commands, publish, keys: names, channels } = this.link;
-    this.forget(owner);
     const { keys, channel } = names.ofLock(finalKey);
     const args = [owner, publish, channels.isLive(channel) ? 1 : 0];
     const share = (resolve: Settle<ReleaseReply>, reject: Settle<unknown>): void =>
