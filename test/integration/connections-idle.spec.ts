@@ -1,8 +1,11 @@
 import { Redis } from 'ioredis';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { systemRuntime, type Runtime } from '../../lib/core/runtime.js';
 import { RedisConnection } from '../../lib/stores/redis/connection/redis-connection.js';
 import { ownClientOptions, resolveEndpoint } from '../../lib/stores/redis/connection/redis-settings.js';
+import { RedisStore } from '../../lib/stores/redis/redis.store.js';
 import { until } from '../support/async.js';
+import { VirtualRuntime } from '../support/core/virtual-runtime.js';
 import type { TcpProxy } from '../support/tcp-proxy.js';
 import { newKey, useLab } from '../support/redis/lab.js';
 
@@ -14,9 +17,6 @@ const COMMAND_TIMEOUT_MS = 300;
 const PING_MS = 40;
 
 const lab = useLab();
-afterEach(() => {
-  vi.useRealTimers();
-});
 
 /** Counts the pings that pass the proxy. */
 const countPings = (proxy: TcpProxy): (() => number) => {
@@ -28,12 +28,41 @@ const countPings = (proxy: TcpProxy): (() => number) => {
 };
 
 /** A command connection that asks every few ms whether it still lives. */
-const connect = (proxy: TcpProxy): RedisConnection => {
+const connect = (proxy: TcpProxy, runtime: Runtime = systemRuntime()): RedisConnection => {
   const client = new Redis({ host: proxy.host, port: proxy.port, ...ownClientOptions(COMMAND_TIMEOUT_MS) });
-  const connection = new RedisConnection(client, { timeoutMs: COMMAND_TIMEOUT_MS, idlePingMs: PING_MS });
+  const timeouts = { timeoutMs: COMMAND_TIMEOUT_MS, idlePingMs: PING_MS };
+  const connection = new RedisConnection(client, { ...timeouts, runtime });
   lab.track({ [Symbol.asyncDispose]: async () => connection.close() });
   return connection;
 };
+
+/** The timers of the pings: the ones that are set and have neither fired nor been cleared. */
+class PingTimers {
+  readonly pending = new Set<unknown>();
+  inForeground = 0;
+  private readonly system = systemRuntime();
+  readonly runtime: Runtime = {
+    ...this.system,
+    setTimer: (action, ms, background) => {
+      if (ms !== PING_MS) return this.system.setTimer(action, ms, background);
+      if (!background) this.inForeground += 1;
+      const timer = this.system.setTimer(
+        () => {
+          this.pending.delete(timer);
+          action();
+        },
+        ms,
+        background,
+      );
+      this.pending.add(timer);
+      return timer;
+    },
+    clearTimer: (timer) => {
+      this.pending.delete(timer);
+      this.system.clearTimer(timer);
+    },
+  };
+}
 
 const request = (connection: RedisConnection): Promise<unknown> =>
   connection.send({ command: 'exists', args: ['k'], read: (reply) => reply });
@@ -66,42 +95,39 @@ describe('a command connection on which nothing happens', () => {
   });
 
   it('is asked by one timer, also after reconnects, and by none once it is closed', async () => {
-    const set = vi.spyOn(globalThis, 'setInterval');
-    const cleared = vi.spyOn(globalThis, 'clearInterval');
-    try {
-      const proxy = await lab.proxy();
-      const connection = connect(proxy);
-      for (let i = 0; i < 5; i++) {
-        await request(connection);
-        proxy.cut();
-        await until(() => connection.current === undefined);
-      }
+    const timers = new PingTimers();
+    const proxy = await lab.proxy();
+    const connection = connect(proxy, timers.runtime);
+    for (let i = 0; i < 5; i++) {
       await request(connection);
-      connection.close();
-      const timers = set.mock.results.map(({ value }) => value as NodeJS.Timeout);
-      expect(timers.length).toBeGreaterThanOrEqual(6);
-      expect(timers.map((timer) => timer.hasRef())).not.toContain(true);
-      expect(cleared.mock.calls.map(([timer]) => timer)).toEqual(expect.arrayContaining(timers));
-    } finally {
-      set.mockRestore();
-      cleared.mockRestore();
+      expect(timers.pending.size).toBe(1);
+      proxy.cut();
+      await until(() => connection.current === undefined);
     }
+    await request(connection);
+    expect(timers.pending.size).toBe(1);
+    connection.close();
+    expect(timers.pending.size).toBe(0);
+    expect(timers.inForeground).toBe(0);
   });
 
   it('of a store is asked every ten seconds', async () => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const proxy = await lab.proxy();
     const pings = countPings(proxy);
-    const { locks } = lab.open({}, proxy.url);
-    await locks.withLock(newKey(), () => undefined);
+    const runtime = new VirtualRuntime();
+    const store = new RedisStore({ redis: proxy.url, runtime });
+    lab.track({ [Symbol.asyncDispose]: () => store.close() });
+    await store.inspect(newKey());
     // The handshake asks once.
     expect(pings()).toBe(1);
-    vi.advanceTimersByTime(9_999);
-    await locks.withLock(newKey(), () => undefined);
+    await runtime.pass(9_999);
+    await store.inspect(newKey());
     expect(pings()).toBe(1);
-    vi.advanceTimersByTime(1);
+    await runtime.pass(1);
     await until(() => pings() === 2);
-    vi.advanceTimersByTime(10_000);
+    // Its reply comes after that of the ping, which would otherwise be overdue.
+    await store.inspect(newKey());
+    await runtime.pass(10_000);
     await until(() => pings() === 3);
   });
 });

@@ -1,5 +1,6 @@
 import { DEFAULT_COMMAND_TIMEOUT_MS } from '../../core/settings/lock-settings.js';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
+import { systemRuntime, type Runtime } from '../../core/runtime.js';
 import { checkMs, reading } from '../../core/settings/option-checks.js';
 import { checkNames, type Names } from '../../core/settings/option-names.js';
 import type { Claim } from '../../core/seam/claim.js';
@@ -45,6 +46,8 @@ export interface RedisStoreOptions {
    * when all servers that reply first have it (Redis 7 or later), as in Redisson 4.
    */
   readonly shardedPubSub?: boolean | undefined;
+  /** @internal Clock, timers and ids, for tests. */
+  readonly runtime?: Runtime;
 }
 
 /**
@@ -82,7 +85,9 @@ export class RedisStore implements LockStore {
         'RedisStore takes its options as an object: new RedisStore({ redis }).',
       );
     }
-    const given = reading('The options of RedisStore', () => ({ ...options }));
+    const { runtime = systemRuntime(), ...given } = reading('The options of RedisStore', () => ({
+      ...options,
+    }));
     checkNames(given, 'RedisStore', OPTION_NAMES);
     const { redis, commandTimeoutMs, replicas, shardedPubSub } = given;
     const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? DEFAULT_COMMAND_TIMEOUT_MS;
@@ -90,6 +95,7 @@ export class RedisStore implements LockStore {
     this.minReplicas = waited?.min ?? 0;
     const { topology, keys, warning } = topologyOf(redis, {
       timeoutMs,
+      runtime,
       shardedPubSub,
       scripts: SCRIPTS,
       batchParts: BATCH_PARTS,
@@ -100,7 +106,7 @@ export class RedisStore implements LockStore {
     this.notTaken = warning;
     this.keys = keys;
     this.address = topology.address;
-    const link = new RedisLink(topology, keys);
+    const link = new RedisLink(topology, keys, runtime);
     const readWrite = new RedisReadWrite(link);
     const kinds: RedisKinds = {
       read: readWrite,
@@ -253,7 +259,7 @@ const SCRIPTS = [
   FORCE_UNLOCK,
 ];
 
-const OPTION_NAMES: Names<RedisStoreOptions> = {
+const OPTION_NAMES: Names<Omit<RedisStoreOptions, 'runtime'>> = {
   redis: true,
   commandTimeoutMs: true,
   replicas: true,

@@ -1,4 +1,5 @@
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
+import type { Runtime } from '../../core/runtime.js';
 import { invalidOption } from '../../core/settings/option-checks.js';
 import { resolveCluster, type ClusterLike, type RedisClusterOptions } from './cluster/cluster-settings.js';
 import { RedisCluster } from './cluster/redis-cluster.js';
@@ -21,6 +22,7 @@ export type RedisSource = ServerSource | RedisClusterOptions | ClusterLike;
 
 interface TopologyOptions {
   readonly timeoutMs: number;
+  readonly runtime: Runtime;
   readonly shardedPubSub: unknown;
   /** Scripts of all kinds, also of rare ones: a script that is sent again in full would come after later requests. */
   readonly scripts: readonly Script[];
@@ -33,7 +35,7 @@ interface TopologyOptions {
 /** Creates the topology of one server or a cluster, and the names of keys there. Connects to nothing yet. */
 export const topologyOf = (
   source: RedisSource,
-  { timeoutMs, shardedPubSub, scripts, batchParts, waitsForReplicas, starting }: TopologyOptions,
+  { timeoutMs, runtime, shardedPubSub, scripts, batchParts, waitsForReplicas, starting }: TopologyOptions,
 ): {
   readonly topology: RedisTopology;
   readonly keys: RedisKeys;
@@ -45,7 +47,7 @@ export const topologyOf = (
     const keys = new RedisKeys(cluster.keyPrefix);
     const probeFor = (name: string) => queueProbe(keys, name);
     const sharding = checkSharding(shardedPubSub);
-    const options = { timeoutMs, scripts, probeFor, shardedPubSub: sharding };
+    const options = { timeoutMs, runtime, scripts, probeFor, shardedPubSub: sharding };
     const watched = { ...cluster, connect: (at: NodeAddress) => starting.add(cluster.connect(at)) };
     const topology = new RedisCluster(watched, { ...options, followsAsk: !waitsForReplicas });
     return { topology, keys, warning: cluster.warning };
@@ -57,7 +59,7 @@ export const topologyOf = (
   }
   const endpoint = resolveEndpoint(source as ServerSource, timeoutMs);
   const keys = new RedisKeys(endpoint.keyPrefix);
-  const options = { timeoutMs, scripts, batchParts, probe: queueProbe(keys) };
+  const options = { timeoutMs, runtime, scripts, batchParts, probe: queueProbe(keys) };
   const [commands, subscriber] = createClients(endpoint);
   const topology = new OneServer(starting.add(commands), starting.add(subscriber), options, starting);
   return { topology, keys, warning: endpoint.warning };

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { systemRuntime } from '../../../lib/core/runtime.js';
 import { CommandDeadlines } from '../../../lib/stores/redis/connection/command-deadlines.js';
 import { until } from '../../support/async.js';
 import { listenOnFreePort } from '../../support/loopback.js';
@@ -17,7 +18,7 @@ describe('a command', () => {
   afterEach(() => void vi.useRealTimers());
 
   it('that is not answered is overdue after its time, not before, and once', () => {
-    const deadlines = new CommandDeadlines(60);
+    const deadlines = new CommandDeadlines(60, systemRuntime());
     const overdue: string[] = [];
     deadlines.add(() => overdue.push('the silent one'));
     vi.advanceTimersByTime(60);
@@ -30,7 +31,7 @@ describe('a command', () => {
   });
 
   it('each has its own time, also when it was sent while others were under way', () => {
-    const deadlines = new CommandDeadlines(50);
+    const deadlines = new CommandDeadlines(50, systemRuntime());
     const times: number[] = [];
     for (let i = 0; i < 5; i += 1) {
       const sentAt = performance.now();
@@ -42,7 +43,7 @@ describe('a command', () => {
   });
 
   it('that was answered is not overdue, whatever became of the others', () => {
-    const deadlines = new CommandDeadlines(40);
+    const deadlines = new CommandDeadlines(40, systemRuntime());
     const overdue: number[] = [];
     const commands = Array.from({ length: 1_000 }, (_, i) => deadlines.add(() => overdue.push(i)));
     commands.forEach((command, i) => (command.done = i % 2 === 0));
@@ -52,7 +53,7 @@ describe('a command', () => {
   });
 
   it('that ends another one when it is overdue has ended it for good', () => {
-    const deadlines = new CommandDeadlines(30);
+    const deadlines = new CommandDeadlines(30, systemRuntime());
     const overdue: string[] = [];
     deadlines.add(() => {
       overdue.push('first');
@@ -87,7 +88,7 @@ describe('a blocked event loop', () => {
 
   it('makes no command overdue whose answer is there when the loop goes on', async () => {
     const server = await echo();
-    const deadlines = new CommandDeadlines(100);
+    const deadlines = new CommandDeadlines(100, systemRuntime());
     let overdue = false;
     const command = deadlines.add(() => (overdue = true));
     const replied = server.send().then(() => (command.done = true));
@@ -104,7 +105,7 @@ describe('a blocked event loop', () => {
 
   it('makes none overdue that could only be sent when the loop went on', async () => {
     const server = await echo();
-    const deadlines = new CommandDeadlines(100);
+    const deadlines = new CommandDeadlines(100, systemRuntime());
     let overdue = false;
     let replied = false;
     const command = deadlines.add(() => (overdue = true));
@@ -123,7 +124,7 @@ describe('a blocked event loop', () => {
 
   it('spares each command by itself: one after the other, in a loop that is blocked again and again', async () => {
     const server = await echo();
-    const deadlines = new CommandDeadlines(100);
+    const deadlines = new CommandDeadlines(100, systemRuntime());
     let overdue = 0;
     for (let i = 0; i < 3; i += 1) {
       const command = deadlines.add(() => (overdue += 1));
@@ -143,7 +144,7 @@ describe('a blocked event loop', () => {
   });
 
   it('does not postpone without end a command that is really unanswered', async () => {
-    const deadlines = new CommandDeadlines(100);
+    const deadlines = new CommandDeadlines(100, systemRuntime());
     let overdue = false;
     deadlines.add(() => (overdue = true));
     const sentAt = performance.now();

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
+import { systemRuntime } from '../../../lib/core/runtime.js';
 import type { RedisLike } from '../../../lib/stores/redis/connection/redis-client.js';
 import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
 import { replyError } from '../../../lib/stores/redis/connection/redis-failure.js';
@@ -40,7 +41,11 @@ const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 const connected = async (batchParts: ConstructorParameters<typeof RedisConnection>[1]['batchParts']) => {
   const client = new TakingClient();
-  const connection = new RedisConnection(client as unknown as RedisLike, { timeoutMs: 1_000, batchParts });
+  const connection = new RedisConnection(client as unknown as RedisLike, {
+    timeoutMs: 1_000,
+    runtime: systemRuntime(),
+    batchParts,
+  });
   await connection.opened();
   client.packets.length = 0;
   return { client, connection };
@@ -90,7 +95,10 @@ class GoneClient extends TakingClient {
 describe('what is asked on a connection that has ended, before that is heard of', () => {
   const gone = async (timeoutMs: number) => {
     const client = new GoneClient();
-    const connection = new RedisConnection(client as unknown as RedisLike, { timeoutMs });
+    const connection = new RedisConnection(client as unknown as RedisLike, {
+      timeoutMs,
+      runtime: systemRuntime(),
+    });
     await connection.opened();
     client.isGone = true;
     client.requested = 0;
@@ -133,7 +141,10 @@ describe('a connection whose server does not execute commands', () => {
   const refusing = (reply: string) => {
     const client = new RefusingClient();
     client.reply = reply;
-    const connection = new RedisConnection(client as unknown as RedisLike, { timeoutMs: 100 });
+    const connection = new RedisConnection(client as unknown as RedisLike, {
+      timeoutMs: 100,
+      runtime: systemRuntime(),
+    });
     return { client, connection, opened: connection.opened() };
   };
 
@@ -165,7 +176,10 @@ describe('a connection whose server does not execute commands', () => {
     const client = new RefusingClient();
     client.call = () =>
       Promise.reject(new Error("Stream isn't writeable and enableOfflineQueue options is false"));
-    const connection = new RedisConnection(client as unknown as RedisLike, { timeoutMs: 100 });
+    const connection = new RedisConnection(client as unknown as RedisLike, {
+      timeoutMs: 100,
+      runtime: systemRuntime(),
+    });
     const opened = connection.opened();
     client.emit('connect');
     client.emit('error', replyError('WRONGPASS invalid username-password pair'));
@@ -179,7 +193,10 @@ describe('a connection whose server does not execute commands', () => {
 
   it('lets a client try again that is ready although its connection has ended', () => {
     const client = Object.assign(new TakingClient(), { reconnectTimeout: {} });
-    const connection = new RedisConnection(client as unknown as RedisLike, { timeoutMs: 100 });
+    const connection = new RedisConnection(client as unknown as RedisLike, {
+      timeoutMs: 100,
+      runtime: systemRuntime(),
+    });
     client.stream.destroy();
     client.emit('ready');
     expect(client.status).toBe('reconnecting');

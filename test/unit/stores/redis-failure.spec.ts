@@ -12,6 +12,7 @@ import {
 import { MasterSearch } from '../../../lib/stores/redis/connection/master-search.js';
 import { readBatch } from '../../../lib/stores/redis/connection/batch-replies.js';
 import { readExtend, entryFailure } from '../../../lib/stores/redis/kinds/shared-replies.js';
+import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 /*
  * As real servers word it. Before Redis 7 what goes wrong in a script arrives inside of another error, so that its
@@ -49,7 +50,7 @@ const FORMS: Readonly<Record<string, (text: string) => string>> = {
   'of Redis 7': (text) => `${text} script: ${SHA}, on @user_script:12.`,
 };
 
-const isNoMaster = (reply: unknown): boolean => new MasterSearch().isDueTo(reply);
+const isNoMaster = (reply: unknown): boolean => new MasterSearch(new VirtualRuntime()).isDueTo(reply);
 const session = { of: Symbol('connection'), alive: true, id: '7', address: undefined, probed: undefined };
 const failure = (message: string) =>
   failureOf(replyError(message), session, (error) => error as Error, {
@@ -209,9 +210,14 @@ describe('what the client says of a command that it could not end', () => {
 
 describe('the search for the master', () => {
   it('is not repeated within a second for a master that goes on without its replicas', () => {
-    const search = new MasterSearch();
+    const runtime = new VirtualRuntime();
+    const search = new MasterSearch(runtime);
     const refusals = [1, 2, 3].map(() => search.isDueTo(replyError(NO_MASTER.NOREPLICAS)));
     expect(refusals).toEqual([true, false, false]);
     expect(search.isDueTo(replyError(NO_MASTER.READONLY))).toBe(true);
+    runtime.jump(999);
+    expect(search.isDueTo(replyError(NO_MASTER.NOREPLICAS))).toBe(false);
+    runtime.jump(1);
+    expect(search.isDueTo(replyError(NO_MASTER.NOREPLICAS))).toBe(true);
   });
 });

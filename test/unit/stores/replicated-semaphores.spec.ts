@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { Writable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
+import { systemRuntime } from '../../../lib/core/runtime.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { RedisLike } from '../../../lib/stores/redis/connection/redis-client.js';
 import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
@@ -58,7 +59,10 @@ describe('permits that too few replicas acknowledged', () => {
 
   const semaphores = async () => {
     const client = new FailingOver();
-    const connection = new RedisConnection(client as unknown as RedisLike, { timeoutMs: 1_000 });
+    const connection = new RedisConnection(client as unknown as RedisLike, {
+      timeoutMs: 1_000,
+      runtime: systemRuntime(),
+    });
     opened.push(connection);
     await connection.opened();
     const topology: Partial<RedisTopology> = {
@@ -67,7 +71,7 @@ describe('permits that too few replicas acknowledged', () => {
       connectionTo: () => connection,
       connectionOf: () => connection,
     };
-    const link = new RedisLink(topology as RedisTopology, new RedisKeys(''));
+    const link = new RedisLink(topology as RedisTopology, new RedisKeys(''), systemRuntime());
     const replicas = new Replicas(link, { min: 1, timeoutMs: 100 });
     const store = new ReplicatedSemaphores(new RedisSemaphores(link), replicas);
     /** The failure of a take of two permits, once there is a connection again. */

@@ -1,10 +1,11 @@
-import { unbound } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/runtime.js';
 import type { Commands } from '../connection/commands.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { isReplyError, RedisFailure, unwrapped } from '../connection/redis-failure.js';
 import { requestFor } from '../connection/redis-request.js';
 import type { Script } from '../connection/script.js';
 import type { BatchPart, ScriptRun } from '../connection/script-batch.js';
+import { pause } from '../connection/timers.js';
 import { sharded } from './sharded-scripts.js';
 import { readRedirect, slotWithoutServer, type NodeAddress, type Redirect } from './slots.js';
 
@@ -15,6 +16,7 @@ const AT_ONCE = 3;
 
 export interface CommandsHost {
   readonly timeoutMs: number;
+  readonly runtime: Runtime;
   readonly isSharded: boolean;
   /** Returns the connection to the server that has the name; undefined when that is unknown. */
   connectionTo(name: string): RedisConnection | undefined;
@@ -102,19 +104,20 @@ export class ClusterCommands implements Commands {
   /** Sends a request that was refused because of its slot to the slot's server; throws any other failure. */
   private async elsewhere<T>(requested: Requested<T>, first: unknown, firstAt: RedisConnection): Promise<T> {
     const { host } = this;
-    const giveUpAt = performance.now() + host.timeoutMs;
+    const { runtime } = host;
+    const giveUpAt = runtime.now() + host.timeoutMs;
     let [failure, at] = [first, firstAt];
     for (let hops = 1; ; hops++) {
       const redirect = this.redirectOf(failure, at);
-      if (!redirect || performance.now() >= giveUpAt) throw failure;
+      if (!redirect || runtime.now() >= giveUpAt) throw failure;
       // Pause: servers that disagree redirect a client in a circle.
-      if (redirect.kind === 'TRYAGAIN' || hops > AT_ONCE) await pause(TRY_AGAIN_MS);
+      if (redirect.kind === 'TRYAGAIN' || hops > AT_ONCE) await pause(runtime, TRY_AGAIN_MS);
       try {
         if (redirect.kind === 'ASK' && host.followsAsk) {
           at = host.connectionAt(redirect.to);
           return await this.sendToImporter(requested, at);
         }
-        if (redirect.kind === 'ASK') await pause(TRY_AGAIN_MS);
+        if (redirect.kind === 'ASK') await pause(runtime, TRY_AGAIN_MS);
         if (redirect.kind === 'MOVED') host.moved(redirect.slot, redirect.to);
         at = this.connectionTo(requested.keys[0]!);
         return await this.request(requested, at);
@@ -162,6 +165,3 @@ export class ClusterCommands implements Commands {
     return this.host.isNeeded(at) ? undefined : { kind: 'TRYAGAIN' };
   }
 }
-
-const pause = (ms: number): Promise<void> =>
-  new Promise((resolve) => void unbound(() => setTimeout(resolve, ms)));

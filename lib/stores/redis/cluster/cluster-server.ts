@@ -43,7 +43,9 @@ export class ClusterServer {
 
   private listen(): RedisSubscriber {
     const { options } = this;
-    const subscriber = new RedisSubscriber(options.connect(this.at), options.timeoutMs, {
+    const subscriber = new RedisSubscriber(options.connect(this.at), {
+      timeoutMs: options.timeoutMs,
+      runtime: options.runtime,
       isSharded: options.isSharded(),
       onMoved: () => options.onMoved(),
     });

@@ -1,3 +1,4 @@
+import type { Runtime } from '../../../core/runtime.js';
 import { ClusterServer } from './cluster-server.js';
 import type { ClusterEndpoint } from './cluster-settings.js';
 import { lookAt, type ClusterInfo } from './look-at.js';
@@ -13,6 +14,7 @@ export class DiscoveryConnections {
   constructor(
     private readonly endpoint: ClusterEndpoint,
     private readonly timeoutMs: number,
+    private readonly runtime: Runtime,
   ) {}
 
   /** Asks the servers that the options name, and these. Rejects when no server replies. */
@@ -24,7 +26,7 @@ export class DiscoveryConnections {
     const sent = [...addresses.values()].map((at) => this.send(at));
     for (const one of sent) out.add(one);
     try {
-      return await lookAt(sent);
+      return await lookAt(sent, this.runtime);
     } finally {
       for (const one of sent) {
         out.delete(one);
@@ -38,9 +40,10 @@ export class DiscoveryConnections {
   }
 
   private send(at: NodeAddress): ClusterServer {
-    const { endpoint, timeoutMs } = this;
+    const { endpoint, timeoutMs, runtime } = this;
     return new ClusterServer(at, {
       timeoutMs,
+      runtime,
       connect: (address) => endpoint.connect(address),
       isSharded: () => false,
       onMoved: () => undefined,

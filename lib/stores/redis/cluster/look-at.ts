@@ -1,4 +1,4 @@
-import { unbound } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/runtime.js';
 import { isReplyError, RedisFailure } from '../connection/redis-failure.js';
 import type { ClusterServer } from './cluster-server.js';
 import { readClusterInfo, readSlots, type ClusterView, type SlotRange } from './slots.js';
@@ -21,21 +21,21 @@ export const bestOf = (infos: readonly ClusterInfo[]): ClusterInfo | undefined =
  * Asks these servers which one has which slots. The view with the greatest epoch counts, because a server that is cut
  * off keeps its old view. Rejects when no server replies.
  */
-export const lookAt = async (servers: readonly ClusterServer[]): Promise<ClusterInfo> => {
+export const lookAt = async (servers: readonly ClusterServer[], runtime: Runtime): Promise<ClusterInfo> => {
   const seen: ClusterInfo[] = [];
   const failures: unknown[] = [];
   await new Promise<void>((resolve) => {
     let left = servers.length;
-    let timer: NodeJS.Timeout | undefined;
+    let timer: unknown;
     const end = (): void => {
-      clearTimeout(timer);
+      runtime.clearTimer(timer);
       resolve();
     };
     for (const server of servers) {
       seenFrom(server)
         .then((info) => {
           seen.push(info);
-          timer ??= unbound(() => setTimeout(end, OTHERS_MS));
+          timer ??= runtime.setTimer(end, OTHERS_MS);
         })
         .catch((failure: unknown) => failures.push(failure))
         .finally(() => {

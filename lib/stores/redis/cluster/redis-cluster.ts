@@ -1,4 +1,4 @@
-import { unbound } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/runtime.js';
 import type { RedisAddress } from '../connection/redis-client.js';
 import type { RedisConnection, RedisConnectionOptions } from '../connection/redis-connection.js';
 import type { Probe } from '../connection/probe.js';
@@ -55,14 +55,15 @@ export class RedisCluster implements RedisTopology {
     private readonly endpoint: ClusterEndpoint,
     private readonly options: ClusterOptions,
   ) {
-    const { timeoutMs } = options;
+    const { timeoutMs, runtime } = options;
     const [seed] = endpoint.seeds;
     this.address = { name: `the cluster at ${textOfAddress(seed!)}`, isOneServer: false };
-    this.discoveryConnections = new DiscoveryConnections(endpoint, timeoutMs);
-    this.refresher = new SlotRefresher({ look: () => this.look(), isMended: () => this.isMended });
+    this.discoveryConnections = new DiscoveryConnections(endpoint, timeoutMs, runtime);
+    this.refresher = new SlotRefresher({ look: () => this.look(), isMended: () => this.isMended }, runtime);
     const cluster = this as RedisCluster;
     this.commands = new ClusterCommands({
       timeoutMs,
+      runtime,
       get isSharded() {
         return cluster.isSharded;
       },
@@ -107,7 +108,8 @@ export class RedisCluster implements RedisTopology {
   }
 
   async openedTo(name: string): Promise<unknown> {
-    const giveUpAt = performance.now() + this.options.timeoutMs;
+    const { timeoutMs, runtime } = this.options;
+    const giveUpAt = runtime.now() + timeoutMs;
     for (;;) {
       await this.known();
       const connection = this.connectionTo(name);
@@ -117,7 +119,7 @@ export class RedisCluster implements RedisTopology {
       } catch (failure) {
         // Another server has taken over while the request waited for this one.
         const isReplaced = this.connectionTo(name) !== connection && !this.closed;
-        if (!isReplaced || performance.now() >= giveUpAt) throw failure;
+        if (!isReplaced || runtime.now() >= giveUpAt) throw failure;
       }
     }
     this.refresher.soon();
@@ -156,8 +158,9 @@ export class RedisCluster implements RedisTopology {
   }
 
   duplicate(): RedisTopology | undefined {
-    const { timeoutMs, probeFor, shardedPubSub } = this.options;
-    return this.closed ? undefined : new RedisCluster(this.endpoint, { timeoutMs, probeFor, shardedPubSub });
+    if (this.closed) return undefined;
+    const { timeoutMs, runtime, probeFor, shardedPubSub } = this.options;
+    return new RedisCluster(this.endpoint, { timeoutMs, runtime, probeFor, shardedPubSub });
   }
 
   close(): void {
@@ -197,7 +200,7 @@ export class RedisCluster implements RedisTopology {
   /** Returns a server that is importing a slot. It has no slot yet, so a refresh would otherwise close it. */
   private gettingAt(at: NodeAddress): ClusterServer {
     const server = this.serverAt(at);
-    this.getting.set(server, performance.now() + GETTING_MS);
+    this.getting.set(server, this.options.runtime.now() + GETTING_MS);
     return server;
   }
 
@@ -214,7 +217,7 @@ export class RedisCluster implements RedisTopology {
   private async look(): Promise<void> {
     if (this.closed) throw closedFailure();
     const connected = this.slots.masters.filter(({ connection }) => connection.current);
-    const seen = connected.length > 0 ? await soonFrom(connected) : undefined;
+    const seen = connected.length > 0 ? await soonFrom(connected, this.options.runtime) : undefined;
     if (this.closed) throw closedFailure();
     // The connected servers may be the very ones that are cut off from the others.
     const info = seen?.isOk ? seen : await this.bestDiscovered(seen);
@@ -251,7 +254,7 @@ export class RedisCluster implements RedisTopology {
   private forgetOthers(): void {
     const needed = new Set(this.slots.masters);
     for (const [server, until] of this.getting) {
-      if (until > performance.now() && !needed.has(server)) needed.add(server);
+      if (until > this.options.runtime.now() && !needed.has(server)) needed.add(server);
       else this.getting.delete(server);
     }
     for (const [name, server] of this.servers) {
@@ -263,11 +266,11 @@ export class RedisCluster implements RedisTopology {
 }
 
 /** Resolves with the view of connected servers; undefined when none of them replies in time. */
-const soonFrom = (servers: readonly ClusterServer[]): Promise<ClusterInfo | undefined> =>
+const soonFrom = (servers: readonly ClusterServer[], runtime: Runtime): Promise<ClusterInfo | undefined> =>
   new Promise((resolve) => {
-    const timer = unbound(() => setTimeout(() => resolve(undefined), CONNECTED_MS));
-    const info = lookAt(servers).catch(() => undefined);
-    void info.then(resolve).finally(() => clearTimeout(timer));
+    const timer = runtime.setTimer(() => resolve(undefined), CONNECTED_MS);
+    const info = lookAt(servers, runtime).catch(() => undefined);
+    void info.then(resolve).finally(() => runtime.clearTimer(timer));
   });
 
 const closedFailure = (): RedisFailure => new RedisFailure('the lock store is closed', 'not-executed', {});

@@ -1,4 +1,5 @@
-import { unbound } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/runtime.js';
+import { every } from '../connection/timers.js';
 
 /** Pause before the refresh after a change, in ms. It doubles up to `LAST_MS` until all is well again. */
 const FIRST_MS = 100;
@@ -16,27 +17,28 @@ export interface Look {
 /** Schedules the refreshes of the slot map: one at a time, and soon after a change. */
 export class SlotRefresher {
   private looking: Promise<void> | undefined;
-  private timer: NodeJS.Timeout | undefined;
-  private nowAndThen: NodeJS.Timeout | undefined;
+  private timer: unknown;
+  private endNowAndThen: (() => void) | undefined;
   private pauseMs = FIRST_MS;
   /** Whether a refresh is due whatever the state of the connections. */
   private isDue = false;
   private closed = false;
 
-  constructor(private readonly at: Look) {}
+  constructor(
+    private readonly at: Look,
+    private readonly runtime: Runtime,
+  ) {}
 
   /** Resolves when the current refresh, else a new one, is over. */
   now(): Promise<void> {
-    if (!this.closed) {
-      this.nowAndThen ??= unbound(() => setInterval(() => this.soon(), NOW_AND_THEN_MS).unref());
-    }
+    if (!this.closed) this.endNowAndThen ??= every(this.runtime, NOW_AND_THEN_MS, () => this.soon());
     const looking = (this.looking ??= this.at.look().finally(() => (this.looking = undefined)));
     return looking;
   }
 
   /** Refreshes later, unless by then there is a connection to each server that needs one. */
   unlessMended(): void {
-    if (this.closed || this.timer) return;
+    if (this.closed || this.timer !== undefined) return;
     const later = (): void => {
       this.timer = undefined;
       if (!this.isDue && this.at.isMended()) return;
@@ -48,7 +50,7 @@ export class SlotRefresher {
     };
     const { pauseMs } = this;
     this.pauseMs = Math.min(pauseMs * 2, LAST_MS);
-    this.timer = unbound(() => setTimeout(later, pauseMs).unref());
+    this.timer = this.runtime.setTimer(later, pauseMs, true);
   }
 
   soon(): void {
@@ -58,7 +60,7 @@ export class SlotRefresher {
 
   close(): void {
     this.closed = true;
-    clearInterval(this.nowAndThen);
-    clearTimeout(this.timer);
+    this.endNowAndThen?.();
+    this.runtime.clearTimer(this.timer);
   }
 }

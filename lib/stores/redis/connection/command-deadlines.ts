@@ -1,4 +1,4 @@
-import { unbound } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/runtime.js';
 
 /** Delay of a timer, in ms, above which the event loop counts as blocked. */
 const STOOD_STILL_MS = 50;
@@ -23,9 +23,12 @@ interface Entry extends PendingCommand {
 export class CommandDeadlines {
   private first: Entry | undefined;
   private last: Entry | undefined;
-  private timer: NodeJS.Timeout | undefined;
+  private isArmed = false;
 
-  constructor(private readonly timeoutMs: number) {}
+  constructor(
+    private readonly timeoutMs: number,
+    readonly runtime: Runtime,
+  ) {}
 
   /** Whether every command so far is done. */
   get idle(): boolean {
@@ -36,7 +39,7 @@ export class CommandDeadlines {
   /** Calls `onOverdue` when the command is not done by its deadline. */
   add(onOverdue: () => void): PendingCommand {
     const entry: Entry = {
-      dueAt: performance.now() + this.timeoutMs,
+      dueAt: this.runtime.now() + this.timeoutMs,
       done: false,
       spared: false,
       onOverdue,
@@ -46,7 +49,7 @@ export class CommandDeadlines {
     this.last = entry;
     this.first ??= entry;
     this.dropDone();
-    if (this.timer === undefined) this.arm(this.timeoutMs);
+    if (!this.isArmed) this.arm(this.timeoutMs);
     return entry;
   }
 
@@ -65,15 +68,17 @@ export class CommandDeadlines {
   }
 
   private arm(ms: number): void {
-    const plannedAt = performance.now() + ms;
+    const { runtime } = this;
+    this.isArmed = true;
+    const plannedAt = runtime.now() + ms;
     // A reply that waits behind a blocked event loop is in time: let the poll phase deliver it first.
-    const look = (): void => void setImmediate(() => this.sweep(performance.now() - plannedAt));
-    this.timer = unbound(() => setTimeout(look, Math.max(1, ms)).unref());
+    const look = (): void => runtime.soon(() => this.sweep(runtime.now() - plannedAt));
+    runtime.setTimer(look, Math.max(1, ms), true);
   }
 
   private sweep(lateMs: number): void {
-    this.timer = undefined;
-    const now = performance.now();
+    this.isArmed = false;
+    const now = this.runtime.now();
     const stoodStill = lateMs > STOOD_STILL_MS;
     const overdue: Entry[] = [];
     for (this.dropDone(); this.first && this.first.dueAt <= now; this.dropDone()) {

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { CommandDeadlines } from './command-deadlines.js';
 import { databaseOf, dropSocket, type RedisLike } from './redis-client.js';
 import {
@@ -9,6 +8,7 @@ import {
   RedisFailure,
   unwrapped,
 } from './redis-failure.js';
+import { pause } from './timers.js';
 
 /** Pause before a server that does not execute commands yet is asked again, in ms. */
 const NOT_YET_MS = 25;
@@ -46,7 +46,7 @@ export const openDatabase = async (
     } finally {
       inFlight.done = true;
     }
-    await pause(NOT_YET_MS, undefined, { ref: false });
+    await pause(deadlines.runtime, NOT_YET_MS, true);
   }
   return undefined;
 };

@@ -1,4 +1,5 @@
 import { isArray } from '../../../core/errors/describe.js';
+import type { Runtime } from '../../../core/runtime.js';
 import { isReplyError, unwrapped } from './redis-failure.js';
 
 const NO_MASTER = /^(?:READONLY|LOADING|MASTERDOWN)\b/;
@@ -10,6 +11,8 @@ const LOOK_AGAIN_MS = 1_000;
 export class MasterSearch {
   private lookedAt = -Infinity;
 
+  constructor(private readonly runtime: Runtime) {}
+
   /** Returns whether a reply, an error or a list with errors shows that this server may not be the master any more. */
   isDueTo(reply: unknown): boolean {
     const says = textsOf(reply);
@@ -17,7 +20,7 @@ export class MasterSearch {
     if (!says.some((text) => NO_REPLICAS.test(text))) return false;
     // A master without replicas may be cut off from a newly promoted one. Or it has only lost its replicas: then a new
     // connection for each refusal is useless.
-    const now = performance.now();
+    const now = this.runtime.now();
     if (now < this.lookedAt + LOOK_AGAIN_MS) return false;
     this.lookedAt = now;
     return true;

@@ -26,15 +26,16 @@ export class OneServer implements RedisTopology {
   ) {
     this.address = addressOf(commands);
     this.sentinels = usesSentinels(commands)
-      ? new SentinelWatch([commands, subscriber], starting)
+      ? new SentinelWatch([commands, subscriber], starting, options.runtime)
       : undefined;
     this.commands = new RedisConnection(commands, options);
-    this.channels = new RedisSubscriber(subscriber, options.timeoutMs);
+    this.channels = new RedisSubscriber(subscriber, options);
     this.commands.onAgain = () => this.onAgain();
     this.openDuplicate = () => {
       const [one, other] = [duplicateOf(commands), duplicateOf(subscriber)];
-      const { timeoutMs, probe } = options;
-      return one && other && new OneServer(setUpSentinels(one), setUpSentinels(other), { timeoutMs, probe });
+      if (!one || !other) return undefined;
+      const { timeoutMs, runtime, probe } = options;
+      return new OneServer(setUpSentinels(one), setUpSentinels(other), { timeoutMs, runtime, probe });
     };
   }
 

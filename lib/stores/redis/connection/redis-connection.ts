@@ -1,4 +1,4 @@
-import { unbound } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/runtime.js';
 import { AwaitedSession } from './awaited-session.js';
 import { ClientErrors } from './client-errors.js';
 import { CommandDeadlines } from './command-deadlines.js';
@@ -24,6 +24,7 @@ import { SilentSentinels } from './sentinels/silent-sentinels.js';
 import type { Commands } from './commands.js';
 import type { Script } from './script.js';
 import { batchOf, keysAndArgs, ScriptBatch, type BatchPart, type ScriptRun } from './script-batch.js';
+import { every } from './timers.js';
 
 /** Interval at which an idle connection is checked, in ms. */
 const IDLE_PING_MS = 10_000;
@@ -40,6 +41,7 @@ interface Life {
 
 export interface RedisConnectionOptions {
   readonly timeoutMs: number;
+  readonly runtime: Runtime;
   /** Scripts to load on each new connection. A script sent again in full would be overtaken by later commands. */
   readonly scripts?: readonly Script[];
   /** Scripts that can share a request. */
@@ -66,11 +68,11 @@ export class RedisConnection implements Commands {
   private readonly batch = new ScriptBatch((runs) => this.sendBatch(runs));
   private readonly errors: ClientErrors;
   private replyOfProbe: unknown;
-  private pinger: NodeJS.Timeout | undefined;
+  private endPings: (() => void) | undefined;
   private closed = false;
   private closedBecause: string | undefined;
   private hadSession = false;
-  private readonly masterSearch = new MasterSearch();
+  private readonly masterSearch: MasterSearch;
   /** Called when there is a connection again, before any request is sent on it. */
   onAgain: () => void = () => undefined;
   /** Called when the connection has ended, unless this process closed it, and when a request finds no connection. */
@@ -83,14 +85,15 @@ export class RedisConnection implements Commands {
   private readonly probe: RedisConnectionOptions['probe'];
 
   constructor(client: RedisLike, options: RedisConnectionOptions) {
-    const { timeoutMs, scripts = [], batchParts = [], probe, idlePingMs = IDLE_PING_MS } = options;
+    const { timeoutMs, runtime, scripts = [], batchParts = [], probe, idlePingMs = IDLE_PING_MS } = options;
     this.#client = client;
     this.timeoutMs = timeoutMs;
     this.idlePingMs = idlePingMs;
     this.batchScript = batchParts.length > 0 ? batchOf(batchParts) : undefined;
     this.probe = probe;
     this.scripts = this.batchScript ? [...scripts, this.batchScript] : scripts;
-    this.deadlines = new CommandDeadlines(timeoutMs);
+    this.deadlines = new CommandDeadlines(timeoutMs, runtime);
+    this.masterSearch = new MasterSearch(runtime);
     this.awaited = new AwaitedSession(this.deadlines);
     this.errors = new ClientErrors(client);
     this.silentSentinels = new SilentSentinels(client, this.errors.clean);
@@ -340,7 +343,7 @@ export class RedisConnection implements Commands {
       // A request under way finds out by itself.
       if (this.deadlines.idle) this.sendOn(session, PING).catch(() => undefined);
     };
-    this.pinger = unbound(() => setInterval(ping, this.idlePingMs).unref());
+    this.endPings = every(this.deadlines.runtime, this.idlePingMs, ping);
   }
 
   /** Drops the connection at once, so that later requests wait for the new one. */
@@ -356,7 +359,7 @@ export class RedisConnection implements Commands {
     if (this.life) this.life.alive = false;
     this.life = undefined;
     this.session = undefined;
-    clearInterval(this.pinger);
+    this.endPings?.();
     if (!hadEnded && !this.closed) this.onDown('ended');
   }
 

@@ -1,10 +1,11 @@
 import type { Watch, WatchListener } from '../../../core/seam/lock-store.js';
-import { unbound } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/runtime.js';
 import { cleanError, secretsOfClient } from './clean-error.js';
 import { CommandDeadlines } from './command-deadlines.js';
 import { watchHandshakes } from './handshake-watch.js';
 import { dropSocket, type RedisLike } from './redis-client.js';
 import { RedisFailure, isPassing, isReplyError } from './redis-failure.js';
+import { every } from './timers.js';
 
 /** A listener that gets the text of messages, instead of a wake-up only. */
 export interface MessageListener extends WatchListener {
@@ -31,6 +32,8 @@ const NOT_SUBSCRIBED_MS = 100;
 const BATCH = 500;
 
 export interface SubscriberOptions {
+  readonly timeoutMs: number;
+  readonly runtime: Runtime;
   /** Whether to use sharded Pub/Sub, at the server of a cluster that has the slot. */
   readonly isSharded?: boolean;
   /** Called when the server ends subscriptions by itself, because the slot has moved to another server. */
@@ -55,17 +58,17 @@ export class RedisSubscriber {
   readonly #client: RedisLike;
   private readonly channels = new Map<string, Channel>();
   private readonly deadlines: CommandDeadlines;
-  private pinger: NodeJS.Timeout | undefined;
+  private endPings: (() => void) | undefined;
   /** Whether a message has come since the last check. */
   private received = false;
   private closed = false;
 
   private readonly isSharded: boolean;
 
-  constructor(client: RedisLike, timeoutMs: number, { isSharded = false, onMoved }: SubscriberOptions = {}) {
+  constructor(client: RedisLike, { timeoutMs, runtime, isSharded = false, onMoved }: SubscriberOptions) {
     this.isSharded = isSharded;
     this.#client = client;
-    this.deadlines = new CommandDeadlines(timeoutMs);
+    this.deadlines = new CommandDeadlines(timeoutMs, runtime);
     // The next command of the other connection reports what is wrong; this one only goes on trying.
     client.on('error', (error) => {
       if (isSharded && isUnrequested(error)) moved();
@@ -109,7 +112,7 @@ export class RedisSubscriber {
     const existing = this.channels.get(name);
     const channel = existing ?? { listeners: new Set(), live: false };
     channel.listeners.add(listener);
-    if (!listener.permanent) this.pinger ??= unbound(() => setInterval(() => this.ping(), PING_MS).unref());
+    if (!listener.permanent) this.endPings ??= every(this.deadlines.runtime, PING_MS, () => this.ping());
     if (!existing) {
       this.channels.set(name, channel);
       this.subscribe([name]);
@@ -173,7 +176,7 @@ export class RedisSubscriber {
       const notSubscribed = wanted.filter((name) => !this.isLive(name));
       if (!this.closed && notSubscribed.length > 0) this.subscribe(notSubscribed);
     };
-    unbound(() => setTimeout(again, NOT_SUBSCRIBED_MS).unref());
+    this.deadlines.runtime.setTimer(again, NOT_SUBSCRIBED_MS, true);
   }
 
   private beginSubscription(names: readonly string[]): Promise<unknown> {
@@ -207,7 +210,7 @@ export class RedisSubscriber {
     const wakeAll = (): void => {
       for (const channel of interrupted) if (!channel.live) this.wakeUp(channel);
     };
-    unbound(() => setTimeout(wakeAll, NOT_SUBSCRIBED_MS).unref());
+    this.deadlines.runtime.setTimer(wakeAll, NOT_SUBSCRIBED_MS, true);
   }
 
   /** Notifies the listeners. Without a text it is a wake-up: messages may have been lost. */
@@ -234,8 +237,8 @@ export class RedisSubscriber {
   }
 
   private stopPinging(): void {
-    clearInterval(this.pinger);
-    this.pinger = undefined;
+    this.endPings?.();
+    this.endPings = undefined;
   }
 
   /** Waits for a reply. Drops the connection when none comes in time, so that the client reconnects. */

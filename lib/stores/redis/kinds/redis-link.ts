@@ -1,3 +1,4 @@
+import type { Runtime } from '../../../core/runtime.js';
 import type { Claim } from '../../../core/seam/claim.js';
 import type { KindStore } from '../../../core/seam/lock-store.js';
 import type { KeyState, ReleaseReply } from '../../../core/seam/reply.js';
@@ -37,6 +38,7 @@ export class RedisLink {
   constructor(
     readonly topology: RedisTopology,
     readonly keys: RedisKeys,
+    readonly runtime: Runtime,
   ) {
     this.commands = topology.commands;
     this.channels = topology.channels;

@@ -1,11 +1,13 @@
 import { isArray } from '../../../../core/errors/describe.js';
-import { unbound } from '../../../../core/runtime.js';
+import type { Runtime } from '../../../../core/runtime.js';
 import { cleanError, secretsOfClient } from '../clean-error.js';
 import { CommandDeadlines } from '../command-deadlines.js';
 import { watchHandshakes } from '../handshake-watch.js';
 import type { ServerAddress } from '../nat-map.js';
 import { dropSocket, gatherTick, socketOf, type ClientSocket, type RedisLike } from '../redis-client.js';
 import { isNotPermitted } from '../redis-failure.js';
+import { every } from '../timers.js';
+import type { SentinelSettings } from './sentinel-settings.js';
 
 const SWITCH_MASTER = '+switch-master';
 /** Interval at which an idle connection to a sentinel is checked, in ms. */
@@ -24,20 +26,22 @@ export interface SentinelReports {
 export class SentinelListener {
   readonly #client: RedisLike;
   private readonly deadlines: CommandDeadlines;
-  private pinger: NodeJS.Timeout | undefined;
+  private readonly master: string;
+  private endPings: (() => void) | undefined;
   private named = '';
 
   constructor(
     client: RedisLike,
-    timeoutMs: number,
-    private readonly master: string,
+    { timeoutMs, name }: Pick<SentinelSettings, 'timeoutMs' | 'name'>,
+    runtime: Runtime,
     private readonly reports: SentinelReports,
   ) {
     this.#client = client;
-    this.deadlines = new CommandDeadlines(timeoutMs);
+    this.master = name;
+    this.deadlines = new CommandDeadlines(timeoutMs, runtime);
     // Only the locks' own connections report what is wrong; this client goes on trying.
     client.on('error', () => undefined);
-    client.on('close', () => clearInterval(this.pinger));
+    client.on('close', () => this.endPings?.());
     client.on('message', (_channel, text) => this.notified(text));
     watchHandshakes(client, this.deadlines, () => this.listen());
     client.connect().catch(() => undefined);
@@ -48,15 +52,15 @@ export class SentinelListener {
   }
 
   close(): void {
-    clearInterval(this.pinger);
+    this.endPings?.();
     this.#client.disconnect();
   }
 
   /** Subscribes, and asks for the master in the same packet: a change between two packets would be missed. */
   private listen(): void {
     const { master } = this;
-    clearInterval(this.pinger);
-    this.pinger = unbound(() => setInterval(() => void this.send('ping'), PING_MS).unref());
+    this.endPings?.();
+    this.endPings = every(this.deadlines.runtime, PING_MS, () => void this.send('ping'));
     gatherTick(this.#client);
     this.send('sentinel', 'get-master-addr-by-name', master)
       .then((reply) => this.names(reply))

@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import type { Runtime } from '../../../../core/runtime.js';
 import { seenFromHere, type ServerAddress } from '../nat-map.js';
 import { socketOf, type ClientSocket, type RedisLike } from '../redis-client.js';
 import type { StartingClients } from '../starting-clients.js';
@@ -29,12 +30,13 @@ export class SentinelWatch {
   constructor(
     private readonly clients: readonly [RedisLike, RedisLike],
     private readonly starting: StartingClients,
+    private readonly runtime: Runtime,
   ) {
     this.settings = sentinelSettingsOf(clients[0]);
     clients[0].on('connect', () => this.add(this.settings.addresses));
     for (const client of clients) {
       client.on('ready', () => {
-        if (this.latest && performance.now() < this.settledAt) void leave(client, this.latest, false);
+        if (this.latest && runtime.now() < this.settledAt) void leave(client, this.latest, false);
       });
     }
   }
@@ -46,12 +48,12 @@ export class SentinelWatch {
   }
 
   private add(addresses: readonly ServerAddress[]): void {
-    const { listeners, settings } = this;
+    const { listeners, settings, runtime } = this;
     for (const at of addresses) {
       const name = `${at.host}:${at.port}`;
       if (this.closed || listeners.size >= settings.max || this.isListenedTo(at)) continue;
       const client = this.starting.add(settings.connect(at));
-      const listener = new SentinelListener(client, settings.timeoutMs, settings.name, {
+      const listener = new SentinelListener(client, settings, runtime, {
         master: (master, isNews) => this.moved(seenFromHere(master, settings.natMap), isNews),
         others: (others) => {
           if (settings.discovers) this.add(others.map((other) => seenFromHere(other, settings.natMap)));
@@ -69,7 +71,7 @@ export class SentinelWatch {
 
   private moved(to: ServerAddress, isNews: boolean): void {
     this.latest = to;
-    this.settledAt = performance.now() + SETTLING_MS;
+    this.settledAt = this.runtime.now() + SETTLING_MS;
     for (const client of this.clients) void leave(client, to, isNews);
   }
 

@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto';
-import { unbound } from '../../../../core/runtime.js';
 import type { Watch } from '../../../../core/seam/lock-store.js';
 import { isNotPermitted } from '../../connection/redis-failure.js';
 import type { RedisSession } from '../../connection/redis-session.js';
@@ -89,12 +87,12 @@ export class GrantSubscription {
   }
 
   private checkLoopback(): void {
-    const { topology, channels } = this.link;
+    const { topology, channels, runtime } = this.link;
     this.openOn = undefined;
     const connection = topology.connectionTo(this.name);
     const session = connection?.current;
     if (!connection || !session || !channels.isLive(this.channel)) return this.settle();
-    const loopback = LOOPBACK + randomBytes(8).toString('hex');
+    const loopback = LOOPBACK + runtime.newId();
     this.loopback = loopback;
     this.checkingOn = session;
     this.heldBack ??= [];
@@ -104,7 +102,7 @@ export class GrantSubscription {
     };
     connection.send({ command: topology.publish, args, read: Number }).then(
       // The message itself comes on the other connection, unless it is lost, or the subscription is closed.
-      (receivers) => (receivers === 0 ? settle() : unbound(() => setTimeout(settle, LOOPBACK_MS).unref())),
+      (receivers) => (receivers === 0 ? settle() : void runtime.setTimer(settle, LOOPBACK_MS, true)),
       (failure: unknown) => {
         if (this.loopback === loopback) this.checkingOn = undefined;
         if (isNotPermitted(failure)) this.refused();

@@ -1,5 +1,4 @@
 import { CompactingMap } from '../../../../core/compacting.js';
-import { unbound } from '../../../../core/runtime.js';
 import type { ExclusiveClaim } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
 import type {
@@ -13,6 +12,7 @@ import { StoreFailure } from '../../../../core/seam/store-failure.js';
 import { isNotPermitted, isWrongType } from '../../connection/redis-failure.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
+import { pause } from '../../connection/timers.js';
 import { COMMIT } from '../commit.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import {
@@ -51,9 +51,6 @@ const isForeign = (failure: unknown): boolean =>
  * By then their requests are on the way.
  */
 const OTHERS_FIRST_MS = 3;
-
-const pause = (ms: number): Promise<void> =>
-  new Promise((resolve) => void unbound(() => setTimeout(resolve, ms).unref()));
 
 /** Asks, and tells what came of it. */
 type Requesting<T> = (resolve: (reply: T) => void, reject: (failure: unknown) => void) => void;
@@ -224,7 +221,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     const reply = link.releaseAfter(uncertain, finalKey, send);
     const othersFirst = reply
       .then(
-        ({ othersWaiting }) => (othersWaiting ? pause(OTHERS_FIRST_MS) : undefined),
+        ({ othersWaiting }) => (othersWaiting ? pause(link.runtime, OTHERS_FIRST_MS, true) : undefined),
         () => undefined,
       )
       .then(() => {

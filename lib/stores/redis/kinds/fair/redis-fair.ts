@@ -75,7 +75,7 @@ export class RedisFair implements RedisKind<FairClaim> {
   async acquire(claim: FairClaim): Promise<AcquireReply> {
     this.inUse = true;
     const { finalKey, owner, leaseMs, tokens, waits, entryTerms: terms } = claim;
-    const { commands, keys, publish } = this.link;
+    const { commands, keys, publish, runtime } = this.link;
     const name = keys.name(finalKey);
     const touched = [...this.names(finalKey), ...(tokens > 0 ? [keys.fence(name)] : [])];
     const requested = tokensRequested(claim, tokens);
@@ -84,7 +84,7 @@ export class RedisFair implements RedisKind<FairClaim> {
     const entry = waits ? new StoreQueueEntry((uncertain) => this.leave(claim, uncertain)) : undefined;
     for (;;) {
       // Measured before sending, so that the age of the entry is never underestimated.
-      const sentAt = performance.now();
+      const sentAt = runtime.now();
       const reply = await commands.run(ACQUIRE, touched, args, (raw) => readFairAcquire(raw, claim, entry));
       // Each request clears some of the dead entries at the front.
       if (reply.status === 'again') continue;
@@ -144,7 +144,7 @@ export class RedisFair implements RedisKind<FairClaim> {
   refreshEntries(claims: readonly FairClaim[]): Promise<readonly QueueEntryReply[]> {
     const { link } = this;
     return link.inBatches(claims, async (batch) => {
-      const sentAt = performance.now();
+      const sentAt = link.runtime.now();
       const names = batch.flatMap(({ finalKey }) => this.names(finalKey));
       const args = batch.flatMap(({ finalKey, owner, entryTerms }) => {
         const passedMs = Math.round(sentAt - (this.entries.get(owner)?.keptAt ?? sentAt));
