@@ -1,21 +1,19 @@
 import type { HistoryEvent } from '../../checker/history.js';
-import { QUEUE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
+import { EXCLUSIVE_FORCING } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
+import { FAIR_FORCING } from '../../../lib/stores/redis/kinds/fair/redis-fair.js';
+import { PERMIT_FORCING } from '../../../lib/stores/redis/kinds/permit/redis-permit.js';
+import { READ_WRITE_FORCING } from '../../../lib/stores/redis/kinds/read-write/redis-read-write.js';
 import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/batch-parts.js';
-import { EXCLUSIVE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
 import { FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
-import { READ_WRITE_FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/read-write/scripts.js';
-import { SCRIPTS } from '../catalogue/scripts.js';
 import { PermitWatch } from './permit-watch.js';
 import { ReadWriteWatch, type Tokens } from './read-write-watch.js';
 import type { MonitoredCommand } from './redis-monitor.js';
 
-/** A server that has forgotten the script is sent all of it; a monitor writes a line break as two letters. */
+/** How a script that forces keys open is recognized: by its hash, or by itself, in which a monitor writes a line break as two letters. */
 const FORCING: readonly string[] = [
-  ...SCRIPTS.forceUnlock,
-  ...[EXCLUSIVE_FORCE_UNLOCK, QUEUE_FORCE_UNLOCK, READ_WRITE_FORCE_UNLOCK, FORCE_UNLOCK.source].map(
-    (script) => script.replaceAll('\n', String.raw`\n`),
-  ),
-];
+  ...[...EXCLUSIVE_FORCING, FAIR_FORCING, READ_WRITE_FORCING, PERMIT_FORCING].map(({ script }) => script),
+  FORCE_UNLOCK,
+].flatMap(({ sha, source }) => [sha, source.replaceAll('\n', String.raw`\n`)]);
 
 const FENCE_KEY = 'nest_redis_lock:fence:';
 
@@ -141,7 +139,8 @@ export class HoldWatch {
     }
     if (name === 'set' && key.startsWith(FENCE_KEY)) this.stored(Number(words[2]));
     else if (this.readWrite.take(command, at, this.tokens(), this.forces) || !isHold) return;
-    else if (name === 'hexists') this.unfinished = { key, owner: words[2]! };
+    // Fair locks look whether the key is a read-write lock.
+    else if (name === 'hexists' && words[2] !== 'mode') this.unfinished = { key, owner: words[2]! };
     else if (name === 'hset') this.unfinished = { key, owner: words[2]! };
     else if (name === 'pexpire') this.armed(key, Number(words[2]), at);
     else if (name === 'del') this.freed(key, this.forces ? 'forced' : 'released', at);
@@ -156,6 +155,14 @@ export class HoldWatch {
     this.permits.allLost(at);
     this.readWrite.allLost(at);
     for (const key of [...this.holds.keys()]) this.freed(key, 'lost', at);
+  }
+
+  /** The key was deleted, with all that was held there. */
+  deleted(key: string, at: number): void {
+    this.settle(at);
+    this.permits.deleted(key, at);
+    this.readWrite.deleted(key, at);
+    this.freed(key, 'lost', at);
   }
 
   /** The server's clock went forward, or back: all leases end so much sooner, or later. */

@@ -63,8 +63,12 @@ export class PermitWatch {
   }
 
   allLost(at: number): void {
-    for (const [key, owners] of this.keys)
-      for (const owner of [...owners.keys()]) this.ended(key, owner, 'lost', at);
+    for (const key of this.keys.keys()) this.deleted(key, at);
+  }
+
+  /** The key was deleted. */
+  deleted(key: string, at: number): void {
+    for (const owner of [...(this.keys.get(key)?.keys() ?? [])]) this.ended(key, owner, 'lost', at);
   }
 
   /**

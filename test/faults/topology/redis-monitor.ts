@@ -10,7 +10,7 @@ export interface MonitoredCommand {
   readonly words: readonly string[];
 }
 
-const LINE = /^\+(\d+\.\d+) \[\d+ (\S+)\] (.*)$/;
+const LINE = /^\+(\d+\.\d+) \[\d+ (\S*)\] (.*)$/;
 const RETRY_MS = 2;
 
 const wordsOf = (text: string): string[] =>
@@ -18,6 +18,14 @@ const wordsOf = (text: string): string[] =>
     .slice(1, -1)
     .split('" "')
     .map((word) => word.replace(/\\(["\\])/g, '$1'));
+
+/** Reads a line of MONITOR; undefined when it is none. */
+export const readMonitorLine = (line: string): MonitoredCommand | undefined => {
+  const [, time, source, words] = LINE.exec(line) ?? [];
+  return words === undefined
+    ? undefined
+    : { serverMs: Number(time) * 1_000, inScript: source === 'lua', words: wordsOf(words) };
+};
 
 /**
  * Sees every command in the order in which the server carries it out. Keeps connecting while the server is down, and
@@ -76,9 +84,7 @@ export class RedisMonitor {
   }
 
   private read(line: string): void {
-    const match = LINE.exec(line);
-    if (!match) return;
-    const [, time, source, words] = match;
-    this.onCommand({ serverMs: Number(time) * 1_000, inScript: source === 'lua', words: wordsOf(words!) });
+    const command = readMonitorLine(line);
+    if (command) this.onCommand(command);
   }
 }

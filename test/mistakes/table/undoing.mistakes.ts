@@ -39,7 +39,7 @@ export const UNDOING_MISTAKES: readonly Mistake[] = [
         replace: '!sameConnection',
       },
     ],
-    simulation: { rules: ['leftovers'], quirks: { trustsEveryUndo: true } },
+    simulation: { rules: ['leftovers'] },
     laboratory: {
       rules: ['leftovers', 'ghosts'],
       async play(stage) {

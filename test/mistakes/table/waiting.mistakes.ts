@@ -18,7 +18,7 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
   {
     name: 'no second try once the subscription is live',
     edits: [{ in: 'RedisSubscriber.subscribe', find: 'this.wakeUp(channel);', replace: '' }],
-    simulation: { rules: ['promptness'], quirks: { silentWhenLive: true } },
+    simulation: { rules: ['promptness'] },
     laboratory: {
       rules: ['promptness'],
       async play(stage) {

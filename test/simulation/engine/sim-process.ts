@@ -113,11 +113,17 @@ export class SimProcess implements Runtime {
   }
 
   soon(action: () => void): void {
-    this.setTimer(action, 0);
+    this.afterArrivals(action);
   }
 
+  /** Beginning of all ids of this process, with or without their hyphens. */
+  get idPrefix(): string {
+    return Buffer.from(this.name).toString('hex').padStart(8, '0');
+  }
+
+  /** As in earnest, a UUID of version 8: stores and servers look at its form. */
   newId(): string {
-    return `${this.name}.${++this.ids}`;
+    return `${this.idPrefix}-0000-8000-8000-${(++this.ids).toString(16).padStart(12, '0')}`;
   }
 
   sleep(ms: number): Promise<void> {

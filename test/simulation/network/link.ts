@@ -53,10 +53,11 @@ export class Link {
     const arrival = (direction: 'up' | 'down') => ({
       arrival: () => Math.max(this.agenda.now, this.silentUntil[direction]) + this.latency(),
     });
-    this.session = new Session(this.server.nextSessionId(), this.agenda, this.process, this.server, {
-      up: arrival('up'),
-      down: arrival('down'),
-    });
+    const media = { up: arrival('up'), down: arrival('down') };
+    // Packets of a tick may arrive one by one, or all in one piece.
+    const gathers = this.random.chance(0.8);
+    const { agenda, process, server } = this;
+    this.session = new Session(server.nextSessionId(), agenda, process, server, media, gathers);
     this.server.opened(this.session);
     return this.session;
   }

@@ -1,13 +1,17 @@
 import type { Agenda } from '../engine/agenda.js';
 import type { SimProcess } from '../engine/sim-process.js';
-import type { Command, Reply } from '../server/commands.js';
-import type { GrantMessage } from '../server/grant-message.js';
+import type { Command, Reply } from '../server/command.js';
 import { Wire, type Medium } from './wire.js';
 
 /** What a session talks to. */
 export interface Host {
   /** `sentAt`: when the command was sent. */
-  receive(session: Session, command: Command, sentAt: number, reply: (reply: Reply) => void): void;
+  receive(
+    session: Session,
+    command: Command,
+    sentAt: number,
+    reply: (replies: readonly Reply[]) => void,
+  ): void;
   closed(session: Session): void;
 }
 
@@ -15,10 +19,8 @@ export interface Host {
 export class Session {
   /** What the server believes. */
   openThere = true;
-  /** Which run of the server it leads to. */
-  run = 0;
   /** What the server sends by itself arrives here. */
-  onMessage: (channel: string, grant?: GrantMessage) => void = () => undefined;
+  onMessage: (channel: string, text: string) => void = () => undefined;
   /** Called when the client first uses a session of which it does not know that nothing gets through. */
   onVainUse: (() => void) | undefined;
   /** The client is told once that the connection is gone; not when it has hung up itself. */
@@ -36,13 +38,14 @@ export class Session {
     readonly process: SimProcess,
     private readonly host: Host,
     media: { readonly up: Medium; readonly down: Medium },
+    gathers: boolean,
   ) {
-    this.up = new Wire(agenda, media.up, true);
-    this.down = new Wire(agenda, media.down, false);
+    this.up = new Wire(agenda, media.up, true, gathers);
+    this.down = new Wire(agenda, media.down, false, gathers);
   }
 
   /** The client sends a command. */
-  request(command: Command, onReply: (reply: Reply) => void): void {
+  request(command: Command, onReplies: (replies: readonly Reply[]) => void): void {
     this.process.effect(() => {
       const sentAt = this.agenda.now;
       const { onVainUse } = this;
@@ -50,14 +53,14 @@ export class Session {
       onVainUse?.();
       this.up.send(() => {
         if (!this.openThere) return;
-        this.host.receive(this, command, sentAt, (reply) => this.toClient(() => onReply(reply)));
+        this.host.receive(this, command, sentAt, (replies) => this.toClient(() => onReplies(replies)));
       });
     });
   }
 
   /** The server sends a message by itself. */
-  push(channel: string, grant?: GrantMessage): void {
-    this.toClient(() => this.onMessage(channel, grant));
+  push(channel: string, text: string): void {
+    this.toClient(() => this.onMessage(channel, text));
   }
 
   /** The client hangs up: the server hears of it after all that was sent before. */

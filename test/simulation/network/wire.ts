@@ -7,13 +7,15 @@ export interface Medium {
 
 interface Parcel {
   appointment: Appointment;
-  readonly deliver: () => void;
+  readonly sentAt: number;
+  readonly deliver: (() => void)[];
 }
 
 /** One direction of a connection: what is sent arrives in order, later, or not at all. */
 export class Wire {
   private readonly underWay = new Set<Parcel>();
   private lastAt = 0;
+  private last: Parcel | undefined;
   private severed = false;
   /** Nothing sent before this moment arrives before it; Infinity swallows all from now on. */
   private silentUntil = 0;
@@ -23,12 +25,19 @@ export class Wire {
     private readonly medium: Medium,
     /** Whether what arrives can settle no promise. */
     private readonly quiet: boolean,
+    /** Whether everything that is sent at one moment arrives at one moment, too. */
+    private readonly gathers: boolean,
   ) {}
 
   send(deliver: () => void): void {
     if (this.severed) return;
+    const { last } = this;
+    if (this.gathers && last?.sentAt === this.agenda.now && this.underWay.has(last)) {
+      last.deliver.push(deliver);
+      return;
+    }
     this.lastAt = Math.max(this.lastAt, this.medium.arrival(), this.silentUntil);
-    if (this.lastAt < Infinity) this.post(deliver, this.lastAt);
+    if (this.lastAt < Infinity) this.last = this.post([deliver], this.lastAt);
   }
 
   silence(until: number): void {
@@ -46,13 +55,14 @@ export class Wire {
     }
   }
 
-  private post(deliver: () => void, at: number): void {
+  private post(deliver: (() => void)[], at: number): Parcel {
     const arrive = (): void => {
       this.underWay.delete(parcel);
-      deliver();
+      for (const one of deliver) one();
     };
     const appointment = this.quiet ? this.agenda.quietly(at, arrive) : this.agenda.at(at, arrive);
-    const parcel: Parcel = { deliver, appointment };
+    const parcel: Parcel = { sentAt: this.agenda.now, deliver, appointment };
     this.underWay.add(parcel);
+    return parcel;
   }
 }

@@ -17,7 +17,6 @@ const makeSettings = (random: Random): PlanSettings => {
   return {
     watchdogMs,
     commandTimeoutMs: random.pick([100, 200, 400]),
-    pingMs: random.pick([150, 400]),
     latencyMs: [0.2, random.pick([0.5, 1.5, 4])],
     maxWaiters: random.chance(0.15) ? random.whole(0, 2) : null,
     shutdownGraceMs: random.pick([50, 500]),

@@ -13,7 +13,6 @@ export interface Plan {
 export interface PlanSettings {
   readonly watchdogMs: number;
   readonly commandTimeoutMs: number;
-  readonly pingMs: number;
   /** How long anything is on its way when nothing disturbs it. */
   readonly latencyMs: readonly [number, number];
   /** Null: no limit. */

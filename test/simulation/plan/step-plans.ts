@@ -6,7 +6,6 @@ const PAUSES_MS = [300, 700, 900, 1_300, 2_500];
 const SETTINGS: PlanSettings = {
   watchdogMs: 1_000,
   commandTimeoutMs: 200,
-  pingMs: 400,
   latencyMs: [0.2, 1.5],
   maxWaiters: null,
   shutdownGraceMs: 50,

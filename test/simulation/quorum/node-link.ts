@@ -2,8 +2,8 @@ import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { Random } from '../engine/random.js';
 import type { SimProcess } from '../engine/sim-process.js';
-import { Deadline } from '../store/deadline.js';
-import { SimFailure } from '../store/sim-failure.js';
+import { Deadline } from './deadline.js';
+import { SimFailure } from './sim-failure.js';
 import type { SimNode } from './sim-node.js';
 
 /** One life of a connection. */

@@ -9,8 +9,6 @@ export class GhostWatch {
   private readonly idle = new Map<Host, boolean>();
   /** Owners that were reported, or that are nobody's fault; and from when on. */
   private readonly known = new Map<string, number>();
-  /** Owners whose hold is to stay for a while, however early the work has ended. */
-  private readonly kept = new Map<string, number>();
 
   constructor(
     private readonly around: Surroundings,
@@ -20,13 +18,12 @@ export class GhostWatch {
     around.server.onProlonged = (owners) => {
       for (const owner of owners) this.known.set(owner, 0);
     };
-    around.server.onKept = ({ owner }, forMs) => this.kept.set(owner, around.agenda.now + forMs);
-    around.server.onClaim = ({ owner, leaseMs }, sentAt, givenUp) => {
-      // What comes after its sender gave it up is looked for until it should have run out, and no longer.
-      if (givenUp) this.known.set(owner, sentAt + leaseMs);
-      // What stays for a while can be lengthened by an extension that was not answered and arrives only now.
-      const keptUntil = this.kept.get(owner);
-      if (keptUntil !== undefined) this.kept.set(owner, Math.max(keptUntil, around.agenda.now + leaseMs));
+    around.server.onScript = (words, sentAt, givenUp) => {
+      // What comes after its sender gave it up is looked for until it should have expired, and no longer.
+      for (const word of givenUp ? words.map(String) : []) {
+        const leaseMs = around.claims.leaseMs.get(word);
+        if (leaseMs !== undefined) this.known.set(word, sentAt + leaseMs);
+      }
       this.lookLater();
     };
   }
@@ -41,12 +38,11 @@ export class GhostWatch {
   lookAtAll(): void {
     // Without the right to end sessions nobody can keep an old one from taking something late.
     if (!this.settings.mayKill) return;
-    const { server, chronicle, agenda } = this.around;
+    const { server, chronicle, agenda, claims } = this.around;
     for (const [key, owner] of server.owners) {
-      const host = this.hosts.get(owner.slice(0, owner.indexOf('.')));
+      const host = [...this.hosts.values()].find(({ process }) => owner.startsWith(process.idPrefix));
       if (!host?.isIdle || host.process.crashed || host.process.stopping) continue;
-      if (agenda.now >= (this.known.get(owner) ?? Infinity) || agenda.now < (this.kept.get(owner) ?? 0))
-        continue;
+      if (agenda.now >= (this.known.get(owner) ?? Infinity) || claims.kept.has(owner)) continue;
       this.known.set(owner, 0);
       chronicle.add({ type: 'left', at: agenda.now, process: host.process.name, key, owner });
     }

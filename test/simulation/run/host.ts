@@ -1,4 +1,7 @@
 import type { LockManager } from '../../../lib/core/lock-manager.js';
+import type { ConnectionRole } from '../../../lib/stores/redis/connection/redis-client.js';
+import type { CreateRedisClient } from '../../../lib/stores/redis/connection/redis-settings.js';
+import type { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { errorSeen } from '../../checker/history.js';
 import type { ObjectSurroundings } from '../../checker/object-user.js';
 import { RecordingStore } from '../../checker/recording-store.js';
@@ -11,9 +14,9 @@ import { Link } from '../network/link.js';
 import type { ListenerPlan, Plan, ProcessPlan } from '../plan/plan.js';
 import type { Quirks } from '../quirks.js';
 import type { SimServer } from '../server/sim-server.js';
-import { SimConnection } from '../store/sim-connection.js';
-import { SimStore } from '../store/sim-store.js';
-import { SimSubscriber } from '../store/sim-subscriber.js';
+import { SimClient } from '../client/sim-client.js';
+import { KEY_PREFIX, plainKey } from '../server/recorder.js';
+import { withClaimsNoted, type ClaimsSent } from './claims-sent.js';
 import { type LeaseWatch } from './lease-watch.js';
 
 /** For how long a listener that blocks does so, in ms. */
@@ -26,19 +29,20 @@ export interface Surroundings {
   readonly server: SimServer;
   readonly core: Core;
   readonly quirks: Quirks;
+  readonly claims: ClaimsSent;
 }
 
 /** One process with all that is in it: the core, its store, its connections. */
 export class Host {
   readonly process: SimProcess;
   readonly links: { readonly command: Link; readonly subscriber: Link };
+  readonly clients: { readonly command: SimClient; readonly subscriber: SimClient };
   readonly manager: LockManager;
   /** Whether its callers take fair locks. */
   readonly isFair: boolean;
-  readonly subscriber: SimSubscriber;
   /** The leases its callers have. */
   readonly leases = new Set<LeaseWatch>();
-  private readonly connection: SimConnection;
+  private readonly redis: RedisStore;
   private readonly store: RecordingStore;
 
   constructor(
@@ -50,7 +54,7 @@ export class Host {
     const { name, rate } = plan;
     this.isFair = settings.fair ?? false;
     const randomOf = (what: string) => new Random(`${what} of ${name} of ${seed}`);
-    const { commandTimeoutMs: timeoutMs, latencyMs, pingMs } = settings;
+    const { commandTimeoutMs, latencyMs } = settings;
     this.process = new SimProcess(
       name,
       agenda,
@@ -60,15 +64,23 @@ export class Host {
       quirks.wallClock ?? false,
     );
     const link = (role: string) =>
-      new Link(agenda, this.process, server, randomOf(role), latencyMs, timeoutMs);
+      new Link(agenda, this.process, server, randomOf(role), latencyMs, commandTimeoutMs);
     this.links = { command: link('command'), subscriber: link('subscriber') };
-    this.connection = new SimConnection(this.process, this.links.command, timeoutMs, randomOf('replies'));
-    this.subscriber = new SimSubscriber(this.process, this.links.subscriber, { timeoutMs, pingMs, quirks });
-    const store = new SimStore(this.connection, this.subscriber, quirks);
-    this.store = new RecordingStore(store, name, (event) => this.process.record(event));
+    const made: Partial<Record<ConnectionRole, SimClient>> = {};
+    const createClient: CreateRedisClient = (role, options) =>
+      (made[role] = new SimClient(
+        this.process,
+        role === 'commands' ? this.links.command : this.links.subscriber,
+        options,
+      ));
+    this.redis = new core.RedisStore({ redis: createClient, commandTimeoutMs, runtime: this.process });
+    this.clients = { command: made.commands!, subscriber: made.subscriber! };
+    this.store = new RecordingStore(withClaimsNoted(this.redis, around.claims), name, (event) =>
+      this.process.record('keys' in event ? { ...event, keys: event.keys.map(plainKey) } : event),
+    );
     const lockSettings = {
       ...core.DEFAULT_SETTINGS,
-      keyPrefix: '',
+      keyPrefix: KEY_PREFIX,
       watchdogMs: settings.watchdogMs,
       maxWaiters: settings.maxWaiters ?? Infinity,
       shutdownGraceMs: settings.shutdownGraceMs,
@@ -151,9 +163,9 @@ export class Host {
 
   /** After the end: what should not be there any more. */
   reportRemains(): void {
-    const { pending } = this.connection;
-    const { size: channels } = this.subscriber;
+    const { subscriptions: channels } = this.redis;
     const { timersLeft: timers } = this.process;
-    this.process.record({ type: 'usage', sizes: { timers, commands: pending, channels } });
+    const commands = this.clients.command.pending + this.clients.subscriber.pending;
+    this.process.record({ type: 'usage', sizes: { timers, commands, channels } });
   }
 }

@@ -5,6 +5,8 @@ import type { Host, Surroundings } from './host.js';
 const MARGIN_MS = 60;
 /** How long a client waits before it connects again, and an interrupted subscriber before its waiters look. */
 const RECONNECT_MS = 30 + 100;
+/** Interval at which the store checks a subscriber with waiters. One PING is left out after a message. */
+const PING_MS = 1_000;
 
 /** Makes things go wrong, and says until when their victims are excused. */
 export class FaultInjector {
@@ -34,6 +36,7 @@ export class FaultInjector {
       });
       return;
     }
+    if (fault.kind === 'server-failover') this.around.server.planFailOver(fault.at, fault.behindMs);
     // Some faults end a wait at once, and then code of the process runs.
     this.around.agenda.at(fault.at, () => this.inject(fault));
   }
@@ -74,7 +77,7 @@ export class FaultInjector {
         this.trouble(fault, fault.ms + this.noticeMs(fault.role), `the ${fault.role} connection is slow`);
         return host!.links[fault.role].slow(fault.extraMs, now + fault.ms);
       case 'spurious-hint':
-        return host!.process.arrive(() => host!.subscriber.wakeAll());
+        return host!.process.arrive(() => host!.clients.subscriber.emitStrayMessages());
       case 'wall-clock':
         this.note(`the clock of ${fault.process} is set by ${fault.ms} ms`);
         host!.process.wallSkewMs += fault.ms;
@@ -88,7 +91,7 @@ export class FaultInjector {
         return server.restart(fault.downMs, fault.keepsData);
       case 'server-failover':
         this.trouble(fault, fault.downMs + this.settings.commandTimeoutMs, 'another server takes over');
-        return server.failOver(fault.downMs, fault.behindMs);
+        return server.failOver(fault.at, fault.downMs, fault.behindMs);
       case 'server-flush':
         return server.loseData('the server lost its data');
       case 'delete':
@@ -104,8 +107,8 @@ export class FaultInjector {
 
   /** How long it takes at most until a silent connection is given up. */
   private noticeMs(role: 'command' | 'subscriber'): number {
-    const { commandTimeoutMs, pingMs } = this.settings;
-    return commandTimeoutMs + (role === 'subscriber' ? pingMs : 0);
+    const { commandTimeoutMs } = this.settings;
+    return commandTimeoutMs + (role === 'subscriber' ? 2 * PING_MS : 0);
   }
 
   private trouble(fault: Fault, ms: number, what: string): void {

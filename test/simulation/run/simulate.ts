@@ -1,5 +1,6 @@
 import { EXPECTATIONS, type Expectations } from '../../checker/expectations.js';
 import { inOrder, type HistoryEvent } from '../../checker/history.js';
+import { POLLERS_YIELD_MS } from '../../../lib/stores/redis/kinds/exclusive/queue-functions.js';
 import { CORE, type Core } from '../core-api.js';
 import { Agenda } from '../engine/agenda.js';
 import { Chronicle, rounded } from '../engine/chronicle.js';
@@ -8,9 +9,11 @@ import type { Plan, Step } from '../plan/plan.js';
 import type { Quirks } from '../quirks.js';
 import { SimRegister } from '../server/sim-register.js';
 import { SimServer } from '../server/sim-server.js';
+import { withServer, type BorrowedServer } from '../server/spare-servers.js';
 import { lookAfterwards, takeAfterwards, type Objects, type Wanted } from './afterwards.js';
 import { Caller } from './caller.js';
 import { GhostWatch } from './ghost-watch.js';
+import { ClaimsSent } from './claims-sent.js';
 import { Host, type Surroundings } from './host.js';
 import { FaultInjector } from './inject-fault.js';
 
@@ -37,8 +40,8 @@ export const expectationsFor = ({ settings }: Plan): Expectations => ({
   sendingMs: 5,
   keepingMs: 1_000,
   provisionalLeaseMs: settings.longestMs / 3,
-  // 25 ms to let other processes go first, and timers that are late.
-  promptMs: 25 + 5 + 8 * settings.latencyMs[1],
+  // The window for clients that poll, and timers that are late.
+  promptMs: POLLERS_YIELD_MS + 5 + 8 * settings.latencyMs[1],
 });
 
 /** What became of a plan. */
@@ -49,12 +52,20 @@ export interface Run {
 }
 
 /** Runs a plan from beginning to end in virtual time. The same plan always gives the same history. */
-export const simulate = async (plan: Plan, { core = CORE, quirks = {} }: Variation = {}): Promise<Run> => {
+export const simulate = (plan: Plan, variation?: Variation): Promise<Run> =>
+  withServer((borrowed) => simulateOn(borrowed, plan, variation));
+
+const simulateOn = async (
+  borrowed: BorrowedServer,
+  plan: Plan,
+  { core = CORE, quirks = {} }: Variation = {},
+): Promise<Run> => {
   const agenda = new Agenda();
   const chronicle = new Chronicle();
-  const server = new SimServer(agenda, chronicle, plan.settings.mayKill, core);
+  const server = new SimServer(agenda, chronicle, plan.settings.mayKill, borrowed);
   const register = new SimRegister(agenda, chronicle, new Random(`register of ${plan.seed}`));
-  const around: Surroundings = { agenda, chronicle, server, core, quirks };
+  const claims = new ClaimsSent();
+  const around: Surroundings = { agenda, chronicle, server, core, quirks, claims };
   const hosts = new Map(plan.processes.map((one) => [one.name, new Host(one, plan, around)]));
   const all = [...hosts.values()];
   const alive = (): Host[] => all.filter(({ process }) => !process.crashed);
@@ -112,6 +123,7 @@ export const simulate = async (plan: Plan, { core = CORE, quirks = {} }: Variati
     server.sweep();
   } finally {
     process.off('unhandledRejection', onUnhandled);
+    server.close();
   }
   return {
     events: tidied(chronicle.events, hosts),

@@ -1,75 +1,100 @@
-import type { Claim } from '../../../lib/core/seam/claim.js';
-import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
-import type { Core } from '../core-api.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { Chronicle } from '../engine/chronicle.js';
 import type { Host, Session } from '../network/session.js';
-import type { Command, Refusal, Reply, Value } from './commands.js';
-import { FairQueues } from './fair-queues.js';
-import { RecordedSpace } from './recorded-space.js';
-import { useNumber } from './use-number.js';
+import type { Command, Reply } from './command.js';
+import { KEY_PREFIX, Recorder } from './recorder.js';
+import { encode, ErrorReply, RespReader, type RespValue } from './resp.js';
+import type { BorrowedServer } from './spare-servers.js';
+import type { Valkey, ValkeySocket } from './valkey.js';
 
-/** What the server answers to writes for a while, instead of doing them. */
+/** What the server replies to writes for a while, instead of executing them. */
 export type Mood = 'readonly' | 'tryagain' | 'loading' | 'oom';
 
-const REFUSALS: Readonly<Record<Mood, Refusal>> = {
-  readonly: { refused: "READONLY You can't write against a read only replica." },
-  tryagain: { refused: 'TRYAGAIN Multiple keys request during rehashing of slot', transient: true },
-  loading: { refused: 'LOADING Redis is loading the dataset in memory' },
-  oom: { refused: 'OOM command not allowed when used memory is above maxmemory' },
-};
+/** The wall clock of the server at the beginning, in ms. Small, so that tokens can be read. */
+const WALL_START_MS = 1_000_000;
 
-const claimsOf = (command: Command): readonly Claim[] => {
-  if (command.name === 'extend') return command.claims;
-  // A place that is kept may be granted by that.
-  if (command.name === 'keep') return command.claims;
-  return command.name === 'acquire' || command.name === 'downgrade' ? [command.claim] : [];
+const REFUSALS: Partial<Record<Mood, ErrorReply>> = {
+  tryagain: new ErrorReply('TRYAGAIN Multiple keys request during rehashing of slot'),
+  loading: new ErrorReply('LOADING Redis is loading the dataset in memory'),
 };
+const NO_RIGHT_TO_KILL = new ErrorReply(
+  "NOPERM User default has no permissions to run the 'client|kill' command",
+);
 
-/** The server: sessions, channels, and what becomes of a command. It can stop, restart and refuse. */
+/** Returns all keys, each with its value and the time at which it expires, or -1. */
+const DUMP_ALL = `local all = {}
+for _, key in ipairs(redis.call('keys', '*')) do
+  all[#all + 1] = { key, redis.call('dump', key), redis.call('pexpiretime', key) }
+end
+return all`;
+
+/** One connection, as the server has it. */
+interface Connection {
+  readonly socket: ValkeySocket;
+  /** What the server has sent since the last time. */
+  readonly sent: RespValue[];
+}
+
+/** A copy of all keys: the key, its value, and when it expires. */
+type Snapshot = readonly (readonly [key: string, value: string, expiresAtMs: number])[];
+
+const isMessage = (value: RespValue): value is readonly ['message', string, string] =>
+  Array.isArray(value) && value[0] === 'message';
+
+/** A real server on virtual time, with its sessions. It can stop, restart, refuse, and be replaced by a replica. */
 export class SimServer implements Host {
-  /** Called when holds live longer than was said when they were given, or are to outlive their use. */
-  onProlonged: (owners: readonly string[]) => void = () => undefined;
-  /** Called for each request that can give or lengthen a hold; `givenUp`: its sender does not wait for it any more. */
-  onClaim: (claim: Claim, sentAt: number, givenUp: boolean) => void = () => undefined;
-  /** Called for each request that leaves a hold there for a least time. */
-  onKept: (claim: Claim, forMs: number) => void = () => undefined;
-  private readonly space: RecordedSpace;
-  private readonly fair: FairQueues;
-  private readonly sessions = new Set<Session>();
+  /** Called with owners whose holds may last longer than was said when they were granted. */
+  onProlonged: (owners: Iterable<string>) => void = () => undefined;
+  /** Called for each script that arrives; `givenUp`: its sender does not wait for it any more. */
+  onScript: (words: Command, sentAt: number, givenUp: boolean) => void = () => undefined;
+  private readonly recorder: Recorder;
+  private readonly connections = new Map<Session, Connection>();
+  private readonly admin: Connection;
+  private readonly snapshots = new Map<number, Snapshot>();
+  /** All words of scripts that arrived, each with the time of the first. */
+  private readonly words = new Map<string, number>();
+  /** Hashes of the scripts that were loaded since the last start. */
+  private loaded = new Set<string>();
+  private readonly valkey: Valkey;
+  private readonly scripts: Map<string, string>;
   private sessionIds = 0;
-  /** How many servers there were: what one of them says of its line says nothing of another's. */
-  private run = 0;
   private downUntil = 0;
   private stoppedUntil = 0;
   private mood: { readonly kind: Mood; readonly until: number } | undefined;
+  private skewMs = 0;
 
   constructor(
     private readonly agenda: Agenda,
     chronicle: Chronicle,
     private readonly mayKill: boolean,
-    core: Core,
+    { valkey, scripts, monotonicFromMs }: BorrowedServer,
   ) {
-    const space = new RecordedSpace(agenda, chronicle, core.MemorySpace);
-    this.space = space;
-    this.fair = new FairQueues({
-      get wall() {
-        return space.wall;
-      },
-      inspect: (key) => space.inspect(key),
-      take: (claim) => space.acquire({ ...claim, waits: false, entryTerms: undefined }, false),
-      end: (claim, keepForMs) => void space.release(claim, keepForMs, this),
-      announce: (channel) => space.announce(channel),
+    this.valkey = valkey;
+    this.scripts = scripts;
+    valkey.clock = {
+      wallMs: () => WALL_START_MS + agenda.now + this.skewMs,
+      monotonicMs: () => monotonicFromMs + agenda.now,
+    };
+    this.recorder = new Recorder(agenda, chronicle);
+    this.admin = this.connect();
+    this.say('flushall');
+    let rest = '';
+    const monitor = valkey.connect((bytes) => {
+      const lines = (rest + bytes).split('\r\n');
+      rest = lines.pop()!;
+      for (const line of lines) this.recorder.line(line);
     });
+    monitor.send(encode(['monitor']));
+    valkey.run();
   }
 
-  /** Whether a connection can be made: a stopped server's kernel takes it, a dead one's does not. */
+  /** Whether a connection can be made: a stopped server's kernel accepts it, a dead one's does not. */
   get accepts(): boolean {
     return this.agenda.now >= this.downUntil;
   }
 
   get owners(): readonly (readonly [key: string, owner: string])[] {
-    return this.space.owners;
+    return this.recorder.owners;
   }
 
   nextSessionId(): number {
@@ -77,22 +102,30 @@ export class SimServer implements Host {
   }
 
   opened(session: Session): void {
-    this.sessions.add(session);
-    session.run = this.run;
+    this.connections.set(
+      session,
+      this.connect(() => session.endByServer()),
+    );
   }
 
   closed(session: Session): void {
-    this.sessions.delete(session);
-    this.space.gone(session);
+    this.connections.get(session)?.socket.close();
+    this.connections.delete(session);
   }
 
-  receive(session: Session, command: Command, sentAt: number, reply: (reply: Reply) => void): void {
+  receive(
+    session: Session,
+    command: Command,
+    sentAt: number,
+    reply: (replies: readonly Reply[]) => void,
+  ): void {
     const { now } = this.agenda;
     if (now < this.stoppedUntil) {
       this.agenda.quietly(this.stoppedUntil, () => this.receive(session, command, sentAt, reply));
     } else if (session.openThere) {
-      for (const claim of claimsOf(command)) this.onClaim(claim, sentAt, !session.openHere);
-      reply(this.refusalOf(command) ?? this.reply(session, command));
+      if (isScript(command)) this.arrived(session, command, sentAt);
+      const known = this.refusalOf(command) ?? this.replyOfCache(command);
+      reply(known !== undefined ? [known] : this.execute(this.connections.get(session)!, command));
     }
   }
 
@@ -106,117 +139,150 @@ export class SimServer implements Host {
     if (!keepsData) this.loseData('the server comes back without its data');
   }
 
-  /** A replica takes over that knows nothing of the last so many ms. */
-  failOver(downMs: number, behindMs: number): void {
+  /** A replica will take over at `at` that knows nothing of the last so many ms. */
+  planFailOver(at: number, behindMs: number): void {
+    this.agenda.quietly(at - behindMs, () => this.snapshots.set(at - behindMs, this.dumpAll()));
+  }
+
+  failOver(at: number, downMs: number, behindMs: number): void {
     this.goDown(downMs);
-    this.fair.forget();
-    this.onProlonged(this.space.goBack(behindMs, `a replica takes over that is ${behindMs} ms behind`));
+    this.endMood();
+    const from = at - behindMs;
+    this.recorder.unprotect(`a replica takes over that is ${behindMs} ms behind`);
+    this.restore(this.snapshots.get(from) ?? []);
+    this.recorder.goBackTo(from);
+    // What the replica has of these owners is no fault of theirs.
+    this.onProlonged([...this.words].filter(([, since]) => since <= from).map(([word]) => word));
   }
 
   loseData(why: string): void {
-    this.fair.forget();
-    this.space.loseAll(why);
+    this.recorder.unprotect(why);
+    this.change('flushall');
   }
 
   deleteKey(key: string): void {
-    this.space.delete(key);
+    const finalKey = KEY_PREFIX + key;
+    this.change('del', finalKey, `{${finalKey}}:timeout`);
+    this.recorder.deleted(finalKey);
   }
 
-  /** Sets the wall clock. Times to live end by it. */
+  /** Sets the wall clock. Leases end by it. */
   jump(ms: number): void {
-    this.space.jump(ms);
+    this.recorder.unprotect(`the server's clock jumped by ${ms} ms`);
+    this.skewMs += ms;
+    this.recorder.clockJumped(ms);
     if (ms < 0) this.onProlonged(this.owners.map(([, owner]) => owner));
   }
 
   refuse(kind: Mood, until: number): void {
+    this.endMood();
     this.mood = { kind, until };
+    if (kind === 'readonly') this.say('replicaof', '127.0.0.1', '1');
+    if (kind === 'oom') this.say('config', 'set', 'maxmemory', '1');
+    this.agenda.quietly(until, () => {
+      if (this.mood && this.mood.until <= this.agenda.now) this.endMood();
+    });
   }
 
-  /** Writes down which holds have run out by now. */
+  /** Writes down which holds have expired by now. */
   sweep(): void {
-    this.space.sweep();
+    this.recorder.settle();
+  }
+
+  /** Leaves the server as it was: other runs use it. */
+  close(): void {
+    this.endMood();
+    for (const session of [...this.connections.keys()]) this.closed(session);
+    this.valkey.closeAll();
+  }
+
+  private endMood(): void {
+    if (this.mood?.kind === 'readonly') this.say('replicaof', 'no', 'one');
+    if (this.mood?.kind === 'oom') this.say('config', 'set', 'maxmemory', '0');
+    this.mood = undefined;
+  }
+
+  /** Changes the data in whatever mood the server is. */
+  private change(...command: Command): void {
+    const isReadOnly = this.mood?.kind === 'readonly';
+    if (isReadOnly) this.say('replicaof', 'no', 'one');
+    this.say(...command);
+    if (isReadOnly) this.say('replicaof', '127.0.0.1', '1');
   }
 
   private goDown(forMs: number): void {
     this.downUntil = this.agenda.now + forMs;
-    this.run++;
-    for (const session of [...this.sessions]) session.endByServer();
+    this.loaded = new Set();
+    for (const session of [...this.connections.keys()]) session.endByServer();
   }
 
-  private refusalOf(command: Command): Refusal | undefined {
-    const { name } = command;
-    if (!this.mood || this.agenda.now >= this.mood.until) return undefined;
-    const { kind } = this.mood;
-    const writes =
-      name === 'acquire' ||
-      name === 'keep' ||
-      name === 'extend' ||
-      name === 'downgrade' ||
-      name === 'release' ||
-      name === 'forceUnlock' ||
-      (name === 'number' && command.what !== 'look');
-    if (kind === 'loading') return name === 'ping' || writes ? REFUSALS[kind] : undefined;
-    const makesNew =
-      name === 'acquire' || name === 'downgrade' || (name === 'number' && command.what === 'set');
-    const refuses = kind === 'oom' ? makesNew : writes;
-    return refuses ? REFUSALS[kind] : undefined;
+  private arrived(session: Session, command: Command, sentAt: number): void {
+    const { now } = this.agenda;
+    for (const word of command) if (!this.words.has(String(word))) this.words.set(String(word), now);
+    this.onScript(command, sentAt, !session.openHere);
   }
 
-  private reply(session: Session, command: Command): Reply {
-    try {
-      return { value: this.execute(session, command) };
-    } catch (failure) {
-      if (!(failure instanceof StoreFailure)) throw failure;
-      return { refused: failure.message, keyOnly: failure.keyOnly };
+  private refusalOf(command: Command): ErrorReply | undefined {
+    if (!this.mayKill && command[0] === 'client' && command[1] === 'kill') return NO_RIGHT_TO_KILL;
+    if (!this.mood || !(isScript(command) || command[0] === 'ping')) return undefined;
+    if (this.mood.kind === 'tryagain' && command[0] === 'ping') return undefined;
+    return REFUSALS[this.mood.kind];
+  }
+
+  /**
+   * Returns the reply about scripts that the server has, as if each start of the server had emptied its cache. Really
+   * each script is compiled once: the processes load all of them on each connection.
+   */
+  private replyOfCache([name, ...args]: Command): RespValue | undefined {
+    if (name === 'evalsha' && !this.loaded.has(String(args[0]))) {
+      return new ErrorReply('NOSCRIPT No matching script. Please use EVAL.');
     }
+    if (name !== 'script' || args[0] !== 'load') return undefined;
+    const source = String(args[1]);
+    const sha = this.scripts.get(source) ?? String(this.say('script', 'load', source));
+    this.scripts.set(source, sha);
+    this.loaded.add(sha);
+    return sha;
   }
 
-  private execute(session: Session, command: Command): Value {
-    switch (command.name) {
-      case 'acquire':
-        if (command.claim.kind === 'fair') return this.fair.acquire(command.claim);
-        return this.space.acquire(command.claim, command.notSubscribed);
-      case 'keep':
-        return command.claims.map((claim) =>
-          claim.kind === 'fair' ? this.fair.keep(claim) : this.space.keep(claim, command.notSubscribed),
-        );
-      case 'extend':
-        return command.claims.map((claim) => this.space.extend(claim));
-      case 'downgrade':
-        return this.space.downgrade(command.claim);
-      case 'release':
-        if (command.keepForMs !== undefined) this.onKept(command.claim, command.keepForMs);
-        if (command.claim.kind === 'fair') return this.fair.release(command.claim, command.keepForMs);
-        return this.space.release(command.claim, command.keepForMs, session.process);
-      case 'forceUnlock':
-        return this.forceUnlock(command.key);
-      case 'number':
-        return this.space.withNumbers((numbers) => useNumber(numbers, command));
-      case 'inspect':
-        return this.space.inspect(command.key);
-      case 'subscribe':
-        for (const channel of command.channels) this.space.subscribe(session, channel);
-        return true;
-      case 'unsubscribe':
-        return this.space.unsubscribe(session, command.channel);
-      case 'kill':
-        return this.kill(command.session);
-      case 'identify':
-        return session.id;
-      case 'ping':
-        return true;
+  /** Lets the server execute a command. Returns its replies; SUBSCRIBE has one for each channel. */
+  private execute(connection: Connection, command: Command): readonly Reply[] {
+    connection.socket.send(encode(command));
+    this.valkey.run();
+    const replies = connection.sent.splice(0);
+    for (const [session, { sent }] of this.connections) {
+      for (const value of sent.splice(0)) if (isMessage(value)) session.push(value[1], value[2]);
     }
+    this.recorder.settle();
+    return replies;
   }
 
-  private forceUnlock(key: string): boolean {
-    const ended = this.space.forceUnlock(key);
-    if (ended) this.fair.forced(key);
-    return ended;
+  private say(...command: Command): RespValue {
+    return this.execute(this.admin, command)[0]!;
   }
 
-  private kill(id: number): boolean {
-    if (!this.mayKill) return false;
-    for (const session of [...this.sessions]) if (session.id === id) session.endByServer();
-    return true;
+  private connect(onClose?: () => void): Connection {
+    const reader = new RespReader();
+    const sent: RespValue[] = [];
+    return { socket: this.valkey.connect((bytes) => sent.push(...reader.read(bytes)), onClose), sent };
+  }
+
+  private dumpAll(): Snapshot {
+    return this.say('eval', DUMP_ALL, 0) as unknown as Snapshot;
+  }
+
+  private restore(snapshot: Snapshot): void {
+    this.say('flushall');
+    const now = WALL_START_MS + this.agenda.now + this.skewMs;
+    for (const [key, value, expiresAtMs] of snapshot) {
+      if (expiresAtMs >= 0 && expiresAtMs <= now) continue;
+      const command = ['restore', key, String(Math.max(0, expiresAtMs)), value, 'absttl'];
+      this.admin.socket.send(encode(command, 'latin1'));
+      this.valkey.run();
+      const [reply] = this.admin.sent.splice(0);
+      if (reply !== 'OK') throw new Error(`RESTORE of ${key}: ${JSON.stringify(reply)}`);
+    }
   }
 }
+
+const isScript = ([name]: Command): boolean => name === 'evalsha' || name === 'eval';

@@ -1,0 +1,120 @@
+import type { HistoryEvent } from '../../checker/history.js';
+import { HoldWatch } from '../../faults/topology/hold-watch.js';
+import { readMonitorLine, type MonitoredCommand } from '../../faults/topology/redis-monitor.js';
+import type { Agenda } from '../engine/agenda.js';
+import type { Chronicle } from '../engine/chronicle.js';
+import { Held } from './held.js';
+
+/** The prefix of all keys that processes lock. */
+export const KEY_PREFIX = 'lock:';
+
+/** Returns the name of a key as plans and histories have it. */
+export const plainKey = (finalKey: string): string =>
+  finalKey.startsWith(KEY_PREFIX) ? finalKey.slice(KEY_PREFIX.length) : finalKey;
+
+const isOfHold = (event: HistoryEvent): event is Extract<HistoryEvent, { type: 'hold' }> =>
+  event.type === 'hold';
+
+/** Something that the watch was told, so that another one can be brought to the same state. */
+interface Told {
+  readonly at: number;
+  readonly tell: (watch: HoldWatch) => void;
+}
+
+/**
+ * Writes into the history which holds the server has, from the commands that it executes: the watch of the fault
+ * laboratory reads them. Everything is kept, so that the server can be set back to what it was at an earlier time.
+ */
+export class Recorder {
+  private watch: HoldWatch;
+  private held = new Held();
+  private told: Told[] = [];
+
+  constructor(
+    private readonly agenda: Agenda,
+    private readonly chronicle: Chronicle,
+  ) {
+    this.watch = this.newWatch((event) => this.write(event));
+  }
+
+  /** The holds of this moment. */
+  get owners(): readonly (readonly [key: string, owner: string])[] {
+    this.settle();
+    return this.held.all.map(({ key, owner }) => [key, owner] as const);
+  }
+
+  /** Takes in a line of MONITOR. */
+  line(text: string): void {
+    const command: MonitoredCommand | undefined = readMonitorLine(text);
+    if (!command) return;
+    const { now } = this.agenda;
+    this.tell((watch) => watch.take(command, now));
+  }
+
+  /** Writes down which holds have expired by now. */
+  settle(): void {
+    this.watch.settle(this.agenda.now);
+  }
+
+  /** The key was deleted. */
+  deleted(finalKey: string): void {
+    const { now } = this.agenda;
+    this.settle();
+    const key = plainKey(finalKey);
+    const until = this.held.latestEnd(now, key);
+    this.tell((watch) => watch.deleted(finalKey, now));
+    this.chronicle.add({ type: 'unprotected', at: now, key, until, why: `"${key}" was deleted` });
+  }
+
+  /** The server's clock was set. */
+  clockJumped(ms: number): void {
+    const { now } = this.agenda;
+    this.tell((watch) => watch.clockJumped(ms, now));
+  }
+
+  /** Until the leases of this moment have expired, they protect nothing. */
+  unprotect(why: string): void {
+    this.settle();
+    const { now: at } = this.agenda;
+    this.chronicle.add({ type: 'unprotected', at, until: this.held.latestEnd(at), why });
+  }
+
+  /** The server has what it had at `at`, and nothing of what came later. */
+  goBackTo(at: number): void {
+    const { now } = this.agenda;
+    this.watch.allLost(now);
+    const past = this.told.filter((one) => one.at <= at);
+    const events: HistoryEvent[] = [];
+    const held = new Held();
+    let write = (event: HistoryEvent): void => {
+      events.push(event);
+      held.take(event);
+    };
+    this.watch = this.newWatch((event) => write(event));
+    for (const { tell } of past) tell(this.watch);
+    this.watch.settle(now);
+    write = (event) => this.write(event);
+    this.told = past;
+    for (const { key, owner, until } of held.all) {
+      const first = events.filter(isOfHold).findLast((event) => event.key === key && event.owner === owner)!;
+      // Its tokens were given before.
+      this.write({ ...first, at: now, until, token: undefined, lastToken: undefined });
+    }
+  }
+
+  private tell(tell: (watch: HoldWatch) => void): void {
+    this.told.push({ at: this.agenda.now, tell });
+    tell(this.watch);
+  }
+
+  private newWatch(write: (event: HistoryEvent) => void): HoldWatch {
+    return new HoldWatch(KEY_PREFIX, (event) =>
+      write('key' in event && event.key !== undefined ? { ...event, key: plainKey(event.key) } : event),
+    );
+  }
+
+  private write(event: HistoryEvent): void {
+    this.held.take(event);
+    this.chronicle.add(event);
+  }
+}
