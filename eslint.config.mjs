@@ -118,21 +118,22 @@ export default defineConfig(
   },
 
   {
-    // The core runs on a virtual clock in tests. The real one is read in one file.
-    files: ['lib/core/**/*.ts'],
-    ignores: ['lib/core/runtime.ts'],
+    // The core and the Redis store run on a virtual clock in tests. The real one is read in one file. The pauses between
+    // attempts to connect are those of ioredis, and random.
+    files: ['lib/core/**/*.ts', 'lib/stores/redis/**/*.ts'],
+    ignores: ['lib/core/runtime.ts', 'lib/stores/redis/connection/reconnect.ts'],
     rules: {
       'no-restricted-globals': [
         'error',
         ...['setTimeout', 'setInterval', 'setImmediate', 'performance', 'crypto'].map((name) => ({
           name,
-          message: 'The core takes clock, timers and ids from outside.',
+          message: 'Take clock, timers and ids from the runtime.',
         })),
       ],
       'no-restricted-properties': [
         'error',
-        { object: 'Date', property: 'now', message: 'The core takes its clock from outside.' },
-        { object: 'Math', property: 'random', message: 'The core takes randomness from outside.' },
+        { object: 'Date', property: 'now', message: 'Take the clock from the runtime.' },
+        { object: 'Math', property: 'random', message: 'Take randomness from outside.' },
       ],
     },
   },

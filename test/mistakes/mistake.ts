@@ -1,5 +1,6 @@
 import type { DirectedStage } from '../faults/directed/directed-stage.js';
 import type { RedisStage } from '../faults/on-redis/redis-stage.js';
+import type { FaultKind } from '../simulation/plan/plan.js';
 import type { Quirks } from '../simulation/quirks.js';
 import type { Edit } from './source/edit.js';
 
@@ -7,8 +8,11 @@ import type { Edit } from './source/edit.js';
 export interface InSimulation {
   /** Rules of the checker, one of which has to see it. */
   readonly rules: readonly string[];
-  /** The same mistake in what the simulation has in place of the Redis store's client and a clock; then nothing is edited. */
+  /** The same mistake in what the simulation has in place of a clock; then nothing is edited. */
   readonly quirks?: Quirks;
+  /** It takes one of these faults, or such locks, to see it: other seeds are passed over. */
+  readonly faults?: readonly FaultKind[];
+  readonly locks?: 'readWrite' | 'fair';
   /** It takes a pause at one certain step to see it: looked for there, in the plan for this, and not in seeds. */
   readonly atEachStep?: 'locks' | 'permits' | 'readWrite' | 'objects';
 }

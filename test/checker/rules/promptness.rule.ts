@@ -94,23 +94,19 @@ const insideSpans = (past: Past, process: string, key: string): Span[] =>
       .map(({ granted: { at }, ended }) => ({ from: at, to: ended })),
   );
 
-/** How long a place in the line of a read-write lock stands that nobody keeps. */
+/** How long an entry in the queue of a fair or a read-write lock is alive without a refresh, in ms. */
 const ENTRY_LIVES_MS = 5_000;
 
 /**
- * After all was lost, those who stood in the line of a fair lock find out when they keep their places. The line of a
- * read-write lock may be there as it was once: who stood in it then and does not wait any more stands there till its place is
- * dead.
+ * After a failover, the queue of a fair or a read-write lock may be there as it was before: it has entries of owners that do
+ * not wait any more. Each of them counts until it is dead.
  */
 const lostQueues = (past: Past, key: string, keepingMs: number): Span[] => {
-  const isReadWrite = past.readWrite.has(key);
-  if (!isReadWrite && !isFair(past, key)) return [];
-  // Who stands far behind looks only when it keeps its own place.
-  const lastsMs = isReadWrite ? ENTRY_LIVES_MS + keepingMs : keepingMs;
+  if (!past.readWrite.has(key) && !isFair(past, key)) return [];
   return past
     .all('unprotected')
     .filter((one) => one.key === undefined)
-    .map(({ at }) => ({ from: at, to: at + lastsMs }));
+    .map(({ at }) => ({ from: at, to: at + ENTRY_LIVES_MS + keepingMs }));
 };
 
 /**

@@ -19,11 +19,6 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
         find: "  held = redis.pcall('hexists', hold, me)",
         replace: '  held = 1',
       },
-      {
-        in: 'ExclusiveHolds.release',
-        find: 'const held = hold?.owner === owner;',
-        replace: 'const held = hold !== undefined;',
-      },
     ],
     simulation: { rules: ['exclusion'] },
     laboratory: {
@@ -59,6 +54,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
         replace: 'if false then',
       },
     ],
+    simulation: { rules: ['promptness'] },
     laboratory: {
       rules: ['promptness'],
       async play(stage) {
@@ -79,16 +75,6 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
         find: 'replies[i] = -1',
         replace:
           "redis.call('hset', KEYS[i], ARGV[2 * i - 1], 1) redis.call('pexpire', KEYS[i], ARGV[2 * i]) replies[i] = tonumber(ARGV[2 * i])",
-      },
-      {
-        in: 'ExclusiveHolds.extend',
-        find: 'if (hold?.owner !== owner)',
-        replace: 'if (hold && hold.owner !== owner)',
-      },
-      {
-        in: 'ExclusiveHolds.extend',
-        find: 'const remainingMs = left(hold, now);',
-        replace: 'const remainingMs = hold ? left(hold, now) : 0;',
       },
     ],
     laboratory: {
@@ -117,14 +103,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'a renewal shortens',
-    edits: [
-      { in: 'EXCLUSIVE_EXTEND', find: 'if left < lease then', replace: 'if true then' },
-      {
-        in: 'ExclusiveHolds.extend',
-        find: 'if (remainingMs >= leaseMs) return',
-        replace: 'if (remainingMs >= Infinity) return',
-      },
-    ],
+    edits: [{ in: 'EXCLUSIVE_EXTEND', find: 'if left < lease then', replace: 'if true then' }],
     simulation: { rules: ['shortened'] },
     laboratory: {
       rules: ['shortened'],
@@ -287,11 +266,8 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
   {
     name: 'fencing tokens from a clock that steps back',
     edits: [
-      {
-        in: 'Tokens.reserve',
-        find: 'Math.max(this.last + 1, Math.floor(this.clock.wallClockMicros()))',
-        replace: 'Math.floor(this.clock.wallClockMicros())',
-      },
+      { in: 'TAKE', find: 'if last >= first then first = last + 1 end', replace: '' },
+      { in: 'RULES', find: 'if last >= first then first = last + 1 end', replace: '' },
     ],
     simulation: { rules: ['tokens'] },
   },

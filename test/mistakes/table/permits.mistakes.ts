@@ -36,11 +36,6 @@ export const PERMIT_MISTAKES: readonly Mistake[] = [
         find: 'local takes = not lives and left >= 1',
         replace: 'local takes = not lives and left >= 0',
       },
-      {
-        in: 'PermitHolds.acquire',
-        find: 'own || taken.size < permits.limit',
-        replace: 'own || taken.size <= permits.limit',
-      },
     ],
     simulation: { rules: ['limit'] },
     laboratory: {
@@ -60,11 +55,6 @@ export const PERMIT_MISTAKES: readonly Mistake[] = [
         in: 'PERMIT_RELEASE',
         find: 'if not score then return -1 end',
         replace: "if not score then redis.call('incrby', KEYS[1], 1) return -1 end",
-      },
-      {
-        in: 'PermitHolds.release',
-        find: 'if (!permits?.taken.has(owner)) return false;',
-        replace: 'if (!permits?.taken.has(owner)) { if (permits) permits.limit++; return false; }',
       },
     ],
     simulation: { rules: ['limit'], atEachStep: 'permits' },
@@ -90,11 +80,6 @@ export const PERMIT_MISTAKES: readonly Mistake[] = [
         find: "local ended = redis.call('zcount', KEYS[2], 0, whole(now))",
         replace: 'local ended = 0',
       },
-      {
-        in: 'PermitHolds.find',
-        find: 'if (left(own, now) <= 0) permits.taken.delete(owner);',
-        replace: '{}',
-      },
     ],
     simulation: { rules: ['dead key', 'promptness'] },
   },
@@ -106,7 +91,6 @@ export const PERMIT_MISTAKES: readonly Mistake[] = [
         find: 'local receivers = redis.call(ARGV[3], ARGV[2], whole((free or 0) + 1))',
         replace: 'local receivers = 0',
       },
-      { in: 'PermitHolds.release', find: 'this.notify(finalKey);', replace: '' },
     ],
     simulation: { rules: ['promptness'] },
     laboratory: {

@@ -28,12 +28,6 @@ export const QUEUE_MISTAKES: readonly Mistake[] = [
         replace:
           "ticket = redis.call('hincrby', queue, 'last', 1) redis.call('hset', queue, ticket, entry_text(now + span, span, '10000', '1', not_subscribed, me), '@' .. me, ticket)",
       },
-      {
-        in: 'ExclusiveHolds.keep',
-        find: 'const queue = this.queueOf(finalKey, now);',
-        replace:
-          'const queue = this.queueOf(finalKey, now) ?? new WaitQueue(); if (!queue.has(owner) && this.find(finalKey, now)?.owner !== owner) { queue.add(claim, now, notSubscribed); this.queues.set(finalKey, queue); }',
-      },
     ],
     onRedis: {
       async play(stage) {
@@ -303,17 +297,6 @@ export const QUEUE_MISTAKES: readonly Mistake[] = [
         await lease.release();
       },
     },
-  },
-  {
-    name: 'a release that serves nobody',
-    edits: [
-      {
-        in: 'ExclusiveHolds.serveOrNotify',
-        find: 'if (!this.serve(finalKey, now)) this.notify(finalKey);',
-        replace: '',
-      },
-    ],
-    simulation: { rules: ['promptness'] },
   },
   {
     name: 'a grant for another lease than the caller wants taken without a question',

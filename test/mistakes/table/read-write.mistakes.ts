@@ -22,11 +22,6 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
         find: "if mode == 'read' and kind == 'read' then",
         replace: "if mode == 'read' then",
       },
-      {
-        in: 'ReadWriteHolds.waitMs',
-        find: "claim.kind === 'write' ? longest(shared) : writer",
-        replace: 'writer',
-      },
     ],
     simulation: { rules: ['exclusion'] },
     laboratory: {
@@ -47,11 +42,6 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
         find: "if mode == 'read' and kind == 'read' then",
         replace: "if kind == 'read' then",
       },
-      {
-        in: 'ReadWriteHolds.waitMs',
-        find: "claim.kind === 'write' ? longest(shared) : writer",
-        replace: "claim.kind === 'write' ? longest(shared) : undefined",
-      },
     ],
     simulation: { rules: ['exclusion'] },
     laboratory: {
@@ -71,11 +61,6 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
         in: 'READ_WRITE_RELEASE',
         find: 'local others = others_left(hash, index, ARGV[4], me)',
         replace: 'local others = 0',
-      },
-      {
-        in: 'ReadWriteHolds.end',
-        find: 'else shared.readers.delete(owner);',
-        replace: 'else shared.readers.clear();',
       },
     ],
     simulation: { rules: ['foundation', 'entry'] },
@@ -107,29 +92,12 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
           redis.call('pexpire', hash, whole(lease))
           if lease then return lease end`,
       },
-      {
-        in: 'ReadWriteHolds.extend',
-        find: "if (!own) return { status: 'lost' };",
-        replace: `if (!own) {
-          const anew = shared ?? { writer: undefined, readers: new Readers(), queue: new WaitQueue() };
-          anew.readers.set(owner, { since: now, leaseMs });
-          this.keys.set(finalKey, anew);
-          return { status: 'held', validForMs: leaseMs };
-        }`,
-      },
     ],
     simulation: { rules: ['exclusion'] },
   },
   {
     name: 'the end of a read or write lock told to nobody',
-    edits: [
-      { in: 'READ_WRITE_RELEASE', find: 'redis.call(ARGV[3], ARGV[2], payload)', replace: '' },
-      {
-        in: 'ReadWriteHolds.release',
-        find: 'if (held || stood) this.notify(finalKey);',
-        replace: 'if (stood) this.notify(finalKey);',
-      },
-    ],
+    edits: [{ in: 'READ_WRITE_RELEASE', find: 'redis.call(ARGV[3], ARGV[2], payload)', replace: '' }],
     simulation: { rules: ['promptness'] },
     laboratory: {
       rules: ['promptness'],
@@ -151,13 +119,8 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
         find: "if found.size > 2 then redis.call(ARGV[3], ARGV[2], '1') end",
         replace: '',
       },
-      {
-        in: 'ReadWriteHolds.release',
-        find: 'if (held || stood) this.notify(finalKey);',
-        replace: 'if (held) this.notify(finalKey);',
-      },
     ],
-    simulation: { rules: ['promptness'] },
+    simulation: { rules: ['promptness'], locks: 'readWrite' },
   },
   {
     name: 'readers that go past a writer who waits',
@@ -166,11 +129,6 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
         in: 'READ_WRITE_QUEUE',
         find: "if kind == 'write' or one.kind == 'write' then",
         replace: "if kind == 'write' then",
-      },
-      {
-        in: 'ReadWriteHolds.waitMs',
-        find: "claim.kind === 'write' || before.kind === 'write'",
-        replace: "claim.kind === 'write'",
       },
     ],
     simulation: { rules: ['overtaking'] },
@@ -189,9 +147,9 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
     name: 'a reader whose time is over keeps writers out',
     edits: [
       {
-        in: 'ReadWriteHolds.find',
-        find: 'if (readers.longest && left(readers.longest, now) <= 0) readers.clear();',
-        replace: '',
+        in: 'READ_WRITE_BASICS',
+        find: "redis.pcall('pexpire', key, whole(lease))",
+        replace: "redis.pcall('pexpire', key, whole(lease + 20000))",
       },
     ],
     simulation: { rules: ['dead key', 'promptness'] },
@@ -214,10 +172,7 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'a writer that reads on tells nobody',
-    edits: [
-      { in: 'READ_WRITE_DOWNGRADE', find: "redis.call(ARGV[4], ARGV[3], '1')", replace: '' },
-      { in: 'ReadWriteHolds.downgrade', find: 'this.notify(finalKey);', replace: '' },
-    ],
+    edits: [{ in: 'READ_WRITE_DOWNGRADE', find: "redis.call(ARGV[4], ARGV[3], '1')", replace: '' }],
     simulation: { rules: ['promptness'] },
     laboratory: {
       rules: ['promptness'],
@@ -241,11 +196,6 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
       {
         in: 'READ_WRITE_DOWNGRADE',
         find: "redis.call('set', timeout, '1', 'px', whole(lease))",
-        replace: '',
-      },
-      {
-        in: 'ReadWriteHolds.downgrade',
-        find: 'shared.readers.set(owner, { since: now, leaseMs: validForMs });',
         replace: '',
       },
     ],

@@ -39,7 +39,7 @@ export const UNDOING_MISTAKES: readonly Mistake[] = [
         replace: '!sameConnection',
       },
     ],
-    simulation: { rules: ['leftovers'] },
+    simulation: { rules: ['leftovers'], faults: ['cut', 'half-open'] },
     laboratory: {
       rules: ['leftovers', 'ghosts'],
       async play(stage) {

@@ -162,8 +162,8 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     name: 'nobody told that a hold will end sooner',
     edits: [
       {
-        in: 'ExclusiveHolds.reacquire',
-        find: 'if (claim.reacquires && left(hold, now) > claim.leaseMs) this.notify(claim.finalKey);',
+        in: 'QUEUE_ACQUIRE',
+        find: "redis.call(ARGV[5], ${CHANNEL}, '0')",
         replace: '',
       },
     ],

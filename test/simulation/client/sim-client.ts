@@ -29,8 +29,8 @@ const asList = (value: Reply): unknown =>
   value instanceof ErrorReply ? replyError(value) : Array.isArray(value) ? value.map(asList) : value;
 
 /**
- * Stands in for a client of ioredis, over a simulated connection, with the settings that the store gives: it sends each
- * command at most once and at once, tells of connections by the same events in the same order, and connects again.
+ * Stands in for a client of ioredis, over a simulated connection. As with the settings of the store, it sends each command
+ * at once and at most once. It emits the same events in the same order, and connects again by itself.
  */
 export class SimClient extends EventEmitter implements RedisLike {
   status = 'wait';

@@ -15,7 +15,7 @@ import { judge } from '../run/judge.js';
 import { simulate, type Variation } from '../run/simulate.js';
 
 /** How many seeds may pass a mistake by. */
-export const MAX_SEEDS = 4_000;
+export const MAX_SEEDS = 1_500;
 
 /** How a mistake was noticed. */
 export interface Catch {
@@ -35,12 +35,18 @@ const STEP_PLANS = {
 const CORE_NAMES = Object.keys(CORE) as (keyof Core)[];
 
 async function* plansFor(
-  { simulation: { atEachStep } }: SimulatedMistake,
+  { simulation: { atEachStep, faults, locks } }: SimulatedMistake,
   variation: Variation,
 ): AsyncGenerator<Plan> {
   const plan = atEachStep && STEP_PLANS[atEachStep];
-  if (plan) yield* plansForEachStep(plan, (await simulate(plan, variation)).steps);
-  else for (let seed = 1; seed <= MAX_SEEDS; seed++) yield makePlan(seed);
+  if (plan) return yield* plansForEachStep(plan, (await simulate(plan, variation)).steps);
+  for (let seed = 1, count = 0; count < MAX_SEEDS; seed++) {
+    const made = makePlan(seed);
+    if (faults && !made.faults.some(({ kind }) => faults.includes(kind))) continue;
+    if (locks && !made.settings[locks]) continue;
+    count++;
+    yield made;
+  }
 }
 
 /** Lends out the core or the store with the mistake in it. */

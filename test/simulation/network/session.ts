@@ -82,10 +82,10 @@ export class Session {
 
   /** The connection breaks, and both hear of it; the server, with `lateMs`, after the last bytes under way. */
   cut(lateMs?: number): void {
-    this.up.sever(lateMs);
+    const last = this.up.sever(lateMs);
     this.down.sever();
     if (lateMs === undefined) this.endThere();
-    else this.agenda.quietly(this.agenda.now + lateMs + 10, () => this.endThere());
+    else this.agenda.quietly(last + lateMs, () => this.endThere());
     this.agenda.at(this.agenda.now + 0.5, () => this.process.arrive(() => this.closeHere()));
   }
 

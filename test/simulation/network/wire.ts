@@ -44,15 +44,19 @@ export class Wire {
     this.silentUntil = Math.max(this.silentUntil, until);
   }
 
-  /** The end. What is under way is lost, or with `lateMs` arrives that much later. */
-  sever(lateMs?: number): void {
+  /** The end. What is under way is lost, or with `lateMs` arrives that much later. Returns when the last of it does. */
+  sever(lateMs?: number): number {
     this.severed = true;
     const parcels = [...this.underWay];
     this.underWay.clear();
+    let last = this.agenda.now;
     for (const { appointment, deliver } of parcels) {
       appointment.cancelled = true;
-      if (lateMs !== undefined) this.post(deliver, Math.max(appointment.at, this.agenda.now) + lateMs);
+      if (lateMs === undefined) continue;
+      last = Math.max(last, appointment.at + lateMs);
+      this.post(deliver, appointment.at + lateMs);
     }
+    return last;
   }
 
   private post(deliver: (() => void)[], at: number): Parcel {

@@ -17,7 +17,7 @@ const makeSettings = (random: Random): PlanSettings => {
   return {
     watchdogMs,
     commandTimeoutMs: random.pick([100, 200, 400]),
-    latencyMs: [0.2, random.pick([0.5, 1.5, 4])],
+    latencyMs: [0.2, random.pick([0.5, 1.5, 4, 20])],
     maxWaiters: random.chance(0.15) ? random.whole(0, 2) : null,
     shutdownGraceMs: random.pick([50, 500]),
     mayKill: random.chance(0.9),

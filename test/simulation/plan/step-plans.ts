@@ -1,4 +1,4 @@
-import type { LockStep, Plan, PlanSettings, Step } from './plan.js';
+import type { Fault, LockStep, Plan, PlanSettings, Step } from './plan.js';
 
 /** How long the process stands still: less than a lease, longer than one renewal leaves of it, longer than any. */
 const PAUSES_MS = [300, 700, 900, 1_300, 2_500];
@@ -215,12 +215,24 @@ export const CALM_OBJECT_PLAN: Plan = {
   faults: [],
 };
 
-/** The plan with one process stopped for a while, or crashed, at each of its steps in turn. */
-export function* plansForEachStep(plan: Plan, steps: ReadonlyMap<string, number>): Generator<Plan> {
+/**
+ * Yields the plan with one process stopped for a while, or crashed, at each of its steps in turn.
+ *
+ * @param isWhole whether each step has a crash and each pause; otherwise every fifth step has one of them, in turn
+ */
+export function* plansForEachStep(
+  plan: Plan,
+  steps: ReadonlyMap<string, number>,
+  isWhole = true,
+): Generator<Plan> {
   for (const [process, count] of steps) {
-    for (let step = 1; step <= count; step++) {
-      yield { ...plan, faults: [{ kind: 'crash-step', process, step }] };
-      for (const ms of PAUSES_MS) yield { ...plan, faults: [{ kind: 'freeze-step', process, step, ms }] };
+    for (let step = 1; step <= count; step += isWhole ? 1 : 5) {
+      const faults: Fault[] = [
+        { kind: 'crash-step', process, step },
+        ...PAUSES_MS.map((ms): Fault => ({ kind: 'freeze-step', process, step, ms })),
+      ];
+      const chosen = isWhole ? faults : [faults[step % faults.length]!];
+      for (const fault of chosen) yield { ...plan, faults: [fault] };
     }
   }
 }

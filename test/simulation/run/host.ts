@@ -146,6 +146,11 @@ export class Host {
     );
   }
 
+  /** Resolves when the app has started: the module looks whether its store can be reached. */
+  async start(): Promise<void> {
+    await this.redis.ping().catch(() => undefined);
+  }
+
   shutDown(): void {
     if (this.process.crashed || this.process.stopping) return;
     this.process.stopping = true;

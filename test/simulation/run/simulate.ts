@@ -86,9 +86,10 @@ const simulateOn = async (
   try {
     const running = new Set<Host>();
     for (const host of all) {
-      const callers = host.plan.callers.map((caller, i) => {
-        const name = `${host.plan.name}c${i + 1}`;
-        return new Caller(host, register, name).run(caller);
+      const started = host.start();
+      const callers = host.plan.callers.map(async (caller, i) => {
+        await started;
+        await new Caller(host, register, `${host.plan.name}c${i + 1}`).run(caller);
       });
       running.add(host);
       void Promise.all(callers).then(() => running.delete(host));

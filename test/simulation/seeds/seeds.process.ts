@@ -10,10 +10,14 @@ export interface RunSeeds {
 export interface SeedsRun {
   readonly type: 'run';
   readonly failed: readonly FailedSeed[];
+  readonly seen: readonly string[];
 }
 
 // Thousands of errors are part of a run, and nobody reads where they come from.
 Error.stackTraceLimit = 0;
 
 const channel = workerChannel<RunSeeds, SeedsRun>();
-channel.on('run', async ({ from, to }) => channel.send({ type: 'run', failed: await runSeeds(from, to) }));
+channel.on('run', async ({ from, to }) => {
+  const { failed, seen } = await runSeeds(from, to);
+  channel.send({ type: 'run', failed, seen: [...seen] });
+});

@@ -27,7 +27,7 @@ interface Told {
  */
 export class Recorder {
   private watch: HoldWatch;
-  private held = new Held();
+  private readonly held = new Held();
   private told: Told[] = [];
 
   constructor(

@@ -239,7 +239,7 @@ export class SimServer implements Host {
     }
     if (name !== 'script' || args[0] !== 'load') return undefined;
     const source = String(args[1]);
-    const sha = this.scripts.get(source) ?? String(this.say('script', 'load', source));
+    const sha = this.scripts.get(source) ?? (this.say('script', 'load', source) as string);
     this.scripts.set(source, sha);
     this.loaded.add(sha);
     return sha;
