@@ -23,8 +23,8 @@ const DRIFT = 0.0001;
 export interface Member {
   readonly process: SimProcess;
   readonly manager: LockManager;
-  /** Connections that it has opened. */
-  readonly links: readonly Link[];
+  /** Number of connections that are open. */
+  readonly openConnections: number;
 }
 
 /** Creates the store of a process. `connect` returns a new client, and counts its connection. */
@@ -80,7 +80,13 @@ export class Crowd {
     });
     const silent = { warn: () => undefined, log: () => undefined };
     const settings = { ...CORE.DEFAULT_SETTINGS, keyPrefix: KEY_PREFIX };
-    return { process, manager: new CORE.LockManager(store, settings, silent, process), links };
+    return {
+      process,
+      manager: new CORE.LockManager(store, settings, silent, process),
+      get openConnections() {
+        return links.filter(({ session }) => session?.openHere).length;
+      },
+    };
   }
 
   addMany(count: number, makeStore?: MakeStore): readonly Member[] {

@@ -4,8 +4,10 @@
 // The same seed gives the same tables. With --write they go into docs/operations/scale.md.
 import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
+import { measureCluster } from './cluster.js';
 import { measureOneKey } from './one-key.js';
 import { writePage } from './page.js';
+import { measureWaiting } from './waiting.js';
 import { markdownOf, type Table } from './table.js';
 
 const PAGE = fileURLToPath(new URL('../../../docs/operations/scale.md', import.meta.url));
@@ -33,6 +35,8 @@ const PARTS: Readonly<Record<string, () => Promise<readonly Table[]>>> = {
   fair: oneKey('fair'),
   'read-write': oneKey('read-write'),
   permit: oneKey('permit'),
+  cluster: () => measureCluster(seed),
+  waiting: () => measureWaiting(seed, sizes),
 };
 
 const written = new Map<string, readonly Table[]>();
