@@ -11,9 +11,9 @@ const CALLERS = 100;
 const HOLDS = 10_000;
 const HOLDER = 9_999;
 /** How long a caller holds a random key, in ms. */
-const HOLD_MS = 50;
+const HOLD_MS = 200;
 const WARM_UP_MS = 1_000;
-const MEASURED_MS = 2_000;
+const MEASURED_MS = 1_000;
 const HOLDING_S = 30;
 
 /** What one server, or a cluster, came to. */
@@ -22,6 +22,8 @@ interface KeysResult {
   readonly perLock: Cost;
   readonly connections: number;
   readonly opening: Cost;
+  /** Of all processes in a second, while no lock is in use. */
+  readonly idle: Cost;
   readonly holding: Cost;
   readonly waiting: Cost;
   readonly subscriptions: { readonly channels: number; readonly receivers: number };
@@ -128,9 +130,10 @@ const measure = async (crowd: Crowd, makeStore: MakeStore | undefined): Promise<
   const opened = await opening(crowd, members[0]!);
   const connections = members[0]!.openConnections;
   const random = await randomKeys(crowd, members);
+  const idle = await perSecond(crowd);
   const holder = crowd.add(HOLDER, makeStore);
   await hold(crowd, holder);
-  const holding = await perSecond(crowd);
+  const idleAndHolding = await perSecond(crowd);
   const failures: unknown[] = [];
   let next = 0;
   for (const member of members) {
@@ -152,8 +155,9 @@ const measure = async (crowd: Crowd, makeStore: MakeStore | undefined): Promise<
     ...random,
     connections,
     opening: opened,
-    holding,
-    waiting: between(holding, both),
+    idle,
+    holding: between(idle, idleAndHolding),
+    waiting: between(idleAndHolding, both),
     subscriptions: server.subscriptions,
     waitingConnections: members[0]!.openConnections - connections,
   };
@@ -181,6 +185,7 @@ export const measureCluster = async (seed: number): Promise<readonly Table[]> =>
         row('random keys: bytes per lock', (r) => shown(r.perLock.bytes)),
         row('random keys: commands per lock', (r) => shown(r.perLock.commands)),
         row('random keys: messages per lock', (r) => shown(r.perLock.messages)),
+        row(`${PROCESSES} idle processes: requests/s`, (r) => shown(r.idle.requests)),
         row(`${shown(HOLDS)} holds of one process: requests/s`, (r) => shown(r.holding.requests)),
         row(`${shown(HOLDS)} holds of one process: bytes/s`, (r) => shown(r.holding.bytes)),
         row(`${shown(HOLDS)} holds of one process: commands/s`, (r) => shown(r.holding.commands)),
