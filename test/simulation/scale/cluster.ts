@@ -186,6 +186,7 @@ export const measureCluster = async (seed: number): Promise<readonly Table[]> =>
         row('random keys: commands per lock', (r) => shown(r.perLock.commands)),
         row('random keys: messages per lock', (r) => shown(r.perLock.messages)),
         row(`${PROCESSES} idle processes: requests/s`, (r) => shown(r.idle.requests)),
+        row(`${PROCESSES} idle processes: bytes/s`, (r) => shown(r.idle.bytes)),
         row(`${shown(HOLDS)} holds of one process: requests/s`, (r) => shown(r.holding.requests)),
         row(`${shown(HOLDS)} holds of one process: bytes/s`, (r) => shown(r.holding.bytes)),
         row(`${shown(HOLDS)} holds of one process: commands/s`, (r) => shown(r.holding.commands)),

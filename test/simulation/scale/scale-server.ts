@@ -2,7 +2,7 @@ import type { Agenda } from '../engine/agenda.js';
 import type { Server } from '../network/link.js';
 import type { Session } from '../network/session.js';
 import type { Command, Reply } from '../server/command.js';
-import { encode, RespReader, type RespValue } from '../server/resp.js';
+import { encode, ErrorReply, RespReader, type RespValue } from '../server/resp.js';
 import type { BorrowedServer } from '../server/spare-servers.js';
 import type { Valkey, ValkeySocket } from '../server/valkey.js';
 import { between, NO_COST, type Cost } from './cost.js';
@@ -27,6 +27,15 @@ interface Connection {
 
 const isMessage = (value: RespValue): value is readonly [string, string, string] =>
   Array.isArray(value) && (value[0] === 'message' || value[0] === 'smessage');
+
+/** Returns the number of bytes in which a server sends a value. */
+const bytesOf = (value: RespValue): number => {
+  if (value === null) return '$-1\r\n'.length;
+  if (typeof value === 'number') return `:${value}\r\n`.length;
+  if (typeof value === 'string') return `$${value.length}\r\n${value}\r\n`.length;
+  if (value instanceof ErrorReply) return `-${value.message}\r\n`.length;
+  return value.reduce((sum, one) => sum + bytesOf(one), `*${value.length}\r\n`.length);
+};
 
 /** Replies to commands that the server itself does not answer as a cluster would; undefined: it executes the command. */
 export type Replying = (session: Session, command: Command) => RespValue | undefined;
@@ -137,7 +146,10 @@ export class ScaleServer implements Server {
       const replies = this.execute(this.connections.get(session)!, this.counting(command));
       this.subscribers.executed(session, command);
       reply(replies);
-    } else reply([known]);
+    } else {
+      this.sent.bytes += bytesOf(known);
+      reply([known]);
+    }
     onCost?.(between(before, this.cost));
   }
 
