@@ -34,7 +34,7 @@ const bytesOf = (value: RespValue): number => {
   if (typeof value === 'number') return `:${value}\r\n`.length;
   if (typeof value === 'string') return `$${value.length}\r\n${value}\r\n`.length;
   if (value instanceof ErrorReply) return `-${value.message}\r\n`.length;
-  return value.reduce((sum, one) => sum + bytesOf(one), `*${value.length}\r\n`.length);
+  return value.reduce<number>((sum, one) => sum + bytesOf(one), `*${value.length}\r\n`.length);
 };
 
 /** Replies to commands that the server itself does not answer as a cluster would; undefined: it executes the command. */
