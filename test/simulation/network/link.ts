@@ -1,10 +1,17 @@
 import type { Agenda } from '../engine/agenda.js';
 import type { Random } from '../engine/random.js';
 import type { SimProcess } from '../engine/sim-process.js';
-import type { SimServer } from '../server/sim-server.js';
-import { Session } from './session.js';
+import { Session, type Host } from './session.js';
 
 export type Direction = 'up' | 'down' | 'both';
+
+/** A server that accepts connections. */
+export interface Server extends Host {
+  /** Whether a connection can be made. */
+  readonly accepts: boolean;
+  nextSessionId(): number;
+  opened(session: Session): void;
+}
 
 /** The way from one process to the server, for one of its two connections. */
 export class Link {
@@ -17,7 +24,7 @@ export class Link {
   constructor(
     private readonly agenda: Agenda,
     private readonly process: SimProcess,
-    private readonly server: SimServer,
+    private readonly server: Server,
     private readonly random: Random,
     private readonly latencyMs: readonly [number, number],
     /** How long the client tries to connect. */

@@ -1,0 +1,83 @@
+import type { LockStore } from '../../../lib/core/seam/lock-store.js';
+import { RedisCluster } from '../../../lib/stores/redis/cluster/redis-cluster.js';
+import { textOfAddress, type NodeAddress } from '../../../lib/stores/redis/cluster/slots.js';
+import { FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
+import { queueProbe } from '../../../lib/stores/redis/kinds/exclusive/queue-rights.js';
+import {
+  EXCLUSIVE_SCRIPTS,
+  RedisExclusive,
+} from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
+import { FAIR_SCRIPTS } from '../../../lib/stores/redis/kinds/fair/redis-fair.js';
+import { LATCH_SCRIPTS } from '../../../lib/stores/redis/kinds/latch/redis-latch.js';
+import { PERMIT_SCRIPTS } from '../../../lib/stores/redis/kinds/permit/redis-permit.js';
+import { READ_WRITE_SCRIPTS } from '../../../lib/stores/redis/kinds/read-write/redis-read-write.js';
+import { RedisLink } from '../../../lib/stores/redis/kinds/redis-link.js';
+import { SEMAPHORE_SCRIPTS } from '../../../lib/stores/redis/kinds/semaphore/redis-semaphore.js';
+import { whenReady } from '../../../lib/stores/redis/kinds/when-ready.js';
+import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
+import { TIMEOUT_MS, type MakeStore } from './crowd.js';
+import type { Replying } from './scale-server.js';
+
+export const MASTERS = 100;
+const SLOTS = 16_384;
+/** Masters that the options of the store name. */
+const SEEDS = 3;
+
+/** What a store loads on each connection, as `redis.store.ts` has it. */
+const SCRIPTS = [
+  ...EXCLUSIVE_SCRIPTS,
+  ...FAIR_SCRIPTS,
+  ...PERMIT_SCRIPTS,
+  ...READ_WRITE_SCRIPTS,
+  ...SEMAPHORE_SCRIPTS,
+  ...LATCH_SCRIPTS,
+  FORCE_UNLOCK,
+];
+
+const addressOf = (master: number): NodeAddress => ({ host: `10.0.0.${master + 1}`, port: 6379 });
+
+const CLUSTER_SLOTS = Array.from({ length: MASTERS }, (_none, i) => {
+  const { host, port } = addressOf(i);
+  const [from, to] = [i, i + 1].map((at) => Math.floor((SLOTS * at) / MASTERS));
+  return [from!, to! - 1, [host, port]] as const;
+});
+
+/** The replies of a cluster's master about its cluster. One server executes everything else for all masters. */
+export const asMaster: Replying = (_session, [name, what]) => {
+  if (name !== 'cluster') return undefined;
+  return what === 'slots' ? CLUSTER_SLOTS : 'cluster_state:ok\r\ncluster_current_epoch:1\r\n';
+};
+
+const METHODS = ['acquire', 'extendMany', 'refreshEntries', 'commit', 'release'] as const;
+
+/**
+ * Creates a store with the exclusive lock on the real cluster code: `RedisStore` makes the clients for masters itself,
+ * so its parts are put together here.
+ */
+export const ofCluster: MakeStore = (runtime, connect) => {
+  const keys = new RedisKeys('');
+  const endpoint = {
+    keyPrefix: '',
+    seeds: Array.from({ length: SEEDS }, (_none, i) => addressOf(i)),
+    connect: (at: NodeAddress) => {
+      const client = connect(textOfAddress(at), {});
+      // A client of ioredis has another event for the messages of sharded channels.
+      client.on('message', (channel, text) => client.emit('smessage', channel, text));
+      return client;
+    },
+  };
+  const probeFor = (name: string): ReturnType<typeof queueProbe> => queueProbe(keys, name);
+  const topology = new RedisCluster(endpoint, { timeoutMs: TIMEOUT_MS, runtime, scripts: SCRIPTS, probeFor });
+  const exclusive = whenReady(topology, new RedisExclusive(new RedisLink(topology, keys, runtime)), METHODS);
+  const unused = (): never => {
+    throw new Error('not needed here');
+  };
+  const store: LockStore = {
+    kinds: { exclusive },
+    inspect: unused,
+    forceUnlock: unused,
+    ping: unused,
+    close: () => Promise.resolve(topology.close()),
+  };
+  return store;
+};
