@@ -116,6 +116,7 @@ describe('the simulation', () => {
         'undo',
         'unknown request',
         'use: LOCK_ABORTED',
+        'use: LOCK_QUEUE_FULL',
         'use: LOCK_SHUTDOWN',
         'use: LOCK_STORE_FAILED',
         'use: LOCK_STORE_FAILED, unknown',

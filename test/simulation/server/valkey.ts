@@ -6,6 +6,8 @@ const FIRST_SOCKET = 4096;
 const READABLE = 1;
 const WRITABLE = 2;
 const PORT = 6379;
+/** More steps than anything takes that is sent at one moment. */
+const MAX_STEPS = 10_000;
 /** Error numbers of WASI: no such descriptor, and not implemented. */
 const BAD_DESCRIPTOR = 8;
 const NOT_IMPLEMENTED = 52;
@@ -67,6 +69,8 @@ const refusedCalls = (module: object): Record<string, () => number> =>
 export class Valkey {
   private readonly sockets = new Map<number, Socket>();
   private readonly toAccept: number[] = [];
+  /** Descriptors of closed sockets, to be used again: the server has room for a limited number of them. */
+  private readonly unused: number[] = [];
   private nextSocket = FIRST_SOCKET + 1;
   private exports!: Exports;
 
@@ -97,7 +101,7 @@ export class Valkey {
    * @param onClose called when the server closes the connection
    */
   connect(onBytes: (bytes: string) => void, onClose: () => void = () => undefined): ValkeySocket {
-    const fd = this.nextSocket++;
+    const fd = this.unused.pop() ?? this.nextSocket++;
     const socket: Socket = { received: [], ended: false, onBytes, onClose };
     this.sockets.set(fd, socket);
     this.toAccept.push(fd);
@@ -115,9 +119,19 @@ export class Valkey {
 
   /** Lets the server do all that there is to do at this moment. What it has to send, it sends in the next pass. */
   run(): void {
-    do this.exports.rk_step();
-    while (this.hasInput);
+    let steps = 0;
+    do {
+      if (++steps > MAX_STEPS) throw new Error(`the server does not read its input: ${this.describe()}`);
+      this.exports.rk_step();
+    } while (this.hasInput);
     this.exports.rk_step();
+  }
+
+  private describe(): string {
+    const sockets = [...this.sockets].map(
+      ([fd, { received, ended }]) => `${fd}: ${received.length} chunks${ended ? ', ended' : ''}`,
+    );
+    return `${this.toAccept.length} to accept, ${sockets.join('; ')}`;
   }
 
   private get hasInput(): boolean {
@@ -185,7 +199,9 @@ export class Valkey {
 
   private closed(fd: number): void {
     const socket = this.sockets.get(fd);
-    if (!this.sockets.delete(fd) || socket!.ended) return;
+    if (!this.sockets.delete(fd)) return;
+    this.unused.push(fd);
+    if (socket!.ended) return;
     socket!.onClose();
   }
 
