@@ -10,7 +10,8 @@ export const minimum: Rule = function* (past, { overlapMs }): Generator<Violatio
       const { key, sharedWith } = part;
       const stay = stayOf(past, key, part);
       if (!stay || stay.how !== 'released' || sharedWith !== undefined) continue;
-      const lasted = stay.to - stay.from;
+      // After a failover the same hold is there again.
+      const lasted = stay.to - Math.min(stay.from, granted.at);
       if (lasted >= requested.holdAtLeastMs - overlapMs) continue;
       const text = `${granted.lease} (${requested.process}) gave "${key}" back after ${ms(lasted)} of ${requested.holdAtLeastMs} ms`;
       yield { rule: 'minimum', at: stay.to, text };

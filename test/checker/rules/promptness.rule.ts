@@ -98,15 +98,17 @@ const insideSpans = (past: Past, process: string, key: string): Span[] =>
 const ENTRY_LIVES_MS = 5_000;
 
 /**
- * After a failover, the queue of a fair or a read-write lock may be there as it was before: it has entries of owners that do
- * not wait any more. Each of them counts until it is dead.
+ * After the data is lost, a waiter finds out that its entry is gone when it refreshes it. After a failover, the queue of a fair
+ * or a read-write lock may be there as it was before: it has entries of owners that do not wait any more. Each of them counts
+ * until it is dead.
  */
 const lostQueues = (past: Past, key: string, keepingMs: number): Span[] => {
-  if (!past.readWrite.has(key) && !isFair(past, key)) return [];
+  const mayBeOld = past.readWrite.has(key) || isFair(past, key);
+  const lastsMs = keepingMs + (mayBeOld ? ENTRY_LIVES_MS : 0);
   return past
     .all('unprotected')
     .filter((one) => one.key === undefined)
-    .map(({ at }) => ({ from: at, to: at + ENTRY_LIVES_MS + keepingMs }));
+    .map(({ at }) => ({ from: at, to: at + lastsMs }));
 };
 
 /**

@@ -74,11 +74,14 @@ function* inStore(past: Past, terms: Terms, provisionalLeaseMs: number): Generat
   const arms = new Map<string, { readonly at: number; readonly until: number; readonly token?: number }[]>();
   for (const event of past.events) {
     if ((event.type !== 'hold' && event.type !== 'armed') || event.until === undefined) continue;
+    const { at, until } = event;
     const name = `${event.key} ${event.owner}`;
-    arms.set(name, [
-      ...(arms.get(name) ?? []),
-      { at: event.at, until: event.until, token: event.type === 'hold' ? event.token : undefined },
-    ]);
+    const before = arms.get(name) ?? [];
+    // An owner that requests its hold again has it armed first, and then gets its tokens.
+    const last = before.at(-1);
+    const isAgain = event.type === 'hold' && last?.at === at && last.until === until;
+    const token = event.type === 'hold' ? event.token : undefined;
+    arms.set(name, [...(isAgain ? before.slice(0, -1) : before), { at, until, token }]);
   }
   if (arms.size === 0) return;
   for (const stay of staysIn(past)) {

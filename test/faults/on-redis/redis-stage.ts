@@ -94,6 +94,22 @@ export class RedisStage implements AsyncDisposable {
     return this.run(this.library.QUEUE_ACQUIRE, owner, LEASE_MS, tokens, entryTerms);
   }
 
+  /** Requests the owner's hold again, with a shorter lease. */
+  reacquire(owner: string, leaseMs: number): Promise<unknown> {
+    return this.run(this.library.QUEUE_ACQUIRE, owner, leaseMs, 1, '', 'PUBLISH');
+  }
+
+  /** Resolves with a list of the announcements about the hold, to which each new one is added. */
+  async announcements(): Promise<readonly string[]> {
+    const channel = `redisson_lock__channel:{${this.key}}`;
+    const received: string[] = [];
+    // The same connection as for grants, so that `allReceived` is about these, too.
+    const subscriber = this.clients[1]!;
+    subscriber.on('message', (on: string, message: string) => on === channel && received.push(message));
+    await subscriber.subscribe(channel);
+    return received;
+  }
+
   release(owner: string, as = this.admin): Promise<unknown> {
     return as.eval(this.library.QUEUE_RELEASE, 3, ...this.keys, owner, 'PUBLISH', 0);
   }

@@ -173,7 +173,7 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
   {
     name: 'a writer that reads on tells nobody',
     edits: [{ in: 'READ_WRITE_DOWNGRADE', find: "redis.call(ARGV[4], ARGV[3], '1')", replace: '' }],
-    simulation: { rules: ['promptness'] },
+    simulation: { rules: ['promptness'], locks: 'readWrite' },
     laboratory: {
       rules: ['promptness'],
       async play(stage) {

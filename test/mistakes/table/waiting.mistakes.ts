@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { holder, KEY } from '../../faults/directed/tasks.js';
 import { permitsKey, type Task } from '../../faults/workload/task.js';
@@ -167,7 +168,17 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
         replace: '',
       },
     ],
-    simulation: { rules: ['promptness'] },
+    onRedis: {
+      async play(stage) {
+        const [holder, waiter] = [stage.owner('a'), stage.owner('b')];
+        await stage.acquire(holder);
+        await stage.acquire(waiter);
+        const announced = await stage.announcements();
+        await stage.reacquire(holder, 1_000);
+        await stage.allReceived();
+        assert.deepEqual(announced, ['0']);
+      },
+    },
   },
   {
     name: 'a lost holder keeps its place in the local queue',

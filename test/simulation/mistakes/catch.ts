@@ -15,7 +15,7 @@ import { judge } from '../run/judge.js';
 import { simulate, type Variation } from '../run/simulate.js';
 
 /** How many seeds may pass a mistake by. */
-export const MAX_SEEDS = 800;
+export const MAX_SEEDS = 2_000;
 
 /** How a mistake was noticed. */
 export interface Catch {

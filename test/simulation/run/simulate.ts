@@ -1,6 +1,6 @@
 import { EXPECTATIONS, type Expectations } from '../../checker/expectations.js';
 import { inOrder, type HistoryEvent } from '../../checker/history.js';
-import { POLLERS_YIELD_MS } from '../../../lib/stores/redis/kinds/exclusive/queue-functions.js';
+import { MAX_YIELD_MS } from '../../../lib/stores/redis/kinds/exclusive/queue-functions.js';
 import { CORE, type Core } from '../core-api.js';
 import { Agenda } from '../engine/agenda.js';
 import { Chronicle, rounded } from '../engine/chronicle.js';
@@ -36,12 +36,14 @@ export interface Variation {
 /** What a plan may be judged by: a key is taken a few ways through the network after it became free. */
 export const expectationsFor = ({ settings }: Plan): Expectations => ({
   ...EXPECTATIONS,
+  // The server counts times in whole ms.
+  clocksMs: 1,
   // Timers are late by a little, and the clocks of the processes are not that of the history.
   sendingMs: 5,
   keepingMs: 1_000,
   provisionalLeaseMs: settings.longestMs / 3,
-  // The window for clients that poll, and timers that are late.
-  promptMs: POLLERS_YIELD_MS + 5 + 8 * settings.latencyMs[1],
+  // The longest yield window, and timers that are late.
+  promptMs: MAX_YIELD_MS + 5 + 8 * settings.latencyMs[1],
 });
 
 /** What became of a plan. */

@@ -15,11 +15,8 @@ export const plainKey = (finalKey: string): string =>
 const isOfHold = (event: HistoryEvent): event is Extract<HistoryEvent, { type: 'hold' }> =>
   event.type === 'hold';
 
-/** Something that the watch was told, so that another one can be brought to the same state. */
-interface Told {
-  readonly at: number;
-  readonly tell: (watch: HoldWatch) => void;
-}
+/** Everything that the watch was told, so that another one can be brought to the same state. */
+export type Told = readonly ((watch: HoldWatch) => void)[];
 
 /**
  * Writes into the history which holds the server has, from the commands that it executes: the watch of the fault
@@ -28,7 +25,7 @@ interface Told {
 export class Recorder {
   private watch: HoldWatch;
   private readonly held = new Held();
-  private told: Told[] = [];
+  private told: ((watch: HoldWatch) => void)[] = [];
 
   constructor(
     private readonly agenda: Agenda,
@@ -79,11 +76,15 @@ export class Recorder {
     this.chronicle.add({ type: 'unprotected', at, until: this.held.latestEnd(at), why });
   }
 
-  /** The server has what it had at `at`, and nothing of what came later. */
-  goBackTo(at: number): void {
+  /** What has happened until now, for `goBackTo`. */
+  get past(): Told {
+    return [...this.told];
+  }
+
+  /** The server has what it had then, and nothing of what came later. */
+  goBackTo(past: Told): void {
     const { now } = this.agenda;
     this.watch.allLost(now);
-    const past = this.told.filter((one) => one.at <= at);
     const events: HistoryEvent[] = [];
     const held = new Held();
     let write = (event: HistoryEvent): void => {
@@ -91,10 +92,10 @@ export class Recorder {
       held.take(event);
     };
     this.watch = this.newWatch((event) => write(event));
-    for (const { tell } of past) tell(this.watch);
+    for (const tell of past) tell(this.watch);
     this.watch.settle(now);
     write = (event) => this.write(event);
-    this.told = past;
+    this.told = [...past];
     for (const { key, owner, until } of held.all) {
       const first = events.filter(isOfHold).findLast((event) => event.key === key && event.owner === owner)!;
       // Its tokens were given before.
@@ -103,7 +104,7 @@ export class Recorder {
   }
 
   private tell(tell: (watch: HoldWatch) => void): void {
-    this.told.push({ at: this.agenda.now, tell });
+    this.told.push(tell);
     tell(this.watch);
   }
 

@@ -2,7 +2,7 @@ import type { Agenda } from '../engine/agenda.js';
 import type { Chronicle } from '../engine/chronicle.js';
 import type { Host, Session } from '../network/session.js';
 import type { Command, Reply } from './command.js';
-import { KEY_PREFIX, Recorder } from './recorder.js';
+import { KEY_PREFIX, Recorder, type Told } from './recorder.js';
 import { encode, ErrorReply, RespReader, type RespValue } from './resp.js';
 import type { BorrowedServer } from './spare-servers.js';
 import type { Valkey, ValkeySocket } from './valkey.js';
@@ -28,6 +28,9 @@ for _, key in ipairs(redis.call('keys', '*')) do
 end
 return all`;
 
+/** Looks at each key, which removes it if it has expired. */
+const REMOVE_EXPIRED = `for _, key in ipairs(redis.call('keys', '*')) do redis.call('exists', key) end`;
+
 /** One connection, as the server has it. */
 interface Connection {
   readonly socket: ValkeySocket;
@@ -36,7 +39,13 @@ interface Connection {
 }
 
 /** A copy of all keys: the key, its value, and when it expires. */
-type Snapshot = readonly (readonly [key: string, value: string, expiresAtMs: number])[];
+type Keys = readonly (readonly [key: string, value: string, expiresAtMs: number])[];
+
+/** What a replica has that lags behind. */
+interface Replica {
+  readonly keys: Keys;
+  readonly past: Told;
+}
 
 const isMessage = (value: RespValue): value is readonly ['message', string, string] =>
   Array.isArray(value) && value[0] === 'message';
@@ -50,7 +59,7 @@ export class SimServer implements Host {
   private readonly recorder: Recorder;
   private readonly connections = new Map<Session, Connection>();
   private readonly admin: Connection;
-  private readonly snapshots = new Map<number, Snapshot>();
+  private readonly replicas = new Map<number, Replica>();
   /** All words of scripts that arrived, each with the time of the first. */
   private readonly words = new Map<string, number>();
   /** Hashes of the scripts that were loaded since the last start. */
@@ -141,7 +150,10 @@ export class SimServer implements Host {
 
   /** A replica will take over at `at` that knows nothing of the last so many ms. */
   planFailOver(at: number, behindMs: number): void {
-    this.agenda.quietly(at - behindMs, () => this.snapshots.set(at - behindMs, this.dumpAll()));
+    const from = at - behindMs;
+    this.agenda.quietly(from, () =>
+      this.replicas.set(from, { keys: this.dumpAll(), past: this.recorder.past }),
+    );
   }
 
   failOver(at: number, downMs: number, behindMs: number): void {
@@ -149,8 +161,9 @@ export class SimServer implements Host {
     this.endMood();
     const from = at - behindMs;
     this.recorder.unprotect(`a replica takes over that is ${behindMs} ms behind`);
-    this.restore(this.snapshots.get(from) ?? []);
-    this.recorder.goBackTo(from);
+    const { keys, past } = this.replicas.get(from) ?? { keys: [], past: [] };
+    this.restore(keys);
+    this.recorder.goBackTo(past);
     // What the replica has of these owners is no fault of theirs.
     this.onProlonged([...this.words].filter(([, since]) => since <= from).map(([word]) => word));
   }
@@ -169,8 +182,11 @@ export class SimServer implements Host {
   /** Sets the wall clock. Leases end by it. */
   jump(ms: number): void {
     this.recorder.unprotect(`the server's clock jumped by ${ms} ms`);
+    // A server removes expired keys by and by. Here they are gone at once: a clock that is set back revives none.
+    this.change('eval', REMOVE_EXPIRED, 0);
     this.skewMs += ms;
     this.recorder.clockJumped(ms);
+    this.change('eval', REMOVE_EXPIRED, 0);
     if (ms < 0) this.onProlonged(this.owners.map(([, owner]) => owner));
   }
 
@@ -267,14 +283,14 @@ export class SimServer implements Host {
     return { socket: this.valkey.connect((bytes) => sent.push(...reader.read(bytes)), onClose), sent };
   }
 
-  private dumpAll(): Snapshot {
-    return this.say('eval', DUMP_ALL, 0) as unknown as Snapshot;
+  private dumpAll(): Keys {
+    return this.say('eval', DUMP_ALL, 0) as unknown as Keys;
   }
 
-  private restore(snapshot: Snapshot): void {
+  private restore(keys: Keys): void {
     this.say('flushall');
     const now = WALL_START_MS + this.agenda.now + this.skewMs;
-    for (const [key, value, expiresAtMs] of snapshot) {
+    for (const [key, value, expiresAtMs] of keys) {
       if (expiresAtMs >= 0 && expiresAtMs <= now) continue;
       const command = ['restore', key, String(Math.max(0, expiresAtMs)), value, 'absttl'];
       this.admin.socket.send(encode(command, 'latin1'));
