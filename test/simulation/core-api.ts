@@ -3,9 +3,10 @@ import { LockManager } from '../../lib/core/lock-manager.js';
 import { defaultCall } from '../../lib/core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../../lib/core/settings/lock-settings.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';
+import { FORCING, type ForcingScripts } from '../faults/topology/hold-watch.js';
 
 /** What the simulation takes from the library; a copy of it with a mistake has the same. */
-export interface Core {
+export interface Core extends ForcingScripts {
   readonly LockManager: typeof LockManager;
   readonly RedisStore: typeof RedisStore;
   readonly detached: typeof detached;
@@ -14,4 +15,11 @@ export interface Core {
 }
 
 /** The library as it is. */
-export const CORE: Core = { LockManager, RedisStore, detached, defaultCall, DEFAULT_SETTINGS };
+export const CORE: Core = {
+  LockManager,
+  RedisStore,
+  detached,
+  defaultCall,
+  DEFAULT_SETTINGS,
+  ...FORCING,
+};

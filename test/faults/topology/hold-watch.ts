@@ -9,11 +9,35 @@ import { PermitWatch } from './permit-watch.js';
 import { ReadWriteWatch, type Tokens } from './read-write-watch.js';
 import type { MonitoredCommand } from './redis-monitor.js';
 
-/** How a script that forces keys open is recognized: by its hash, or by itself, in which a monitor writes a line break as two letters. */
-const FORCING: readonly string[] = [
-  ...[...EXCLUSIVE_FORCING, FAIR_FORCING, READ_WRITE_FORCING, PERMIT_FORCING].map(({ script }) => script),
+/** The scripts that force keys open: of the library, or of a copy with a mistake. */
+export interface ForcingScripts {
+  readonly EXCLUSIVE_FORCING: typeof EXCLUSIVE_FORCING;
+  readonly FAIR_FORCING: typeof FAIR_FORCING;
+  readonly READ_WRITE_FORCING: typeof READ_WRITE_FORCING;
+  readonly PERMIT_FORCING: typeof PERMIT_FORCING;
+  readonly FORCE_UNLOCK: typeof FORCE_UNLOCK;
+}
+
+/** Those of the library as it is. */
+export const FORCING: ForcingScripts = {
+  EXCLUSIVE_FORCING,
+  FAIR_FORCING,
+  READ_WRITE_FORCING,
+  PERMIT_FORCING,
   FORCE_UNLOCK,
-].flatMap(({ sha, source }) => [sha, source.replaceAll('\n', String.raw`\n`)]);
+};
+
+/** How they are recognized: by the hash, or by the script itself, in which a monitor writes a line break as two letters. */
+const namesOf = (forcing: ForcingScripts): ReadonlySet<string> => {
+  const { EXCLUSIVE_FORCING: exclusive, FAIR_FORCING: fair, READ_WRITE_FORCING: readWrite } = forcing;
+  const scripts = [...exclusive, fair, readWrite, forcing.PERMIT_FORCING].map(({ script }) => script);
+  return new Set(
+    [...scripts, forcing.FORCE_UNLOCK].flatMap(({ sha, source }) => [
+      sha,
+      source.replaceAll('\n', String.raw`\n`),
+    ]),
+  );
+};
 
 const FENCE_KEY = 'nest_redis_lock:fence:';
 
@@ -72,6 +96,7 @@ type End = Extract<HistoryEvent, { type: 'free' }>['how'];
  */
 export class HoldWatch {
   private readonly holds = new Map<string, Held>();
+  private readonly forcing: ReadonlySet<string>;
   private readonly permits: PermitWatch;
   private readonly readWrite: ReadWriteWatch;
   /** The fencing token that the script at work has stored: the last of those that it gives. */
@@ -94,7 +119,9 @@ export class HoldWatch {
   constructor(
     private readonly keyPrefix: string,
     private readonly write: (event: HistoryEvent) => void,
+    forcing = FORCING,
   ) {
+    this.forcing = namesOf(forcing);
     this.permits = new PermitWatch(keyPrefix, write);
     this.readWrite = new ReadWriteWatch(keyPrefix, write);
   }
@@ -116,7 +143,7 @@ export class HoldWatch {
       this.unfinished = undefined;
       this.block = 1;
       this.blocks = blocksOf(words);
-      this.forces = words.some((word) => FORCING.includes(word));
+      this.forces = words.some((word) => this.forcing.has(word));
       if (name === 'flushall' || name === 'flushdb') this.allLost(at);
       return;
     }

@@ -69,6 +69,7 @@ describe('the option redis', () => {
 
   const asText = (value: unknown): unknown => (typeof value === 'number' ? value.toString() : value);
   const isText = (value: unknown): boolean => typeof value === 'string';
+  const isHost = (value: unknown): boolean => isText(value) && value !== '' && !String(value).includes('@');
   const isWhole = (value: unknown): boolean => Number.isInteger(value) && (value as number) >= 0;
   /** Environment variables are texts, and ioredis takes them. */
   const isCount = (max: number) => (value: unknown) =>
@@ -76,8 +77,8 @@ describe('the option redis', () => {
     (typeof value === 'string' && /^\d+$/.test(value) && Number(value) <= max);
 
   it.each([
-    // An empty one is what an unset variable often is, and ioredis would take it for localhost.
-    ['host', (value: unknown) => isText(value) && value !== '', ['127.0.0.1', '']],
+    // An empty one is what an unset variable often is, and ioredis would take it for localhost. An @ ends a login.
+    ['host', isHost, ['127.0.0.1', '', 'me:secret@127.0.0.1']],
     ['username', isText, ['me']],
     ['password', isText, ['p@ss']],
     ['port', isCount(65_535), [0, 6379, '6379', 65_535, 65_536]],

@@ -1,5 +1,5 @@
 import type { HistoryEvent } from '../../checker/history.js';
-import { HoldWatch } from '../../faults/topology/hold-watch.js';
+import { HoldWatch, type ForcingScripts } from '../../faults/topology/hold-watch.js';
 import { readMonitorLine, type MonitoredCommand } from '../../faults/topology/redis-monitor.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { Chronicle } from '../engine/chronicle.js';
@@ -30,6 +30,7 @@ export class Recorder {
   constructor(
     private readonly agenda: Agenda,
     private readonly chronicle: Chronicle,
+    private readonly forcing: ForcingScripts,
   ) {
     this.watch = this.newWatch((event) => this.write(event));
   }
@@ -109,8 +110,11 @@ export class Recorder {
   }
 
   private newWatch(write: (event: HistoryEvent) => void): HoldWatch {
-    return new HoldWatch(KEY_PREFIX, (event) =>
-      write('key' in event && event.key !== undefined ? { ...event, key: plainKey(event.key) } : event),
+    return new HoldWatch(
+      KEY_PREFIX,
+      (event) =>
+        write('key' in event && event.key !== undefined ? { ...event, key: plainKey(event.key) } : event),
+      this.forcing,
     );
   }
 

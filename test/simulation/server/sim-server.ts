@@ -1,3 +1,4 @@
+import type { ForcingScripts } from '../../faults/topology/hold-watch.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { Chronicle } from '../engine/chronicle.js';
 import type { Host, Session } from '../network/session.js';
@@ -73,6 +74,7 @@ export class SimServer implements Host {
     private readonly agenda: Agenda,
     chronicle: Chronicle,
     private readonly mayKill: boolean,
+    forcing: ForcingScripts,
     { valkey, scripts, monotonicFromMs }: BorrowedServer,
   ) {
     this.valkey = valkey;
@@ -81,7 +83,7 @@ export class SimServer implements Host {
       wallMs: () => WALL_START_MS + agenda.now + this.skewMs,
       monotonicMs: () => monotonicFromMs + agenda.now,
     };
-    this.recorder = new Recorder(agenda, chronicle);
+    this.recorder = new Recorder(agenda, chronicle, forcing);
     this.admin = this.connect();
     this.say('flushall');
     let rest = '';
