@@ -56,6 +56,11 @@ export const POLLERS_EVERY_MS = 1_000;
 export const POLLERS_YIELD_MS = 40;
 /** First interval at which the first entry checks whether a poller's hold has ended, in ms. */
 const SOONEST_LOOK_MS = 10;
+/**
+ * More clients than a server has. Valkey 9.1 counts tens of millions of subscribers while the table of a channel grows (8,
+ * 15, 29, 57 … subscribers). Then no window opens: it would open after each release.
+ */
+const MAX_RECEIVERS = 1_000_000;
 /** Number of fields of a wait queue that are no entries: last, head, polled, yield, since. */
 export const HEADER = 5;
 
@@ -76,7 +81,7 @@ local function process_of(owner) return string.match(owner, '^(.*):') or owner e
 local function channel_of(hold) return ${CHANNEL} end
 local function more_listen(hold, entries)
   local receivers = redis.pcall('pubsub', 'numsub', channel_of(hold))
-  return not refused(receivers) and receivers[2] > entries
+  return not refused(receivers) and receivers[2] > entries and receivers[2] < ${MAX_RECEIVERS}
 end
 local function open_window(queue, span)
   if redis.call('exists', queue) == 0 then
