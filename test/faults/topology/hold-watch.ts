@@ -18,7 +18,7 @@ export interface ForcingScripts {
   readonly FORCE_UNLOCK: typeof FORCE_UNLOCK;
 }
 
-/** Those of the library as it is. */
+/** The scripts of the library as it is. */
 export const FORCING: ForcingScripts = {
   EXCLUSIVE_FORCING,
   FAIR_FORCING,
