@@ -249,7 +249,7 @@ export class RedisStore implements LockStore {
 }
 
 /** Scripts to load on each server. */
-const SCRIPTS = [
+export const SCRIPTS = [
   ...EXCLUSIVE_SCRIPTS,
   ...FAIR_SCRIPTS,
   ...PERMIT_SCRIPTS,

@@ -19,7 +19,7 @@ export class GhostWatch {
       for (const owner of owners) this.known.set(owner, 0);
     };
     around.server.onScript = (words, sentAt, givenUp) => {
-      // What comes after its sender gave it up is looked for until it should have expired, and no longer.
+      // The watch looks for the hold of a late command until its lease has ended, and no longer.
       for (const word of givenUp ? words.map(String) : []) {
         const leaseMs = around.claims.leaseMs.get(word);
         if (leaseMs !== undefined) this.known.set(word, sentAt + leaseMs);

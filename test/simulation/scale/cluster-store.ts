@@ -1,20 +1,12 @@
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { RedisCluster } from '../../../lib/stores/redis/cluster/redis-cluster.js';
 import { textOfAddress, type NodeAddress } from '../../../lib/stores/redis/cluster/slots.js';
-import { FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
 import { queueProbe } from '../../../lib/stores/redis/kinds/exclusive/queue-rights.js';
-import {
-  EXCLUSIVE_SCRIPTS,
-  RedisExclusive,
-} from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
-import { FAIR_SCRIPTS } from '../../../lib/stores/redis/kinds/fair/redis-fair.js';
-import { LATCH_SCRIPTS } from '../../../lib/stores/redis/kinds/latch/redis-latch.js';
-import { PERMIT_SCRIPTS } from '../../../lib/stores/redis/kinds/permit/redis-permit.js';
-import { READ_WRITE_SCRIPTS } from '../../../lib/stores/redis/kinds/read-write/redis-read-write.js';
+import { RedisExclusive } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
 import { RedisLink } from '../../../lib/stores/redis/kinds/redis-link.js';
-import { SEMAPHORE_SCRIPTS } from '../../../lib/stores/redis/kinds/semaphore/redis-semaphore.js';
 import { whenReady } from '../../../lib/stores/redis/kinds/when-ready.js';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
+import { SCRIPTS } from '../../../lib/stores/redis/redis.store.js';
 import { TIMEOUT_MS, type MakeStore } from './crowd.js';
 import type { Replying } from './scale-server.js';
 
@@ -22,17 +14,6 @@ export const MASTERS = 100;
 const SLOTS = 16_384;
 /** Masters that the options of the store name. */
 const SEEDS = 3;
-
-/** What a store loads on each connection, as `redis.store.ts` has it. */
-const SCRIPTS = [
-  ...EXCLUSIVE_SCRIPTS,
-  ...FAIR_SCRIPTS,
-  ...PERMIT_SCRIPTS,
-  ...READ_WRITE_SCRIPTS,
-  ...SEMAPHORE_SCRIPTS,
-  ...LATCH_SCRIPTS,
-  FORCE_UNLOCK,
-];
 
 const addressOf = (master: number): NodeAddress => ({ host: `10.0.0.${master + 1}`, port: 6379 });
 

@@ -163,7 +163,7 @@ export class SimServer implements Host {
     const { keys, past } = this.replicas.get(from) ?? { keys: [], past: [] };
     this.restore(keys);
     this.recorder.goBackTo(past);
-    // What the replica has of these owners is no fault of theirs.
+    // The replica may have holds of these owners that they have released since.
     this.onProlonged([...this.words].filter(([, since]) => since <= from).map(([word]) => word));
   }
 
