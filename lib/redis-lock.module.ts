@@ -133,8 +133,8 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
    * Registers the app's lock service on Redis (`redis`) or another store (`store`), with the defaults of all locks; see
    * {@link RedisLockModuleOptions}. With `name` it registers a further service beside the unnamed one.
    *
-   * Options are checked when the app starts, with a `LockConfigurationError` for an invalid one. An unreachable server
-   * does not stop the start; put `await locks.ping()` into `main.ts` for that.
+   * Options, and the rights of the Redis user, are checked when the app starts, with a `LockConfigurationError` for an
+   * invalid one. An unreachable server does not stop the start; put `await locks.ping()` into `main.ts` for that.
    *
    * @example RedisLockModule.forRoot({ redis: 'redis://localhost:6379', waitMs: 2_000 })
    */
@@ -186,6 +186,7 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
         (module) => module.getProviderByKey<ResolvedOptions>(RESOLVED)?.instance?.interceptor !== undefined,
       );
       this.bind({ context: this.options.context !== undefined, request: isOffered });
+      await this.diagnose();
     } catch (error) {
       // Nest runs no shutdown hooks of an app that failed to start, and the given store may be open.
       const managers = ofSameName.map((module) => module.getProviderByKey<LockManager>(MANAGER).instance);
@@ -193,7 +194,6 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
       throw error;
     }
     this.warnWithoutShutdownHooks();
-    void this.warnOfStore();
   }
 
   onApplicationBootstrap(): void {
@@ -206,16 +206,22 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
   }
 
   /**
-   * Logs the store's warnings without delaying the start. If the store fails now, it tries once more at the first lock.
+   * Logs the store's warnings. A store that cannot be reached does not stop the start: it is diagnosed at the first lock.
+   *
+   * @throws {LockConfigurationError} when locks cannot work with this setup of the store
    */
-  private async warnOfStore(again = true): Promise<void> {
+  private async diagnose(): Promise<void> {
     try {
       for (const warning of await this.manager.diagnose()) this.logger.warn(warning);
-    } catch {
-      if (!again) return;
+    } catch (error) {
+      if (error instanceof LockConfigurationError) throw error;
       const stop = this.manager.on('acquired', () => {
         stop();
-        void this.warnOfStore(false);
+        this.manager.diagnose().then(
+          (warnings) => warnings.forEach((warning) => this.logger.warn(warning)),
+          (failure: unknown) =>
+            failure instanceof LockConfigurationError && this.logger.error(failure.message),
+        );
       });
     }
   }

@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { StoreFailure } from '../../lib/core/seam/store-failure.js';
-import type { RedisExclusive } from '../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';
 import {
   holderOf,
@@ -13,6 +12,10 @@ import {
 import { WaitingProcess } from '../support/stores/waiter.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
+
+/** Number of owners that the store knows to wait, or to have a grant of which their caller has not heard. */
+const queuedOwners = ({ kinds }: RedisStore): number =>
+  (kinds.exclusive as unknown as { queue: { queuedOwners: { size: number } } }).queue.queuedOwners.size;
 
 const failureOf = async (request: Promise<unknown>): Promise<unknown> => {
   const failure = await request.catch((error: unknown) => error);
@@ -144,7 +147,7 @@ describe('RedisStore', () => {
     const other = await process.take(finalKey);
     const confirmation = { ...waiter.claim, waits: false, entryTerms: undefined, reacquires: true };
     expectTaken(await store.kinds.exclusive.acquire(confirmation));
-    expect((store.kinds.exclusive as RedisExclusive).waiting).toBe(0);
+    expect(queuedOwners(store)).toBe(0);
     await store.kinds.exclusive.release(other);
   });
 
@@ -161,7 +164,7 @@ describe('RedisStore', () => {
     proxy.cut();
     await failureOf(apart.ping());
     await failureOf(apart.kinds.exclusive.release(waiter.claim));
-    expect((apart.kinds.exclusive as RedisExclusive).waiting).toBe(0);
+    expect(queuedOwners(apart)).toBe(0);
     await apart.close();
   });
 

@@ -1,11 +1,6 @@
 import { LockConfigurationError, LockStoreError } from 'nest-redis-lock';
 import { describe, expect, it } from 'vitest';
-import {
-  RULES_WITHOUT_QUEUE,
-  COUNTER_RULES,
-  documentedLogin,
-  DOCUMENTED_RULES,
-} from '../support/redis/documented-user.js';
+import { COUNTER_RULES, DOCUMENTED_RULES, refusedBy, userWith } from '../support/redis/documented-user.js';
 import type { OpenLocks } from '../support/redis/open-locks.js';
 import { holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
 import { storeFailure } from '../support/redis/store-failures.js';
@@ -23,14 +18,10 @@ const asJava = (key: string): Promise<number> => lab.admin.incr(counterOf(key));
 const take = ({ locks }: OpenLocks, key: string): Promise<number> =>
   locks.withLock(key, ({ fencingToken }) => fencingToken);
 
-const useUser = async (rules: readonly string[]) => {
-  await lab.admin.call('ACL', 'SETUSER', documentedLogin.username, 'reset', ...rules);
-  await lab.admin.call('ACL', 'LOG', 'RESET');
-  return { ...lab.server.clientOptions(), ...documentedLogin };
-};
-
-const refused = async (): Promise<string[]> =>
-  ((await lab.admin.call('ACL', 'LOG')) as unknown[][]).map((entry) => String(entry[7]));
+const WAYS = [
+  ['with a wait queue', () => Promise.resolve()],
+  ['without', (key: string) => lab.withoutQueue(key)],
+] as const;
 
 describe("tokens of Redisson's counter", () => {
   it('continue where Java stopped, and Java continues where they stopped', async () => {
@@ -89,13 +80,10 @@ describe("tokens of Redisson's counter", () => {
     expect(await lab.admin.pttl(counterOf(key))).toBe(-1);
   });
 
-  it.each([
-    ['in a line', DOCUMENTED_RULES],
-    ['without a line', RULES_WITHOUT_QUEUE],
-  ])('are strictly growing in the order of the holds, over processes, %s', async (_, rules) => {
-    const user = await useUser([...rules, ...COUNTER_RULES]);
-    const services = Array.from({ length: 4 }, () => lab.open({ ...COUNTED, waitMs: 20_000 }, user));
+  it.each(WAYS)('are strictly growing in the order of the holds, over processes, %s', async (_, prepare) => {
+    const services = Array.from({ length: 4 }, () => lab.open({ ...COUNTED, waitMs: 20_000 }));
     const key = newKey();
+    await prepare(key);
     const tokens: number[] = [];
     const enter = (i: number) =>
       services[i % 4]!.locks.withLock(key, ({ fencingToken }) => void tokens.push(fencingToken));
@@ -177,13 +165,11 @@ describe("tokens of Redisson's counter", () => {
 });
 
 describe("the smallest user of Redis that shares Redisson's tokens", () => {
-  it.each([
-    ['in a line', DOCUMENTED_RULES],
-    ['without a line', RULES_WITHOUT_QUEUE],
-  ])('needs no more than the documents say, %s', async (_, rules) => {
-    const user = await useUser([...rules, ...COUNTER_RULES]);
+  it.each(WAYS)('needs no more than the documents say, %s', async (_, prepare) => {
+    const user = await userWith(lab, [...DOCUMENTED_RULES, ...COUNTER_RULES]);
     const [one, two] = [lab.open(COUNTED, user), lab.open(COUNTED, user)];
     const key = newKey();
+    await prepare(key);
     const lease = await one.locks.acquire(key);
     const waiting = two.locks.acquire(key);
     await lab.waiting(key);
@@ -191,25 +177,26 @@ describe("the smallest user of Redis that shares Redisson's tokens", () => {
     const next = await waiting;
     expect(next.fencingToken).toBeGreaterThan(1);
     await next.release();
-    // What such a user lacks of the line is found out on each connection.
-    const queueCommands = ['hget', 'hdel', 'pubsub|numsub', 'nest_redis_lock:grant:probe'];
-    expect((await refused()).filter((name) => !queueCommands.includes(name))).toEqual([]);
+    expect(await refusedBy(lab)).toEqual([]);
   });
 
   it.each(COUNTER_RULES)(
     'needs %s: without it no lock is taken, and the server is not said to be down',
     async (rule) => {
-      const user = await useUser([...DOCUMENTED_RULES, ...COUNTER_RULES].filter((one) => one !== rule));
+      const user = await userWith(
+        lab,
+        [...DOCUMENTED_RULES, ...COUNTER_RULES].filter((one) => one !== rule),
+      );
       const one = lab.open(COUNTED, user);
       const key = newKey();
       await storeFailure(one.locks.acquire(key), /can't access/);
-      expect(new Set(await refused())).toEqual(new Set([counterOf(key)]));
+      expect(new Set(await refusedBy(lab))).toEqual(new Set([counterOf(key)]));
       expect(await lab.admin.exists(holdName(key))).toBe(0);
     },
   );
 
   it('a user without the permission for it still hands over the lock, also to a waiter that wants a token', async () => {
-    const [without, withIt] = [await useUser(DOCUMENTED_RULES), lab.server.clientOptions()];
+    const [without, withIt] = [await userWith(lab, DOCUMENTED_RULES), lab.server.clientOptions()];
     const [other, one] = [lab.open({}, without), lab.open(COUNTED, withIt)];
     const key = newKey();
     const held = await other.locks.acquire(key);

@@ -82,17 +82,19 @@ describe('the documented user of Redis, in a cluster,', { timeout: TEST_MS }, ()
     expect(await refused()).toEqual([]);
   });
 
-  it('without the rights for a line takes locks, and lets processes race', async () => {
-    const without = ALL.filter((rule) => !QUEUE_RULES.includes(rule));
-    await setUser(without);
-    const [a, b] = [open(), open()];
-    const key = newKey();
-    const lease = await a.locks.acquire(key);
-    const waiting = b.locks.acquire(key, { waitMs: PATIENCE_MS });
-    await until(() => b.store.subscriptions > 0);
-    await lease.release();
-    await (await waiting).release();
-    expect(a.log.filter((line) => line.includes('may not use a wait queue'))).toHaveLength(1);
+  it('without the rights for the wait queue on one server is told that before any lock', async () => {
+    await setUser(ALL);
+    const [server] = lab.redis.servers;
+    await server!.cli('ACL', 'SETUSER', documentedLogin.username, '-hget');
+    const at = `${server!.host}:${server!.port}`;
+    await expect(open().store.diagnose()).rejects.toThrow(`lacks these ACL rules on ${at}: +hget. `);
+  });
+
+  it('without the rights for the wait queue is told nothing where messages are not sharded', async () => {
+    await setUser(ALL.filter((rule) => !QUEUE_RULES.includes(rule)));
+    const { locks, store } = open({ shardedPubSub: false });
+    expect(await store.diagnose()).toEqual([]);
+    expect(await locks.withLock(newKey(), () => 'ran')).toBe('ran');
   });
 
   it('without +cluster|slots takes no lock, and is told so', async () => {

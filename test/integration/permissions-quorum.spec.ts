@@ -64,7 +64,8 @@ describe('the documented user of Redis, on each server of a quorum,', { timeout:
       servers,
       ALL.filter((one) => one !== rule),
     );
-    const { locks } = open();
+    const { locks, store } = open();
+    expect(await store.diagnose()).toEqual([]);
     expect(await (await locks.acquire(newKey())).release()).toBe('released');
   });
 

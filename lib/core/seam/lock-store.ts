@@ -142,8 +142,11 @@ export interface LockStore {
   /**
    * Resolves with warnings about a setup that endangers or slows locks, as sentences for the log. Called when the app
    * starts. Empty when all is well, or when the store cannot find out.
+   *
+   * @param options `noQueue`: no claim uses a wait queue here, because the store is one node of several
+   * @throws {LockConfigurationError} when locks cannot work with this setup
    */
-  diagnose?(): Promise<readonly string[]>;
+  diagnose?(options?: { readonly noQueue?: boolean }): Promise<readonly string[]>;
 
   /**
    * Registers the core's listener for warnings that {@link diagnose} does not return, as sentences for the log. The

@@ -161,7 +161,7 @@ export class QuorumStore implements LockStore {
   /** Resolves with the warnings of each node, with its name. A node that cannot be reached gives one, too. */
   async diagnose(): Promise<readonly string[]> {
     const replies = await Promise.allSettled(
-      this.nodes.map(async ({ store }) => (await store.diagnose?.()) ?? []),
+      this.nodes.map(async ({ store }) => (await store.diagnose?.({ noQueue: true })) ?? []),
     );
     return replies.flatMap((one, i) => {
       const { name } = this.nodes[i]!;

@@ -17,7 +17,7 @@ import { readServer, readTime, TOKENS_PER_MS } from './server-times.js';
 import { AnyKind, FORCE_UNLOCK, type RedisKinds } from './kinds/any-kind.js';
 import { BATCH_PARTS } from './kinds/batch-parts.js';
 import { EXCLUSIVE_SCRIPTS, RedisExclusive } from './kinds/exclusive/redis-exclusive.js';
-import { missingRules, withoutQueue } from './kinds/exclusive/queue-rights.js';
+import { lacksRules, missingRules } from './kinds/exclusive/queue-rights.js';
 import { FAIR_SCRIPTS, RedisFair } from './kinds/fair/redis-fair.js';
 import { LATCH_SCRIPTS, RedisLatches } from './kinds/latch/redis-latch.js';
 import { PERMIT_SCRIPTS, RedisPermit } from './kinds/permit/redis-permit.js';
@@ -72,11 +72,9 @@ export class RedisStore implements LockStore {
   private readonly anyKind: AnyKind;
   private readonly starting = new StartingClients();
   private readonly minReplicas: number;
-  /** Connections that {@link diagnose} opened because there were none yet. */
+  /** Connections that {@link diagnose} opened. */
   private readonly checks = new Set<RedisTopology>();
   private readonly notTaken: string | undefined;
-  private warn: ((warning: string) => void) | undefined;
-  private warnedWithoutQueue = false;
 
   constructor(options: RedisStoreOptions) {
     if (typeof options !== 'object' || options === null) {
@@ -112,7 +110,7 @@ export class RedisStore implements LockStore {
       read: readWrite,
       write: readWrite,
       fair: new RedisFair(link),
-      exclusive: new RedisExclusive(link, (missing) => this.warnWithoutQueue(missing)),
+      exclusive: new RedisExclusive(link),
       permit: new RedisPermit(link),
     };
     this.anyKind = whenReady(topology, new AnyKind(link.commands, kinds), [
@@ -150,7 +148,7 @@ export class RedisStore implements LockStore {
   }
 
   async ping(): Promise<void> {
-    await this.topology.requestEach((connection) =>
+    await this.topology.requestEach(({ connection }) =>
       connection.send({ command: 'ping', args: [], read: () => undefined }),
     );
   }
@@ -160,7 +158,7 @@ export class RedisStore implements LockStore {
     if (this.topology.hasSlots) {
       throw new RedisFailure('a cluster is no node of a quorum: it has many servers', 'not-executed', {});
     }
-    const times = await this.topology.requestEach(async (connection) => {
+    const times = await this.topology.requestEach(async ({ connection }) => {
       const [server, clockMs] = await Promise.all([
         connection.send({ command: 'info', args: ['server'], read: readServer }),
         connection.send({ command: 'time', args: [], read: readTime }),
@@ -171,22 +169,28 @@ export class RedisStore implements LockStore {
   }
 
   /**
-   * Resolves with warnings about the servers: no scripts, eviction of locks, a replica, a server of a cluster, or a
-   * Redis user without the rights for wait queues. Without the right to INFO, only scripts and wait queues are checked.
+   * Resolves with warnings about the servers: no scripts, eviction of locks, a replica, or a server of a cluster.
+   * Without the right to INFO, only scripts and rights are checked.
    *
    * Closes the connections that it opens: an app that then fails to start would not close them.
+   *
+   * @throws {LockConfigurationError} when the Redis user lacks rights for wait queues, unless `noQueue`
    */
-  async diagnose(): Promise<readonly string[]> {
-    const check = this.topology.isConnected ? undefined : this.topology.duplicate();
+  async diagnose({ noQueue = false } = {}): Promise<readonly string[]> {
+    // The store's own connections do not keep the process alive while its app starts.
+    const check = this.topology.duplicate();
     if (check) this.checks.add(check);
+    const topology = check ?? this.topology;
     try {
-      const replies = await (check ?? this.topology).requestEach(async (connection, name) => ({
-        name,
-        warnings: await this.diagnoseServer(connection),
-        missing: missingRules(connection.probed),
+      const replies = await topology.requestEach(async (server) => ({
+        name: server.name,
+        warnings: await this.diagnoseServer(server.connection),
+        missing:
+          noQueue || !topology.hasQueues ? [] : await missingRules(server, this.keys, topology.publish),
       }));
-      const missing = replies.map((one) => one.missing).find(({ length }) => length > 0);
-      return [...warningsOfAll(replies), this.queueWarning(missing ?? [])].filter(isText);
+      const lacking = replies.filter(({ missing }) => missing.length > 0);
+      if (lacking.length > 0) throw new LockConfigurationError(lacksRules(lacking));
+      return warningsOfAll(replies);
     } finally {
       check?.close();
       if (check) this.checks.delete(check);
@@ -223,22 +227,8 @@ export class RedisStore implements LockStore {
   }
 
   onWarning(listener: (warning: string) => void): void {
-    this.warn = listener;
     this.topology.onWarning = listener;
     if (this.notTaken) listener(this.notTaken);
-  }
-
-  private warnWithoutQueue(missing: readonly string[]): void {
-    const { warn } = this;
-    const warning = warn && this.queueWarning(missing);
-    if (warning) warn(warning);
-  }
-
-  /** Returns the warning about missing rights; undefined when none is missing, and after the first time. */
-  private queueWarning(missing: readonly string[]): string | undefined {
-    if (missing.length === 0 || this.warnedWithoutQueue) return undefined;
-    this.warnedWithoutQueue = true;
-    return withoutQueue(missing);
   }
 
   close(): Promise<void> {

@@ -6,10 +6,7 @@ const NOTHING = new Script('return 1');
 
 /** Resolves with the warning about a server that runs no scripts for this user; undefined when it runs them. */
 export const scriptsWarning = async (connection: RedisConnection): Promise<string | undefined> => {
-  // The user may have the right to load scripts and to run them by hash only.
-  await refusalOf(
-    connection.send({ command: 'script', args: ['load', NOTHING.source], read: () => undefined }),
-  );
+  await connection.load(NOTHING);
   const refusal = await refusalOf(connection.run(NOTHING, [], [], () => undefined));
   if (refusal === undefined) return undefined;
   return (

@@ -8,7 +8,6 @@ import type { BatchPart } from './connection/script-batch.js';
 import type { Script } from './connection/script.js';
 import type { RedisTopology } from './connection/redis-topology.js';
 import { createClients, resolveEndpoint, type ServerSource } from './connection/redis-settings.js';
-import { queueProbe } from './kinds/exclusive/queue-rights.js';
 import type { StartingClients } from './connection/starting-clients.js';
 import type { NodeAddress } from './cluster/slots.js';
 import { RedisKeys } from './redis-keys.js';
@@ -45,9 +44,8 @@ export const topologyOf = (
   const cluster = resolveCluster(source, timeoutMs);
   if (cluster) {
     const keys = new RedisKeys(cluster.keyPrefix);
-    const probeFor = (name: string) => queueProbe(keys, name);
     const sharding = checkSharding(shardedPubSub);
-    const options = { timeoutMs, runtime, scripts, probeFor, shardedPubSub: sharding };
+    const options = { timeoutMs, runtime, scripts, shardedPubSub: sharding };
     const watched = { ...cluster, connect: (at: NodeAddress) => starting.add(cluster.connect(at)) };
     const topology = new RedisCluster(watched, { ...options, followsAsk: !waitsForReplicas });
     return { topology, keys, warning: cluster.warning };
@@ -59,7 +57,7 @@ export const topologyOf = (
   }
   const endpoint = resolveEndpoint(source as ServerSource, timeoutMs);
   const keys = new RedisKeys(endpoint.keyPrefix);
-  const options = { timeoutMs, runtime, scripts, batchParts, probe: queueProbe(keys) };
+  const options = { timeoutMs, runtime, scripts, batchParts };
   const [commands, subscriber] = createClients(endpoint);
   const topology = new OneServer(starting.add(commands), starting.add(subscriber), options, starting);
   return { topology, keys, warning: endpoint.warning };

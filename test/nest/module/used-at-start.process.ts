@@ -55,6 +55,8 @@ const root: DynamicModule = {
     },
   ].filter((one) => one !== false),
 };
+// Only what the start needs keeps the process alive.
+process.channel?.unref();
 const starting = NestFactory.createApplicationContext(root, { logger: false, abortOnError: false });
 const app = await starting.catch((error: Error) => error);
 channel.send({ type: 'over', outcome: app instanceof Error ? app.message : 'started' });

@@ -1,14 +1,12 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { Script } from '../../../lib/stores/redis/connection/script.js';
+import { EXCLUSIVE_EXTEND, EXCLUSIVE_INSPECT } from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
 import {
-  EXCLUSIVE_ACQUIRE,
-  EXCLUSIVE_EXTEND,
-  EXCLUSIVE_FORCE_UNLOCK,
-  EXCLUSIVE_INSPECT,
-  EXCLUSIVE_RELEASE,
-} from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
-import { PROBE } from '../../../lib/stores/redis/kinds/exclusive/queue-rights.js';
-import { QUEUE_RELEASE } from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
+  QUEUE_ACQUIRE,
+  QUEUE_FORCE_UNLOCK,
+  QUEUE_INSPECT,
+  QUEUE_RELEASE,
+} from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
 import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
 import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/batch-parts.js';
 import { listenOnFreePort, LOOPBACK } from '../../support/loopback.js';
@@ -16,14 +14,13 @@ import { readRequests, type Request } from './resp.js';
 
 const SCRIPT_NAMES = new Map(
   Object.entries({
-    acquire: EXCLUSIVE_ACQUIRE,
-    release: EXCLUSIVE_RELEASE,
+    acquire: QUEUE_ACQUIRE,
+    release: QUEUE_RELEASE,
     extend: EXCLUSIVE_EXTEND,
-    forceUnlock: EXCLUSIVE_FORCE_UNLOCK,
+    forceUnlock: QUEUE_FORCE_UNLOCK,
     inspect: EXCLUSIVE_INSPECT,
+    queue: QUEUE_INSPECT,
     batch: batchOf(BATCH_PARTS).source,
-    probe: PROBE.source,
-    queueRelease: QUEUE_RELEASE,
   }).map(([name, source]) => [new Script(source).sha, name]),
 );
 
@@ -40,7 +37,7 @@ const RELEASED = ':0\r\n';
 /** What each of a batch is answered. */
 const ofBatch = ([, , count, ...rest]: Request): string => {
   const letters = [...(rest[Number(count)] ?? '')];
-  return `*${letters.length}\r\n${letters.map((letter) => (letter === 'a' ? GRANT : RELEASED)).join('')}`;
+  return `*${letters.length}\r\n${letters.map((letter) => (letter === 'A' ? GRANT : RELEASED)).join('')}`;
 };
 
 const subscriptionReply = (word: string, channels: readonly string[]): string =>
@@ -54,14 +51,12 @@ const DECENT: Readonly<Record<string, (request: Request) => string>> = {
   script: () => bulk('0'.repeat(40)),
   subscribe: ([, ...channels]) => subscriptionReply('subscribe', channels),
   unsubscribe: ([, ...channels]) => subscriptionReply('unsubscribe', channels),
-  // Its user may not use a wait queue.
-  probe: () => `*1\r\n${bulk('hget NOPERM')}`,
   acquire: () => GRANT,
   release: () => RELEASED,
-  queueRelease: () => RELEASED,
   batch: ofBatch,
   extend: (request) => `*${request[2] ?? 0}\r\n${':60000\r\n'.repeat(Number(request[2]))}`,
   inspect: () => `*4\r\n:1000\r\n${bulk('')}${bulk('somebody:1')}${bulk('1')}`,
+  queue: () => '*0\r\n',
   forceUnlock: () => ':1\r\n',
 };
 

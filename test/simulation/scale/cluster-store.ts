@@ -1,7 +1,6 @@
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { RedisCluster } from '../../../lib/stores/redis/cluster/redis-cluster.js';
 import { textOfAddress, type NodeAddress } from '../../../lib/stores/redis/cluster/slots.js';
-import { queueProbe } from '../../../lib/stores/redis/kinds/exclusive/queue-rights.js';
 import { RedisExclusive } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
 import { RedisLink } from '../../../lib/stores/redis/kinds/redis-link.js';
 import { whenReady } from '../../../lib/stores/redis/kinds/when-ready.js';
@@ -47,8 +46,7 @@ export const ofCluster: MakeStore = (runtime, connect) => {
       return client;
     },
   };
-  const probeFor = (name: string): ReturnType<typeof queueProbe> => queueProbe(keys, name);
-  const topology = new RedisCluster(endpoint, { timeoutMs: TIMEOUT_MS, runtime, scripts: SCRIPTS, probeFor });
+  const topology = new RedisCluster(endpoint, { timeoutMs: TIMEOUT_MS, runtime, scripts: SCRIPTS });
   const exclusive = whenReady(topology, new RedisExclusive(new RedisLink(topology, keys, runtime)), METHODS);
   const unused = (): never => {
     throw new Error('not needed here');

@@ -1,6 +1,8 @@
+import type { RedisOptions } from 'ioredis';
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { codeBlocks, readFromRoot, section } from '../markdown.js';
+import type { Lab } from './lab.js';
 
 const PASSWORD = 'secret';
 const DOCS = fileURLToPath(new URL('../../../docs', import.meta.url));
@@ -41,14 +43,26 @@ export const FAIR_RULES = rulesIn('With fair locks');
 export const READ_WRITE_RULES = rulesIn('With read-write locks');
 /** What the user needs beside these for semaphores and latches. */
 export const OBJECT_RULES = rulesIn('With semaphores and latches');
-/** Those of them that are for the line alone. */
+/** Rules of the smallest user that are for the wait queue alone. */
 export const QUEUE_RULES = rulesIn('For the wait queue');
-
-/** The user as the documents had it before there were lines. */
-export const RULES_WITHOUT_QUEUE = DOCUMENTED_RULES.filter((rule) => !QUEUE_RULES.includes(rule));
 /** And in a cluster. */
 export const CLUSTER_RULES = rulesIn('In a cluster');
 /** And with `replicas`. */
 export const REPLICAS_RULES = rulesIn('With replicas');
 /** Of a user of the sentinels. */
 export const SENTINEL_RULES = rulesIn('Behind Sentinel');
+
+/** Gives the documented user these rules, on a server that has refused nothing yet. Returns its client options. */
+export const userWith = async ({ admin, server }: Lab, rules: readonly string[]): Promise<RedisOptions> => {
+  await admin.call('ACL', 'SETUSER', documentedLogin.username, 'reset', ...rules);
+  await admin.call('ACL', 'LOG', 'RESET');
+  await admin.script('FLUSH');
+  await admin.config('RESETSTAT');
+  return { ...server.clientOptions(), ...documentedLogin };
+};
+
+/** Returns the names of keys, channels and commands that the server has refused. */
+export const refusedBy = async ({ admin }: Lab): Promise<string[]> => {
+  const entries = (await admin.call('ACL', 'LOG')) as unknown[][];
+  return entries.map((entry) => String(entry[7]));
+};

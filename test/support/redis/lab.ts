@@ -96,6 +96,11 @@ export class Lab implements AsyncDisposable {
     return count;
   }
 
+  /** Puts another type of value where the key's wait queue belongs: locks do without a queue. */
+  async withoutQueue(key: string): Promise<void> {
+    await this.admin.set(`nest_redis_lock:queue:{${holdName(key)}}`, 'something else');
+  }
+
   /** Resolves once so many processes listen for the end of the key's hold. */
   async waiting(key: string, processes = 1): Promise<void> {
     await until(async () => (await this.listeners(key)) >= processes, {

@@ -1,4 +1,4 @@
-import type { Runtime } from '../../../core/runtime.js';
+import type { RedisConnectionOptions } from '../connection/redis-connection.js';
 import { ClusterServer } from './cluster-server.js';
 import type { ClusterEndpoint } from './cluster-settings.js';
 import { lookAt, type ClusterInfo } from './look-at.js';
@@ -13,8 +13,7 @@ export class DiscoveryConnections {
 
   constructor(
     private readonly endpoint: ClusterEndpoint,
-    private readonly timeoutMs: number,
-    private readonly runtime: Runtime,
+    private readonly options: Pick<RedisConnectionOptions, 'timeoutMs' | 'runtime' | 'isCheck'>,
   ) {}
 
   /** Asks the servers that the options name, and these. Rejects when no server replies. */
@@ -26,7 +25,7 @@ export class DiscoveryConnections {
     const sent = [...addresses.values()].map((at) => this.send(at));
     for (const one of sent) out.add(one);
     try {
-      return await lookAt(sent, this.runtime);
+      return await lookAt(sent, this.options.runtime);
     } finally {
       for (const one of sent) {
         out.delete(one);
@@ -40,11 +39,9 @@ export class DiscoveryConnections {
   }
 
   private send(at: NodeAddress): ClusterServer {
-    const { endpoint, timeoutMs, runtime } = this;
     return new ClusterServer(at, {
-      timeoutMs,
-      runtime,
-      connect: (address) => endpoint.connect(address),
+      ...this.options,
+      connect: (address) => this.endpoint.connect(address),
       isSharded: () => false,
       onMoved: () => undefined,
     });

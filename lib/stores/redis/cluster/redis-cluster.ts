@@ -1,10 +1,9 @@
 import type { Runtime } from '../../../core/runtime.js';
 import type { RedisAddress } from '../connection/redis-client.js';
 import type { RedisConnection, RedisConnectionOptions } from '../connection/redis-connection.js';
-import type { Probe } from '../connection/probe.js';
 import { RedisFailure } from '../connection/redis-failure.js';
 import type { RedisSession } from '../connection/redis-session.js';
-import type { RedisTopology } from '../connection/redis-topology.js';
+import type { OneOfServers, RedisTopology } from '../connection/redis-topology.js';
 import { hashSlot, tagOfSlot } from '../hash-slot.js';
 import { ClusterChannels } from './cluster-channels.js';
 import { ClusterCommands } from './cluster-commands.js';
@@ -22,9 +21,7 @@ const CONNECTED_MS = 300;
 /** Time for which a server without slots is kept that was importing one, in ms. */
 const GETTING_MS = 60_000;
 
-export interface ClusterOptions extends Omit<RedisConnectionOptions, 'probe'> {
-  /** Returns the script to run first on each new connection, for a name that the server has. */
-  readonly probeFor: (name: string) => Probe;
+export interface ClusterOptions extends RedisConnectionOptions {
   /** Whether to use sharded Pub/Sub. Default: when the servers have it. */
   readonly shardedPubSub?: boolean | undefined;
   /** Whether to follow ASK to a server that imports a slot, or to wait until it has the slot. Default: true. */
@@ -55,10 +52,10 @@ export class RedisCluster implements RedisTopology {
     private readonly endpoint: ClusterEndpoint,
     private readonly options: ClusterOptions,
   ) {
-    const { timeoutMs, runtime } = options;
+    const { timeoutMs, runtime, isCheck } = options;
     const [seed] = endpoint.seeds;
     this.address = { name: `the cluster at ${textOfAddress(seed!)}`, isOneServer: false };
-    this.discoveryConnections = new DiscoveryConnections(endpoint, timeoutMs, runtime);
+    this.discoveryConnections = new DiscoveryConnections(endpoint, { timeoutMs, runtime, isCheck });
     this.refresher = new SlotRefresher({ look: () => this.look(), isMended: () => this.isMended }, runtime);
     const cluster = this as RedisCluster;
     this.commands = new ClusterCommands({
@@ -99,10 +96,6 @@ export class RedisCluster implements RedisTopology {
     return sum;
   }
 
-  get isConnected(): boolean {
-    return [...this.servers.values()].some(({ connection }) => connection.current);
-  }
-
   connectionTo(name: string): RedisConnection | undefined {
     return this.slots.serverOf(name)?.connection;
   }
@@ -135,9 +128,7 @@ export class RedisCluster implements RedisTopology {
     return hashSlot(name);
   }
 
-  async requestEach<T>(
-    request: (connection: RedisConnection, name?: string) => Promise<T>,
-  ): Promise<readonly T[]> {
+  async requestEach<T>(request: (server: OneOfServers) => Promise<T>): Promise<readonly T[]> {
     await this.known();
     const { masters } = this.slots;
     if (masters.length === 0) {
@@ -145,7 +136,13 @@ export class RedisCluster implements RedisTopology {
         passing: true,
       });
     }
-    return Promise.all(masters.map(({ connection, at }) => request(connection, textOfAddress(at))));
+    return Promise.all(
+      masters.map((server) => {
+        const slot = this.slots.slotOf(server);
+        const aKey = slot === undefined ? undefined : `{${tagOfSlot(slot)}}`;
+        return request({ connection: server.connection, name: textOfAddress(server.at), aKey });
+      }),
+    );
   }
 
   known(): Promise<void> {
@@ -159,8 +156,8 @@ export class RedisCluster implements RedisTopology {
 
   duplicate(): RedisTopology | undefined {
     if (this.closed) return undefined;
-    const { timeoutMs, runtime, probeFor, shardedPubSub } = this.options;
-    return new RedisCluster(this.endpoint, { timeoutMs, runtime, probeFor, shardedPubSub });
+    const { timeoutMs, runtime, shardedPubSub } = this.options;
+    return new RedisCluster(this.endpoint, { timeoutMs, runtime, shardedPubSub, isCheck: true });
   }
 
   close(): void {
@@ -184,7 +181,6 @@ export class RedisCluster implements RedisTopology {
     const server: ClusterServer = new ClusterServer(at, {
       ...options,
       scripts: this.isSharded ? options.scripts?.map(sharded) : options.scripts,
-      probe: () => this.probeFor(server),
       connect: (address) => endpoint.connect(address),
       isSharded: () => this.isSharded,
       onMoved: () => this.refresher.soon(),
@@ -233,13 +229,6 @@ export class RedisCluster implements RedisTopology {
       (info) => bestOf([info, seen])!,
       () => seen,
     );
-  }
-
-  private probeFor(server: ClusterServer): Probe | undefined {
-    const slot = this.slots.slotOf(server);
-    if (slot === undefined) return undefined;
-    const probe = this.options.probeFor(`{${tagOfSlot(slot)}}`);
-    return this.isSharded ? { ...probe, script: sharded(probe.script) } : probe;
   }
 
   private apply({ ranges }: ClusterInfo): void {

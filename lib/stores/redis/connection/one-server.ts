@@ -1,7 +1,7 @@
 import { addressOf, duplicateOf, type RedisAddress, type RedisLike } from './redis-client.js';
 import { RedisConnection, type RedisConnectionOptions } from './redis-connection.js';
 import { RedisSubscriber } from './redis-subscriber.js';
-import type { RedisTopology } from './redis-topology.js';
+import type { OneOfServers, RedisTopology } from './redis-topology.js';
 import { StartingClients } from './starting-clients.js';
 import { usesSentinels, setUpSentinels } from './sentinels/sentinel-settings.js';
 import { SentinelWatch } from './sentinels/sentinel-watch.js';
@@ -34,8 +34,8 @@ export class OneServer implements RedisTopology {
     this.openDuplicate = () => {
       const [one, other] = [duplicateOf(commands), duplicateOf(subscriber)];
       if (!one || !other) return undefined;
-      const { timeoutMs, runtime, probe } = options;
-      return new OneServer(setUpSentinels(one), setUpSentinels(other), { timeoutMs, runtime, probe });
+      const { timeoutMs, runtime } = options;
+      return new OneServer(setUpSentinels(one), setUpSentinels(other), { timeoutMs, runtime, isCheck: true });
     };
   }
 
@@ -45,10 +45,6 @@ export class OneServer implements RedisTopology {
 
   get subscriptions(): number {
     return this.channels.size;
-  }
-
-  get isConnected(): boolean {
-    return this.commands.current !== undefined;
   }
 
   ready(): undefined {
@@ -63,16 +59,12 @@ export class OneServer implements RedisTopology {
     return this.commands;
   }
 
-  openedTo(): Promise<unknown> {
-    return this.commands.opened();
-  }
-
   groupOf(): number {
     return 0;
   }
 
-  async requestEach<T>(request: (connection: RedisConnection) => Promise<T>): Promise<readonly T[]> {
-    return [await request(this.commands)];
+  async requestEach<T>(request: (server: OneOfServers) => Promise<T>): Promise<readonly T[]> {
+    return [await request({ connection: this.commands })];
   }
 
   duplicate(): RedisTopology | undefined {

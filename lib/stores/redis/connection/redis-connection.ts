@@ -18,7 +18,6 @@ import {
 import { MasterSearch } from './master-search.js';
 import { readBatch } from './batch-replies.js';
 import { requestFor, type RedisRequest } from './redis-request.js';
-import { runProbe, type Probe } from './probe.js';
 import { nameSession, type RedisSession } from './redis-session.js';
 import { SilentSentinels } from './sentinels/silent-sentinels.js';
 import type { Commands } from './commands.js';
@@ -46,8 +45,8 @@ export interface RedisConnectionOptions {
   readonly scripts?: readonly Script[];
   /** Scripts that can share a request. */
   readonly batchParts?: readonly BatchPart[];
-  /** Script to run on each new connection before any other request. See {@link RedisConnection.probed}. */
-  readonly probe?: Probe | (() => Probe | undefined) | undefined;
+  /** Whether the first failed attempt to connect fails the requests that wait for it. A check of the setup needs that. */
+  readonly isCheck?: boolean;
   /** Interval of PING while idle, in ms; default 10,000. For tests. */
   readonly idlePingMs?: number;
 }
@@ -67,7 +66,6 @@ export class RedisConnection implements Commands {
   private readonly awaited: AwaitedSession;
   private readonly batch = new ScriptBatch((runs) => this.sendBatch(runs));
   private readonly errors: ClientErrors;
-  private replyOfProbe: unknown;
   private endPings: (() => void) | undefined;
   private closed = false;
   private closedBecause: string | undefined;
@@ -82,15 +80,22 @@ export class RedisConnection implements Commands {
   private readonly scripts: readonly Script[];
   private readonly batchScript: Script | undefined;
   private readonly silentSentinels: SilentSentinels;
-  private readonly probe: RedisConnectionOptions['probe'];
+  private readonly isCheck: boolean;
 
   constructor(client: RedisLike, options: RedisConnectionOptions) {
-    const { timeoutMs, runtime, scripts = [], batchParts = [], probe, idlePingMs = IDLE_PING_MS } = options;
+    const {
+      timeoutMs,
+      runtime,
+      scripts = [],
+      batchParts = [],
+      isCheck = false,
+      idlePingMs = IDLE_PING_MS,
+    } = options;
     this.#client = client;
     this.timeoutMs = timeoutMs;
     this.idlePingMs = idlePingMs;
     this.batchScript = batchParts.length > 0 ? batchOf(batchParts) : undefined;
-    this.probe = probe;
+    this.isCheck = isCheck;
     this.scripts = this.batchScript ? [...scripts, this.batchScript] : scripts;
     this.deadlines = new CommandDeadlines(timeoutMs, runtime);
     this.masterSearch = new MasterSearch(runtime);
@@ -113,11 +118,6 @@ export class RedisConnection implements Commands {
     return this.#client.status !== 'wait';
   }
 
-  /** Reply of the probe on the current connection, or the error with which it failed. */
-  get probed(): unknown {
-    return this.replyOfProbe;
-  }
-
   /** Resolves with the current connection, else with the next one. Waits for it within the command time-out. */
   async opened(): Promise<RedisSession> {
     return this.session ?? this.ready();
@@ -130,6 +130,12 @@ export class RedisConnection implements Commands {
     read: (reply: unknown) => T,
   ): Promise<T> {
     return this.send(requestFor(script, keys, args, read));
+  }
+
+  /** Loads a script, where the user has the right: it may be the only way to run one. */
+  async load({ source }: Script): Promise<void> {
+    const loaded = this.send({ command: 'script', args: ['load', source], read: () => undefined });
+    await loaded.catch((failure: RedisFailure) => isReplyError(failure.cause) || Promise.reject(failure));
   }
 
   /** Runs a script that can share a request with others of its tick. On an idle connection it is sent at once. */
@@ -292,7 +298,10 @@ export class RedisConnection implements Commands {
     // A client that gave up (a foreign retryStrategy) connects once more for each command. Its errors also arrive as
     // 'error' events, and it goes on trying.
     if (['end', 'wait'].includes(this.#client.status))
-      this.#client.connect().catch((error: unknown) => this.errors.noteIfUnknown(error));
+      this.#client.connect().catch((error: unknown) => {
+        this.errors.noteIfUnknown(error);
+        if (this.isCheck) this.awaited.reject(() => this.notSent('Redis cannot be reached'));
+      });
     // The same goes for a server that refused the database: an operator may have fixed that.
     if (this.life?.refused) void this.open(this.life);
     return this.awaited.next(() =>
@@ -312,16 +321,9 @@ export class RedisConnection implements Commands {
     const refusal = await openDatabase(this.#client, life, this.deadlines, note);
     if (!life.alive) return;
     if (refusal !== undefined) return this.refused(life, this.errors.clean(refusal));
-    let probed: unknown;
-    const probe = async (): Promise<void> => {
-      const due = typeof this.probe === 'function' ? this.probe() : this.probe;
-      const result = due && (await runProbe(this.#client, due));
-      probed = result instanceof Error ? this.errors.clean(result) : result;
-    };
-    const name = await nameSession(this.#client, this.scripts, this.deadlines, probe);
+    const name = await nameSession(this.#client, this.scripts, this.deadlines);
     if (!life.alive) return;
     this.errors.note(undefined);
-    this.replyOfProbe = probed;
     this.session = Object.assign(life, name, { of: this.id });
     this.startPinging(this.session);
     if (this.hadSession) this.onAgain();

@@ -17,12 +17,11 @@ export interface RedisSession extends SessionName {
   alive: boolean;
 }
 
-/** Asks the server for the identity of a new connection, loads the scripts, and waits for `sendMore`. */
+/** Asks the server for the identity of a new connection, and loads the scripts. */
 export const nameSession = async (
   client: RedisLike,
   scripts: readonly Script[],
   deadlines: CommandDeadlines,
-  sendMore: () => Promise<unknown>,
 ): Promise<SessionName> => {
   const inFlight = deadlines.add(() => dropSocket(client));
   const say = (command: string, ...args: string[]): Promise<string> =>
@@ -32,11 +31,10 @@ export const nameSession = async (
     );
   // Without the right to SCRIPT LOAD, the connection sends each script in full the first time, by EVAL.
   const loads = scripts.map(({ source }) => say('script', 'load', source));
-  const more = sendMore();
   const info = await say('client', 'info');
   // Servers before Redis 6.2 have only CLIENT ID.
   const id = info || (await say('client', 'id'));
-  await Promise.all([...loads, more]);
+  await Promise.all(loads);
   inFlight.done = true;
   if (!info) return { id: id || undefined, address: undefined };
   const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S+)`).exec(info)?.[1];

@@ -12,6 +12,14 @@ export interface Channels {
   isLive(channel: string): boolean;
 }
 
+export interface OneOfServers {
+  readonly connection: RedisConnection;
+  /** Name that distinguishes the server; undefined when there is only one. */
+  readonly name?: string;
+  /** Name of a key that the server has; undefined when it has all keys. */
+  readonly aKey?: string;
+}
+
 /** One server, or the servers of a cluster: their connections, and which one leads to a name. */
 export interface RedisTopology {
   readonly commands: Commands;
@@ -25,8 +33,6 @@ export interface RedisTopology {
   readonly address: RedisAddress;
   /** Number of channels with waiters; for tests. */
   readonly subscriptions: number;
-  /** Whether there is a connection at the moment. */
-  readonly isConnected: boolean;
   /** Called when there is a connection again to a server that may have holds, before any request is sent on it. */
   onAgain: () => void;
   /** Receives what is found out while locks are in use, as a sentence for the log. */
@@ -37,13 +43,14 @@ export interface RedisTopology {
   connectionTo(name: string): RedisConnection | undefined;
   /** Returns the connection that the session belongs to, if it is still there. */
   connectionOf(session: RedisSession): RedisConnection | undefined;
-  /** Resolves when there is a connection to the server that has the name. Waits for it within the command time-out. */
-  openedTo(name: string): Promise<unknown>;
   /** Returns the group of a name. One server has all names of a group, and one script can use them together. */
   groupOf(name: string): number;
-  /** Sends a request to each server. `name` distinguishes the servers; undefined when there is only one. */
-  requestEach<T>(request: (connection: RedisConnection, name?: string) => Promise<T>): Promise<readonly T[]>;
-  /** Opens further connections with the same settings, to be closed by the caller; undefined when it cannot. */
+  /** Sends a request to each server. */
+  requestEach<T>(request: (server: OneOfServers) => Promise<T>): Promise<readonly T[]>;
+  /**
+   * Opens further connections with the same settings, to be closed by the caller; undefined when it cannot. Their first
+   * failed attempt to connect fails the requests that wait for it.
+   */
   duplicate(): RedisTopology | undefined;
   close(): void;
 }

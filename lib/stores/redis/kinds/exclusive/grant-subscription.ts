@@ -1,4 +1,5 @@
 import type { Watch } from '../../../../core/seam/lock-store.js';
+import { StoreFailure } from '../../../../core/seam/store-failure.js';
 import { isNotPermitted } from '../../connection/redis-failure.js';
 import type { RedisSession } from '../../connection/redis-session.js';
 import type { RedisLink } from '../redis-link.js';
@@ -13,8 +14,8 @@ export interface GrantListener {
   received(text: string): void;
   /** Called when it has opened: earlier messages are lost. */
   opened(): void;
-  /** Called when it can never open: this Redis user may not publish or subscribe here. */
-  refused(): void;
+  /** Receives the failure when it cannot open: this Redis user may not publish or subscribe here. */
+  refused(failure: StoreFailure): void;
 }
 
 /**
@@ -57,7 +58,7 @@ export class GrantSubscription {
         notified: () => this.checkLoopback(),
         message: (text) => this.message(text),
         failed: (failure) => {
-          if (isNotPermitted(failure)) this.refused();
+          if (isNotPermitted(failure)) this.refused(failure);
           else this.settle();
         },
         permanent: true,
@@ -105,7 +106,7 @@ export class GrantSubscription {
       (receivers) => (receivers === 0 ? settle() : void runtime.setTimer(settle, LOOPBACK_MS, true)),
       (failure: unknown) => {
         if (this.loopback === loopback) this.checkingOn = undefined;
-        if (isNotPermitted(failure)) this.refused();
+        if (failure instanceof StoreFailure && isNotPermitted(failure)) this.refused(failure);
         settle();
       },
     );
@@ -120,13 +121,13 @@ export class GrantSubscription {
     this.settle();
   }
 
-  /** Closes it until the next connection, whose user may have the right. */
-  private refused(): void {
+  /** Closes it until the next waiter: by then the user may have the right. */
+  private refused(failure: StoreFailure): void {
     this.watch?.close();
     this.watch = undefined;
     this.checkingOn = undefined;
     this.settle();
-    this.listener.refused();
+    this.listener.refused(failure);
   }
 
   private settle(): void {

@@ -1,4 +1,5 @@
 import type { ExclusiveClaim } from '../../../../core/seam/claim.js';
+import type { StoreFailure } from '../../../../core/seam/store-failure.js';
 import type { RedisLink } from '../redis-link.js';
 import { GrantSubscription } from './grant-subscription.js';
 
@@ -8,7 +9,7 @@ const FIRST_SWEEP_AT = 64;
 export interface GrantsListener {
   received(text: string, subscription: GrantSubscription): void;
   opened(subscription: GrantSubscription): void;
-  refused(subscription: GrantSubscription): void;
+  refused(failure: StoreFailure, subscription: GrantSubscription): void;
   /** Returns the claims that wait. */
   waiting(): Iterable<ExclusiveClaim>;
 }
@@ -49,7 +50,7 @@ export class GrantSubscriptions {
     const subscription: GrantSubscription = new GrantSubscription(link, channel, name, {
       received: (text) => listener.received(text, subscription),
       opened: () => listener.opened(subscription),
-      refused: () => listener.refused(subscription),
+      refused: (failure) => listener.refused(failure, subscription),
     });
     return subscription;
   }

@@ -1,17 +1,16 @@
-import { isNotPermitted, isReplyError, replyError } from '../../connection/redis-failure.js';
-import type { Probe } from '../../connection/probe.js';
+import { isNotPermitted, isReplyError, replyError, RedisFailure } from '../../connection/redis-failure.js';
+import type { OneOfServers } from '../../connection/redis-topology.js';
 import { Script } from '../../connection/script.js';
 import type { RedisKeys } from '../../redis-keys.js';
 
 /**
- * Tries every right that the scripts of the wait queue use, and leaves nothing. If the user lacks one of them, the queue
- * is not used at all, because a script that fails half-way has done the first half.
+ * Tries every right that the scripts of the wait queue use, and leaves nothing.
  *
  * Algorithm: DEL first, since it needs no memory: nothing after it is refused for the lack of that. Each command for
  * itself, so that all that is missing can be named.
  *
  * KEYS[1] a key that no wait queue has
- * ARGV[1] a channel that no process has
+ * ARGV[1] a channel that no process has  ARGV[2] PUBLISH or SPUBLISH
  * Reply: list of strings: the name of what was refused, and the error
  */
 const QUEUE_PROBE = `
@@ -35,48 +34,55 @@ try('hget', 'hget', key, 'n')
 try('hlen', 'hlen', key)
 try('hdel', 'hdel', key, 'n')
 redis.call('del', key)
-try('pubsub|numsub', 'pubsub', 'numsub', ARGV[1])
-try('channel', 'publish', ARGV[1], '')
+local numsub = ARGV[2] == 'SPUBLISH' and 'shardnumsub' or 'numsub'
+try('pubsub|' .. numsub, 'pubsub', numsub, ARGV[1])
+try('channel', ARGV[2], ARGV[1], '')
 try('time', 'time')
 return refused
 `;
 
-export const PROBE = new Script(QUEUE_PROBE);
+const PROBE = new Script(QUEUE_PROBE);
 
-/**
- * Returns the script that finds out on a connection whether its Redis user has the rights for a wait queue. In a
- * cluster, it uses the slot of the name.
- */
-export const queueProbe = (keys: RedisKeys, name?: string): Probe => ({
-  script: PROBE,
-  keys: [keys.queueProbe(name)],
-  args: [keys.grantProbe(name)],
-});
-
-/** ACL rule of the channels on which processes are notified of grants. */
-export const GRANT_CHANNELS_RULE = '&nest_redis_lock:grant:*';
+const GRANT_CHANNELS_RULE = '&nest_redis_lock:grant:*';
 const QUEUE_KEYS_RULE = '~nest_redis_lock:*';
 
 /** What the probe calls the channel; its other names are those of commands. */
 const CHANNEL = 'channel';
 
 /**
- * Returns the ACL rules that the user lacks, from the reply or the error of the probe. Empty when the user lacks none,
- * or when the reply says nothing about rights.
+ * Resolves with the ACL rules that the Redis user lacks for the wait queue at a server. Empty when the user lacks none,
+ * or when the server runs no scripts.
  */
-export const missingRules = (probed: unknown): readonly string[] => {
-  // The script as a whole is refused for the key that it names.
-  if (isReplyError(probed)) return isNotPermitted(probed) ? [QUEUE_KEYS_RULE] : [];
-  if (!Array.isArray(probed)) return [];
-  return probed.flatMap((one: unknown) => {
+export const missingRules = async (
+  { connection, aKey }: OneOfServers,
+  keys: RedisKeys,
+  publish: string,
+): Promise<readonly string[]> => {
+  try {
+    await connection.load(PROBE);
+    return await connection.run(PROBE, [keys.queueProbe(aKey)], [keys.grantProbe(aKey), publish], rulesIn);
+  } catch (failure) {
+    if (!(failure instanceof RedisFailure) || !isReplyError(failure.cause)) throw failure;
+    // The script as a whole is refused for the key that it names.
+    return isNotPermitted(failure) && failure.cause.message.includes(' keys ') ? [QUEUE_KEYS_RULE] : [];
+  }
+};
+
+const rulesIn = (reply: unknown): readonly string[] =>
+  [reply].flat().flatMap((one) => {
     const [, name, error] = typeof one === 'string' ? (/^(\S+) (.*)$/s.exec(one) ?? []) : [];
     if (name === undefined || !isNotPermitted(replyError(error ?? ''))) return [];
     return name === CHANNEL ? [GRANT_CHANNELS_RULE] : [`+${name}`];
   });
-};
 
-/** Returns the warning about a user that lacks these rules. */
-export const withoutQueue = (missing: readonly string[]): string =>
-  `The Redis user of the locks may not use a wait queue: it lacks ${missing.join(' ')}. Locks exclude as ` +
-  'they do with it, but processes race for a lock that is given back: they get it in no order, and later. Give the ' +
-  'user these ACL rules; they count from its next connection on.';
+/** Returns the text of the error that names the missing rules. */
+export const lacksRules = (
+  servers: readonly { readonly name: string | undefined; readonly missing: readonly string[] }[],
+): string => {
+  const rules = [...new Set(servers.flatMap(({ missing }) => missing))].join(' ');
+  const names = servers.flatMap(({ name }) => name ?? []).join(', ');
+  return (
+    `The Redis user of the locks lacks these ACL rules${names && ` on ${names}`}: ${rules}. Without them it cannot use ` +
+    'the wait queues of locks. Give the user these rules; docs/operations/permissions.md has all of them.'
+  );
+};

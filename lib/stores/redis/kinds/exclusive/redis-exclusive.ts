@@ -9,7 +9,7 @@ import type {
   ReleaseReply,
 } from '../../../../core/seam/reply.js';
 import { StoreFailure } from '../../../../core/seam/store-failure.js';
-import { isNotPermitted, isWrongType } from '../../connection/redis-failure.js';
+import { isWrongType } from '../../connection/redis-failure.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { pause } from '../../connection/timers.js';
@@ -83,25 +83,15 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   /** Without a wait queue: keys that this process has just released, while it yields to others. */
   private readonly released = new CompactingMap<string, Promise<void>>();
 
-  /**  @param onRefused see `RedisQueue` */
-  constructor(
-    private readonly link: RedisLink,
-    onRefused: (missing: readonly string[]) => void = () => undefined,
-  ) {
+  constructor(private readonly link: RedisLink) {
     const leave = (claim: ExclusiveClaim, uncertain: StoreFailure | undefined): Promise<void> =>
       this.release(claim, { uncertain }).then(() => undefined);
-    this.queue = new RedisQueue(link, onRefused, leave);
-  }
-
-  /** Number of queued owners; for tests. */
-  get waiting(): number {
-    return this.queue.size;
+    this.queue = new RedisQueue(link, leave);
   }
 
   acquire(claim: ExclusiveClaim): Promise<AcquireReply> {
     if (claim.noQueue) return this.acquirePlainly(claim);
     return this.inQueue(
-      claim.finalKey,
       (resolve, reject) => this.queue.acquire(claim, resolve, reject),
       () => this.acquirePlainly(claim),
     );
@@ -109,40 +99,26 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
 
   release(claim: ExclusiveClaim, how: ReleaseOptions = {}): Promise<ReleaseReply> {
     if (claim.noQueue) return this.releasePlainly(claim, how);
-    // A queued owner leaves its queue in this way, if possible.
-    const isDue = this.queue.mayBeQueued(claim.owner) || (how.uncertain !== undefined && claim.waits);
     // Before it waits for a connection, because no later attempt may be sent.
     this.queue.forget(claim.owner);
     return this.inQueue(
-      claim.finalKey,
       (resolve, reject) => this.queue.release(claim, how, resolve, reject),
       () => this.releasePlainly(claim, how),
-      isDue,
     );
   }
 
   async refreshEntries(claims: readonly ExclusiveClaim[]): Promise<readonly QueueEntryReply[]> {
     const replies = await this.link.inBatches(claims, (batch) =>
       this.inQueue(
-        batch[0]!.finalKey,
         requested(() => this.queue.refreshEntries(batch)),
         () => Promise.all(batch.map((claim) => this.giveUp(claim))),
       ),
     );
-    return Promise.all(replies.map(async (reply, i) => this.unlessRefused(reply, claims[i]!)));
+    const isLeft = (reply: QueueEntryReply): boolean => reply.status === 'failed' && isForeign(reply.cause);
+    return Promise.all(replies.map(async (reply, i) => (isLeft(reply) ? this.giveUp(claims[i]!) : reply)));
   }
 
-  /** An entry that cannot be refreshed, without rights or without a wait queue, is given up: its process requests again. */
-  private unlessRefused(
-    reply: QueueEntryReply,
-    claim: ExclusiveClaim,
-  ): QueueEntryReply | Promise<QueueEntryReply> {
-    if (reply.status !== 'failed') return reply;
-    if (isNotPermitted(reply.cause)) this.queue.recheckRights(claim.finalKey);
-    else if (!isForeign(reply.cause)) return reply;
-    return this.giveUp(claim);
-  }
-
+  /** An entry whose queue is no wait queue any more is given up: its process requests the key again. */
   private async giveUp(claim: ExclusiveClaim): Promise<QueueEntryReply> {
     if (!this.queue.giveUp(claim.owner)) return { status: 'held' };
     try {
@@ -153,36 +129,15 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     }
   }
 
-  /**
-   * Uses the wait queue, or plain scripts if the Redis user lacks the rights for it, or another type of value is in its
-   * place. The rights are known for each connection before its first use.
-   */
-  private inQueue<T>(
-    finalKey: string,
-    viaQueue: Requesting<T>,
-    plainly: () => Promise<T>,
-    isDue = false,
-  ): Promise<T> {
-    const { topology, keys } = this.link;
-    const name = keys.name(finalKey);
-    if (!topology.connectionTo(name)?.current) {
-      return topology.openedTo(name).then(() => this.inQueue(finalKey, viaQueue, plainly, isDue));
-    }
-    if (!isDue && !this.queue.isUsableFor(finalKey)) return plainly();
+  /** Uses the wait queue. Without it, or when another type of value is in its place, uses the plain scripts. */
+  private inQueue<T>(viaQueue: Requesting<T>, plainly: () => Promise<T>): Promise<T> {
+    if (!this.link.topology.hasQueues) return plainly();
     return new Promise((resolve, reject) =>
-      viaQueue(
-        resolve,
-        (failure) => void this.unlessForeign(failure, finalKey, plainly).then(resolve, reject),
-      ),
+      viaQueue(resolve, (failure) => {
+        if (isForeign(failure)) plainly().then(resolve, reject);
+        else reject(failure);
+      }),
     );
-  }
-
-  private async unlessForeign<T>(failure: unknown, finalKey: string, plainly: () => Promise<T>): Promise<T> {
-    const isRefused = isNotPermitted(failure);
-    if (!isRefused && !isForeign(failure)) throw failure;
-    const reply = await plainly();
-    if (isRefused) this.queue.recheckRights(finalKey);
-    return reply;
   }
 
   private acquirePlainly(claim: ExclusiveClaim): Promise<AcquireReply> {
@@ -260,7 +215,6 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     const [state, waiting] = await Promise.all([
       commands.run(INSPECT, [keys.name(finalKey)], [], readInspect),
       this.inQueue<readonly string[]>(
-        finalKey,
         requested(() => this.queue.waiting(finalKey)),
         () => Promise.resolve([]),
       ),
@@ -271,7 +225,6 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   /** Ends the hold, with or without the wait queue. `run` sends the script, perhaps with those of other kinds. */
   forceUnlock(finalKey: string, run: (forcing: PartRun) => Promise<boolean>): Promise<boolean> {
     return this.inQueue(
-      finalKey,
       requested(() => run(this.queue.forcing(finalKey))),
       () => run(this.forcing(finalKey)),
     );

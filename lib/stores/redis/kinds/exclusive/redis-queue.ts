@@ -4,7 +4,6 @@ import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam
 import { StoreQueueEntry, type QueueEntryOutcome } from '../../../../core/seam/queue-entry.js';
 import type { AcquireReply, QueueEntryReply, ReleaseReply } from '../../../../core/seam/reply.js';
 import type { StoreFailure } from '../../../../core/seam/store-failure.js';
-import type { RedisSession } from '../../connection/redis-session.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import type { RedisLink } from '../redis-link.js';
@@ -16,7 +15,6 @@ import {
   readQueueRelease,
   type QueueAcquire,
 } from './queue-replies.js';
-import { queueProbe, missingRules, PROBE, GRANT_CHANNELS_RULE } from './queue-rights.js';
 import * as scripts from './queue-scripts.js';
 import type { GrantSubscription } from './grant-subscription.js';
 import { GrantSubscriptions } from './grant-subscriptions.js';
@@ -43,7 +41,6 @@ export const QUEUE_SCRIPTS: readonly Script[] = [
   KEEP,
   QUEUE_FORCING.script,
   INSPECT,
-  PROBE,
 ];
 export const QUEUE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE];
 
@@ -64,6 +61,13 @@ interface QueuedOwner {
   wasKept: boolean;
 }
 
+/** A waiter that listens for the end of the hold. */
+interface Watcher {
+  readonly claim: ExclusiveClaim;
+  /** Receives the failure when the process cannot be notified of a grant. */
+  readonly failed: (failure: StoreFailure) => void;
+}
+
 /** Receives the outcome of a request. */
 type Settle<T> = (reply: T) => void;
 
@@ -71,18 +75,11 @@ type Settle<T> = (reply: T) => void;
 export class RedisQueue {
   private readonly subscriptions: GrantSubscriptions;
   private readonly queuedOwners = new CompactingMap<string, QueuedOwner>();
+  private readonly watchers = new Set<Watcher>();
 
-  /** Whether the user of a connection lacks rights for the wait queue, where that is known. */
-  private readonly judged = new WeakMap<RedisSession, boolean>();
-  private isProbing = false;
-
-  /**
-   * @param onRefused receives the missing ACL rules of a user without the rights for a wait queue
-   * @param leave gives up the entry of a claim
-   */
+  /** @param leave gives up the entry of a claim */
   constructor(
     private readonly link: RedisLink,
-    private readonly onRefused: (missing: readonly string[]) => void,
     private readonly leave: (claim: ExclusiveClaim, uncertain: StoreFailure | undefined) => Promise<void>,
   ) {
     this.subscriptions = new GrantSubscriptions(link, {
@@ -92,57 +89,12 @@ export class RedisQueue {
         this.missedNotification(
           ({ claim }) => this.subscriptions.of(claim) === subscription && this.isSubscribedTo(claim.finalKey),
         ),
-      refused: (subscription) => {
-        const { session } = subscription;
-        if (session) this.judge(session, [GRANT_CHANNELS_RULE]);
+      refused: (failure, subscription) => {
+        for (const { claim, failed } of [...this.watchers])
+          if (this.subscriptions.of(claim) === subscription) failed(failure);
       },
       waiting: () => this.waitingClaims(),
     });
-  }
-
-  /** Whether it can be used for the lock, on the connection of this moment. */
-  isUsableFor(finalKey: string): boolean {
-    const { topology, keys } = this.link;
-    if (!topology.hasQueues) return false;
-    const connection = topology.connectionTo(keys.name(finalKey));
-    const session = connection?.current;
-    if (!session) return true;
-    if (!this.judged.has(session)) this.judge(session, missingRules(connection.probed));
-    return !this.judged.get(session);
-  }
-
-  /** How many owners wait; for tests. */
-  get size(): number {
-    return this.queuedOwners.size;
-  }
-
-  /** Returns whether an owner may be queued, or may have a grant that its process does not know of. */
-  mayBeQueued(owner: string): boolean {
-    return this.queuedOwners.has(owner);
-  }
-
-  /** Something was refused that another way was not: the user's rights may have changed. */
-  recheckRights(finalKey: string): void {
-    const { commands, keys, topology } = this.link;
-    const name = keys.name(finalKey);
-    const session = topology.connectionTo(name)?.current;
-    if (!session || this.isProbing) return;
-    this.isProbing = true;
-    const { script, keys: touched, args } = queueProbe(keys, topology.hasSlots ? name : undefined);
-    commands
-      .run(script, touched, args, (reply) => this.judge(session, missingRules(reply)))
-      // Refused as a whole: for the key. Whatever else it may be says nothing of rights.
-      .catch((failure: Error) => this.judge(session, missingRules(failure.cause)))
-      .finally(() => (this.isProbing = false));
-  }
-
-  private judge(session: RedisSession, missing: readonly string[]): void {
-    if (!session.alive) return;
-    this.judged.set(session, missing.length > 0);
-    if (missing.length === 0) return;
-    this.onRefused(missing);
-    // Queued owners have to leave the queue.
-    this.missedNotification();
   }
 
   acquire(claim: ExclusiveClaim, resolve: Settle<AcquireReply>, reject: Settle<unknown>): void {
@@ -182,9 +134,10 @@ export class RedisQueue {
   /** Tells of the announcements of releases. */
   watch(claim: ExclusiveClaim, listener: WatchListener): Watch {
     const { finalKey } = claim;
-    let isOpen = true;
+    const watcher: Watcher = { claim, failed: (failure) => listener.failed(failure) };
+    this.watchers.add(watcher);
     const notify = (): void => {
-      if (isOpen) listener.notified();
+      if (this.watchers.has(watcher)) listener.notified();
     };
     const watch = this.link.channels.watch(this.link.keys.ofLock(finalKey).channel, {
       message: notify,
@@ -194,14 +147,14 @@ export class RedisQueue {
         if (subscription) subscription.whenSettled(notify);
         else notify();
       },
-      failed: (failure) => listener.failed(failure),
+      failed: watcher.failed,
     });
     return {
       get live() {
         return watch.live;
       },
       close: () => {
-        isOpen = false;
+        this.watchers.delete(watcher);
         watch.close();
       },
     };
