@@ -4,7 +4,7 @@ import { textOfAddress, type NodeAddress } from '../../../lib/stores/redis/clust
 import { queueProbe } from '../../../lib/stores/redis/kinds/exclusive/queue-rights.js';
 import { RedisExclusive } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
 import { RedisLink } from '../../../lib/stores/redis/kinds/redis-link.js';
-import { whenReady } from '../../../lib/stores/redis/kinds/when-ready.js';
+import { whenReady } from '../../../lib/stores/redis/connection/redis-topology.js';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
 import { SCRIPTS } from '../../../lib/stores/redis/redis.store.js';
 import { TIMEOUT_MS, type MakeStore } from './crowd.js';
