@@ -45,8 +45,4 @@ export class CompactingMap<K, V> {
   values(): IterableIterator<V> {
     return this.entries.values();
   }
-
-  clear(): void {
-    this.entries.clear();
-  }
 }

@@ -16,13 +16,6 @@ export class MistakeLog {
   private readonly reported = new Set<string>();
   private readonly logger = new Logger('RedisLockModule');
 
-  constructor(private readonly maxEntries = MAX_PLACES) {}
-
-  /** Number of remembered places and codes. */
-  get size(): number {
-    return this.reported.size;
-  }
-
   /**
    * Logs the error if it is a programming error.
    *
@@ -34,7 +27,7 @@ export class MistakeLog {
     const place = `${code} ${where}`;
     if (this.reported.has(place)) return;
     for (const oldest of this.reported) {
-      if (this.reported.size < this.maxEntries) break;
+      if (this.reported.size < MAX_PLACES) break;
       this.reported.delete(oldest);
     }
     this.reported.add(place);

@@ -13,8 +13,6 @@ export class ArrivalOrder<T> {
   private readonly members = new Map<T, number>();
   private tree: Int32Array | undefined;
   private nextPosition = 1;
-  /** Steps made so far; for tests. */
-  steps = 0;
 
   get size(): number {
     return this.members.size;
@@ -45,30 +43,19 @@ export class ArrivalOrder<T> {
     this.count(position, -1);
   }
 
-  clear(): void {
-    this.members.clear();
-    this.tree = undefined;
-  }
-
   /** How many came before a member, and are there still; 0 for one that has left. */
   aheadOf(member: T): number {
     if (!this.members.has(member)) return 0;
     const tree = (this.tree ??= this.build());
     let ahead = 0;
-    for (let at = this.members.get(member)! - 1; at > 0; at -= at & -at) {
-      ahead += tree[at]!;
-      this.steps++;
-    }
+    for (let at = this.members.get(member)! - 1; at > 0; at -= at & -at) ahead += tree[at]!;
     return ahead;
   }
 
   private count(position: number, change: 1 | -1): void {
     const { tree } = this;
     if (!tree) return;
-    for (let at = position; at < tree.length; at += at & -at) {
-      tree[at]! += change;
-      this.steps++;
-    }
+    for (let at = position; at < tree.length; at += at & -at) tree[at]! += change;
   }
 
   /** Gives the members the first positions, with room for as many more. */
@@ -83,7 +70,6 @@ export class ArrivalOrder<T> {
     for (let at = 1; at < tree.length; at++) {
       const above = at + (at & -at);
       if (above < tree.length) tree[above]! += tree[at]!;
-      this.steps++;
     }
     return tree;
   }

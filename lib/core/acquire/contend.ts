@@ -20,7 +20,7 @@ import { deadlineOf, type Wait } from './wait.js';
 import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
 
 /** Interval of retries while no notification can arrive, in ms. */
-const NOT_SUBSCRIBED_RETRY_MS = 1_000;
+export const NOT_SUBSCRIBED_RETRY_MS = 1_000;
 
 /** Number of grants that had expired on arrival after which the caller gets `LockLostError`. */
 const VAIN_GRANTS = 3;

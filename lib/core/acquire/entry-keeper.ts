@@ -39,10 +39,6 @@ export class EntryKeeper {
     private readonly runtime: Runtime,
   ) {}
 
-  get size(): number {
-    return this.entries.size;
-  }
-
   /** Returns the terms of an entry. The watchdog renews every third of its lease: so long the first one lasts. */
   termsFor(watchdogMs: number, tokens: number): QueueEntryTerms {
     return { aliveMs: this.aliveMs, provisionalLeaseMs: Math.max(1, Math.floor(watchdogMs / 3)), tokens };

@@ -119,6 +119,18 @@ const BEFORE_WORK: ReadonlySet<string> = new Set([
 const failedFor = (failedForMs: number | undefined): string =>
   failedForMs === undefined ? '' : `The store has failed for ${ms(failedForMs)}. `;
 
+/** Returns the first sentence of an error about the store. */
+const storeFailed = (doing: string, key: string | undefined, failure: unknown, afterMs: number): string =>
+  `The lock store failed while ${doing}${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ` +
+  `${textOf(failure).replace(/\.+$/, '')}.`;
+
+/** Returns what an error about the store has besides its text. */
+const detailsOf = (key: string | undefined, failure: unknown, doing: string) => ({
+  key,
+  cause: failure instanceof StoreFailure && failure.cause !== undefined ? failure.cause : failure,
+  retryable: BEFORE_WORK.has(doing) && !isRefusal(failure),
+});
+
 /** @param failedForMs for a caller that waited through an outage: how long the outage has lasted */
 export const storeError = (
   key: string | undefined,
@@ -129,18 +141,13 @@ export const storeError = (
   failedForMs?: number,
 ): LockStoreError =>
   new LockStoreError(
-    `The lock store failed while ${doing}${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ` +
-      `${textOf(failure).replace(/\.+$/, '')}. ` +
+    `${storeFailed(doing, key, failure, afterMs)} ` +
       failedFor(failedForMs) +
       (outcome === 'unknown' ? whenUnknown(doing) : '') +
       'This says nothing about whether the lock is taken.' +
       whatToDo(failure),
     outcome,
-    {
-      key,
-      cause: failure instanceof StoreFailure && failure.cause !== undefined ? failure.cause : failure,
-      retryable: BEFORE_WORK.has(doing) && !isRefusal(failure),
-    },
+    detailsOf(key, failure, doing),
   );
 
 /** @param ifUnknown what to know when the outcome is unknown */
@@ -153,17 +160,12 @@ export const objectStoreError = (
   failedForMs?: number,
 ): LockStoreError =>
   new LockStoreError(
-    `The lock store failed while ${doing} "${key}", after ${ms(afterMs)}: ` +
-      `${textOf(failure).replace(/\.+$/, '')}.` +
+    storeFailed(doing, key, failure, afterMs) +
       ` ${failedFor(failedForMs)}`.trimEnd() +
       (outcome === 'unknown' && ifUnknown !== undefined ? ` It may have been done: ${ifUnknown}` : '') +
       whatToDo(failure),
     outcome,
-    {
-      key,
-      cause: failure instanceof StoreFailure && failure.cause !== undefined ? failure.cause : failure,
-      retryable: BEFORE_WORK.has(doing) && !isRefusal(failure),
-    },
+    detailsOf(key, failure, doing),
   );
 
 export const noPermitsError = (

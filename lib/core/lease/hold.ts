@@ -202,11 +202,6 @@ export class Hold {
     this.joinableUntil = until;
   }
 
-  /** Number of leases that share it. */
-  get leases(): number {
-    return this.leaseCount;
-  }
-
   /** Number of its leases with an `acquired` event and no event of their end. */
   get reported(): number {
     return this.reportedCount;

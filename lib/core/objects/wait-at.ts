@@ -1,3 +1,4 @@
+import { NOT_SUBSCRIBED_RETRY_MS } from '../acquire/contend.js';
 import { deadlineOf, type Wait } from '../acquire/wait.js';
 import { objectStoreError } from '../errors/error-messages.js';
 import { withStackFromHere } from '../errors/lock.errors.js';
@@ -6,9 +7,6 @@ import { unlessOver } from '../outage/unless-over.js';
 import { harmless, StoreFailure } from '../seam/store-failure.js';
 import type { ObjectContext, ObjectRequest } from './object-context.js';
 import type { Waiters } from './waiters.js';
-
-/** How soon to look again while no wake-up can arrive, in ms. */
-const NOT_SUBSCRIBED_RETRY_MS = 1_000;
 
 /** What a caller waits for at a semaphore or a latch. */
 export interface WaitedFor {

@@ -23,8 +23,8 @@ export interface ObjectCall {
 
 const WAIT_NAMES: Names<WaitOptions> = { waitMs: true, signal: true };
 
-/** Maximum of Java's `int`. */
-const MAX = 2 ** 31 - 1;
+/** Largest number of permits or count of a latch: the maximum of Java's `int`. */
+export const MAX_AMOUNT = 2 ** 31 - 1;
 
 /**
  * Returns the options of a wait, with defaults.
@@ -49,12 +49,12 @@ export const resolveWait = (
 
 /** Checks a number of permits, or the count of a latch. */
 export const checkAmount = (name: string, value: unknown): number =>
-  typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX
+  typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX_AMOUNT
     ? value
-    : invalidOption(name, `a whole number from 1 to ${MAX}`, value);
+    : invalidOption(name, `a whole number from 1 to ${MAX_AMOUNT}`, value);
 
 /** Checks a change of a number of permits, which may be negative. */
 export const checkChange = (name: string, value: unknown): number =>
-  typeof value === 'number' && Number.isInteger(value) && value !== 0 && Math.abs(value) <= MAX
+  typeof value === 'number' && Number.isInteger(value) && value !== 0 && Math.abs(value) <= MAX_AMOUNT
     ? value
-    : invalidOption(name, `a whole number from -${MAX} to ${MAX}, and not 0`, value);
+    : invalidOption(name, `a whole number from -${MAX_AMOUNT} to ${MAX_AMOUNT}, and not 0`, value);

@@ -1,5 +1,5 @@
 import type { LockKind } from '../../core/kinds/kinds.js';
-import { livingFor, queueEntryTermsOf, type Claim, type ClaimOf } from '../../core/seam/claim.js';
+import { queueEntryTermsOf, type ClaimOf } from '../../core/seam/claim.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import { StoreQueueEntry } from '../../core/seam/queue-entry.js';
 import type { AcquireReply, ExtendReply, QueueEntryReply, ReleaseReply } from '../../core/seam/reply.js';
@@ -13,9 +13,6 @@ export interface MemoryHost {
   request<T>(work: () => T): Promise<T>;
   watch(finalKey: string, listener: WatchListener): Watch;
 }
-
-/** Returns the claim with a queue entry that never expires: in memory no process dies alone. */
-const forEver = <C extends Claim>(claim: C): C => livingFor(claim, Infinity);
 
 export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   /** The queued claims of this store, by owner, and how to end their notifications. */
@@ -73,7 +70,7 @@ export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
     });
     this.waiting.set(owner, { claim, stopListening });
     try {
-      const reply = holds.acquire(forEver(claim));
+      const reply = holds.acquire(claim);
       if (reply.status === 'queued') return { ...reply, entry };
       this.stopListening(owner);
       return reply;
@@ -96,7 +93,7 @@ export class MemoryKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
 
   private kept(claim: ClaimOf<K>): QueueEntryReply {
     try {
-      const reply = this.host.space.of(this.kind).keep?.(forEver(claim)) ?? { status: 'gone' };
+      const reply = this.host.space.of(this.kind).keep?.(claim) ?? { status: 'gone' };
       if (reply.status !== 'queued') this.stopListening(claim.owner);
       return reply;
     } catch (cause) {

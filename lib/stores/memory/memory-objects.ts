@@ -1,11 +1,9 @@
 import type { Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { LatchStore, SemaphoreStore } from '../../core/seam/object-stores.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
+import { MAX_AMOUNT } from '../../core/settings/object-call.js';
 import type { Numbers } from './kinds/numbers.js';
 import type { MemoryHost } from './memory-kind.js';
-
-/** Largest number of permits, as in Java; the same limit applies below zero. */
-const MAX_PERMITS = 2 ** 31 - 1;
 
 class MemoryNumbers {
   constructor(private readonly host: MemoryHost) {}
@@ -49,8 +47,8 @@ export class MemorySemaphores extends MemoryNumbers implements SemaphoreStore {
   add(finalKey: string, permits: number): Promise<void> {
     return this.request((numbers) => {
       const sum = (numbers.get(finalKey) ?? 0) + permits;
-      if (Math.abs(sum) > MAX_PERMITS) {
-        const message = `it would have ${sum} permits, and ${MAX_PERMITS} is the limit`;
+      if (Math.abs(sum) > MAX_AMOUNT) {
+        const message = `it would have ${sum} permits, and ${MAX_AMOUNT} is the limit`;
         throw new StoreFailure(message, 'not-executed', { keyOnly: true, claimOnly: true });
       }
       numbers.set(finalKey, sum);

@@ -41,12 +41,6 @@ export class MemorySpace {
   private readonly subscriptions = new Map<string, Set<Subscription>>();
   /** Listeners for grants, by owner. */
   private readonly waiting = new Map<string, (grant: Grant) => void>();
-  /** @internal Notifies an owner of its grant. Replaced where owners do not all listen here; see {@link onGrant}. */
-  notifyGrant: NotifyGrant = (owner, grant) => {
-    const listener = this.waiting.get(owner);
-    listener?.(grant);
-    return listener !== undefined;
-  };
 
   constructor(options: MemorySpaceOptions = {}) {
     const clock: SpaceClock = {
@@ -56,7 +50,11 @@ export class MemorySpace {
         checkFunction('wallClockMicros', options.wallClockMicros) ?? (() => Date.now() * 1_000),
     };
     const notify = (finalKey: string): void => this.notify(finalKey);
-    const notifyOwner: NotifyGrant = (...grant) => this.notifyGrant(...grant);
+    const notifyOwner: NotifyGrant = (owner, grant) => {
+      const listener = this.waiting.get(owner);
+      listener?.(grant);
+      return listener !== undefined;
+    };
     this.numbers = new Numbers(notify, (finalKey) => this.kindAt(finalKey));
     const tokens = new Tokens(clock);
     const withOneOwner: ExclusiveHolds = new ExclusiveHolds(clock, notify, notifyOwner, tokens, (finalKey) =>

@@ -11,7 +11,6 @@ import {
   QUEUE_RELEASE,
 } from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
 import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
-import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/batch-parts.js';
 import { FAIR_ACQUIRE, FAIR_KEEP, FAIR_RELEASE } from '../../../lib/stores/redis/kinds/fair/scripts.js';
 import { LATCH_COUNT_DOWN } from '../../../lib/stores/redis/kinds/latch/scripts.js';
 import { PERMIT_ACQUIRE } from '../../../lib/stores/redis/kinds/permit/scripts.js';
@@ -24,7 +23,7 @@ import {
 } from '../../../lib/stores/redis/kinds/read-write/scripts.js';
 import { SEMAPHORE_ADD, SEMAPHORE_TAKE } from '../../../lib/stores/redis/kinds/semaphore/scripts.js';
 import { Script } from '../../../lib/stores/redis/connection/script.js';
-import { FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
+import { BATCH_PARTS, FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
 
 const shaOf = (source: string): string => new Script(source).sha;
 const TO_READ_OR_WRITE = [shaOf(READ_ACQUIRE), shaOf(WRITE_ACQUIRE)];

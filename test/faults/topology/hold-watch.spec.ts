@@ -7,7 +7,7 @@ import {
   QUEUE_KEEP,
   QUEUE_RELEASE,
 } from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
-import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/batch-parts.js';
+import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/any-kind.js';
 import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
 import {
   EXCLUSIVE_ACQUIRE,

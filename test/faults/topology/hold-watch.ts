@@ -3,8 +3,7 @@ import { EXCLUSIVE_FORCING } from '../../../lib/stores/redis/kinds/exclusive/red
 import { FAIR_FORCING } from '../../../lib/stores/redis/kinds/fair/redis-fair.js';
 import { PERMIT_FORCING } from '../../../lib/stores/redis/kinds/permit/redis-permit.js';
 import { READ_WRITE_FORCING } from '../../../lib/stores/redis/kinds/read-write/redis-read-write.js';
-import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/batch-parts.js';
-import { FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
+import { BATCH_PARTS, FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
 import { PermitWatch } from './permit-watch.js';
 import { ReadWriteWatch, type Tokens } from './read-write-watch.js';
 import type { MonitoredCommand } from './redis-monitor.js';

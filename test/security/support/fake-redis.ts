@@ -8,7 +8,7 @@ import {
   QUEUE_RELEASE,
 } from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
 import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
-import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/batch-parts.js';
+import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/any-kind.js';
 import { listenOnFreePort, LOOPBACK } from '../../support/loopback.js';
 import { readRequests, type Request } from './resp.js';
 

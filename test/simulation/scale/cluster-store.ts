@@ -3,7 +3,7 @@ import { RedisCluster } from '../../../lib/stores/redis/cluster/redis-cluster.js
 import { textOfAddress, type NodeAddress } from '../../../lib/stores/redis/cluster/slots.js';
 import { RedisExclusive } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
 import { RedisLink } from '../../../lib/stores/redis/kinds/redis-link.js';
-import { whenReady } from '../../../lib/stores/redis/kinds/when-ready.js';
+import { whenReady } from '../../../lib/stores/redis/connection/redis-topology.js';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
 import { SCRIPTS } from '../../../lib/stores/redis/redis.store.js';
 import { TIMEOUT_MS, type MakeStore } from './crowd.js';

@@ -26,11 +26,12 @@ describe('MistakeLog', () => {
   });
 
   it('remembers a bounded number of places, the latest ones', () => {
-    const mistakes = new MistakeLog(3);
+    const mistakes = new MistakeLog();
     const report = (where: string): void => mistakes.notify(new LockKeyError('no key'), where);
-    for (let route = 0; route < 100; route++) report(`GET /${route}`);
-    expect([mistakes.size, logger.errors.length]).toEqual([3, 100]);
-    report('GET /99');
-    expect(logger.errors).toHaveLength(100);
+    for (let route = 0; route <= 1_000; route++) report(`GET /${route}`);
+    for (const remembered of ['GET /1', 'GET /1000']) report(remembered);
+    expect(logger.errors.length).toBe(1_001);
+    report('GET /0');
+    expect(logger.errors.length).toBe(1_002);
   });
 });

@@ -32,7 +32,7 @@ const taken = (hold: Blocking | undefined, now: number): Taken => ({
 });
 
 /** Notifies a waiter of its grant. Returns false when no process received it. */
-export type NotifyGrant = (owner: string, grant: Grant, finalKey: string) => boolean;
+export type NotifyGrant = (owner: string, grant: Grant) => boolean;
 
 /**
  * The exclusive and fair holds of a memory space, like the hashes and scripts of these locks in Redis. Waiters for
@@ -68,18 +68,18 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
   }
 
   /** See `KindStore.acquire`. No owner overtakes: while owners wait, the key goes to the first of them. */
-  acquire(claim: OneOwnerClaim, notSubscribed = false): SpaceReply {
+  acquire(claim: OneOwnerClaim): SpaceReply {
     const { finalKey, owner } = claim;
     const now = this.clock.now();
     const hold = this.blocking(finalKey, now);
     if (hold?.owner === owner) return this.reacquire(claim, hold, now);
     const waits = claim.waits && claim.entryTerms !== undefined;
-    const queue = this.queueOf(finalKey, now);
+    const queue = this.queueOf(finalKey);
     if (!hold && !queue) return this.take(claim, now);
     if (!waits && (hold || !queue)) return taken(hold, now);
     const joined = queue ?? new WaitQueue<OneOwnerClaim>();
     if (waits) {
-      joined.add(claim, now, notSubscribed);
+      joined.add(claim);
       this.queues.set(finalKey, joined);
     }
     if (!hold) this.serve(finalKey, now, owner);
@@ -90,14 +90,10 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
   }
 
   /** See `KindStore.refreshEntries`; for one claim. */
-  keep(claim: OneOwnerClaim, notSubscribed = false): QueueEntryReply {
-    const { finalKey, owner } = claim;
+  keep({ finalKey, owner }: OneOwnerClaim): QueueEntryReply {
     const now = this.clock.now();
-    const queue = this.queueOf(finalKey, now);
-    if (queue?.has(owner)) {
-      queue.keep(claim, now, notSubscribed);
-      if (!this.blocking(finalKey, now)) this.serve(finalKey, now, owner);
-    }
+    const queue = this.queueOf(finalKey);
+    if (queue?.has(owner) && !this.blocking(finalKey, now)) this.serve(finalKey, now, owner);
     const hold = this.blocking(finalKey, now);
     if (hold?.owner === owner) return { status: 'held' };
     if (!queue?.has(owner)) return { status: 'gone' };
@@ -135,7 +131,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     }
     if (held) this.holds.delete(finalKey);
     if (held || (stood && !hold)) this.serveOrNotify(finalKey, now);
-    else if (stood) this.queueOf(finalKey, now);
+    else if (stood) this.queueOf(finalKey);
     return held;
   }
 
@@ -145,7 +141,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     const hold = this.find(finalKey, now);
     if (!hold) return null;
     const holder = { owner: hold.owner, count: 1, remainingMs: left(hold, now) };
-    return { kind: hold.kind, holders: [holder], waiting: this.queueOf(finalKey, now)?.owners ?? [] };
+    return { kind: hold.kind, holders: [holder], waiting: this.queueOf(finalKey)?.owners ?? [] };
   }
 
   /** See `LockStore.forceUnlock`. */
@@ -185,8 +181,8 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
 
   /** Grants a free key to the first waiter that is notified, `requesting` by the reply. Returns whether one got it. */
   private serve(finalKey: string, now: number, requesting?: string): boolean {
-    const queue = this.queueOf(finalKey, now);
-    for (const { claim, notSubscribed } of queue?.alive(now) ?? []) {
+    const queue = this.queueOf(finalKey);
+    for (const claim of queue?.claims ?? []) {
       const { provisionalLeaseMs, tokens } = claim.entryTerms!;
       const requested = { ...claim, leaseMs: provisionalLeaseMs, tokens };
       const grant = this.tryTake(requested, now, claim.owner === requesting);
@@ -194,11 +190,10 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
       const waiting = queue!.length - 1;
       if (
         claim.owner === requesting ||
-        notSubscribed ||
-        this.notifyOwner(claim.owner, { ...grant, ...(tokens > 0 && { tokens }), waiting }, finalKey)
+        this.notifyOwner(claim.owner, { ...grant, ...(tokens > 0 && { tokens }), waiting })
       ) {
         queue!.remove(claim.owner);
-        this.queueOf(finalKey, now);
+        this.queueOf(finalKey);
         return true;
       }
       this.holds.delete(finalKey);
@@ -210,10 +205,9 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     if (!this.serve(finalKey, now)) this.notify(finalKey);
   }
 
-  /** Returns the wait queue without dead entries; undefined when there are no waiters. */
-  private queueOf(finalKey: string, now: number): WaitQueue<OneOwnerClaim> | undefined {
+  /** Returns the wait queue; undefined when there are no waiters. */
+  private queueOf(finalKey: string): WaitQueue<OneOwnerClaim> | undefined {
     const queue = this.queues.get(finalKey);
-    queue?.removeDead(now);
     if (queue?.length !== 0) return queue;
     this.queues.delete(finalKey);
     return undefined;

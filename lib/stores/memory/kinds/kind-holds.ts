@@ -18,7 +18,7 @@ export interface KindHolds<C extends Claim = Claim> {
   /** Current number of holds. */
   readonly size: number;
   has(finalKey: string): boolean;
-  acquire(claim: C, notSubscribed?: boolean): SpaceReply;
+  acquire(claim: C): SpaceReply;
   extend(claim: C): ExtendReply;
   release(claim: C, keepForMs?: number): boolean;
   inspect(finalKey: string): KeyState | null;
@@ -29,6 +29,6 @@ export interface KindHolds<C extends Claim = Claim> {
   downgrade?(claim: C): ExtendReply;
   /** See `KindStore.commit`. Only for a kind with tokens. */
   commit?(claim: C, token: number): boolean;
-  /** Refreshes a queue entry. Only for kinds with a wait queue. `notSubscribed`: the claim's process is not subscribed. */
-  keep?(claim: C, notSubscribed?: boolean): QueueEntryReply;
+  /** Refreshes a queue entry. Only for kinds with a wait queue. */
+  keep?(claim: C): QueueEntryReply;
 }

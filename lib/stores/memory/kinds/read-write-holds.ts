@@ -75,8 +75,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     if (waitMs === 0) return this.grant(shared, claim, now);
     const blockedBy = this.blockedBy(claim, waitMs);
     if (!claim.waits || !claim.entryTerms) return { status: 'taken', ...blockedBy };
-    if (shared.queue.has(owner)) shared.queue.keep(claim, now, false);
-    else shared.queue.add(claim, now, false);
+    if (!shared.queue.has(owner)) shared.queue.add(claim);
     this.keys.set(finalKey, shared);
     return { status: 'queued', ...shared.queue.positionOf(owner, blockedBy) };
   }
@@ -88,7 +87,6 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     const shared = this.find(finalKey, now);
     if (shared && this.own(shared, owner, now)) return { status: 'held' };
     if (!shared?.queue.has(owner)) return { status: 'gone' };
-    shared.queue.keep(claim, now, false);
     const waitMs = this.waitMs(shared, claim, now);
     if (waitMs > 0) {
       return { status: 'queued', ...shared.queue.positionOf(owner, this.blockedBy(claim, waitMs)) };
@@ -190,14 +188,13 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     const other = this.otherKind(claim.finalKey);
     if (other) return left(other, now);
     const { writer, queue } = shared;
-    let waitMs = queue.waitMs(
+    const blocker = claim.kind === 'write' ? longest(shared) : writer;
+    if (blocker) return left(blocker, now);
+    const isBehind = queue.isBehind(
       claim.owner,
-      now,
       (before) => claim.kind === 'write' || before.kind === 'write',
     );
-    const blocker = claim.kind === 'write' ? longest(shared) : writer;
-    if (blocker) waitMs = left(blocker, now);
-    return waitMs;
+    return isBehind ? Infinity : 0;
   }
 
   private grant(shared: Shared, claim: ReadWriteClaim, now: number): SpaceReply {
@@ -241,7 +238,6 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     const { writer, readers, queue } = shared;
     if (writer && left(writer, now) <= 0) shared.writer = undefined;
     if (readers.longest && left(readers.longest, now) <= 0) readers.clear();
-    queue.removeDead(now);
     if (shared.writer || !readers.isEmpty || queue.length > 0) return shared;
     this.keys.delete(finalKey);
     return undefined;

@@ -1,25 +1,17 @@
 import type { ExclusiveClaim, FairClaim, ReadClaim, WriteClaim } from '../../../core/seam/claim.js';
 import type { QueuePosition } from '../../../core/seam/reply.js';
-import { left, type Timed } from './space-clock.js';
 
 /** A claim of a lock with a single holder. */
 export type OneOwnerClaim = ExclusiveClaim | FairClaim;
 
 type QueuedClaim = OneOwnerClaim | ReadClaim | WriteClaim;
 
-/** A waiting owner; the lease is the time to live of its queue entry. */
-interface InQueue<C> extends Timed {
-  readonly claim: C;
-  /** Its process is not subscribed: it gets its grant without a notification. */
-  readonly notSubscribed: boolean;
-}
-
-/** Returns whether an entry may get a grant. An entry with more time left than it asked for is of another clock. */
-const isAlive = (one: Timed, now: number): boolean => left(one, now) <= one.leaseMs;
-
-/** The wait queue of one key, in order, like the hash of a wait queue in Redis. */
+/**
+ * The wait queue of one key, in order, like the hash of a wait queue in Redis. Its entries do not expire: in memory no
+ * process dies alone.
+ */
 export class WaitQueue<C extends QueuedClaim> {
-  private readonly entries = new Map<string, InQueue<C>>();
+  private readonly entries = new Map<string, C>();
 
   get length(): number {
     return this.entries.size;
@@ -33,45 +25,25 @@ export class WaitQueue<C extends QueuedClaim> {
     return [...this.entries.keys()];
   }
 
-  add(claim: C, now: number, notSubscribed: boolean): void {
-    this.entries.set(claim.owner, {
-      claim,
-      since: now,
-      leaseMs: claim.entryTerms?.aliveMs ?? 0,
-      notSubscribed,
-    });
+  get claims(): Iterable<C> {
+    return this.entries.values();
   }
 
-  /** Refreshes an existing entry. Never makes one. */
-  keep({ owner, entryTerms }: C, now: number, notSubscribed: boolean): void {
-    const one = this.entries.get(owner);
-    if (one && entryTerms)
-      this.entries.set(owner, { ...one, since: now, leaseMs: entryTerms.aliveMs, notSubscribed });
+  add(claim: C): void {
+    this.entries.set(claim.owner, claim);
   }
 
   remove(owner: string): boolean {
     return this.entries.delete(owner);
   }
 
-  /** Removes the entries that were not refreshed in time. */
-  removeDead(now: number): void {
-    for (const [owner, one] of this.entries) if (left(one, now) <= 0) this.entries.delete(owner);
-  }
-
-  /** Yields the entries that may get a grant, in order. */
-  *alive(now: number): Generator<InQueue<C>> {
-    for (const one of this.entries.values()) if (isAlive(one, now)) yield one;
-  }
-
-  /** Returns how long the entries before an owner that `isMeant` selects may stay at most, in ms; 0 without any. */
-  waitMs(owner: string, now: number, isMeant: (before: C) => boolean): number {
-    let waitMs = 0;
-    for (const one of this.entries.values()) {
-      // Also when the time of the owner's own entry comes from another clock: later entries are not before it.
-      if (one.claim.owner === owner) break;
-      if (isAlive(one, now) && isMeant(one.claim)) waitMs = Math.max(waitMs, left(one, now));
+  /** Returns whether `isMeant` selects an entry before an owner's. An owner without an entry is behind all entries. */
+  isBehind(owner: string, isMeant: (before: C) => boolean): boolean {
+    for (const claim of this.entries.values()) {
+      if (claim.owner === owner) return false;
+      if (isMeant(claim)) return true;
     }
-    return waitMs;
+    return false;
   }
 
   /** Returns the queue position of an owner, together with the reply about the blocking hold. */

@@ -3,9 +3,13 @@ import type { ClaimOf } from '../../../core/seam/claim.js';
 import type { KeyState, PermitState } from '../../../core/seam/reply.js';
 import type { Commands } from '../connection/commands.js';
 import { RedisFailure, isNotPermitted, isWrongType } from '../connection/redis-failure.js';
-import { firstOf, keysAndArgs, type PartRun } from '../connection/script-batch.js';
-import { EXCLUSIVE_FORCING, type RedisExclusive } from './exclusive/redis-exclusive.js';
-import { FAIR_FORCING } from './fair/redis-fair.js';
+import { firstOf, keysAndArgs, type BatchPart, type PartRun } from '../connection/script-batch.js';
+import {
+  EXCLUSIVE_BATCH_PARTS,
+  EXCLUSIVE_FORCING,
+  type RedisExclusive,
+} from './exclusive/redis-exclusive.js';
+import { FAIR_FORCING, FAIR_RELEASING } from './fair/redis-fair.js';
 import { PERMIT_FORCING, type RedisPermit } from './permit/redis-permit.js';
 import { READ_WRITE_FORCING } from './read-write/redis-read-write.js';
 import type { RedisKind } from './redis-link.js';
@@ -16,6 +20,9 @@ export type RedisKinds = { readonly [K in LockKind]: RedisKind<ClaimOf<K>> } & {
   readonly exclusive: RedisExclusive;
   readonly permit: RedisPermit;
 };
+
+/** Scripts that can share a request with others of their tick. */
+export const BATCH_PARTS: readonly BatchPart[] = [...EXCLUSIVE_BATCH_PARTS, FAIR_RELEASING];
 
 export const FORCE_UNLOCK = firstOf([FAIR_FORCING, ...EXCLUSIVE_FORCING, READ_WRITE_FORCING, PERMIT_FORCING]);
 

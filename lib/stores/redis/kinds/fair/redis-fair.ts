@@ -67,11 +67,6 @@ export class RedisFair implements RedisKind<FairClaim> {
 
   constructor(private readonly link: RedisLink) {}
 
-  /** Number of queued owners; for tests. */
-  get waiting(): number {
-    return this.entries.size;
-  }
-
   async acquire(claim: FairClaim): Promise<AcquireReply> {
     this.inUse = true;
     const { finalKey, owner, leaseMs, tokens, waits, entryTerms: terms } = claim;
