@@ -1,4 +1,5 @@
 import { CompactingMap } from '../../core/compacting.js';
+import type { Orphan } from '../../core/lease/undo.js';
 import { mayLastMs, type Claim } from '../../core/seam/claim.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../core/seam/reply.js';
@@ -175,13 +176,9 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   }
 
   private releaseAt(requested: C, nodeReply: NodeReply<AcquireReply>, until: number): void {
-    const { host } = this;
-    if (nodeReply.status === 'answered') {
-      if (isGrant(nodeReply.reply)) host.pendingReleases.add(nodeReply.node, requested, {}, until);
-    } else {
-      const uncertain = doubtOf(nodeReply);
-      if (uncertain) host.pendingReleases.add(nodeReply.node, requested, { uncertain }, until);
-    }
+    const uncertain = doubtOf(nodeReply);
+    const isGranted = nodeReply.status === 'answered' && isGrant(nodeReply.reply);
+    if (uncertain || isGranted) nodeReply.node.undo.begin({ claim: requested, uncertain, until });
   }
 
   /** Shortens a hold that continues. Nodes that failed are not asked again: by then the hold may have been extended. */
@@ -218,8 +215,9 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     holds.ending(claim.owner);
     const isFinal = how.uncertain !== undefined;
     if (isFinal) await acquired?.complete();
-    const until = host.runtime.now() + mayLastMs(requested);
     const { keepForMs } = how;
+    const until = host.runtime.now() + mayLastMs(requested);
+    const orphan: Orphan = { claim: requested, until, keepForMs: () => keepForMs };
     if (keepForMs !== undefined) host.noteLease(keepForMs);
     const doubts = new Map(nodes.map((node) => [node, holds.doubtAt(claim.owner, node)]));
     const nodeReplied = new Set(acquired?.nodeReplies.map(({ node }) => node));
@@ -245,13 +243,13 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     // Release once more at nodes whose reply to the acquire has come since then, and leaves it unknown.
     acquired?.onEach((nodeReply) => {
       const uncertain = nodeReplied.has(nodeReply.node) ? undefined : doubtOf(nodeReply);
-      if (uncertain) host.pendingReleases.add(nodeReply.node, requested, { uncertain, keepForMs }, until);
+      if (uncertain) nodeReply.node.undo.begin({ ...orphan, uncertain });
     });
     quorumCall.onEach((nodeReply) => {
       if (nodeReply.status === 'failed') {
         // The failure of the acquire comes first: an acquire still under way may arrive after this release.
         const uncertain = doubts.get(nodeReply.node) ?? nodeReply.failure;
-        host.pendingReleases.add(nodeReply.node, requested, { uncertain, keepForMs }, until);
+        nodeReply.node.undo.begin({ ...orphan, uncertain });
       }
     });
     const intruder = replies.some((reply) => reply.intruder);

@@ -85,8 +85,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'QuorumKind.releaseAt',
-        find: 'if (uncertain) host.pendingReleases.add(nodeReply.node, requested, { uncertain }, until);',
-        replace: 'void uncertain;',
+        find: 'if (uncertain || isGranted)',
+        replace: 'if (isGranted)',
       },
     ],
     rules: ['leftovers'],

@@ -310,6 +310,45 @@ describe('a node that fails', () => {
     expect(holds(servers)).toEqual([0, 0, 0]);
   });
 
+  it('gets one of its pending releases while it hangs, and the others once it has replied', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const away = servers[2]!;
+    const all = Array.from({ length: 20 }, () => claim());
+    for (const mine of all) expectGranted(await store.kinds.exclusive!.acquire(mine));
+    await settled();
+    away.isDown = true;
+    for (const mine of all) await store.kinds.exclusive!.release(mine);
+    await settled();
+    away.isDown = false;
+    away.hold();
+    const before = requestCount(away, 'release');
+    await runtime.pass(2_000);
+    expect(requestCount(away, 'release') - before).toBe(1);
+    away.letThrough();
+    await settled();
+    expect(holds(servers)).toEqual([0, 0, 0]);
+  });
+
+  it('gets one of its pending releases at a time from the first failed acquire on', async () => {
+    const { servers, store } = quorumOf(3);
+    const away = servers[2]!;
+    const send = away.send.bind(away);
+    let releases = 0;
+    away.readsLate = true;
+    away.send = (name, request) => {
+      if (!name.startsWith('release')) return send(name, request);
+      releases += 1;
+      return new Promise(() => undefined);
+    };
+    for (let i = 0; i < 20; i++) {
+      const mine = claim();
+      for (const server of servers.slice(0, 2))
+        await server.connect().kinds.exclusive!.acquire(claim({ finalKey: mine.finalKey }));
+      expectTaken(await store.kinds.exclusive!.acquire(mine));
+    }
+    expect(releases).toBe(1);
+  });
+
   it('is asked about one of all that it may have until it answers, and then about all', async () => {
     const { servers, store, runtime } = quorumOf(3);
     const away = servers[2]!;
