@@ -7,8 +7,6 @@ export interface QuorumHost {
   /** Number of nodes that have to agree. */
   readonly majority: number;
   readonly runtime: Runtime;
-  /** Returns a random number of at least 0 and below 1. */
-  random(): number;
   /** Records the length of a requested lease: a restarted server has to stay out for as long. */
   noteLease(leaseMs: number): void;
   /** Resolves after this time, in ms; does not keep the process alive. */

@@ -168,7 +168,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   private retryInMs(taken: readonly Taken[], splits: number): number {
     const { nodes, majority } = this.host;
     const rangeMs = SPLIT_MAX_MS * 2 ** Math.min(splits, SPLIT_DOUBLINGS);
-    const splitMs = SPLIT_MIN_MS + this.host.random() * (rangeMs - SPLIT_MIN_MS);
+    const splitMs = SPLIT_MIN_MS + Math.random() * (rangeMs - SPLIT_MIN_MS);
     // Perhaps no owner has a majority: by then the others have released what they got.
     if (taken.length < majority) return splitMs;
     const soonest = taken.map(({ retryInMs }) => retryInMs).sort((a, b) => a - b);

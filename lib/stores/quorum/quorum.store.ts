@@ -32,8 +32,6 @@ export interface QuorumStoreOptions {
   readonly minDelayMs?: number | undefined;
   /** @internal Clock and timers, for tests. */
   readonly runtime?: Runtime;
-  /** @internal Numbers from 0 to 1, for tests. */
-  readonly random?: () => number;
 }
 
 /**
@@ -63,7 +61,7 @@ export class QuorumStore implements LockStore {
   private closed = false;
 
   constructor(options: QuorumStoreOptions) {
-    const { nodes, names, delayAfterRestartMs, minDelayMs, runtime, random } = reading(
+    const { nodes, names, delayAfterRestartMs, minDelayMs, runtime } = reading(
       'The options of QuorumStore',
       () => ({ ...options }),
     );
@@ -91,7 +89,6 @@ export class QuorumStore implements LockStore {
       nodes: this.nodes,
       majority: this.majority,
       runtime: clock,
-      random: random ?? Math.random,
       noteLease: (leaseMs) => this.requested.add(leaseMs, clock.now()),
       pause: (ms) => new Promise((resolve) => void clock.setTimer(resolve, ms, true)),
       run: (work) => this.run(work),
@@ -106,14 +103,6 @@ export class QuorumStore implements LockStore {
       exclusive: new QuorumKind(this.host, this.holds, false),
       read: new QuorumKind(this.host, this.holds, true),
       write: new QuorumKind(this.host, this.holds, true),
-    };
-  }
-
-  /** @internal Current number of known owners and of pending releases; for tests. */
-  get size(): { readonly owners: number; readonly pendingReleases: number } {
-    return {
-      owners: this.holds.size,
-      pendingReleases: this.nodes.reduce((sum, { undo }) => sum + undo.size, 0),
     };
   }
 
