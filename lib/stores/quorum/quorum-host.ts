@@ -9,8 +9,6 @@ export interface QuorumHost {
   readonly runtime: Runtime;
   /** Records the length of a requested lease: a restarted server has to stay out for as long. */
   noteLease(leaseMs: number): void;
-  /** Resolves after this time, in ms; does not keep the process alive. */
-  pause(ms: number): Promise<void>;
   /** Runs work that `close` waits for. Rejects when the store is closed. */
   run<T>(work: () => Promise<T>): Promise<T>;
 }

@@ -1,7 +1,7 @@
-import { CompactingMap } from '../../core/compacting.js';
 import type { Orphan } from '../../core/lease/undo.js';
 import { mayLastMs, type Claim } from '../../core/seam/claim.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
+import { OthersFirst } from '../../core/seam/others-first.js';
 import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../core/seam/reply.js';
 import type { Grant } from '../../core/seam/grant.js';
 import { QuorumCall, SILENT_NODES_MS, type NodeReply } from './quorum-call.js';
@@ -24,12 +24,6 @@ const SPLIT_MIN_MS = 5;
 const SPLIT_MAX_MS = 50;
 const SPLIT_DOUBLINGS = 5;
 
-/**
- * Time after a release during which this process leaves the key to notified waiters elsewhere, in ms from the reply. By
- * then their requests are under way.
- */
-const OTHERS_FIRST_MS = 3;
-
 /** Reply of a node that has nothing to release. */
 const NOT_HELD: ReleaseReply = { wasHeld: false, othersWaiting: false };
 
@@ -42,9 +36,7 @@ const NOT_HELD: ReleaseReply = { wasHeld: false, othersWaiting: false };
  */
 export class QuorumKind<C extends Claim> implements KindStore<C> {
   readonly downgrade?: (claim: C) => Promise<ExtendReply>;
-  /** Keys that this process has just released, until other processes have had their chance. */
-  private readonly released = new CompactingMap<string, Promise<void>>();
-
+  private readonly othersFirst = new OthersFirst();
   private readonly renewal: QuorumRenewal<C>;
 
   constructor(
@@ -57,11 +49,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   }
 
   acquire(claim: C): Promise<AcquireReply> {
-    // A request right after this process's own release would always be the first.
-    const othersFirst = claim.waits ? this.released.get(claim.finalKey) : undefined;
-    return this.host.run(() =>
-      othersFirst ? othersFirst.then(() => this.acquireAtAll(claim)) : this.acquireAtAll(claim),
-    );
+    return this.host.run(() => this.othersFirst.acquire(claim, () => this.acquireAtAll(claim)));
   }
 
   extendMany(claims: readonly C[]): Promise<readonly ExtendReply[]> {
@@ -69,22 +57,11 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   }
 
   release(claim: C, how: ReleaseOptions = {}): Promise<ReleaseReply> {
-    const { host, released } = this;
-    const { finalKey } = claim;
+    const { host } = this;
     if (how.continues) return host.run(() => this.cutAtAll(claim, how));
     const reply = host.run(() => this.releaseAtAll(claim, how));
     // An undo waits for every node, and no caller has to wait for that.
-    if (how.uncertain) return reply;
-    const othersFirst = reply
-      .then(
-        ({ othersWaiting }) => (othersWaiting ? host.pause(OTHERS_FIRST_MS) : undefined),
-        () => undefined,
-      )
-      .then(() => {
-        if (released.get(finalKey) === othersFirst) released.delete(finalKey);
-      });
-    released.set(finalKey, othersFirst);
-    return reply;
+    return how.uncertain ? reply : this.othersFirst.release(claim.finalKey, reply, host.runtime);
   }
 
   watch(claim: C, listener: WatchListener): Watch {

@@ -90,7 +90,6 @@ export class QuorumStore implements LockStore {
       majority: this.majority,
       runtime: clock,
       noteLease: (leaseMs) => this.requested.add(leaseMs, clock.now()),
-      pause: (ms) => new Promise((resolve) => void clock.setTimer(resolve, ms, true)),
       run: (work) => this.run(work),
     };
     for (const node of this.nodes) {
