@@ -227,8 +227,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'QuorumKind.releaseAt',
-        find: 'add(nodeReply.node, requested, { uncertain }, until)',
-        replace: 'add(nodeReply.node, requested, {}, until)',
+        find: 'begin({ claim: requested, uncertain, until })',
+        replace: 'begin({ claim: requested, until })',
       },
     ],
     rules: ['leftovers'],
