@@ -136,12 +136,12 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
       {
         in: 'commitTokens',
         find: "if (nodeReply.status === 'failed') failed(nodeReply.node, nodeReply.failure);",
-        replace: "if (nodeReply.status === 'failed') notify(nodeReply.node, {} as Grant);",
+        replace: "if (nodeReply.status === 'failed') commitAt(nodeReply.node, {} as Grant);",
       },
       {
         in: 'commitTokens',
         find: 'else count(false);',
-        replace: 'else notify(nodeReply.node, {} as Grant);',
+        replace: 'else commitAt(nodeReply.node, {} as Grant);',
       },
       {
         in: 'ExclusiveHolds.commit',
