@@ -24,6 +24,8 @@ export interface Orphan {
  */
 export class Undo {
   private readonly running = new Set<Promise<void>>();
+  /** Timers of the pauses, and how to end each. */
+  private readonly pauses = new Map<unknown, () => void>();
   private stopped = false;
 
   constructor(
@@ -54,9 +56,13 @@ export class Undo {
     this.running.add(tracked);
   }
 
-  /** Stops the retries. Holds that are left in the store expire. */
+  /** Stops the retries at once. Holds that are left in the store expire. */
   stop(): void {
     this.stopped = true;
+    for (const [timer, end] of this.pauses) {
+      this.runtime.clearTimer(timer);
+      end();
+    }
   }
 
   /** Resolves when no release is pending. */
@@ -75,7 +81,18 @@ export class Undo {
       }
       const leftMs = until - this.runtime.now();
       if (leftMs <= 0) return;
-      await new Promise<void>((resolve) => this.runtime.setTimer(resolve, Math.min(pause, leftMs), true));
+      await this.pause(Math.min(pause, leftMs));
     }
+  }
+
+  private pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        this.pauses.delete(timer);
+        resolve();
+      };
+      const timer = this.runtime.setTimer(end, ms, true);
+      this.pauses.set(timer, end);
+    });
   }
 }

@@ -10,6 +10,10 @@ export interface OutageHost {
   warn(warning: string): void;
 }
 
+/** Returns whether the node has failed. A refusal of one key or claim says nothing about it. */
+export const isOfNode = (failure: unknown): failure is StoreFailure =>
+  failure instanceof StoreFailure && !failure.keyOnly && !failure.claimOnly && !failure.transient;
+
 /**
  * The outage of a node. After 5 s of failures it logs a line, and another one when the node works again: while a
  * majority works, callers notice nothing.
@@ -34,10 +38,9 @@ export class NodeOutage {
     return (this.refusal ??= new StoreFailure(message, 'not-executed', { cause, passing }));
   }
 
-  /** Records a failure. A refusal of one key or claim says nothing about the node. */
+  /** Records a failure. */
   failed(failure: unknown): void {
-    if (!(failure instanceof StoreFailure) || failure.keyOnly || failure.claimOnly || failure.transient)
-      return;
+    if (!isOfNode(failure)) return;
     const { host } = this;
     if (!this.last) this.since = host.now();
     this.last = failure;

@@ -46,11 +46,6 @@ export class QuorumHolds {
 
   constructor(private readonly runtime: Runtime) {}
 
-  /** Number of known owners. */
-  get size(): number {
-    return this.records.size;
-  }
-
   of(owner: string): HoldRecord | undefined {
     return this.records.get(owner);
   }

@@ -1,5 +1,4 @@
 import type { Runtime } from '../../core/runtime.js';
-import type { PendingReleases } from './pending-releases.js';
 import type { QuorumNode } from './quorum-node.js';
 
 /** Shared parts of the kinds of one quorum. */
@@ -8,13 +7,8 @@ export interface QuorumHost {
   /** Number of nodes that have to agree. */
   readonly majority: number;
   readonly runtime: Runtime;
-  readonly pendingReleases: PendingReleases;
-  /** Returns a random number of at least 0 and below 1. */
-  random(): number;
   /** Records the length of a requested lease: a restarted server has to stay out for as long. */
   noteLease(leaseMs: number): void;
-  /** Resolves after this time, in ms; does not keep the process alive. */
-  pause(ms: number): Promise<void>;
   /** Runs work that `close` waits for. Rejects when the store is closed. */
   run<T>(work: () => Promise<T>): Promise<T>;
 }

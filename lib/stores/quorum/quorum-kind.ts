@@ -1,6 +1,7 @@
-import { CompactingMap } from '../../core/compacting.js';
+import type { Orphan } from '../../core/lease/undo.js';
 import { mayLastMs, type Claim } from '../../core/seam/claim.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
+import { OthersFirst } from '../../core/seam/others-first.js';
 import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../core/seam/reply.js';
 import type { Grant } from '../../core/seam/grant.js';
 import { QuorumCall, SILENT_NODES_MS, type NodeReply } from './quorum-call.js';
@@ -23,12 +24,6 @@ const SPLIT_MIN_MS = 5;
 const SPLIT_MAX_MS = 50;
 const SPLIT_DOUBLINGS = 5;
 
-/**
- * Time after a release during which this process leaves the key to notified waiters elsewhere, in ms from the reply. By
- * then their requests are under way.
- */
-const OTHERS_FIRST_MS = 3;
-
 /** Reply of a node that has nothing to release. */
 const NOT_HELD: ReleaseReply = { wasHeld: false, othersWaiting: false };
 
@@ -41,9 +36,7 @@ const NOT_HELD: ReleaseReply = { wasHeld: false, othersWaiting: false };
  */
 export class QuorumKind<C extends Claim> implements KindStore<C> {
   readonly downgrade?: (claim: C) => Promise<ExtendReply>;
-  /** Keys that this process has just released, until other processes have had their chance. */
-  private readonly released = new CompactingMap<string, Promise<void>>();
-
+  private readonly othersFirst = new OthersFirst();
   private readonly renewal: QuorumRenewal<C>;
 
   constructor(
@@ -56,11 +49,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   }
 
   acquire(claim: C): Promise<AcquireReply> {
-    // A request right after this process's own release would always be the first.
-    const othersFirst = claim.waits ? this.released.get(claim.finalKey) : undefined;
-    return this.host.run(() =>
-      othersFirst ? othersFirst.then(() => this.acquireAtAll(claim)) : this.acquireAtAll(claim),
-    );
+    return this.host.run(() => this.othersFirst.acquire(claim, () => this.acquireAtAll(claim)));
   }
 
   extendMany(claims: readonly C[]): Promise<readonly ExtendReply[]> {
@@ -68,22 +57,11 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   }
 
   release(claim: C, how: ReleaseOptions = {}): Promise<ReleaseReply> {
-    const { host, released } = this;
-    const { finalKey } = claim;
+    const { host } = this;
     if (how.continues) return host.run(() => this.cutAtAll(claim, how));
     const reply = host.run(() => this.releaseAtAll(claim, how));
     // An undo waits for every node, and no caller has to wait for that.
-    if (how.uncertain) return reply;
-    const othersFirst = reply
-      .then(
-        ({ othersWaiting }) => (othersWaiting ? host.pause(OTHERS_FIRST_MS) : undefined),
-        () => undefined,
-      )
-      .then(() => {
-        if (released.get(finalKey) === othersFirst) released.delete(finalKey);
-      });
-    released.set(finalKey, othersFirst);
-    return reply;
+    return how.uncertain ? reply : this.othersFirst.release(claim.finalKey, reply, host.runtime);
   }
 
   watch(claim: C, listener: WatchListener): Watch {
@@ -167,7 +145,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   private retryInMs(taken: readonly Taken[], splits: number): number {
     const { nodes, majority } = this.host;
     const rangeMs = SPLIT_MAX_MS * 2 ** Math.min(splits, SPLIT_DOUBLINGS);
-    const splitMs = SPLIT_MIN_MS + this.host.random() * (rangeMs - SPLIT_MIN_MS);
+    const splitMs = SPLIT_MIN_MS + Math.random() * (rangeMs - SPLIT_MIN_MS);
     // Perhaps no owner has a majority: by then the others have released what they got.
     if (taken.length < majority) return splitMs;
     const soonest = taken.map(({ retryInMs }) => retryInMs).sort((a, b) => a - b);
@@ -175,13 +153,9 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
   }
 
   private releaseAt(requested: C, nodeReply: NodeReply<AcquireReply>, until: number): void {
-    const { host } = this;
-    if (nodeReply.status === 'answered') {
-      if (isGrant(nodeReply.reply)) host.pendingReleases.add(nodeReply.node, requested, {}, until);
-    } else {
-      const uncertain = doubtOf(nodeReply);
-      if (uncertain) host.pendingReleases.add(nodeReply.node, requested, { uncertain }, until);
-    }
+    const uncertain = doubtOf(nodeReply);
+    const isGranted = nodeReply.status === 'answered' && isGrant(nodeReply.reply);
+    if (uncertain || isGranted) nodeReply.node.undo.begin({ claim: requested, uncertain, until });
   }
 
   /** Shortens a hold that continues. Nodes that failed are not asked again: by then the hold may have been extended. */
@@ -218,8 +192,9 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     holds.ending(claim.owner);
     const isFinal = how.uncertain !== undefined;
     if (isFinal) await acquired?.complete();
-    const until = host.runtime.now() + mayLastMs(requested);
     const { keepForMs } = how;
+    const until = host.runtime.now() + mayLastMs(requested);
+    const orphan: Orphan = { claim: requested, until, keepForMs: () => keepForMs };
     if (keepForMs !== undefined) host.noteLease(keepForMs);
     const doubts = new Map(nodes.map((node) => [node, holds.doubtAt(claim.owner, node)]));
     const nodeReplied = new Set(acquired?.nodeReplies.map(({ node }) => node));
@@ -245,13 +220,13 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     // Release once more at nodes whose reply to the acquire has come since then, and leaves it unknown.
     acquired?.onEach((nodeReply) => {
       const uncertain = nodeReplied.has(nodeReply.node) ? undefined : doubtOf(nodeReply);
-      if (uncertain) host.pendingReleases.add(nodeReply.node, requested, { uncertain, keepForMs }, until);
+      if (uncertain) nodeReply.node.undo.begin({ ...orphan, uncertain });
     });
     quorumCall.onEach((nodeReply) => {
       if (nodeReply.status === 'failed') {
         // The failure of the acquire comes first: an acquire still under way may arrive after this release.
         const uncertain = doubts.get(nodeReply.node) ?? nodeReply.failure;
-        host.pendingReleases.add(nodeReply.node, requested, { uncertain, keepForMs }, until);
+        nodeReply.node.undo.begin({ ...orphan, uncertain });
       }
     });
     const intruder = replies.some((reply) => reply.intruder);

@@ -1,4 +1,5 @@
 import { textOf } from '../../core/errors/describe.js';
+import type { Undo } from '../../core/lease/undo.js';
 import type { Runtime } from '../../core/runtime.js';
 import type { LockKind } from '../../core/kinds/kinds.js';
 import type { Claim } from '../../core/seam/claim.js';
@@ -8,6 +9,7 @@ import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { ClockSeen } from './clocks.js';
 import { inSeconds } from './in-seconds.js';
 import { NodeOutage } from './node-outage.js';
+import { nodeUndo } from './node-undo.js';
 import { ServerInfo } from './server-info.js';
 
 export interface NodeHost {
@@ -34,6 +36,7 @@ export interface NodeHost {
  * restarted server, so a request that was sent before it and replied to after it does not count either.
  */
 export class QuorumNode {
+  readonly undo: Undo;
   private readonly serverInfo: ServerInfo;
   private readonly outage: NodeOutage;
   private warned: string | undefined;
@@ -51,6 +54,7 @@ export class QuorumNode {
       now: () => host.runtime.now(),
       warn: (warning) => host.warn(warning),
     });
+    this.undo = nodeUndo(store, host.runtime, () => this.failing !== undefined);
   }
 
   /** Current clock; undefined until the server of this connection was asked. */

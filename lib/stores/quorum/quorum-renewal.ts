@@ -75,12 +75,12 @@ export class QuorumRenewal<C extends Claim> {
       .then(async (reply) => {
         if (reply.status !== 'granted') return;
         // The release reached this node before the acquire: undo the late grant.
-        if (isOver()) host.pendingReleases.add(node, requested, {}, until);
+        if (isOver()) node.undo.begin({ claim: requested, until });
         else if (token !== undefined) await node.request(() => kind.commit!(requested, token));
       })
       .catch((failure: unknown) => {
         if (!(failure instanceof StoreFailure) || isNotExecuted(failure)) return;
-        if (isOver()) host.pendingReleases.add(node, requested, { uncertain: failure }, until);
+        if (isOver()) node.undo.begin({ claim: requested, uncertain: failure, until });
         else holds.doubted(claim.owner, node, failure);
       })
       .finally(() => holds.tookAgain(claim.owner, node));
@@ -102,11 +102,11 @@ export class QuorumRenewal<C extends Claim> {
     if (lost.length > nodes.length - majority) {
       // Release what single nodes still have of it, or may have: no owner wants it.
       const until = host.runtime.now() + mayLastMs(claim);
-      const orphan = asNode(claim, holds.nameOf(claim.owner));
+      const requested = asNode(claim, holds.nameOf(claim.owner));
       const without = new Set(replies.flatMap(([node, { status }]) => (status === 'lost' ? [node] : [])));
       for (const node of nodes) {
         const uncertain = holds.doubtAt(claim.owner, node);
-        if (uncertain || !without.has(node)) host.pendingReleases.add(node, orphan, { uncertain }, until);
+        if (uncertain || !without.has(node)) node.undo.begin({ claim: requested, uncertain, until });
       }
       const intruder = lost.some((reply) => reply.intruder);
       return { status: 'lost', ...(intruder && { intruder }) };

@@ -66,7 +66,7 @@ export class QuorumWatch implements Watch {
     // The other nodes may have nothing to report: their next notification is a new one.
     this.timer ??= host.runtime.setTimer(
       () => this.notify(() => false),
-      FEW_MIN_MS + host.random() * (FEW_MAX_MS - FEW_MIN_MS),
+      FEW_MIN_MS + Math.random() * (FEW_MAX_MS - FEW_MIN_MS),
       true,
     );
   }

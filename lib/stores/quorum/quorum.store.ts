@@ -7,7 +7,6 @@ import type { Holder, KeyState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { RequestedLeases } from './requested-leases.js';
 import { QuorumCall, majorityOf, SILENT_NODES_MS } from './quorum-call.js';
-import { PendingReleases } from './pending-releases.js';
 import { NodeClocks } from './node-clocks.js';
 import { QuorumFailure } from './quorum-failure.js';
 import { QuorumHolds } from './quorum-holds.js';
@@ -33,8 +32,6 @@ export interface QuorumStoreOptions {
   readonly minDelayMs?: number | undefined;
   /** @internal Clock and timers, for tests. */
   readonly runtime?: Runtime;
-  /** @internal Numbers from 0 to 1, for tests. */
-  readonly random?: () => number;
 }
 
 /**
@@ -53,7 +50,6 @@ export class QuorumStore implements LockStore {
   readonly kinds: KindStores;
   private readonly nodes: readonly QuorumNode[];
   private readonly majority: number;
-  private readonly pendingReleases: PendingReleases;
   private readonly holds: QuorumHolds;
   private readonly underWay = new Set<Promise<unknown>>();
   private readonly host: QuorumHost;
@@ -65,7 +61,7 @@ export class QuorumStore implements LockStore {
   private closed = false;
 
   constructor(options: QuorumStoreOptions) {
-    const { nodes, names, delayAfterRestartMs, minDelayMs, runtime, random } = reading(
+    const { nodes, names, delayAfterRestartMs, minDelayMs, runtime } = reading(
       'The options of QuorumStore',
       () => ({ ...options }),
     );
@@ -88,16 +84,12 @@ export class QuorumStore implements LockStore {
     };
     this.nodes = nodes.map((store, i) => new QuorumNode(names?.[i] ?? `node ${i + 1}`, store, nodeHost));
     this.majority = majorityOf(nodes.length);
-    this.pendingReleases = new PendingReleases(clock);
     this.holds = new QuorumHolds(clock);
     this.host = {
       nodes: this.nodes,
       majority: this.majority,
       runtime: clock,
-      pendingReleases: this.pendingReleases,
-      random: random ?? Math.random,
       noteLease: (leaseMs) => this.requested.add(leaseMs, clock.now()),
-      pause: (ms) => new Promise((resolve) => void clock.setTimer(resolve, ms, true)),
       run: (work) => this.run(work),
     };
     for (const node of this.nodes) {
@@ -111,11 +103,6 @@ export class QuorumStore implements LockStore {
       read: new QuorumKind(this.host, this.holds, true),
       write: new QuorumKind(this.host, this.holds, true),
     };
-  }
-
-  /** @internal Current number of known owners and of pending releases; for tests. */
-  get size(): { readonly owners: number; readonly pendingReleases: number } {
-    return { owners: this.holds.size, pendingReleases: this.pendingReleases.size };
   }
 
   checkKey(finalKey: string): void {
@@ -196,8 +183,9 @@ export class QuorumStore implements LockStore {
 
   async close(): Promise<void> {
     this.closed = true;
-    await this.pendingReleases.close();
     await Promise.all(this.underWay);
+    for (const { undo } of this.nodes) undo.stop();
+    await Promise.all(this.nodes.map(({ undo }) => undo.idle()));
     await Promise.all(this.nodes.map(({ store }) => store.close()));
   }
 

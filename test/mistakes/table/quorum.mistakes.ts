@@ -85,8 +85,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'QuorumKind.releaseAt',
-        find: 'if (uncertain) host.pendingReleases.add(nodeReply.node, requested, { uncertain }, until);',
-        replace: 'void uncertain;',
+        find: 'if (uncertain || isGranted)',
+        replace: 'if (isGranted)',
       },
     ],
     rules: ['leftovers'],
@@ -136,12 +136,12 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
       {
         in: 'commitTokens',
         find: "if (nodeReply.status === 'failed') failed(nodeReply.node, nodeReply.failure);",
-        replace: "if (nodeReply.status === 'failed') notify(nodeReply.node, {} as Grant);",
+        replace: "if (nodeReply.status === 'failed') commitAt(nodeReply.node, {} as Grant);",
       },
       {
         in: 'commitTokens',
         find: 'else count(false);',
-        replace: 'else notify(nodeReply.node, {} as Grant);',
+        replace: 'else commitAt(nodeReply.node, {} as Grant);',
       },
       {
         in: 'ExclusiveHolds.commit',
@@ -227,8 +227,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'QuorumKind.releaseAt',
-        find: 'add(nodeReply.node, requested, { uncertain }, until)',
-        replace: 'add(nodeReply.node, requested, {}, until)',
+        find: 'begin({ claim: requested, uncertain, until })',
+        replace: 'begin({ claim: requested, until })',
       },
     ],
     rules: ['leftovers'],

@@ -92,6 +92,7 @@ describe('undoing a claim', () => {
     undo.begin({ claim, until: Infinity });
     await release().fail(unknown());
     undo.stop();
+    expect(runtime.due).toEqual([]);
     await runtime.pass(60_000);
     expect([undo.size, store.sent.length]).toEqual([0, 1]);
     undo.begin({ claim, until: Infinity });

@@ -171,7 +171,10 @@ describe('a grant without a holder is released', () => {
     expect((await store.kinds.exclusive!.release(mine)).wasHeld).toBe(true);
     await settled();
     expect(holds(servers)).toEqual([0, 0, 0]);
-    expect(store.size).toEqual({ owners: 0, pendingReleases: 0 });
+    expect(runtime.due).toEqual([]);
+    // Its other name is forgotten with it.
+    await store.kinds.exclusive!.release(mine);
+    expect(servers[2]!.requests.at(-1)).toBe(`release ${mine.owner}`);
   });
 
   it('also on a node whose answer was lost', async () => {
@@ -189,7 +192,7 @@ describe('a grant without a holder is released', () => {
   });
 
   it('by the core, when too many answers are lost: nothing is left, and that is final', async () => {
-    const { servers, store } = quorumOf(3);
+    const { servers, store, runtime } = quorumOf(3);
     for (const server of servers.slice(1)) server.losesReplies = true;
     const mine = claim();
     const failure = await failureOf(store.kinds.exclusive!.acquire(mine));
@@ -200,7 +203,7 @@ describe('a grant without a holder is released', () => {
     for (const server of servers) server.losesReplies = false;
     await undo();
     expect(holds(servers)).toEqual([0, 0, 0]);
-    expect(store.size).toEqual({ owners: 0, pendingReleases: 0 });
+    expect(runtime.due).toEqual([]);
   });
 
   it('again and again to a node that does not answer the release, until the lease would have ended', async () => {
@@ -214,7 +217,7 @@ describe('a grant without a holder is released', () => {
     servers[1]!.isDown = false;
     await runtime.pass(1_000);
     expect(holds(servers)).toEqual([0, 0, 0]);
-    expect(store.size.pendingReleases).toBe(0);
+    expect(runtime.due).toEqual([]);
   });
 
   it('not any more once the store is closed, which leaves no timer', async () => {
@@ -310,6 +313,45 @@ describe('a node that fails', () => {
     expect(holds(servers)).toEqual([0, 0, 0]);
   });
 
+  it('gets one of its pending releases while it hangs, and the others once it has replied', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const away = servers[2]!;
+    const all = Array.from({ length: 20 }, () => claim());
+    for (const mine of all) expectGranted(await store.kinds.exclusive!.acquire(mine));
+    await settled();
+    away.isDown = true;
+    for (const mine of all) await store.kinds.exclusive!.release(mine);
+    await settled();
+    away.isDown = false;
+    away.hold();
+    const before = requestCount(away, 'release');
+    await runtime.pass(2_000);
+    expect(requestCount(away, 'release') - before).toBe(1);
+    away.letThrough();
+    await settled();
+    expect(holds(servers)).toEqual([0, 0, 0]);
+  });
+
+  it('gets one of its pending releases at a time from the first failed acquire on', async () => {
+    const { servers, store } = quorumOf(3);
+    const away = servers[2]!;
+    const send = away.send.bind(away);
+    let releases = 0;
+    away.readsLate = true;
+    away.send = (name, request) => {
+      if (!name.startsWith('release')) return send(name, request);
+      releases += 1;
+      return new Promise(() => undefined);
+    };
+    for (let i = 0; i < 20; i++) {
+      const mine = claim();
+      for (const server of servers.slice(0, 2))
+        await server.connect().kinds.exclusive!.acquire(claim({ finalKey: mine.finalKey }));
+      expectTaken(await store.kinds.exclusive!.acquire(mine));
+    }
+    expect(releases).toBe(1);
+  });
+
   it('is asked about one of all that it may have until it answers, and then about all', async () => {
     const { servers, store, runtime } = quorumOf(3);
     const away = servers[2]!;
@@ -322,11 +364,11 @@ describe('a node that fails', () => {
     const before = requestCount(away, 'release');
     await runtime.pass(3_000);
     expect(requestCount(away, 'release') - before).toBeLessThan(10);
-    expect(store.size.pendingReleases).toBe(250);
+    expect(away.space.size.holds).toBe(250);
     away.isDown = false;
     await runtime.pass(1_000);
     expect(away.space.size.holds).toBe(0);
-    expect(store.size.pendingReleases).toBe(0);
+    expect(runtime.due).toEqual([]);
   });
 });
 
@@ -418,7 +460,7 @@ describe('a node that does not answer an acquire', () => {
     await runtime.pass(2_000);
     await servers[0]!.readAll();
     expect(holds(servers)).toEqual([0, 0, 0]);
-    expect(store.size.pendingReleases).toBe(0);
+    expect(runtime.due).toEqual([]);
   });
 });
 
@@ -524,7 +566,7 @@ describe('a renewal', () => {
   });
 
   it('puts a hold back that does not outlive its release, where that comes late', async () => {
-    const { servers, store } = quorumOf(3);
+    const { servers, store, runtime } = quorumOf(3);
     const mine = claim();
     expectGranted(await store.kinds.exclusive!.acquire(mine));
     servers[0]!.space.forceUnlock(mine.finalKey);
@@ -536,7 +578,7 @@ describe('a renewal', () => {
     await settled();
     await servers[0]!.readAll();
     expect(holds(servers)).toEqual([0, 0, 0]);
-    expect(store.size).toEqual({ owners: 0, pendingReleases: 0 });
+    expect(runtime.due).toEqual([]);
   });
 
   it('puts a hold back for as long as the others have it, also when it only looks', async () => {

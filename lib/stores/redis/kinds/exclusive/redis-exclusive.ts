@@ -1,6 +1,6 @@
-import { CompactingMap } from '../../../../core/compacting.js';
 import type { ExclusiveClaim } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
+import { OthersFirst } from '../../../../core/seam/others-first.js';
 import type {
   AcquireReply,
   ExtendReply,
@@ -12,7 +12,6 @@ import { StoreFailure } from '../../../../core/seam/store-failure.js';
 import { isWrongType } from '../../connection/redis-failure.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
-import { pause } from '../../connection/timers.js';
 import { COMMIT } from '../commit.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import {
@@ -46,12 +45,6 @@ const FORCING: BatchPart = { letter: 'e', script: new Script(EXCLUSIVE_FORCE_UNL
 const isForeign = (failure: unknown): boolean =>
   failure instanceof StoreFailure && isWrongType(failure.cause);
 
-/**
- * Time for which this process yields to notified waiters after a release without a wait queue, in ms from the reply.
- * By then their requests are on the way.
- */
-const OTHERS_FIRST_MS = 3;
-
 /** Asks, and tells what came of it. */
 type Requesting<T> = (resolve: (reply: T) => void, reject: (failure: unknown) => void) => void;
 
@@ -80,8 +73,8 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   readonly inUse = true;
 
   private readonly queue: RedisQueue;
-  /** Without a wait queue: keys that this process has just released, while it yields to others. */
-  private readonly released = new CompactingMap<string, Promise<void>>();
+  /** Without a wait queue. */
+  private readonly othersFirst = new OthersFirst();
 
   constructor(private readonly link: RedisLink) {
     const leave = (claim: ExclusiveClaim, uncertain: StoreFailure | undefined): Promise<void> =>
@@ -141,10 +134,11 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
   }
 
   private acquirePlainly(claim: ExclusiveClaim): Promise<AcquireReply> {
+    return this.othersFirst.acquire(claim, () => this.sendAcquire(claim));
+  }
+
+  private sendAcquire(claim: ExclusiveClaim): Promise<AcquireReply> {
     const { finalKey, owner, leaseMs, reacquires } = claim;
-    // A request right behind the own release would always be the first.
-    const othersFirst = claim.waits ? this.released.get(finalKey) : undefined;
-    if (othersFirst) return othersFirst.then(() => this.acquirePlainly(claim));
     const { commands, keys, publish } = this.link;
     const name = keys.name(finalKey);
     const fenced = claim.tokens > 0;
@@ -174,16 +168,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
         ? commands.runShared({ part: RELEASE, keys: [name], batchKeys: undefined, args }, read)
         : commands.run(RELEASE.script, [name], [...args, keepForMs], read);
     const reply = link.releaseAfter(uncertain, finalKey, send);
-    const othersFirst = reply
-      .then(
-        ({ othersWaiting }) => (othersWaiting ? pause(link.runtime, OTHERS_FIRST_MS, true) : undefined),
-        () => undefined,
-      )
-      .then(() => {
-        if (this.released.get(finalKey) === othersFirst) this.released.delete(finalKey);
-      });
-    this.released.set(finalKey, othersFirst);
-    return reply;
+    return this.othersFirst.release(finalKey, reply, link.runtime);
   }
 
   extendMany(claims: readonly ExclusiveClaim[]): Promise<readonly ExtendReply[]> {
