@@ -12,7 +12,7 @@ import { storeFailure } from '../support/redis/store-failures.js';
 const COMMANDS = DOCUMENTED_RULES.filter((rule) => rule.startsWith('+') && !QUEUE_RULES.includes(rule)).map(
   (rule) => rule.slice(1),
 );
-/** Without those of the line locks work, in no order: without-queue.spec.ts. */
+/** Without those of the line locks work, in no order: test/contract/on-redis/without-queue.spec.ts. */
 const PATTERNS = DOCUMENTED_RULES.filter((rule) => /^[~&%]/.test(rule) && !QUEUE_RULES.includes(rule));
 /** Asked for only where CLIENT INFO is not known: before Redis 6.2. */
 const NEEDED_BY_OLD_SERVERS = 'client|id';

@@ -1,4 +1,4 @@
-import { RedisStore } from '../../lib/stores/redis/redis.store.js';
+import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import {
   documentedLogin,
   FAIR_RULES,
@@ -6,9 +6,9 @@ import {
   PERMIT_RULES,
   READ_WRITE_RULES,
   RULES_WITHOUT_QUEUE,
-} from '../support/redis/documented-user.js';
-import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
-import { describeStoreContract } from './store.contract.js';
+} from '../../support/redis/documented-user.js';
+import { redisHarness, type RedisHarness } from '../../support/stores/redis.harness.js';
+import { describeStoreContract } from '../store.contract.js';
 
 /** The user as the documents had it before there were lines, for all keys: the contract has other ones than an app. */
 const RULES = [

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { StoreFailure } from '../../lib/core/seam/store-failure.js';
-import type { RedisExclusive } from '../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
-import { RedisStore } from '../../lib/stores/redis/redis.store.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import type { RedisExclusive } from '../../../lib/stores/redis/kinds/exclusive/redis-exclusive.js';
+import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import {
   holderOf,
   claimFor,
@@ -9,10 +9,10 @@ import {
   expectTaken,
   WakeUpCounter,
   newKey,
-} from '../support/stores/harness.js';
-import { WaitingProcess } from '../support/stores/waiter.js';
-import { TcpProxy } from '../support/tcp-proxy.js';
-import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
+} from '../../support/stores/harness.js';
+import { WaitingProcess } from '../../support/stores/waiter.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
+import { redisHarness, type RedisHarness } from '../../support/stores/redis.harness.js';
 
 const failureOf = async (request: Promise<unknown>): Promise<unknown> => {
   const failure = await request.catch((error: unknown) => error);
