@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Extractor, ExtractorConfig } from '@microsoft/api-extractor';
-import { capture, root } from './process.mjs';
+import { git, mergeBase } from './git.mjs';
+import { root } from './process.mjs';
 
 const REPORTS = 'docs/api';
 const { values } = parseArgs({ options: { update: { type: 'boolean', default: false } } });
@@ -63,20 +64,6 @@ const isUpToDate = ({ name, types }, temporary) => {
   return !apiReportChanged || values.update;
 };
 
-const git = (...args) => capture('git', args).trim();
-
-/** The commit that this work began at; undefined where there is no main branch. */
-const base = () => {
-  for (const main of ['origin/main', 'main']) {
-    try {
-      return git('merge-base', 'HEAD', main);
-    } catch {
-      continue;
-    }
-  }
-  return undefined;
-};
-
 const changedSince = (commit, path) =>
   git('diff', '--name-only', commit, '--', path) !== '' ||
   git('ls-files', '--others', '--exclude-standard', '--', path) !== '';
@@ -90,7 +77,7 @@ try {
       `the public API of ${different.join(', ')} is not that of ${REPORTS}. Is the change meant? Then run ` +
         `"npm run api -- --update", and add a changeset.`,
     );
-  const began = base();
+  const began = mergeBase();
   if (began && changedSince(began, REPORTS) && !changedSince(began, '.changeset'))
     throw new Error(`the public API has changed since ${began.slice(0, 9)}, and there is no new changeset.`);
   console.log(`api: the reports of ${entries.map(({ name }) => name).join(', ')} are up to date`);

@@ -21,7 +21,7 @@ const runsHere = ({ os, cpu }) => suits(os, process.platform) && suits(cpu, proc
  * Returns why an install is needed; undefined when it is not. npm writes the hidden lockfile at the end of an install.
  * So it is missing after an interrupted install, and differs after one for another branch or machine.
  */
-export const whyInstall = () => {
+const whyInstall = () => {
   const wanted = packagesIn('package-lock.json');
   if (!wanted) throw new Error('package-lock.json is missing');
   const installed = packagesIn('node_modules/.package-lock.json');

@@ -18,12 +18,11 @@ try {
     buildIfChanged();
   });
   // The fast tests are the tests that need no server.
-  const config = missing.some(({ required }) => required) ? ['--config', 'vitest.fast.config.ts'] : [];
-  const vitest = [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...config];
   const args = process.argv.slice(2);
-  const isAll =
-    config.length === 0 && !args.some((arg) => !arg.startsWith('-') || arg.startsWith('--project'));
-  if (isAll) args.push('--project', '!mistakes');
+  const isAll = !args.some((arg) => !arg.startsWith('-') || arg.startsWith('--project'));
+  if (missing.some(({ required }) => required)) args.unshift('--project', 'fast');
+  else if (isAll) args.push('--project', '!mistakes');
+  const vitest = [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run'];
   const { status, error } = spawnSync(process.execPath, [...vitest, ...args], {
     cwd: root,
     stdio: 'inherit',

@@ -14,20 +14,17 @@ import { describeHostileKeys } from './parts/hostile-keys.js';
 import { describeLifecycle } from './parts/lifecycle.js';
 import { describeWatching } from './parts/watching.js';
 
-/** The pairs of a kind and a store that are under contract, as `kind on store`. */
-export const PAIRS: string[] = [];
-
 const ALL_KINDS = Object.keys(KINDS) as readonly LockKind[];
 
 /**
  * Everything the core relies on at the seam, as tests. Each store has to pass it unchanged; what only one store
- * promises is tested beside it.
+ * promises is tested beside it. Returns the pairs that are under contract, as `kind on store`.
  */
 export function describeStoreContract(
   name: string,
   makeHarness: MakeHarness,
   { hasWaitQueue = true, severalNodes = false, kinds = ALL_KINDS }: StoreTraits = {},
-): void {
+): readonly string[] {
   describe(`${name} keeps the promises of the seam:`, () => {
     const opened: FullStore[] = [];
     let current: StoreHarness | undefined;
@@ -63,7 +60,6 @@ export function describeStoreContract(
 
     for (const kind of kinds) {
       const { under, describeKind } = KIND_CONTRACTS[kind];
-      PAIRS.push(`${kind} on ${name}`);
       describe(`locks of the kind ${kind}:`, () => {
         describeKind(context, makeHarness);
         describeWatching(context, under);
@@ -76,4 +72,5 @@ export function describeStoreContract(
     describeSemaphores(context);
     describeLatches(context);
   });
+  return kinds.map((kind) => `${kind} on ${name}`);
 }

@@ -21,45 +21,59 @@ describe('npm run commits', () => {
   afterAll(() => copy[Symbol.asyncDispose]());
 
   it('leaves alone what the main branch has', async () => {
-    expect(await check()).toContain('0 of 0 in main..HEAD');
+    expect(await check()).toMatch(/^commits: the messages in [0-9a-f]{40}\.\.HEAD are good\n$/);
   });
 
-  it.each([
-    'fix: a lock',
-    'feat(core)!: a lock',
-    'test(test/unit): ключ 😀',
-    `docs: ${'x'.repeat(66)}`,
-    'fix: a lock\n\nWhy.',
-  ])('takes %j', async (message) => {
-    await copy.commit(message);
-    expect(await check('HEAD~1..HEAD')).toContain('1 of 1');
+  it('takes messages in the form that CONTRIBUTING.md describes', async () => {
+    const good = [
+      'fix: a lock',
+      'feat(core)!: a lock',
+      'test(test/unit): ключ 😀',
+      `docs: ${'x'.repeat(66)}`,
+      'fix: a lock\n\nWhy.',
+    ];
+    for (const message of good) await copy.commit(message);
+    expect(await check(`HEAD~${good.length}..`)).toContain('are good');
   });
 
-  it.each([
-    ['a lock', 'the subject is not "type(scope): what changes"'],
-    ['bench: a lock', 'the types are feat, fix, perf,'],
-    ['fix:a lock', 'the subject is not'],
-    ['fix(core) a lock', 'the subject is not'],
-    [`docs: ${'x'.repeat(68)}`, 'the subject has 74 characters, 2 too many'],
-    ['fix: a lock.', 'ends in a full stop'],
-    ['fix: a lock\nWhy.', 'the line after the subject is not empty'],
-  ])('refuses %j and says which commit: %s', async (message, problem) => {
-    await copy.commit(message);
-    const hash = await copy.git('rev-parse', 'HEAD');
-    const failure: unknown = await check('HEAD~1..HEAD').catch((error: unknown) => error);
-    expect(String(failure)).toContain(`${hash.slice(0, 9)} ${message.split('\n')[0]}`);
-    expect(String(failure)).toContain(problem);
+  it('refuses any other message, and says which one and why', async () => {
+    const bad = [
+      ['a lock', 'type may not be empty'],
+      ['bench: a lock', 'type must be one of [feat, fix, perf,'],
+      ['fix:a lock', 'type may not be empty'],
+      ['fix(core) a lock', 'type may not be empty'],
+      ['fix(Core): a lock', 'type may not be empty'],
+      ['Revert "fix: a lock"', 'type may not be empty'],
+      [`docs: ${'x'.repeat(68)}`, 'header must not be longer than 72 characters, current length is 74'],
+      ['fix: a lock.', 'subject may not end with full stop'],
+      ['fix: a lock\nWhy.', 'body must have leading blank line'],
+    ] as const;
+    for (const [message] of bad) await copy.commit(message);
+    const failure: unknown = await check(`HEAD~${bad.length}..HEAD`).catch((error: unknown) => error);
+    const reports = String(failure).split('input: ').slice(1);
+    expect(reports).toHaveLength(bad.length);
+    for (const [message, problem] of bad) {
+      const report = reports.find((text) => text.startsWith(`${message.split('\n')[0]}\n`));
+      expect.soft(report, message).toContain(problem);
+    }
   });
 
   it('looks at each commit since the main branch, and at no merge', async () => {
     await copy.git('switch', '--quiet', '--create', 'merged', 'main');
     await copy.commit('feat: one');
     await copy.git('switch', '--quiet', 'main');
-    await copy.commit('feat: two');
+    await copy.commit('what main has');
     await copy.git('switch', '--quiet', 'merged');
     await copy.git('merge', '--quiet', '--no-ff', '--message=Merge what is there, whatever it is', 'main');
     await copy.commit('feat: three');
-    expect(await check()).toContain('2 of 2 in main..HEAD');
+    expect(await check()).toContain('are good');
+    await copy.commit('four');
+    await copy.commit('feat: five');
+    await expect(check()).rejects.toThrow('input: four\n');
+  });
+
+  it('refuses what is no range', async () => {
+    await expect(check('HEAD')).rejects.toThrow('HEAD is not a range of commits, from..to');
   });
 
   it('says so when there is nothing to compare with', async () => {

@@ -1,55 +1,9 @@
-import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { STORES } from '../../support/stores/stores.js';
-import { runs } from '../../support/property/runs.js';
-import { sequences } from './commands.js';
-import { memoryWorld } from './memory.world.js';
-import { Model } from './model.js';
-import { quorumWorld } from './quorum.world.js';
-import { redisWorld } from './redis.world.js';
-import type { World } from './world.js';
-
-const WORLDS: Readonly<Record<string, { make: () => Promise<World>; count: number; length: number }>> = {
-  MemoryStore: { make: memoryWorld, count: 500, length: 60 },
-  QuorumStore: { make: quorumWorld, count: 200, length: 60 },
-  RedisStore: { make: redisWorld, count: 50, length: 40 },
-};
+import { expect, it } from 'vitest';
+import { STORES, STORES_IN_MEMORY } from '../../support/stores/stores.js';
+import { describeSeam, WORLDS } from './seam.property.js';
 
 it('every store under contract has a world of its own here', () => {
   expect(Object.keys(WORLDS).sort()).toEqual(STORES.map(({ name }) => name).sort());
 });
 
-describe.each(Object.entries(WORLDS))('%s', (_name, { make, count, length }) => {
-  let world: World;
-
-  beforeAll(async () => {
-    world = await make();
-  });
-
-  afterAll(() => world.close());
-
-  /** Ends everything that a run has left, as whoever made it would. */
-  const cleanUp = async (model: Model): Promise<void> => {
-    for (const { name, seats } of model.keys) {
-      for (const { watch } of seats) watch?.watch.close();
-      await world.stores[0]!.forceUnlock(name);
-    }
-    await expect
-      .poll(() => world.leftovers(), { timeout: 5_000 })
-      .toEqual({ holds: 0, watches: 0, grantSubscriptions: 0 });
-  };
-
-  it('answers any sequence of requests as a model of a few lines does, and keeps nothing', async () => {
-    await fc.assert(
-      fc.asyncProperty(sequences(world.acquireWithoutReply !== undefined, length), async (commands) => {
-        const model = new Model(world);
-        try {
-          await fc.asyncModelRun(() => ({ model, real: world }), commands);
-        } finally {
-          await cleanUp(model);
-        }
-      }),
-      runs(count),
-    );
-  });
-});
+describeSeam(STORES_IN_MEMORY);

@@ -13,6 +13,8 @@ export interface StoreUnderContract {
   readonly folder: string;
   readonly makeHarness: MakeHarness;
   readonly traits?: StoreTraits;
+  /** Its tests are in folders `on-redis`, and not among the fast ones. */
+  readonly needsServer?: true;
   /** Makes a store as an app would, on the server at the harness's address. */
   readonly open: (address?: string) => FullStore;
 }
@@ -24,6 +26,7 @@ export const STORES: readonly StoreUnderContract[] = [
     name: 'RedisStore',
     folder: 'redis',
     makeHarness: redisHarness,
+    needsServer: true,
     open: (address = '') => new RedisStore({ redis: address }),
   },
   {
@@ -34,3 +37,6 @@ export const STORES: readonly StoreUnderContract[] = [
     open: () => new QuorumStore({ nodes: [new MemoryStore(), new MemoryStore()] }) as unknown as FullStore,
   },
 ];
+
+export const STORES_IN_MEMORY = STORES.filter(({ needsServer }) => !needsServer);
+export const STORES_ON_SERVERS = STORES.filter(({ needsServer }) => needsServer);

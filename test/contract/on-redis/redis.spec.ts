@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { StoreFailure } from '../../lib/core/seam/store-failure.js';
-import { RedisStore } from '../../lib/stores/redis/redis.store.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import {
   holderOf,
   claimFor,
@@ -8,10 +8,10 @@ import {
   expectTaken,
   WakeUpCounter,
   newKey,
-} from '../support/stores/harness.js';
-import { WaitingProcess } from '../support/stores/waiter.js';
-import { TcpProxy } from '../support/tcp-proxy.js';
-import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
+} from '../../support/stores/harness.js';
+import { WaitingProcess } from '../../support/stores/waiter.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
+import { redisHarness, type RedisHarness } from '../../support/stores/redis.harness.js';
 
 /** Number of owners that the store knows to wait, or to have a grant of which their caller has not heard. */
 const queuedOwners = ({ kinds }: RedisStore): number =>

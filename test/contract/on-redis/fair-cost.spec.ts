@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { FairClaim } from '../../lib/core/seam/claim.js';
-import type { Queued } from '../../lib/core/seam/reply.js';
-import { RedisStore } from '../../lib/stores/redis/redis.store.js';
-import { fairFor, fairWaiter } from './kinds/kind-under-contract.js';
-import { within } from '../support/async.js';
-import { holdName, newKey, useLab } from '../support/redis/lab.js';
-import { visitsOf } from '../support/redis/script-commands.js';
+import type { FairClaim } from '../../../lib/core/seam/claim.js';
+import type { Queued } from '../../../lib/core/seam/reply.js';
+import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
+import { fairFor, fairWaiter } from '../kinds/kind-under-contract.js';
+import { within } from '../../support/async.js';
+import { holdName, newKey, useLab } from '../../support/redis/lab.js';
+import { visitsOf } from '../../support/redis/script-commands.js';
 
 const lab = useLab();
 const stores: RedisStore[] = [];

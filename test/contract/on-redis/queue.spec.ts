@@ -5,10 +5,10 @@ import {
   QUEUE_FORCE_UNLOCK,
   QUEUE_KEEP,
   QUEUE_RELEASE,
-} from '../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
-import { until } from '../support/async.js';
-import { newKey } from '../support/stores/harness.js';
-import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
+} from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
+import { until } from '../../support/async.js';
+import { newKey } from '../../support/stores/harness.js';
+import { redisHarness, type RedisHarness } from '../../support/stores/redis.harness.js';
 
 const PREFIX = 'nest_redis_lock:grant:';
 const ALIVE_MS = 5_000;

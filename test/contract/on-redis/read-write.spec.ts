@@ -1,10 +1,10 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { RedisStore } from '../../lib/stores/redis/redis.store.js';
-import { StoreFailure } from '../../lib/core/seam/store-failure.js';
-import { expectGranted, expectTaken, newKey } from '../support/stores/harness.js';
-import { RedisServer } from '../support/redis-server.js';
-import { readFor, writeFor } from './kinds/kind-under-contract.js';
+import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { expectGranted, expectTaken, newKey } from '../../support/stores/harness.js';
+import { RedisServer } from '../../support/redis-server.js';
+import { readFor, writeFor } from '../kinds/kind-under-contract.js';
 
 /*
  * What only the layout in Redis promises: that of Redisson's RReadWriteLock.

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { PermitClaim } from '../../lib/core/seam/claim.js';
-import { StoreFailure } from '../../lib/core/seam/store-failure.js';
-import { RedisStore } from '../../lib/stores/redis/redis.store.js';
-import { expectGranted, expectTaken, WakeUpCounter, newKey } from '../support/stores/harness.js';
-import { newPermitOwner, permitFor } from './kinds/kind-under-contract.js';
-import { redisHarness, type RedisHarness } from '../support/stores/redis.harness.js';
+import type { PermitClaim } from '../../../lib/core/seam/claim.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
+import { expectGranted, expectTaken, WakeUpCounter, newKey } from '../../support/stores/harness.js';
+import { newPermitOwner, permitFor } from '../kinds/kind-under-contract.js';
+import { redisHarness, type RedisHarness } from '../../support/stores/redis.harness.js';
 
 /** The score of a permit of Java that never ends. */
 const NEVER = '922337203685477';
