@@ -27,6 +27,7 @@ const mayReceive = (...channels: readonly string[]) =>
     '>secret',
     '~*',
     '+@all',
+    '&nest_redis_lock:grant:*',
     ...channels.map((one) => `&${one}`),
   );
 
