@@ -174,7 +174,7 @@ const oldQueues = fault<OnNode>({
   },
 });
 
-/** Workers go on without lines, until they connect again: some of them do so at once, and are beside the others. */
+/** The Redis user loses the right to the wait queues for a while. Calls fail until it is back. */
 const noRights = fault<OnNode & { readonly seat: number }>({
   name: 'no rights for lines',
   weight: 2,
@@ -186,7 +186,7 @@ const noRights = fault<OnNode & { readonly seat: number }>({
   }),
   targets: (dose) => [...onNode(dose), linkOf(dose.seat)],
   describe: ({ seat, forMs }) =>
-    `nobody may use lines for ${forMs} ms, and then w${seat + 1} may: its connections are reset`,
+    `nobody may use wait queues for ${forMs} ms, and then the connections of w${seat + 1} are reset`,
   async inflict(topology, { node, seat, forMs }) {
     const { server } = topology.nodes[node]!;
     const { keyPrefix } = SETTINGS;
