@@ -46,7 +46,8 @@ export const topologyOf = (
     const keys = new RedisKeys(cluster.keyPrefix);
     const sharding = checkSharding(shardedPubSub);
     const options = { timeoutMs, runtime, scripts, shardedPubSub: sharding };
-    const watched = { ...cluster, connect: (at: NodeAddress) => starting.add(cluster.connect(at)) };
+    const connect = (at: NodeAddress) => starting.add(cluster.connect(at));
+    const watched = { ...cluster, connect, forChecks: cluster };
     const topology = new RedisCluster(watched, { ...options, followsAsk: !waitsForReplicas });
     return { topology, keys, warning: cluster.warning };
   }

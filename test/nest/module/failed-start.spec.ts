@@ -91,6 +91,15 @@ describe('an app that has used a lock before its start failed', () => {
     await expect(ended).resolves.toEqual({ code: 0, signal: null });
   });
 
+  it.each(['a cluster', 'Sentinel'])(
+    'starts with %s, although nothing else keeps the process alive',
+    async (name) => {
+      const redis = await PLACES[name]!();
+      await using worker = start({ options: { redis }, use: 'released', starts: true });
+      expect((await worker.next('over')).outcome).toBe('started');
+    },
+  );
+
   it.each([
     ['has started', false],
     ['has started, and loads the module after that', true],

@@ -44,6 +44,8 @@ export interface ClusterEndpoint {
   /** Servers that are asked first for the others. */
   readonly seeds: readonly NodeAddress[];
   connect(address: NodeAddress): RedisLike;
+  /** The endpoint for checks, whose clients keep the process alive also while its app starts. Default: this one. */
+  readonly forChecks?: ClusterEndpoint;
 }
 
 export const isClusterClient = (source: unknown): source is ClusterLike =>

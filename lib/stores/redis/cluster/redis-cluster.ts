@@ -156,8 +156,14 @@ export class RedisCluster implements RedisTopology {
 
   duplicate(): RedisTopology | undefined {
     if (this.closed) return undefined;
-    const { timeoutMs, runtime, shardedPubSub } = this.options;
-    return new RedisCluster(this.endpoint, { timeoutMs, runtime, shardedPubSub, isCheck: true });
+    const { endpoint, options } = this;
+    const { timeoutMs, runtime, shardedPubSub } = options;
+    return new RedisCluster(endpoint.forChecks ?? endpoint, {
+      timeoutMs,
+      runtime,
+      shardedPubSub,
+      isCheck: true,
+    });
   }
 
   close(): void {
