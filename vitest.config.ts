@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { fromOtherPackages } from './test/support/other-packages/vite-plugin.js';
+import { PROPERTY_TIMEOUT_MS } from './test/support/property/runs.js';
 
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
@@ -39,6 +40,7 @@ export default defineConfig({
           isolate: false,
           // A test that looks for a server finds none and fails, instead of making this loop slow.
           env: { PATH: '' },
+          testTimeout: PROPERTY_TIMEOUT_MS,
           sequence: { groupOrder: 0 },
         },
       },

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { StoreUnderContract } from '../../support/stores/stores.js';
-import { runs } from '../../support/property/runs.js';
+import { PROPERTY_TIMEOUT_MS, runs } from '../../support/property/runs.js';
 import { sequences } from './commands.js';
 import { memoryWorld } from './memory.world.js';
 import { Model } from './model.js';
@@ -53,5 +53,6 @@ const describeWorld = ({ make, count, length }: (typeof WORLDS)[string]): void =
 
 /** Random requests to stores, each in its world, and a model that says what they have to answer. */
 export const describeSeam = (stores: readonly StoreUnderContract[]): void => {
-  for (const { name } of stores) describe(name, () => describeWorld(WORLDS[name]!));
+  for (const { name } of stores)
+    describe(name, { timeout: PROPERTY_TIMEOUT_MS }, () => describeWorld(WORLDS[name]!));
 };

@@ -14,7 +14,7 @@ export const runOne = async (
   try {
     await fc.asyncModelRun(() => ({ model, real: world }), commands);
   } catch (error) {
-    // What was found is what matters, not what that leaves.
+    // The report is about this failure, and not about one of the clean-up.
     await endAll(model).catch(() => undefined);
     throw error;
   }

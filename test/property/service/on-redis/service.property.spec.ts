@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import { runs } from '../../../support/property/runs.js';
+import { PROPERTY_TIMEOUT_MS, runs } from '../../../support/property/runs.js';
 import { sequences } from '../commands.js';
 import { runOne } from '../run-one.js';
 import { redisWorlds, type RedisWorlds } from '../world.js';
@@ -14,10 +14,14 @@ describe('any sequence of calls of several services does what a simple model say
 
   afterAll(() => worlds.close());
 
-  it('on the Redis store, in real time', async () => {
-    await fc.assert(
-      fc.asyncProperty(sequences(false, 40), async (commands) => runOne(await worlds.open(), commands)),
-      runs(60),
-    );
-  });
+  it(
+    'on the Redis store, in real time',
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(sequences(false, 40), async (commands) => runOne(await worlds.open(), commands)),
+        runs(60),
+      );
+    },
+    PROPERTY_TIMEOUT_MS,
+  );
 });
