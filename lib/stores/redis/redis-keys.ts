@@ -21,6 +21,8 @@ export interface LockNames {
   readonly keys: readonly string[];
   /** Channel that announces the end of its hold. */
   readonly channel: string;
+  /** Short braces that lead to its slot. */
+  readonly slotTag: string;
 }
 
 /** Names of everything in Redis that belongs to a lock. Names and braces are Redisson's, fence keys are ours. */
@@ -40,7 +42,7 @@ export class RedisKeys {
     const known = this.names.get(finalKey);
     if (known) return known;
     const name = this.name(finalKey);
-    const names = { keys: this.withQueue(name), channel: this.lockChannel(name) };
+    const names = { keys: this.withQueue(name), channel: this.lockChannel(name), slotTag: slotTag(name) };
     if (this.names.size === REMEMBERED) this.names.clear();
     this.names.set(finalKey, names);
     return names;
@@ -125,16 +127,16 @@ export class RedisKeys {
   }
 
   /**
-   * Channel on which a process is notified of the grants of all its owners. In a cluster, give the name of a hold:
+   * Channel on which a process is notified of the grants of all its owners. In a cluster, give the braces of a slot:
    * there is one channel for each slot.
    */
-  grantChannel(owner: string, holdName?: string): string {
-    return GRANT_CHANNELS + (holdName === undefined ? '' : `${slotTag(holdName)}:`) + processOf(owner);
+  grantChannel(owner: string, inSlot?: string): string {
+    return GRANT_CHANNELS + (inSlot === undefined ? '' : `${inSlot}:`) + processOf(owner);
   }
 
   /** Channel for finding out whether processes can be notified. No process has the name `probe`. */
   grantProbe(holdName?: string): string {
-    return this.grantChannel('probe', holdName);
+    return this.grantChannel('probe', holdName === undefined ? undefined : slotTag(holdName));
   }
 
   /**

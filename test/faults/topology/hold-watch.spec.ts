@@ -8,7 +8,7 @@ import {
   QUEUE_RELEASE,
 } from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
 import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/any-kind.js';
-import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
+import { batchOf, keysAndArgs } from '../../../lib/stores/redis/connection/script-batch.js';
 import {
   EXCLUSIVE_ACQUIRE,
   EXCLUSIVE_FORCE_UNLOCK,
@@ -190,16 +190,18 @@ describe('the watch over a line', () => {
 
   it('sees the same of requests that share one', async () => {
     const events = await watching(3, async (queue) => {
-      const { keys } = queue;
-      const args = [
-        ...queue.acquireArgs('a:1', 3),
-        ...queue.acquireArgs('b:1', 64),
-        ...queue.releaseArgs('a:1'),
-        ...queue.acquireArgs('c:1', 2),
-        ...queue.releaseArgs('b:1'),
-      ];
-      const five = [keys, keys, keys, keys, keys].flat();
-      await client.eval(batchOf(BATCH_PARTS).source, five.length, ...five, 'AARAR', ...args);
+      const run = (letter: string, args: readonly (string | number)[]) => {
+        const part = BATCH_PARTS.find((one) => one.letter === letter)!;
+        return { part, keys: queue.keys, args };
+      };
+      const [keys, args] = keysAndArgs([
+        run('A', queue.acquireArgs('a:1', 3)),
+        run('A', queue.acquireArgs('b:1', 64)),
+        run('R', queue.releaseArgs('a:1')),
+        run('A', queue.acquireArgs('c:1', 2)),
+        run('R', queue.releaseArgs('b:1')),
+      ]);
+      await client.eval(batchOf(BATCH_PARTS).source, keys.length, ...keys, ...args);
     });
     expect(seen(events)).toEqual([
       `a:1 has it for ${LEASE_MS} with 3`,

@@ -59,11 +59,11 @@ interface Given {
   until: number;
 }
 
-/** How many arguments the parts of a batch take, by letter. */
-const ARGUMENTS = new Map(BATCH_PARTS.map(({ letter, args }) => [letter, args]));
-/** The parts that take a key, and which of their arguments says how many tokens they ask for. */
-const TOKENS_OF = new Map([...'aA'].map((letter) => [letter, 2]));
-const BATCH = new RegExp(`^[${[...ARGUMENTS.keys()].join('')}]+$`);
+/** Parts of a batch, by letter. */
+const PARTS = new Map(BATCH_PARTS.map((part) => [part.letter, part]));
+/** Parts that acquire a key. The second of their common arguments is the number of tokens. */
+const ACQUIRING = ['a', 'A'];
+const BATCH = new RegExp(`^(?:=?[${[...PARTS.keys()].join('')}])+$`);
 
 /** How many keys the scripts have that take a key, run by themselves. */
 const TAKING: readonly string[] = ['2', '3', '4'];
@@ -79,10 +79,15 @@ const blocksOf = ([name, , count, ...rest]: readonly string[]): number[] => {
   // Anything else begins with an owner, which has a number in it.
   if (!BATCH.test(letters)) return TAKING.includes(count!) ? [Number(args[1])] : [];
   let from = 0;
-  return [...letters].flatMap((letter) => {
-    const own = args.slice(from, (from += ARGUMENTS.get(letter)!));
-    const tokens = TOKENS_OF.get(letter);
-    return tokens === undefined ? [] : [Number(own[tokens])];
+  const tokens = new Map<string, number>();
+  return [...letters.matchAll(/(=?)(\w)/g)].flatMap(([, changed, letter = '']) => {
+    const part = PARTS.get(letter)!;
+    if (changed) {
+      tokens.set(letter, Number(args[from + 2]));
+      from += 1 + part.shared;
+    }
+    from += part.args;
+    return ACQUIRING.includes(letter) ? [tokens.get(letter)!] : [];
   });
 };
 

@@ -36,7 +36,7 @@ const RELEASED = ':0\r\n';
 
 /** What each of a batch is answered. */
 const ofBatch = ([, , count, ...rest]: Request): string => {
-  const letters = [...(rest[Number(count)] ?? '')];
+  const letters = (rest[Number(count)] ?? '').replaceAll('=', '').split('');
   return `*${letters.length}\r\n${letters.map((letter) => (letter === 'A' ? GRANT : RELEASED)).join('')}`;
 };
 

@@ -67,9 +67,9 @@ describe('a connection where no script can be run for several keys', () => {
   });
 
   it('leaves that to a script where there is one', async () => {
-    const part = { letter: 'g', script: new Script('return 1'), keys: 1, args: 0 };
+    const part = { letter: 'g', script: new Script('return 1'), keys: 1, args: 1, shared: 0 };
     const { client, connection } = await connected([part]);
-    const run = (): Promise<unknown> => connection.runShared({ part, keys: ['a'], args: [] }, String);
+    const run = (): Promise<unknown> => connection.runShared({ part, keys: ['a'], args: ['p:1'] }, String);
     const requested = Promise.allSettled([run(), run(), run()]);
     await tick();
     expect(client.packets).toEqual([1, 1]);

@@ -16,9 +16,12 @@ export interface BatchPart {
   /** Letter that distinguishes the script from the others. */
   readonly letter: string;
   readonly script: Script;
-  /** Number of keys and of arguments that it takes in a batch. */
+  /** Number of keys that it takes in a batch. */
   readonly keys: number;
+  /** Number of arguments that each run has for itself; at least 1. The first may be an owner. */
   readonly args: number;
+  /** Number of arguments behind them that most runs of a batch have in common. */
+  readonly shared: number;
 }
 
 /** One run of a script that can be a part of a batch. */
@@ -68,17 +71,39 @@ export class ScriptBatch {
   }
 }
 
+/** What the next runs of a part need not repeat: the arguments in common, and the beginning of the first one. */
+interface Common {
+  readonly args: PartRun['args'];
+  readonly beginning: string;
+}
+
+const isCommonTo = ({ part, args }: PartRun, owner: string, common: Common): boolean => {
+  for (let i = part.args; i < args.length; i++) if (args[i] !== common.args[i]) return false;
+  return owner.startsWith(common.beginning);
+};
+
 /** Returns the keys and arguments of the batch script. */
 export const keysAndArgs = (
   runs: readonly (PartRun & Pick<ScriptRun, 'batchKeys'>)[],
 ): [keys: string[], args: (string | number)[]] => {
   const keys: string[] = [];
   const args: (string | number)[] = [''];
+  const known = new Map<BatchPart, Common>();
   let letters = '';
   for (const run of runs) {
-    letters += run.part.letter;
-    keys.push(...(run.batchKeys ?? run.keys));
-    args.push(...run.args);
+    const { part } = run;
+    const owner = String(run.args[0]);
+    let common = known.get(part);
+    if (!common || !isCommonTo(run, owner, common)) {
+      common = { args: run.args, beginning: owner.slice(0, owner.lastIndexOf(':') + 1) };
+      known.set(part, common);
+      letters += '=';
+      args.push(common.beginning, ...run.args.slice(part.args));
+    }
+    letters += part.letter;
+    for (const key of run.batchKeys ?? run.keys) keys.push(key);
+    args.push(owner.slice(common.beginning.length));
+    for (let i = 1; i < part.args; i++) args.push(run.args[i]!);
   }
   args[0] = letters;
   return [keys, args];
@@ -89,25 +114,25 @@ const scriptOf = (parts: readonly BatchPart[], step: string, reply: string): Scr
   new Script(`${TIME}
 local parts = {}
 ${parts.map(asFunction).join('\n')}
-local replies = {}
-local k, a = 0, 1
-for i = 1, #ARGV[1] do
-  local part = parts[string.sub(ARGV[1], i, i)]
-  local last_key, last_arg = k + part[1], a + part[2]
-  local done, reply = pcall(part[3], { unpack(KEYS, k + 1, last_key) }, { unpack(ARGV, a + 1, last_arg) })
-  k, a = last_key, last_arg
+local replies, i, k, a = {}, 0, 0, 1
+for changed, letter in string.gmatch(ARGV[1], '(=?)(%a)') do
+  local part = parts[letter]
+  if changed ~= '' then
+    part.beginning, part.common = ARGV[a + 1], { unpack(ARGV, a + 2, a + 1 + part.shared) }
+    a = a + 1 + part.shared
+  end
+  local args = { part.beginning .. ARGV[a + 1], unpack(ARGV, a + 2, a + part.args) }
+  for j = 1, part.shared do args[part.args + j] = part.common[j] end
+  local done, reply = pcall(part.run, { unpack(KEYS, k + 1, k + part.keys) }, args)
+  i, k, a = i + 1, k + part.keys, a + part.args
   if type(reply) == 'table' then reply = { reply.err } elseif not done then reply = { reply } end
   ${step}
 end
 ${reply}
 `);
 
-const asFunction = ({
-  letter,
-  script,
-  keys,
-  args,
-}: BatchPart): string => `parts['${letter}'] = { ${keys}, ${args}, function(KEYS, ARGV)
+const asFunction = ({ letter, script, keys, args, shared }: BatchPart): string =>
+  `parts['${letter}'] = { keys = ${keys}, args = ${args}, shared = ${shared}, run = function(KEYS, ARGV)
 ${script.source.replace(TIME, '')}
 end }`;
 
@@ -117,8 +142,9 @@ end }`;
  * Algorithm: the same scripts, as functions. The error of a run is its reply, and does not affect the others.
  *
  * KEYS[...]  those of the first run, then those of the second, and so on: for each script always the same number
- * ARGV[1]    a letter for each run: its script
- * ARGV[2...] the arguments of the first run, then those of the second, and so on
+ * ARGV[1]    a letter for each run: its script. '=' before it: the arguments that runs have in common come first
+ * ARGV[2...] the arguments of the first run, then those of the second, and so on. In common are the beginning of the first
+ *            argument and the last arguments of the script. The next runs of the script have the rest only
  * Reply: list, for each run: its reply, or a list with one string: its error
  */
 export const batchOf = (parts: readonly BatchPart[]): Script =>

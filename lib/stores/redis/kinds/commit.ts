@@ -28,4 +28,5 @@ export const COMMIT: BatchPart = {
   script: new Script(COMMIT_TOKEN, [{ word: 'FENCE', keyOnly: true }]),
   keys: 2,
   args: 2,
+  shared: 0,
 };

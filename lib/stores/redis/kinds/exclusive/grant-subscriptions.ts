@@ -20,6 +20,9 @@ export interface GrantsListener {
  */
 export class GrantSubscriptions {
   private readonly subscriptions = new Map<string, GrantSubscription>();
+  /** Process of the last owner, with a colon, and its channel: mostly all owners have the same. */
+  private lastProcess = '';
+  private lastChannel = '';
   private sweepAt = FIRST_SWEEP_AT;
 
   constructor(
@@ -29,7 +32,7 @@ export class GrantSubscriptions {
 
   /** Returns the grant subscription of a claim, if there is one. */
   of(claim: ExclusiveClaim): GrantSubscription | undefined {
-    return this.subscriptions.get(this.channelOf(claim));
+    return this.subscriptions.size > 0 ? this.subscriptions.get(this.channelOf(claim)) : undefined;
   }
 
   /** Returns the grant subscription of a claim, and opens it. */
@@ -57,7 +60,13 @@ export class GrantSubscriptions {
 
   private channelOf({ owner, finalKey }: ExclusiveClaim): string {
     const { keys, topology } = this.link;
-    return keys.grantChannel(owner, topology.hasSlots ? keys.name(finalKey) : undefined);
+    if (topology.hasSlots) return keys.grantChannel(owner, keys.ofLock(finalKey).slotTag);
+    const process = owner.slice(0, owner.lastIndexOf(':') + 1);
+    if (process === '' || process !== this.lastProcess) {
+      this.lastProcess = process;
+      this.lastChannel = keys.grantChannel(owner);
+    }
+    return this.lastChannel;
   }
 
   private sweep(): void {

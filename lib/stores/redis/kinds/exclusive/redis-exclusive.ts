@@ -14,13 +14,8 @@ import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { COMMIT } from '../commit.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
-import {
-  QUEUE_BATCH_PARTS,
-  QUEUE_FORCING,
-  QUEUE_SCRIPTS,
-  RedisQueue,
-  tokensRequested,
-} from './redis-queue.js';
+import { tokensRequested } from './entry-text.js';
+import { QUEUE_BATCH_PARTS, QUEUE_FORCING, QUEUE_SCRIPTS, RedisQueue } from './redis-queue.js';
 import { readAcquire, readExclusiveExtend, readExclusiveRelease, readInspect } from './replies.js';
 import {
   EXCLUSIVE_ACQUIRE,
@@ -34,12 +29,25 @@ const ACQUIRE: BatchPart = {
   letter: 'a',
   script: new Script(EXCLUSIVE_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]),
   keys: 2,
-  args: 3,
+  args: 1,
+  shared: 2,
 };
-const RELEASE: BatchPart = { letter: 'r', script: new Script(EXCLUSIVE_RELEASE), keys: 1, args: 3 };
+const RELEASE: BatchPart = {
+  letter: 'r',
+  script: new Script(EXCLUSIVE_RELEASE),
+  keys: 1,
+  args: 2,
+  shared: 1,
+};
 const EXTEND = new Script(EXCLUSIVE_EXTEND);
 const INSPECT = new Script(EXCLUSIVE_INSPECT);
-const FORCING: BatchPart = { letter: 'e', script: new Script(EXCLUSIVE_FORCE_UNLOCK), keys: 1, args: 2 };
+const FORCING: BatchPart = {
+  letter: 'e',
+  script: new Script(EXCLUSIVE_FORCE_UNLOCK),
+  keys: 1,
+  args: 2,
+  shared: 0,
+};
 
 /** Returns whether another type of value is where a hold, a fence or a wait queue belongs. */
 const isForeign = (failure: unknown): boolean =>

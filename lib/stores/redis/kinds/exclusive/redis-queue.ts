@@ -1,13 +1,15 @@
 import { CompactingMap } from '../../../../core/compacting.js';
-import type { Claim, ExclusiveClaim } from '../../../../core/seam/claim.js';
+import type { ExclusiveClaim } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
-import { StoreQueueEntry, type QueueEntryOutcome } from '../../../../core/seam/queue-entry.js';
+import { StoreQueueEntry } from '../../../../core/seam/queue-entry.js';
 import type { AcquireReply, QueueEntryReply, ReleaseReply } from '../../../../core/seam/reply.js';
 import type { StoreFailure } from '../../../../core/seam/store-failure.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import type { RedisLink } from '../redis-link.js';
-import { readGrantMessage } from './grant-message.js';
+import { EarlyGrants } from './early-grants.js';
+import { EntryText, tokensRequested } from './entry-text.js';
+import { readGrantMessage, type GrantMessage } from './grant-message.js';
 import {
   readQueueAcquire,
   readQueueInspect,
@@ -23,15 +25,23 @@ const ACQUIRE: BatchPart = {
   letter: 'A',
   script: new Script(scripts.QUEUE_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]),
   keys: 3,
-  args: 4,
+  args: 1,
+  shared: 3,
 };
-const RELEASE: BatchPart = { letter: 'R', script: new Script(scripts.QUEUE_RELEASE), keys: 3, args: 3 };
+const RELEASE: BatchPart = {
+  letter: 'R',
+  script: new Script(scripts.QUEUE_RELEASE),
+  keys: 3,
+  args: 1,
+  shared: 2,
+};
 const KEEP = new Script(scripts.QUEUE_KEEP);
 export const QUEUE_FORCING: BatchPart = {
   letter: 'F',
   script: new Script(scripts.QUEUE_FORCE_UNLOCK),
   keys: 3,
   args: 1,
+  shared: 0,
 };
 const INSPECT = new Script(scripts.QUEUE_INSPECT);
 
@@ -44,11 +54,11 @@ export const QUEUE_SCRIPTS: readonly Script[] = [
 ];
 export const QUEUE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE];
 
-/** Returns the number of tokens as scripts take it: negative for tokens of Redisson's counter. */
-export const tokensRequested = ({ perKeyCounter }: Claim, tokens: number): number =>
-  perKeyCounter ? -tokens : tokens;
+/** Returns whether the subscription has opened since it had the epoch. */
+const hasOpened = ({ epoch: current }: GrantSubscription, epoch: number | undefined): boolean =>
+  current !== undefined && current !== epoch;
 
-/** State of an owner with a request in progress, or with a queue entry. */
+/** State of an owner with a queue entry. */
 interface QueuedOwner {
   readonly claim: ExclusiveClaim;
   /** Opening of the grant subscription from which on its messages arrive; undefined while they do not. */
@@ -59,6 +69,12 @@ interface QueuedOwner {
   isOver: boolean;
   /** Whether the entry was refreshed since it was enqueued: a process does that once when it is subscribed. */
   wasKept: boolean;
+}
+
+/** A grant by message, and the opening of the grant subscription in which it arrived. */
+interface ReceivedGrant {
+  readonly message: GrantMessage;
+  readonly epoch: number | undefined;
 }
 
 /** A waiter that listens for the end of the hold. */
@@ -76,6 +92,9 @@ export class RedisQueue {
   private readonly subscriptions: GrantSubscriptions;
   private readonly queuedOwners = new CompactingMap<string, QueuedOwner>();
   private readonly watchers = new Set<Watcher>();
+  // Grant for an abandoned claim: release it.
+  private readonly earlyGrants = new EarlyGrants<ReceivedGrant>(({ message }) => this.releaseGrant(message));
+  private readonly entryText = new EntryText();
 
   /** @param leave gives up the entry of a claim */
   constructor(
@@ -99,28 +118,44 @@ export class RedisQueue {
 
   acquire(claim: ExclusiveClaim, resolve: Settle<AcquireReply>, reject: Settle<unknown>): void {
     const { owner, waits, entryTerms: terms, reacquires } = claim;
-    const epoch = this.subscriptions.of(claim)?.epoch;
-    const queuedOwner: QueuedOwner = { claim, epoch, entry: undefined, isOver: false, wasKept: false };
-    let entry = '';
-    if (waits && terms) {
-      // Before it is sent: the grant may arrive before the reply.
-      this.queuedOwners.set(owner, queuedOwner);
-      const { aliveMs, provisionalLeaseMs, tokens } = terms;
-      entry = `${aliveMs} ${provisionalLeaseMs} ${tokensRequested(claim, tokens)} ${epoch === undefined ? 1 : 0}`;
+    if (!waits || !terms) {
+      const settle = (reply: QueueAcquire): void => {
+        // A confirmed grant is remembered until its end: its message may still come.
+        if (!reacquires || reply.status === 'taken') this.forget(owner);
+        resolve(reply as AcquireReply);
+      };
+      return this.send(claim, '', settle, reject);
     }
-    const settle = (reply: QueueAcquire): void => {
-      if (reply.status === 'queued') {
-        this.subscriptions.open(claim);
-        return resolve({ ...reply, entry: this.entryOf(queuedOwner) });
-      }
-      // A confirmed grant is remembered until its end: its message may still come.
-      if (!reacquires || reply.status === 'taken') this.forget(owner);
-      resolve(reply);
-    };
-    this.send(claim, entry, settle, (failure) => {
-      if (waits) this.forget(owner);
-      reject(failure);
-    });
+    const epoch = this.subscriptions.of(claim)?.epoch;
+    const request = this.earlyGrants.began();
+    this.send(
+      claim,
+      this.entryText.of(terms, claim.perKeyCounter, epoch === undefined),
+      (reply) => {
+        const early = this.earlyGrants.ended(request, owner);
+        resolve(reply.status === 'queued' ? { ...reply, entry: this.enqueued(claim, epoch, early) } : reply);
+      },
+      (failure) => {
+        const early = this.earlyGrants.ended(request, owner);
+        if (early) this.releaseGrant(early.message);
+        reject(failure);
+      },
+    );
+  }
+
+  /** Registers an owner that got the reply "queued", with what was missed since its request was sent. */
+  private enqueued(
+    claim: ExclusiveClaim,
+    epoch: number | undefined,
+    early: ReceivedGrant | undefined,
+  ): StoreQueueEntry {
+    const queuedOwner: QueuedOwner = { claim, epoch, entry: undefined, isOver: false, wasKept: false };
+    this.queuedOwners.set(claim.owner, queuedOwner);
+    const subscription = this.subscriptions.open(claim);
+    const entry = this.entryOf(queuedOwner);
+    if (early) this.granted(queuedOwner, early);
+    else if (hasOpened(subscription, epoch) && this.isSubscribedTo(claim.finalKey)) entry.mayHaveMissed();
+    return entry;
   }
 
   private entryOf(queuedOwner: QueuedOwner): StoreQueueEntry {
@@ -260,7 +295,8 @@ export class RedisQueue {
   }
 
   forget(owner: string): void {
-    const queuedOwner = this.queuedOwners.get(owner);
+    // Most owners never wait.
+    const queuedOwner = this.queuedOwners.size > 0 ? this.queuedOwners.get(owner) : undefined;
     if (!queuedOwner) return;
     queuedOwner.isOver = true;
     this.queuedOwners.delete(owner);
@@ -273,36 +309,34 @@ export class RedisQueue {
     }
   }
 
-  /** Passes the outcome on. Returns false if the owner does not wait any more. */
-  private notify(queuedOwner: QueuedOwner | undefined, outcome: QueueEntryOutcome): boolean {
-    if (!queuedOwner || queuedOwner.isOver) return false;
-    queuedOwner.isOver = true;
-    this.entryOf(queuedOwner).notify(outcome);
-    return true;
-  }
-
   private *waitingClaims(): Iterable<ExclusiveClaim> {
     for (const { claim } of this.queuedOwners.values()) yield claim;
   }
 
-  /** Accepts a grant only from a server at which the entry was refreshed since the subscription opened. */
   private received(text: string, { epoch }: GrantSubscription): void {
     const message = readGrantMessage(text);
     if (!message) return;
-    const { owner, holdName, token, tokens, provisionalLeaseMs, entriesLeft } = message;
-    const queuedOwner = this.queuedOwners.get(owner);
-    if (queuedOwner && (epoch === undefined || queuedOwner.epoch !== epoch)) return this.missedNotification();
-    const notified = this.notify(queuedOwner, {
+    const queuedOwner = this.queuedOwners.get(message.owner);
+    if (queuedOwner) this.granted(queuedOwner, { message, epoch });
+    else this.earlyGrants.add(message.owner, { message, epoch });
+  }
+
+  /** Accepts a grant only from a server at which the entry was refreshed since the subscription opened. */
+  private granted(queuedOwner: QueuedOwner, { message, epoch }: ReceivedGrant): void {
+    if (epoch === undefined || queuedOwner.epoch !== epoch) return this.missedNotification();
+    // Duplicate grant: ignore it.
+    if (queuedOwner.isOver) return;
+    queuedOwner.isOver = true;
+    const { token, tokens, provisionalLeaseMs, entriesLeft } = message;
+    this.entryOf(queuedOwner).notify({
       status: 'granted',
       validForMs: provisionalLeaseMs,
       ...(tokens > 0 && { token, tokens }),
       waiting: entriesLeft,
     });
-    // Grant for an abandoned claim: release it. Duplicate grant: ignore it.
-    if (!notified && !queuedOwner) this.releaseGrant(holdName, owner);
   }
 
-  private releaseGrant(holdName: string, owner: string): void {
+  private releaseGrant({ holdName, owner }: GrantMessage): void {
     const { commands, keys, publish } = this.link;
     const args = [owner, publish, 0];
     commands.run(RELEASE.script, keys.withQueue(holdName), args, readQueueRelease).catch(() => undefined);

@@ -14,7 +14,7 @@ import { Script } from '../../connection/script.js';
 import { readExclusiveExtend, readExclusiveRelease, readInspect } from '../exclusive/replies.js';
 import { EXCLUSIVE_EXTEND, EXCLUSIVE_INSPECT } from '../exclusive/scripts.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
-import { tokensRequested } from '../exclusive/redis-queue.js';
+import { tokensRequested } from '../exclusive/entry-text.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { readFairAcquire, readFairEntries, readWaiting } from './replies.js';
 import {
@@ -35,9 +35,16 @@ export const FAIR_FORCING: BatchPart = {
   script: new Script(FAIR_FORCE_UNLOCK),
   keys: 3,
   args: 2,
+  shared: 0,
 };
 /** Releases of one tick share requests. */
-export const FAIR_RELEASING: BatchPart = { letter: 'l', script: new Script(FAIR_RELEASE), keys: 3, args: 4 };
+export const FAIR_RELEASING: BatchPart = {
+  letter: 'l',
+  script: new Script(FAIR_RELEASE),
+  keys: 3,
+  args: 2,
+  shared: 2,
+};
 // A hold has the form of an exclusive one.
 const EXTEND = new Script(EXCLUSIVE_EXTEND);
 const INSPECT = new Script(EXCLUSIVE_INSPECT);

@@ -31,6 +31,7 @@ export const PERMIT_FORCING: BatchPart = {
   script: new Script(PERMIT_FORCE_UNLOCK),
   keys: 2,
   args: 2,
+  shared: 0,
 };
 
 export const PERMIT_SCRIPTS: readonly Script[] = [ACQUIRE, RELEASE, EXTEND, PERMIT_FORCING.script, INSPECT];

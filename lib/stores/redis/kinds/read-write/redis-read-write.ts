@@ -10,7 +10,7 @@ import type {
 } from '../../../../core/seam/reply.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
-import { tokensRequested } from '../exclusive/redis-queue.js';
+import { tokensRequested } from '../exclusive/entry-text.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { readExtend, readRelease } from '../shared-replies.js';
 import {
@@ -42,6 +42,7 @@ export const READ_WRITE_FORCING: BatchPart = {
   script: new Script(READ_WRITE_FORCE_UNLOCK),
   keys: 3,
   args: 3,
+  shared: 0,
 };
 const INSPECT = new Script(READ_WRITE_INSPECT);
 
