@@ -6,8 +6,12 @@ import type { LockSettings } from './core/settings/lock-settings.js';
 /** The methods that run a section. */
 type SectionMethod = 'withLock' | 'tryWithLock' | 'withPermit';
 
+/** Prototypes of nearly all sections: of functions, and of async ones. */
+const PLAIN: readonly unknown[] = [Function.prototype, Object.getPrototypeOf(async () => undefined)];
+
 /** Returns the section. Refuses a generator function, since its body would run when it is read, after the section. */
 export const checkedSection = <T extends object>(method: string, section: T): T => {
+  if (PLAIN.includes(Object.getPrototypeOf(section))) return section;
   if (!/Generator/.test(Object.prototype.toString.call(section))) return section;
   throw new LockConfigurationError(
     `${method} was given a generator function, whose body would run after the ${method === 'withPermit' ? 'permit' : 'lock'}. ` +

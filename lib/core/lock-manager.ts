@@ -110,19 +110,13 @@ export class LockManager implements LeaseHost {
   acquire(keys: readonly KeyOfCall[], call: LockCall): Promise<Lease> {
     const startedAt = this.runtime.now();
     this.inFlight.begin();
-    // Promises are the main cost beside the store, so no needless one is created.
-    let taking: Promise<LeasePart[]>;
+    const granted = (parts: readonly LeasePart[]): Lease => this.granted(parts, startedAt);
+    const refused = (error: unknown): never => this.refused(error, keys, startedAt);
     try {
-      taking = this.acquisition.take(keys, startedAt, call);
+      return this.core.awaited(this.acquisition.take(keys, startedAt, call, granted, refused));
     } catch (error) {
-      taking = Promise.reject(error);
+      return Promise.reject(error).catch(refused);
     }
-    return this.core.awaited(
-      taking.then(
-        (parts) => this.granted(parts, startedAt),
-        (error: unknown) => this.refused(error, keys, startedAt),
-      ),
-    );
   }
 
   /**
@@ -215,8 +209,8 @@ export class LockManager implements LeaseHost {
       result = await runInSection(open, section, lease);
     } finally {
       if (!open.close()) await open.emptied();
-      const ended = this.end(lease);
-      if (call.awaitRelease) await ended;
+      if (call.awaitRelease) await this.end(lease);
+      else void this.end(lease);
     }
     // If the caller does not wait for the release, a loss that only the release detects comes too late for it.
     if (call.onLost === 'throw' && lease.loss) throw lease.loss;
@@ -335,10 +329,10 @@ export class LockManager implements LeaseHost {
   }
 
   /** Ends a lease. Never throws: failures are logged, and the section keeps its own result. */
-  async end(lease: Lease): Promise<void> {
-    if (lease.ending) return void (await lease.ending.catch(() => undefined));
-    await (lease.ending = this.core.awaited(this.releasing.endAll(lease.parts)));
-    this.ended(lease);
+  end(lease: Lease): Promise<void> {
+    const ended = (): void => this.ended(lease);
+    if (lease.ending) return lease.ending.then(ended, ended);
+    return (lease.ending = this.core.awaited(this.releasing.endAll(lease.parts))).then(ended);
   }
 
   private async releaseParts(lease: Lease): Promise<Ending> {

@@ -31,6 +31,7 @@ export interface LockedMethodSpec {
   /** `Class.method`, for messages. */
   readonly where: string;
   readonly options: LockedOptions & LimitedOptions;
+  readonly callOptions: CallOptions;
   keysOf(locks: LockService, args: unknown[]): readonly KeyOfCall[];
   /** Returns the service of an instance; throws without one. */
   serviceOf(instance: unknown): LockService;
@@ -53,13 +54,19 @@ export const wrapMethod = (spec: LockedMethodSpec, style: ResultStyle): AnyMetho
   return style === 'promise' ? lockedPromise(spec) : lockedIterable(spec, style === 'iterable');
 };
 
-/** Returns the options of a call. `onBusy: 'skip'` does not wait, so only `waitMs: 0` may be given with it. */
-const callOptions = (spec: LockedMethodSpec): CallOptions => {
-  const { onBusy, service: _service, ...options } = spec.options;
+/** Returns the options of all calls. `onBusy: 'skip'` does not wait, so only `waitMs: 0` may be given with it. */
+export const callOptions = ({
+  onBusy,
+  service: _service,
+  ...options
+}: LockedOptions & LimitedOptions): CallOptions =>
+  Object.freeze(onBusy === 'skip' && options.waitMs === undefined ? { ...options, waitMs: 0 } : options);
+
+/** Returns the options of one call. */
+const optionsNow = (spec: LockedMethodSpec): CallOptions => {
+  const { callOptions: options } = spec;
   const signal = options.signal ?? spec.callSignal();
-  return onBusy === 'skip' && options.waitMs === undefined
-    ? { ...options, signal, waitMs: 0 }
-    : { ...options, signal };
+  return signal ? { ...options, signal } : options;
 };
 
 /** Returns true when the method's own lock is taken, false when the error comes from a lock inside its body. */
@@ -140,7 +147,7 @@ const runLocked = async (
   try {
     const locks = spec.serviceOf(self);
     // A mocked service may return no promise.
-    await spec.run(locks, spec.keysOf(locks, args), callOptions(spec), body);
+    await spec.run(locks, spec.keysOf(locks, args), optionsNow(spec), body);
   } catch (error) {
     const { onBusy } = spec.options;
     if (!onBusy || !isBusy(error, started)) throw error;
@@ -165,7 +172,7 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
     }
     return new Observable((subscriber) => {
       const gone = new AbortController();
-      const options = callOptions(spec);
+      const options = optionsNow(spec);
       const signal = options.signal ? AbortSignal.any([options.signal, gone.signal]) : gone.signal;
       let started = false;
       const body: LockSection<void> = () =>
@@ -216,7 +223,7 @@ const lockedGenerator = (spec: LockedMethodSpec): AnyMethod =>
     let section;
     try {
       section = await openSection(
-        (body) => spec.run(locks, keys, callOptions(spec), body),
+        (body) => spec.run(locks, keys, optionsNow(spec), body),
         () => notRun(spec),
       );
     } catch (error) {

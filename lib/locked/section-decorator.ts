@@ -13,7 +13,13 @@ import type { LockService } from '../lock.service.js';
 import { requestContext } from '../transport/request-context.js';
 import { checkTarget, GRANTS, refuseBareUse, whereOf, type DecoratorName } from './check-use.js';
 import { register, requireService, type LockedMethod } from './lock-binding.js';
-import { wrapMethod, type LockedMethodSpec, type ResultStyle, type RunSection } from './locked-method.js';
+import {
+  callOptions,
+  wrapMethod,
+  type LockedMethodSpec,
+  type ResultStyle,
+  type RunSection,
+} from './locked-method.js';
 import {
   LIMITED_METADATA,
   LOCKED_METADATA,
@@ -77,6 +83,7 @@ export const sectionDecorator =
         original,
         where,
         options,
+        callOptions: callOptions(options),
         keysOf,
         serviceOf: (instance) => requireService(decorator.name, instance, options.service, where),
         callSignal: () => requestContext.getStore()?.signal,

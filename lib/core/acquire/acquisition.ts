@@ -15,7 +15,6 @@ import type { Releasing } from '../lease/releasing.js';
 import { enclosingEntry } from '../nesting/nested-entry.js';
 import { LockOrder } from '../nesting/lock-order.js';
 import { isNested, kindAround } from '../nesting/section.js';
-import type { Claim } from '../seam/claim.js';
 import type { KeyOfCall } from '../settings/acquire-options.js';
 import type { LockCall } from '../settings/lock-call.js';
 import { invalidOption } from '../settings/option-checks.js';
@@ -25,7 +24,6 @@ import { eachOnce } from './keys-of-call.js';
 import { LimitLog } from './limit-log.js';
 import type { Concurrent, LocalQueue } from './local-queue.js';
 import { SeveralKeys } from './several-keys.js';
-import { MAX_LEASES } from './hand-off-batch.js';
 import { deadlineOf, type Wait } from './wait.js';
 import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
 
@@ -59,19 +57,31 @@ export class Acquisition implements HoldTerms {
     this.order = new LockOrder(scope, core.logger);
   }
 
-  /** What can be said without asking the store is thrown at once for one key, and else rejected. */
-  take(keys: readonly KeyOfCall[], startedAt: number, call: LockCall): Promise<LeasePart[]> {
+  /**
+   * Acquires the keys of a call, and resolves with the result of `granted` or `refused`. An error that needs no request to
+   * the store is thrown at once for one key, and rejected otherwise.
+   */
+  take<T>(
+    keys: readonly KeyOfCall[],
+    startedAt: number,
+    call: LockCall,
+    granted: (parts: readonly LeasePart[]) => T,
+    refused: (error: unknown) => never,
+  ): Promise<T> {
     const { waitMs, signal } = call;
-    const wait = { startedAt, waitMs, signal, nested: isNested(this.core.group) };
+    const nested = isNested(this.core.group);
     const [first] = keys;
-    if (keys.length !== 1 || typeof first !== 'string') return this.takeSeveral(keys, wait, call);
-    const only = this.withName(first);
-    if (wait.nested) {
-      return this.takeInto([], only, wait, call, call.leaseMs).then((parts) => this.complete(parts, call));
+    if (nested || keys.length !== 1 || typeof first !== 'string') {
+      const wait = { startedAt, waitMs, signal, nested };
+      return this.takeSeveral(keys, wait, call).then(granted, refused);
     }
-    // What nearly everybody asks for takes no step that it does not need.
-    const hold = this.takeHold({ key: only.key, ...wait }, only.finalKey, call, call.leaseMs);
-    return hold.then((taken) => this.complete([partOf(taken, only)], call));
+    // Most calls are this one. Promises are the main cost beside the store, so there is no needless one.
+    const only = this.withName(first);
+    const wait = { key: first, startedAt, waitMs, signal, nested };
+    return this.takeHold(wait, only.finalKey, call, call.leaseMs).then(
+      (hold) => granted(this.complete([partOf(hold, only)], call)),
+      refused,
+    );
   }
 
   /**
@@ -290,25 +300,6 @@ export class Acquisition implements HoldTerms {
       queue.endConcurrent(concurrent);
       throw error;
     }
-  }
-
-  claimFor(wanted: WantedHold): Claim {
-    const { core } = this;
-    const { finalKey, call } = wanted;
-    const { kind } = call;
-    const { fenced, handedOff } = kindOf(kind);
-    const owner = core.nextOwner(kind);
-    const leaseMs = Math.max(wanted.leaseMs ?? call.watchdogMs, call.holdAtLeastMs);
-    const { fencing } = core.settings;
-    const tokens = fenced && fencing !== false ? 1 : 0;
-    const waits = call.waitMs > 0;
-    if (kind === 'permit') return { kind, finalKey, owner, leaseMs, tokens, waits, of: call.permits };
-    const mayPassOn = handedOff && wanted.watchdogMs !== undefined;
-    const entryTerms = waits
-      ? core.entries.termsFor(call.watchdogMs, mayPassOn ? tokens * MAX_LEASES : tokens)
-      : undefined;
-    const perKeyCounter = fencing === 'redisson';
-    return { kind, finalKey, owner, leaseMs, tokens, waits, entryTerms, perKeyCounter };
   }
 
   /** Takes a hold that was passed on; undefined when it was lost on its way. Throws when it comes too late for its caller. */

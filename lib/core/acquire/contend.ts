@@ -1,16 +1,16 @@
 import type { CoreContext } from '../core-context.js';
 import { lostError, storeError, takenError } from '../errors/error-messages.js';
-import { kindOf } from '../kinds/kinds.js';
+import { kindOf, type LockKind } from '../kinds/kinds.js';
 import { Hold } from '../lease/hold.js';
 import type { LossReason } from '../lock-events.js';
 import { mayLastMs, type Claim } from '../seam/claim.js';
 import type { Grant } from '../seam/grant.js';
 import type { QueueEntryOutcome } from '../seam/queue-entry.js';
-import type { LockKind } from '../kinds/kinds.js';
 import type { AcquireReply, Queued, QueuePosition, Taken } from '../seam/reply.js';
 import { ANOTHER_TRY_MS, getsAnotherTry } from '../outage/another-try.js';
 import { unlessOver } from '../outage/unless-over.js';
 import { harmless, StoreFailure } from '../seam/store-failure.js';
+import { claimFor } from './claim-for.js';
 import { OwnEntry } from './own-entry.js';
 import type { LocalQueue } from './local-queue.js';
 import type { EntryState } from './entry-keeper.js';
@@ -74,7 +74,7 @@ class Contention {
     private readonly isContender: boolean,
   ) {
     this.eachQueued = kindOf(wanted.call.kind).eachQueued;
-    this.claim = this.entry?.claim ?? terms.claimFor(wanted);
+    this.claim = this.entry?.claim ?? claimFor(core, wanted);
   }
 
   // One function, since each further promise costs as much as all the rest of a lock that is free.
@@ -176,7 +176,7 @@ class Contention {
     this.confirming = false;
     // What it listens to is its own.
     if (this.eachQueued) this.queue.wakeUp.close();
-    this.claim = this.terms.claimFor(this.wanted);
+    this.claim = claimFor(this.core, this.wanted);
   }
 
   /** The entry has become a hold, or is gone. A hold that is not certain enough is asked for first. */
@@ -193,7 +193,7 @@ class Contention {
     if (isCertain) return this.accept(outcome, entry.queuedAt, false);
     // The owner that the store gave the hold to has it given again, for its own time: or has nothing.
     const { owner } = entry.claim;
-    this.claim = { ...this.terms.claimFor(this.wanted), owner, waits: false, reacquires: true };
+    this.claim = { ...claimFor(this.core, this.wanted), owner, waits: false, reacquires: true };
     this.confirming = true;
     return undefined;
   }

@@ -1,6 +1,5 @@
 import { kindOf } from '../kinds/kinds.js';
 import type { Hold } from '../lease/hold.js';
-import type { Claim } from '../seam/claim.js';
 import type { LockCall } from '../settings/lock-call.js';
 
 /** Hold that a caller wants. */
@@ -19,8 +18,6 @@ export const mayShare = ({ kind, leaseMs, holdAtLeastMs }: LockCall): boolean =>
 
 /** What a contention needs of the service instance. */
 export interface HoldTerms {
-  /** Returns a claim of a new owner. */
-  claimFor(wanted: WantedHold): Claim;
   /** Handles a loss of the hold. */
   readonly whenLost: (hold: Hold) => void;
   /** Called when the store had another limit than the claim's, which is in force now. */

@@ -3,7 +3,8 @@ import { EXCLUSIVE_FORCING } from '../../../lib/stores/redis/kinds/exclusive/red
 import { FAIR_FORCING } from '../../../lib/stores/redis/kinds/fair/redis-fair.js';
 import { PERMIT_FORCING } from '../../../lib/stores/redis/kinds/permit/redis-permit.js';
 import { READ_WRITE_FORCING } from '../../../lib/stores/redis/kinds/read-write/redis-read-write.js';
-import { BATCH_PARTS, FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
+import { FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
+import { batchRuns } from '../../support/redis/batch-runs.js';
 import { PermitWatch } from './permit-watch.js';
 import { ReadWriteWatch, type Tokens } from './read-write-watch.js';
 import type { MonitoredCommand } from './redis-monitor.js';
@@ -59,11 +60,8 @@ interface Given {
   until: number;
 }
 
-/** Parts of a batch, by letter. */
-const PARTS = new Map(BATCH_PARTS.map((part) => [part.letter, part]));
-/** Parts that acquire a key. The second of their common arguments is the number of tokens. */
+/** Parts of a batch that acquire a key. */
 const ACQUIRING = ['a', 'A'];
-const BATCH = new RegExp(`^(?:=?[${[...PARTS.keys()].join('')}])+$`);
 
 /** How many keys the scripts have that take a key, run by themselves. */
 const TAKING: readonly string[] = ['2', '3', '4'];
@@ -72,23 +70,14 @@ const TAKING: readonly string[] = ['2', '3', '4'];
 const blocksOf = ([name, , count, ...rest]: readonly string[]): number[] => {
   if (!/^eval/i.test(name!)) return [];
   const keys = rest.slice(0, Number(count));
-  const [letters = '', ...args] = rest.slice(keys.length);
+  const args = rest.slice(keys.length);
   // To write a read-write lock: the last of its keys is where tokens come from.
   if (keys[1]?.includes(':rwlock_timeout:'))
-    return keys[3]?.startsWith(`${FENCE_KEY}{`) ? [Number(args[4])] : [];
+    return keys[3]?.startsWith(`${FENCE_KEY}{`) ? [Number(args[5])] : [];
   // Anything else begins with an owner, which has a number in it.
-  if (!BATCH.test(letters)) return TAKING.includes(count!) ? [Number(args[1])] : [];
-  let from = 0;
-  const tokens = new Map<string, number>();
-  return [...letters.matchAll(/(=?)(\w)/g)].flatMap(([, changed, letter = '']) => {
-    const part = PARTS.get(letter)!;
-    if (changed) {
-      tokens.set(letter, Number(args[from + 2]));
-      from += 1 + part.shared;
-    }
-    from += part.args;
-    return ACQUIRING.includes(letter) ? [tokens.get(letter)!] : [];
-  });
+  const runs = batchRuns(args);
+  if (!runs) return TAKING.includes(count!) ? [Number(args[2])] : [];
+  return runs.flatMap((run) => (ACQUIRING.includes(run.letter) ? [Number(run.args[2])] : []));
 };
 
 /** How a hold of a script ended. */

@@ -136,9 +136,9 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
       { in: 'Acquisition.inherit', find: 'hold.heldWith(this.whenLost);', replace: '' },
       {
         in: 'Acquisition.take',
-        find: '(taken) => this.complete([partOf(taken, only)], call)',
+        find: '(hold) => granted(this.complete([partOf(hold, only)], call))',
         replace:
-          '(taken) => { taken.heldWith(this.releasing.whenLost); this.core.keeper.add(taken); return this.complete([partOf(taken, only)], call); }',
+          '(hold) => { hold.heldWith(this.releasing.whenLost); this.core.keeper.add(hold); return granted(this.complete([partOf(hold, only)], call)); }',
       },
     ],
     simulation: { rules: ['dead key', 'leftovers'] },

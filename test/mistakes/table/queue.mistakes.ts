@@ -43,7 +43,7 @@ export const QUEUE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'Contention.beAnotherOwner',
-        find: 'this.claim = this.terms.claimFor(this.wanted);',
+        find: 'this.claim = claimFor(this.core, this.wanted);',
         replace: 'this.claim = { ...this.terms.claimFor(this.wanted), owner: this.claim.owner };',
       },
     ],
@@ -82,8 +82,8 @@ export const QUEUE_MISTAKES: readonly Mistake[] = [
     name: 'a message of another server run believed',
     edits: [
       {
-        in: 'RedisQueue.received',
-        find: 'if (queuedOwner && (epoch === undefined || queuedOwner.epoch !== epoch)) return this.missedNotification();',
+        in: 'RedisQueue.granted',
+        find: 'if (epoch === undefined || queuedOwner.epoch !== epoch) return this.missedNotification();',
         replace: '',
       },
     ],

@@ -9,6 +9,7 @@ import {
 } from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
 import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
 import { BATCH_PARTS } from '../../../lib/stores/redis/kinds/any-kind.js';
+import { batchRuns } from '../../support/redis/batch-runs.js';
 import { listenOnFreePort, LOOPBACK } from '../../support/loopback.js';
 import { readRequests, type Request } from './resp.js';
 
@@ -36,8 +37,8 @@ const RELEASED = ':0\r\n';
 
 /** What each of a batch is answered. */
 const ofBatch = ([, , count, ...rest]: Request): string => {
-  const letters = (rest[Number(count)] ?? '').replaceAll('=', '').split('');
-  return `*${letters.length}\r\n${letters.map((letter) => (letter === 'A' ? GRANT : RELEASED)).join('')}`;
+  const runs = batchRuns(rest.slice(Number(count))) ?? [];
+  return `*${runs.length}\r\n${runs.map(({ letter }) => (letter === 'A' ? GRANT : RELEASED)).join('')}`;
 };
 
 const subscriptionReply = (word: string, channels: readonly string[]): string =>

@@ -20,7 +20,7 @@ export class GhostWatch {
     };
     around.server.onScript = (words, sentAt, givenUp) => {
       // The watch looks for the hold of a late command until its lease has ended, and no longer.
-      for (const word of givenUp ? words.map(String) : []) {
+      for (const word of givenUp ? words : []) {
         const leaseMs = around.claims.leaseMs.get(word);
         if (leaseMs !== undefined) this.known.set(word, sentAt + leaseMs);
       }

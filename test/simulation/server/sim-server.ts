@@ -1,4 +1,5 @@
 import type { ForcingScripts } from '../../faults/topology/hold-watch.js';
+import { batchRuns } from '../../support/redis/batch-runs.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { Chronicle } from '../engine/chronicle.js';
 import type { Host, Session } from '../network/session.js';
@@ -53,7 +54,7 @@ export class SimServer implements Host {
   /** Called with owners whose holds may last longer than was said when they were granted. */
   onProlonged: (owners: Iterable<string>) => void = () => undefined;
   /** Called for each script that arrives; `givenUp`: its sender does not wait for it any more. */
-  onScript: (words: Command, sentAt: number, givenUp: boolean) => void = () => undefined;
+  onScript: (words: readonly string[], sentAt: number, givenUp: boolean) => void = () => undefined;
   private readonly recorder: Recorder;
   private readonly connections = new Map<Session, Connection>();
   private readonly admin: Connection;
@@ -238,8 +239,11 @@ export class SimServer implements Host {
 
   private arrived(session: Session, command: Command, sentAt: number): void {
     const { now } = this.agenda;
-    for (const word of command) if (!this.words.has(String(word))) this.words.set(String(word), now);
-    this.onScript(command, sentAt, !session.openHere);
+    const words = command.map(String);
+    // A batch has the owners of its runs in two pieces.
+    for (const { args } of batchRuns(words.slice(3 + Number(words[2]))) ?? []) words.push(args[0]!);
+    for (const word of words) if (!this.words.has(word)) this.words.set(word, now);
+    this.onScript(words, sentAt, !session.openHere);
   }
 
   private refusalOf(command: Command): ErrorReply | undefined {

@@ -27,11 +27,15 @@ export class MasterSearch {
   }
 }
 
+const isDigit = (character = ''): boolean => character >= '0' && character <= '9';
+
 /** Returns the texts that may be errors: of an error, or in a list a string, a nested list or "error …". */
 const textsOf = (reply: unknown): string[] => {
   if (isReplyError(reply)) return [unwrapped(reply.message)];
   if (!isArray(reply)) return [];
-  return reply.flatMap((one) =>
-    typeof one === 'string' ? [unwrapped(one.replace(/^error /, ''))] : textsOf(one),
-  );
+  return reply.flatMap((one) => {
+    if (typeof one !== 'string') return textsOf(one);
+    // Most are tokens.
+    return isDigit(one[0]) ? [] : [unwrapped(one.replace(/^error /, ''))];
+  });
 };

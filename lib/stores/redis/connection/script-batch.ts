@@ -114,27 +114,39 @@ const scriptOf = (parts: readonly BatchPart[], step: string, reply: string): Scr
   new Script(`${TIME}
 local parts = {}
 ${parts.map(asFunction).join('\n')}
+local common = {}
 local replies, i, k, a = {}, 0, 0, 1
 for changed, letter in string.gmatch(ARGV[1], '(=?)(%a)') do
   local part = parts[letter]
   if changed ~= '' then
-    part.beginning, part.common = ARGV[a + 1], { unpack(ARGV, a + 2, a + 1 + part.shared) }
-    a = a + 1 + part.shared
+    common[letter] = { unpack(ARGV, a + 1, a + part[3]) }
+    a = a + part[3]
   end
-  local args = { part.beginning .. ARGV[a + 1], unpack(ARGV, a + 2, a + part.args) }
-  for j = 1, part.shared do args[part.args + j] = part.common[j] end
-  local done, reply = pcall(part.run, { unpack(KEYS, k + 1, k + part.keys) }, args)
-  i, k, a = i + 1, k + part.keys, a + part.args
+  local done, reply = pcall(part[4], common[letter], k, a)
+  i, k, a = i + 1, k + part[1], a + part[2]
   if type(reply) == 'table' then reply = { reply.err } elseif not done then reply = { reply } end
   ${step}
 end
 ${reply}
 `);
 
-const asFunction = ({ letter, script, keys, args, shared }: BatchPart): string =>
-  `parts['${letter}'] = { keys = ${keys}, args = ${args}, shared = ${shared}, run = function(KEYS, ARGV)
+const numbered = (from: number, to: number, item: (i: number) => string): string =>
+  Array.from({ length: to - from + 1 }, (_, i) => item(from + i)).join(', ');
+
+/** A part: its numbers of keys, of arguments, and of words in common; and the function for a run behind `k` and `a`. */
+const asFunction = ({ letter, script, keys, args, shared }: BatchPart): string => {
+  const own = [
+    'common[1] .. ARGV[a + 1]',
+    numbered(2, args, (i) => `ARGV[a + ${i}]`),
+    numbered(2, shared + 1, (i) => `common[${i}]`),
+  ];
+  return `local function run_${letter}(KEYS, ARGV)
 ${script.source.replace(TIME, '')}
+end
+parts['${letter}'] = { ${keys}, ${args}, ${shared + 1}, function(common, k, a)
+  return run_${letter}({ ${numbered(1, keys, (i) => `KEYS[k + ${i}]`)} }, { ${own.filter(Boolean).join(', ')} })
 end }`;
+};
 
 /**
  * Makes a script that executes several runs of these parts one after the other, as if each had been sent by itself.

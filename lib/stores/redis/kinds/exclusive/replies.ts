@@ -47,9 +47,11 @@ export const readAcquire = (reply: unknown, leaseMs: number, fenced: boolean): A
     return { status: 'taken', retryInMs: retryInMs(reply) };
   }
   if (typeof reply !== 'string') throw impossible(reply);
-  const taken = TAKEN.exec(reply);
-  if (taken) return { status: 'taken', ...blocker(Number(taken[1]), taken[2], FOREIGN_LOOK_MS) };
-  if (!/^\d{1,16}$/.test(reply)) throw impossible(reply);
+  if (!/^\d{1,16}$/.test(reply)) {
+    const taken = TAKEN.exec(reply);
+    if (!taken) throw impossible(reply);
+    return { status: 'taken', ...blocker(Number(taken[1]), taken[2], FOREIGN_LOOK_MS) };
+  }
   if (!fenced) return { status: 'granted', validForMs: leaseMs, token: undefined };
   const token = Number(reply);
   if (token === 0 || !Number.isSafeInteger(token)) throw impossible(reply);

@@ -1,0 +1,24 @@
+import type { CoreContext } from '../core-context.js';
+import { kindOf } from '../kinds/kinds.js';
+import type { Claim } from '../seam/claim.js';
+import { MAX_LEASES } from './hand-off-batch.js';
+import type { WantedHold } from './wanted-hold.js';
+
+/** Returns a claim of a new owner. */
+export const claimFor = (core: CoreContext, wanted: WantedHold): Claim => {
+  const { finalKey, call } = wanted;
+  const { kind } = call;
+  const { fenced, handedOff } = kindOf(kind);
+  const owner = core.nextOwner(kind);
+  const leaseMs = Math.max(wanted.leaseMs ?? call.watchdogMs, call.holdAtLeastMs);
+  const { fencing } = core.settings;
+  const tokens = fenced && fencing !== false ? 1 : 0;
+  const waits = call.waitMs > 0;
+  if (kind === 'permit') return { kind, finalKey, owner, leaseMs, tokens, waits, of: call.permits };
+  const mayPassOn = handedOff && wanted.watchdogMs !== undefined;
+  const entryTerms = waits
+    ? core.entries.termsFor(call.watchdogMs, mayPassOn ? tokens * MAX_LEASES : tokens)
+    : undefined;
+  const perKeyCounter = fencing === 'redisson';
+  return { kind, finalKey, owner, leaseMs, tokens, waits, entryTerms, perKeyCounter };
+};
