@@ -31,6 +31,11 @@ const FURTHER: readonly {
     what: 'free keys, nothing inside, 100 callers: locks, relative to the floor',
   },
   {
+    workload: 'free-keys',
+    metric: 'cpu-ratio-100',
+    what: 'the same: CPU time per lock, relative to the floor',
+  },
+  {
     workload: 'read-write',
     contender: READ_WRITE.name,
     metric: 'rate',

@@ -16,7 +16,8 @@ Every workload checks mutual exclusion while it measures. \`${command}\` writes 
 
 const HOW = `## How it is measured
 
-- The floor is a bare ioredis connection that sends the same two scripts as nest-redis-lock and nothing else. It cannot wait.
+- The floor is a bare ioredis connection that sends SET with NX and PX, and a script that compares and deletes. It has no token
+  and no queue, cannot wait, and has an AsyncLocalStorage in use, as every Nest app that keeps a context.
 - A library with a decorator is called through it. Quorums and clusters are called by hand.
 - Libraries run with their defaults. A library that would give up before its callers are served waits without a limit instead.
   Each file in \`test/bench/subjects/\` names the settings and their reasons.

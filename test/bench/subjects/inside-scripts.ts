@@ -7,7 +7,7 @@ const CALLS = /redis\.p?call\('(\w+)'(?:, '(numsub)')?/g;
 
 const SCRIPTS = [...EXCLUSIVE_SCRIPTS, ...READ_WRITE_SCRIPTS, ...PERMIT_SCRIPTS, ...SEMAPHORE_SCRIPTS];
 
-/** What the scripts of this library run inside Redis, and no process sends itself. The floor sends those without a line. */
+/** Commands that the scripts of this library run inside Redis, and that no process sends itself. */
 export const INSIDE_SCRIPTS: readonly string[] = [
   ...new Set([
     // Called by a name that is an argument.

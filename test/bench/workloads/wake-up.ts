@@ -57,7 +57,7 @@ export const wakeUp: Workload = {
   title: `Wake-up: one key, ${PROCESSES} processes with one caller each, ${WORK_MS} ms of work inside, Redis 0 and 5 ms away`,
   shows:
     'The time from the end of a section to the start of the next one in another process, which waits. A ' +
-    'round trip of the floor is half of the time that a bare connection needs for the two scripts between two sections.',
+    'round trip of the floor is half of the time that a bare connection needs for the two requests between two sections.',
   doesNotShow: 'How often the same process gets the lock again although the other process waits.',
   charts: [
     {
