@@ -16,6 +16,7 @@ interface AppReport {
 }
 
 interface BothBuildsReport {
+  readonly exported: unknown;
   readonly folders: unknown;
   readonly apps: Record<'esm' | 'cjs', AppReport>;
   readonly outside: Record<'esm' | 'cjs', Kinds>;
@@ -24,6 +25,31 @@ interface BothBuildsReport {
   readonly twiceUnnamed: Kinds;
   readonly madeByHand: number;
 }
+
+/** What depends on Nest, and so cannot be in the core. */
+const OF_NEST_LAYER = [
+  ...[
+    'InjectLockService',
+    'Limited',
+    'LockExceptionFilter',
+    'LockHttpException',
+    'Locked',
+    'RedisLockModule',
+  ],
+  ...['detached', 'getLockServiceToken', 'withLocks'],
+];
+const OF_CORE = [
+  ...['LockAbortedError', 'LockConfigurationError', 'LockError', 'LockKeyError', 'LockLostError'],
+  ...[
+    'LockNotAcquiredError',
+    'LockStoreError',
+    'QuorumStore',
+    'RedisStore',
+    'StoreFailure',
+    'StoreQueueEntry',
+  ],
+  ...['currentLease', 'findLease', 'lockKey'],
+];
 
 const inBoth = (...kinds: readonly string[]): Kinds => ({ esm: kinds, cjs: kinds });
 
@@ -45,6 +71,13 @@ describe('an ESM app with a CommonJS dependency, and so with both builds in one 
 
   it('runs code of both', () => {
     expect(report.folders).toEqual({ esm: 'esm', cjs: 'cjs' });
+  });
+
+  it('has one core: the builds share errors, stores, the lock service and the current lease', () => {
+    expect(report.exported).toEqual({
+      shared: [...OF_CORE, 'LockService'].sort(),
+      separate: OF_NEST_LAYER,
+    });
   });
 
   it(
