@@ -1,3 +1,4 @@
+import { cp } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RedisServer } from '../support/redis-server.js';
 import { ConsumerApp, INSTALL_TIMEOUT_MS, RUN_TIMEOUT_MS } from './support/consumer-app.js';
@@ -60,6 +61,9 @@ describe('an ESM app with a CommonJS dependency, and so with both builds in one 
   beforeAll(async () => {
     await using server = await RedisServer.start();
     app = await ConsumerApp.install('both-builds');
+    await cp(app.path('node_modules/nest-redis-lock'), app.path('node_modules/second-copy'), {
+      recursive: true,
+    });
     await app.compile('packages/billing');
     report = (await app.run('dist/main.js', { REDIS_URL: server.url })) as BothBuildsReport;
   }, INSTALL_TIMEOUT_MS);
@@ -86,6 +90,16 @@ describe('an ESM app with a CommonJS dependency, and so with both builds in one 
     async () => {
       const facts = { twoBuilds: true, oneService: true, testing: 'function' };
       expect(await app.run('dist/import-at-once.js', {})).toEqual(facts);
+    },
+  );
+
+  it(
+    'does not start when its module and its classes come from two copies of the package',
+    { timeout: RUN_TIMEOUT_MS },
+    async () => {
+      const { injected, decorated } = (await app.run('dist/second-copy.js', {})) as Record<string, string>;
+      expect(injected).toContain("Nest can't resolve dependencies of the Injected");
+      expect(decorated).toContain("Nest can't resolve dependencies of the Decorated");
     },
   );
 
