@@ -1,4 +1,4 @@
-// Builds the library (ESM and CommonJS) and the sample app into dist/.
+// Builds the library and the sample app into dist/. docs/decisions/0008 describes the files of the library.
 //
 //   node .ci/build.mjs [lib] [app]     builds what is named; both by default
 //
@@ -20,13 +20,18 @@ const SOURCES = [
   'tsconfig.json',
   'nest-cli.json',
   '.ci/build.mjs',
+  '.ci/rolldown.config.mjs',
 ];
 const RESULTS = [
-  'esm/index.js',
-  'esm/index.d.ts',
-  'cjs/index.js',
-  'cjs/package.json',
-  'sample-app/cli.js',
+  ...[
+    'core/core.cjs',
+    'core/memory.cjs',
+    'esm/index.js',
+    'esm/index.d.ts',
+    'cjs/index.js',
+    'cjs/package.json',
+  ],
+  ...['types/index.d.ts', 'types/package.json', 'sample-app/cli.js'],
 ].map((file) => at('dist', file));
 
 const filesIn = (path) => {
@@ -46,29 +51,45 @@ const digestOfSources = () => {
   return hash.digest('hex');
 };
 
-// Lets both builds share the declarations of one. A class with private members is a distinct type in every file that
+const FOLDERS = ['lib', 'core', 'esm', 'cjs', 'types'].map((folder) => at('dist', folder));
+const COMMONJS = '{ "type": "commonjs" }\n';
+
+/** Copies a declaration file from dist/lib to dist/types, and the ones that it imports. */
+const copyDeclarations = (file, copied) => {
+  if (copied.has(file)) return;
+  copied.add(file);
+  const text = readFileSync(at('dist', 'lib', file), 'utf8');
+  mkdirSync(at('dist', 'types', dirname(file)), { recursive: true });
+  writeFileSync(at('dist', 'types', file), text);
+  for (const [, imported] of text.matchAll(/\b(?:from|import\()\s*['"](\.[^'"]*)\.js['"]/g))
+    copyDeclarations(join(dirname(file), `${imported}.d.ts`), copied);
+};
+
+// Lets both builds share one set of declarations. A class with private members is a distinct type in every file that
 // declares it. Otherwise a lock service or a lease of one build would not fit code compiled with the other.
 const shareDeclarations = () => {
   const { exports } = JSON.parse(readFileSync(at('package.json'), 'utf8'));
+  const copied = new Set();
   for (const { import: esm, require: cjs } of Object.values(exports)) {
     if (!esm) continue;
+    copyDeclarations(relative(at('dist', 'types'), at(cjs.types)), copied);
     const declarations = relative(dirname(esm.types), cjs.types).replace(/\.d\.ts$/, '.js');
     writeFileSync(at(esm.types), `export * from '${declarations}';\n`);
   }
 };
 
-// Nest's CLI empties dist/esm and dist/sample-app itself (`deleteOutDir`); tsc keeps files of deleted sources.
 const buildLib = () => {
-  tool('nest', 'build', 'lib');
-  rmSync(at('dist', 'cjs'), { recursive: true, force: true });
-  tool('tsc', '-p', 'lib/tsconfig.cjs.json');
-  // Comments belong into the declarations, not into the JavaScript. One pass of tsc keeps them in both, or in neither.
-  const declarations = ['--declaration', '--emitDeclarationOnly', '--removeComments', 'false'];
-  tool('tsc', '-p', 'lib/tsconfig.cjs.json', ...declarations);
-  writeFileSync(at('dist', 'cjs', 'package.json'), '{ "type": "commonjs" }\n');
+  for (const folder of FOLDERS) rmSync(folder, { recursive: true, force: true });
+  tool('tsc', '-p', 'lib/tsconfig.build.json');
+  tool('rolldown', '--config', '.ci/rolldown.config.mjs', '--logLevel', 'warn');
+  for (const folder of ['cjs', 'types']) {
+    mkdirSync(at('dist', folder), { recursive: true });
+    writeFileSync(at('dist', folder, 'package.json'), COMMONJS);
+  }
   shareDeclarations();
 };
 
+// Nest's CLI empties dist/sample-app itself (`deleteOutDir`).
 const buildApp = () => tool('nest', 'build', 'sample-app');
 
 const build = (parts) => {

@@ -24,7 +24,7 @@ import { defaultCall, type LockCall } from './core/settings/lock-call.js';
 import { checkKey, checkKeys, checkOneKey } from './key/key-check.js';
 import { callAndSection, callOf } from './call-arguments.js';
 import { Permits } from './permits.js';
-import { processWide } from './core/process-wide.js';
+import { sharedByBuilds } from './core/both-builds.js';
 
 /**
  * One key, or several that are acquired all or none. Each key may have its own mode; a key listed in both modes is
@@ -310,7 +310,7 @@ class LockService {
  *
  * @example constructor(private readonly locks: LockService) {}
  */
-const shared = processWide('LockService', LockService);
+const shared = sharedByBuilds('LockService', LockService);
 type shared = LockService;
 // The class itself has the public name, because editors and compiler messages show the name of the class.
 export { shared as LockService };

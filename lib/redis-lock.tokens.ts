@@ -1,6 +1,6 @@
 import { Inject, type Abstract } from '@nestjs/common';
 import type { LockService } from './lock.service.js';
-import { processWide } from './core/process-wide.js';
+import { sharedByBuilds } from './core/both-builds.js';
 
 /** Injection token of a lock service; opaque. */
 export type LockServiceToken = Abstract<LockService>;
@@ -18,8 +18,8 @@ export const getLockServiceToken = (name?: string): LockServiceToken => {
     `LockService${name === undefined ? '' : ` "${name}"`}: import RedisLockModule.${module} into the root module; ` +
     `in a test, RedisLockTestingModule.${forTests} of 'nest-redis-lock/testing'`;
   const token = Object.defineProperty(() => undefined, 'name', { value: sentence });
-  // One token for each name in the process: a module of one build serves classes that the other build has decorated.
-  return processWide(`token${name === undefined ? '' : `:${name}`}`, token as unknown as LockServiceToken);
+  // One token for each name: a module of one build serves classes that the other build has decorated.
+  return sharedByBuilds(`token${name === undefined ? '' : `:${name}`}`, token as unknown as LockServiceToken);
 };
 
 /**

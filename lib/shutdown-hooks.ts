@@ -1,12 +1,12 @@
 import type { ModulesContainer } from '@nestjs/core';
 import type { LockManager } from './core/lock-manager.js';
-import { processWide } from './core/process-wide.js';
+import { sharedByBuilds } from './core/both-builds.js';
 import { ServiceGroup } from './core/service-group.js';
 
 /** Part of a manager that an app calls when it stops. */
 type Stoppable = Pick<LockManager, 'refuseNew' | 'shutDown' | 'close'>;
 
-const groups = processWide('groups', new WeakMap<ModulesContainer, ServiceGroup>());
+const groups = sharedByBuilds('groups', new WeakMap<ModulesContainer, ServiceGroup>());
 
 /** Returns the group of the managers of one app. Two apps in one process have two groups. */
 export const groupOf = (modules: ModulesContainer): ServiceGroup => {

@@ -72,8 +72,8 @@ const hasMethods = <T extends object>(value: T, names: readonly (keyof T)[]): bo
   names.every((name) => typeof value[name] === 'function');
 
 /**
- * Returns true for an object with the methods of a store. `instanceof` fails for a store of the other build, or of
- * another package.
+ * Returns true for an object with the methods of a store. `instanceof` fails for a store of another copy of this
+ * package, or of another package.
  */
 const isStore = (value: unknown): boolean => {
   try {

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { processWide } from '../core/process-wide.js';
+import { sharedByBuilds } from '../core/both-builds.js';
 
 /** What the interceptor knows of the current request. */
 export interface RequestContext {
@@ -15,7 +15,7 @@ export interface RequestContext {
 }
 
 // One for both builds: the interceptor of one serves methods decorated by the other.
-export const requestContext = processWide('request', new AsyncLocalStorage<RequestContext>());
+export const requestContext = sharedByBuilds('request', new AsyncLocalStorage<RequestContext>());
 
 /**
  * Runs `fn` outside the request: a client that disconnects ends none of its waits. The request stays readable for keys.

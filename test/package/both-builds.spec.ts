@@ -1,3 +1,4 @@
+import { cp } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RedisServer } from '../support/redis-server.js';
 import { ConsumerApp, INSTALL_TIMEOUT_MS, RUN_TIMEOUT_MS } from './support/consumer-app.js';
@@ -16,6 +17,7 @@ interface AppReport {
 }
 
 interface BothBuildsReport {
+  readonly exported: unknown;
   readonly folders: unknown;
   readonly apps: Record<'esm' | 'cjs', AppReport>;
   readonly outside: Record<'esm' | 'cjs', Kinds>;
@@ -24,6 +26,31 @@ interface BothBuildsReport {
   readonly twiceUnnamed: Kinds;
   readonly madeByHand: number;
 }
+
+/** What depends on Nest, and so cannot be in the core. */
+const OF_NEST_LAYER = [
+  ...[
+    'InjectLockService',
+    'Limited',
+    'LockExceptionFilter',
+    'LockHttpException',
+    'Locked',
+    'RedisLockModule',
+  ],
+  ...['detached', 'getLockServiceToken', 'withLocks'],
+];
+const OF_CORE = [
+  ...['LockAbortedError', 'LockConfigurationError', 'LockError', 'LockKeyError', 'LockLostError'],
+  ...[
+    'LockNotAcquiredError',
+    'LockStoreError',
+    'QuorumStore',
+    'RedisStore',
+    'StoreFailure',
+    'StoreQueueEntry',
+  ],
+  ...['currentLease', 'findLease', 'lockKey'],
+];
 
 const inBoth = (...kinds: readonly string[]): Kinds => ({ esm: kinds, cjs: kinds });
 
@@ -34,6 +61,9 @@ describe('an ESM app with a CommonJS dependency, and so with both builds in one 
   beforeAll(async () => {
     await using server = await RedisServer.start();
     app = await ConsumerApp.install('both-builds');
+    await cp(app.path('node_modules/nest-redis-lock'), app.path('node_modules/second-copy'), {
+      recursive: true,
+    });
     await app.compile('packages/billing');
     report = (await app.run('dist/main.js', { REDIS_URL: server.url })) as BothBuildsReport;
   }, INSTALL_TIMEOUT_MS);
@@ -47,12 +77,29 @@ describe('an ESM app with a CommonJS dependency, and so with both builds in one 
     expect(report.folders).toEqual({ esm: 'esm', cjs: 'cjs' });
   });
 
+  it('has one core: the builds share errors, stores, the lock service and the current lease', () => {
+    expect(report.exported).toEqual({
+      shared: [...OF_CORE, 'LockService'].sort(),
+      separate: OF_NEST_LAYER,
+    });
+  });
+
   it(
     'can import both entry points and the dependency at the same time',
     { timeout: RUN_TIMEOUT_MS },
     async () => {
       const facts = { twoBuilds: true, oneService: true, testing: 'function' };
       expect(await app.run('dist/import-at-once.js', {})).toEqual(facts);
+    },
+  );
+
+  it(
+    'does not start when its module and its classes come from two copies of the package',
+    { timeout: RUN_TIMEOUT_MS },
+    async () => {
+      const { injected, decorated } = (await app.run('dist/second-copy.js', {})) as Record<string, string>;
+      expect(injected).toContain("Nest can't resolve dependencies of the Injected");
+      expect(decorated).toContain("Nest can't resolve dependencies of the Decorated");
     },
   );
 

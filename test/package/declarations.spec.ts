@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { INSTALL_TIMEOUT_MS } from './support/consumer-app.js';
 import { PackedTypes } from './support/packed-types.js';
 
-const ERROR = '[hasInstance] code key retryable';
+const ERROR = 'code key retryable';
 const STORE = 'kinds checkKey inspect forceUnlock ping close';
 
 /** The public members of each exported class: static members and members of its instances. */
@@ -33,7 +33,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   RedisLockTestingModule: 'forRoot onModuleInit',
   RedisStore: `${STORE} permits semaphores latches address serverTimes diagnose onRisk onWarning startsWithApp`,
   Semaphore: 'key acquire tryAcquire release trySetPermits addPermits availablePermits drainPermits delete',
-  StoreFailure: '[hasInstance] name outcome transient passing keyOnly claimOnly',
+  StoreFailure: 'name outcome transient passing keyOnly claimOnly',
 };
 
 describe('the declarations of the package', () => {

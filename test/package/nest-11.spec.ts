@@ -1,20 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { nodeProgram } from '../../.ci/matrix/provide.mjs';
 import { RedisServer } from '../support/redis-server.js';
 import { ConsumerApp, INSTALL_TIMEOUT_MS, RUN_TIMEOUT_MS } from './support/consumer-app.js';
 import { expectLocks } from './support/expect-locks.js';
-
-interface JestReport {
-  readonly success: boolean;
-  readonly testResults: readonly {
-    readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[];
-  }[];
-}
+import { runJest } from './support/jest.js';
 
 describe('a Nest 11 app in CommonJS', { timeout: RUN_TIMEOUT_MS }, () => {
   let app: ConsumerApp;
   let server: RedisServer;
+  const programs = new Map<number, string>();
 
   beforeAll(async () => {
+    for (const major of [20, 24]) programs.set(major, nodeProgram(major).node);
     server = await RedisServer.start();
     app = await ConsumerApp.install('nest-11-cjs');
   }, INSTALL_TIMEOUT_MS);
@@ -33,13 +30,14 @@ describe('a Nest 11 app in CommonJS', { timeout: RUN_TIMEOUT_MS }, () => {
     expect(report).toMatchObject({ disposal: { inside: true, after: false } });
   });
 
-  it('has its unit tests pass under Jest 30 without Redis, with fake timers too, and lets Jest end', async () => {
-    const { stdout, stderr } = await app.tool('jest/bin/jest.js', ['--ci', '--runInBand', '--json']);
-    const { success, testResults } = JSON.parse(stdout) as JestReport;
-    const results = testResults.flatMap(({ assertionResults }) => assertionResults);
-    expect(success).toBe(true);
-    expect(results.map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => 'passed'));
-    expect(results.filter(({ fullName }) => fullName.includes('under fake timers'))).toHaveLength(4);
-    expect(stderr).not.toContain('did not exit');
-  });
+  it.each([20, 24])(
+    'has its unit tests pass under Jest 30 on Node %s without Redis, with fake timers too, and lets Jest end',
+    async (major) => {
+      const { passed, failed, stderr } = await runJest(app, { program: programs.get(major) });
+      expect(failed).toEqual({});
+      expect(passed).toHaveLength(6);
+      expect(passed.filter((name) => name.includes('under fake timers'))).toHaveLength(4);
+      expect(stderr).not.toContain('did not exit');
+    },
+  );
 });

@@ -72,8 +72,7 @@ describe('npm test on a machine without a Redis server that cannot be installed'
     for (const name of ['package.json', 'package-lock.json', 'node_modules/.package-lock.json'])
       await writeFile(join(folder, name), none);
     for (const name of ['tsconfig.json', 'nest-cli.json']) await writeFile(join(folder, name), '{}');
-    await program('node_modules/.bin/nest', '#!/bin/sh\n');
-    await program('node_modules/.bin/tsc', '#!/bin/sh\n/bin/mkdir -p dist/cjs\n');
+    for (const name of ['nest', 'tsc', 'rolldown']) await program(`node_modules/.bin/${name}`, '#!/bin/sh\n');
     const vitest = `import { writeFileSync } from 'node:fs'; writeFileSync('ran', process.argv.slice(2).join(' '));`;
     await writeFile(join(folder, 'node_modules', 'vitest', 'vitest.mjs'), vitest);
   });

@@ -13,19 +13,6 @@ export type LockErrorCode =
   | 'LOCK_ABORTED'
   | 'LOCK_SHUTDOWN';
 
-// The ESM and the CommonJS build may both be loaded in one process. The brand makes `instanceof` work between them.
-const BRAND = Symbol.for('nest-redis-lock:error');
-
-interface ErrorClass {
-  readonly kind?: string;
-}
-
-const lineage = (errorClass: ErrorClass): string[] => {
-  const kinds: string[] = [];
-  for (let c: ErrorClass = errorClass; c.kind; c = Object.getPrototypeOf(c) as ErrorClass) kinds.push(c.kind);
-  return kinds;
-};
-
 /** Codes of temporary failures that end a call before its work begins. */
 const PASSING: ReadonlySet<LockErrorCode> = new Set(['LOCK_TAKEN', 'LOCK_QUEUE_FULL', 'LOCK_SHUTDOWN']);
 
@@ -54,15 +41,6 @@ export class LockError extends Error {
     this.key = options.key;
     this.retryable = options.retryable ?? PASSING.has(code);
     Object.defineProperty(this, 'name', { value: new.target.kind, configurable: true, writable: true });
-    Object.defineProperty(this, BRAND, { value: lineage(new.target) });
-  }
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    if (typeof value !== 'object' || value === null) return false;
-    const names = (value as Record<symbol, unknown>)[BRAND];
-    // A subclass of a user has its parent's `kind`; only the prototype chain tells it apart.
-    if (!Object.hasOwn(this, 'kind')) return Function.prototype[Symbol.hasInstance].call(this, value);
-    return Array.isArray(names) && names.includes(this.kind);
   }
 }
 

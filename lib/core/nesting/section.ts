@@ -2,7 +2,6 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LockKind } from '../kinds/kinds.js';
 import type { Lease } from '../lease/lease.js';
 import { type LeasePart } from '../lease/lease-part.js';
-import { processWide } from '../process-wide.js';
 
 const NONE: readonly LeasePart[] = [];
 
@@ -57,9 +56,8 @@ export class Section {
   }
 }
 
-// One for both builds: code that loaded the ESM build sees a lock acquired through the CommonJS build. Each section
-// knows its service, so apps in one process do not see each other's sections.
-const storage = processWide('sections', new AsyncLocalStorage<Section | undefined>());
+// Each section knows its service, so apps in one process do not see each other's sections.
+const storage = new AsyncLocalStorage<Section | undefined>();
 
 /** Returns the section that the caller runs in: the nearest that is still open. */
 export const currentSection = (): Section | undefined => {

@@ -2,9 +2,6 @@ import { textOf } from '../errors/describe.js';
 /** Whether a failed request may have changed anything in the store. */
 export type StoreOutcome = 'not-executed' | 'unknown';
 
-// A module of one build may get a store made by the other build.
-const BRAND = Symbol.for('nest-redis-lock:store-failure');
-
 /**
  * Error of a store, and the only one that it throws. It means "the store failed", never "the key is taken".
  *
@@ -37,20 +34,12 @@ export class StoreFailure extends Error {
     this.passing = this.transient || (options?.passing ?? false);
     this.keyOnly = options?.keyOnly ?? false;
     this.claimOnly = options?.claimOnly ?? false;
-    Object.defineProperty(this, BRAND, { value: true });
   }
 
   readonly transient: boolean;
   readonly passing: boolean;
   readonly keyOnly: boolean;
   readonly claimOnly: boolean;
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    // A subclass belongs to its store; only the prototype chain identifies it.
-    if (Object.getPrototypeOf(this) !== Error)
-      return Function.prototype[Symbol.hasInstance].call(this, value);
-    return typeof value === 'object' && value !== null && BRAND in value;
-  }
 }
 
 /** Returns what failed and why, as text for the log. A cause that the message contains already is not repeated. */

@@ -47,7 +47,7 @@ export class MemoryStore implements LockStore {
     this.space = reading('shared', () => {
       const { shared } = options;
       if (shared === undefined) return new MemorySpace(options);
-      // Not `instanceof`: the space may come from the other build.
+      // Not `instanceof`: the space may come from another copy of the package.
       return typeof shared.subscribe === 'function'
         ? shared
         : invalidOption('shared', 'a MemorySpace', shared);

@@ -3,7 +3,7 @@ import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { guardFolder } from '../../support/process-guard.js';
-import { node, npm, type Output } from '../../support/package/command.js';
+import { execute, node, npm, type Output } from '../../support/package/command.js';
 import { packLibrary, repository } from '../../support/package/pack.js';
 
 const APPS = join(repository, 'test', 'package', 'apps');
@@ -70,10 +70,14 @@ export class ConsumerApp implements AsyncDisposable {
     return compiled;
   }
 
-  /** Runs a script of an installed package. */
-  tool(script: string, args: readonly string[]): Promise<Output> {
+  /** Runs a script of an installed package, by default with the Node that runs the tests. */
+  tool(
+    script: string,
+    args: readonly string[],
+    { program = process.execPath, flags = [] }: { program?: string; flags?: readonly string[] } = {},
+  ): Promise<Output> {
     const file = this.path('node_modules', ...script.split('/'));
-    return node([file, ...args], { cwd: this.folder, timeoutMs: STEP_TIMEOUT_MS });
+    return execute(program, [...flags, file, ...args], { cwd: this.folder, timeoutMs: STEP_TIMEOUT_MS });
   }
 
   /**

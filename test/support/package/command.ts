@@ -15,6 +15,16 @@ export interface CommandOptions {
   readonly timeoutMs: number;
 }
 
+/** Error of a program that failed or did not end, with all that it printed. */
+export class CommandFailure extends Error {
+  constructor(
+    message: string,
+    readonly output: Output,
+  ) {
+    super(message);
+  }
+}
+
 /** Runs a program to its end; throws, with what it printed, when it fails or does not end by itself. */
 export const execute = async (
   program: string,
@@ -40,7 +50,8 @@ export const execute = async (
     const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
     if (code === 0) return output;
     const how = late ? `did not end within ${timeoutMs} ms` : `ended with ${code ?? signal}`;
-    throw new Error(`${[program, ...args].join(' ')} ${how}:\n${output.stdout}${output.stderr}`);
+    const text = `${[program, ...args].join(' ')} ${how}:\n${output.stdout}${output.stderr}`;
+    throw new CommandFailure(text, output);
   } finally {
     clearTimeout(timer);
   }

@@ -1,6 +1,6 @@
 import type { INestApplication } from '@nestjs/common';
 import { Redis } from 'ioredis';
-import { detached, LockError, lockKey, LockKeyError } from 'nest-redis-lock';
+import { detached, LockConfigurationError, LockError, RedisLockModule } from 'nest-redis-lock';
 import type { Answer, Report } from './report.js';
 import { OrderService, type Order } from './shop.js';
 
@@ -13,15 +13,15 @@ export const redisUrl = (): string => {
   return url;
 };
 
-/** Which build of the library is at work: an error of it knows the file it comes from. */
+/** Which build of the library is at work: an error of its Nest layer knows the files it comes from. */
 const loadedBuild = (): string => {
   try {
-    lockKey('', {});
+    RedisLockModule.forRoot(undefined as never);
   } catch (error) {
-    if (!(error instanceof LockKeyError)) throw error;
-    return /nest-redis-lock\/dist\/(\w+)\//.exec(error.stack ?? '')?.[1] ?? 'unknown';
+    if (!(error instanceof LockConfigurationError)) throw error;
+    return /nest-redis-lock\/dist\/(esm|cjs)\//.exec(error.stack ?? '')?.[1] ?? 'unknown';
   }
-  throw new Error('an empty key was accepted');
+  throw new Error('forRoot() accepted no options');
 };
 
 const refund = async (url: string): Promise<Answer> => {

@@ -1,4 +1,8 @@
-// Both builds and both entry points, loaded in one go.
+// Both builds and both entry points, loaded in one go. Nest comes first: Node 24 cannot require an ES module that is
+// being imported, and the dependency requires Nest.
+import '@nestjs/common';
+import '@nestjs/core';
+
 const [esm, { lib: cjs }, testing] = await Promise.all([
   import('nest-redis-lock'),
   import('billing'),

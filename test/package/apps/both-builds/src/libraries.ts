@@ -37,12 +37,22 @@ export const failureOf = async (work: () => unknown): Promise<unknown> => {
   throw new Error('it was expected to fail');
 };
 
-/** The folder a build's code runs from, found in the stack of an error it throws. */
+/** The folder a build's Nest layer runs from, found in the stack of an error it throws. */
 export const folderOf = (build: Build): string | undefined => {
   try {
-    libraries[build].lockKey('', {});
+    libraries[build].RedisLockModule.forRoot(undefined as never);
   } catch (error) {
-    return /nest-redis-lock\/dist\/(\w+)\//.exec((error as Error).stack ?? '')?.[1];
+    return /nest-redis-lock\/dist\/(esm|cjs)\//.exec((error as Error).stack ?? '')?.[1];
   }
   return undefined;
+};
+
+/** Names of the functions and classes that the library exports: those that both builds share, and those they do not. */
+export const exported = (): Record<'shared' | 'separate', readonly string[]> => {
+  const { esm, cjs } = libraries;
+  const names = (Object.keys(esm) as (keyof typeof esm)[]).filter((name) => typeof esm[name] === 'function');
+  return {
+    shared: names.filter((name) => esm[name] === cjs[name]).sort(),
+    separate: names.filter((name) => esm[name] !== cjs[name]).sort(),
+  };
 };

@@ -4,7 +4,7 @@ import { NestFactory } from '@nestjs/core';
 import { BillingController, BillingService } from 'billing';
 import { bindLocks, createTestingLocks } from 'nest-redis-lock/testing';
 import { CheckoutService, TrialService } from './checkout.service.js';
-import { failureOf, folderOf, kindsOf, libraries, type Build } from './libraries.js';
+import { exported, failureOf, folderOf, kindsOf, libraries, type Build } from './libraries.js';
 import { redisUrl } from './shared/exercise.js';
 
 const { esm, cjs } = libraries;
@@ -95,6 +95,7 @@ const madeByHand = async () => {
 
 console.log(
   JSON.stringify({
+    exported: exported(),
     folders: { esm: folderOf('esm'), cjs: folderOf('cjs') },
     apps: { esm: await inApp('esm'), cjs: await inApp('cjs') },
     outside: {

@@ -1,0 +1,146 @@
+// Bundles what the compiler wrote to dist/lib: one CommonJS core for both builds, and the Nest layer in each format.
+// docs/decisions/0008 has the reasons. `.ci/build.mjs` runs it.
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { parse } from 'acorn';
+import { defineConfig } from 'rolldown';
+import { root } from './process.mjs';
+
+const compiled = join(root, 'dist', 'lib');
+const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+
+/** Entry points of the package: names, and their files in dist/lib. */
+const entries = Object.fromEntries(
+  Object.entries(exports)
+    .filter(([, conditions]) => conditions.import)
+    .map(([path]) => path.replace(/^\.\/?/, ''))
+    .map((name) => [name || 'index', join(compiled, name, 'index.js')]),
+);
+
+/**
+ * Returns the layer that a file of dist/lib belongs to. Core and memory store import no Nest, which `npm run deps`
+ * checks; both builds load them from one file each. Only tests load the memory store.
+ */
+const layerOf = (file) => {
+  const path = relative(compiled, file).split(sep).join('/');
+  if (path.startsWith('stores/memory/')) return 'memory';
+  return /^(core|key|stores)\//.test(path) ? 'core' : 'nest';
+};
+
+/** Returns the file that an import leads to; undefined for a package. */
+const targetOf = (specifier, importer) =>
+  specifier.startsWith('.') ? resolve(dirname(importer), specifier) : undefined;
+
+/** Returns the static imports and re-exports of a file: specifiers, and names of values. */
+const importsOf = (file) => {
+  const { body } = parse(readFileSync(file, 'utf8'), { ecmaVersion: 'latest', sourceType: 'module' });
+  return body
+    .filter(({ source }) => source)
+    .map(({ source, specifiers = [undefined] }) => ({
+      specifier: source.value,
+      names: specifiers.map((one) => (one?.imported ?? one?.local)?.name),
+    }));
+};
+
+/** Returns what other layers import from a layer: the file of each name. */
+const exportsOf = (layer) => {
+  const modules = new Map();
+  const files = readdirSync(compiled, { recursive: true }).filter((path) => path.endsWith('.js'));
+  for (const file of files.map((path) => join(compiled, path)).sort()) {
+    if (layerOf(file) === layer) continue;
+    for (const { specifier, names } of importsOf(file)) {
+      const module = targetOf(specifier, file);
+      if (!module || layerOf(module) !== layer) continue;
+      for (const name of names) {
+        if (!name) throw new Error(`${relative(root, file)} has to name what it imports from ${specifier}`);
+        const other = modules.get(name) ?? module;
+        if (other !== module)
+          throw new Error(`two files of the ${layer} layer export ${name}: ${other}, ${module}`);
+        modules.set(name, module);
+      }
+    }
+  }
+  return modules;
+};
+
+/** Returns the source of a layer's entry point, from which the bundle is made. */
+const entryOf = (layer) =>
+  [...exportsOf(layer)].map(([name, module]) => `export { ${name} } from '${module}';`).join('\n');
+
+/**
+ * Returns a CommonJS file that ES modules import instead of a layer. To learn the names that an import may have, Node
+ * parses the imported file once more, in JavaScript. For the whole core, Node 20 needs longer than for loading it.
+ */
+const namesOf = (layer) => {
+  const lines = [...exportsOf(layer).keys()].sort().map((name) => `exports.${name} = ${layer}.${name};`);
+  return ['"use strict";', '', `const ${layer} = require("./${layer}.cjs");`, '', ...lines, ''].join('\n');
+};
+
+/** Leaves packages and the files of other layers outside of a bundle. */
+const othersAreExternal = (layer, format) => ({
+  name: 'others-are-external',
+  resolveId: (id, importer) => {
+    if (!importer || isAbsolute(id)) return null;
+    const target = targetOf(id, importer);
+    if (!target) return { id, external: true };
+    const other = layerOf(target);
+    if (other === layer) return null;
+    return { id: `../core/${other}${format === 'esm' ? '-names' : ''}.cjs`, external: true };
+  },
+});
+
+const options = {
+  platform: 'node',
+  // Nothing of the library is imported for its effects alone, and one package is.
+  treeshake: { moduleSideEffects: (id) => id === 'reflect-metadata' },
+};
+
+// Names are all that a stack trace shows, so nothing is minified. Comments belong into the declarations.
+const output = (format, folder, extension) => ({
+  format,
+  dir: join(root, 'dist', folder),
+  entryFileNames: `[name].${extension}`,
+  comments: false,
+  minify: false,
+  minifyInternalExports: false,
+  strict: true,
+  esModule: true,
+  generatedCode: { symbols: false },
+  // Jest loads CommonJS without `import()`.
+  dynamicImportInCjs: false,
+});
+
+/** A layer that both builds load: one file. */
+const shared = (layer) => ({
+  ...options,
+  input: { [layer]: layer },
+  plugins: [
+    {
+      name: 'entry-of-layer',
+      resolveId: (id) => (id === layer ? `\0${layer}` : null),
+      load: (id) => (id === `\0${layer}` ? entryOf(layer) : null),
+    },
+    othersAreExternal(layer, 'cjs'),
+    {
+      name: 'names-of-layer',
+      generateBundle() {
+        this.emitFile({ type: 'asset', fileName: `${layer}-names.cjs`, source: namesOf(layer) });
+      },
+    },
+  ],
+  output: output('cjs', 'core', 'cjs'),
+});
+
+const nest = (format, folder) => ({
+  ...options,
+  input: entries,
+  plugins: [othersAreExternal('nest', format)],
+  output: {
+    ...output(format, folder, 'js'),
+    // What two entry points need is in one more file, which has a name of its own and no digest.
+    codeSplitting: { groups: [{ name: 'nest', minShareCount: 2 }] },
+    chunkFileNames: '[name].js',
+  },
+});
+
+export default defineConfig([shared('core'), shared('memory'), nest('esm', 'esm'), nest('cjs', 'cjs')]);
