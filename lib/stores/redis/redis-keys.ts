@@ -13,8 +13,11 @@ const slotTag = (name: string): string => `{${tagOfSlot(hashSlot(name))}}`;
 /** Returns the process that made an owner id: everything before the last colon. */
 const processOf = (owner: string): string => owner.slice(0, Math.max(0, owner.lastIndexOf(':'))) || owner;
 
-/** Maximum number of locks whose names are cached. Each lock needs its names at least twice. */
-const REMEMBERED = 1_000;
+/**
+ * Number of locks after which the names of those before are forgotten, unless they were used since. Each lock needs its
+ * names at least twice. More of them would outlive the quick collections, which costs more than to write them again.
+ */
+const GENERATION = 128;
 
 export interface LockNames {
   /** Names of its hold, of the fence of its slot, and of its wait queue. */
@@ -27,7 +30,8 @@ export interface LockNames {
 
 /** Names of everything in Redis that belongs to a lock. Names and braces are Redisson's, fence keys are ours. */
 export class RedisKeys {
-  private readonly names = new Map<string, LockNames>();
+  private recent = new Map<string, LockNames>();
+  private earlier = new Map<string, LockNames>();
 
   /**  @param prefix `keyPrefix` of the given options or client; channel names have it, too */
   constructor(private readonly prefix: string) {}
@@ -39,13 +43,19 @@ export class RedisKeys {
 
   /** Returns the names of an exclusive lock. */
   ofLock(finalKey: string): LockNames {
-    const known = this.names.get(finalKey);
+    const known = this.recent.get(finalKey);
     if (known) return known;
-    const name = this.name(finalKey);
-    const names = { keys: this.withQueue(name), channel: this.lockChannel(name), slotTag: slotTag(name) };
-    if (this.names.size === REMEMBERED) this.names.clear();
-    this.names.set(finalKey, names);
+    const names = this.earlier.get(finalKey) ?? this.namesOf(this.name(finalKey));
+    if (this.recent.size === GENERATION) {
+      this.earlier = this.recent;
+      this.recent = new Map();
+    }
+    this.recent.set(finalKey, names);
     return names;
+  }
+
+  private namesOf(name: string): LockNames {
+    return { keys: this.withQueue(name), channel: this.lockChannel(name), slotTag: slotTag(name) };
   }
 
   /** Returns the names of a hold, of the fence of its slot, and of its wait queue. */

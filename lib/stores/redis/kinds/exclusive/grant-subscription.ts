@@ -31,7 +31,7 @@ export class GrantSubscription {
   private loopback = '';
   private checkingOn: RedisSession | undefined;
   private openOn: RedisSession | undefined;
-  private openings = 0;
+  private opening = 0;
   /** Calls for the end of the opening in progress; undefined while there is none. */
   private heldBack: (() => void)[] | undefined;
 
@@ -41,13 +41,15 @@ export class GrantSubscription {
     /** Name whose server it is about. */
     private readonly name: string,
     private readonly listener: GrantListener,
+    /** Counts the openings of all subscriptions of the process. */
+    private readonly openings: { count: number },
   ) {}
 
-  /** Number of the current opening; undefined while it is not certain that messages arrive. */
+  /** Number of the current opening, which no other subscription has; undefined while it is not certain that messages arrive. */
   get epoch(): number | undefined {
     const { openOn, session, link } = this;
     const isOpen = openOn !== undefined && openOn === session && link.channels.isLive(this.channel);
-    return isOpen ? this.openings : undefined;
+    return isOpen ? this.opening : undefined;
   }
 
   /** Opens the subscription, or opens it again after the command connection has changed. */
@@ -116,7 +118,7 @@ export class GrantSubscription {
     if (!text.startsWith(LOOPBACK)) return this.listener.received(text);
     if (text !== this.loopback || this.checkingOn !== this.session) return;
     this.openOn = this.checkingOn;
-    this.openings++;
+    this.opening = ++this.openings.count;
     this.listener.opened();
     this.settle();
   }

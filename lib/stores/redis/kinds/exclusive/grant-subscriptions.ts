@@ -1,7 +1,7 @@
 import type { ExclusiveClaim } from '../../../../core/seam/claim.js';
 import type { StoreFailure } from '../../../../core/seam/store-failure.js';
 import type { RedisLink } from '../redis-link.js';
-import { GrantSubscription } from './grant-subscription.js';
+import { GrantSubscription, type GrantListener } from './grant-subscription.js';
 
 /** Number of subscriptions at which unused ones are closed for the first time. */
 const FIRST_SWEEP_AT = 64;
@@ -23,6 +23,8 @@ export class GrantSubscriptions {
   /** Process of the last owner, with a colon, and its channel: mostly all owners have the same. */
   private lastProcess = '';
   private lastChannel = '';
+  // A subscription that is closed and made again has another opening: its messages may come from another server.
+  private readonly openings = { count: 0 };
   private sweepAt = FIRST_SWEEP_AT;
 
   constructor(
@@ -50,11 +52,12 @@ export class GrantSubscriptions {
 
   private make(channel: string, name: string): GrantSubscription {
     const { link, listener } = this;
-    const subscription: GrantSubscription = new GrantSubscription(link, channel, name, {
+    const own: GrantListener = {
       received: (text) => listener.received(text, subscription),
       opened: () => listener.opened(subscription),
       refused: (failure) => listener.refused(failure, subscription),
-    });
+    };
+    const subscription: GrantSubscription = new GrantSubscription(link, channel, name, own, this.openings);
     return subscription;
   }
 
