@@ -44,7 +44,7 @@ export const QUEUE_MISTAKES: readonly Mistake[] = [
       {
         in: 'Contention.beAnotherOwner',
         find: 'this.claim = claimFor(this.core, this.wanted);',
-        replace: 'this.claim = { ...this.terms.claimFor(this.wanted), owner: this.claim.owner };',
+        replace: 'this.claim = { ...claimFor(this.core, this.wanted), owner: this.claim.owner };',
       },
     ],
     onRedis: {
