@@ -109,7 +109,8 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
       {
         in: 'LocalQueue.untilContender',
         find: 'onAbort: ({ reject }) => reject(',
-        replace: 'onAbort: ({ reject }) => void this.waiters.clear() ?? reject(',
+        replace:
+          'onAbort: ({ reject }) => void this.waiters.all.forEach((one) => this.waiters.delete(one)) ?? reject(',
       },
     ],
     simulation: { rules: ['promptness', 'waiting', 'leftovers'] },
