@@ -209,8 +209,8 @@ export class LockManager implements LeaseHost {
       result = await runInSection(open, section, lease);
     } finally {
       if (!open.close()) await open.emptied();
-      if (call.awaitRelease) await this.end(lease);
-      else void this.end(lease);
+      const ended = this.end(lease);
+      if (call.awaitRelease) await ended;
     }
     // If the caller does not wait for the release, a loss that only the release detects comes too late for it.
     if (call.onLost === 'throw' && lease.loss) throw lease.loss;

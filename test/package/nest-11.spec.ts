@@ -13,7 +13,7 @@ describe('a Nest 11 app in CommonJS', { timeout: RUN_TIMEOUT_MS }, () => {
   beforeAll(async () => {
     for (const major of [20, 24]) programs.set(major, nodeProgram(major).node);
     server = await RedisServer.start();
-    app = await ConsumerApp.install('nest-11-cjs');
+    app = await ConsumerApp.install('nest-11-cjs', 'jest');
   }, INSTALL_TIMEOUT_MS);
   afterAll(() => Promise.all([app?.[Symbol.asyncDispose](), server?.stop()]));
 

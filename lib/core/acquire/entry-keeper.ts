@@ -31,8 +31,6 @@ export class EntryKeeper {
   /** Entries, with the callback for a failed refresh. */
   private readonly entries = new CompactingMap<OwnEntry, (cause: unknown) => void>();
   private timer: unknown;
-  /** Terms of the last claim: mostly all claims have the same, and a store writes their text once. */
-  private lastTerms: QueueEntryTerms | undefined;
   /** Position of the last of them at the last refresh. Each claim uses it. */
   private farthest = 0;
 
@@ -43,11 +41,7 @@ export class EntryKeeper {
 
   /** Returns the terms of an entry. The watchdog renews every third of its lease: so long the first one lasts. */
   termsFor(watchdogMs: number, tokens: number): QueueEntryTerms {
-    const { aliveMs, lastTerms: last } = this;
-    const provisionalLeaseMs = Math.max(1, Math.floor(watchdogMs / 3));
-    const isSame =
-      last?.aliveMs === aliveMs && last.provisionalLeaseMs === provisionalLeaseMs && last.tokens === tokens;
-    return isSame ? last : (this.lastTerms = { aliveMs, provisionalLeaseMs, tokens });
+    return { aliveMs: this.aliveMs, provisionalLeaseMs: Math.max(1, Math.floor(watchdogMs / 3)), tokens };
   }
 
   add(entry: OwnEntry, onFailure: (cause: unknown) => void): void {

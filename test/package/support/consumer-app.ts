@@ -32,13 +32,15 @@ export class ConsumerApp implements AsyncDisposable {
 
   private constructor(private readonly folder: string) {}
 
-  static async install(name: string): Promise<ConsumerApp> {
+  /** @param source folders of `test/package/apps` whose files become the app's own sources, beside `shared` */
+  static async install(name: string, ...source: readonly string[]): Promise<ConsumerApp> {
     const folder = await mkdtemp(join(tmpdir(), `nest-redis-lock-${name}-`));
     guardFolder(folder);
     const app = new ConsumerApp(folder);
     try {
       await cp(join(APPS, name), folder, { recursive: true });
       await cp(join(APPS, 'shared'), app.path('src', 'shared'), { recursive: true });
+      for (const folder of source) await cp(join(APPS, folder), app.path('src'), { recursive: true });
       const { file } = await packLibrary(folder);
       await app.add(file);
       return app;

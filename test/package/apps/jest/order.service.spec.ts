@@ -1,3 +1,4 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { LockNotAcquiredError, LockService } from 'nest-redis-lock';
 import { bindLocks, createTestingLocks, RedisLockTestingModule } from 'nest-redis-lock/testing';
@@ -27,8 +28,8 @@ describe('OrderService in a test module, without Redis', () => {
 });
 
 describe('OrderService under fake timers', () => {
-  beforeEach(() => jest.useFakeTimers());
-  afterEach(() => jest.useRealTimers());
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
 
   it('takes a free lock without any timer moving', async () => {
     const app = await compile();

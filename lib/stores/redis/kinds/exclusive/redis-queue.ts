@@ -118,22 +118,22 @@ export class RedisQueue {
 
   acquire(claim: ExclusiveClaim, resolve: Settle<AcquireReply>, reject: Settle<unknown>): void {
     const { owner, waits, entryTerms: terms, reacquires } = claim;
-    if (!waits || !terms) {
-      const settle = (reply: QueueAcquire): void => {
-        // A confirmed grant is remembered until its end: its message may still come.
-        if (!reacquires || reply.status === 'taken') this.forget(owner);
-        resolve(reply as AcquireReply);
-      };
-      return this.send(claim, '', settle, reject);
-    }
     const epoch = this.subscriptions.of(claim)?.epoch;
+    const entry =
+      waits && terms
+        ? this.entryText.of(terms, tokensRequested(claim, terms.tokens), epoch === undefined)
+        : '';
     const request = this.earlyGrants.began();
     this.send(
       claim,
-      this.entryText.of(terms, claim.perKeyCounter, epoch === undefined),
+      entry,
       (reply) => {
         const early = this.earlyGrants.ended(request, owner);
-        resolve(reply.status === 'queued' ? { ...reply, entry: this.enqueued(claim, epoch, early) } : reply);
+        if (reply.status === 'queued')
+          return resolve({ ...reply, entry: this.enqueued(claim, epoch, early) });
+        // A confirmed grant is remembered until its end: its message may still come.
+        if (!reacquires || reply.status === 'taken') this.forget(owner);
+        resolve(reply);
       },
       (failure) => {
         const early = this.earlyGrants.ended(request, owner);
