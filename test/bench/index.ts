@@ -14,7 +14,7 @@ import { progressOn } from '../support/measure/progress.js';
 import { updateReadme } from './report/readme.js';
 import { machineOf, type Report, type Reported } from './report/report.js';
 import { tableOf } from './report/table.js';
-import { writeReport } from './report/write.js';
+import { writePages } from './report/write.js';
 
 const measure = async (options: BenchOptions): Promise<Report> => {
   const { quick, rounds, growthRounds, cycles, command } = options;
@@ -62,7 +62,7 @@ if (options) {
     `Node ${machine.node}, Redis ${machine.redis}, ${machine.cpu}; ${rounds} rounds, ${growthRounds} for the workloads that ` +
       'grow. Absolute numbers belong to this machine at this time: compare the ratios.',
   );
-  if (out !== undefined) console.log(`Written: ${(await writeReport(report, out)).join(', ')}`);
+  if (out !== undefined) console.log(`Written: ${(await writePages(report, out)).join(', ')}`);
   if (readme !== undefined) await updateReadme(readme, report);
   // A number that misses its target is a result. A lock that does not exclude is a failure.
   if (workloads.some(({ violations }) => violations > 0)) process.exitCode = 1;

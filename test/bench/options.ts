@@ -10,7 +10,7 @@ export interface BenchOptions {
   readonly cycles: number;
   readonly pace: number;
   readonly quick: boolean;
-  /** The folder that table, numbers and charts go to. */
+  /** The folder that the pages go to, with their numbers and charts. */
   readonly out: string | undefined;
   /** The file whose block of figures is replaced. */
   readonly readme: string | undefined;
@@ -27,7 +27,7 @@ export const USAGE = `npm run bench -- [--quick] [--only NAME[,NAME]] [--rounds 
   --rounds  how many rounds, 5 by default
   --growth-rounds  how many for the workloads that grow; half as many by default
   --cycles  how many cycles, instead of a million
-  --out     where table, results.json and charts go; docs/benchmarks after a full run, else nowhere
+  --out     where the pages go, with results.json and charts; docs/benchmarks after a full run, else nowhere
   --from    measures nothing and reports the results.json of an earlier run
   --readme  a Markdown file whose block of figures is replaced; README.md after a full run, else none`;
 

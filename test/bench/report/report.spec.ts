@@ -7,6 +7,7 @@ import { scaleFor } from './chart/scale.js';
 import { pageOf } from './page.js';
 import type { Report } from './report.js';
 import { tableOf } from './table.js';
+import { pagesOf } from './write.js';
 import { workloads } from '../workloads/index.js';
 
 /** What there is room for, in bold letters of 16 px on the narrowest chart. */
@@ -65,6 +66,23 @@ describe('the report of the benchmark', () => {
     expect(pageOf(reportOf(comparisonOf([row('peer', undefined, [100, 300, 200])])))).toContain(
       '| peer | 200/s (100/s to 300/s) |',
     );
+  });
+
+  it('gives the quorum and the crowds pages of their own', () => {
+    const report = reportOf(comparisonOf([]));
+    const named = ['free-keys', 'quorum-hot', 'scale', 'cluster', 'memory'].map((name) => ({
+      ...report.workloads[0]!,
+      name,
+    }));
+    const pages = [...pagesOf({ ...report, workloads: named })].map(([folder, { workloads }]) => [
+      folder,
+      ...workloads.map(({ name }) => name),
+    ]);
+    expect(pages).toEqual([
+      ['', 'free-keys', 'memory'],
+      ['quorum', 'quorum-hot', 'cluster'],
+      ['scale', 'scale'],
+    ]);
   });
 
   it('sums up a workload in one line: this library, and the best other one that violates no exclusion', () => {
