@@ -127,8 +127,6 @@ export const ROWS = [
       ...GATEWAY,
       'importing it twice keeps the app from starting, (with the same options|under the same name)':
         'Nest 10 takes modules with equal options for one',
-      'options that cannot work keep the app from starting, and the error names them waitMs':
-        'Nest 10 starts without a module that has a BigInt among its options',
     },
   ),
   onNode(24, PIPE_THROUGH),

@@ -1,4 +1,4 @@
-import { LockConfigurationError, LockStoreError } from 'nest-redis-lock';
+import { LockStoreError } from 'nest-redis-lock';
 import { describe, expect, it } from 'vitest';
 import { COUNTER_RULES, DOCUMENTED_RULES, refusedBy, userWith } from '../support/redis/documented-user.js';
 import type { OpenLocks } from '../support/redis/open-locks.js';
@@ -155,12 +155,6 @@ describe("tokens of Redisson's counter", () => {
     await expect(locks.acquire('redisson_lock_token:{order}')).rejects.toMatchObject({
       code: 'LOCK_KEY_INVALID',
     });
-  });
-
-  it('are the only other meaning of the option', () => {
-    for (const fencing of ['java', 'Redisson', 1, null]) {
-      expect(() => lab.open({ fencing: fencing as never })).toThrow(LockConfigurationError);
-    }
   });
 });
 

@@ -117,17 +117,6 @@ describe('holdAtLeastMs', () => {
     await lab.nothingLeft();
   });
 
-  it('is refused when it is longer than a fixed lease, which ends before', async () => {
-    const { locks } = lab.open();
-    const work = locks.withLock(newKey(), { leaseMs: 100, holdAtLeastMs: 101 }, () => undefined);
-    await expect(work).rejects.toMatchObject({
-      code: 'LOCK_CONFIGURATION',
-      message: expect.stringContaining('holdAtLeastMs must be at most leaseMs') as string,
-    });
-    const fixed = lab.open({ leaseMs: 100 });
-    await expect(fixed.locks.acquire(newKey(), { holdAtLeastMs: 101 })).rejects.toThrow('holdAtLeastMs');
-  });
-
   it('of an inner section keeps the hold of the outer one', async () => {
     const { locks } = lab.open();
     const key = newKey();

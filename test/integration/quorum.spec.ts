@@ -342,11 +342,6 @@ describe('a quorum in an app', () => {
       { redis: 'redis://a', delayAfterRestartMs: 1 },
       /delayAfterRestartMs belongs to a quorum/,
     ],
-    [
-      'a delay that is none',
-      { redis: ['redis://a', 'redis://b'], delayAfterRestartMs: -1 },
-      /delayAfterRestartMs must be/,
-    ],
   ])('is refused by name with %s', (_, options, message) => {
     const open = () => storeOf(resolveOptions(options as never));
     expect(open).toThrow(LockConfigurationError);

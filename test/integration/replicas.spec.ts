@@ -1,4 +1,4 @@
-import { LockConfigurationError, LockStoreError } from 'nest-redis-lock';
+import { LockStoreError } from 'nest-redis-lock';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { holdName, newKey, useLab } from '../support/redis/lab.js';
@@ -132,21 +132,5 @@ describe('replicas: { min }', { timeout: 60_000 }, () => {
       expect.stringMatching(/replicas\.min is 2, but Redis has 1 replicas connected/),
     ]);
     expect(await open().store.diagnose()).toEqual([]);
-  });
-});
-
-describe('an option replicas that cannot be meant is refused by name', () => {
-  it.each([
-    [1, /replicas must be an object such as/],
-    [{}, /replicas\.min must be a whole number from 1 to 100/],
-    [{ min: 0 }, /replicas\.min/],
-    [{ min: 1.5 }, /replicas\.min/],
-    [{ min: 1, timeoutMs: 0 }, /replicas\.timeoutMs must be .* from 1 to 1999/],
-    [{ min: 1, timeoutMs: 2_000 }, /replicas\.timeoutMs/],
-    [{ min: 1, timeout: 5 }, /timeout/],
-  ])('%j', (replicas, message) => {
-    const open = () => lab.open({ replicas: replicas as never });
-    expect(open).toThrow(LockConfigurationError);
-    expect(open).toThrow(message);
   });
 });

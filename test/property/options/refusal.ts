@@ -40,3 +40,7 @@ export const expectKeyRefusal = (outcome: Outcome<unknown>): void => {
     expect.fail(`it ended in an error of another kind: ${describe(outcome.thrown)}`);
   }
 };
+
+/** The text of what was thrown. */
+export const messageOf = (outcome: Outcome<unknown>): string =>
+  'thrown' in outcome && outcome.thrown instanceof Error ? outcome.thrown.message : '';

@@ -1,4 +1,5 @@
 import { LockManager } from '../../../lib/core/lock-manager.js';
+import type { KindStore } from '../../../lib/core/seam/lock-store.js';
 import { DEFAULT_SETTINGS, type LockSettings } from '../../../lib/core/settings/lock-settings.js';
 import { LockService } from '../../../lib/lock.service.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
@@ -6,6 +7,9 @@ import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { deferred } from '../../support/async.js';
 import { Log } from '../../support/core/core-under-test.js';
 import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
+
+/** Key of all calls. A method "pay" of a class "Orders" has it without giving one. */
+export const KEY = 'Orders.pay';
 
 /** Longer than anything a test lets pass. */
 const FOR_EVER_MS = 1e15;
@@ -17,49 +21,39 @@ export class VirtualLocks {
   readonly store = new MemoryStore({ shared: this.space });
   readonly manager: LockManager;
   readonly locks: LockService;
+  /** Number of requests that the store got. */
+  requests = 0;
 
   constructor(readonly settings: LockSettings = DEFAULT_SETTINGS) {
     this.manager = new LockManager(this.store, settings, new Log(), this.runtime);
     this.locks = new LockService(this.manager);
+    const store = this.store as unknown as { request: (work: () => unknown) => Promise<unknown> };
+    const request = store.request.bind(store);
+    store.request = (work) => {
+      this.requests += 1;
+      return request(work);
+    };
   }
 
-  /** From now on releases are done, but not answered until the returned function is called. */
+  /** Executes releases from now on, but does not reply to them until the returned function is called. */
   holdUpReleases(): () => void {
     const held = deferred();
-    const { exclusive } = this.store.kinds;
-    const release = exclusive.release.bind(exclusive);
-    exclusive.release = async (...args) => {
-      const [reply] = await Promise.all([release(...args), held.promise]);
-      return reply;
-    };
+    for (const kind of Object.values(this.store.kinds) as KindStore[]) {
+      const release = kind.release.bind(kind);
+      kind.release = async (...args) => {
+        const [reply] = await Promise.all([release(...args), held.promise]);
+        return reply;
+      };
+    }
     return held.resolve;
   }
 
-  /** Takes the only permit of the key as another process would. */
-  takePermitElsewhere(key: string): void {
-    this.space.of('permit').acquire({
-      kind: 'permit',
-      finalKey: this.settings.keyPrefix + key,
-      owner: 'e'.repeat(32),
-      leaseMs: FOR_EVER_MS,
-      tokens: 0,
-      waits: false,
-      of: 1,
-    });
-  }
-
-  /** Takes the key as another process would, until the returned function is called. */
-  takeElsewhere(key: string): () => void {
-    const finalKey = this.settings.keyPrefix + key;
-    const claim = {
-      kind: 'exclusive',
-      finalKey,
-      owner: 'elsewhere:1',
-      leaseMs: FOR_EVER_MS,
-      tokens: 0,
-      waits: false,
-    } as const;
-    this.space.of('exclusive').acquire(claim);
+  /** Takes the key, or its only permit, as another process would, until the returned function is called. */
+  takeElsewhere(kind: 'exclusive' | 'permit' = 'exclusive'): () => void {
+    const finalKey = this.settings.keyPrefix + KEY;
+    const claim = { finalKey, owner: 'e'.repeat(32), leaseMs: FOR_EVER_MS, tokens: 0, waits: false };
+    if (kind === 'permit') this.space.of(kind).acquire({ ...claim, kind, of: 1 });
+    else this.space.of(kind).acquire({ ...claim, kind });
     return () => void this.space.forceUnlock(finalKey);
   }
 }

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import type { LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
-import { Limited } from '../../../lib/locked/limited.decorator.js';
 import { Locked } from '../../../lib/locked/locked.decorator.js';
 import { bindLocks, createTestingLocks } from '../../../lib/testing/testing-locks.js';
 import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
@@ -251,21 +250,6 @@ describe('callers for a fair lock', () => {
 
 describe('the option fair', () => {
   const locks = createTestingLocks();
-  const any = (options: object): never => options as never;
-
-  it('is refused by name where permits are taken, and permits where it is given', async () => {
-    const elsewhere = 'mode is no option of withPermit. It is one of @Locked, withLock';
-    await expect(locks.permits('k').withPermit(any({ mode: 'fair' }), () => 1)).rejects.toThrow(elsewhere);
-    await expect(locks.withLock('k', any({ permits: 2, mode: 'fair' }), () => 1)).rejects.toThrow(
-      'permits is no option of withLock',
-    );
-    expect(() =>
-      Limited('k', any({ permits: 2, mode: 'fair' }))({}, 'm', any({ value: async () => {} })),
-    ).toThrow('mode is no option of @Limited');
-    await expect(locks.acquire('k', any({ mode: 'just' }))).rejects.toThrow(
-      'mode must be "exclusive" or "fair" or "read" or "write"',
-    );
-  });
 
   it('is in the decorator, too, and the first come is the first served in memory', async () => {
     class Auction {

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { defaultCall, resolveCall, type LockCall } from '../../../lib/core/settings/lock-call.js';
 import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
-import { NO_DURATIONS } from '../../support/core/no-durations.js';
 import { refusedWith } from '../../support/refusal.js';
 
 const refusalOf = refusedWith(LockConfigurationError);
@@ -23,29 +22,6 @@ describe('options of one call', () => {
     expect(callOf({}, defaults)).toEqual(defaults);
     const none = Object.fromEntries(Object.keys(defaults).map((name) => [name, undefined]));
     expect(callOf(none, defaults)).toEqual(defaults);
-  });
-
-  it('what is given is taken', () => {
-    const { signal } = new AbortController();
-    const given = {
-      waitMs: Infinity,
-      leaseMs: 10,
-      signal,
-      reentrant: true,
-      onLost: 'event',
-      awaitRelease: true,
-      holdAtLeastMs: 9,
-    } as const;
-    expect(callOf(given, defaults)).toEqual({
-      ...given,
-      kind: 'exclusive',
-      permits: undefined,
-      watchdogMs: defaults.watchdogMs,
-    });
-    expect(callOf({ watchdogMs: 1_000 }, defaults)).toMatchObject({
-      leaseMs: undefined,
-      watchdogMs: 1_000,
-    });
   });
 
   it('watchdogMs is not given together with a fixed lease, and comes before that of the module', () => {
@@ -73,34 +49,5 @@ describe('options of one call', () => {
     expect(
       refusalOf(() => resolveCall({ watchdogMs: 2_000 }, defaults, 'withLock', settings)).message,
     ).toContain('watchdogMs');
-  });
-
-  it.each(['waitMs', 'leaseMs', 'holdAtLeastMs'])('%s refuses what is no duration, by name', (name) => {
-    for (const value of NO_DURATIONS) {
-      expect(refusalOf(() => callOf({ [name]: value }, defaults)).message).toContain(name);
-    }
-  });
-
-  it.each([
-    ['leaseMs', 0],
-    ['leaseMs', Infinity],
-    ['holdAtLeastMs', Infinity],
-    ['onLost', 'log'],
-    ['awaitRelease', 'no'],
-    ['reentrant', 'no'],
-    ['signal', null],
-    ['signal', {}],
-    ['signal', true],
-  ])('%s refuses %j, by name', (name, value) => {
-    expect(refusalOf(() => callOf({ [name]: value }, defaults)).message).toContain(name);
-  });
-
-  it('a signal of another realm or library counts: it is asked for what it can, not for its class', () => {
-    const foreign = {
-      aborted: false,
-      addEventListener: () => undefined,
-      removeEventListener: () => undefined,
-    };
-    expect(callOf({ signal: foreign as unknown as AbortSignal }, defaults).signal).toBe(foreign);
   });
 });

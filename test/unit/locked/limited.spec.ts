@@ -275,41 +275,6 @@ const declaring = (...args: unknown[]): Error => {
 };
 
 describe('what is refused when the class is loaded', () => {
-  it.each<[object, string]>([
-    [{ permits: 0 }, 'permits must be a whole number from 1'],
-    [{ permits: -3 }, 'permits must be'],
-    [{ permits: 1.5 }, 'permits must be'],
-    [{ permits: NaN }, 'permits must be'],
-    [{ permits: Infinity }, 'permits must be'],
-    [{ permits: '3' }, 'permits must be'],
-    [{ permits: null }, 'permits must be'],
-    [{ reentrant: false }, 'reentrant is no option of @Limited. It is one of @Locked'],
-    [{ permit: 3 }, 'permit is no option of @Limited. Did you mean permits?'],
-    [{ keyPrefix: '' }, 'keyPrefix is no option of @Limited. It is one of RedisLockModule.forRoot()'],
-    [{ onBusy: 'skip', waitMs: 5 }, "onBusy: 'skip' does not wait"],
-    [{ onBusy: 'wait' }, 'onBusy must be'],
-    [{ service: 7 }, 'service must be'],
-    [{ leaseMs: 0 }, 'leaseMs must be'],
-  ])('%o', (options, part) => {
-    for (const args of [['order', options], [options]]) {
-      const error = declaring(...args);
-      expect(error).toBeInstanceOf(LockConfigurationError);
-      expect(error.message).toContain('Orders.pay: ');
-      expect(error.message).toContain(part);
-    }
-  });
-
-  it('permits of @Locked', () => {
-    const locked = Locked as unknown as (...args: unknown[]) => MethodDecorator;
-    expect(() => {
-      class Orders {
-        @locked('order', { permits: 3 })
-        async pay(): Promise<void> {}
-      }
-      return Orders;
-    }).toThrow('Orders.pay: permits is no option of @Locked. It is one of @Limited');
-  });
-
   it('several keys, also of a function, which is asked at the call', async () => {
     const error = declaring(['a:<<id>>', 'b:<<id>>'], { permits: 3 });
     expect(error).toBeInstanceOf(LockKeyError);

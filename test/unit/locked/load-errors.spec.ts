@@ -144,47 +144,6 @@ describe('a wrong key fails when the class is loaded, naming class, method and p
   });
 });
 
-describe('a wrong option fails when the class is loaded, naming class, method and option', () => {
-  it.each([
-    [{ waitMs: -1 }, 'waitMs'],
-    [{ waitMs: Number.NaN }, 'waitMs'],
-    [{ waitMs: 1.5 }, 'waitMs'],
-    [{ waitMs: '5s' }, 'waitMs'],
-    [{ leaseMs: 0 }, 'leaseMs'],
-    [{ leaseMs: Infinity }, 'leaseMs'],
-    [{ holdAtLeastMs: -1 }, 'holdAtLeastMs'],
-    [{ holdAtLeastMs: '1m' }, 'holdAtLeastMs'],
-    [{ onBusy: 'ignore' }, 'onBusy'],
-    [{ onLost: 'ignore' }, 'onLost'],
-    [{ reentrant: 'no' }, 'reentrant'],
-    [{ signal: {} }, 'signal'],
-    [{ service: 7 }, 'service'],
-  ])('%o', (options, name) => {
-    for (const args of [['order', options], [options]]) {
-      const error = loading(() => {
-        class Orders {
-          @untyped(...args)
-          async pay(): Promise<void> {}
-        }
-        return Orders;
-      });
-      expect(error).toBeInstanceOf(LockConfigurationError);
-      expect(error.message).toMatch(new RegExp(`^Orders\\.pay: ${name} must be`));
-    }
-  });
-
-  it('but an explicit undefined keeps the default, and waitMs may be Infinity', () => {
-    class Orders {
-      @untyped('order', { waitMs: undefined, leaseMs: undefined, onBusy: undefined, service: undefined })
-      async pay(): Promise<void> {}
-
-      @Locked('order', { waitMs: Infinity })
-      async wait(): Promise<void> {}
-    }
-    expect(Orders).toBeTypeOf('function');
-  });
-});
-
 describe('the wrapper', () => {
   it('has name and length of the method', () => {
     class Orders {

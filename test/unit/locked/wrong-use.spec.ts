@@ -121,27 +121,6 @@ describe('standard decorators are told from those of Nest, and the error names t
 });
 
 describe('options that would do nothing are refused', () => {
-  it.each([
-    [{ wait: 5 }, 'wait is no option of @Locked. Did you mean waitMs?'],
-    [{ waitMS: 5 }, 'Did you mean waitMs?'],
-    [{ lease: 5 }, 'Did you mean leaseMs?'],
-    [{ holdAtLeast: 5 }, 'Did you mean holdAtLeastMs?'],
-    [{ onbusy: 'skip' }, 'Did you mean onBusy?'],
-    [{ reentrance: false }, 'Did you mean reentrant?'],
-    [{ ttl: 5 }, 'ttl is no option of @Locked. Its options are waitMs,'],
-    [{ keyPrefix: 'x' }, 'keyPrefix is no option of @Locked. It is one of RedisLockModule.forRoot()'],
-    [{ name: 'billing' }, 'name is no option of @Locked. It is one of RedisLockModule.forRoot()'],
-    [{ onBusy: 'skip', waitMs: 2_000 }, "onBusy: 'skip' does not wait, so waitMs: 2000 cannot go with it"],
-    [{ onBusy: 'skip', waitMs: Infinity }, "onBusy: 'skip' does not wait, so waitMs: Infinity"],
-  ])('%o', (options, part) => {
-    for (const args of [['order', options], [options]]) {
-      const error = declaring(...args);
-      expect(error).toBeInstanceOf(LockConfigurationError);
-      expect(error.message).toContain(`Orders.pay: `);
-      expect(error.message).toContain(part);
-    }
-  });
-
   it('options after the options', () => {
     expect(declaring({ waitMs: 5 }, { leaseMs: 5 }).message).toMatch(/Orders\.pay: .*nothing after these/);
     expect(declaring('order', { waitMs: 5 }, { leaseMs: 5 }).message).toMatch(/nothing after these/);

@@ -844,11 +844,6 @@ describe('a quorum that cannot be meant is refused by name', () => {
     ['no nodes', { nodes: [] }, /at least 2 nodes, better 3 or 5, but has 0/],
     ['one node', { nodes: [one] }, /at least 2 nodes/],
     ['the same store twice', { nodes: [one, new MemoryStore(), one] }, /the same store twice/],
-    [
-      'a delay that is none',
-      { nodes: [one, new MemoryStore()], delayAfterRestartMs: -1 },
-      /delayAfterRestartMs/,
-    ],
   ])('%s', (_, options, message) => {
     const open = () => new QuorumStore(options as never);
     expect(open).toThrow(LockConfigurationError);

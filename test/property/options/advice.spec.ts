@@ -1,0 +1,62 @@
+import { expect, it } from 'vitest';
+import { PLACES } from './places.js';
+import { expectRefusal, messageOf, outcomeOf } from './refusal.js';
+
+/** What the error of an option says beside its name and what it must be. */
+const ADVICE: readonly (readonly [place: string, options: object, text: string])[] = [
+  // A misspelt option.
+  ['@Locked', { wait: 5 }, 'wait is no option of @Locked. Did you mean waitMs?'],
+  ['@Locked', { waitMS: 5 }, 'Did you mean waitMs?'],
+  ['@Locked', { lease: 5 }, 'Did you mean leaseMs?'],
+  ['@Locked', { holdAtLeast: 5 }, 'Did you mean holdAtLeastMs?'],
+  ['@Locked', { onbusy: 'skip' }, 'Did you mean onBusy?'],
+  ['@Locked', { reentrance: false }, 'Did you mean reentrant?'],
+  ['@Locked', { ttl: 5 }, 'ttl is no option of @Locked. Its options are waitMs,'],
+  ['@Limited', { permit: 3 }, 'permit is no option of @Limited. Did you mean permits?'],
+  ['acquire', { wait: 5 }, 'Did you mean waitMs?'],
+  ['withLock', { timeout: 5 }, 'timeout is no option of withLock. Its options are waitMs, leaseMs'],
+  ['semaphore.tryAcquire', { wait: 1 }, 'Did you mean waitMs?'],
+  ['RedisLockModule.forRoot', { prefix: 'x' }, 'prefix is no option of RedisLockModule. Its options are'],
+  ['RedisLockModule.forRoot', { keyprefix: 'x' }, 'Did you mean keyPrefix?'],
+  ['RedisLockModule.forRoot', { wait: 5 }, 'Did you mean waitMs?'],
+  ['RedisLockModule.forRoot', { watchDogMS: 5_000 }, 'Did you mean watchdogMs?'],
+  ['RedisLockModule.forRoot, interceptor', { takenstatus: 409 }, 'Did you mean takenStatus?'],
+  ['RedisLockModule.forRoot, interceptor', { status: 409 }, 'status is no option of interceptor'],
+  // An option of another place.
+  ['@Locked', { keyPrefix: 'x' }, 'It is one of RedisLockModule.forRoot()'],
+  ['@Locked', { name: 'billing' }, 'It is one of RedisLockModule.forRoot()'],
+  ['@Locked', { permits: 3 }, 'permits is no option of @Locked. It is one of @Limited'],
+  ['@Limited', { reentrant: false }, 'It is one of @Locked'],
+  ['acquire', { onLost: 'throw' }, 'It is one of @Locked, of @Limited, of withLock'],
+  ['acquire', { awaitRelease: false }, 'It is one of @Locked, of @Limited, of withLock'],
+  ['acquire', { onBusy: 'skip' }, 'It is one of @Locked'],
+  ['acquire', { service: 'billing' }, 'It is one of @Locked'],
+  ['withPermit', { mode: 'fair' }, 'mode is no option of withPermit. It is one of @Locked, withLock'],
+  ['RedisLockModule.forRoot', { holdAtLeastMs: 5 }, 'It is one of @Locked'],
+  ['RedisLockModule.forRoot', { onBusy: 'skip' }, 'It is one of @Locked'],
+  ['RedisLockModule.forRoot', { isGlobal: true }, 'The module is global in any case'],
+  [
+    'RedisLockModule.forRoot',
+    { takenStatus: 409 },
+    'It is one of RedisLockModule.forRoot(), in its interceptor',
+  ],
+  // A value with more than one thing to say.
+  ['withLock', { waitMs: '1000' }, 'milliseconds from 0 to 31622400000, or Infinity, but is "1000".'],
+  ['RedisLockModule.forRoot', { keyPrefix: 7 }, 'keyPrefix must be a string, but is 7.'],
+  ['RedisLockModule.forRoot', { keyPrefix: '\ud800' }, 'keyPrefix must be well-formed UTF-16'],
+  ['RedisLockModule.forRoot', { interceptor: 'yes' }, 'interceptor must be true, false, or an object'],
+  ['RedisStore', { replicas: 1 }, 'replicas must be an object such as'],
+  ['RedisStore', { replicas: {} }, 'replicas.min must be a whole number from 1 to 100'],
+  ['MemoryStore', { shared: {} }, 'shared must be a MemorySpace'],
+  // Two options that exclude each other.
+  ['@Locked', { onBusy: 'skip', waitMs: 2_000 }, "onBusy: 'skip' does not wait, so waitMs: 2000 cannot go"],
+  ['@Locked', { onBusy: 'skip', waitMs: Infinity }, "onBusy: 'skip' does not wait, so waitMs: Infinity"],
+  ['@Limited', { onBusy: 'skip', waitMs: 5 }, "onBusy: 'skip' does not wait"],
+];
+
+it.each(ADVICE)('%s with %o says "%s"', async (title, options, text) => {
+  const place = PLACES.find((one) => one.title === title)!;
+  const outcome = await outcomeOf(() => place.give({ ...place.needs, ...options } as never));
+  expectRefusal(outcome, Object.keys(options)[0]!);
+  expect(messageOf(outcome)).toContain(text);
+});
