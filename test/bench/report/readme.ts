@@ -27,10 +27,9 @@ export const readmeBlock = (report: Report): string => {
   const { machine, rounds, workloads } = report;
   const lead = workloads.find(({ name }) => name === LEAD.workload)!;
   return [
-    `\`npm run bench\`: ${machine.cpu}, Node ${machine.node.replace(/^v/, '')}, Redis ${machine.redis} on loopback, medians of ${rounds}
-interleaved rounds. Jain's index is 1 when all callers are served equally often. Every workload checks exclusion while it measures.
-All workloads, and what is not shown:
-[docs/benchmarks](https://github.com/OWNER/nest-redis-lock/blob/main/docs/benchmarks/README.md).`,
+    `\`npm run bench\`: ${machine.cpu}, Node ${machine.node.replace(/^v/, '')}, Redis ${machine.redis} on loopback, medians of ${rounds} rounds. Jain's
+index is 1 when all callers are served equally often. Every workload checks exclusion while it measures. All workloads, and what
+is not shown: [docs/benchmarks](https://github.com/OWNER/nest-redis-lock/blob/main/docs/benchmarks/README.md).`,
     `${lead.title}:`,
     leadTable(lead),
   ].join('\n\n');
