@@ -1,9 +1,8 @@
-import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import type { StoreFailure, StoreOutcome } from '../../../lib/core/seam/store-failure.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { Random } from '../engine/random.js';
 import type { SimProcess } from '../engine/sim-process.js';
 import { Deadline } from './deadline.js';
-import { SimFailure } from './sim-failure.js';
 import type { SimNode } from './sim-node.js';
 
 /** One life of a connection. */
@@ -51,6 +50,8 @@ export class NodeLink {
     private readonly random: Random,
     private readonly latencyMs: readonly [number, number],
     private readonly timeoutMs: number,
+    /** That of the library under test: a copy with a mistake has its own. */
+    private readonly Failure: typeof StoreFailure,
   ) {
     node.whenDown(() => this.cut(undefined));
   }
@@ -59,13 +60,13 @@ export class NodeLink {
   send<T>(work: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const request: Request = { work, resolve: resolve as (reply: unknown) => void, reject };
-      if (this.closed) return reject(new SimFailure('the store is closed', 'not-executed'));
+      if (this.closed) return reject(this.failure('the store is closed', 'not-executed'));
       if (this.session) return this.sendOn(this.session, request);
       const unsent = {
         ...request,
         deadline: new Deadline(this.process, this.timeoutMs, () => {
           this.unsent.delete(unsent);
-          reject(new SimFailure(`no connection to ${this.node.name}`, 'not-executed'));
+          reject(this.failure(`no connection to ${this.node.name}`, 'not-executed'));
         }),
       };
       this.unsent.add(unsent);
@@ -131,7 +132,7 @@ export class NodeLink {
       for (const lost of [...this.underWay]) lost(session);
     }
     for (const { deadline, reject } of this.unsent) {
-      if (deadline.settle()) reject(new SimFailure('the store is closed', 'not-executed'));
+      if (deadline.settle()) reject(this.failure('the store is closed', 'not-executed'));
     }
     this.unsent.clear();
   }
@@ -139,10 +140,16 @@ export class NodeLink {
   private lateMs: number | undefined;
   private readonly underWay = new Set<(session: Session) => void>();
 
+  /** A failed request, with the session it was sent on: an undo has to know. */
+  private failure(message: string, outcome: StoreOutcome, session?: Session): StoreFailure {
+    const failure = new this.Failure(message, outcome, { cause: new Error(message) });
+    return Object.assign(failure, { session });
+  }
+
   private sendOn(session: Session, { work, resolve, reject }: Request): void {
     const fail = (): void => {
       this.underWay.delete(lost);
-      reject(new SimFailure(`${this.node.name} did not answer`, 'unknown', {}, session as never));
+      reject(this.failure(`${this.node.name} did not answer`, 'unknown', session));
     };
     const lost = (of: Session): void => {
       if (of !== session) return;

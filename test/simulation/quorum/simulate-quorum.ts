@@ -1,7 +1,8 @@
+import type { LockStoreError } from '../../../lib/core/errors/lock.errors.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
-import { isTaken, LockLostError, LockStoreError } from '../../../lib/core/errors/lock.errors.js';
 import { defaultCall } from '../../../lib/core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { QuorumStore } from '../../../lib/stores/quorum/quorum.store.js';
 import { Agenda } from '../engine/agenda.js';
@@ -21,9 +22,10 @@ export interface QuorumParts {
   readonly LockManager: typeof LockManager;
   readonly MemorySpace: typeof MemorySpace;
   readonly QuorumStore: typeof QuorumStore;
+  readonly StoreFailure: typeof StoreFailure;
 }
 
-export const QUORUM_PARTS: QuorumParts = { LockManager, MemorySpace, QuorumStore };
+export const QUORUM_PARTS: QuorumParts = { LockManager, MemorySpace, QuorumStore, StoreFailure };
 
 /** When callers have to be done. */
 const LONGEST_MS = 120_000;
@@ -117,7 +119,7 @@ const lookForLeftovers = (
 
 const machineOf = (
   plan: QuorumPlan,
-  { LockManager, QuorumStore }: QuorumParts,
+  { LockManager, QuorumStore, StoreFailure }: QuorumParts,
   agenda: Agenda,
   nodes: readonly SimNode[],
   name: string,
@@ -126,7 +128,8 @@ const machineOf = (
   const random = new Random(`${name} of ${plan.seed}`);
   const process = new SimProcess(name, agenda, new Chronicle(), random, rate, false);
   const links = nodes.map(
-    (node) => new NodeLink(process, node, agenda, random, plan.latencyMs, plan.commandTimeoutMs),
+    (node) =>
+      new NodeLink(process, node, agenda, random, plan.latencyMs, plan.commandTimeoutMs, StoreFailure),
   );
   const nodeStores = links.map((link) => new SimNodeStore(link, agenda));
   const store = new QuorumStore({
@@ -182,9 +185,11 @@ const visitOnce = async (
     leaves();
     report(await lease.release());
   } catch (error) {
-    if (isTaken(error)) return report('taken');
-    if (error instanceof LockStoreError) return report(`failed, ${error.outcome}`);
-    if (error instanceof LockLostError) return report('lost at once');
+    // The classes of a copy with a mistake are others.
+    const { code, outcome } = error as Partial<LockStoreError>;
+    if (code === 'LOCK_TAKEN') return report('taken');
+    if (code === 'LOCK_STORE_FAILED') return report(`failed, ${outcome}`);
+    if (code === 'LOCK_LOST') return report('lost at once');
     throw error;
   }
 };
