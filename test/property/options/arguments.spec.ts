@@ -114,7 +114,7 @@ describe.each([
 
   it('is a template, a function, or options in its place; anything else is refused at load', async () => {
     await forAnyValue(['order:<<id>>', ['a', 'b:<<0>>'], 'order:<<user>>', '<<', []], async (value) => {
-      // What a function throws is its own; what it gives is looked at below.
+      // The next test calls functions.
       if (typeof value === 'function') return;
       const loaded = await load(value, typeof value === 'string' ? needs : undefined);
       if ('thrown' in loaded) {
