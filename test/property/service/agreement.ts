@@ -2,8 +2,8 @@ import { expect } from 'vitest';
 import { until } from '../../support/async.js';
 import type { Model, Pending } from './model.js';
 
-/** The keys that a caller has who still waits for others, as its service says. */
-const partlyHeld = (model: Model, service: number): string[] => {
+/** Returns the keys that a caller holds while it waits for others, as its service says. */
+export const partlyHeld = (model: Model, service: number): string[] => {
   const believed = new Set(model.believedBy(service).map(({ key }) => key));
   return model.world.services[service]!.held()
     .map(({ key }) => key)

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { until } from '../../support/async.js';
 import { watched } from '../../support/core/core-under-test.js';
 import { runIn, take, type Style } from './actor.js';
-import { settle } from './agreement.js';
+import { partlyHeld, settle } from './agreement.js';
 import { ACTORS, KEYS, type Entry, type Model } from './model.js';
 import { RENEWAL_MS, SERVICES, BATCH_MS, type World } from './world.js';
 
@@ -72,6 +72,12 @@ const isTaken = (model: Model, { actor, service }: Wish, key: string): boolean =
   !model.enclosing(actor, service, key) &&
   (model.isHeldFrom(service, key) || model.pending.some((other) => other.keys.includes(key)));
 
+/** Whether another caller holds the key now. A caller that waits for several keys holds only the first of them. */
+const isHeldElsewhere = (model: Model, { actor, service }: Wish, key: string): boolean =>
+  !model.enclosing(actor, service, key) &&
+  (model.isHeldFrom(service, key) ||
+    model.world.services.some((_, other) => partlyHeld(model, other).includes(key)));
+
 const requests = (wish: Wish): ServiceCommand =>
   command(
     `${wish.actor} wants ${wish.at.join('+')} of service ${wish.service}: ${wish.style}, waits ${wish.waitMs} ms, ` +
@@ -82,8 +88,8 @@ const requests = (wish: Wish): ServiceCommand =>
       const keys = [...wanted].sort();
       const wasBlocked = keys.some((key) => isTaken(model, wish, key));
       const stops = keys.findIndex((key) => model.isInLost(actor, service, key));
-      // Whoever takes several asks for them in their order.
-      const isInLost = stops !== -1 && !keys.slice(0, stops).some((key) => isTaken(model, wish, key));
+      // A caller of several keys requests them in their order.
+      const isInLost = stops !== -1 && !keys.slice(0, stops).some((key) => isHeldElsewhere(model, wish, key));
       const caller = new AbortController();
       const options = { waitMs, leaseMs, signal: caller.signal, ...(style === 'section' && { onLost }) };
       const result = watched(
